@@ -86,17 +86,17 @@ def _checked(files: Mapping[str, Path | None]) -> list[Path]:
 
 def _print(console: Console, d: Description) -> None:
     from heron_env.lab.output import styled
-    from heron_env.lab.show.description import hears, protocols, told_clock, tree_lines
+    from heron_env.lab.show.description import clock_words, protocols, sender_words, tree_lines
 
     console.print(styled((d.id, "bold"), f"  {d.summary}"))
-    console.print(told_clock(d))
+    console.print(clock_words(d))
     console.print("\nAgents", style="bold")
     for line in tree_lines(d.agents):
         shown = f"  {'  ' * line.depth}{line.name:<{24 - 2 * line.depth}}"
         if line.agent is None:
             console.print(shown.rstrip())
             continue
-        told = [text for text in (protocols(line.agent), hears(line.agent, d.exchange)) if text]
+        told = [text for text in (protocols(line.agent), sender_words(line.agent, d.exchange)) if text]
         console.print("; ".join([f"{shown} {_agent_text(line.agent)}", *told]))
     _print_seen(console, d)
     for name, group in d.groups.items():
@@ -114,10 +114,10 @@ def _agent_text(agent: AgentDescription) -> str:
 
 def _print_seen(console: Console, d: Description) -> None:
     from heron_env.lab.output import styled
-    from heron_env.lab.show.description import BY, HEADING, as_text, seen_lines
+    from heron_env.lab.show.description import BY, HEADING, as_text, sight_lines
 
     console.print(styled(("\nWho sees what", "bold"), f", by {BY[d.seen.by]}\n"))
-    lines = list(seen_lines(d))
+    lines = list(sight_lines(d))
     heading, *rows = as_text([HEADING, *lines[:MOST_SEEN]], console.width)
     console.print(heading, style="dim")
     for row in rows:

@@ -188,9 +188,10 @@ def _seconds(window: str) -> tuple[float, float]:
 def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
     from heron_env.lab.show.document import render
     from heron_env.lab.show.parts import trace_report
-    from heron_env.lab.traces import file, perfetto
+    from heron_env.lab.traces import file
+    from heron_env.lab.traces.timeline import PERFETTO, perfetto_text
 
-    texts = {"trace": (file.NAME, file.as_text(episode)), "perfetto": (perfetto.NAME, perfetto.as_text(episode))}
+    texts = {"trace": (file.NAME, file.as_text(episode)), "perfetto": (PERFETTO, perfetto_text(episode))}
     if all(map(find_spec, ("matplotlib", "jinja2"))):  # a record is kept also where nothing can be drawn
         drawn = trace_report(episode, window)
         texts["timeline"] = "timeline.html", render(drawn)
@@ -205,7 +206,7 @@ def _list(lines: list[str]) -> None:
 
 
 def _told(episode: Episode) -> dict[str, Any]:
-    from heron_env.lab.traces.lanes import spans, told_span
+    from heron_env.lab.traces.lanes import span_words, spans
 
     setting = episode.setting
     return {
@@ -216,7 +217,7 @@ def _told(episode: Episode) -> dict[str, Any]:
         "end_time": episode.outcome.end_time,
         "returns": episode.returns,
         "messages": episode.counts,
-        "disturbances": [told_span(span) for span in spans(episode) if span.doing == "disturbed"],
+        "disturbances": [span_words(span) for span in spans(episode) if span.doing == "disturbed"],
     }
 
 

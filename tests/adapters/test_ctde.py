@@ -14,7 +14,6 @@ from stable_baselines3.common.vec_env import VecMonitor
 from heron_env import HeronEnv, ScheduleConfig, SystemAgent, make
 from heron_env.adapters import CentralCriticPolicy, HeronVecEnv
 from heron_env.errors import ConfigError
-from heron_env.lab.learning.scales import bounds_of
 
 COARSE = {"dt": 3600.0, "physics_substeps": 1}
 NOISY = {"default": {"level": "external", "noise": 0.2}}
@@ -35,7 +34,7 @@ def pair(make_env, num_envs: int, **options) -> tuple[HeronVecEnv, HeronVecEnv]:
 
 
 def draw(venv: HeronVecEnv, rng: np.random.Generator) -> np.ndarray:
-    low, high = bounds_of(venv.action_space)
+    low, high = venv.action_space.low, venv.action_space.high
     return (low + rng.random((venv.num_envs, len(low))) * (high - low)).astype(np.float32)
 
 

@@ -218,10 +218,11 @@ def _journal(folder: Path) -> None:
 def _drawn(path: Path) -> None:
     from heron_env.lab.show.document import render
     from heron_env.lab.show.parts import trace_report
-    from heron_env.lab.traces import file, perfetto
+    from heron_env.lab.traces import file
+    from heron_env.lab.traces.timeline import perfetto_text
 
     episode = file.read(path)
-    perfetto.as_text(episode)
+    perfetto_text(episode)
     render(trace_report(episode))
 
 

@@ -25,14 +25,14 @@ from heron_env.lab.sweep.words import (
     Order,
     Parity,
     SignedGaps,
-    Untold,
+    Undecided,
     gap_claim,
     other_claims,
     policy_claims,
 )
 
 CONDITIONS = (Condition(act_delay=1.0), Condition(act_delay=2.0), Condition(loss=0.1), Condition(noise=0.5))
-KINDS = (NoInterval, NoGap, Untold, SignedGaps)
+KINDS = (NoInterval, NoGap, Undecided, SignedGaps)
 
 
 @cache
@@ -205,7 +205,7 @@ def test_tables_are_free_of_nan_and_say_what_their_intervals_are_over(result: Sw
     ],
 )
 def test_a_planted_overclaim_is_caught(monkeypatch: pytest.MonkeyPatch, where: str, planted: object):
-    monkeypatch.setattr(words.Claim, "__post_init__", lambda self: None)
+    monkeypatch.setattr(words.SweepClaim, "__post_init__", lambda self: None)
     monkeypatch.setattr(f"heron_env.lab.sweep.words.{where}", planted)
     if "." not in where:
         monkeypatch.setattr(f"heron_env.lab.sweep.words.{where}", planted)
@@ -229,7 +229,9 @@ def test_a_sentence_that_is_not_carried_is_our_own_bug():
         SignedGaps("mine", "sweep", (open_,), ())
     with pytest.raises(AssertionError, match="not carried: No gap"):
         NoGap("mine", "sweep", (open_,))
-    assert "can't tell whether the one condition of this sweep costs 'mine'" in str(Untold("mine", "sweep", (open_,)))
+    assert "can't tell whether the one condition of this sweep costs 'mine'" in str(
+        Undecided("mine", "sweep", (open_,))
+    )
 
 
 def test_where_some_bring_more_and_the_largest_cost_is_open_nothing_is_said_of_none():

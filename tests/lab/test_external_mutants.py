@@ -138,7 +138,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         policies, "digest_of", lambda _: str, alone(sweeps.test_a_file_that_changed_is_another_policy),
     ),
     "others do nothing": (
-        policies, "others", lambda _: lambda env, seed: benchmark.baselines(env, seed)["do nothing"],
+        policies, "strongest_policies", lambda _: lambda env, seed: benchmark.baselines(env, seed)["do nothing"],
         alone(sweeps.test_agents_that_a_file_does_not_name_are_played_by_the_strongest_baseline),
     ),
     "fixtures fit everywhere": (

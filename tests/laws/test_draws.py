@@ -143,7 +143,7 @@ def clocks_agree(make: Callable[[], Any], schedule: Any) -> None:
         assert sync(gamblers(schedule, compile=False), one, seed) == expected
         if hasattr(one, "forward_batch"):
             policies = {"gambler": one, "player": benchmark.NoOp(np.zeros(1))}
-            lanes = episodes.played(env, [Case(7), Case(seed)], [policies] * 2, episodes.in_step(env), ("rewards",))
+            lanes = episodes.play_lanes(env, [Case(7), Case(seed)], [policies] * 2, episodes.in_step(env), ("rewards",))
             assert course(lanes.results()[1]) == expected
 
 

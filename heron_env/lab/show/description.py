@@ -279,17 +279,17 @@ def protocols(agent: AgentDescription) -> str:
     return "; ".join([*reads, *commands, *(f"below it {protocol}" for protocol in agent.exchange)])
 
 
-MOST_HEARD = 4
+MOST_SENDERS = 4
 
 
-def hears(agent: AgentDescription, told: Sequence[MessageDescription]) -> str:
+def sender_words(agent: AgentDescription, told: Sequence[MessageDescription]) -> str:
     """`hears battery_4, battery_2`, whoever tells it anything; "" if nobody does."""
     senders = list(dict.fromkeys(edge.sender for edge in told if edge.receiver == agent.id))
-    more = f" and {len(senders) - MOST_HEARD} more" if len(senders) > MOST_HEARD else ""
-    return f"hears {', '.join(senders[:MOST_HEARD])}{more}" if senders else ""
+    more = f" and {len(senders) - MOST_SENDERS} more" if len(senders) > MOST_SENDERS else ""
+    return f"hears {', '.join(senders[:MOST_SENDERS])}{more}" if senders else ""
 
 
-def told_pairs(told: Sequence[MessageDescription]) -> dict[tuple[str, str], bool]:
+def message_pairs(told: Sequence[MessageDescription]) -> dict[tuple[str, str], bool]:
     """Who talks to whom, each pair once; True if both tell each other."""
     pairs: dict[tuple[str, str], bool] = {}
     for edge in told:
@@ -300,7 +300,7 @@ def told_pairs(told: Sequence[MessageDescription]) -> dict[tuple[str, str], bool
     return pairs
 
 
-def told_clock(d: Description) -> str:
+def clock_words(d: Description) -> str:
     """`control step 60 s, 6 physics substeps of 10 s; state: 116 numbers`."""
     steps = "1 physics substep" if d.physics_substeps == 1 else f"{d.physics_substeps} physics substeps"
     each = "" if d.physics_substeps == 1 else f" of {d.dt / d.physics_substeps:g} s"
@@ -311,7 +311,7 @@ def told_clock(d: Description) -> str:
 WORDS = {"parent": "its parent", "child": "its children", "sibling": "its siblings"}
 
 
-class SeenLine(NamedTuple):
+class SightLine(NamedTuple):
     """`house (6)`, `street, its parent (6 of 12)`, `exact`, `Load.power, Load.limit`."""
 
     observers: str
@@ -325,10 +325,10 @@ BY = {
     "matrix": "an observability matrix",
     "everything": "full observability: the matrix is not enabled",
 }
-HEADING = SeenLine("who", "sees of", "how", "what")
+HEADING = SightLine("who", "sees of", "how", "what")
 
 
-def seen_lines(d: Description) -> Iterator[SeenLine]:
+def sight_lines(d: Description) -> Iterator[SightLine]:
     """The table, the critic in one line; groups that see nothing are told too."""
     agents = {label(name, d.seen.critic): group.agents for name, group in d.groups.items()}
     by_group: dict[str, list[Share]] = {name: [] for name in agents}
@@ -342,18 +342,18 @@ def seen_lines(d: Description) -> Iterator[SeenLine]:
         n = len(agents[group])
         name = f"{group} ({n})" if n > 1 else group
         if not of_group:
-            yield SeenLine(name, "", "", "nothing")
+            yield SightLine(name, "", "", "nothing")
         alike: dict[tuple[str, str], list[Share]] = {}
         for share in of_group:
             alike.setdefault((_owners(share), _how(share)), []).append(share)
         for (owners, how), same in alike.items():
             known = whole[group if same[0].owners == ITSELF else same[0].owners]
-            yield SeenLine(name, owners, how, _what([share.name for share in same], known))
-        yield from _told_lines(d, name, set(agents[group]))
-    yield SeenLine(d.seen.critic, "all", "exact", f"{d.seen.columns} columns, bookkeeping included")
+            yield SightLine(name, owners, how, _what([share.name for share in same], known))
+        yield from _message_lines(d, name, set(agents[group]))
+    yield SightLine(d.seen.critic, "all", "exact", f"{d.seen.columns} columns, bookkeeping included")
 
 
-def _told_lines(d: Description, name: str, receivers: set[str]) -> Iterator[SeenLine]:
+def _message_lines(d: Description, name: str, receivers: set[str]) -> Iterator[SightLine]:
     """What neighbours tell the agents of a group, by the senders' groups: `Charge.level into Heard.level`."""
     group_of = {agent: label(group, d.seen.critic) for group, found in d.groups.items() for agent in found.agents}
     parent = {agent.id: agent.parent for agent in d.agents}
@@ -371,10 +371,10 @@ def _told_lines(d: Description, name: str, receivers: set[str]) -> Iterator[Seen
     for owners, routes in told.items():
         relations = set().union(*routes.values())
         related = f", {WORDS[relations.pop()]}" if len(relations) == 1 and relations != {""} else ""
-        yield SeenLine(name, f"{owners}{related}", "told", ", ".join(routes))
+        yield SightLine(name, f"{owners}{related}", "told", ", ".join(routes))
 
 
-def as_text(lines: Sequence[SeenLine], width: int) -> Iterator[str]:
+def as_text(lines: Sequence[SightLine], width: int) -> Iterator[str]:
     """The lines in columns; the last column is wrapped between names, observers are named once."""
     widths = [max(len(line[i]) for line in lines) for i in range(3)]
     margin = " " * (sum(widths) + 2 * len(widths) + 2)

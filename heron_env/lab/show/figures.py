@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from heron_env.lab.sweep.results import Measurements, Point
+    from heron_env.lab.sweep.results import Measurements, SweepPoint
 
 Floats = NDArray[np.float64]
 Summary = Callable[[Floats], Estimate]
@@ -135,7 +135,7 @@ def product_figure(result: Measurements, policy: str, cause: str, by: str) -> Fi
     return _of_sweep(result, lines, cause)
 
 
-def _line(result: Measurements, policy: str, name: str, found: Sequence[tuple[float, Point]]) -> PolicyLine:
+def _line(result: Measurements, policy: str, name: str, found: Sequence[tuple[float, SweepPoint]]) -> PolicyLine:
     ordered = sorted(found, key=lambda pair: pair[0])
     returns = np.array([point.by_run for _, point in ordered])
     return PolicyLine(name, np.array([amount for amount, _ in ordered]), returns, result.table(policy))

@@ -19,10 +19,10 @@ from heron_env.lab.show.description import (
     BY,
     HEADING,
     Description,
-    SeenLine,
+    SightLine,
+    clock_words,
     describe_environment,
-    seen_lines,
-    told_clock,
+    sight_lines,
 )
 from heron_env.lab.show.document import Block, Listing, Picture, Report, Section
 from heron_env.lab.show.figures import METHODS, learning_figure, product_figure, sweep_figure, waterfall_figure
@@ -30,12 +30,12 @@ from heron_env.lab.show.tree import hierarchy_figure
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, Condition
 from heron_env.lab.sweep.decomposition import Decomposition
 from heron_env.lab.sweep.plan import Item
-from heron_env.lab.sweep.results import Point
+from heron_env.lab.sweep.results import SweepPoint
 from heron_env.lab.sweep.sweep import SweepResult
-from heron_env.lab.sweep.tables import heading, headings, intervals_told, legend, lines, more_tables, return_head
+from heron_env.lab.sweep.tables import heading, headings, intervals_words, legend, lines, more_tables, return_head
 from heron_env.lab.sweep.words import shows_gap
 from heron_env.lab.traces.episode import Episode
-from heron_env.lab.traces.lanes import seconds, told_lane, told_moment, word
+from heron_env.lab.traces.lanes import kind_word, lane_words, moment_words, seconds_text
 from heron_env.lab.traces.timeline import Timeline, excerpt
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def environment_part(
 ) -> Section:
     """Tree with rates and delays (of `schedule`, which `told` names), visibility as a picture and as a table."""
     described, matrix = describe_environment(env_id, dict(options), schedule)
-    lines = list(seen_lines(described))
+    lines = list(sight_lines(described))
     return Section(
         HIERARCHY,
         [
@@ -64,7 +64,7 @@ def environment_part(
                 matrix.plot(title="Who sees what"),
                 f"What each observer sees of whom, by {BY[described.seen.by]}. The last row is what a critic may see "
                 "while policies are trained; no actor does.",
-                f"Matrix of observers and quantities. {_spoken(lines)}",
+                f"Matrix of observers and quantities. {_sight_words(lines)}",
             ),
             TextTable("Who sees what, as a table", HEADING, lines[:MOST_LINES], words=len(HEADING), folded=True),
         ],
@@ -79,12 +79,12 @@ def _hierarchy(d: Description, told: str) -> Picture:
         "hierarchy",
         hierarchy_figure(d),
         f"The hierarchy: {counted} (blue); the others command, obey or watch. Rates and delays {told}.",
-        f"Tree of agents, {counted}; {told_clock(d)}. {shown}{', and more' if len(d.agents) > 12 else ''}.",
+        f"Tree of agents, {counted}; {clock_words(d)}. {shown}{', and more' if len(d.agents) > 12 else ''}.",
     )
 
 
-def _spoken(lines: list[SeenLine], most: int = 8) -> str:
-    told = [" ".join(word for word in (f"{x.observers} sees of {x.owners}:", x.what, x.how) if word) for x in lines]
+def _sight_words(lines: list[SightLine], most: int = 8) -> str:
+    told = [" ".join(part for part in (f"{x.observers} sees of {x.owners}:", x.what, x.how) if part) for x in lines]
     return "; ".join(told[:most]) + (f"; and {len(told) - most} more lines in the table" if len(told) > most else ".")
 
 
@@ -196,7 +196,7 @@ def trace_part(
     drawn = Timeline(excerpt(episode, window))
     counts = ", ".join(f"{count} {fate}" for fate, count in episode.counts.items())
     told = f"{drawn.shown.note}. Messages: {counts}."
-    lanes = [told_lane(lane, [m for m in drawn.moments if m.lane == lane]) for lane in drawn.shown.lanes]
+    lanes = [lane_words(lane, [m for m in drawn.moments if m.lane == lane]) for lane in drawn.shown.lanes]
     picture = Picture(
         name,
         drawn.figure(),
@@ -218,17 +218,17 @@ def trace_report(episode: Episode, window: tuple[float, float] | None = None) ->
 def _tables(drawn: Timeline) -> list[TextTable]:
     ages = {(agent, age.t): age for agent in drawn.shown.episode.world.decides
             for age in drawn.shown.episode.ages(agent)}  # fmt: skip
-    happened = [told_moment(m, ages.get((m.lane, m.t))).partition(": ") for m in drawn.moments]
-    heard = [
+    happened = [moment_words(m, ages.get((m.lane, m.t))).partition(": ") for m in drawn.moments]
+    messages = [
         (
-            seconds(m.sent), "" if m.arrives is None else seconds(m.arrives), f"{word(m.kind)} {m.number}", m.sender,
-            m.receiver, m.fate,
+            seconds_text(m.sent), "" if m.arrives is None else seconds_text(m.arrives),
+            f"{kind_word(m.kind)} {m.number}", m.sender, m.receiver, m.fate,
         )
         for m in drawn.messages
     ]  # fmt: skip
     return [
         _folded("What happens, as a table", ("time and lane", "what"), [(when, what) for when, _, what in happened]),
-        _folded("The messages, as a table", ("sent, s", "arrived, s", "message", "from", "to", "fate"), heard),
+        _folded("The messages, as a table", ("sent, s", "arrived, s", "message", "from", "to", "fate"), messages),
     ]
 
 
@@ -322,7 +322,7 @@ def subject(result: SweepResult) -> str:
     return result.sweep.preset or (told if len(causes) <= FEW else f"{len(causes)} causes")
 
 
-def look_at(result: SweepResult, point: Point) -> Item:
+def look_at(result: SweepResult, point: SweepPoint) -> Item:
     """The case of this point whose gap is nearest to its mean; of a pool the first training seed."""
     sweep, name = result.sweep, point.policy
     number = int(np.argmin(np.abs(np.array(point.gaps) - point.gap.value)))
@@ -346,7 +346,7 @@ def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:
         told += [f"{policy}, {CAUSES[cause].words} {amount:g}: {p.mean.value:.2f}" for amount, p in found]
         if not any(shows_gap(result, p) for _, p in found if p.condition != IDEAL):
             quiet.append(policy)
-    bands = intervals_told(result, "bands")
+    bands = intervals_words(result, "bands")
     flat = f" No gap to be told for {', '.join(map(repr, quiet))}: {UNTOLD}." if quiet else ""
     return Picture(
         f"{prefix}{cause}",

@@ -99,14 +99,14 @@ def _panels_of(env: HeronEnv, series: PictureSeries, runs: dict[str, EpisodeResu
     """The panel of a series that the first deciding agent sees, and where the runs differ most."""
     first, parent = env.possible_agents[0], env.hierarchy.parent
     names = env.observation_names(first)
-    if (column := _named(names, series.column)) is None:
+    if (column := _column_name(names, series.column)) is None:
         return
     near = [a for a in env.possible_agents if parent[env.hierarchy.index[a]] == parent[env.hierarchy.index[first]]]
     of = {a: env.observation_names(a) for a in (near if series.mean else [first])}
     places = {a: own.index(column) for a, own in of.items() if column in own}
     sync = runs[SYNC_NAME]
     lines = {name: _mean(run, places) for name, run in ({series.label: sync} if series.label else runs).items()}
-    limit = _named(names, series.limit) if series.limit else None
+    limit = _column_name(names, series.limit) if series.limit else None
     level = None if limit is None else _column(sync, first, names.index(limit))[1][0]
     yield Panel(series.title, series.unit, lines, limit=level, held=series.stepwise)
     if series.closer:
@@ -119,19 +119,19 @@ def _most_different(lines: dict[str, Series], hours: float = 2.0) -> tuple[float
     first, second = lines.values()
     t = np.asarray(first[0])
     hours = min(hours, float(t[-1] - t[0]) / 4.0)
-    apart = np.concatenate([[0.0], np.cumsum(np.abs(np.asarray(first[1]) - _held(second, t)))])
+    apart = np.concatenate([[0.0], np.cumsum(np.abs(np.asarray(first[1]) - _values_at(second, t)))])
     stop = np.searchsorted(t, t + hours)
     start = float(t[int(np.argmax(np.where(t + hours <= t[-1] + 1e-9, apart[stop] - apart[:-1], -1.0)))])
     return start, start + hours
 
 
-def _held(series: Series, t: NDArray[np.float64]) -> NDArray[np.float64]:
+def _values_at(series: Series, t: NDArray[np.float64]) -> NDArray[np.float64]:
     """Its values at the times `[n]`: the latest there is, and the first one before that."""
     times, values = map(np.asarray, series)
     return np.asarray(values[np.maximum(np.searchsorted(times, t + 1e-9, side="right") - 1, 0)], dtype=np.float64)
 
 
-def _named(names: Sequence[str], end: str) -> str | None:
+def _column_name(names: Sequence[str], end: str) -> str | None:
     """The first name that ends with `end`, "Feature.field" or "field"."""
     return next((name for name in names if f".{name}".endswith(f".{end}")), None)
 
@@ -148,7 +148,7 @@ def _mean(run: EpisodeResult, columns: Mapping[str, int]) -> Series:
     if len(series) == 1:
         return series[0]
     t = np.asarray(series[0][0])
-    return t.tolist(), np.mean([_held(each, t) for each in series], axis=0).tolist()
+    return t.tolist(), np.mean([_values_at(each, t) for each in series], axis=0).tolist()
 
 
 STEPS = 6
@@ -276,7 +276,7 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         parts += _closely(sources.sweeps, with_messages=not sources.traces)
     for number, episode in enumerate(sources.traces):
         parts.append(trace_part(episode, name=f"timeline{number + 1 if number else ''}"))
-        words += [] if sources.sweeps else [_told(episode)]
+        words += [] if sources.sweeps else [_episode_words(episode)]
     for number, run in enumerate(sources.runs):
         parts.append(training_part(run, f"learning{number + 1 if number else ''}"))
         known |= {f"{name}, {whose[number]}": text for name, text in training_facts(run).items()}
@@ -354,7 +354,7 @@ def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) 
         return Section(HIERARCHY, [f"Not drawn: {error}"])
 
 
-def _told(episode: Episode) -> str:
+def _episode_words(episode: Episode) -> str:
     system = episode.world.agents[0]
     return (
         f"One episode of {episode.outcome.end_time:g} s, seed {episode.setting.seed}, by "

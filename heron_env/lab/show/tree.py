@@ -15,11 +15,11 @@ from heron_env.lab.show.description import (
     AgentDescription,
     Description,
     TreeLine,
+    clock_words,
     delays,
+    message_pairs,
     protocols,
     ticks,
-    told_clock,
-    told_pairs,
     tree_lines,
 )
 from heron_env.observability.drawing import drawing_of
@@ -93,10 +93,10 @@ class TreeDrawing:
     """
 
     def __init__(self, d: Description) -> None:
-        self.clock = told_clock(d)
+        self.clock = clock_words(d)
         self.lines = tree_lines(d.agents, MOST_LINES)
         self.at = {line.agent.id: y for y, line in enumerate(self.lines) if line.agent is not None}
-        pairs = told_pairs(d.exchange)
+        pairs = message_pairs(d.exchange)
         drawn = {pair: both for pair, both in pairs.items() if all(agent in self.at for agent in pair)}
         self.arcs = drawn if len(drawn) <= MOST_ARCS else {}
         self.not_drawn = len(pairs) - len(self.arcs)

@@ -91,7 +91,7 @@ class Condition:
     def __post_init__(self) -> None:
         """Normalise and check."""
         for name in CAUSES:
-            object.__setattr__(self, name, checked(name, getattr(self, name)))
+            object.__setattr__(self, name, checked_amount(name, getattr(self, name)))
         object.__setattr__(self, DISTURBANCES, checked_names(self.disturbances))
         if self.synchronous and self.causes.keys() - {DISTURBANCES}:
             raise ConfigError(
@@ -107,7 +107,7 @@ class Condition:
     @property
     def name(self) -> str:
         """`sync`, `ideal`, `act_delay=30 jitter=0.1`: equal conditions have equal names, others have others."""
-        told = [f"{cause}={shown(amount)}" for cause, amount in self.causes.items()]
+        told = [f"{cause}={amount_text(amount)}" for cause, amount in self.causes.items()]
         return " ".join(["sync"] * self.synchronous + told) or "ideal"
 
     def __str__(self) -> str:
@@ -122,7 +122,7 @@ class Condition:
         told = ["synchronous clock"] * self.synchronous
         for cause, amount in self.causes.items():
             words, unit, _ = CAUSES.get(cause, Cause(cause, "1"))
-            told.append(f"{words} {shown(amount)}{'' if unit == '1' else f' {unit}'}")
+            told.append(f"{words} {amount_text(amount)}{'' if unit == '1' else f' {unit}'}")
         return ", ".join(told)
 
     def only(self, *causes: str) -> Condition:
@@ -225,7 +225,7 @@ def checked_names(given: object) -> Names:
     return tuple(dict.fromkeys(names))
 
 
-def checked(cause: str, given: object) -> Amount:
+def checked_amount(cause: str, given: object) -> Amount:
     """An amount in its normal form, which is hashable: a float, or pairs by key. Raises ConfigError, ScheduleError."""
     if isinstance(given, Mapping) and len(given) == 1 and next(iter(given)) in KINDS:
         given = as_source(given)
@@ -267,10 +267,10 @@ def _of(amount: Amount, keys: tuple[str, ...], ideal: float) -> Any:
     return next((table[key] for key in keys if key in table), ideal)
 
 
-def shown(amount: Amount | Names) -> str:
+def amount_text(amount: Amount | Names) -> str:
     """`30`, `field:0.3/coordinator:0.1`, `clouds/spikes`: as short as its value can be read back."""
     if isinstance(amount, tuple):
-        return "/".join(part if isinstance(part, str) else f"{part[0]}:{shown(part[1])}" for part in amount)
+        return "/".join(part if isinstance(part, str) else f"{part[0]}:{amount_text(part[1])}" for part in amount)
     if isinstance(amount, Source):
         return label(amount)
     return str(int(amount)) if amount == int(amount) and abs(amount) < 1e15 else repr(amount)

@@ -22,9 +22,9 @@ from heron_env.lab.policies import (
     About,
     AgentsFile,
     Baseline,
+    Connections,
     External,
     FixturePolicy,
-    Lines,
     PolicySpec,
     TrainedRun,
     policy_spec,
@@ -272,7 +272,7 @@ class SweepPlan:
 
 
 def require_answers(
-    policy: External, made: tuple[HeronEnv, str, Mapping[str, Any]], cases: Sequence[Case], lines: Lines
+    policy: External, made: tuple[HeronEnv, str, Mapping[str, Any]], cases: Sequence[Case], lines: Connections
 ) -> None:
     """What can't answer in these cases fails here; no endpoint is asked. Raises ConfigError, FixtureError."""
     env, env_id, options = made

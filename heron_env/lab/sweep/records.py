@@ -32,7 +32,7 @@ from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
 from heron_env.lab.episodes import Outcome, outcome
 from heron_env.lab.output import dumps
-from heron_env.lab.policies import About, External, Lines
+from heron_env.lab.policies import About, Connections, External
 from heron_env.lab.sweep.plan import SETTINGS, Item, Key, Number, read_settings
 
 if TYPE_CHECKING:
@@ -127,9 +127,9 @@ class Record:
             raise ValueError(first_fault(error)) from error
         kept = {field.name: getattr(line, field.name) for field in fields(Outcome)}
         for name in ("staleness_p95", "latency_p95"):
-            kept[name] = _known(kept[name])
+            kept[name] = _nan_for_none(kept[name])
         for name in ("kpis", "by_group"):
-            kept[name] = {key: _known(x) for key, x in kept[name].items()}
+            kept[name] = {key: _nan_for_none(x) for key, x in kept[name].items()}
         return cls(Key(line.policy, line.case, line.condition), Outcome(**kept), line.seconds, line.answers)
 
 
@@ -151,11 +151,11 @@ class _Line(BaseModel):
     answers: AnswerCounts | None = None
 
 
-def _known(value: float | None) -> float:
+def _nan_for_none(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def run_item(item: Item, lines: Lines | None = None) -> Record:
+def run_item(item: Item, lines: Connections | None = None) -> Record:
     """Run one episode and keep what a sweep needs of it. What it raises bears the item as a note.
 
     `lines`: the ways to endpoints that all items of a sweep share.
@@ -207,7 +207,7 @@ def made(item: Item) -> HeronEnv:
     return env
 
 
-def _policies(item: Item, env: HeronEnv, lines: Lines | None = None) -> Policies:
+def _policies(item: Item, env: HeronEnv, lines: Connections | None = None) -> Policies:
     """The policies of the item; those that ask endpoints have their ways from `lines`."""
     if lines is not None:
         for own in injected(env).values():
@@ -253,14 +253,14 @@ class SweepJournal:
     def __init__(self, folder: Path, settings: dict[str, Any], keys: Collection[Key]) -> None:
         self.folder = folder
         text = dumps(settings) + "\n"
-        _look(folder, text, set(keys))  # before as much as a lock is laid there
+        _read_folder(folder, text, set(keys))  # before as much as a lock is laid there
         folder.mkdir(parents=True, exist_ok=True)
         lock = lock_folder(folder)
         if lock is None:
             raise ConfigError(f"{folder}: another sweep is writing here; wait for it, or choose another folder")
         self._lock = lock
         try:
-            self.done, whole = _look(folder, text, set(keys))
+            self.done, whole = _read_folder(folder, text, set(keys))
             if not self.done:
                 write(folder / SETTINGS, text)
             self._file = Journal(folder / RESULTS)
@@ -288,7 +288,7 @@ class SweepJournal:
         self._lock.release()
 
 
-def _look(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], int]:
+def _read_folder(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], int]:
     """What is done of the sweep with these settings, and the length of its full lines; nothing is touched.
 
     Raises ConfigError, RunFolderError for a folder that is not for it.
@@ -355,18 +355,18 @@ def read_records(path: Path, keys: Collection[Key]) -> dict[Key, Record]:
             ) from error
         if record.key not in keys or record.key in done:
             what = "is there twice" if record.key in done else "is not part of this sweep"
-            raise RunFolderError(f"{path}:{number}: the episode of {_told(record.key)} {what}; remove the line")
+            raise RunFolderError(f"{path}:{number}: the episode of {_key_words(record.key)} {what}; remove the line")
         done[record.key] = record
     figures: dict[str, set[str]] = {}
     for key, record in done.items():
         if figures.setdefault(key.condition, set(record.outcome.kpis)) != set(record.outcome.kpis):
             raise RunFolderError(
-                f"{path}: the episode of {_told(key)} has other figures than the other episodes; remove its line"
+                f"{path}: the episode of {_key_words(key)} has other figures than the other episodes; remove its line"
             )
     return done
 
 
-def _told(key: Key) -> str:
+def _key_words(key: Key) -> str:
     return f"policy {key.policy!r:.60}, case {key.case}, condition {key.condition!r:.60}"
 
 

@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One policy under one condition, over all cases, and over all training seeds where they are pooled.
 
     Attributes:
@@ -107,7 +107,7 @@ class Measurements:
         self._nothing = self.table(NOTHING)[0]
         self.points = tuple(self._points())
 
-    def point(self, policy: str, condition: Condition = SYNC) -> Point:
+    def point(self, policy: str, condition: Condition = SYNC) -> SweepPoint:
         """The point of a policy and a condition. Raises ConfigError."""
         for point in self.points:
             if point.policy == policy and point.condition == condition:
@@ -118,11 +118,11 @@ class Measurements:
             f"its conditions {[c.name for c in self.sweep.conditions]}.{did_you_mean(policy, known)}"
         )
 
-    def of(self, policy: str) -> list[Point]:
+    def of(self, policy: str) -> list[SweepPoint]:
         """All points of a policy."""
         return [point for point in self.points if point.policy == policy]
 
-    def along(self, policy: str, cause: str) -> list[tuple[float, Point]]:
+    def along(self, policy: str, cause: str) -> list[tuple[float, SweepPoint]]:
         """Amount and point of every condition with this cause alone, and without any, by amount: for a figure."""
         found = []
         for point in self.of(policy):
@@ -235,13 +235,13 @@ class Measurements:
         """The records by case."""
         return [self._records[Key(policy, case, condition.name)] for case in range(len(self.sweep.cases))]
 
-    def _points(self) -> Iterator[Point]:
+    def _points(self) -> Iterator[SweepPoint]:
         for policy in self.sweep.shown:
             for condition in self.sweep.conditions:
                 if condition == SYNC or not self._sync_only(policy):
                     yield self._point(policy, condition)
 
-    def _point(self, policy: str, condition: Condition) -> Point:
+    def _point(self, policy: str, condition: Condition) -> SweepPoint:
         members, make = self.sweep.members(policy), self.intervals
         records = [record for name in members for record in self._of(name, condition)]
         reference = [record for name in members for record in self._of(name, SYNC)]
@@ -250,7 +250,7 @@ class Measurements:
         same = all(a.course == b.outcome.course for a, b in zip(runs, reference, strict=True))
         answers = [record.answers for record in records if record.answers is not None]
         repeatable = all(record.answers is None or record.answers.deterministic for record in [*records, *reference])
-        return Point(
+        return SweepPoint(
             policy=policy,
             condition=condition,
             values=tuple(values.mean(axis=0).tolist()),

@@ -32,7 +32,7 @@ from heron_env._version import __version__
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
 from heron_env.given import whole
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import can_play, in_step, lane_outcome, noted, played, ticks_in_step
+from heron_env.lab.episodes import can_play, in_step, lane_outcome, noted_lanes, play_lanes, ticks_in_step
 from heron_env.lab.policies import External, TrainedRun
 from heron_env.lab.sweep.plan import Item
 from heron_env.lab.sweep.records import RECORD, Record, made, require_finite, run_item
@@ -108,11 +108,11 @@ def _as_completed(
         raise WorkerLost(
             "a worker process ended suddenly (killed? out of memory? a script that starts it without "
             "`if __name__ == '__main__':`?) while one of these was under way: "
-            f"{_told(list(running.values()))}. Run it again, with fewer processes if it was memory"
+            f"{_listed(list(running.values()))}. Run it again, with fewer processes if it was memory"
         ) from error
 
 
-def _told(items: Sequence[object]) -> str:
+def _listed(items: Sequence[object]) -> str:
     """The first ones, each in a line's length."""
     shown = [text if len(text := str(item)) <= LONG else f"{text[:LONG]}..." for item in items[:FEW]]
     return "; ".join(shown) + (f"; and {len(items) - FEW} more" if len(items) > FEW else "")
@@ -202,8 +202,8 @@ def _run(bundle: Bundle) -> list[Record]:
     begun, first, synchronous = time.perf_counter(), bundle[0], bundle[0].condition.synchronous
     env, cases = _world(first), [item.case for item in bundle]
     schedule = in_step(env) if synchronous else first.condition.schedule(env)
-    batch = played(env, cases, _policies(bundle, env), schedule, RECORD if synchronous else (*RECORD, "ages"))
-    found = [lane_outcome(env, lane) for lane in noted(batch)]  # one by one: what lanes note is large
+    batch = play_lanes(env, cases, _policies(bundle, env), schedule, RECORD if synchronous else (*RECORD, "ages"))
+    found = [lane_outcome(env, lane) for lane in noted_lanes(batch)]  # one by one: what lanes note is large
     if synchronous:  # which measures no time
         found = [replace(each, staleness_p95=math.nan, latency_p95=math.nan) for each in found]
     for each in found:

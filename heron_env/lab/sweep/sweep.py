@@ -19,7 +19,7 @@ from heron_env.given import all_of, is_one_of, mapping, path_of, require_one_of,
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.output import Progress, sweep_bar
-from heron_env.lab.policies import Baseline, External, Lines
+from heron_env.lab.policies import Baseline, Connections, External
 from heron_env.lab.show.figures import sweep_figure
 from heron_env.lab.sweep.conditions import CAUSES, SYNC, Condition, unique
 from heron_env.lab.sweep.plan import (
@@ -102,7 +102,7 @@ class Sweep(SweepPlan):
         alone = dict.fromkeys(beside if NOTHING in specs else (*beside, NOTHING))
         specs.setdefault(NOTHING, Baseline(NOTHING))
         cases = tuple(benchmark.with_optima(env, chosen, given))
-        with trusting(*believed), Lines() as lines:
+        with trusting(*believed), Connections() as lines:
             for name, policy in specs.items():
                 if isinstance(policy, External):
                     require_answers(policy, (env, spec.id, given), cases, lines)
@@ -146,7 +146,7 @@ class Sweep(SweepPlan):
         from heron_env.lab.sweep.sweep import SweepResult
 
         items = self.items()
-        hands = _hands(processes, ray)
+        hands = _workers(processes, ray)
         with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell, trusting(*self.trust):
             if out is None:
                 return SweepResult(self, _in_memory(items, hands, tell))
@@ -158,21 +158,21 @@ class Sweep(SweepPlan):
 
 
 @dataclass(frozen=True)
-class Hands:
+class Workers:
     """Who runs bundles: how many at once, and the function that yields each with its records."""
 
     count: int
     run: Callable[[Sequence[Bundle]], Generator[tuple[Bundle, list[Record]], None, None]]
 
 
-def _hands(processes: int, ray: str | None) -> Hands:
+def _workers(processes: int, ray: str | None) -> Workers:
     if ray is None:
-        return Hands(processes, lambda some: finished(run_bundle, some, processes))
+        return Workers(processes, lambda some: finished(run_bundle, some, processes))
     cluster = RayCluster(ray)
-    return Hands(cluster.cpus, cluster.run)
+    return Workers(cluster.cpus, cluster.run)
 
 
-def _in_memory(items: list[Item], hands: Hands, tell: Callable[[Progress], None]) -> dict[Key, Record]:
+def _in_memory(items: list[Item], hands: Workers, tell: Callable[[Progress], None]) -> dict[Key, Record]:
     done: dict[Key, Record] = {}
     _complete(items, done, lambda record: done.update({record.key: record}), hands, tell)
     return done
@@ -182,7 +182,7 @@ def _complete(
     items: list[Item],
     done: Mapping[Key, Record],
     add: Callable[[Record], None],
-    hands: Hands,
+    hands: Workers,
     tell: Callable[[Progress], None],
 ) -> None:
     """Run the items that are not done."""
@@ -197,11 +197,11 @@ def _complete(
         tell(Progress(before + count, len(items), None if math.isnan(left) else left))
 
 
-def _records(items: list[Item], hands: Hands) -> Iterator[Record]:
+def _records(items: list[Item], hands: Workers) -> Iterator[Record]:
     """What came of each item: of those that ask endpoints here, one after another, while workers run the others."""
     live, rest = [item for item in items if item.live], [item for item in items if not item.live]
     unheard = {item.name for item in live}
-    with Lines() as lines, closing(hands.run(bundles(rest, hands.count))) as others:
+    with Connections() as lines, closing(hands.run(bundles(rest, hands.count))) as others:
         for item in live:
             record = run_item(item, lines)
             if item.name in unheard:

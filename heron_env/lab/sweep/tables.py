@@ -18,7 +18,7 @@ from heron_env.lab.episodes import TEAM, groups_apart
 from heron_env.lab.output import TextTable, as_markdown, dumps
 from heron_env.lab.policies import TrainedRun
 from heron_env.lab.robust_stats import ENOUGH
-from heron_env.lab.sweep.conditions import CAUSES, DISTURBANCES, SYNC, shown
+from heron_env.lab.sweep.conditions import CAUSES, DISTURBANCES, SYNC, amount_text
 from heron_env.lab.sweep.decomposition import Decomposition
 from heron_env.lab.sweep.records import TABLES
 from heron_env.lab.sweep.results import ELO_K, ELO_START
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-    from heron_env.lab.sweep.results import Measurements, Point
+    from heron_env.lab.sweep.results import Measurements, SweepPoint
 
 NONE: Final = "-"
 MARK: Final = "*"
@@ -50,7 +50,7 @@ COMPARED: Final = (
 )
 
 
-def mark(point: Point) -> str:
+def mark(point: SweepPoint) -> str:
     """What stands behind a return that is not the agent's alone."""
     return MARK if point.external is not None and point.external.fallback_rate else ""
 
@@ -60,7 +60,7 @@ def percent(share: float | None) -> str:
     return NONE if share is None else f"{100.0 * share:.3g} %"
 
 
-def machine_figures(result: Measurements, point: Point) -> dict[str, Any] | None:
+def answer_values(result: Measurements, point: SweepPoint) -> dict[str, Any] | None:
     """Of a row for tables that machines read, with its preference to all other policies; what nobody judged is null."""
     if point.external is None:
         return None
@@ -70,7 +70,7 @@ def machine_figures(result: Measurements, point: Point) -> dict[str, Any] | None
     return {**told, "deterministic": point.deterministic}
 
 
-def compared(result: Measurements) -> list[dict[str, Any]]:
+def comparison_values(result: Measurements) -> list[dict[str, Any]]:
     """Of each condition the preferences, pair by pair, and the ratings; nothing for one policy."""
     if len(result.policies) < 2:
         return []
@@ -87,7 +87,7 @@ def compared(result: Measurements) -> list[dict[str, Any]]:
     ]
 
 
-def how_answered(result: Measurements) -> TextTable | None:
+def answer_table(result: Measurements) -> TextTable | None:
     """A row a point; None where no other program plays."""
     rows = [
         [
@@ -171,12 +171,12 @@ def to_json(result: Measurements) -> str:
         "rows": [_row(result, point) for point in result.points],
         "decompositions": [decomposition.to_dict() for decomposition in result.decompositions],
         "interactions": [interaction.to_dict() for interaction in result.interactions],
-        **({"comparisons": compared(result)} if result.external else {}),
+        **({"comparisons": comparison_values(result)} if result.external else {}),
     }
     return dumps(told) + "\n"
 
 
-def _row(result: Measurements, point: Point) -> dict[str, Any]:
+def _row(result: Measurements, point: SweepPoint) -> dict[str, Any]:
     return {
         "policy": point.policy,
         "condition": point.condition.name,
@@ -201,11 +201,7 @@ def _row(result: Measurements, point: Point) -> dict[str, Any]:
         "latency_p95": point.latency_p95,
         "notes": list(point.notes),
         "seconds": point.seconds,
-        **(
-            {"external": machine_figures(result, point), "deterministic": point.deterministic}
-            if result.external
-            else {}
-        ),
+        **({"external": answer_values(result, point), "deterministic": point.deterministic} if result.external else {}),
     }
 
 
@@ -220,9 +216,11 @@ def to_csv(result: Measurements) -> str:
     writer.writerow(["policy", "condition", *CAUSES, DISTURBANCES, "n", "seeds", *heads, *others, *more])
     for point in result.points:
         numbers = [x for name in figures for x in getattr(point, name).to_dict().values()]
-        network = ["" if point.condition.synchronous else shown(getattr(point.condition, cause)) for cause in CAUSES]
-        causes = [*network, shown(point.condition.disturbances)]
-        figures_of = machine_figures(result, point) or {}
+        network = [
+            "" if point.condition.synchronous else amount_text(getattr(point.condition, cause)) for cause in CAUSES
+        ]
+        causes = [*network, amount_text(point.condition.disturbances)]
+        figures_of = answer_values(result, point) or {}
         known = [*numbers, *(getattr(point, name) for name in others), *(figures_of.get(name) for name in more)]
         sizes = (len(point.values), len(point.by_run))
         writer.writerow([point.policy, point.condition.name, *causes, *sizes, *map(_field, known)])
@@ -281,7 +279,7 @@ def to_rich(result: Measurements) -> Group:
 
 def more_tables(result: Measurements, *, short: bool = False) -> list[TextTable]:
     """Beside the table: what each group earned, how external agents answered, and who yields more."""
-    found = group_returns(result, only_sync=short), how_answered(result), comparison(result)
+    found = group_returns(result, only_sync=short), answer_table(result), comparison(result)
     return [told for told in found if told is not None]
 
 
@@ -336,10 +334,10 @@ def legend(result: Measurements) -> str:
         of["return"] = NOT_KEPT
     heads = zip(columns(result), headings(result)[2:], strict=True)
     told = "; ".join(f"{head}: {EXPLAINED[name]}{of.get(name, '')}" for name, head in heads)
-    return f"{n} case{'s' * (n > 1)}{unit}{intervals_told(result)}. {told}."
+    return f"{n} case{'s' * (n > 1)}{unit}{intervals_words(result)}. {told}."
 
 
-def intervals_told(result: Measurements, drawn: str = "brackets") -> str:
+def intervals_words(result: Measurements, drawn: str = "brackets") -> str:
     """`; brackets are 95 % t intervals over the cases alone ...`, with what they can't say; nothing of one case."""
     n, pools = result.intervals.units, result.sweep.pools
     if n < 2:
@@ -363,7 +361,7 @@ def columns(result: Measurements) -> list[str]:
     return [name for name in EXPLAINED if any(cells(point)[name] != NONE for point in result.points)]
 
 
-def cells(point: Point) -> dict[str, str]:
+def cells(point: SweepPoint) -> dict[str, str]:
     """The texts of a point by column."""
     reference = point.condition == SYNC
     return {
@@ -378,7 +376,7 @@ def cells(point: Point) -> dict[str, str]:
     }
 
 
-def _short_cells(point: Point) -> dict[str, str]:
+def _short_cells(point: SweepPoint) -> dict[str, str]:
     """What a terminal has less room for: values alone, and a condition's name."""
     lost = cells(point)["lost"].split(" [")[0]
     return {"condition": point.condition.name, "return": f"{point.mean.value:.2f}{mark(point)}", "lost": lost}

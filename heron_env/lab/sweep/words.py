@@ -16,7 +16,7 @@ from typing import Final
 from heron_env.lab.robust_stats import Estimate
 from heron_env.lab.sweep.conditions import IDEAL, SYNC
 from heron_env.lab.sweep.decomposition import Decomposition, Interaction
-from heron_env.lab.sweep.results import Measurements, Point
+from heron_env.lab.sweep.results import Measurements, SweepPoint
 
 NEGLIGIBLE: Final = 0.02
 """Share of what a policy gains over doing nothing (or else of its return) below which a gap is none to speak of."""
@@ -25,7 +25,7 @@ NAMED: Final = 3
 
 
 @dataclass(frozen=True)
-class Claim:
+class SweepClaim:
     """One sentence."""
 
     def __post_init__(self) -> None:
@@ -72,7 +72,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Level(Claim):
+class Level(SweepClaim):
     """What a policy earns on the synchronous clock, and its differences to others: figures alone.
 
     Attributes:
@@ -101,7 +101,7 @@ class Level(Claim):
 
 
 @dataclass(frozen=True)
-class NotAsked(Claim):
+class NotAsked(SweepClaim):
     """The sweep has no condition in which anything is wrong."""
 
     def __str__(self) -> str:
@@ -110,7 +110,7 @@ class NotAsked(Claim):
 
 
 @dataclass(frozen=True)
-class Conditions(Claim):
+class Conditions(SweepClaim):
     """What the conditions of a sweep take from one policy. `what` is "preset 'quick'" or "sweep"."""
 
     policy: str
@@ -168,7 +168,7 @@ class NoGap(Conditions):
         )
 
 
-class Untold(Conditions):
+class Undecided(Conditions):
     """Each interval reaches 0 or is negligible, and some reach beyond what is negligible."""
 
     @property
@@ -233,7 +233,7 @@ class SignedGaps(Conditions):
 
 
 @dataclass(frozen=True)
-class Parity(Claim):
+class Parity(SweepClaim):
     """Whether runs with nothing wrong equal their synchronous twins: compared bit for bit, not estimated."""
 
     differing: tuple[str, ...]
@@ -253,7 +253,7 @@ class Parity(Claim):
 
 
 @dataclass(frozen=True)
-class Order(Claim):
+class Order(SweepClaim):
     """Under a condition two policies have another order than on the synchronous clock, or one where none showed."""
 
     policy: str
@@ -290,10 +290,10 @@ def _few(names: Sequence[str]) -> str:
 def finding(result: Measurements) -> list[str]:
     """A few sentences: the level of each policy, and its gap or that there is none; parity, order, and causes."""
     told = [f"{level} {gap}" for level, gap in policy_claims(result)]
-    return [*told, *map(str, other_claims(result)), *reasons(result), *answered(result)]
+    return [*told, *map(str, other_claims(result)), *reasons(result), *answer_sentences(result)]
 
 
-def policy_claims(result: Measurements) -> Iterator[tuple[Level, Claim]]:
+def policy_claims(result: Measurements) -> Iterator[tuple[Level, SweepClaim]]:
     """Of each policy its level, the first one's against all others, and what the conditions take from it."""
     for number, policy in enumerate(result.policies):
         sync = result.point(policy)
@@ -306,7 +306,7 @@ def policy_claims(result: Measurements) -> Iterator[tuple[Level, Claim]]:
         yield level, gap_claim(result, policy)
 
 
-def gap_claim(result: Measurements, policy: str) -> Claim:
+def gap_claim(result: Measurements, policy: str) -> SweepClaim:
     """What the conditions take from a policy, as far as the cases can tell."""
     points = _disturbed(result, policy)
     if not points:
@@ -320,15 +320,15 @@ def gap_claim(result: Measurements, policy: str) -> Claim:
         others = [point for point in points if point is not largest]
         ahead = ((p.condition.words, result.step(policy, p.condition, largest.condition)) for p in others)
         return SignedGaps(policy, what, costs, tuple(ahead))
-    kind: type[Conditions] = NoGap if all(cost.negligible for cost in costs) else Untold
+    kind: type[Conditions] = NoGap if all(cost.negligible for cost in costs) else Undecided
     return kind(policy, what, costs)
 
 
-def other_claims(result: Measurements) -> list[Claim]:
+def other_claims(result: Measurements) -> list[SweepClaim]:
     """Whether nothing wrong changes nothing, and whether the order of the first policy and another one changes."""
     differing = tuple(p.policy for p in result.points if p.identical is False)
     asked = any(p.identical is not None for p in result.points)  # not of endpoints, which may answer otherwise
-    told: list[Claim] = [Parity(differing, any(not p.deterministic for p in result.points))] if asked else []
+    told: list[SweepClaim] = [Parity(differing, any(not p.deterministic for p in result.points))] if asked else []
     policy, *others = result.policies
     worst = costliest(result, policy)
     if worst is None:
@@ -340,7 +340,7 @@ def other_claims(result: Measurements) -> list[Claim]:
     return told
 
 
-def answered(result: Measurements) -> Iterator[str]:
+def answer_sentences(result: Measurements) -> Iterator[str]:
     """What external agents answered, all conditions together, and whether it can be repeated."""
     for policy in result.sweep.shown:
         found = [(point, point.external) for point in result.of(policy) if point.external is not None]
@@ -361,18 +361,18 @@ def reasons(result: Measurements) -> list[str]:
     return told + [_together(interaction, _unit(result)) for interaction in result.interactions]
 
 
-def shows_gap(result: Measurements, point: Point) -> bool:
+def shows_gap(result: Measurements, point: SweepPoint) -> bool:
     """Does the condition cost (or bring) anything to speak of, that these cases can tell from nothing?"""
     return cost_of(result, point).told
 
 
-def cost_of(result: Measurements, point: Point) -> Cost:
+def cost_of(result: Measurements, point: SweepPoint) -> Cost:
     """A point as a claim has it."""
     level = result.point(point.policy).mean.value
     return Cost(point.condition.words, point.gap, point.lost, level, _unit(result))
 
 
-def costliest(result: Measurements, policy: str) -> Point | None:
+def costliest(result: Measurements, policy: str) -> SweepPoint | None:
     """The condition with the largest mean gap, of those that show one or else of all; None where nothing was wrong.
 
     It is the one to look at, and need not be the costliest for certain.
@@ -382,7 +382,7 @@ def costliest(result: Measurements, policy: str) -> Point | None:
     return max(showing or points, key=lambda point: point.gap.value, default=None)
 
 
-def _disturbed(result: Measurements, policy: str) -> list[Point]:
+def _disturbed(result: Measurements, policy: str) -> list[SweepPoint]:
     return [point for point in result.of(policy) if point.condition not in (SYNC, IDEAL)]
 
 

@@ -15,7 +15,7 @@ from heron_env.core.policy import Policies
 from heron_env.core.rule import one_by_one
 from heron_env.errors import TraceError
 from heron_env.files.reading import is_folder
-from heron_env.lab.policies import Baseline, TrainedRun, display_names, others, policy_spec
+from heron_env.lab.policies import Baseline, TrainedRun, display_names, policy_spec, strongest_policies
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
@@ -55,7 +55,7 @@ class PolicyIdentity:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TraceSetting:
     """What makes the episode: the same setting gives the same episode.
 
     Attributes:
@@ -85,7 +85,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class TraceWorld:
     """Names and numbers that the messages refer to.
 
     Attributes:
@@ -108,7 +108,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TraceOutcome:
     """What came of it; times in s.
 
     Attributes:
@@ -198,9 +198,9 @@ class Age(NamedTuple):
 class Episode:
     """A whole recorded episode. Messages are in the order in which they were made, events in that of their time."""
 
-    setting: Setting
-    world: World
-    outcome: Outcome
+    setting: TraceSetting
+    world: TraceWorld
+    outcome: TraceOutcome
     messages: list[SentMessage] = field(repr=False)
     events: list[Event] = field(repr=False)
 
@@ -315,7 +315,7 @@ def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
             "replay(path, policies=...)"
         )
     if identity.kind == "external":
-        return others(env, seed)  # of those whose answers no fixture holds
+        return strongest_policies(env, seed)  # of those whose answers no fixture holds
     if identity.kind == "run":
         _require_same(identity)
     return policy_spec(identity.name).build(env, seed)
@@ -357,7 +357,7 @@ def happening_entries(given: Iterable[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def happenings_of(setting: Setting) -> dict[str, list[Any]]:
+def happenings_of(setting: TraceSetting) -> dict[str, list[Any]]:
     """What was written down, as `start_event_driven` takes it."""
     monitors = [
         {**entry, "about": None if entry["about"] is None else tuple(entry["about"])} for entry in setting.monitors
