@@ -13,7 +13,7 @@ from heron_env.worlds.energy_management.calendar import (
     split_days,
     summer_time,
 )
-from heron_env.worlds.energy_management.neighbourhood import COLUMNS, QUARTERS, draw_neighbourhood, load_profiles
+from heron_env.worlds.energy_management.site import COLUMNS, QUARTERS, draw_neighbourhood, load_profiles
 from tests.worlds.energy_day_oracle import local_hours, tariff_series
 
 SPRING, AUTUMN = 88, 298  # March 30 and October 26, 2025
