@@ -30,10 +30,9 @@ from heron_env.files.reading import parsed
 from heron_env.given import is_finite
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.policy import ExternalPolicy
-from heron_env.injection.sdk import LOOPBACK
+from heron_env.net.access import LOOPBACK, GuardedApplication, listening
 from heron_env.net.client import Question
 from heron_env.net.outcome import Code, Failure, Outcome
-from heron_env.serve.guarding import Guarding, listening
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -89,7 +88,7 @@ class Seat:
     def call(self, question: Question) -> Outcome:
         """Show the question until it is answered, or the time is over."""
         began = time.monotonic()
-        request = json.loads(question.body(1, self.timeout or TIMEOUT))
+        request = parsed(question.body(1, self.timeout or TIMEOUT))
         with self._changed:
             if self._over:
                 return Outcome(Code.CONNECTION, None, 0, 0.0, "", f"nobody sits there: {self._over}")
@@ -222,7 +221,7 @@ def seat_application(seats: Iterable[Seat], hosts: Collection[str] = ()) -> Any:
         Route("/seat/{token}/answer", answer, methods=["POST"]),
     ]
     faults: dict[Any, Any] = {HTTPException: _other}
-    return Guarding(Starlette(routes=routes, exception_handlers=faults), hosts=hosts, token=None)
+    return GuardedApplication(Starlette(routes=routes, exception_handlers=faults), hosts=hosts, token=None)
 
 
 def _file(name: str) -> Response:
