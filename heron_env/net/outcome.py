@@ -51,7 +51,7 @@ class RateLimited(Failure):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """How one question ended.
 
     Attributes:
@@ -91,7 +91,7 @@ class EndpointStats:
     circuit: str
 
 
-class Tally:
+class EndpointTally:
     """Counts outcomes; threads may share it. Eight bytes a call."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Tally:
         self._seconds = array("d")
         self._requests = self._failed = self._late = 0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: CallOutcome) -> None:
         """One more question."""
         with self._lock:
             self._counts[outcome.code.name] += 1

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.errors import ConfigError, DataError, DeclarationError, Problem, did_you_mean
-from heron_env.files.models import Declared, Many, NonNegative, Positive, Text, formatted, number
+from heron_env.files.models import ConfigModel, Many, NonNegative, Positive, Text, formatted, number
 from heron_env.files.reading import is_file, read
 from heron_env.files.yaml_file import MOST, YamlFile
 from heron_env.given import MOST_AGENTS
@@ -68,7 +68,7 @@ def _limit(value: object) -> float:
 Dates = Annotated[tuple[Annotated[date, BeforeValidator(_date)], ...], Many]
 
 
-class Roof(Declared):
+class Roof(ConfigModel):
     """Measured (file, column, unit), or of the shipped weather year (peak in kWp, and where it faces)."""
 
     file: Text | None = None
@@ -92,13 +92,13 @@ class Roof(Declared):
         return Series(file=self.file, column=self.column, unit=self.unit)
 
 
-class SiteBattery(Declared):
+class SiteBattery(ConfigModel):
     """A home's battery; its inverter has 5 kW."""
 
     capacity: Annotated[float, BeforeValidator(_capacity)]
 
 
-class SiteHome(Declared):
+class SiteHome(ConfigModel):
     """One home; without a battery it is part of its zone's background."""
 
     name: Text
@@ -108,14 +108,14 @@ class SiteHome(Declared):
     zone: Text | None = None
 
 
-class ZoneLimit(Declared):
+class ZoneLimit(ConfigModel):
     """A transformer; without a limit: `limit_per_home` for each home behind it."""
 
     name: Text
     limit: Annotated[float, BeforeValidator(_limit)] | None = None
 
 
-class SiteTariff(Declared):
+class SiteTariff(ConfigModel):
     """Prices in EUR/kWh, windows in whole local hours: as TimeOfUse."""
 
     low: NonNegative = TimeOfUse.low
@@ -134,7 +134,7 @@ class SiteTariff(Declared):
         return TimeOfUse(**dict(self))
 
 
-class HeldOut(Declared):
+class HeldOut(ConfigModel):
     """Dates that are kept for validation and for tests; all others are for training."""
 
     validation: Dates = ()
@@ -148,7 +148,7 @@ class HeldOut(Declared):
         return self
 
 
-class SiteFile(Declared):
+class SiteFile(ConfigModel):
     """The whole file."""
 
     timezone: TimeZone

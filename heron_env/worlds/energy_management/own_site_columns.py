@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from heron_env.errors import ConfigError, DataError, did_you_mean
-from heron_env.files.models import Declared, Text, formatted, non_negative
+from heron_env.files.models import ConfigModel, Text, formatted, non_negative
 from heron_env.files.reading import read
 from heron_env.worlds.energy_management.calendar import zone_of
 from heron_env.worlds.energy_management.site import power
@@ -47,7 +47,7 @@ def _minutes(value: object) -> float:
 TimeZone = Annotated[str, BeforeValidator(_zone_name)]
 
 
-class Series(Declared):
+class Series(ConfigModel):
     """A column of a CSV or parquet file. Of kWh and Wh each value is the energy of its slot."""
 
     file: Text
@@ -55,7 +55,7 @@ class Series(Declared):
     unit: Unit = "kW"
 
 
-class Gaps(Declared):
+class Gaps(ConfigModel):
     """What to do where values are missing: refuse, hold the last one, or interpolate, for `longest` minutes at most."""
 
     fill: Literal["refuse", "hold", "interpolate"] = "refuse"
@@ -67,7 +67,7 @@ class Gaps(Declared):
         return {"fill": given} if isinstance(given, str) else given
 
 
-class Times(Declared):
+class Times(ConfigModel):
     """How files tell time: column, which end of a slot it names, and the clock of times without an offset."""
 
     column: Text = "time"
