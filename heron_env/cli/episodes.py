@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,59 +16,73 @@ from heron_env.files.reading import is_folder
 from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
+    from heron_env.lab.real_time import Punctuality
     from heron_env.lab.traces.episode import Episode
 
 
+INTERRUPTED = 130
 SHOWN = 12
 """So many returns are told, and so many disturbances."""
 
 
+RunOrEnvArgument = Annotated[str, typer.Argument(help=f"A run folder. Or: {ENVIRONMENT}.")]
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Name of a baseline, a run folder, [NAME=]http(s)://HOST:PORT/... (an endpoint), an agents.yaml, or a "
+        "fixture (.jsonl, .json); default: the run folder, or the strongest baseline."
+    ),
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Of the episode.")]
+UntilOption = Annotated[
+    float | None, typer.Option(min=0.0, help="Stop at this virtual time, s; default: the episode's own end.")
+]
+DelayOption = Annotated[
+    float | None, typer.Option(min=0.0, help="By how many seconds actions are late, as in `heron eval`.")
+]
+ScheduleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--schedule",
+        metavar="[WHO.]FIELD=VALUE|FILE.yaml",
+        help="A field of the schedule, say msg_delay=2 or field.tick_interval=1, or a file of its fields by agent, "
+        "group and level; a value may be drawn: 0-10, lognormal(3, 0.5), [1, 2, 5]. May be repeated.",
+    ),
+]
+DisturbancesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="A set of the environment's `disturbance_sets()`, drawn with the seed; may be repeated.",
+    ),
+]
+WindowOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="START,END",
+        help="What the timeline shows, s; default: as much as is legible, from the start or the first disturbance.",
+    ),
+]
+OutOption = Annotated[Path, typer.Option(help="Folder for the record and its pictures.")]
+CsvOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--csv", metavar="FILE", help="Also the time series of all agents: FILE.csv, or FILE.parquet (pyarrow)."
+    ),
+]
+
+
 def trace(
-    run_or_env: Annotated[str, typer.Argument(help=f"A run folder. Or: {ENVIRONMENT}.")],
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            help="Name of a baseline, a run folder, [NAME=]http(s)://HOST:PORT/... (an endpoint), an agents.yaml, or a "
-            "fixture (.jsonl, .json); default: the run folder, or the strongest baseline."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the episode.")] = 0,
-    until: Annotated[
-        float | None, typer.Option(min=0.0, help="Stop at this virtual time, s; default: the episode's own end.")
-    ] = None,
-    delay: Annotated[
-        float | None, typer.Option(min=0.0, help="By how many seconds actions are late, as in `heron eval`.")
-    ] = None,
-    schedule: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--schedule",
-            metavar="[WHO.]FIELD=VALUE|FILE.yaml",
-            help="A field of the schedule, say msg_delay=2 or field.tick_interval=1, or a file of its fields by agent, "
-            "group and level; a value may be drawn: 0-10, lognormal(3, 0.5), [1, 2, 5]. May be repeated.",
-        ),
-    ] = None,
-    disturbances: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A set of the environment's `disturbance_sets()`, drawn with the seed; may be repeated.",
-        ),
-    ] = None,
-    window: Annotated[
-        str | None,
-        typer.Option(
-            metavar="START,END",
-            help="What the timeline shows, s; default: as much as is legible, from the start or the first disturbance.",
-        ),
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the record and its pictures.")] = Path("runs/trace"),
-    csv: Annotated[
-        Path | None,
-        typer.Option(
-            "--csv", metavar="FILE", help="Also the time series of all agents: FILE.csv, or FILE.parquet (pyarrow)."
-        ),
-    ] = None,
+    run_or_env: RunOrEnvArgument,
+    policy: PolicyOption = None,
+    seed: SeedOption = 0,
+    until: UntilOption = None,
+    delay: DelayOption = None,
+    schedule: ScheduleOption = None,
+    disturbances: DisturbancesOption = None,
+    window: WindowOption = None,
+    out: OutOption = Path("runs/trace"),
+    csv: CsvOption = None,
     option: EnvOptions = None,
     trust: Trusted = None,
     as_json: Json = False,
@@ -77,7 +92,7 @@ def trace(
     What endpoints answer is kept in fixture.jsonl beside it. Naming an address allows its host and port, no others.
 
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
-    """  # fmt: skip
+    """
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
     from heron_env.lab.sweep.conditions import Condition
@@ -88,7 +103,7 @@ def trace(
     if csv is not None:
         require_ending(csv)
     env_id, chosen, options = wanted(run_or_env, policy, parsed_options(option))
-    shown = None if window is None else _seconds(window)
+    times = None if window is None else _seconds(window)
     env = built(env_id, options)
     settings = [*(schedule or ()), *([] if delay is None else [f"act_delay={delay!r}"])]
     episode = record_episode(
@@ -97,7 +112,7 @@ def trace(
         disturbances=Condition(disturbances=disturbances or ()).happenings(env, seed), fixture=out / NAME,
         series=series,
     )  # fmt: skip
-    files = _write(episode, out, shown)
+    files = _write(episode, out, times)
     if csv is not None and series is not None:
         files["series"] = series.write(csv)
     answers = answer_counts(out / NAME) if episode.setting.fixture else {}
@@ -105,21 +120,29 @@ def trace(
         files["fixture"] = out / NAME
     if as_json:
         more = {"answers": answers} if answers else {}
-        typer.echo(dumps({"files": {name: str(path) for name, path in files.items()}, **_told(episode), **more}))
-        return
-    told = _told(episode)
-    typer.echo(f"{env_id}, {episode.setting.policy.name}, seed {seed}: {told['end_time']:g} s of virtual time")
-    typer.echo(f"messages: {', '.join(f'{count} {fate}' for fate, count in told['messages'].items())}")
+        texts = {name: str(path) for name, path in files.items()}
+        typer.echo(dumps({"files": texts, **_summary(episode), **more}))
+    else:
+        _print_trace(episode, files, answers)
+
+
+def _print_trace(episode: Episode, files: dict[str, Path], answers: Mapping[str, int]) -> None:
+    setting, summary = episode.setting, _summary(episode)
+    typer.echo(
+        f"{setting.env_id}, {setting.policy.name}, seed {setting.seed}: {summary['end_time']:g} s of virtual time"
+    )
+    typer.echo(f"messages: {', '.join(f'{count} {fate}' for fate, count in summary['messages'].items())}")
     if answers:
-        typer.echo(f"answers in {NAME}: {', '.join(f'{count} {told}' for told, count in answers.items())}")
-    if drawn := len(episode.setting.disturbances):
-        typer.echo(f"{len(told['disturbances'])} of {drawn} disturbances begin before its end")
-    _list([f"disturbance {disturbance}" for disturbance in told["disturbances"]])
-    _list([f"return of {name}: {value:.6g}" for name, value in told["returns"].items()])
+        counts = ", ".join(f"{count} {kind}" for kind, count in answers.items())
+        typer.echo(f"answers in {files['fixture'].name}: {counts}")
+    if drawn := len(setting.disturbances):
+        typer.echo(f"{len(summary['disturbances'])} of {drawn} disturbances begin before its end")
+    _list([f"disturbance {disturbance}" for disturbance in summary["disturbances"]])
+    _list([f"return of {name}: {value:.6g}" for name, value in summary["returns"].items()])
     for path in files.values():
         typer.echo(f"wrote {path}")
     see = f"open {files['timeline']}" if "timeline" in files else "pip install 'heron_env[plots]' to see its timeline"
-    typer.echo(f"Next: {see}; load {files['perfetto']} in ui.perfetto.dev; heron replay {out}")
+    typer.echo(f"Next: {see}; load {files['perfetto']} in ui.perfetto.dev; heron replay {files['trace'].parent}")
 
 
 def replay(
@@ -149,7 +172,9 @@ def replay(
     if as_json:
         difference = None if found is None else asdict(found)
         typer.echo(
-            dumps({"identical": done.identical, "difference": difference, "changed": done.changed, **_told(done.now)})
+            dumps(
+                {"identical": done.identical, "difference": difference, "changed": done.changed, **_summary(done.now)}
+            )
         )
         raise typer.Exit(0 if done.identical else 1)
     if found is None:
@@ -205,7 +230,7 @@ def _list(lines: list[str]) -> None:
         typer.echo(f"  {line}")
 
 
-def _told(episode: Episode) -> dict[str, Any]:
+def _summary(episode: Episode) -> dict[str, Any]:
     from heron_env.lab.traces.lanes import span_words, spans
 
     setting = episode.setting
@@ -221,38 +246,46 @@ def _told(episode: Episode) -> dict[str, Any]:
     }
 
 
-INTERRUPTED = 130
+RunPolicyOption = Annotated[
+    str | None,
+    typer.Option(help="As of `heron trace`; default: the run folder, or the strongest baseline."),
+]
+RealtimeOption = Annotated[
+    bool, typer.Option("--realtime", help="No event before its time of the wall clock; what is late is counted.")
+]
+SpeedOption = Annotated[float, typer.Option(help="With --realtime: seconds of the world in one of the wall clock.")]
+ToleranceOption = Annotated[
+    float, typer.Option(min=0.0, help="With --realtime: seconds that an action may be late, of the wall clock.")
+]
+WaitForAnswersOption = Annotated[
+    bool,
+    typer.Option("--wait-for-answers", help="With --realtime: people and endpoints hold the others up, too."),
+]
+SeatOption = Annotated[
+    list[str] | None, typer.Option("--seat", metavar="AGENT", help="A person plays it; may be repeated.")
+]
+RunScheduleOption = Annotated[
+    list[str] | None,
+    typer.Option("--schedule", metavar="[WHO.]FIELD=VALUE|FILE.yaml", help="As of `heron trace`."),
+]
+RunUntilOption = Annotated[
+    float | None, typer.Option(min=0.0, help="Stop at this time of the world, s; default: the episode's own end.")
+]
+RunOutOption = Annotated[Path | None, typer.Option(help="A JSON file for returns, KPIs and punctuality.")]
 
 
 def run(
-    run_or_env: Annotated[str, typer.Argument(help=f"A run folder. Or: {ENVIRONMENT}.")],
-    policy: Annotated[
-        str | None,
-        typer.Option(help="As of `heron trace`; default: the run folder, or the strongest baseline."),
-    ] = None,
-    realtime: Annotated[
-        bool, typer.Option("--realtime", help="No event before its time of the wall clock; what is late is counted.")
-    ] = False,
-    speed: Annotated[float, typer.Option(help="With --realtime: seconds of the world in one of the wall clock.")] = 1.0,
-    tolerance: Annotated[
-        float, typer.Option(min=0.0, help="With --realtime: seconds that an action may be late, of the wall clock.")
-    ] = 0.01,
-    wait_for_answers: Annotated[
-        bool,
-        typer.Option("--wait-for-answers", help="With --realtime: people and endpoints hold the others up, too."),
-    ] = False,
-    seat: Annotated[
-        list[str] | None, typer.Option("--seat", metavar="AGENT", help="A person plays it; may be repeated.")
-    ] = None,
-    schedule: Annotated[
-        list[str] | None,
-        typer.Option("--schedule", metavar="[WHO.]FIELD=VALUE|FILE.yaml", help="As of `heron trace`."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the episode.")] = 0,
-    until: Annotated[
-        float | None, typer.Option(min=0.0, help="Stop at this time of the world, s; default: the episode's own end.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="A JSON file for returns, KPIs and punctuality.")] = None,
+    run_or_env: RunOrEnvArgument,
+    policy: RunPolicyOption = None,
+    realtime: RealtimeOption = False,
+    speed: SpeedOption = 1.0,
+    tolerance: ToleranceOption = 0.01,
+    wait_for_answers: WaitForAnswersOption = False,
+    seat: SeatOption = None,
+    schedule: RunScheduleOption = None,
+    seed: SeedOption = 0,
+    until: RunUntilOption = None,
+    out: RunOutOption = None,
     option: EnvOptions = None,
     trust: Trusted = None,
     as_json: Json = False,
@@ -289,23 +322,27 @@ def run(
             result, punctuality = run_real_time(env, played, **wall, **settings)
         else:
             result = env.run_event_driven(played, **settings)
-    told = {"env_id": env_id, "seed": seed, "end_time": result.end_time, "returns": result.returns, "kpis": result.kpis}
-    told |= {"real_time": punctuality.to_dict()} if punctuality else {}
+    summary = {"env_id": env_id, "seed": seed, "end_time": result.end_time, "returns": result.returns}
+    summary |= {"kpis": result.kpis, **({"real_time": punctuality.to_dict()} if punctuality else {})}
     if out is not None:
-        write(out, dumps(told) + "\n")
+        write(out, dumps(summary) + "\n")
     if as_json:
-        typer.echo(dumps(told))
+        typer.echo(dumps(summary))
     else:
         typer.echo(f"{env_id}, {name}, seed {seed}: {result.end_time:g} s of virtual time")
-        for name, value in result.returns.items():
-            typer.echo(f"return of {name}: {value:.6g}")
+        for agent, value in result.returns.items():
+            typer.echo(f"return of {agent}: {value:.6g}")
         if punctuality is not None:
-            typer.echo(str(punctuality))
-            for agent, missed in punctuality.missed.items():
-                if missed:
-                    typer.echo(f"{agent}: {missed} of {punctuality.actions[agent]} actions late")
-            for agent, skipped in punctuality.skipped.items():
-                answers = len(punctuality.answers.get(agent, ()))
-                typer.echo(f"{agent}: {answers} answers, {skipped} observations came while it was thinking")
+            _print_punctuality(punctuality)
     if punctuality is not None and punctuality.interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _print_punctuality(punctuality: Punctuality) -> None:
+    typer.echo(str(punctuality))
+    for agent, missed in punctuality.missed.items():
+        if missed:
+            typer.echo(f"{agent}: {missed} of {punctuality.actions[agent]} actions late")
+    for agent, skipped in punctuality.skipped.items():
+        answers = len(punctuality.answers.get(agent, ()))
+        typer.echo(f"{agent}: {answers} answers, {skipped} observations came while it was thinking")

@@ -13,12 +13,12 @@ from pydantic import Field, ValidationError
 from heron_env.core.letters import MOST_BYTES, Letter, sealed
 from heron_env.core.policy import Answer, Asked, Origin
 from heron_env.errors import ConfigError
-from heron_env.injection.contract import ERROR_CODES, Illegal, LetterGiven, Part, Response, Wire, without_private
+from heron_env.injection.contract import ERROR_CODES, Illegal, LetterGiven, Response, Wire, WireModel, without_private
 from heron_env.injection.questions import Questions
 from heron_env.net.outcome import Code, Failure, percentile
 
 
-class Consulted(Part):
+class Consulted(WireModel):
     """What was asked, what came back, and what became of it.
 
     Attributes:

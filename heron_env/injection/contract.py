@@ -40,13 +40,13 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 Masks = Annotated[tuple[Whole, ...], Field(strict=False)]
 
 
-class Part(BaseModel):
+class WireModel(BaseModel):
     """Of a request: nothing is missing, nothing is unknown, nothing is converted."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class PersonaRef(Part):
+class PersonaRef(WireModel):
     """Which persona, for endpoints that hold personas of their own."""
 
     persona_id: str
@@ -54,7 +54,7 @@ class PersonaRef(Part):
     persona_hash: Sha256
 
 
-class PersonaSnapshot(Part):
+class PersonaSnapshot(WireModel):
     """The persona itself, as far as the privacy tier lets it be told."""
 
     name: str
@@ -62,7 +62,7 @@ class PersonaSnapshot(Part):
     traits: dict[str, float]
 
 
-class Turn(Part):
+class Turn(WireModel):
     """One letter of the conversation; its time is virtual, counted from 1970-01-01."""
 
     sender: str
@@ -70,7 +70,7 @@ class Turn(Part):
     timestamp: str
 
 
-class ConversationContext(Part):
+class ConversationContext(WireModel):
     """The last letters from and to the agent, oldest first; the oldest are left out where they don't fit."""
 
     last_k_turns: Annotated[tuple[Turn, ...], Field(strict=False)]
@@ -79,19 +79,19 @@ class ConversationContext(Part):
     max_context_chars: int
 
 
-class TopologyEdgeContext(Part):
+class TopologyEdgeContext(WireModel):
     """To whom the agent can write."""
 
     can_message: Texts
 
 
-class ResponseFormat(Part):
+class ResponseFormat(WireModel):
     """What is needed: an `action`, or in a conversation `response_text`."""
 
     type: Literal["text", "action"]
 
 
-class Observed(Part):
+class Observed(WireModel):
     """What the agent sees: float32 numbers in decimals that give the same bits back, their names and units.
 
     `names` and `units` are empty in the tier minimal, and in basic those of other agents are "".
@@ -102,7 +102,7 @@ class Observed(Part):
     units: Texts
 
 
-class ActionSpace(Part):
+class ActionSpace(WireModel):
     """What the agent may do.
 
     box: a list of numbers within `low` and `high`; discrete: a whole number below `n[0]`; multi_discrete: a list, each
@@ -116,7 +116,7 @@ class ActionSpace(Part):
     noop: Any
 
 
-class Decision(Part):
+class Decision(WireModel):
     """One decision of a simulation; null in a conversation. A choice whose `action_mask` is 0 is forbidden."""
 
     kind: Literal["action"]
@@ -129,7 +129,7 @@ class Decision(Part):
     reward_prev: None
 
 
-class Request(Part):
+class Request(WireModel):
     """The body of a POST to the endpoint."""
 
     schema_version: Literal["1.0"]

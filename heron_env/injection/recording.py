@@ -24,11 +24,11 @@ from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import compact
 from heron_env.given import path_of
 from heron_env.injection.answers import Consulted, ExternalAgentMetrics
-from heron_env.injection.contract import SCHEMA_VERSION, Part, Sha256, difference
+from heron_env.injection.contract import SCHEMA_VERSION, Sha256, WireModel, difference
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.policy import Due, ExternalPolicy
 from heron_env.injection.questions import Questions, Telling
-from heron_env.injection.setting import Setting, sha256
+from heron_env.injection.setting import EnvironmentFacts, sha256
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -39,7 +39,7 @@ BEGINNING: Final = b'{"fixture_version":'
 Now = Callable[[], datetime]
 
 
-class Header(Part):
+class Header(WireModel):
     """The first line: of which agent, environment and seed, and all that requests are made from besides questions."""
 
     fixture_version: Literal["1.0"]
@@ -50,7 +50,7 @@ class Header(Part):
     seed: int
     hashes: dict[str, Sha256]
     versions: dict[str, str]
-    setting: Setting
+    setting: EnvironmentFacts
     telling: Telling
 
     @classmethod
@@ -138,7 +138,7 @@ class Fixture:
         except ValueError as error:
             self._damaged(number, str(error), error)
 
-    def _built(self, model: type[Part], given: Any, number: int) -> Any:
+    def _built(self, model: type[WireModel], given: Any, number: int) -> Any:
         try:
             return model.model_validate(self._parsed(given, number) if isinstance(given, bytes) else given)
         except ValidationError as error:
@@ -399,7 +399,7 @@ class Recorded:
         setting = header.setting
         if env is not None:
             personas = {name: facts.persona for name, facts in setting.agents.items() if name in env.hierarchy.index}
-            setting = Setting.of(env, env_id=header.env_id, options=header.options, personas=personas)
+            setting = EnvironmentFacts.of(env, env_id=header.env_id, options=header.options, personas=personas)
         self.questions = Questions(setting, header.telling)
 
     def begin(self, seed: int, episode: int) -> None:

@@ -267,14 +267,14 @@ def answers_of(paths: Iterable[Path], env: HeronEnv, seed: int, about: About) ->
 def _require_of(fixture: Fixture, env: HeronEnv, seed: int, about: About) -> None:
     """Raise FixtureError unless the fixture is of this environment and seed; the first difference is named."""
     from heron_env.injection.contract import difference
-    from heron_env.injection.setting import Setting
+    from heron_env.injection.setting import EnvironmentFacts
 
     def told(setting: Any) -> dict[str, Any]:
         return {"env_id": setting.env_id, "options": setting.options}
 
     there = told(fixture.header)
-    asked = told(Setting.of(env, env_id=about.env_id, options=about.options))
-    if (where := difference(there, asked)) and difference(there, told(Setting.of(env))):
+    asked = told(EnvironmentFacts.of(env, env_id=about.env_id, options=about.options))
+    if (where := difference(there, asked)) and difference(there, told(EnvironmentFacts.of(env))):
         raise FixtureError(
             f"{fixture.path}: was recorded in another environment ({where}); give that one, or record this"
         )

@@ -15,7 +15,17 @@ from heron_env.errors import ConfigError, ResetNeeded
 from heron_env.pictures.course import PictureSeries
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.worlds.energy_management import disturbances as disturbing
-from heron_env.worlds.energy_management.agents import LEAST, Battery, Bins, GridOperator, TransformerZone, bins_of
+from heron_env.worlds.energy_management.agents import (
+    LEAST,
+    Battery,
+    Bins,
+    Clock,
+    Constants,
+    GridOperator,
+    Tariff,
+    TransformerZone,
+    bins_of,
+)
 from heron_env.worlds.energy_management.calendar import (
     OPTIMA_DT,
     RETURN_UNIT,
@@ -23,10 +33,9 @@ from heron_env.worlds.energy_management.calendar import (
     evaluation_cases,
     shipped_optima,
 )
-from heron_env.worlds.energy_management.day import DaySeries, Site
 from heron_env.worlds.energy_management.days import Days
-from heron_env.worlds.energy_management.features import Clock, Constants, Tariff
 from heron_env.worlds.energy_management.optimum import DayOptimum, DayProblem, solve
+from heron_env.worlds.energy_management.site import DaySeries, Site
 
 SOC_START = (0.1, 0.9)
 NEUTRAL = frozenset(

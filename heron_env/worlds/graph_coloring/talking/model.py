@@ -135,9 +135,9 @@ class Model:
         if self._record is not None and self._kept is None and self._writer is None:
             from heron_env.injection.questions import Questions, Telling
             from heron_env.injection.recording import FixtureWriter, Header
-            from heron_env.injection.setting import Setting
+            from heron_env.injection.setting import EnvironmentFacts
 
-            setting = Setting.of(None, env_id="heron/GraphColoring-v0")
+            setting = EnvironmentFacts.of(None, env_id="heron/GraphColoring-v0")
             baseline = {"host": self.endpoint.host, "model": self.endpoint.model}
             header = Header.of(Questions(setting, Telling(chat=True)), baseline, seed, lambda: datetime.now(UTC))
             self._writer = FixtureWriter(self._record, header)

@@ -1,4 +1,4 @@
-"""Reads an own site: `homes.yaml`, the files that it names, and what of them lies on whole days."""
+"""Own sites from files: what homes.yaml says, the measured series that it names, and their whole days."""
 
 from __future__ import annotations
 
@@ -6,27 +6,196 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.errors import ConfigError, DataError, DeclarationError, Problem, did_you_mean
+from heron_env.files.models import ConfigModel, Many, NonNegative, Positive, Text, formatted, number
 from heron_env.files.reading import is_file, read
 from heron_env.files.yaml_file import MOST, YamlFile
-from heron_env.worlds.energy_management.calendar import Calendar, TimeOfUse, standard_of, zone_of
-from heron_env.worlds.energy_management.day import Measured, OwnSite
+from heron_env.given import MOST_AGENTS
+from heron_env.worlds.energy_management.agents import Charge, Zone
+from heron_env.worlds.energy_management.calendar import DAYS, Calendar, TimeOfUse, standard_of, zone_of
 from heron_env.worlds.energy_management.days_tables import DAY, QUARTER
-from heron_env.worlds.energy_management.neighbourhood import ROOFS, Home, Neighbourhood, load_profiles
-from heron_env.worlds.energy_management.site_file.columns import MINUTE, EvenSlots, Table, read_table, slots_of
-from heron_env.worlds.energy_management.site_file.declared import Home as Given
-from heron_env.worlds.energy_management.site_file.declared import Series, SiteFile
+from heron_env.worlds.energy_management.own_site_columns import (
+    MINUTE,
+    EvenSlots,
+    Gaps,
+    Series,
+    Table,
+    Times,
+    TimeZone,
+    Unit,
+    read_table,
+    slots_of,
+)
+from heron_env.worlds.energy_management.site import ROOFS, Home, Measured, Neighbourhood, OwnSite, load_profiles
+
+DEFAULT_ZONE: Final = "zone_1"
+
+
+def _date(value: object) -> date:
+    if isinstance(value, str):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            pass
+    if isinstance(value, datetime) or not isinstance(value, date):
+        raise ValueError(f"must be a date such as 2025-10-26, got {formatted(value)}")
+    return value
+
+
+def _capacity(value: object) -> float:
+    quantity, converted = Charge.quantities["capacity"], number(value)
+    if not quantity.low <= converted <= quantity.high:
+        raise ValueError(f"must be from {quantity.low:g} to {quantity.high:g} kWh, got {value!r}")
+    return converted
+
+
+def _limit(value: object) -> float:
+    most, converted = Zone.quantities["limit"].high, number(value)
+    if not 0.0 < converted <= most:
+        raise ValueError(f"must be above 0 and at most {most:g} kW, got {value!r}")
+    return converted
+
+
+Dates = Annotated[tuple[Annotated[date, BeforeValidator(_date)], ...], Many]
+
+
+class Roof(ConfigModel):
+    """Measured (file, column, unit), or of the shipped weather year (peak in kWp, and where it faces)."""
+
+    file: Text | None = None
+    column: Text | None = None
+    unit: Unit = "kW"
+    peak: Positive | None = None
+    facing: Literal["south", "east", "west"] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Roof:
+        measured, drawn = (self.file, self.column), (self.peak, self.facing)
+        if (None in measured and None in drawn) or (any(measured) and any(drawn)):
+            raise ValueError("give file and column of what was measured, or peak (kWp) and facing, not both")
+        return self
+
+    @property
+    def series(self) -> Series | None:
+        """What was measured, if anything was."""
+        if self.file is None or self.column is None:
+            return None
+        return Series(file=self.file, column=self.column, unit=self.unit)
+
+
+class SiteBattery(ConfigModel):
+    """A home's battery; its inverter has 5 kW."""
+
+    capacity: Annotated[float, BeforeValidator(_capacity)]
+
+
+class SiteHome(ConfigModel):
+    """One home; without a battery it is part of its zone's background."""
+
+    name: Text
+    load: Series
+    roof: Roof | None = None
+    battery: SiteBattery | None = None
+    zone: Text | None = None
+
+
+class ZoneLimit(ConfigModel):
+    """A transformer; without a limit: `limit_per_home` for each home behind it."""
+
+    name: Text
+    limit: Annotated[float, BeforeValidator(_limit)] | None = None
+
+
+class SiteTariff(ConfigModel):
+    """Prices in EUR/kWh, windows in whole local hours: as TimeOfUse."""
+
+    low: NonNegative = TimeOfUse.low
+    standard: NonNegative = TimeOfUse.standard
+    high: NonNegative = TimeOfUse.high
+    low_hours: Annotated[tuple[int, ...], Many] = TimeOfUse.low_hours
+    high_hours: Annotated[tuple[int, ...], Many] = TimeOfUse.high_hours
+
+    @model_validator(mode="after")
+    def _possible(self) -> SiteTariff:
+        self.made()
+        return self
+
+    def made(self) -> TimeOfUse:
+        """The tariff. Raises ConfigError."""
+        return TimeOfUse(**dict(self))
+
+
+class HeldOut(ConfigModel):
+    """Dates that are kept for validation and for tests; all others are for training."""
+
+    validation: Dates = ()
+    test: Dates = ()
+
+    @model_validator(mode="after")
+    def _apart(self) -> HeldOut:
+        for place, day in enumerate(self.test):
+            if day in self.validation:
+                raise DeclarationError([Problem(("test", place), f"{day} is a validation day already; keep one")])
+        return self
+
+
+class SiteFile(ConfigModel):
+    """The whole file."""
+
+    timezone: TimeZone
+    homes: Annotated[tuple[SiteHome, ...], Many, Field(min_length=1)]
+    zones: Annotated[tuple[ZoneLimit, ...], Many] = ()
+    times: Times = Times()
+    gaps: Gaps = Gaps()
+    tariff: SiteTariff = SiteTariff()
+    held_out: HeldOut | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> SiteFile:
+        for where, count in (("homes", len(self.homes)), ("zones", len(self.zones))):
+            if count > MOST_AGENTS:
+                raise DeclarationError([Problem((where,), f"{count:,} are too many; take {MOST_AGENTS:,} at the most")])
+        problems = [*_repeated("homes", self.homes), *_repeated("zones", self.zones)]
+        known = self.zone_names
+        for place, home in enumerate(self.homes):
+            if home.zone is None and len(known) > 1:
+                problems.append(Problem(("homes", place, "zone"), f"must be given: one of {list(known)}"))
+            elif home.zone is not None and home.zone not in known:
+                near = did_you_mean(home.zone, known) or f" Zones: {list(known)}"
+                problems.append(Problem(("homes", place, "zone"), f"no zone is called {home.zone!r}.{near}"))
+        for place, zone in enumerate(known):
+            if not problems and not any(home.battery and home.zone in (zone, None) for home in self.homes):
+                told = "no home with a battery is in it, so nobody decides there; give one a battery, or remove it"
+                problems.append(Problem(("zones", place) if self.zones else ("homes",), told))
+        if problems:
+            raise DeclarationError(problems)
+        return self
+
+    @property
+    def zone_names(self) -> tuple[str, ...]:
+        """In their order; one where none is named."""
+        return tuple(zone.name for zone in self.zones) or (DEFAULT_ZONE,)
+
+
+def _repeated(where: str, named: tuple[SiteHome, ...] | tuple[ZoneLimit, ...]) -> list[Problem]:
+    first: dict[str, int] = {}
+    return [
+        Problem((where, place, "name"), f"{name!r} is there already; give each a name of its own")
+        for place, name in enumerate([each.name for each in named])
+        if first.setdefault(name, place) != place
+    ]
+
 
 SECONDS: Final = int(DAY)
-YEAR: Final = 365.0
 
 Array = NDArray[np.float64]
 
@@ -149,9 +318,9 @@ def _held_out(sources: SiteSources, calendar: Calendar) -> dict[str, frozenset[i
     found: dict[str, frozenset[int]] = {}
     for name, dates in (("validation", said.validation), ("test", said.test)):
         numbers = set()
-        for place, date in enumerate(dates):
+        for place, day in enumerate(dates):
             try:
-                numbers.add(calendar.number(date))
+                numbers.add(calendar.number(day))
             except ConfigError as error:
                 problem = Problem(("held_out", name, place), str(error))
                 raise sources.file.located(DeclarationError([problem])) from error
@@ -168,11 +337,11 @@ def _cut(slots: EvenSlots, calendar: Calendar, minutes: int) -> Array:
     return np.asarray(finer[begin : begin + calendar.days * a_day].reshape(calendar.days, a_day))
 
 
-def _weathered(home: Given) -> bool:
+def _weathered(home: SiteHome) -> bool:
     return home.roof is not None and home.roof.series is None
 
 
-def _weather(home: Given, calendar: Calendar, minutes: int) -> Array:
+def _weather(home: SiteHome, calendar: Calendar, minutes: int) -> Array:
     """The same of a roof that was not measured: the shipped year's, at its date; without a roof 0."""
     a_day = SECONDS // (minutes * MINUTE)
     if home.roof is None or home.roof.peak is None or home.roof.facing is None:
@@ -182,11 +351,11 @@ def _weather(home: Given, calendar: Calendar, minutes: int) -> Array:
     return np.asarray(home.roof.peak * np.repeat(year[days], int(QUARTER) // (minutes * MINUTE), axis=1))
 
 
-def _neighbourhood(said: SiteFile, homes: list[Given], load: Array, pv: Array) -> Neighbourhood:
+def _neighbourhood(said: SiteFile, homes: list[SiteHome], load: Array, pv: Array) -> Neighbourhood:
     zones = said.zone_names
     made = [
         Home(
-            zone=zones.index(home.zone) if home.zone else 0, energy=float(load[..., place].mean() * 24.0 * YEAR),
+            zone=zones.index(home.zone) if home.zone else 0, energy=float(load[..., place].mean() * 24.0 * DAYS),
             peak=float(pv[..., place].max()), roof=0, lag=0.0, wallbox=False,
             capacity=home.battery.capacity if home.battery else 0.0,
         )
@@ -201,7 +370,7 @@ def _limits(said: SiteFile, homes: Neighbourhood, limit_per_home: float) -> tupl
 
 
 def _told_filled(
-    homes: list[Given], loads: list[EvenSlots], roofs: list[EvenSlots | None]
+    homes: list[SiteHome], loads: list[EvenSlots], roofs: list[EvenSlots | None]
 ) -> Iterator[tuple[str, int]]:
     for home, load, roof in zip(homes, loads, roofs, strict=True):
         yield f"{home.load.file}: {home.load.column}", load.filled

@@ -1,4 +1,4 @@
-"""Columns of a CSV or parquet file, row by row, with the place of each row for errors."""
+"""Columns of a CSV or parquet file: how they are declared, and their rows, with the place of each row for errors."""
 
 from __future__ import annotations
 
@@ -10,19 +10,69 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from io import StringIO
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator
 
 from heron_env.errors import ConfigError, DataError, did_you_mean
+from heron_env.files.models import ConfigModel, Text, formatted, non_negative
 from heron_env.files.reading import read
-from heron_env.worlds.energy_management.neighbourhood import power
-from heron_env.worlds.energy_management.site_file.declared import Gaps, Series, Times
+from heron_env.worlds.energy_management.calendar import zone_of
+from heron_env.worlds.energy_management.site import power
 
 NEVER: Final = -(2**62)
 FARTHEST: Final = (1971, 2199)
 """Years that are times."""
+
+
+Unit = Literal["kW", "W", "kWh", "Wh"]
+
+
+def _zone_name(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"must be the name of a time zone, such as 'Europe/Berlin', got {formatted(value)}")
+    zone_of(value)
+    return value
+
+
+def _minutes(value: object) -> float:
+    converted = non_negative(value)
+    if not 0.0 < converted <= 1440.0:
+        raise ValueError(f"must be above 0 and at most 1440 minutes, a day, got {value!r}")
+    return converted
+
+
+TimeZone = Annotated[str, BeforeValidator(_zone_name)]
+
+
+class Series(ConfigModel):
+    """A column of a CSV or parquet file. Of kWh and Wh each value is the energy of its slot."""
+
+    file: Text
+    column: Text
+    unit: Unit = "kW"
+
+
+class Gaps(ConfigModel):
+    """What to do where values are missing: refuse, hold the last one, or interpolate, for `longest` minutes at most."""
+
+    fill: Literal["refuse", "hold", "interpolate"] = "refuse"
+    longest: Annotated[float, BeforeValidator(_minutes)] = 60.0
+
+    @classmethod
+    def written_out(cls, given: object) -> object:
+        """`gaps: hold` is short for `gaps: {fill: hold}`."""
+        return {"fill": given} if isinstance(given, str) else given
+
+
+class Times(ConfigModel):
+    """How files tell time: column, which end of a slot it names, and the clock of times without an offset."""
+
+    column: Text = "time"
+    stamps: Literal["start", "end"] = "start"
+    clock: TimeZone | None = None
 
 
 class Stamps:
