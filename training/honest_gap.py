@@ -275,8 +275,8 @@ def main() -> None:
     found = study.kept() if given.report else study.measured()
     text = report(found)
     write(study.out / "table.md", text)
-    write(study.out / "delays.svg", to_svg(delay_figure(found)))
-    write(study.out / "worlds.svg", to_svg(worlds_figure(found)))
+    write(study.out / "delays.svg", to_svg(delay_figure(found), text=True))
+    write(study.out / "worlds.svg", to_svg(worlds_figure(found), text=True))
     print(text)
 
 
