@@ -59,7 +59,7 @@ class Report:
         """Write bench.json and, where there is something to draw, bench.svg; the folder is made."""
         contents: dict[Path, str | bytes] = {folder / "bench.json": dumps(self.to_dict()) + "\n"}
         if lines := self.lines():
-            contents[folder / "bench.svg"] = to_svg(draw(lines))
+            contents[folder / "bench.svg"] = to_svg(draw(lines), text=True)
         write_all(contents)
         return list(contents)
 

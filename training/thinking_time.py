@@ -124,7 +124,7 @@ def main() -> None:
     write_all(
         {
             OUT / "thinking.json": json.dumps(found, indent=1) + "\n",
-            OUT / "thinking.svg": to_svg(figure(found)),
+            OUT / "thinking.svg": to_svg(figure(found), text=True),
         }
     )
     for point in found["points"]:

@@ -33,7 +33,7 @@ def network(setting: Setting) -> Found:
     runs = measured(setting)
     stable = {condition: share(found["consensus"]) for condition, found in runs["stable process"].items()}
     if setting.figures is not None:
-        write(setting.figures / "network.svg", to_svg(curve(runs)))
+        write(setting.figures / "network.svg", to_svg(curve(runs), text=True))
     told = ", ".join(
         f"{condition.removeprefix('messages ')} {100 * of['share']:.0f} [{100 * of['low']:.0f}, {100 * of['high']:.0f}]"
         for condition, of in stable.items()
