@@ -6,30 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ends import Mixed, endings
+from ends import COARSE, KINDS, Mixed, draw, endings
+from refusing import refuses
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecMonitor
 
 from heron_env import BatchEnv, HeronEnv, ScheduleConfig, SystemAgent, make
 from heron_env.adapters import HeronVecEnv, HeronVectorEnv
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, UnknownField
-
-COARSE = {"dt": 3600.0, "physics_substeps": 1}
-NOISY = {"default": {"level": "external", "noise": 0.2}}
-KINDS = [
-    ("heron/BatteryGrid-v0", {"num_batteries": 3, "zone_size": 2, "max_steps": 7}, "battery"),
-    ("heron/BatteryGrid-v0", {"num_batteries": 4, "zone_size": 2, "max_steps": 7, "control": "zone"}, "zone"),
-    ("heron/BatteryGrid-v0", {"max_steps": 7, "observe_age": True}, "battery"),
-    ("heron/BatteryGrid-v0", {"max_steps": 7, "schedule": ScheduleConfig(tick_interval=2.0)}, "battery"),
-    ("heron/BatteryGrid-v0", {"max_steps": 7, "observability": NOISY}, "battery"),
-    ("heron/EnergyManagement-v1", COARSE, "battery"),
-    ("heron/EnergyManagement-v1", {**COARSE, "control": "zone"}, "zone"),
-]
-
-
-def draw(venv: HeronVecEnv, rng: np.random.Generator) -> np.ndarray:
-    low, high = venv.action_space.low, venv.action_space.high
-    return (low + rng.random((venv.num_envs, len(low))) * (high - low)).astype(np.float32)
 
 
 @pytest.mark.parametrize(("env_id", "options", "group"), KINDS)
@@ -61,7 +45,7 @@ def test_every_slot_equals_its_agent_in_its_own_environment_bit_for_bit(env_id: 
     assert ended > 0
 
 
-@pytest.mark.parametrize(("env_id", "options", "group"), KINDS)
+@pytest.mark.parametrize(("env_id", "options", "group"), KINDS[:1] + KINDS[-1:])
 def test_plain_ppo_learns_saves_and_loads(env_id: str, options: dict, group: str, tmp_path: Path):
     venv = HeronVecEnv(env_id, 2, **options)
     model = PPO("MlpPolicy", venv, n_steps=8, batch_size=8 * venv.num_envs, n_epochs=1, seed=1, device="cpu")
@@ -157,9 +141,8 @@ def test_each_environment_gets_its_own_options():
 def test_to_wait_without_actions_is_refused():
     venv = HeronVecEnv("heron/BatteryGrid-v0", 2)
     venv.reset()
-    with pytest.raises(InvalidAction) as caught:
+    with refuses(InvalidAction, "step_wait(): there are no actions; call step_async(actions) first"):
         venv.step_wait()
-    assert str(caught.value) == "step_wait(): there are no actions; call step_async(actions) first"
 
 
 @pytest.mark.parametrize("compile", [False, True])
@@ -192,22 +175,15 @@ def test_a_group_must_be_chosen_where_there_are_several_and_policies_must_fit():
     cases = [
         ({}, ConfigError, "group=None: choose one of ['mover', 'chooser']."),
         ({"group": "moover"}, ConfigError, "group='moover': choose one of ['mover', 'chooser']. Did you mean 'mover'?"),
-        (
-            {"group": "mover", "others": {"choser": len}},
-            UnknownAgent,
-            "others: 'choser' decides nothing here; there are ['mover', 'chooser', 'mover_1', 'chooser_1', "
-            "'chooser_2', 'chooser_3']. Did you mean 'chooser'?",
-        ),
-        (
-            {"group": "mover", "others": {"mover_1": len}},
-            ConfigError,
-            "others['mover_1']: 'mover_1' is in the group that is trained; leave it out",
-        ),
-    ]
+        ({"group": "mover", "others": {"choser": len}}, UnknownAgent,
+         "others: 'choser' decides nothing here; there are ['mover', 'chooser', 'mover_1', 'chooser_1', "
+         "'chooser_2', 'chooser_3']. Did you mean 'chooser'?"),
+        ({"group": "mover", "others": {"mover_1": len}}, ConfigError,
+         "others['mover_1']: 'mover_1' is in the group that is trained; leave it out"),
+    ]  # fmt: skip
     for options, error, words in cases:
-        with pytest.raises(error) as raised:
+        with refuses(error, words):
             HeronVecEnv(mixed, 1, **options)
-        assert str(raised.value) == words
 
 
 @pytest.mark.parametrize(
@@ -240,7 +216,7 @@ def test_a_signal_is_wanted_or_not():
 
 @pytest.mark.parametrize("build", [HeronVecEnv, HeronVectorEnv, BatchEnv])
 def test_a_count_of_a_small_number_type_counts_on(build: Any):
-    small, plain = (build("heron/BatteryGrid-v0", count, max_steps=3) for count in (np.uint8(250), 250))
+    small, plain = (build("heron/BatteryGrid-v0", count, max_steps=3) for count in (np.int8(100), 100))
     assert small.num_envs == plain.num_envs and type(small.num_envs) is int
     for env in (small, plain):
         env.reset()

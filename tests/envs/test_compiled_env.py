@@ -212,16 +212,6 @@ def test_what_is_refused_says_the_same_and_changes_nothing(wrong: dict[str, Any]
     assert said[0] == said[1]
 
 
-def test_a_float32_at_the_bound_is_clipped_to_the_float64_bound():
-    for value in (np.array([np.float32(0.6)]), np.float32(0.6)):
-        levels = []
-        for env in both():
-            env.reset(seed=0)
-            env.step({agent: value if agent.startswith("tank") else 1 for agent in env.agents})
-            levels.append(env.world[Tank].Store.force.tolist())
-        assert levels[0] == levels[1] == [0.6, 0.6]
-
-
 def test_a_state_carries_a_run_from_one_execution_to_the_other():
     compiled, plain = both()
     compiled.reset(seed=2)

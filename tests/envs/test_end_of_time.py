@@ -8,6 +8,7 @@ import pytest
 from catalogue.small_world import env
 from hypothesis import given
 from hypothesis import strategies as st
+from refusing import refuses
 
 from heron_env import BatchEnv, HeronEnv, ScheduleConfig, TerminationConfig
 from heron_env.errors import ConfigError, ScheduleError
@@ -44,9 +45,8 @@ def test_more_are_refused_when_the_environment_is_built(limit: dict[str, int]):
         f"max_steps={limit['max_steps']} with dt={YEAR} s: that is beyond 9.2e9 s, 292 years, where time ends (it is "
         f"kept in int64 ns); there is room for {ROOM} steps"
     )
-    with pytest.raises(ConfigError) as caught:
+    with refuses(ConfigError, message):
         years(**limit)
-    assert str(caught.value) == message
     assert years(termination=TerminationConfig(max_steps=400, max_sim_time=5 * YEAR)).termination.max_steps == 400
 
 
@@ -126,9 +126,8 @@ def test_whatever_comes_first_beyond_it_both_event_clocks_name_the_step(schedule
         world.run_event_driven({"*": still}, schedule=schedule)
     assert str(caught.value) == f"the end of step 292 would be at {(ROOM + 1) * YEAR!r} s, and {BEYOND}"
     batch = all_answered(world, schedule)
-    with pytest.raises(ScheduleError) as refused:
+    with refuses(ScheduleError, str(caught.value)):
         batch()
-    assert str(refused.value) == str(caught.value)
 
 
 def all_answered(world: HeronEnv, schedule: Any = None) -> Callable[[], Any]:
