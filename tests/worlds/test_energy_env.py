@@ -282,16 +282,16 @@ def test_without_delay_both_clocks_run_the_same_day(control):
 
 
 def test_a_delay_costs_once_it_reaches_a_substep():
-    env = energy_management(day=172, max_steps=540)
+    env = energy_management(day=172, dt=600.0, physics_substeps=120, max_steps=54)
     policies = baselines(env)["self-consumption"]
 
     def gain(delay):
-        schedule = ScheduleConfig(tick_interval=60.0, act_delay=delay)
+        schedule = ScheduleConfig(tick_interval=600.0, act_delay=delay)
         return env.run_event_driven(policies, seed=172, schedule=schedule, record=()).returns["system_agent"]
 
-    prompt, late, later = gain(0.0), gain(30.0), gain(120.0)
-    assert gain(1.9) == prompt
-    assert prompt > gain(2.0) > late > later
+    prompt, late, later = gain(0.0), gain(150.0), gain(600.0)
+    assert gain(4.9) == prompt
+    assert prompt > gain(5.0) > late > later
 
 
 def test_kpis_say_what_happened():
