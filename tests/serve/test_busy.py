@@ -135,9 +135,9 @@ TOO_LARGE: list[dict[str, Any]] = [
     {"env": "heron/BatteryGrid-v0", "options": {"num_batteries": 1_000, "scope": "owner"}},  # and the system agent
     {"env": "heron/BatteryGrid-v0", "options": {"num_batteries": 400}},  # each sees all
     {"env": "heron/BatteryGrid-v0", "options": {"num_batteries": 10_000}},
-    {"env": "heron/EnergyManagement-v1", "options": {"num_batteries": 5_000, "passive_per_zone": 0}},
+    {"env": "heron/EnergyManagement-v1", "options": {"num_batteries": 1_500, "passive_per_zone": 0}},
     {"env": "heron/TrafficCorridor-v0", "options": {"num_intersections": 10_000}},
-    {"env": "heron/Spread-v0", "options": {"num_agents": 10_000}},
+    {"env": "heron/Spread-v0", "options": {"num_agents": 1_500}},
     {"env": "heron/BatteryGrid-v0", "options": {"num_batteries": 400, "observability": {"enabled": False}}},
     {"env": "heron/Economy-v0", "options": {"config": economy(900, 20)}},
     {"env": "heron/Economy-v0", "options": {"config": economy(10, 3_000)}},

@@ -8,7 +8,7 @@ import pytest
 
 from heron_env import ScheduleConfig
 from heron_env.errors import ConfigError, FeatureError, ResetNeeded
-from heron_env.worlds.energy_management import STRONGEST, Battery, TransformerZone, energy_management
+from heron_env.worlds.energy_management import Battery, TransformerZone, energy_management
 from heron_env.worlds.energy_management.baselines import baselines
 from heron_env.worlds.energy_management.calendar import TimeOfUse
 
@@ -269,16 +269,6 @@ def test_a_day_goes_on_after_pickle_deepcopy_and_set_state():
         for other in copies:
             assert other.day == 31
             assert np.array_equal(other.step(actions)[0]["battery_1"], expected)
-
-
-@pytest.mark.parametrize("control", ["field", "zone"])
-def test_without_delay_both_clocks_run_the_same_day(control):
-    env = energy_management(dt=3600.0, day=99, control=control)
-    policies = baselines(env)[STRONGEST]
-    sync = env.run_synchronous(policies, seed=99)
-    event = env.run_event_driven(policies, seed=99)
-    assert event.same_course(sync)
-    assert event.kpis == sync.kpis
 
 
 def test_a_delay_costs_once_it_reaches_a_substep():
