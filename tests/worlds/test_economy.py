@@ -5,7 +5,7 @@ import pytest
 
 from heron_env import ScheduleConfig, construct_observation, from_config, load_config, make
 from heron_env.lab import benchmark
-from heron_env.worlds.economy import WORLD, Carry, EconomyEngine, ReadsReserves, advantage, economy
+from heron_env.worlds.economy import WORLD, EconomyEngine, ReadsReserves, advantage, economy
 from heron_env.worlds.economy.engine import MOST_YIELD
 from heron_env.worlds.economy.insider import VIEWS, observability
 from worlds.batches import batch_is_its_lanes
@@ -141,14 +141,6 @@ def test_the_object_form_agrees_with_the_vector_over_an_episode():
             numbers = [value for part in parts for value in vars(part).values()]
             assert np.array(numbers, dtype=np.float32).tobytes() == vectors[agent].tobytes()
         vectors, *_ = env.step({agent: [0.3] for agent in env.agents})
-
-
-def test_reset_is_total_and_seeds_decide():
-    env = make("heron/Economy-v0")
-    policies = {"*": Carry()}
-    first = env.run_synchronous(policies, seed=1)
-    assert env.run_synchronous(policies, seed=2).returns != first.returns
-    assert env.run_synchronous(policies, seed=1).same_course(first)
 
 
 def test_the_benchmark_offers_its_rules_and_chance_does_worst():

@@ -81,23 +81,6 @@ def test_substeps_are_exact_while_no_battery_runs_full_or_empty():
     assert np.allclose(courses[0], courses[2], atol=1e-9, rtol=0)
 
 
-def test_energy_is_conserved():
-    env = energy_management(dt=900.0, physics_substeps=1)
-    env.reset(seed=5)
-    rng = np.random.default_rng(5)
-    for k in range(96):
-        before = env.world[Battery].Charge.soc * env.world[Battery].Charge.capacity
-        env.step({agent: rng.uniform(-5.0, 5.0) for agent in env.agents})
-        batteries = env.world[Battery]
-        stored = batteries.Charge.soc * batteries.Charge.capacity - before
-        assert np.all((batteries.Charge.soc >= 0.0) & (batteries.Charge.soc <= 1.0))
-        power = batteries.Flow.grid - (env.series.load[k] - env.series.pv[k])
-        assert np.all(np.abs(power) <= 5.0 + 1e-12)
-        assert np.all(stored <= 0.95 * 5.0 * 0.25 + 1e-12)
-        flows = env.membership @ batteries.Flow.grid + env.series.background[k]
-        assert np.allclose(env.world[TransformerZone].Zone.power, flows, atol=1e-12)
-
-
 def test_emptying_the_battery_at_midnight_is_no_trick():
     env = energy_management(dt=900.0)
     env.reset(seed=1, options={"day": 180})

@@ -5,7 +5,6 @@ import json
 import pickle
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from heron_env.lab import benchmark
 from heron_env.testing import check_env
 from heron_env.worlds import spread as module
 from heron_env.worlds.spread import features
-from heron_env.worlds.spread.agents import DIRECTIONS, Disc
-from heron_env.worlds.spread.physics import REACH, TOUCH, move, repulsion
+from heron_env.worlds.spread.agents import Disc
+from heron_env.worlds.spread.physics import REACH, TOUCH, repulsion
 
 NAME = "heron/Spread-v0"
 GOLDEN = np.load(Path(__file__).parent.parent / "golden" / "spread_mpe2.npz")
@@ -94,19 +93,6 @@ def test_any_number_of_agents_sees_everything_from_itself(n: int):
         assert np.array_equal(vector, np.concatenate(parts).astype(np.float32))
 
 
-def test_directions_are_mpe_s_in_both_kinds_of_action():
-    apart = [[-0.5, 0.0], [0.5, 0.0]]
-    expected = {"stay": [0, 0], "left": [-0.5, 0], "right": [0.5, 0], "down": [0, -0.5], "up": [0, 0.5]}
-    for continuous in (True, False):
-        env = heron_env.make(NAME, num_agents=2, continuous=continuous)
-        for i, direction in enumerate(DIRECTIONS):
-            env.reset(seed=0, options={"agents": apart, "landmarks": apart})
-            action = np.eye(5)[i] if continuous else i
-            observations, *_ = env.step({"agent_0": action})
-            assert observations["agent_0"][:4].tolist() == [*expected[direction], -0.5, 0.0]
-            assert observations["agent_1"][:2].tolist() == [0.0, 0.0]
-
-
 def test_the_reward_weighs_the_team_s_distance_against_one_s_own_collisions():
     agents = [[0.0, 0.0], [0.2, 0.0], [-2.0, 0.0]]
     landmarks = [[0.0, 1.0], [0.0, 0.5], [-2.0, 0.0]]
@@ -146,18 +132,6 @@ def test_repulsion_is_mpe_s_softplus(distance: float):
 
 def test_beyond_reach_repulsion_is_too_small_for_a_velocity():
     assert repulsion(REACH) * REACH < np.finfo(float).eps * 1e-6
-
-
-def test_everybody_moves_before_velocities_change():
-    discs = SimpleNamespace(
-        Position=SimpleNamespace(x=np.array([1.0]), y=np.array([0.0])),
-        Velocity=SimpleNamespace(x=np.array([2.0]), y=np.array([-1.0])),
-        Force=SimpleNamespace(x=np.array([5.0]), y=np.array([0.0])),
-        Contact=SimpleNamespace(x=np.array([0.0]), y=np.array([3.0])),
-    )
-    move(discs, 0.1)
-    assert (discs.Position.x[0], discs.Position.y[0]) == (1.2, -0.1)
-    assert (discs.Velocity.x[0], discs.Velocity.y[0]) == (0.75 * 2.0 + 0.5, -0.75 + 3.0 * 0.1)
 
 
 def test_substeps_keep_the_damping_of_a_step():
