@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from cli_kit import heron
+from training_kit import trained
 from unvouched import RAN
 
 from heron_env import load_policy, make
@@ -33,12 +34,7 @@ def nothing_ran(monkeypatch: pytest.MonkeyPatch):
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of an environment that is not registered."""
     pytest.importorskip("stable_baselines3")
-    from heron_env.lab import Hyperparameters, train
-
-    folder = tmp_path_factory.mktemp("run")
-    tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=8, n_epochs=1, hidden=(4,))
-    train(OWN, folder, total_steps=8, hyperparameters=tiny, env_options=SMALL, validations=0, progress=False)
-    return folder
+    return trained(tmp_path_factory.mktemp("run"), OWN, env_options=SMALL).path
 
 
 @pytest.fixture(scope="module")

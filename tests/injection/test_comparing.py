@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_kit import as_json, heron
-from endpoint_kit import no_sockets, question, serving, soc_rule
+from endpoint_kit import fast, no_sockets, question, serving, soc_rule
 from fake_clock import FakeClock
 from fault_server import FaultServer
 from gymnasium import spaces
@@ -36,11 +36,6 @@ from heron_env.injection.setting import sha256
 
 AGENTS = ("battery_1", "battery_2")
 STEPS = 4
-FAST = ConcurrencyConfig(qps_cap=10_000)
-
-
-def at(url: str, **told: Any) -> Endpoint:
-    return Endpoint(url, concurrency=FAST, **told)
 
 
 def halves(body: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +46,7 @@ def recorded(path: Path, brain: Any = halves, steps: int = STEPS, clip: bool = F
     """What two batteries were asked, together at each step."""
     with (
         serving(brain) as endpoint,
-        Recording(ExternalPolicy(at(endpoint.url, clip=clip, **told), fallback="skip"), path) as recording,
+        Recording(ExternalPolicy(fast(endpoint.url, clip=clip, **told), fallback="skip"), path) as recording,
     ):
         recording.begin(7, 0)
         for number in range(steps):
@@ -61,7 +56,7 @@ def recorded(path: Path, brain: Any = halves, steps: int = STEPS, clip: bool = F
 
 def against(path: Path, brain: Any, **options: Any) -> tuple[Comparison, list[dict[str, Any]]]:
     with serving(brain) as endpoint:
-        return compare(path, at(endpoint.url), **options), endpoint.asked
+        return compare(path, fast(endpoint.url), **options), endpoint.asked
 
 
 @pytest.mark.parametrize("tier", ["minimal", "full"])
@@ -159,9 +154,9 @@ def test_choices_are_compared_under_their_masks(tmp_path: Path):
     rule = world.benchmark().baselines(0)[world.benchmark().strongest]
     agents = [agent for agent in world.possible_agents if world.action_space(agent).shape == ()]
     with serve_policy(rule, env()) as server:
-        with Recording(ExternalPolicy(at(server.url), env=world), path) as recording:
+        with Recording(ExternalPolicy(fast(server.url), env=world), path) as recording:
             world.run_synchronous({**rule, **dict.fromkeys(agents, recording)}, seed=1)
-        same = compare(path, at(server.url))
+        same = compare(path, fast(server.url))
     assert same.total.agreement == 1.0 and same.total.decisions > 6
     masks = [body["decision"]["action_mask"] for body in (each.request for each in Fixture(path).decisions.values())]
 
@@ -206,7 +201,7 @@ def test_texts_of_a_conversation_are_equal_or_not(tmp_path: Path):
     def says(body: dict[str, Any]) -> Any:
         return {"response_text": f"{body['current_stimulus']} {len(body['conversation_context']['last_k_turns'])}"}
 
-    with serving(says) as endpoint, Recording(ExternalPolicy(at(endpoint.url), env=room, chat=True), path) as ben:
+    with serving(says) as endpoint, Recording(ExternalPolicy(fast(endpoint.url), env=room, chat=True), path) as ben:
         room.run_synchronous({"anna": anna, "ben": ben}, seed=0)
     same, asked = against(path, says)
     assert (same.total.agreement, same.total.distance) == (1.0, None) and len(asked) == len(same.points) > 1

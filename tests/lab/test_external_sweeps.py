@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_kit import as_json, heron
+from endpoint_kit import fast as at
 from endpoint_kit import no_sockets, serving
 from fault_server import FaultServer
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from heron_env import make
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
-from heron_env.injection import BreakerConfig, ConcurrencyConfig, Endpoint, Fixture, serve_policy
+from heron_env.injection import BreakerConfig, Fixture, serve_policy
 from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, benchmark, finding, read_sweep
 from heron_env.lab.output import Progress
 from heron_env.lab.policies import AgentsFile, Connections, EndpointPolicy, FixturePolicy, display_names, policy_spec
@@ -30,7 +31,6 @@ from heron_env.registry import names_environment
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 5}
 LATE = Condition(act_delay=1.0, msg_delay=0.3)
-FAST = ConcurrencyConfig(qps_cap=10_000)
 
 
 def middle(vector: Any) -> Any:
@@ -57,10 +57,6 @@ class Half:
 def swept(policies: Any, *conditions: Condition, cases: int = 2, out: Path | None = None, **how: Any) -> SweepResult:
     asked = Sweep.of(GRID, policies, conditions, cases=cases, options=OPTIONS)
     return asked.run(out, **{"processes": 1, "progress": False, **how})
-
-
-def at(url: str, **told: Any) -> Endpoint:
-    return Endpoint(url, concurrency=FAST, **told)
 
 
 @pytest.fixture

@@ -8,18 +8,14 @@ from typing import Any
 
 import pytest
 from cli_kit import heron
+from lab.dropping import Mast
 
 from heron_env import (
     Condition,
-    Continuous,
-    FeatureProvider,
-    FieldAgent,
     HeronEnv,
     Sweep,
     SystemAgent,
-    quantity,
     register,
-    rule,
 )
 from heron_env.lab.output import as_markdown
 from heron_env.lab.sweep.tables import to_markdown, to_rich
@@ -29,32 +25,10 @@ AGENTS = ("$x^$", "[a]", "[/a]", "p|q", "<i>&amp;", "*s*_t_`u`", ":smile:", "\\f
 POLICY = "$p^$ [red]|<b>"
 
 
-class Level(FeatureProvider):
-    """A number."""
-
-    visibility = ("public",)
-    value: float = quantity(default=0.0, low=-1.0, high=1.0)
-
-
-class One(FieldAgent):
-    features = (Level,)
-    action = Continuous(-1.0, 1.0)
-
-    @staticmethod
-    @rule(writes=Level.value)
-    def apply_action(action: Any) -> float:
-        return action[0]
-
-    @staticmethod
-    @rule
-    def compute_local_reward(level: Level) -> float:
-        return level.value
-
-
 def world(**options: Any) -> HeronEnv:
     """Agents of strange names."""
     options = {"max_steps": 3, "compile": False, **options}
-    return HeronEnv(SystemAgent("system[s]$", *(One(name) for name in AGENTS)), **options)
+    return HeronEnv(SystemAgent("system[s]$", *(Mast(name) for name in AGENTS)), **options)
 
 
 register(ENV, world)

@@ -1,14 +1,13 @@
 """The report: one file, nothing from elsewhere, every picture told in words too; figures that say what they show."""
 
-import json
 import re
-import subprocess
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from lab.browsing import checked_in_a_browser
 
 from heron_env import PictureSeries, ScheduleConfig, make
 from heron_env.errors import ConfigError
@@ -486,11 +485,6 @@ addEventListener("load", () => {
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 500])
 def test_a_browser_shows_every_image_without_a_complaint(text: str, tmp_path: Path, chromium: list[str], width: int):
-    page = tmp_path / "report.html"
-    page.write_text(text.replace("</body>", f"{CHECK}</body>"), encoding="utf-8")
-    flags = ["--enable-logging=stderr", "--v=0", f"--window-size={width},900", "--dump-dom", page.as_uri()]
-    done = subprocess.run([*chromium, *flags], capture_output=True, text=True, timeout=60, check=True)
-    assert not re.findall(r"CONSOLE.*", done.stderr)
-    found = json.loads(re.search(r"<title>checked: (.*?)</title>", done.stdout)[1])
+    found = checked_in_a_browser(chromium, text, CHECK, tmp_path, width)
     assert found.pop("scrolls") or width == 1280
     assert found == {"images": 6, "bad": 0, "wide": False, "stops": 0, "links": 6, "unreachable": 0}

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_kit import as_json
+from training_kit import trained
 
 from heron_env import __version__, load_policy, make
 from heron_env.errors import ConfigError, RunFolderError, TraceError, UnknownEnvironment
-from heron_env.lab import Choice, Hyperparameters, Network, RunFolder, Scaling, record_episode, train
+from heron_env.lab import Choice, Network, RunFolder, Scaling, record_episode
 from heron_env.lab.runs import SCHEMA
 from heron_env.lab.traces.replaying import replay
 from heron_env.lab.trained import Correction, decide_batch
@@ -20,13 +21,7 @@ OPTIONS = {"dt": 3600.0, "physics_substeps": 1}
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of a few rollouts."""
-    tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
-    folder = tmp_path_factory.mktemp("run")
-    env_id = "heron/EnergyManagement-v1"
-    train(
-        env_id, folder, total_steps=48, hyperparameters=tiny, env_options=OPTIONS, validation_episodes=1, progress=False
-    )
-    return folder
+    return trained(tmp_path_factory.mktemp("run"), "heron/EnergyManagement-v1", env_options=OPTIONS).path
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from cli_kit import as_json, heron
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lab.browsing import checked_in_a_browser
 from lab.trace_event_format import faults
 from laws.examples import ENDING
 from strategies import Recipe, recipes, schedules
@@ -631,12 +631,7 @@ addEventListener("load", () => {
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 500])
 def test_a_browser_shows_the_timeline_and_its_tables(episode: Episode, tmp_path: Path, chromium: list[str], width: int):
-    page = tmp_path / "timeline.html"
-    page.write_text(render(trace_report(episode)).replace("</body>", f"{CHECK}</body>"), encoding="utf-8")
-    flags = ["--enable-logging=stderr", "--v=0", f"--window-size={width},900", "--dump-dom", page.as_uri()]
-    done = subprocess.run([*chromium, *flags], capture_output=True, text=True, timeout=60, check=True)
-    assert not re.findall(r"CONSOLE.*", done.stderr)
-    found = json.loads(re.search(r"<title>checked: (.*?)</title>", done.stdout)[1])
+    found = checked_in_a_browser(chromium, render(trace_report(episode)), CHECK, tmp_path, width)
     assert found.pop("w") > 700
     assert found == {"rows": len(timeline(episode).moments), "seen": True, "wide": False, "drawn": True}
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from cli_kit import as_json
+from training_kit import tiny, trained
 
 from heron_env import (
     Continuous,
@@ -29,14 +30,14 @@ from heron_env import (
 from heron_env.adapters import HeronVecEnv
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.lab import Hyperparameters, RunFolder, train
+from heron_env.lab import Hyperparameters, RunFolder
 from heron_env.lab.learning.group import FARTHEST, FIRST_SEED, SEEDS, StateScaling, measure_rows, role_scales
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.sb3 import SlotTraining
 from heron_env.lab.learning.step_rows import Role, StepRows
 from heron_env.lab.learning.validation import Validation
 
-TINY = Hyperparameters(num_envs=4, n_steps=8, batch_size=64, n_epochs=2, hidden=(8, 8))
+TINY = tiny(num_envs=4, batch_size=64)
 CRITICS = ("local", "central")
 TRAINERS = ("lean", "sb3")
 LUCK = "test/Luck-v0"
@@ -104,7 +105,7 @@ register(LUCK, luck)
 
 def quick(folder: Path, critic: str, env_id: str = LUCK, **options: Any) -> RunFolder:
     settings = {"total_steps": 256, "hyperparameters": TINY, "validations": 0, "validation_episodes": 0}
-    return train(env_id, folder, critic=critic, progress=False, **{**settings, **options})
+    return trained(folder, env_id, critic=critic, **{**settings, **options})
 
 
 @pytest.fixture(scope="module")

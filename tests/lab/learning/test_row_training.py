@@ -17,6 +17,7 @@ import torch
 from cli_kit import as_json, heron
 from ends import endings
 from masked_worlds import lamps
+from training_kit import GRID, tiny, trained
 
 from heron_env import (
     BatchEnv,
@@ -42,7 +43,7 @@ from heron_env.adapters import HeronVecEnv
 from heron_env.core.action import join_specs
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
-from heron_env.lab import Hyperparameters, RunFolder, train
+from heron_env.lab import Hyperparameters, RunFolder
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import can_play, play_lanes
 from heron_env.lab.learning.group import measure_rows
@@ -54,15 +55,12 @@ from heron_env.lab.learning.validation import Validation
 from heron_env.lab.sweep.records import RECORD
 from heron_env.lab.trained import RememberingPolicy
 
-GRID = "heron/BatteryGrid-v0"
-TINY: dict[str, Any] = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8)}
 SLOW = ScheduleConfig(msg_delay=0.3, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1)
 
 
 def quick(folder: Path, env_id: str = GRID, **options: Any) -> RunFolder:
     own = {"env_options": {"max_steps": 6, "compile": True}} if env_id == GRID else {}
-    settings = {"total_steps": 64, "hyperparameters": Hyperparameters(**TINY), "validations": 1, "progress": False}
-    return train(env_id, folder, **{"validation_episodes": 1, **settings, **own, **options})
+    return trained(folder, env_id, **{**own, **options})
 
 
 def model(run: RunFolder) -> list[bytes]:
@@ -74,7 +72,7 @@ def model(run: RunFolder) -> list[bytes]:
 
 @pytest.mark.parametrize("options", [{}, {"gru": 4}])
 def test_at_zero_delay_a_run_on_the_event_clock_is_the_synchronous_one(options: dict[str, Any], tmp_path: Path):
-    settings = {"hyperparameters": Hyperparameters(**{**TINY, **options}), "critic": "central"}
+    settings = {"hyperparameters": tiny(**options), "critic": "central"}
     one = quick(tmp_path / "one", **settings)
     other = quick(tmp_path / "other", schedule=ScheduleConfig(), **settings)
     late = quick(tmp_path / "late", schedule=SLOW, **settings)
@@ -154,13 +152,13 @@ def test_what_a_schedule_excludes_is_named(options: dict[str, Any], told: str, t
 )
 def test_what_stable_baselines3_can_t_is_named(settings: dict[str, Any], told: str, tmp_path: Path):
     with pytest.raises(ConfigError) as error:
-        quick(tmp_path, trainer="sb3", hyperparameters=Hyperparameters(**{**TINY, **settings}))
+        quick(tmp_path, trainer="sb3", hyperparameters=tiny(**settings))
     assert told in str(error.value)
 
 
 def test_lanes_are_whole_families_of_twins(tmp_path: Path):
     with pytest.raises(ConfigError, match="num_envs=4, twins=3"):
-        quick(tmp_path, hyperparameters=Hyperparameters(**{**TINY, "num_envs": 4, "twins": 3}))
+        quick(tmp_path, hyperparameters=tiny(num_envs=4, twins=3))
 
 
 @pytest.mark.parametrize("schedule", [None, SLOW])
@@ -176,7 +174,7 @@ def test_twins_live_the_same_days(schedule: Any, tmp_path: Path, monkeypatch: py
         take(self, rows)
 
     monkeypatch.setattr(RowTraining, "_take", noting)
-    quick(tmp_path, hyperparameters=Hyperparameters(**{**TINY, "num_envs": 4, "twins": 2}), schedule=schedule)
+    quick(tmp_path, hyperparameters=tiny(num_envs=4, twins=2), schedule=schedule)
     lanes = [[(rows.rank[rows.lane == b], rows.time[rows.lane == b]) for rows in seen] for b in range(4)]
     for one, other in ((0, 1), (2, 3)):
         for mine, its in zip(lanes[one], lanes[other], strict=True):
@@ -205,7 +203,7 @@ def test_lean_training_and_what_it_leaves_need_no_stable_baselines3(tmp_path: Pa
 @pytest.mark.parametrize(("first", "second"), [("sb3", "lean"), ("lean", "sb3")])
 @pytest.mark.parametrize("critic", ["local", "central"])
 def test_either_trainer_goes_on_from_the_other(first: str, second: str, critic: str, tmp_path: Path):
-    still = Hyperparameters(**TINY, learning_rate=1e-30, final_learning_rate=1e-30)
+    still = tiny(learning_rate=1e-30, final_learning_rate=1e-30)
     run = quick(tmp_path / "a", trainer=first, critic=critic)
     later = quick(tmp_path / "b", trainer=second, critic=critic, start_from=run.path, hyperparameters=still)
     old, new = run.weights("battery"), later.weights("battery")
@@ -230,7 +228,7 @@ def test_a_learner_is_told_what_the_rows_tell_in_its_own_units(tmp_path: Path, m
     monkeypatch.setattr(Learner, "ask", lambda own, *given, ask=Learner.ask: (told.append(given), ask(own, *given)))
     monkeypatch.setattr(Learner, "end", lambda own, *given, end=Learner.end: (told.append(given), end(own, *given)))
     options = {"dt": 7200.0, "physics_substeps": 1}
-    settings = Hyperparameters(**TINY)
+    settings = tiny()
     course = course_of(
         "heron/EnergyManagement-v1", tmp_path, env_options=options, hyperparameters=settings, critic="central"
     )
@@ -267,7 +265,7 @@ def test_only_what_a_limit_cut_off_has_a_future(ends: Any, limit: int, expected:
                                                                               end(own, seen, brought, cut_off))
     )  # fmt: skip
     register("test/Endings-v0", lambda: endings(ends, limit))
-    settings = Hyperparameters(**{**TINY, "num_envs": 1})
+    settings = tiny(num_envs=1)
     course = course_of("test/Endings-v0", tmp_path, hyperparameters=settings)
     rows = course._source.begin()
     for _ in range(limit):
@@ -281,7 +279,7 @@ def test_only_what_a_limit_cut_off_has_a_future(ends: Any, limit: int, expected:
 @pytest.mark.parametrize("memory", [{"frames": 3}, {"gru": 4}, {"gru": 4, "frames": 2}])
 def test_what_is_trained_remembers_as_what_is_loaded_will(memory: dict[str, int], schedule: Any, tmp_path: Path):
     options = {"max_steps": 5, "compile": True}
-    settings = Hyperparameters(**{**TINY, **memory})
+    settings = tiny(**memory)
     course = course_of(GRID, tmp_path, hyperparameters=settings, schedule=schedule, env_options=options)
     (student,) = course.students
     with torch.no_grad():
@@ -516,7 +514,7 @@ def test_groups_that_see_and_do_the_same_may_share_one_policy(tmp_path: Path):
         return RecallEnv(SystemAgent("system_agent", Witness("early_1"), Witness("late_1")), max_steps=4)
 
     register("test/Twins-v0", twins)
-    run = quick(tmp_path, "test/Twins-v0", hyperparameters=Hyperparameters(**TINY, shared=True), critic="central")
+    run = quick(tmp_path, "test/Twins-v0", hyperparameters=tiny(shared=True), critic="central")
     assert list(run.config.groups) == ["early", "late"]
     assert model(run)[0] == model(run)[1]
     early, late = run.weights("early"), run.weights("late")
@@ -525,7 +523,7 @@ def test_groups_that_see_and_do_the_same_may_share_one_policy(tmp_path: Path):
     plain = quick(tmp_path / "own", "test/Twins-v0")
     assert model(plain)[0] != model(plain)[1]
     with pytest.raises(ConfigError, match=r"shared=True: group 'pair' sees \d+ numbers and does .* can't share one"):
-        quick(tmp_path / "no", "test/Lamps-v0", hyperparameters=Hyperparameters(**TINY, shared=True))
+        quick(tmp_path / "no", "test/Lamps-v0", hyperparameters=tiny(shared=True))
 
 
 # What remembers, after loading
@@ -533,16 +531,14 @@ def test_groups_that_see_and_do_the_same_may_share_one_policy(tmp_path: Path):
 
 @pytest.fixture(scope="module")
 def with_memory(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    settings = Hyperparameters(**TINY, gru=5, frames=3)
-    return quick(
-        tmp_path_factory.mktemp("memory"), "test/Recall-v0", hyperparameters=settings, validations=0, total_steps=256
-    )
+    few = {"hyperparameters": tiny(gru=5, frames=3), "validations": 0, "total_steps": 256}
+    return quick(tmp_path_factory.mktemp("memory"), "test/Recall-v0", **few)
 
 
 def test_a_loaded_memory_is_the_trained_one(with_memory: RunFolder):
     kept = with_memory.config.groups["witness"]
     weights = with_memory.weights("witness")
-    network = ActorCritic(3, 0, Witness.action, Hyperparameters(**TINY, gru=5, frames=3), 0.0)
+    network = ActorCritic(3, 0, Witness.action, tiny(gru=5, frames=3), 0.0)
     network.load_state_dict(weights)
     policy = load_policy(with_memory.path)["witness_2"]
     drawn = np.random.default_rng(0)
@@ -609,8 +605,7 @@ def test_without_a_network_validation_on_lanes_is_the_synchronous_one(ticks: flo
 
 @pytest.fixture(scope="module")
 def grid_with_memory(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    settings = Hyperparameters(**TINY, gru=5, frames=3)
-    return quick(tmp_path_factory.mktemp("grid_memory"), hyperparameters=settings, schedule=SLOW)
+    return quick(tmp_path_factory.mktemp("grid_memory"), hyperparameters=tiny(gru=5, frames=3), schedule=SLOW)
 
 
 @pytest.mark.parametrize("schedule", [ScheduleConfig(), SLOW, ScheduleConfig(msg_delay=0.4, loss=0.3)])

@@ -2,21 +2,18 @@ from pathlib import Path
 
 import pytest
 from cli_kit import as_json, heron
+from training_kit import GRID, tiny, trained
 
 from heron_env.errors import ConfigError, HeronError, RunFolderError
-from heron_env.lab import Hyperparameters, RunFolder, Sweep, train
+from heron_env.lab import Hyperparameters, RunFolder, Sweep
 
-GRID = "heron/BatteryGrid-v0"
-SETTINGS = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 1, "hidden": (8, 8)}
-TINY = Hyperparameters(**SETTINGS)
-STILL = Hyperparameters(**SETTINGS, learning_rate=1e-30, final_learning_rate=1e-30)
+STILL = tiny(learning_rate=1e-30, final_learning_rate=1e-30)
 """Steps too small to change a float32: what comes out is what it began with."""
 
 
 def quick(folder: Path, env_id: str = GRID, **options) -> RunFolder:
     own = {"env_options": {"max_steps": 6}} if env_id == GRID and "start_from" not in options else {}
-    settings = {"total_steps": 32, "hyperparameters": TINY, "validations": 1, "validation_episodes": 1, **own}
-    return train(env_id, folder, progress=False, **{**settings, **options})
+    return trained(folder, env_id, **{"total_steps": 32, **own, **options})
 
 
 @pytest.fixture(scope="module")
