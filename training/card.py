@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import episodes
-from heron_env.lab.gap.tables import to_json
+from heron_env.lab.sweep.tables import to_json
 
 from heron_env.lab import SweepResult
 
