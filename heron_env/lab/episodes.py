@@ -72,14 +72,14 @@ def lane_outcome(env: HeronEnv, lane: Noted) -> Outcome:
     ids, (times, rewards), actions = env.hierarchy.ids, lane.rewards(), lane.actions()
     been = rewards == rewards  # nan where an agent had ended
     paid = {a: (times[here], column[here]) for a, column, here in zip(ids, rewards.T, been.T, strict=True)}
-    acted = {ids[rank]: (told[:, 0], told[:, 2:]) for rank, told in actions.items()}
+    acted = {ids[rank]: (rows[:, 0], rows[:, 2:]) for rank, rows in actions.items()}
     returns = dict(zip(ids, lane.totals().tolist(), strict=True))
     return Outcome(
         value=returns[ids[0]],
         course=digest(paid, acted, *lane.ends),
         kpis=lane.kpis(),
         staleness_p95=_mean(_p95(ages.reshape(-1)) for ages in lane.ages().values() if len(ages)),
-        latency_p95=_mean(_p95(told[:, 1]) for told in actions.values() if len(told)),
+        latency_p95=_mean(_p95(rows[:, 1]) for rows in actions.values() if len(rows)),
         notes=lane.notes(),
         by_group=by_group(env, returns),
     )
@@ -147,8 +147,8 @@ def course(result: EpisodeResult) -> str:
     """128 bits over every reward, action and end, in hexadecimal; -0.0 counts as 0.0, which it equals."""
     rewards, actions = (
         {
-            agent: (np.array([time for time, _ in told]), np.array([what for _, what in told]))
-            for agent, told in of.items()
+            agent: (np.array([time for time, _ in pairs]), np.array([what for _, what in pairs]))
+            for agent, pairs in of.items()
         }
         for of in (result.rewards, result.actions)
     )
@@ -166,14 +166,14 @@ def digest(
     truncated: dict[str, bool],
 ) -> str:
     """The `course` of an episode whose rewards and actions are in arrays, by agent in the hierarchy's order."""
-    found = hashlib.blake2b(digest_size=16)
+    result = hashlib.blake2b(digest_size=16)
     for kind, table in (("rewards", rewards), ("actions", actions)):
         for agent, (times, values) in table.items():
-            found.update(f"{kind} {agent} {len(times)}".encode())
-            found.update(times.tobytes())
-            found.update((values + 0.0).tobytes())
-    found.update(repr((terminated, truncated)).encode())
-    return found.hexdigest()
+            result.update(f"{kind} {agent} {len(times)}".encode())
+            result.update(times.tobytes())
+            result.update((values + 0.0).tobytes())
+    result.update(repr((terminated, truncated)).encode())
+    return result.hexdigest()
 
 
 def _mean(values: Iterable[float]) -> float:

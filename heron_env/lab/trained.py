@@ -49,10 +49,10 @@ class Network:
     def __call__(self, x: Vectors) -> Vectors:
         """`[n, inputs]` -> `[n, outputs]`."""
         sizes, weights = self._packed
-        found = np.empty((len(x), sizes[-1]), dtype=np.float32)
+        result = np.empty((len(x), sizes[-1]), dtype=np.float32)
         between = np.empty((2, int(sizes.max())), dtype=np.float32)
-        kernel().outputs(np.ascontiguousarray(x, dtype=np.float32), sizes, weights, between, found)
-        return found
+        kernel().outputs(np.ascontiguousarray(x, dtype=np.float32), sizes, weights, between, result)
+        return result
 
     @functools.cached_property
     def _packed(self) -> tuple[NDArray[np.int64], Vectors]:

@@ -125,7 +125,7 @@ def drawn(setting: Setting) -> Found:
     if setting.figures is not None:
         written(anytime_figure(rows), setting.figures / "anytime.svg")
     told = {f"{row.problem.name} {row.algo}": row.words()[2] for row in rows}
-    return Found(f"{len(rows)} rows; anytime.svg", True, {"conflicts": told, "rows": [row.told() for row in rows]})
+    return Found(f"{len(rows)} rows; anytime.svg", True, {"conflicts": told, "rows": [row.to_dict() for row in rows]})
 
 
 def words(algo: str) -> str:

@@ -127,9 +127,9 @@ def product_figure(result: Measurements, policy: str, cause: str, by: str) -> Fi
     ]
     lines = []
     for level in sorted({mean_s(getattr(p.condition, by)) for p in points}):
-        found = [(mean_s(getattr(p.condition, cause)), p) for p in points if mean_s(getattr(p.condition, by)) == level]
-        if len(found) > 1:
-            lines.append(_line(result, policy, f"{CAUSES[by].words} {level:g}", found))
+        rows = [(mean_s(getattr(p.condition, cause)), p) for p in points if mean_s(getattr(p.condition, by)) == level]
+        if len(rows) > 1:
+            lines.append(_line(result, policy, f"{CAUSES[by].words} {level:g}", rows))
     if not lines:
         raise ConfigError(f"product_figure(): no conditions of this sweep have {cause!r} and {by!r}")
     return _of_sweep(result, lines, cause)
@@ -202,8 +202,8 @@ def gap_figure(
 
 def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str) -> float:
     """Line and band of values `[n, runs, cases]`; where the line ends."""
-    found = [summary(of_amount) for of_amount in values]
-    level, low, high = np.array([(one.value, one.low, one.high) for one in found]).T
+    result = [summary(of_amount) for of_amount in values]
+    level, low, high = np.array([(one.value, one.low, one.high) for one in result]).T
     axes.plot(x, level, color=colour, marker="o", markersize=4.5)
     if not np.isnan(low).any():
         axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)

@@ -173,20 +173,20 @@ def case_part(item: Item, recorded: tuple[float, float]) -> Section:
         day = compare_day(env, sync, late, deployed)
     except HeronError as error:
         return Section(title, [f"Not drawn: {error}"])
-    found = day.sync_return, day.event_return
-    if not np.allclose(found, recorded, rtol=1e-6):
-        then, now = ("{:.2f} synchronous, {:.2f} ".format(*pair) + deployed for pair in (recorded, found))
+    returns = day.sync_return, day.event_return
+    if not np.allclose(returns, recorded, rtol=1e-6):
+        then, now = ("{:.2f} synchronous, {:.2f} ".format(*pair) + deployed for pair in (recorded, returns))
         return Section(title, [f"Not drawn: run again it takes another course, return {now}; the sweep has {then}."])
-    told = (
+    text = (
         f"{item.name}, {item.case}, {item.condition.words}: return of {day.return_of} {day.sync_return:.2f} "
         f"synchronous, {day.event_return:.2f} {deployed}"
     )
     picture = Picture(
         "one_case",
-        day_figure(day.panels, told),
+        day_figure(day.panels, text),
         "One case on both clocks, as the agents saw it: the one whose loss is nearest to the mean under this "
         "condition.",
-        f"Time series. {told}. Panels: {', '.join(panel.title for panel in day.panels)}.",
+        f"Time series. {text}. Panels: {', '.join(panel.title for panel in day.panels)}.",
     )
     return Section(title, [picture])
 
@@ -265,12 +265,12 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     about, whose = _names(sources)
     for number, result in enumerate(sources.sweeps):
         prefix = "" if not number else f"sweep{number + 1}-"
-        told = "" if len(sources.sweeps) == 1 else f": {about[number]}"
-        found = [gap_part(result, prefix), causes_part(result, prefix)]
-        parts += [Section(part.title + told, part.blocks) for part in found if part is not None]
+        suffix = "" if len(sources.sweeps) == 1 else f": {about[number]}"
+        sections = [gap_part(result, prefix), causes_part(result, prefix)]
+        parts += [Section(part.title + suffix, part.blocks) for part in sections if part is not None]
         new = set(result.policies) - {policy for before in sources.sweeps[:number] for policy in before.policies}
         words += [sentence for sentence in (finding(result) if new else reasons(result)) if sentence not in words]
-        known |= {f"{name}{told}": text for name, text in sweep_facts(result).items()}
+        known |= {f"{name}{suffix}": text for name, text in sweep_facts(result).items()}
         notes += sweep_notes(result)
     if sources.sweeps:
         parts += _closely(sources.sweeps, with_messages=not sources.traces)
@@ -296,8 +296,8 @@ def _versions(sources: Sources) -> str:
         *(of.get("heron_env", "unknown") for of in (episode.setting.versions for episode in sources.traces)),
     ]
     others = [version for version in dict.fromkeys(made) if version != now["heron_env"]]
-    told = ", ".join(f"{name} {version}" for name, version in now.items())
-    return f"{told}; some of what is shown was made by heron_env {', '.join(others)}" if others else told
+    text = ", ".join(f"{name} {version}" for name, version in now.items())
+    return f"{text}; some of what is shown was made by heron_env {', '.join(others)}" if others else text
 
 
 def _names(sources: Sources) -> tuple[list[str], list[str]]:
@@ -314,15 +314,15 @@ def _names(sources: Sources) -> tuple[list[str], list[str]]:
 
 def _environment(sources: Sources) -> tuple[EnvironmentSpec, dict[str, Any]]:
     """What it is, and its options; the sweep's, if there is one. Raises ConfigError for none, or for several ids."""
-    found: list[tuple[EnvironmentSpec, dict[str, Any]]] = [
+    candidates: list[tuple[EnvironmentSpec, dict[str, Any]]] = [
         *((result.sweep.env, dict(result.sweep.options)) for result in sources.sweeps),
         *((spec(episode.setting.env_id, RECORD), dict(episode.setting.options)) for episode in sources.traces),
         *((run.spec, dict(run.config.env_options)) for run in sources.runs),
     ]
-    ids = list(dict.fromkeys(env.id for env, _ in found))
+    ids = list(dict.fromkeys(env.id for env, _ in candidates))
     if len(ids) != 1:
         raise ConfigError(f"a report is about one environment, these are of {ids or 'none'}; make one for each")
-    return found[0]
+    return candidates[0]
 
 
 def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Section]:

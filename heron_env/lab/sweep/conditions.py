@@ -107,8 +107,8 @@ class Condition:
     @property
     def name(self) -> str:
         """`sync`, `ideal`, `act_delay=30 jitter=0.1`: equal conditions have equal names, others have others."""
-        told = [f"{cause}={amount_text(amount)}" for cause, amount in self.causes.items()]
-        return " ".join(["sync"] * self.synchronous + told) or "ideal"
+        texts = [f"{cause}={amount_text(amount)}" for cause, amount in self.causes.items()]
+        return " ".join(["sync"] * self.synchronous + texts) or "ideal"
 
     def __str__(self) -> str:
         """Its name."""
@@ -119,11 +119,11 @@ class Condition:
         """For people: `action delay 30 s, jitter 0.1`."""
         if not self.causes:
             return "synchronous clock" if self.synchronous else "event-driven, nothing wrong"
-        told = ["synchronous clock"] * self.synchronous
+        texts = ["synchronous clock"] * self.synchronous
         for cause, amount in self.causes.items():
             words, unit, _ = CAUSES.get(cause, Cause(cause, "1"))
-            told.append(f"{words} {amount_text(amount)}{'' if unit == '1' else f' {unit}'}")
-        return ", ".join(told)
+            texts.append(f"{words} {amount_text(amount)}{'' if unit == '1' else f' {unit}'}")
+        return ", ".join(texts)
 
     def only(self, *causes: str) -> Condition:
         """The same with these causes alone; without any: `Condition()`. Raises ConfigError for an unknown one."""
@@ -141,13 +141,13 @@ class Condition:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: `{"act_delay": 30.0}`, an amount by key as a mapping; `{"synchronous": true}`."""
-        told: dict[str, Any] = {"synchronous": True} if self.synchronous else {}
-        told |= {
+        values: dict[str, Any] = {"synchronous": True} if self.synchronous else {}
+        values |= {
             c: {key: plain(one) for key, one in getattr(self, c)} if isinstance(a, tuple) else plain(a)
             for c, a in self.causes.items()
             if c in CAUSES
         }
-        return {**told, DISTURBANCES: list(self.disturbances)} if self.disturbances else told
+        return {**values, DISTURBANCES: list(self.disturbances)} if self.disturbances else values
 
     def schedule(self, env: HeronEnv) -> dict[Key, ScheduleConfig]:
         """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent."""

@@ -214,11 +214,11 @@ def _records(items: list[Item], hands: Workers) -> Iterator[Record]:
 
 def _tell_silence(record: Record) -> None:
     """Warn where no answer of an episode was the endpoint's own."""
-    found = metrics([] if record.answers is None else [record.answers])
-    if found is not None and found.fallback_rate == 1.0:
-        codes = ", ".join(f"{told} {count}" for told, count in found.counts.items())
+    answers = metrics([] if record.answers is None else [record.answers])
+    if answers is not None and answers.fallback_rate == 1.0:
+        codes = ", ".join(f"{origin} {count}" for origin, count in answers.counts.items())
         warnings.warn(
-            f"policy {record.key.policy!r}: not one of {found.decisions} answers of its first episode is the "
+            f"policy {record.key.policy!r}: not one of {answers.decisions} answers of its first episode is the "
             f"endpoint's ({codes}); the figures are those of what stands in. Is it running, and is it asked the right "
             "thing? The sweep goes on",
             HeronWarning, stacklevel=2,
@@ -263,8 +263,8 @@ class SweepResult(Measurements):
     def __repr__(self) -> str:
         """One line: `<SweepResult: heron/BatteryGrid-v0, 2 policies x 4 conditions x 3 cases>`."""
         sizes = (self.policies, "policy"), (self.sweep.conditions, "condition"), (self.sweep.cases, "case")
-        told = " x ".join(counted(len(things), name) for things, name in sizes)
-        return f"<SweepResult: {self.sweep.env.id}, {told}>"
+        text = " x ".join(counted(len(things), name) for things, name in sizes)
+        return f"<SweepResult: {self.sweep.env.id}, {text}>"
 
     def _repr_html_(self) -> str:
         """The table, for notebooks."""
@@ -330,12 +330,12 @@ def _read(folder: Path) -> tuple[Sweep, dict[Key, Record], str]:
 
 def _sweep_of(settings: SweepSettings, told_by: str) -> Sweep:
     """Raises ConfigError, ValueError for what no sweep has."""
-    conditions = tuple(Condition(**told.amounts()) for told in settings.conditions)
+    conditions = tuple(Condition(**condition.amounts()) for condition in settings.conditions)
     policies, pools = settings.policies, {name: tuple(members) for name, members in settings.pools.items()}
     members = [member for name in pools for member in pools[name]]
     for fault, wrong in {
         "conditions that are not what they are called": [c.name for c in conditions]
-        != [told.name for told in settings.conditions],
+        != [condition.name for condition in settings.conditions],
         "conditions that do not begin with the synchronous clock, or are there twice": conditions[0] != SYNC
         or len(set(conditions)) < len(conditions),
         f"no policy {NOTHING!r}": NOTHING not in policies,
