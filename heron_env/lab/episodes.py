@@ -88,7 +88,17 @@ def lane_outcome(env: HeronEnv, lane: Noted) -> Outcome:
 def team_return(env: HeronEnv, result: EpisodeResult) -> float:
     """The return of the root of the hierarchy; what it does not count of its subordinates' rewards is not in it.
 
-    Raises ConfigError where the result is none of this environment's.
+    Args:
+        env: the environment.
+        result: of an episode in it.
+
+    Returns:
+        The sum of the root's rewards, in their unit.
+
+    Raises:
+        ConfigError: the result is none of this environment's.
+
+    Example: `team_return(env, env.run_synchronous(policies, seed=1))`.
     """
     if not isinstance(env, HeronEnv) or not isinstance(result, EpisodeResult):
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): give an environment and what it returned")

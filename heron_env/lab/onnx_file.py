@@ -289,7 +289,14 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
     the versions. Decisions are the deterministic ones: choices are the same, numbers within 1e-5 of the range (sums of
     float32 in another order).
 
-    Raises ConfigError for another ending and where the package onnx is missing; RunFolderError for what is no run.
+    Returns:
+        The paths of the files.
+
+    Raises:
+        ConfigError: another ending, or the package onnx is missing (extra `onnx`).
+        RunFolderError: it is no run folder.
+
+    Example: `export_onnx("runs/grid", "grid.onnx")`.
     """
     path = path_of(file, "export_onnx(file)")
     if path.suffix != ".onnx":

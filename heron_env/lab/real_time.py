@@ -90,6 +90,8 @@ def run_real_time(
     """One episode in the event-driven clock, no event before its time of the wall clock.
 
     Args:
+        env: the environment.
+        policies: as of `run_event_driven`.
         speed: seconds of virtual time in one of wall time; 1: as fast as the world.
         tolerance: s of wall time; an action that takes effect later counts as missed for its agent.
         wait_for_answers: hold the loop up for people and endpoints, too. Their answers fall as in `run_event_driven`,
@@ -99,7 +101,13 @@ def run_real_time(
 
     Ctrl-C ends it, and what was recorded so far is returned. Rules are compiled before the clock starts.
 
-    Raises ConfigError for a speed or a tolerance that is none, and what `run_event_driven` raises.
+    Returns:
+        The result, and how the run kept to the wall clock.
+
+    Raises:
+        ConfigError: a speed or a tolerance that is none; and what `run_event_driven` raises.
+
+    Example: `result, punctuality = run_real_time(env, policies, speed=10.0, t_end=60.0)`.
     """
     if not isinstance(env, HeronEnv):
         raise ConfigError(f"run_real_time({env!r:.60}): give an environment, as make('heron/BatteryGrid-v0')")

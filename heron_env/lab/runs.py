@@ -149,7 +149,14 @@ def unused(stem: str, ending: str, taken: set[str]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """heron_env, Python, and the packages a run depends on."""
+    """What a run depends on, as run folders and traces keep it.
+
+    Returns:
+        Versions by name: heron_env, Python, and those packages that are installed.
+
+    >>> sorted(versions())[:2]
+    ['gymnasium', 'heron_env']
+    """
     result = {"heron_env": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -371,9 +378,14 @@ def load_policy(
         env: an environment of this kind; then none is built.
         trust: the environment that the folder names, "module:function", where it is not registered.
 
+    Returns:
+        Policies by group, or by agent where they remember or correct rules of their own.
+
     Raises:
         RunFolderError: a file is missing, of another schema version, or does not fit the environment.
         Untrusted: the environment is neither registered nor trusted, and no other is given.
+
+    Example: `env.run_event_driven(load_policy("runs/grid"), seed=1)`.
     """
     with trusting(*listed(trust)):
         return dict(RunFolder.open(run_dir).policies(deterministic, seed, env))

@@ -252,7 +252,19 @@ class NetworkPolicy(OnBatches):
 
 
 def network_of(weights: Mapping[str, Any]) -> tuple[Network, NDArray[Any] | None]:
-    """The actor in numpy, from the state dict of a Stable-Baselines3 ActorCriticPolicy; and its log_std `[k]`."""
+    """The actor of a Stable-Baselines3 ActorCriticPolicy, or of the lean trainer, in numpy.
+
+    Args:
+        weights: the state dict, tensors of torch by name.
+
+    Returns:
+        The network, and log_std `[k]` of its normal distribution, None where it only chooses.
+
+    Raises:
+        KeyError: a tensor is missing.
+
+    Example: `network, log_std = network_of(model.policy.state_dict())`.
+    """
     layers = list(_layers(weights, "mlp_extractor.policy_net"))
     layers.append((_array(weights["action_net.weight"]).T.copy(), _array(weights["action_net.bias"])))
     log_std = weights.get("log_std")

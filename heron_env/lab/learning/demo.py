@@ -83,6 +83,11 @@ def run_demo(
 
     Returns:
         0; 1 if the trained policy does not beat random and do-nothing on the synchronous clock; 130 if interrupted.
+
+    Raises:
+        ConfigError: something that it needs is missing (extras `train` and `plots`).
+
+    Example: `run_demo("runs/demo", short=True)`.
     """
     chosen, out = plan or (SHORT if short else FULL), Path(out)
     console, started, run = terminal(quiet=quiet), time.monotonic(), None

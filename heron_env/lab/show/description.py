@@ -116,9 +116,22 @@ class Description:
 def describe_environment(
     env_id: str, options: dict[str, Any], schedule: Callable[[HeronEnv], Schedule] | None = None
 ) -> tuple[Description, VisibilityMatrix]:
-    """Build the environment and read it off, with its own timing or with that which `schedule` makes for it.
+    """Build the environment and read it off.
 
-    Raises UnknownEnvironment, and what building it raises.
+    Args:
+        env_id: a registered environment, or "module:function" of one's own.
+        options: of `make()`.
+        schedule: makes the timing that is described, of the environment; None: its own.
+
+    Returns:
+        The description, and who sees what.
+
+    Raises:
+        UnknownEnvironment: there is none of this id; and what building it raises.
+
+    >>> description, _ = describe_environment("heron/BatteryGrid-v0", {"num_batteries": 3})
+    >>> description.group_map
+    {'battery': ['battery_1', 'battery_2', 'battery_3']}
     """
     env = registry.make(env_id, **keywords(options, "describe_environment(options)"))
     matrix = env.visibility_matrix()

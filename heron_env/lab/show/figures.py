@@ -104,7 +104,18 @@ class PolicyLine:
 def sweep_figure(result: Measurements, cause: str, policies: Sequence[str] | None = None) -> Figure:
     """Returns of a sweep, or of some of its policies, against one cause alone.
 
-    Raises ConfigError where no condition has it alone.
+    Args:
+        result: of a finished sweep.
+        cause: such as "msg_delay".
+        policies: only these; None: all that ran under all conditions.
+
+    Returns:
+        A figure of matplotlib; below, the paired difference to the synchronous clock. Returns are in the sweep's unit.
+
+    Raises:
+        ConfigError: no condition has the cause alone, a name is unknown, or matplotlib is missing (extra `plots`).
+
+    Example: `sweep_figure(read_sweep("runs/sweep"), "act_delay").savefig("delay.svg")`.
     """
     require_one_of(f"sweep_figure(cause={cause!r:.60})", cause, tuple(CAUSES))
     shown = result.policies if policies is None else several(policies, "sweep_figure(policies")
@@ -240,7 +251,20 @@ METHODS: Final = {"one at a time": "each cause alone, then what they do together
 
 
 def waterfall_figure(found: Decomposition, unit: str) -> Figure:
-    """Each part begins where the one before ended; thin lines are the intervals of its parts."""
+    """What each cause takes from a policy: each bar begins where the one before ended.
+
+    Args:
+        found: one of `result.decompositions` of a sweep.
+        unit: of returns, for the axis; "": none.
+
+    Returns:
+        A figure of matplotlib; thin lines are the intervals of the parts.
+
+    Raises:
+        ConfigError: matplotlib is missing (extra `plots`).
+
+    Example: `waterfall_figure(result.decompositions[0], result.sweep.unit)`.
+    """
     rows = [(part.words, part.mean) for part in found.parts] + [(TOGETHER, found.gap.mean)]
     with house_style():
         figure, (axes,) = blank(0.34 * len(rows) + 1.3)

@@ -255,8 +255,17 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     """The result first, then its causes, one case, its messages, the training, and the environment.
 
     Args:
+        sources: sweeps, run folders and recorded episodes of one environment.
         title: instead of a general one.
         facts: more about how it was done, by name.
+
+    Returns:
+        What `write_report` writes.
+
+    Raises:
+        ConfigError: there is no source, or they are of several environments.
+
+    Example: `write_report("report", report_of(Sources(sweeps=[read_sweep("runs/sweep")])))`.
     """
     require_type(f"report_of(title={title!r:.60})", title, (str, type(None)), "a text, or None")
     env, options = _environment(sources)

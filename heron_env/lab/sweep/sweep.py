@@ -286,8 +286,15 @@ def read_sweep(folder: str | Path, *later: str | Path) -> SweepResult:
         later: folders of sweeps that measured some of its policies again, such as with a later version of heron_env:
             what they have takes the place of what was measured before.
 
-    Raises RunFolderError where there is none, it is not finished, its file is of another schema, or a later one is of
-    other cases, conditions or policies; UnknownEnvironment.
+    Returns:
+        All figures as when it was run; `result.sweep` is what was asked.
+
+    Raises:
+        RunFolderError: there is none, it is not finished, its file is of another schema, or a later one is of other
+            cases, conditions or policies.
+        UnknownEnvironment: its environment is not known here.
+
+    Example: `read_sweep("runs/sweep").point("random").mean`.
     """
     sweep, records, version = _read(path_of(folder, "read_sweep(folder)"))
     versions = [version]

@@ -288,7 +288,16 @@ def _few(names: Sequence[str]) -> str:
 
 
 def finding(result: Measurements) -> list[str]:
-    """A few sentences: the level of each policy, and its gap or that there is none; parity, order, and causes."""
+    """What a sweep says, in a few sentences that its intervals carry.
+
+    Args:
+        result: of a finished sweep.
+
+    Returns:
+        The level of each policy, with its gap or that there is none; then parity, order, and causes.
+
+    Example: `print(*finding(read_sweep("runs/sweep")), sep="\\n")`.
+    """
     texts = [f"{level} {gap}" for level, gap in policy_claims(result)]
     return [*texts, *map(str, other_claims(result)), *reasons(result), *answer_sentences(result)]
 

@@ -217,7 +217,15 @@ def record_episode(
             asked.
         series: filled with the episode's time series.
 
-    Raises UnknownEnvironment, ConfigError, RunFolderError, and TraceError for what can't be written down.
+    Returns:
+        The record: messages, events, rewards and actions (times in ns, or in s where they are floats).
+
+    Raises:
+        UnknownEnvironment, ConfigError, RunFolderError: environment, policy or an option is none.
+        TraceError: something can't be written down.
+
+    >>> record_episode("heron/BatteryGrid-v0", "do nothing", t_end=2.0).outcome.end_time
+    2.0
     """
     chosen = written_options(mapping({} if options is None else options, "record_episode(options)"))
     whole(seed, "record_episode(seed)")

@@ -290,9 +290,19 @@ class Timeline:
 
 
 def draw(episode: Episode, window: tuple[float, float] | None = None) -> Figure:
-    """The timeline of `window` (s), or of as much as is legible, as a figure of matplotlib.
+    """The timeline of a recorded episode.
 
-    Raises ConfigError for an impossible window, and where matplotlib is missing.
+    Args:
+        episode: as `record_episode` gives it.
+        window: start and end, s; None: as much as is legible.
+
+    Returns:
+        A figure of matplotlib: lanes with what agents do, and the ages of what they saw below.
+
+    Raises:
+        ConfigError: nothing happened in this window, or matplotlib is missing (extra `plots`).
+
+    Example: `draw(record_episode("heron/BatteryGrid-v0", "random", t_end=5.0)).savefig("timeline.svg")`.
     """
     return Timeline(excerpt(episode, window)).figure()
 
