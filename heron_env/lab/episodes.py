@@ -224,28 +224,34 @@ def play_lanes(
     batch: Any = BatchEnv(
         env, len(cases), clock="event", schedule=schedule, autoreset="disabled", threads=1, record=tuple(record)
     )
-    engine, ranks, specs = batch._lanes.steps, len(env.hierarchy), env.simulation.specs
-    names = env.hierarchy.hashes
-    asked = _PolicyOfLane([resolve_policies(of_case, env) for of_case in policies], ranks)
+    specs = env.simulation.specs
+    asked = _PolicyOfLane([resolve_policies(of_case, env) for of_case in policies], len(env.hierarchy))
     width = max(specs[rank].size for rank in env.simulation.possible)
     rows = batch.reset([case.seed for case in cases], options=[case.options or None for case in cases])
     while len(rows):
         actions = np.zeros((len(rows), width))
         for policy, places in asked.by_policy(rows):
-            lanes, whose, more = rows.lane[places], rows.rank[places], dict[str, Any]()
-            rank = int(whose[0])
-            decide = policy.forward_rows if isinstance(policy, RememberingPolicy) else policy.forward_batch
-            if isinstance(policy, RememberingPolicy):
-                more = {"who": lanes * ranks + whose, "first": rows.first[places]}
-            actions[places, : specs[rank].size] = forward_rows(
-                decide,
-                rows.obs[places, : env.simulation.plan.size(rank)],
-                partial(_masks, rows, places, int(specs[rank].ncats.sum())),
-                partial(draws_of, engine.seeds[lanes], engine.episodes[lanes], names[whose], rows.number[places]),
-                **more,
-            )
+            size = specs[rows.rank[places][0]].size
+            actions[places, :size] = _decisions(env, batch._lanes.steps, rows, policy, places)
         rows = batch.answer(actions)
     return batch
+
+
+def _decisions(env: HeronEnv, engine: Any, rows: Rows, policy: Any, places: Any) -> NDArray[np.float64]:
+    """Actions `[n, k]` of one policy for its rows, which are of agents of one group."""
+    lanes, ranks, more = rows.lane[places], rows.rank[places], dict[str, Any]()
+    rank, decide = int(ranks[0]), getattr(policy, "forward_batch", None)
+    if isinstance(policy, RememberingPolicy):
+        decide, more = policy.forward_rows, {"who": lanes * len(env.hierarchy) + ranks, "first": rows.first[places]}
+    return forward_rows(
+        decide,
+        rows.obs[places, : env.simulation.plan.size(rank)],
+        partial(_masks, rows, places, int(env.simulation.specs[rank].ncats.sum())),
+        partial(
+            draws_of, engine.seeds[lanes], engine.episodes[lanes], env.hierarchy.hashes[ranks], rows.number[places]
+        ),
+        **more,
+    )
 
 
 def _masks(rows: Rows, places: Any, choices: int) -> NDArray[np.int8] | None:

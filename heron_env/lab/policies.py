@@ -63,7 +63,7 @@ class About:
         return Path(path).with_stem(f"{Path(path).stem}-{end}") if end else Path(path)
 
 
-class Connections:
+class EndpointConnections:
     """The ways to endpoints, one for each address: its caps, pace and breaker hold for all who ask there."""
 
     def __init__(self) -> None:

@@ -134,8 +134,14 @@ def describe_environment(
     {'battery': ['battery_1', 'battery_2', 'battery_3']}
     """
     env = registry.make(env_id, **keywords(options, "describe_environment(options)"))
-    matrix = env.visibility_matrix()
-    described = Description(
+    matrix, timings = env.visibility_matrix(), env.timings if schedule is None else env.timings_of(schedule(env))
+    return _description(env, env_id, options, timings, matrix), matrix
+
+
+def _description(
+    env: HeronEnv, env_id: str, options: dict[str, Any], timings: Sequence[Timing], matrix: VisibilityMatrix
+) -> Description:
+    return Description(
         id=env_id,
         summary=summary(env_id),
         options=options,
@@ -145,7 +151,7 @@ def describe_environment(
         state_size=int(env.state_space.shape[0]),
         possible_agents=list(env.possible_agents),
         group_map={group: list(agents) for group, agents in env.group_map.items()},
-        agents=_agents(env, env.timings if schedule is None else env.timings_of(schedule(env))),
+        agents=_agents(env, timings),
         groups={name: _group(env, matrix, list(agents)) for name, agents in env.groups.items()},
         exchange=[
             MessageDescription(e.route.sender, e.route.receiver, f"{e.route.feature}.{e.route.field}", e.route.into)
@@ -163,7 +169,6 @@ def describe_environment(
             shares(matrix.plan, matrix.critic, env.groups),
         ),
     )
-    return described, matrix
 
 
 def generated_source(env_id: str, options: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ Each function returns a matplotlib Figure and draws nothing on a screen. Lines c
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -191,24 +191,27 @@ def gap_figure(
             top.axhline(summary(line.sync - base).value, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
             last = _curve(bottom, line.amounts, line.returns - line.sync, summary, colour)
             below.append((last, line.name, colour))
-        if optimum is not None:
-            best = float(np.mean(optimum - base))
-            top.axhline(best, color=INK, linewidth=1.2, linestyle=(0, (1, 2)))
-            above.append((best, "optimum", INK))
-        if nothing is not None:
-            top.axhline(0.0, color=GREY, linewidth=1.2)
-            above.append((0.0, NOTHING, GREY))
+        above += _levels(top, nothing, optimum)
         bottom.axhline(0.0, color=GREY, linewidth=1.2)
         for axes, labels, gap in ((top, above, 0.085), (bottom, below, 0.11)):
             end_labels(axes, labels, gap)
             axes.set_ylabel(unit or "return")
-        bottom.set_xlabel(x_label)
-        bottom.set_xticks(_ticks(lines))
+        bottom.set(xlabel=x_label, xticks=_ticks(lines), title="Difference to the synchronous clock, same case")
         above_nothing = "" if nothing is None else " above doing nothing"
         top.set_title(f"Return of {return_of}{above_nothing}\n(dashed: synchronous clock)")
-        bottom.set_title("Difference to the synchronous clock, same case")
         figure.draw_without_rendering()  # its layout settles at the second drawing
         return figure
+
+
+def _levels(axes: Axes, nothing: Floats | None, optimum: Floats | None) -> Iterator[tuple[float, str, str]]:
+    """Lines of what perfect foresight and doing nothing earn, as far as they are known; their labels."""
+    if optimum is not None:
+        best = float(np.mean(optimum - (0.0 if nothing is None else nothing)))
+        axes.axhline(best, color=INK, linewidth=1.2, linestyle=(0, (1, 2)))
+        yield best, "optimum", INK
+    if nothing is not None:
+        axes.axhline(0.0, color=GREY, linewidth=1.2)
+        yield 0.0, NOTHING, GREY
 
 
 def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str) -> float:
@@ -281,16 +284,20 @@ def waterfall_figure(found: Decomposition, unit: str) -> Figure:
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.grid(visible=False, axis="y")
         axes.margins(x=0.04)
-        for y, text in enumerate(found.texts()):
-            axes.annotate(
-                text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
-                textcoords="offset points", va="center", fontsize=9.0, annotation_clip=False,
-            )  # fmt: skip
+        _costs_beside(axes, found.texts())
         axes.set_xlabel(f"less than on the synchronous clock{f', {unit}' if unit else ''}")
         axes.set_title(
             "\n".join(textwrap.wrap(f"What each cause takes from {found.policy!r} ({found.method})", OF_CAUSES))
         )
         return figure
+
+
+def _costs_beside(axes: Axes, texts: Sequence[str]) -> None:
+    for y, text in enumerate(texts):
+        axes.annotate(
+            text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
+            va="center", fontsize=9.0, annotation_clip=False,
+        )  # fmt: skip
 
 
 def _bar(axes: Axes, y: float, start: float, cost: Estimate, colour: str) -> None:

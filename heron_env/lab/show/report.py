@@ -270,13 +270,10 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     require_type(f"report_of(title={title!r:.60})", title, (str, type(None)), "a text, or None")
     env, options = _environment(sources)
     parts, words, notes = list[Section](), list[str](), list[Listing]()
-    known = dict(EVERY_SWEEP) if sources.sweeps else {}
-    about, whose = _names(sources)
+    known, (about, folders) = dict(EVERY_SWEEP) if sources.sweeps else {}, _names(sources)
     for number, result in enumerate(sources.sweeps):
-        prefix = "" if not number else f"sweep{number + 1}-"
         suffix = "" if len(sources.sweeps) == 1 else f": {about[number]}"
-        sections = [gap_part(result, prefix), causes_part(result, prefix)]
-        parts += [Section(part.title + suffix, part.blocks) for part in sections if part is not None]
+        parts += _sweep_sections(result, number, suffix)
         new = set(result.policies) - {policy for before in sources.sweeps[:number] for policy in before.policies}
         words += [sentence for sentence in (finding(result) if new else reasons(result)) if sentence not in words]
         known |= {f"{name}{suffix}": text for name, text in sweep_facts(result).items()}
@@ -288,12 +285,19 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         words += [] if sources.sweeps else [_episode_words(episode)]
     for number, run in enumerate(sources.runs):
         parts.append(training_part(run, f"learning{number + 1 if number else ''}"))
-        known |= {f"{name}, {whose[number]}": text for name, text in training_facts(run).items()}
+        known |= {f"{name}, {folders[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
     known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
     what = "how much survives the network" if sources.sweeps else "what was recorded"
     return Report(title or f"{env.id}: {what}", words, parts)
+
+
+def _sweep_sections(result: SweepResult, number: int, suffix: str) -> list[Section]:
+    """What survives the network, and what causes the gap; `suffix`: of the titles."""
+    prefix = "" if not number else f"sweep{number + 1}-"
+    sections = [gap_part(result, prefix), causes_part(result, prefix)]
+    return [Section(part.title + suffix, part.blocks) for part in sections if part is not None]
 
 
 def _versions(sources: Sources) -> str:

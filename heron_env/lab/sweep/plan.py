@@ -22,7 +22,7 @@ from heron_env.lab.policies import (
     About,
     AgentsFile,
     Baseline,
-    Connections,
+    EndpointConnections,
     External,
     FixturePolicy,
     PolicySpec,
@@ -272,7 +272,7 @@ class SweepPlan:
 
 
 def require_answers(
-    policy: External, made: tuple[HeronEnv, str, Mapping[str, Any]], cases: Sequence[Case], lines: Connections
+    policy: External, made: tuple[HeronEnv, str, Mapping[str, Any]], cases: Sequence[Case], lines: EndpointConnections
 ) -> None:
     """What can't answer in these cases fails here; no endpoint is asked. Raises ConfigError, FixtureError."""
     env, env_id, options = made

@@ -32,7 +32,7 @@ from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
 from heron_env.lab.episodes import Outcome, outcome
 from heron_env.lab.output import dumps
-from heron_env.lab.policies import About, Connections, External
+from heron_env.lab.policies import About, EndpointConnections, External
 from heron_env.lab.sweep.plan import SETTINGS, Item, Key, Number, read_settings
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _nan_for_none(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def run_item(item: Item, lines: Connections | None = None) -> Record:
+def run_item(item: Item, lines: EndpointConnections | None = None) -> Record:
     """Run one episode and keep what a sweep needs of it. What it raises bears the item as a note.
 
     `lines`: the ways to endpoints that all items of a sweep share.
@@ -209,7 +209,7 @@ def made(item: Item) -> HeronEnv:
     return env
 
 
-def _policies(item: Item, env: HeronEnv, lines: Connections | None = None) -> Policies:
+def _policies(item: Item, env: HeronEnv, lines: EndpointConnections | None = None) -> Policies:
     """The policies of the item; those that ask endpoints have their ways from `lines`."""
     if lines is not None:
         for own in injected(env).values():

@@ -19,7 +19,7 @@ from heron_env.given import all_of, is_one_of, mapping, path_of, require_one_of,
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.output import Progress, sweep_bar
-from heron_env.lab.policies import Baseline, Connections, External
+from heron_env.lab.policies import Baseline, EndpointConnections, External
 from heron_env.lab.show.figures import sweep_figure
 from heron_env.lab.sweep.conditions import CAUSES, SYNC, Condition, unique
 from heron_env.lab.sweep.plan import (
@@ -102,7 +102,7 @@ class Sweep(SweepPlan):
         alone = dict.fromkeys(beside if NOTHING in specs else (*beside, NOTHING))
         specs.setdefault(NOTHING, Baseline(NOTHING))
         cases = tuple(benchmark.with_optima(env, chosen, given))
-        with trusting(*believed), Connections() as lines:
+        with trusting(*believed), EndpointConnections() as lines:
             for name, policy in specs.items():
                 if isinstance(policy, External):
                     require_answers(policy, (env, spec.id, given), cases, lines)
@@ -201,7 +201,7 @@ def _records(items: list[Item], hands: Workers) -> Iterator[Record]:
     """What came of each item: of those that ask endpoints here, one after another, while workers run the others."""
     live, rest = [item for item in items if item.live], [item for item in items if not item.live]
     unheard = {item.name for item in live}
-    with Connections() as lines, closing(hands.run(bundles(rest, hands.count))) as others:
+    with EndpointConnections() as lines, closing(hands.run(bundles(rest, hands.count))) as others:
         for item in live:
             record = run_item(item, lines)
             if item.name in unheard:
