@@ -240,11 +240,11 @@ def play_lanes(
 def _decisions(env: HeronEnv, engine: Any, rows: Rows, policy: Any, places: Any) -> NDArray[np.float64]:
     """Actions `[n, k]` of one policy for its rows, which are of agents of one group."""
     lanes, ranks, more = rows.lane[places], rows.rank[places], dict[str, Any]()
-    rank, decide = int(ranks[0]), getattr(policy, "forward_batch", None)
+    rank = int(ranks[0])
     if isinstance(policy, RememberingPolicy):
-        decide, more = policy.forward_rows, {"who": lanes * len(env.hierarchy) + ranks, "first": rows.first[places]}
-    return forward_rows(
-        decide,
+        more = {"who": lanes * len(env.hierarchy) + ranks, "first": rows.first[places]}
+    actions: NDArray[np.float64] = forward_rows(
+        policy.forward_rows if more else policy.forward_batch,
         rows.obs[places, : env.simulation.plan.size(rank)],
         partial(_masks, rows, places, int(env.simulation.specs[rank].ncats.sum())),
         partial(
@@ -252,6 +252,7 @@ def _decisions(env: HeronEnv, engine: Any, rows: Rows, policy: Any, places: Any)
         ),
         **more,
     )
+    return actions
 
 
 def _masks(rows: Rows, places: Any, choices: int) -> NDArray[np.int8] | None:
