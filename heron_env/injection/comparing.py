@@ -112,7 +112,7 @@ class _Question:
         try:
             self.request = Request.model_validate(found.request)
             decision = self.request.decision
-            self._wire = None if decision is None else Wire.of_told(decision.action_space)
+            self._wire = None if decision is None else Wire.of_description(decision.action_space)
             if decision and decision.action_mask and tuple(map(len, decision.action_mask)) != decision.action_space.n:
                 raise ValueError("its mask has another length than its choices")
             own = found.source == "external" and found.code in ("", CLIPPED)

@@ -113,13 +113,13 @@ class Seat:
 
     # What the page asks
 
-    def shown(self, after: int = -1) -> dict[str, Any] | None:
+    def page_state(self, after: int = -1) -> dict[str, Any] | None:
         """What the page shows: the open question by its number, or that there is none; None: nothing since `after`."""
         with self._changed:
             version = 2 * self._number - (self._open is not None) + bool(self._over)  # opens: odd; is answered: even
             if version <= after:
                 return None
-            shown: dict[str, Any] = {
+            state: dict[str, Any] = {
                 "version": version,
                 "number": self._number,
                 "over": self._over,
@@ -128,8 +128,8 @@ class Seat:
             if self._open is not None:
                 _, request, ends = self._open
                 left = None if ends == float("inf") else max(0.0, ends - time.monotonic())
-                shown |= {"scene": self.scene, "request": request, "seconds_left": left}
-            return shown
+                state |= {"scene": self.scene, "request": request, "seconds_left": left}
+            return state
 
     def answer(self, number: int, value: Mapping[str, Any]) -> None:
         """The person's answer to the question of that number.
@@ -192,9 +192,9 @@ def seat_application(seats: Iterable[Seat], hosts: Collection[str] = ()) -> Any:
         except ValueError:
             return _refusal(422, "INVALID_REQUEST", "after and wait are numbers")
         ends = asyncio.get_running_loop().time() + min(wait, MOST_WAIT)
-        while (shown := seat.shown(after)) is None and asyncio.get_running_loop().time() < ends:
+        while (state := seat.page_state(after)) is None and asyncio.get_running_loop().time() < ends:
             await asyncio.sleep(LOOK)
-        return Response(status_code=204, headers=HEADERS) if shown is None else _json(200, shown)
+        return Response(status_code=204, headers=HEADERS) if state is None else _json(200, state)
 
     async def answer(request: Request) -> Response:
         seat = of(request)

@@ -87,7 +87,7 @@ def _read(folder: Path) -> tuple[Sweep, dict[Key, Record], str]:
     return sweep, records, settings.heron_env
 
 
-def _sweep(settings: SweepSettings, told_by: str) -> Sweep:
+def _sweep(settings: SweepSettings, named_by: str) -> Sweep:
     """Raises ConfigError, ValueError for what no sweep has."""
     conditions = tuple(Condition(**told.amounts()) for told in settings.conditions)
     policies, pools = settings.policies, {name: tuple(members) for name, members in settings.pools.items()}
@@ -107,7 +107,7 @@ def _sweep(settings: SweepSettings, told_by: str) -> Sweep:
         if wrong:
             raise ValueError(fault)
     return Sweep(
-        env=registry.spec(settings.env, told_by),
+        env=registry.spec(settings.env, named_by),
         options=settings.options,
         policies={name: _policy(text) for name, text in policies.items()},
         identities=policies,
