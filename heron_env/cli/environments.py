@@ -15,7 +15,7 @@ from heron_env.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from heron_env.lab.describing.description import AgentDescription, Description, GroupDescription
+    from heron_env.lab.show.description import AgentDescription, Description, GroupDescription
     from heron_env.testing import CheckReport, Remark, Subject
 
 
@@ -29,8 +29,8 @@ FOREKNOWN = (
 
 def envs(as_json: Json = False) -> None:
     """List the registered environments."""
-    from heron_env.lab.describing.description import summary
     from heron_env.lab.output import dumps
+    from heron_env.lab.show.description import summary
 
     listed = [{"id": name, "summary": summary(name)} for name in registry.registered()]
     if as_json:
@@ -54,8 +54,8 @@ def describe(
     """Show an environment: its tree, its clock, who decides, and who sees what."""
     from dataclasses import asdict
 
-    from heron_env.lab.describing.description import describe_environment, generated_source
     from heron_env.lab.output import dumps, terminal
+    from heron_env.lab.show.description import describe_environment, generated_source
 
     if generated:
         typer.echo(generated_source(env, parsed_options(option)))
@@ -63,7 +63,7 @@ def describe(
     pictures = _checked({".svg": svg, ".png": png})
     description, matrix = describe_environment(env, parsed_options(option))
     if pictures:
-        from heron_env.lab.describing.description_figure import description_figure, save
+        from heron_env.lab.show.tree import description_figure, save
 
         figure = description_figure(description, matrix)
         for path in pictures:
@@ -85,18 +85,18 @@ def _checked(files: Mapping[str, Path | None]) -> list[Path]:
 
 
 def _print(console: Console, d: Description) -> None:
-    from heron_env.lab.describing.description import hears, protocols, told_clock, tree_lines
     from heron_env.lab.output import styled
+    from heron_env.lab.show.description import clock_words, protocols, sender_words, tree_lines
 
     console.print(styled((d.id, "bold"), f"  {d.summary}"))
-    console.print(told_clock(d))
+    console.print(clock_words(d))
     console.print("\nAgents", style="bold")
     for line in tree_lines(d.agents):
         shown = f"  {'  ' * line.depth}{line.name:<{24 - 2 * line.depth}}"
         if line.agent is None:
             console.print(shown.rstrip())
             continue
-        more = [text for text in (protocols(line.agent), hears(line.agent, d.exchange)) if text]
+        more = [text for text in (protocols(line.agent), sender_words(line.agent, d.exchange)) if text]
         console.print("; ".join([f"{shown} {_agent_text(line.agent)}", *more]))
     _print_visibility(console, d)
     for name, group in d.groups.items():
@@ -106,18 +106,18 @@ def _print(console: Console, d: Description) -> None:
 
 
 def _agent_text(agent: AgentDescription) -> str:
-    from heron_env.lab.describing.description import delays, ticks
+    from heron_env.lab.show.description import delays, ticks
 
     parts = [agent.role, ticks(agent), delays(agent)] if agent.role != "watches" else [agent.role]
     return f"level {agent.level}  {', '.join(part for part in parts if part)}"
 
 
 def _print_visibility(console: Console, d: Description) -> None:
-    from heron_env.lab.describing.description import BY, HEADING, as_text, seen_lines
     from heron_env.lab.output import styled
+    from heron_env.lab.show.description import BY, HEADING, as_text, sight_lines
 
     console.print(styled(("\nWho sees what", "bold"), f", by {BY[d.seen.by]}\n"))
-    lines = list(seen_lines(d))
+    lines = list(sight_lines(d))
     heading, *rows = as_text([HEADING, *lines[:MOST_SEEN]], console.width)
     console.print(heading, style="dim")
     for row in rows:

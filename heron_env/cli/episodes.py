@@ -93,11 +93,11 @@ def trace(
 
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
-    from heron_env.lab.gap.conditions import Condition
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
+    from heron_env.lab.sweep.conditions import Condition
+    from heron_env.lab.traces.file import TimeSeries, require_ending
     from heron_env.lab.traces.recording import NAME, answer_counts, record_episode
-    from heron_env.lab.traces.series import TimeSeries, require_ending
 
     series = None if csv is None else TimeSeries()
     if csv is not None:
@@ -211,11 +211,12 @@ def _seconds(window: str) -> tuple[float, float]:
 
 
 def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
-    from heron_env.lab.reports.document import render
-    from heron_env.lab.reports.parts import trace_report
-    from heron_env.lab.traces import file, perfetto
+    from heron_env.lab.show.document import render
+    from heron_env.lab.show.parts import trace_report
+    from heron_env.lab.traces import file
+    from heron_env.lab.traces.timeline import PERFETTO, perfetto_text
 
-    texts = {"trace": (file.NAME, file.as_text(episode)), "perfetto": (perfetto.NAME, perfetto.as_text(episode))}
+    texts = {"trace": (file.NAME, file.as_text(episode)), "perfetto": (PERFETTO, perfetto_text(episode))}
     if all(map(find_spec, ("matplotlib", "jinja2"))):  # a record is kept also where nothing can be drawn
         drawn = trace_report(episode, window)
         texts["timeline"] = "timeline.html", render(drawn)
@@ -230,7 +231,7 @@ def _list(lines: list[str]) -> None:
 
 
 def _summary(episode: Episode) -> dict[str, Any]:
-    from heron_env.lab.traces.lanes import spans, told_span
+    from heron_env.lab.traces.lanes import span_words, spans
 
     setting = episode.setting
     return {
@@ -241,7 +242,7 @@ def _summary(episode: Episode) -> dict[str, Any]:
         "end_time": episode.outcome.end_time,
         "returns": episode.returns,
         "messages": episode.counts,
-        "disturbances": [told_span(span) for span in spans(episode) if span.doing == "disturbed"],
+        "disturbances": [span_words(span) for span in spans(episode) if span.doing == "disturbed"],
     }
 
 

@@ -163,7 +163,7 @@ def export(
 
     Names, units and versions are in the metadata; onnxruntime and numpy are all that is needed to run them.
     """
-    from heron_env.lab.exporting.onnx_file import export_onnx
+    from heron_env.lab.onnx_file import export_onnx
     from heron_env.lab.output import dumps
     from heron_env.lab.runs import RunFolder
 

@@ -14,16 +14,15 @@ import typer
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
 from heron_env.files.reading import is_file, is_folder
-from heron_env.lab.progress import left, watched
+from heron_env.lab.output import left, watched
 from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
-    from heron_env.lab.gap.conditions import Condition
-    from heron_env.lab.gap.presets import Preset
-    from heron_env.lab.gap.results import SweepResult
-    from heron_env.lab.gap.sweep import Sweep
-    from heron_env.lab.progress import Progress
+    from heron_env.lab.output import Progress
     from heron_env.lab.runs import RunFolder
+    from heron_env.lab.sweep.conditions import Condition
+    from heron_env.lab.sweep.presets import Preset
+    from heron_env.lab.sweep.sweep import Sweep, SweepResult
 
 
 INTERRUPTED: Final = 130
@@ -47,7 +46,7 @@ def finished(sweep: Sweep, folder: Path | None, processes: int, ray: str | None 
 
 def _kept(folder: Path | None) -> list[str]:
     """What to say of a sweep that did not come to its end."""
-    from heron_env.lab.gap.journal import RESULTS
+    from heron_env.lab.sweep.records import RESULTS
 
     if folder is None or not is_file(folder / RESULTS):
         return []
@@ -137,8 +136,8 @@ def sweep(
     Stopped or killed, the same command goes on where it was. Naming an address allows its host and port, no others.
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
-    from heron_env.lab.gap.presets import preset as named
     from heron_env.lab.policies import display_names
+    from heron_env.lab.sweep.presets import preset as named
 
     chosen = named(preset or QUICK) if preset or not axis else None
     options = parsed_options(option)
@@ -170,7 +169,7 @@ class AskedSweep:
 
     def sweep(self) -> Sweep:
         """The sweep itself. Raises ConfigError."""
-        from heron_env.lab.gap.sweep import Sweep
+        from heron_env.lab.sweep.sweep import Sweep
 
         of_axes, runs, envs, chosen = self._of_axes(), run_folders(self.names), self._environments(), self.preset
         policies = [name for name in self.names if name not in envs]
@@ -190,7 +189,7 @@ class AskedSweep:
         )  # fmt: skip
 
     def _of_axes(self) -> list[Condition]:
-        from heron_env.lab.gap.conditions import along, grid, parsed_axis
+        from heron_env.lab.sweep.conditions import along, grid, parsed_axis
 
         parsed = [parsed_axis(text) for text in self.axes]
         amounts: dict[str, Any] = dict(parsed)
@@ -246,9 +245,9 @@ def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str
 
 def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
     """The table as JSON, or for people with what was found and the files that tell more."""
-    from heron_env.lab.gap.tables import to_json, to_rich
-    from heron_env.lab.gap.words import finding
     from heron_env.lab.output import terminal
+    from heron_env.lab.sweep.tables import to_json, to_rich
+    from heron_env.lab.sweep.words import finding
 
     if as_json:
         typer.echo(to_json(result), nl=False)
@@ -313,8 +312,8 @@ def evaluate(
     result = finished(asked, out, processes)
     files = []
     if out is not None:
-        from heron_env.lab.reports.document import PAGE, write_report
-        from heron_env.lab.reports.whole import Sources, report_of
+        from heron_env.lab.show.document import PAGE, write_report
+        from heron_env.lab.show.report import Sources, report_of
 
         of_it = [run for run in runs if run.config.env_id == asked.env.id]
         write_report(out, report_of(Sources(sweeps=[result], runs=of_it)))
@@ -349,9 +348,9 @@ class AskedEvaluation:
     def sweep(self) -> Sweep:
         """The sweep itself. Raises ConfigError."""
         from heron_env.lab import benchmark
-        from heron_env.lab.gap.conditions import along
-        from heron_env.lab.gap.presets import preset
-        from heron_env.lab.gap.sweep import Sweep
+        from heron_env.lab.sweep.conditions import along
+        from heron_env.lab.sweep.presets import preset
+        from heron_env.lab.sweep.sweep import Sweep
 
         if self.env_id is None and not self.runs:
             raise ConfigError(f"none of {self.names} is a run folder: name the environment with --env")
@@ -397,8 +396,8 @@ def report(
     What isn't registered is neither built nor run, unless it is trusted: the page then tells what that left out.
     """
     from heron_env.lab.output import dumps
-    from heron_env.lab.reports.document import PAGE, write_report
-    from heron_env.lab.reports.whole import read_sources, report_of
+    from heron_env.lab.show.document import PAGE, write_report
+    from heron_env.lab.show.report import read_sources, report_of
 
     made = report_of(read_sources(runs))
     files = write_report(out, made)

@@ -63,7 +63,7 @@ class About:
         return Path(path).with_stem(f"{Path(path).stem}-{end}") if end else Path(path)
 
 
-class Lines:
+class Connections:
     """The ways to endpoints, one for each address: its caps, pace and breaker hold for all who ask there."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class AgentsFile(External):
         kept = about.named(block.benchmark.fixture_path) if block.benchmark.record else None
         if (path := about.record or kept) is not None:
             block = block.model_copy(update={"benchmark": BenchmarkConfig(record=True, fixture_path=str(path))})
-        return {**others(env, seed), **policies(block, env, lines=about.lines, **about.run)}
+        return {**strongest_policies(env, seed), **policies(block, env, lines=about.lines, **about.run)}
 
     def identity(self) -> str:
         """By content."""
@@ -175,7 +175,7 @@ class FixturePolicy(External):
         files = found or side_by_side(Path(self.path))
         if not files:
             raise FixtureError(f"{self.path}: no such fixture; record one with `heron trace`, or correct the path")
-        return {**others(env, seed), **answers_of(files, env, seed, about)}
+        return {**strongest_policies(env, seed), **answers_of(files, env, seed, about)}
 
     def identity(self) -> str:
         """By content, with all episodes of a sweep."""
@@ -234,7 +234,7 @@ def display_names(texts: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def others(env: HeronEnv, seed: int) -> Policies:
+def strongest_policies(env: HeronEnv, seed: int) -> Policies:
     """The strongest baseline, for the agents that are not played from outside."""
     return benchmark.baselines(env, seed)[env.benchmark().strongest or benchmark.RANDOM]
 

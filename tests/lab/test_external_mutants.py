@@ -15,7 +15,7 @@ from heron_env import make
 from heron_env.errors import HeronError
 from heron_env.injection import answers, serve_policy
 from heron_env.lab import benchmark, policies
-from heron_env.lab.gap import records, results, sweep
+from heron_env.lab.sweep import records, results, sweep
 from heron_env.lab.traces import recording, replaying
 
 
@@ -123,7 +123,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
     ),
     "slow ratings": (results, "ELO_K", lambda _: 16.0, alone(sweeps.test_elo_is_elos)),
     "ratings of other pairs": (
-        results.SweepResult, "preference", lambda _: of_one,
+        sweep.SweepResult, "preference", lambda _: of_one,
         served(sweeps.test_ratings_and_preferences_are_of_the_same_pairs),
     ),
     "an address names an environment": (
@@ -138,7 +138,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         policies, "digest_of", lambda _: str, alone(sweeps.test_a_file_that_changed_is_another_policy),
     ),
     "others do nothing": (
-        policies, "others", lambda _: lambda env, seed: benchmark.baselines(env, seed)["do nothing"],
+        policies, "strongest_policies", lambda _: lambda env, seed: benchmark.baselines(env, seed)["do nothing"],
         alone(sweeps.test_agents_that_a_file_does_not_name_are_played_by_the_strongest_baseline),
     ),
     "fixtures fit everywhere": (

@@ -5,7 +5,7 @@ import pytest
 
 from heron_env.errors import ConfigError
 from heron_env.lab import SYNC, Sweep
-from heron_env.lab.gap.tables import to_markdown
+from heron_env.lab.sweep.tables import to_markdown
 from heron_env.worlds.energy_management import Central, energy_management
 from heron_env.worlds.energy_management.agents import Constants
 from heron_env.worlds.energy_management.baselines import NOTHING, baselines
