@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import episodes
-from heron_env.lab.sweep.tables import to_json
 
 from heron_env.lab import SweepResult
+from heron_env.lab.sweep.tables import to_json
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 RESULTS: Final = ROOT / "training" / "results"

@@ -358,7 +358,7 @@ def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) 
     """Says so where files name an environment, or in its options a policy, that is not trusted."""
     try:
         env.require_trust()
-        with on_behalf_of(env.told_by):
+        with on_behalf_of(env.named_by):
             if not sources.sweeps:
                 return environment_part(env.id, options)
             condition = widest(sources.sweeps)

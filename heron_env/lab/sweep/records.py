@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heron_env._version import __version__
 from heron_env.core.policy import Policies
-from heron_env.errors import ConfigError, RunFolderError, shown_path
+from heron_env.errors import ConfigError, RunFolderError, path_text
 from heron_env.files.journal import Journal, full_lines, lock_folder
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import write
@@ -340,8 +340,8 @@ def _difference(old: Any, new: Any, path: tuple[str | int, ...]) -> str:
         pairs = [(number, a, b) for number, (a, b) in enumerate(zip(old, new, strict=True))]
         return next(filter(None, (_difference(a, b, (*path, number)) for number, a, b in pairs)), "")
     if isinstance(old, list) and isinstance(new, list):
-        return f"{shown_path(path)}: {len(old)} there, {len(new)} asked for"
-    return f"{shown_path(path)}: {json.dumps(old)} there, {json.dumps(new)} asked for"
+        return f"{path_text(path)}: {len(old)} there, {len(new)} asked for"
+    return f"{path_text(path)}: {json.dumps(old)} there, {json.dumps(new)} asked for"
 
 
 def read_records(path: Path, keys: Collection[Key]) -> dict[Key, Record]:

@@ -335,7 +335,7 @@ def _read(folder: Path) -> tuple[Sweep, dict[Key, Record], str]:
     return sweep, records, settings.heron_env
 
 
-def _sweep_of(settings: SweepSettings, told_by: str) -> Sweep:
+def _sweep_of(settings: SweepSettings, named_by: str) -> Sweep:
     """Raises ConfigError, ValueError for what no sweep has."""
     conditions = tuple(Condition(**condition.amounts()) for condition in settings.conditions)
     policies, pools = settings.policies, {name: tuple(members) for name, members in settings.pools.items()}
@@ -355,7 +355,7 @@ def _sweep_of(settings: SweepSettings, told_by: str) -> Sweep:
         if wrong:
             raise ValueError(fault)
     return Sweep(
-        env=registry.spec(settings.env, told_by),
+        env=registry.spec(settings.env, named_by),
         options=settings.options,
         policies={name: policy_of(text) for name, text in policies.items()},
         identities=policies,

@@ -207,9 +207,9 @@ def replay(
             f"this episode was recorded by heron_env {then}, this is {__version__}: install that version, "
             "or compare anyway with --any-version (any_version=True)"
         )
-    told_by = RECORD if isinstance(trace, Episode) else str(trace)
+    named_by = RECORD if isinstance(trace, Episode) else str(trace)
     with trusting(*listed(trust)):
-        env = rebuilt(setting, told_by)
+        env = rebuilt(setting, named_by)
         _require_same_data(setting, env)
         if policies is None:
             policies = _policies(setting, policy, env)
@@ -220,9 +220,9 @@ def replay(
     return Replay(recorded, now, first_difference(recorded, now), changed)
 
 
-def rebuilt(setting: TraceSetting, told_by: str = RECORD) -> Any:
+def rebuilt(setting: TraceSetting, named_by: str = RECORD) -> Any:
     """Built as then: rules compiled if they were, since that may change the last bits. Raises Untrusted."""
-    spec = registry.spec(setting.env_id, told_by)
+    spec = registry.spec(setting.env_id, named_by)
     env = spec.make(**setting.options)
     if env.compiled == setting.compiled:
         return env
