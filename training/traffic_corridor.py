@@ -1,6 +1,6 @@
 """Does a policy that is trained with masks control the corridor's signals better than a fixed cycle?
 
-    pip install heron_env[train,masks]
+    pip install heron_env[train]
     python training/traffic_corridor.py                    # three seeds; then the report
     python training/traffic_corridor.py --only-report      # of the trainings that are there
 
