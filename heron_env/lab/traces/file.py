@@ -331,6 +331,6 @@ def _arrow(path: Path) -> tuple[Any, Any]:
         from pyarrow import parquet
     except ImportError as error:
         raise ConfigError(
-            f'{path.name}: writing parquet needs pyarrow: pip install "heron_env[parquet]", or name a .csv'
+            f"{path.name}: writing parquet needs pyarrow: pip install 'heron_env[data]', or name a .csv"
         ) from error
     return pyarrow, parquet
