@@ -107,7 +107,7 @@ def test_a_trained_policy_never_chooses_what_is_forbidden():
 
 @pytest.mark.parametrize("compile", [False, True])
 def test_the_environment_tells_whose_choice_was_masked_and_keeps_it_in_snapshots(compile: bool):
-    env = lamps("pair", "dimmer", "lamp", compile=compile)  # all that laws/test_masks.py has compiled
+    env = lamps("pair", "dimmer", "lamp", compile=compile)  # the classes of above: they are compiled once
     env.reset(seed=0)
     assert not any(decision.masked for decision in env.last_decisions.values())
     env.step({"pair_0": [0, 2], "dimmer_1": {"c": [0.5], "d": 0}})
