@@ -35,9 +35,7 @@ KINDS: list[tuple[str, dict[str, Any], str]] = [
 
 def draw(venv: Any, rng: np.random.Generator) -> np.ndarray:
     """Random actions for all slots of a HeronVecEnv."""
-    from heron_env.lab.learning.scales import bounds_of
-
-    low, high = bounds_of(venv.action_space)
+    low, high = venv.action_space.low, venv.action_space.high
     return (low + rng.random((venv.num_envs, len(low))) * (high - low)).astype(np.float32)
 
 

@@ -173,7 +173,7 @@ def drawn(told: dict[str, Any]) -> bytes:
         axes.set_xlabel("iteration of PPO, 960 control steps each")
         axes.set_ylabel("mean return of an episode")
         figure_style.end_labels(axes, labels)
-    return figure_style.to_svg(figure)
+    return figure_style.to_svg(figure, text=True)
 
 
 def main() -> None:

@@ -144,7 +144,7 @@ def figure(data: Mapping[str, Any]) -> bytes:
             _panel(axes, found, names)
             axes.set_title(data["cells"][cell]["title"].replace(", ", ",\n"))
         drawn.supxlabel("EUR a day more, under the network, than PPO trained on the synchronous clock", fontsize=10.0)
-        return to_svg(drawn)
+        return to_svg(drawn, text=True)
 
 
 def _panel(axes: Any, found: list[Line], names: list[str]) -> None:

@@ -13,7 +13,7 @@ from heron_env.cli import app
 from heron_env.lab import Sweep, read_sweep, record_episode
 from heron_env.lab.schedules import FIELDS, with_settings
 from heron_env.lab.traces.replaying import replay
-from heron_env.worlds.energy_management.neighbourhood import COLUMNS
+from heron_env.worlds.energy_management.site import COLUMNS
 
 HEADER = ",".join(COLUMNS)
 

@@ -85,10 +85,10 @@ def test_every_column_knows_its_owner_name_and_bounds():
 
 def test_clipping_brings_every_column_into_bounds_and_whole_ones_to_whole_numbers():
     array = np.full(11, -3.4)
-    layout().clip(array)
+    layout().clip_columns(array)
     assert array.tolist() == [0.0, 0.0, -3.4, 0.0, 0.0, -3.4, 0.0, 0.0, 0.0, 0.0, -3.4]
     array[:] = 4.6
-    layout().clip(array)
+    layout().clip_columns(array)
     assert array.tolist() == [1.0, 5.0, 4.6, 1.0, 5.0, 4.6, 4.6, 4.6, 1.0, 5.0, 4.6]
 
 

@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from catalogue.small_world import env
+from hypothesis import given
+from hypothesis import strategies as st
 from refusing import refuses
 
 from heron_env import BatchEnv, HeronEnv, ScheduleConfig, TerminationConfig
 from heron_env.errors import ConfigError, ScheduleError
+from heron_env.testing.clock import to_seconds
 
 YEAR = 31_557_600.0
 ROOM = 292
@@ -52,6 +55,14 @@ def test_the_boundary_at_which_max_sim_time_ends_counts():
     years(max_steps=None, termination=limit)
     with pytest.raises(ConfigError, match=r"max_sim_time=9200000000\.0 s with dt=5000000000\.0 s: that is beyond"):
         env(max_steps=None, dt=5e9, termination=limit)
+
+
+@given(st.floats(1e-6, 1e9), st.integers(1, 10**14))
+def test_the_last_step_is_the_first_boundary_at_or_after_max_sim_time(limit: float, dt_ns: int):
+    last = TerminationConfig(max_sim_time=limit).last_step(dt_ns)
+    assert to_seconds(last * dt_ns) >= limit
+    assert last == 1 or to_seconds((last - 1) * dt_ns) < limit
+    assert TerminationConfig(max_sim_time=limit, max_steps=7).last_step(dt_ns) == min(last, 7)
 
 
 def stepped(world: HeronEnv) -> int:

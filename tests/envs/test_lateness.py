@@ -241,3 +241,19 @@ def test_policies_of_the_batch_decide_on_what_agents_see():
             rewards = batch.step({})[1]["battery"][0]
             expected = [course.rewards[agent][step][1] for agent in env.possible_agents]
             np.testing.assert_allclose(rewards, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_reset_of_one_s_own_sees_in_a_batch_what_the_batch_hands_out(compile: bool):
+    env, seen = make("heron/BatteryGrid-v0", compile=compile, **GRID), []
+
+    class Watching(type(env)):  # type: ignore[misc]
+        def reset(self, **options: Any) -> Any:
+            seen.append(np.stack([*(found := super().reset(**options))[0].values()]))
+            return found
+
+    env.__class__ = Watching
+    batch = BatchEnv(env, 2, seed=3)
+    for _ in range(2):
+        assert np.array_equal(batch.reset(options={"any": 1})[0]["battery"], seen[-2:])
+        batch.step({})

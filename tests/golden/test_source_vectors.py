@@ -12,7 +12,7 @@ import pytest
 from laws.plain_draws import PlainLink
 
 from heron_env import ScheduleConfig
-from heron_env.lab.traces.identity import schedule_of
+from heron_env.lab.traces.episode import schedule_of
 from heron_env.testing import clock
 from heron_env.testing.clock import SECOND, Leg
 

@@ -323,7 +323,7 @@ def endpoints() -> dict[str, Entry]:
 def lab() -> dict[str, Entry]:
     """What is made of results."""
     from heron_env import lab
-    from heron_env.lab.gap import running
+    from heron_env.lab.sweep import running
 
     @cache
     def gap() -> Any:

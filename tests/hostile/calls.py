@@ -223,9 +223,9 @@ def forbidding(draw: np.random.Generator) -> Callable[[], Any]:
 def _adapters() -> dict[str, Entry]:
     from heron_env.adapters.gymnasium import JointEnv, joint_vector, joint_view
     from heron_env.lab import Condition, Sweep, along, read_sweep, record_episode
-    from heron_env.lab.gap.conditions import grid, parsed_axis
-    from heron_env.lab.gap.presets import preset
     from heron_env.lab.schedules import with_settings
+    from heron_env.lab.sweep.conditions import grid, parsed_axis
+    from heron_env.lab.sweep.presets import preset
     from heron_env.lab.traces.replaying import replay
     from heron_env.trust import trusting
 

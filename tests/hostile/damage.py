@@ -167,7 +167,7 @@ def _repacked(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes
 
 def _curve(folder: Path) -> None:
     from heron_env.lab import RunFolder
-    from heron_env.lab.reports.parts import training_facts, training_part
+    from heron_env.lab.show.parts import training_facts, training_part
 
     run = RunFolder.open(folder)
     training_facts(run)
@@ -201,8 +201,8 @@ def _start(folder: Path) -> None:
 
 def _sweep(folder: Path) -> None:
     from heron_env.lab import read_sweep
-    from heron_env.lab.gap.tables import to_csv, to_json, to_markdown, to_rich
-    from heron_env.lab.reports.parts import sweep_facts, sweep_notes
+    from heron_env.lab.show.parts import sweep_facts, sweep_notes
+    from heron_env.lab.sweep.tables import to_csv, to_json, to_markdown, to_rich
 
     result = read_sweep(folder)
     for told in (to_json, to_csv, to_markdown, to_rich, sweep_facts, sweep_notes):
@@ -216,12 +216,13 @@ def _journal(folder: Path) -> None:
 
 
 def _drawn(path: Path) -> None:
-    from heron_env.lab.reports.document import render
-    from heron_env.lab.reports.parts import trace_report
-    from heron_env.lab.traces import file, perfetto
+    from heron_env.lab.show.document import render
+    from heron_env.lab.show.parts import trace_report
+    from heron_env.lab.traces import file
+    from heron_env.lab.traces.timeline import perfetto_text
 
     episode = file.read(path)
-    perfetto.as_text(episode)
+    perfetto_text(episode)
     render(trace_report(episode))
 
 

@@ -180,13 +180,13 @@ def test_a_wrong_entry_is_named(schedule: Any, message: str) -> None:
 
 def test_an_agent_is_active_from_its_phase_on_and_then_each_tick() -> None:
     timing = Timing.of("a", ScheduleConfig(tick_interval=3.0, phase=2.0), SECOND)
-    assert [step for step in range(12) if timing.is_active(step, SECOND)] == [2, 5, 8, 11]
+    assert [step for step in range(12) if timing.ticks_at(step * SECOND)] == [2, 5, 8, 11]
 
 
 @given(st.integers(1, 7), st.integers(0, 9), st.integers(1, 10**10))
 def test_active_steps_are_the_nominal_ticks(tick: int, phase: int, dt_ns: int) -> None:
     timing = Timing("a", tick * dt_ns, phase * dt_ns, 0, 0, 0, 0, ScheduleConfig())
-    active = [step * dt_ns for step in range(60) if timing.is_active(step, dt_ns)]
+    active = [step * dt_ns for step in range(60) if timing.ticks_at(step * dt_ns)]
     assert active == [timing.nominal(number) for number in range(len(active))]
     timing.require_multiples_of(dt_ns)
 

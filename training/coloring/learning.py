@@ -12,7 +12,7 @@ import numpy as np
 from heron_env import ScheduleConfig, TrainingDelays, make
 from heron_env.files import write
 from heron_env.lab import Estimate, Intervals, load_policy, train
-from training.bars import Bar, Found, Setting
+from training.coloring.bars import Bar, Found, Setting
 
 ENV = "heron/GraphColoring-v0"
 ARMS: Final = {"PPO": None, "PPO with delays": TrainingDelays(observation=(0, 2))}
