@@ -1,6 +1,6 @@
 """RLlib's PPO on TrafficCorridor over one node and over two: are the learning curves the same?
 
-    python training/rllib_two_nodes.py                  # needs: heron_env[rllib,plots], ray 2.60; half an hour
+    python training/rllib_two_nodes.py                  # needs: plots, and RLlib (docs/use_with/rllib.md)
     python training/rllib_two_nodes.py --only-report    # of the trainings that are there
 
 Two env runners collect, each on a node of its own or both on one; the learner is in the driver's process, on neither.

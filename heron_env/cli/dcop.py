@@ -73,7 +73,7 @@ def compare(
     if as_json:
         from heron_env.lab.output import dumps
 
-        typer.echo(dumps([row.told() for row in rows]))
+        typer.echo(dumps([row.to_dict() for row in rows]))
         return
     _print(rows)
 

@@ -88,7 +88,7 @@ def serve(
     try:
         from heron_env.serve import app
     except ImportError as error:
-        raise ConfigError("heron serve needs fastapi and uvicorn: pip install 'heron_env[serve]'") from error
+        raise ConfigError("heron serve needs fastapi and uvicorn: pip install 'heron_env[agents]'") from error
     from heron_env.net.access import token_of
     from heron_env.net.guard import Guard
 

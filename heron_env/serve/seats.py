@@ -289,7 +289,7 @@ class Seats:
         try:
             import uvicorn
         except ImportError as error:
-            raise ConfigError("seats need uvicorn: pip install 'heron_env[serve]'") from error
+            raise ConfigError("seats need uvicorn: pip install 'heron_env[agents]'") from error
         names = (agents,) if isinstance(agents, str) else tuple(agents)
         self.seats = {name: Seat(env, name, timeout) for name in names}
         self._listening, hosts = listening(host, port)

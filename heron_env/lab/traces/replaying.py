@@ -81,21 +81,21 @@ def _course(episode: Episode) -> Iterator[Fact]:
     """What was handled, one after another."""
     for place, each in episode.handled().items():
         if isinstance(each, Event):
-            told = {"cause": each.cause, "cancelled": each.cancelled, "masked": each.masked, **each.content}
-            if told.get("origin"):
-                told["origin"] = {**told["origin"], "source": "endpoint"}  # a replay answers for it
-            yield Fact(each.t, (2, place), each.agent, f"{each.kind} {each.number}", told)
+            values = {"cause": each.cause, "cancelled": each.cancelled, "masked": each.masked, **each.content}
+            if values.get("origin"):
+                values["origin"] = {**values["origin"], "source": "endpoint"}  # a replay answers for it
+            yield Fact(each.t, (2, place), each.agent, f"{each.kind} {each.number}", values)
         else:
             assert each.arrives is not None
-            told = {"sent": each.sent, "id": each.id, "cause": each.cause, **each.content}
-            yield Fact(each.arrives, (2, place), each.agent, f"{each.kind} {each.number}", told)
+            values = {"sent": each.sent, "id": each.id, "cause": each.cause, **each.content}
+            yield Fact(each.arrives, (2, place), each.agent, f"{each.kind} {each.number}", values)
 
 
 def _unhandled(episode: Episode) -> Iterator[Fact]:
     for number, m in enumerate(episode.messages):
         if m.place is None:
-            told = {"arrives": m.arrives, "id": m.id, "cause": m.cause, **m.content}
-            yield Fact(m.sent, (3, number), m.agent, f"{m.kind} {m.number}, {m.fate}", told)
+            values = {"arrives": m.arrives, "id": m.id, "cause": m.cause, **m.content}
+            yield Fact(m.sent, (3, number), m.agent, f"{m.kind} {m.number}, {m.fate}", values)
 
 
 def _end(episode: Episode) -> Iterator[Fact]:
@@ -234,9 +234,9 @@ def _require_same_data(setting: TraceSetting, env: Any) -> None:
     now = env.data_files()
     for name in dict.fromkeys([*setting.data, *now]):
         if setting.data and setting.data.get(name) != now.get(name):
-            told = "has changed since" if name in now and name in setting.data else "is not named by both"
+            text = "has changed since" if name in now and name in setting.data else "is not named by both"
             raise TraceError(
-                f"the data file {name!r} {told}: the episode was recorded from other data; restore the file, "
+                f"the data file {name!r} {text}: the episode was recorded from other data; restore the file, "
                 "or record the episode again"
             )
 
