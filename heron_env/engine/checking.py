@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from heron_env.core.rule import rule_spec
-from heron_env.engine.source import Facts, Kind, Source
+from heron_env.engine.source import CompilerFacts, Kind, Source
 from heron_env.errors import RuleError, did_you_mean
 
 Jit = Callable[[Callable[..., Any]], Any]
@@ -68,7 +68,7 @@ def linkers_of_rules() -> tuple[Linker, Linker]:
     return Linker(kernels.rule_leaf), Linker(kernels.rule_allocating)
 
 
-def examined(source: Source, linkers: tuple[Linker, Linker]) -> Facts:
+def examined(source: Source, linkers: tuple[Linker, Linker]) -> CompilerFacts:
     """Compile every rule. Raises RuleError for the first that can't be compiled, or returns what can't be stored."""
     allocates, infos = [], {}
     for kind in source.kinds:
@@ -79,7 +79,7 @@ def examined(source: Source, linkers: tuple[Linker, Linker]) -> Facts:
             _require_fit(kind, rule, returned)
             if rule == "get_local_info":
                 infos[kind.name] = tuple(returned.fields)
-    return Facts(tuple(allocates), infos)
+    return CompilerFacts(tuple(allocates), infos)
 
 
 def _compiled(source: Source, kind: Kind, rule: str, linkers: tuple[Linker, Linker]) -> tuple[bool, Any]:
