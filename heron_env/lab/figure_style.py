@@ -74,7 +74,13 @@ def _smaller(svg: bytes) -> bytes:
     """The same picture in fewer bytes, with fonts to fall back on."""
     svg = re.sub(rb"\s*<metadata>.*?</metadata>", b"", svg, flags=re.DOTALL)
     svg = re.sub(rb"\n\s+", b"\n", svg).replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
-    return re.sub(rb"<[^>]+>", lambda tag: re.sub(rb"(?<=\d)\.(\d\d)\d+", rb".\1", tag[0]), svg)  # in tags alone
+    return re.sub(rb"<[^>]+>", _smaller_tag, svg)
+
+
+def _smaller_tag(tag: re.Match[bytes]) -> bytes:
+    """Numbers, which stand in tags alone, to a hundredth; no blanks between the parts of a path."""
+    short = re.sub(rb"(?<=\d)\.(\d\d)\d+", rb".\1", tag[0])
+    return re.sub(rb" ?\n(?=[MLQCz\"])|(?<=[MLQC]) ", b"", short)
 
 
 def to_png(figure: Figure) -> bytes:
