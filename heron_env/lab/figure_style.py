@@ -71,16 +71,11 @@ def to_svg(figure: Figure, text: bool = False) -> bytes:
 
 
 def _smaller(svg: bytes) -> bytes:
-    """The same picture in fewer bytes, with fonts to fall back on."""
+    """The same picture in fewer bytes, with fonts to fall back on; numbers stand in tags alone."""
     svg = re.sub(rb"\s*<metadata>.*?</metadata>", b"", svg, flags=re.DOTALL)
     svg = re.sub(rb"\n\s+", b"\n", svg).replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
-    return re.sub(rb"<[^>]+>", _smaller_tag, svg)
-
-
-def _smaller_tag(tag: re.Match[bytes]) -> bytes:
-    """Numbers, which stand in tags alone, to a hundredth; no blanks between the parts of a path."""
-    short = re.sub(rb"(?<=\d)\.(\d\d)\d+", rb".\1", tag[0])
-    return re.sub(rb" ?\n(?=[MLQCz\"])|(?<=[MLQC]) ", b"", short)
+    svg = re.sub(rb"<[^>]+>", lambda tag: re.sub(rb"(?<=\d)\.(\d\d)\d+", rb".\1", tag[0]), svg)
+    return re.sub(rb' d="[^"]+"', lambda path: path[0].replace(b" \n", b"").replace(b"\n", b""), svg)
 
 
 def to_png(figure: Figure) -> bytes:
