@@ -16,8 +16,9 @@ from benchmarks.event_batch import OPTIONS
 from heron_env import HeronEnv, make
 from heron_env.core.policy import Policies
 from heron_env.lab import Baseline, Condition, Network, NetworkPolicy, PolicySpec, Scaling, benchmark
-from heron_env.lab.gap.records import Item, run_item
-from heron_env.lab.gap.running import MOST, run_bundle
+from heron_env.lab.sweep.plan import Item
+from heron_env.lab.sweep.records import run_item
+from heron_env.lab.sweep.running import MOST, run_bundle
 from heron_env.lab.trained import Correction
 from heron_env.registry import spec
 from heron_env.seeding import key, uniforms

@@ -245,8 +245,8 @@ def training_under_the_network() -> Figure:
 
 def economy() -> Figure:
     """The tree of heron/Economy-v0, and who sees what."""
-    from heron_env.lab.describing.description import describe_environment
-    from heron_env.lab.describing.description_figure import description_figure
+    from heron_env.lab.show.description import describe_environment
+    from heron_env.lab.show.tree import description_figure
 
     return description_figure(*describe_environment("heron/Economy-v0", {}))
 

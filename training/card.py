@@ -22,7 +22,7 @@ import episodes
 import packed
 
 from heron_env.lab import SweepResult
-from heron_env.lab.gap.tables import to_json
+from heron_env.lab.sweep.tables import to_json
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 RESULTS: Final = ROOT / "training" / "results"

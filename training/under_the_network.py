@@ -52,9 +52,9 @@ from heron_env import (
 )
 from heron_env.errors import DataError, RunFolderError
 from heron_env.lab import RunFolder, SweepResult, versions
-from heron_env.lab.gap.presets import in_flight_losses
-from heron_env.lab.gap.records import SETTINGS as SWEEP
-from heron_env.lab.gap.records import read_settings
+from heron_env.lab.sweep.plan import SETTINGS as SWEEP
+from heron_env.lab.sweep.plan import read_settings
+from heron_env.lab.sweep.presets import in_flight_losses
 from heron_env.worlds.energy_management import MPC, STRONGEST
 
 ENV: Final = tuning.ENV

@@ -65,8 +65,8 @@ def compare(
 
 
 def _by_agent(found: Comparison) -> TextTable:
-    from heron_env.lab.gap.tables import NONE, percent
     from heron_env.lab.output import TextTable
+    from heron_env.lab.sweep.tables import NONE, percent
 
     def row(name: str, of: Agreement) -> list[str]:
         distances = (NONE if value is None else f"{value:.3g}" for value in (of.distance, of.most))
@@ -90,8 +90,8 @@ def _by_agent(found: Comparison) -> TextTable:
 
 
 def _furthest(found: Comparison) -> TextTable:
-    from heron_env.lab.gap.tables import NONE
     from heron_env.lab.output import TextTable
+    from heron_env.lab.sweep.tables import NONE
 
     apart = sorted(
         (point for point in found.points if point.agrees is False),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.tables import COMMAND, EXPLICIT, HELD, NO_OP, POLICY
+from heron_env.engine.tables import COMMAND, EXPLICIT, HELD, NOOP, POLICY
 from heron_env.errors import InvalidAction
 
 if TYPE_CHECKING:
@@ -44,9 +44,8 @@ def blueprint_of(simulation: Simulation, observers: Sequence[int] | None = None,
         dt=s.dt,
         dt_ns=s.dt_ns,
         substeps=s.substeps,
-        max_steps=None if termination.max_steps is None else int(termination.max_steps),
+        last_step=termination.last_step(s.dt_ns),
         any_ends=termination.mode == "any",
-        max_time=termination.max_sim_time,
         ticks=s.ticks,
         observers=s.possible if observers is None else tuple(observers),
         hooks=s.hooks.world_rules(),
@@ -218,26 +217,26 @@ class Lane:
             self._given[:] = self._all_given
         return True
 
-    def take(self, given: Mapping[int, Floats], own: Mapping[int, Floats]) -> None:
-        """What the caller and the agents' own policies decided, by rank: legal actions."""
+    def take(self, given: Mapping[int, Floats], own: Mapping[int, Floats], answered: Mapping[int, int]) -> None:
+        """What the caller and the agents' own policies decided, by rank: legal actions.
+
+        `answered`: codes that stand for decisions of policies that say where their answers came from.
+        """
         self._jointly = False
         self._given[:] = 0
         for source, decisions in ((EXPLICIT, given), (POLICY, own)):
             for rank, values in decisions.items():
                 self._actions[self._spans[rank]] = values
-                self._given[self.position[rank]] = source
+                self._given[self.position[rank]] = answered.get(rank, source)
 
-    def decide(self) -> Floats:
-        """Who decides and what with (T10, T11): what was taken, commands, no-ops, or what is held.
-
-        What was in force before.
-        """
+    def decide(self) -> None:
+        """Who decides and what with (T10, T11): what was taken, commands, no-ops, or what is held."""
         self._members = self.simulation.alive
-        force: Floats = self._applied.copy()
+        corrects = self.simulation.splits or self.simulation.down
+        force = self._applied.copy() if corrects else None
         self.lanes.decide(self._range)
-        if self.simulation.splits or self.simulation.down:
+        if force is not None:
             self.correct(force)
-        return force
 
     def correct(self, force: Floats) -> None:
         """Decisions that compiled code can't know: of agents that are down, and shares of protocols in Python.
@@ -251,28 +250,16 @@ class Lane:
                 continue
             if rank in down:
                 idle = down[rank] == "noop"
-                source[place], applied[span] = (NO_OP, simulation.specs[rank].noop) if idle else (HELD, force[span])
+                source[place], applied[span] = (NOOP, simulation.specs[rank].noop) if idle else (HELD, force[span])
             elif source[place] == COMMAND:
                 known = rank in told
                 source[place], applied[span] = (COMMAND, told[rank]) if known else (HELD, force[span])
             if source[place] != HELD:
                 told |= simulation.shares(rank, applied[span].copy())
 
-    def fall_due(self, force: Floats, sources: Sequence[int], falling: Mapping[int, Floats]) -> None:
-        """Only these decisions take effect now, by rank; of the others, what was in `force` before."""
-        self._applied[:] = force
-        self._source[:] = HELD
-        for rank, values in falling.items():
-            self._applied[self._spans[rank]], self._source[self.position[rank]] = values, EXPLICIT
+    def affect(self) -> None:
+        """What was decided acts on the truth, top-down."""
         self.lanes.affect(self._range)
-        self.sources = list(sources)
-
-    def affect(self, answered: Mapping[int, int]) -> None:
-        """What was decided acts on the truth, top-down; then these codes, by rank, stand for decisions of policies."""
-        self.lanes.affect(self._range)
-        for rank, code in answered.items():
-            if self._source[self.position[rank]] in (EXPLICIT, POLICY):
-                self._source[self.position[rank]] = code
 
     def step_jointly(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
         """`take_jointly`, then a whole step in one call; for steps in which nobody can end."""

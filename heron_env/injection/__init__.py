@@ -9,13 +9,12 @@ from heron_env.declared.injected import (
     load_agents,
 )
 from heron_env.injection.agents import policies
+from heron_env.injection.answers import ExternalAgentMetrics
 from heron_env.injection.chat import ScriptedPersona, Transcript, conversation
 from heron_env.injection.comparing import Agreement, Comparison, Point, compare
 from heron_env.injection.endpoint import Endpoint
-from heron_env.injection.fixtures import Fixture
-from heron_env.injection.metrics import ExternalAgentMetrics
 from heron_env.injection.policy import ExternalPolicy
-from heron_env.injection.recording import Recorded, Recording
+from heron_env.injection.recording import Fixture, Recorded, Recording
 from heron_env.injection.sdk import PolicyServer, serve_policy
 
 __all__ = [

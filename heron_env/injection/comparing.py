@@ -20,14 +20,12 @@ from heron_env.declared.injected import Tier
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault
 from heron_env.given import is_finite
-from heron_env.injection.actions import Wire
-from heron_env.injection.answers import CLIPPED, Consulted, action_in, response_in
-from heron_env.injection.contract import Request
+from heron_env.injection.answers import CLIPPED, Consulted, DecisionTally, ExternalAgentMetrics, action_in, response_in
+from heron_env.injection.contract import Request, Wire
 from heron_env.injection.endpoint import Connection, Endpoint
-from heron_env.injection.fixtures import Fixture
-from heron_env.injection.metrics import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.questions import Questions
-from heron_env.net.outcome import Code, Failure, Outcome
+from heron_env.injection.recording import Fixture
+from heron_env.net.outcome import CallOutcome, Code, Failure
 
 if TYPE_CHECKING:
     from heron_env.net.client import Question
@@ -157,7 +155,7 @@ class _Question:
             raise Failure(Code.INVALID_RESPONSE, "it has no response_text")
         return response.response_text, ""
 
-    def point(self, outcome: Outcome) -> Point:
+    def point(self, outcome: CallOutcome) -> Point:
         """Both answers."""
         found = self.found
         answer, code = (None, str(outcome.code)) if outcome.value is None else outcome.value
@@ -237,7 +235,7 @@ def compare(
     return Comparison(held.header.baseline_agent, rival, telling.tier, held.whole, tuple(points), found[None], agents)
 
 
-def _answered(asked: list[_Question], line: Connection) -> Iterator[tuple[_Question, Outcome]]:
+def _answered(asked: list[_Question], line: Connection) -> Iterator[tuple[_Question, CallOutcome]]:
     for _, group in groupby(asked, key=lambda each: each.moment):
         together = list(group)
         yield from zip(together, line.client.call_all([each.question() for each in together]), strict=True)

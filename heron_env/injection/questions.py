@@ -25,8 +25,8 @@ from heron_env.declared.injected import Tier
 from heron_env.errors import ConfigError
 from heron_env.files.writing import compact
 from heron_env.injection import contract as c
-from heron_env.injection.actions import Wire, decimals
-from heron_env.injection.setting import Ids, Setting, Where, sha256
+from heron_env.injection.contract import Wire, decimals
+from heron_env.injection.setting import EnvironmentFacts, Ids, Where, sha256
 
 REDACTED: Final = "[redacted]"
 _EMAIL: Final = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
@@ -118,7 +118,7 @@ CHARS_A_TOKEN: Final = 4
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017  (Python 3.11 has both)
 
 
-class Telling(c.Part):
+class Telling(c.WireModel):
     """How much an endpoint is told, in which name, and how long it has, ms; `chat`: a conversation, not actions.
 
     `key`: the secret by which ids and hashes are made; empty: none.
@@ -156,7 +156,7 @@ class _Still:
 class Questions:
     """Makes requests; keeps what it must remember of an episode: pseudonyms, and the last letters of each agent."""
 
-    def __init__(self, setting: Setting, telling: Telling) -> None:
+    def __init__(self, setting: EnvironmentFacts, telling: Telling) -> None:
         self.setting, self.telling, self.tier = setting, telling, telling.tier
         self.ids = Ids(setting.env_id, setting.options, telling.label, telling.key)
         self.config_hash = sha256([setting.env_id, setting.options], telling.key)

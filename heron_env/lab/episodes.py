@@ -195,7 +195,7 @@ def can_play(env: HeronEnv, policies: Policies, options: Collection[str]) -> boo
     return deciding.keys() == set(env.simulation.possible) and all(map(_decides_for_many, deciding.values()))
 
 
-def played(
+def play_lanes(
     env: HeronEnv,
     cases: Sequence[Case],
     policies: Sequence[Policies],
@@ -216,7 +216,7 @@ def played(
     )
     engine, ranks, specs = batch._lanes.steps, len(env.hierarchy), env.simulation.specs
     names = env.hierarchy.hashes
-    asked = _Asked([resolve_policies(of_case, env) for of_case in policies], ranks)
+    asked = _PolicyOfLane([resolve_policies(of_case, env) for of_case in policies], ranks)
     width = max(specs[rank].size for rank in env.simulation.possible)
     rows = batch.reset([case.seed for case in cases], options=[case.options or None for case in cases])
     while len(rows):
@@ -257,8 +257,8 @@ def in_step(env: HeronEnv) -> dict[Key, ScheduleConfig]:
     }
 
 
-def noted(batch: EventBatchEnv) -> Iterator[Noted]:
-    """What each lane of `played` has noted, in arrays."""
+def noted_lanes(batch: EventBatchEnv) -> Iterator[Noted]:
+    """What each lane of `play_lanes` has noted, in arrays."""
     from heron_env.envs.batch.event_lanes import Noted
 
     return (Noted(batch.env, batch._lanes, lane) for lane in range(batch.num_envs))
@@ -270,7 +270,7 @@ def _decides_for_many(policy: AnyPolicy) -> bool:
     return isinstance(policy, RememberingPolicy) or (callable(getattr(policy, "forward_batch", None)) and not remembers)
 
 
-class _Asked:
+class _PolicyOfLane:
     """Which policy decides for whom: one number for each policy object."""
 
     def __init__(self, policies: Sequence[Mapping[int, Any]], ranks: int) -> None:

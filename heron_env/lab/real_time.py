@@ -59,9 +59,9 @@ class Punctuality:
         """Plain values: counts, and median, 99th percentile and maximum of what was late, s."""
         return {
             "speed": self.speed, "tolerance": self.tolerance, "seconds": round(self.seconds, 6),
-            "instants": len(self.began), "began_late": _told(self.began), "done_late": _told(self.done),
+            "instants": len(self.began), "began_late": _lateness(self.began), "done_late": _lateness(self.done),
             "actions": dict(self.actions), "missed": dict(self.missed), "skipped": dict(self.skipped),
-            "answers": {agent: {"count": len(took), **_told(took)} for agent, took in self.answers.items()},
+            "answers": {agent: {"count": len(took), **_lateness(took)} for agent, took in self.answers.items()},
             "interrupted": self.interrupted,
         }  # fmt: skip
 
@@ -156,7 +156,7 @@ def _checked(clock: Callable[[], float]) -> Callable[[], float]:
     return now
 
 
-def _told(late: list[float]) -> dict[str, float]:
+def _lateness(late: list[float]) -> dict[str, float]:
     if not late:
         return {"median": 0.0, "p99": 0.0, "max": 0.0}
     found = np.percentile(late, [50.0, 99.0, 100.0])

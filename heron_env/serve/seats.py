@@ -30,10 +30,9 @@ from heron_env.files.reading import parsed
 from heron_env.given import is_finite
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.policy import ExternalPolicy
-from heron_env.injection.sdk import LOOPBACK
+from heron_env.net.access import LOOPBACK, GuardedApplication, listening
 from heron_env.net.client import Question
-from heron_env.net.outcome import Code, Failure, Outcome
-from heron_env.serve.guarding import Guarding, listening
+from heron_env.net.outcome import CallOutcome, Code, Failure
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -82,17 +81,17 @@ class Seat:
 
     circuit = ""
 
-    def call_all(self, questions: Sequence[Question]) -> list[Outcome]:
+    def call_all(self, questions: Sequence[Question]) -> list[CallOutcome]:
         """How each ended, one after the other."""
         return [self.call(question) for question in questions]
 
-    def call(self, question: Question) -> Outcome:
+    def call(self, question: Question) -> CallOutcome:
         """Show the question until it is answered, or the time is over."""
         began = time.monotonic()
-        request = json.loads(question.body(1, self.timeout or TIMEOUT))
+        request = parsed(question.body(1, self.timeout or TIMEOUT))
         with self._changed:
             if self._over:
-                return Outcome(Code.CONNECTION, None, 0, 0.0, "", f"nobody sits there: {self._over}")
+                return CallOutcome(Code.CONNECTION, None, 0, 0.0, "", f"nobody sits there: {self._over}")
             self._number += 1
             ends = began + (float("inf") if self.timeout is None else self.timeout)
             self._open, self._answer = (question, request, ends), None
@@ -103,8 +102,8 @@ class Seat:
         took = time.monotonic() - began
         if answer is None:
             code, why = (Code.CONNECTION, self._over) if self._over else (Code.TIMEOUT, f"no answer in {took:.0f} s")
-            return Outcome(code, None, 1, took, "", why)
-        return Outcome(Code.OK, answer, 1, took, "")
+            return CallOutcome(code, None, 1, took, "", why)
+        return CallOutcome(Code.OK, answer, 1, took, "")
 
     def close(self, why: str = "the run is over") -> None:
         """No more questions; the page says why."""
@@ -222,7 +221,7 @@ def seat_application(seats: Iterable[Seat], hosts: Collection[str] = ()) -> Any:
         Route("/seat/{token}/answer", answer, methods=["POST"]),
     ]
     faults: dict[Any, Any] = {HTTPException: _other}
-    return Guarding(Starlette(routes=routes, exception_handlers=faults), hosts=hosts, token=None)
+    return GuardedApplication(Starlette(routes=routes, exception_handlers=faults), hosts=hosts, token=None)
 
 
 def _file(name: str) -> Response:

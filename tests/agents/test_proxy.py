@@ -75,8 +75,7 @@ def test_an_unknown_agent_is_named_wherever_it_is_asked_for():
     known = list(proxy.state_cache["agents"])
     for ask in (proxy.get_local_state, proxy.get_global_states, proxy.get_observation):
         with pytest.raises(
-            UnknownAgent,
-            match=re.escape(f"got 'batery_1'; this proxy knows {known}. Did you mean 'battery_1'?"),
+            UnknownAgent, match=re.escape(f"got 'batery_1'; this proxy knows {known}. Did you mean 'battery_1'?")
         ):
             ask("batery_1")
     with pytest.raises(UnknownAgent, match=re.escape("set_local_state() got 'x'; this proxy knows")):

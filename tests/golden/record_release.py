@@ -22,11 +22,10 @@ import heron_env
 from heron_env import Disturbance, HeronEnv, ScheduleConfig, TrainingDelays, make
 from heron_env.cli import app
 from heron_env.injection.recording import Recording
-from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.sweep import Sweep
 from heron_env.lab.learning.ppo import Hyperparameters, train
 from heron_env.lab.runs import RunFolder, load_policy, versions
+from heron_env.lab.sweep.conditions import Condition
+from heron_env.lab.sweep.sweep import Sweep, SweepResult
 from heron_env.lab.traces import file
 from heron_env.lab.traces.recording import record_episode
 from heron_env.net.guard import Guard

@@ -148,15 +148,8 @@ GOOD: dict[str, Callable[[], Any]] = {
     "total_steps": lambda: 0,
 }
 INTERNAL = {
-    "World",
-    "MessageBroker",
-    "VisibilityMatrix",
-    "Children",
-    "EpisodeResult",
-    "Parent",
-    "EventScheduler",
-    "rule",
-}
+    "World", "MessageBroker", "VisibilityMatrix", "Children", "EpisodeResult", "Parent", "EventScheduler", "rule",
+}  # fmt: skip
 """Public as types, or as a decorator; the library makes them from its own tables."""
 
 
@@ -270,9 +263,9 @@ def forbidding(draw: np.random.Generator) -> Callable[[], Any]:
 def _adapters() -> dict[str, Entry]:
     from heron_env.adapters.gymnasium import JointEnv, joint_vector, joint_view
     from heron_env.lab import Condition, Sweep, along, read_sweep, record_episode
-    from heron_env.lab.gap.conditions import grid, parsed_axis
-    from heron_env.lab.gap.presets import preset
     from heron_env.lab.schedules import with_settings
+    from heron_env.lab.sweep.conditions import grid, parsed_axis
+    from heron_env.lab.sweep.presets import preset
     from heron_env.lab.traces.replaying import replay
     from heron_env.trust import trusting
 
@@ -434,72 +427,18 @@ def small(bad: Any) -> Any:
 
 CLOCKS = ("run_synchronous", "run_event_driven")
 METHODS = (
-    "reset",
-    "step",
-    "action_space",
-    "observation_space",
-    "observation_names",
-    "observation_units",
-    "observed_state",
-    "timings_of",
-    "set_state",
-    "advance_step",
-    "start_event_driven",
-    "run_event_driven",
-    "run_synchronous",
+    "reset", "step", "action_space", "observation_space", "observation_names", "observation_units", "observed_state",
+    "timings_of", "set_state", "advance_step", "start_event_driven", "run_event_driven", "run_synchronous",
     "require_disturbance",
-)
+)  # fmt: skip
 WORDS = (
-    "heron/BatteryGrid-v0",
-    "heron/EnergyManagement-v1",
-    "heron/TrafficCorridor-v0",
-    "x",
-    "",
-    "nowhere:nothing",
-    "os:sep",
-    ".",
-    "/",
-    "/dev/null",
-    "-1",
-    "0",
-    "1e400",
-    "nan",
-    "1" + "0" * 400,
-    "max_steps=3",
-    "dt=nan",
-    "dt=1" + "0" * 400,
-    "dt=[]",
-    "num_batteries=0",
-    "num_batteries=1000000",
-    "=",
-    "a=b",
-    "act_delay=0,1",
-    "act_delay=x",
-    "loss=2",
-    "msg_delay=0.5",
-    "field.tick_interval=0",
-    "0,1e-9",
-    "1,0",
-    "random",
-    "quick",
-    "obs=1,act=0-2",
-    "\0",
-    "\ud800",
-    "$x^$",
-    "[a]",
-    "x" * 300,
-    "<script>",
-    "[red]",
-    "g15",
-    "nowhere.yaml",
-    "nowhere.jsonl",
-    "http://127.0.0.1:9/",
-    "policy.onnx",
-    "é",
-    "--",
-    "-h",
-    "self-consumption",
-)
+    "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "heron/TrafficCorridor-v0", "x", "", "nowhere:nothing",
+    "os:sep", ".", "/", "/dev/null", "-1", "0", "1e400", "nan", "1" + "0" * 400, "max_steps=3", "dt=nan",
+    "dt=1" + "0" * 400, "dt=[]", "num_batteries=0", "num_batteries=1000000", "=", "a=b", "act_delay=0,1",
+    "act_delay=x", "loss=2", "msg_delay=0.5", "field.tick_interval=0", "0,1e-9", "1,0", "random", "quick",
+    "obs=1,act=0-2", "\0", "\ud800", "$x^$", "[a]", "x" * 300, "<script>", "[red]", "g15", "nowhere.yaml",
+    "nowhere.jsonl", "http://127.0.0.1:9/", "policy.onnx", "é", "--", "-h", "self-consumption",
+)  # fmt: skip
 OPTIONS = {
     "envs": (),
     "describe": ("-o", "--svg"),

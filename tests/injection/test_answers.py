@@ -15,10 +15,10 @@ from heron_env.core.action import join_specs
 from heron_env.core.letters import MOST_BYTES
 from heron_env.errors import ConfigError
 from heron_env.injection import Persona
-from heron_env.injection.actions import Illegal, Wire
 from heron_env.injection.answers import read
+from heron_env.injection.contract import Illegal, Wire
 from heron_env.injection.questions import Questions, Telling
-from heron_env.injection.setting import AgentFacts, Setting
+from heron_env.injection.setting import AgentFacts, EnvironmentFacts
 from heron_env.net.outcome import Code, Failure
 
 BOX = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([1.0, 0.3], np.float32))
@@ -169,7 +169,7 @@ def test_a_number_that_json_has_not_is_named():
 
 def questions(tier: str = "basic", **telling: Any) -> Questions:
     facts = AgentFacts(persona=Persona(name="b"), can_message=("zone_1", "battery_2"))
-    setting = Setting(env_id="x/Y-v0", options={}, agents={"battery_1": facts})
+    setting = EnvironmentFacts(env_id="x/Y-v0", options={}, agents={"battery_1": facts})
     return Questions(setting, Telling(privacy_tier=tier, **telling))
 
 

@@ -32,13 +32,13 @@ from heron_env.lab import (
 )
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import Outcome
-from heron_env.lab.gap.journal import SweepJournal
-from heron_env.lab.gap.presets import PRESETS, preset
-from heron_env.lab.gap.records import Key, Record, run_item
-from heron_env.lab.gap.tables import cells, columns, to_json, to_markdown, to_rich
-from heron_env.lab.gap.words import NEGLIGIBLE
 from heron_env.lab.output import TextTable
-from heron_env.lab.reports.parts import gap_part
+from heron_env.lab.show.parts import gap_part
+from heron_env.lab.sweep.plan import Key
+from heron_env.lab.sweep.presets import PRESETS, preset
+from heron_env.lab.sweep.records import Record, SweepJournal, run_item
+from heron_env.lab.sweep.tables import cells, columns, to_json, to_markdown, to_rich
+from heron_env.lab.sweep.words import NEGLIGIBLE
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}
@@ -123,8 +123,8 @@ def test_the_number_of_processes_changes_nothing_but_the_time(tmp_path: Path):
 
 CHILD = """
 import os, signal, sys
-from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.gap.sweep import Sweep
+from heron_env.lab.sweep.conditions import Condition
+from heron_env.lab.sweep.sweep import Sweep
 
 folder, processes, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 conditions = [Condition(act_delay=2.0, loss=0.2), Condition(msg_delay=0.5, jitter=0.3)]

@@ -85,7 +85,7 @@ def no_versions_on_reports(original: Any) -> Any:
     return receive
 
 
-@mutant(AgentLoop, "act")
+@mutant(AgentLoop, "take_effect")
 def one_action_slot(original: Any) -> Any:
     """All pending effects of an agent share the action decided last."""
 
@@ -129,7 +129,7 @@ def effects_overtake(original: Any) -> Any:
     return decide
 
 
-@mutant(AgentLoop, "gather")
+@mutant(AgentLoop, "answer_request")
 def observe_the_truth(original: Any) -> Any:
     """Observations are taken from the world, not from what is known of it."""
 
@@ -181,7 +181,7 @@ def show_the_ledger(original: Any) -> Any:
     return columns
 
 
-@mutant(physics.PhysicsCycle, "_score")
+@mutant(physics.PhysicsCycle, "score")
 def score_what_was_delivered(original: Any) -> Any:
     """A reward counts when its message has come."""
     learn = physics.PhysicsCycle.learn_score
@@ -216,13 +216,13 @@ def _for_the_dead_too(original: Any) -> Any:
     return handle
 
 
-@mutant(AgentLoop, "decide")
+@mutant(AgentLoop, "receive_reply")
 def ended_agents_keep_deciding(original: Any) -> Any:
     """A reply under way to an agent that has ended is still answered."""
     return _for_the_dead_too(original)
 
 
-@mutant(AgentLoop, "act")
+@mutant(AgentLoop, "take_effect")
 def effects_of_the_ended_fall(original: Any) -> Any:
     """An effect under way when its agent ends falls all the same."""
     return _for_the_dead_too(original)
@@ -286,7 +286,7 @@ def the_ended_come_back(original: Any) -> Any:
     return restore
 
 
-@mutant(AgentLoop, "act")
+@mutant(AgentLoop, "take_effect")
 def acting_moves_time(original: Any) -> Any:
     """Physics is advanced by whoever acts."""
 
@@ -410,7 +410,7 @@ def tags_beside_the_matrix(original: Any) -> Any:
     return compile_
 
 
-@mutant(AgentLoop, "gather")
+@mutant(AgentLoop, "answer_request")
 def noise_of_the_time_of_gathering(original: Any) -> Any:
     """The turn is the step in which the proxy answers, not the one in which the agent asked."""
 
@@ -420,7 +420,7 @@ def noise_of_the_time_of_gathering(original: Any) -> Any:
     return gather
 
 
-@mutant(AgentLoop, "gather")
+@mutant(AgentLoop, "answer_request")
 def noise_of_a_running_count(original: Any) -> Any:
     """The turn counts the requests that came."""
     counts: dict[Any, int] = {}

@@ -7,13 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from laws.checks import (
-    check_copies_go_on,
-    check_honest_score,
-    check_no_lost_update,
-    check_parity,
-    check_reset_is_total,
-)
+from laws.checks import check_copies_go_on, check_honest_score, check_no_lost_update, check_parity, check_reset_is_total
 from laws.checks_batch import Script, check_batch, check_compiled_is_plain, check_infos_are_the_truth
 from laws.checks_noise import check_every_number_follows_the_law
 from laws.examples import EVERY_SECOND, SLOW, TALK

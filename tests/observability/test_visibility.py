@@ -396,13 +396,7 @@ def test_shares_count_what_the_dense_form_has():
     assert sum(s.seen for s in critic) == len(columns)
 
 
-@pytest.mark.parametrize(
-    ("share", "relation"),
-    [
-        (("battery", "itself"), ""),
-        (("zone", "battery"), "child"),
-    ],
-)
+@pytest.mark.parametrize(("share", "relation"), [(("battery", "itself"), ""), (("zone", "battery"), "child")])
 def test_shares_name_the_relation_where_it_is_one(share: tuple[str, str], relation: str):
     told = shares_of(make("heron/BatteryGrid-v0", num_batteries=4, zone_size=2, scope="parent").visibility_matrix())
     found = [s for s in told if (s.observers, s.owners) == share]

@@ -10,8 +10,18 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from heron_env.dcop.cluster.hearing import UNCLEAR, Heard, heard
-from heron_env.dcop.cluster.view import Choice, Option, Past, Reason, StepReport, View, remembered
+from heron_env.dcop.cluster.view import (
+    UNCLEAR,
+    Choice,
+    Heard,
+    Option,
+    Past,
+    Reason,
+    StepReport,
+    View,
+    heard,
+    remembered,
+)
 from heron_env.dcop.problem import Assignment, Part, Problem, spelled
 from heron_env.dcop.responses import counterfactuals
 from heron_env.errors import ConfigError, did_you_mean

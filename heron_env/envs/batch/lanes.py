@@ -6,7 +6,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import floor, inf
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,7 @@ class LaneEngine(ABC):
         self.last_length = arrays.last_length
         edges, agents = simulation.exchange.edges, len(simulation.hierarchy)
         self._exchange = Exchange(edges, simulation.layout, agents, lanes.count) if edges else None
-        self._last_step = 0.0 if lanes.ends else _last_step(lanes.blueprint)
+        self._last_step = 0 if lanes.ends else lanes.blueprint.last_step
         self._spans = {name: self._elements(group) for name, group in groups.items()}
         self._room = {name: self._view(group) for name, group in groups.items()}
         self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
@@ -137,7 +136,15 @@ class LaneEngine(ABC):
 
     def _act(self) -> None:
         """All decide, and what takes effect now does."""
-        (self._late or self.lanes).act()
+        if self._late is not None:
+            self._late.act(self._decide_all)
+        else:
+            self.lanes.act()
+
+    def _decide_all(self) -> None:
+        """Into `source` and `applied`."""
+        self.lanes.check()
+        self.lanes.decide()
 
     def conclude(self, running: NDArray[np.int64], members: Bools | None) -> None:
         """Neighbours hear what the `members` `[B, agents]` of the step tell."""
@@ -193,7 +200,7 @@ class LaneEngine(ABC):
         self.final = self.lanes.published.final  # publish() hands out the other set
         numbers = np.flatnonzero(lanes)
         if self._late is not None:
-            self._late.begin(numbers)
+            self._late.begin_anew(numbers)
         if self._exchange is not None:
             self._exchange.reset(lanes)
         begin_lanes(self._deciders, numbers, self.seeds, self.episodes)
@@ -337,19 +344,17 @@ def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
 
 def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:
     """Its training delays in these lanes, if it has any."""
-    return LateLanes(env.simulation, env.timings, env.training_delays, lanes) if env.training_delays else None
+    if env.training_delays is None:
+        return None
+    simulation, seeing = env.simulation, lanes.blueprint.observers
+    obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in seeing]
+    return LateLanes(simulation, env.timings, env.training_delays, lanes, [*seeing, *obeying], len(seeing))
 
 
 def threads_for(lanes: int) -> int:
     """As many as there are cores for us, or one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 1 if lanes < FEW_LANES else cores
-
-
-def _last_step(blueprint: Blueprint) -> float:
-    """The first step after which a limit may end an episode."""
-    timely = inf if blueprint.max_time is None else floor(blueprint.max_time * SECOND / blueprint.dt_ns) - 1
-    return min(timely, blueprint.max_steps or inf)
 
 
 def _columns(table: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heron_env.lab.benchmark import NOTHING, RANDOM
-from heron_env.lab.gap.conditions import along, one_at_a_time
-from heron_env.lab.gap.presets import preset, realistic
-from heron_env.lab.gap.records import SETTINGS
-from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.gap.tables import to_rich
 from heron_env.lab.learning.validation import unfinished
 from heron_env.lab.output import styled, terminal
 from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
-from heron_env.lab.reports.document import PAGE, write_report
-from heron_env.lab.reports.whole import Sources, report_of
 from heron_env.lab.runs import RunFolder, files_of_run
+from heron_env.lab.show.document import PAGE, write_report
+from heron_env.lab.show.report import Sources, report_of
+from heron_env.lab.sweep.conditions import along, one_at_a_time
+from heron_env.lab.sweep.plan import SETTINGS
+from heron_env.lab.sweep.presets import preset, realistic
+from heron_env.lab.sweep.sweep import Sweep
+from heron_env.lab.sweep.tables import to_rich
 from heron_env.registry import make
 
 if TYPE_CHECKING:

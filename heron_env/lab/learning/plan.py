@@ -7,8 +7,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from heron_env.adapters.slots import require_critic
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import TrainingDefaults
@@ -16,17 +14,16 @@ from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, RunFolderError, did_you_mean
 from heron_env.given import is_one_of, whole
 from heron_env.lab import benchmark
-from heron_env.lab.learning.scales import Scales, StateScaling
-from heron_env.lab.run_groups import MOST_FRAMES, GroupConfig
+from heron_env.lab.run_groups import MOST_FRAMES
 from heron_env.lab.runs import RunFolder
-from heron_env.lab.trained import Scaling, on_vectors
+from heron_env.lab.trained import on_vectors
 from heron_env.registry import make
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.trust import on_behalf_of
 
 
-def opened(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
+def open_run(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
     """The run to go on from. Raises RunFolderError; ConfigError for another environment or critic."""
     run = RunFolder.open(start_from)
     for what, ours, its in (("env_id", env_id, run.config.env_id), ("critic", critic, run.config.critic)):
@@ -49,12 +46,6 @@ def require_same(run: RunFolder, env: HeronEnv, base: str | None) -> None:
         )
 
 
-def scales_of(kept: GroupConfig) -> Scales:
-    """Those the run measured: the weights mean nothing in others."""
-    state = StateScaling(*_pair(kept.state_center, kept.state_scale)) if kept.state_center else None
-    return Scales(Scaling(*_pair(kept.center, kept.scale)), kept.reward_scale, state)
-
-
 def load_weights(policy: Any, run: RunFolder, group: str) -> None:
     """Put the run's actor, critic and spread into a network of either trainer, read without unpickling.
 
@@ -68,10 +59,6 @@ def load_weights(policy: Any, run: RunFolder, group: str) -> None:
             f"{run.config.hyperparameters.get('hidden')} and {run.config.hyperparameters.get('gru', 0)} units that "
             "remember; give Hyperparameters(hidden=..., gru=...) the same, or start anew"
         ) from error
-
-
-def _pair(center: list[float], scale: list[float]) -> tuple[Any, Any]:
-    return np.array(center), np.array(scale)
 
 
 DEFAULT = "default"
@@ -198,7 +185,7 @@ def make_plan(
         )
     if not isinstance(delays, TrainingDelays | None):
         raise ConfigError(f"train(training_delays={delays!r}): must be a TrainingDelays, or None")
-    start = None if start_from is None else opened(start_from, env_id, critic)
+    start = None if start_from is None else open_run(start_from, env_id, critic)
     if start is not None:
         env_options = {**start.config.env_options, **env_options}
         residual = start.config.base if residual == DEFAULT else residual

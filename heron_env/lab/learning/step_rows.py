@@ -30,7 +30,7 @@ INSTEAD = {
     "final_observations": "what an agent last saw is in rows.ended.obs",
 }
 """What to do about arguments of BatchEnv that rows have no use for."""
-TOLD = (
+ENDED_ARRAYS = (
     "lane", "rank", "obs", "reward", "steps", "took", "terminated", "truncated", "training_reward", "state",
 )  # fmt: skip
 """The arrays of Ended."""
@@ -272,7 +272,7 @@ def _joined(told: Sequence[Ended], groups: Sequence[str]) -> Ended:
     order = np.lexsort((rank, lane, group))
     ends = np.searchsorted(group[order], np.arange(len(groups) + 1)).tolist()
     fields: dict[str, NDArray[Any] | None] = {}
-    for name in TOLD:
+    for name in ENDED_ARRAYS:
         each = [getattr(one, name) for one in told]
         fields[name] = None if each[0] is None else np.concatenate(each)[order]
     return Ended(parts=dict(zip(groups, map(slice, ends, ends[1:]), strict=False)), **fields)  # type: ignore[arg-type]
@@ -364,10 +364,14 @@ class Role:
 
     def act(self, rows: Rows, outputs: NDArray[np.float32]) -> Floats:
         """Actions of its own rows, from the network's numbers in units of half their range, and its choices."""
-        vectors, which, numbers = self.seen(rows), self._which[self.places(rows)], self.spec.dim_c
-        found = outputs.astype(np.float64)
+        return self.corrected(self.seen(rows), self.places(rows), outputs)
+
+    def corrected(self, seen: Vectors, places: Ints, outputs: NDArray[np.float32]) -> Floats:
+        """Actions `[n, k]` of the agents at these places `[n]`, from what they see `[n, d]` and outputs `[n, k]`."""
+        which, numbers = self._which[places], self.spec.dim_c
+        actions = outputs.astype(np.float64)
         for number, move in enumerate(self._move if numbers else ()):
             mine = which == number
             if mine.any():
-                found[mine, :numbers] = move(vectors[mine], outputs[mine, :numbers])
-        return found
+                actions[mine, :numbers] = move(seen[mine], outputs[mine, :numbers])
+        return actions

@@ -17,8 +17,7 @@ from heron_env.files.reading import is_folder
 from heron_env.given import path_of
 from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
-from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, Setting
-from heron_env.lab.traces.identity import plain
+from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, TraceSetting, plain
 from heron_env.lab.traces.recording import NAME, record, replayed_answers
 from heron_env.trust import Trust, listed, trusting
 
@@ -43,7 +42,7 @@ class Difference:
 
     Attributes:
         time: virtual time, s.
-        what: which fact, down to the element: `reward`, `ObservationReply 3: vector[2] (battery_2.Charge.soc)`.
+        what: which fact, down to the element: `reward`, `ObservationReply 3: vector[2] (battery_2.Charge.level)`.
         recorded, now: its values; "nothing" where one side has no such fact.
     """
 
@@ -126,12 +125,12 @@ def _difference(recorded: Fact | None, now: Fact | None, episode: Episode) -> Di
         what = f"{recorded.what}{f': {where}' if where else ''}{f' ({name})' if name else ''}"
         return Difference(recorded.t / NS, recorded.agent, what, old, new)
     if recorded and (now is None or recorded[:2] <= now[:2]):
-        return Difference(recorded.t / NS, recorded.agent, recorded.what, _told(recorded), NOTHING)
+        return Difference(recorded.t / NS, recorded.agent, recorded.what, _fact_text(recorded), NOTHING)
     assert now is not None
-    return Difference(now.t / NS, now.agent, now.what, NOTHING, _told(now))
+    return Difference(now.t / NS, now.agent, now.what, NOTHING, _fact_text(now))
 
 
-def _told(fact: Fact) -> str:
+def _fact_text(fact: Fact) -> str:
     text = json.dumps(plain(fact.value, fact.what))
     return text if len(text) <= 200 else f"{text[:197]}..."
 
@@ -221,7 +220,7 @@ def replay(
     return Replay(recorded, now, first_difference(recorded, now), changed)
 
 
-def rebuilt(setting: Setting, told_by: str = RECORD) -> Any:
+def rebuilt(setting: TraceSetting, told_by: str = RECORD) -> Any:
     """Built as then: rules compiled if they were, since that may change the last bits. Raises Untrusted."""
     spec = registry.spec(setting.env_id, told_by)
     env = spec.make(**setting.options)
@@ -230,7 +229,7 @@ def rebuilt(setting: Setting, told_by: str = RECORD) -> Any:
     return spec.make(**{**setting.options, "compile": setting.compiled})
 
 
-def _require_same_data(setting: Setting, env: Any) -> None:
+def _require_same_data(setting: TraceSetting, env: Any) -> None:
     """Raise TraceError where a file that the environment is built from is not what it was."""
     now = env.data_files()
     for name in dict.fromkeys([*setting.data, *now]):
@@ -242,8 +241,8 @@ def _require_same_data(setting: Setting, env: Any) -> None:
             )
 
 
-def _policies(setting: Setting, moved: str | None, env: Any) -> Policies:
-    from heron_env.lab.traces.identity import policies_of
+def _policies(setting: TraceSetting, moved: str | None, env: Any) -> Policies:
+    from heron_env.lab.traces.episode import policies_of
 
     identity: PolicyIdentity = setting.policy
     if moved is not None:

@@ -16,6 +16,7 @@ from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.core.rule import rule
 from heron_env.envs.base import HeronEnv
 from heron_env.given import ANY, require_count, require_one_of
+from heron_env.pictures.course import PictureSeries
 
 GAIN = 0.01
 """State of charge per unit of action."""
@@ -78,6 +79,11 @@ class BatteryGridEnv(HeronEnv):
     """Zones of batteries below one system agent; observations by `scope`."""
 
     metadata: dict[str, Any] = {**HeronEnv.metadata, "name": "heron/BatteryGrid-v0"}
+
+    def picture_series(self) -> Sequence[PictureSeries]:
+        """The content of a zone's batteries."""
+        zone = self.hierarchy.ids[max(self.hierarchy.parent[self.hierarchy.index[self.possible_agents[0]]], 0)]
+        return (PictureSeries(f"Content of the batteries of {zone}, mean", "share", "soc", mean=True),)
 
 
 def battery_grid(

@@ -16,17 +16,17 @@ from heron_env.files.reading import read
 from heron_env.given import is_number, require_one_of
 from heron_env.worlds.energy_management.agents import (
     Battery,
+    Charge,
+    Constants,
     GridOperator,
     TransformerZone,
+    Zone,
     bins_of,
     home_series,
     zone_series,
 )
 from heron_env.worlds.energy_management.calendar import TimeOfUse
-from heron_env.worlds.energy_management.day import DAY, FORECAST_ERROR, Site
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
-from heron_env.worlds.energy_management.features import Charge, Constants, Zone
-from heron_env.worlds.energy_management.neighbourhood import draw_neighbourhood, load_profiles
 from heron_env.worlds.energy_management.network import (
     ConnectedBattery,
     Network,
@@ -34,7 +34,8 @@ from heron_env.worlds.energy_management.network import (
     NetworkZone,
 )
 from heron_env.worlds.energy_management.optimum import DayOptimum
-from heron_env.worlds.energy_management.site_file.reading import read_site
+from heron_env.worlds.energy_management.own_site import read_site
+from heron_env.worlds.energy_management.site import DAY, FORECAST_ERROR, Site, draw_neighbourhood, load_profiles
 
 LIMIT_PER_HOME = 1.8  # kW of the transformer for each home behind it
 CONTROLS = ("field", "zone")

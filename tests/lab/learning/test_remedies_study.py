@@ -10,13 +10,14 @@ import packed
 import pytest
 import remedies
 import remedies_report
+from training_kit import trained
 
 from heron_env import make
 from heron_env.errors import DataError
 from heron_env.lab import SYNC as SYNC_CLOCK
-from heron_env.lab import Hyperparameters, Sweep, TrainedRun, WithoutAges, train
+from heron_env.lab import Sweep, TrainedRun, WithoutAges
 
-TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
+UNJUDGED = {"validations": 0, "validation_episodes": 0}
 RNG = np.random.default_rng(3)
 SYNC = RNG.normal(-20.0, 3.0, (5, 8))
 GAP = RNG.uniform(4.0, 8.0, (5, 8))
@@ -110,10 +111,7 @@ def test_episodes_are_kept_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("HERON_COMPILE", "1")  # whole days in plain Python take minutes
     runs = [tmp_path / f"seed{seed}" for seed in (0, 1)]
     for seed, folder in enumerate(runs):
-        train(
-            remedies.ENV, folder, total_steps=32, seed=seed, hyperparameters=TINY, validations=0,
-            validation_episodes=0, progress=False,
-        )  # fmt: skip
+        trained(folder, remedies.ENV, total_steps=32, seed=seed, **UNJUDGED)
     names = ("rule", "rule, local fallback", "PPO", "PPO, later ticks")
     study = remedies.Study(
         tmp_path / "work", "field", tuple(map(str, runs)), days=1, split="validation", remedies=names, processes=1
@@ -135,10 +133,7 @@ def test_a_policy_around_a_run_is_another_one_once_the_run_is_trained_anew(tmp_p
     run = TrainedRun(str(tmp_path))
     found = []
     for seed in (0, 1):
-        train(
-            "heron/BatteryGrid-v0", tmp_path, total_steps=16, seed=seed, hyperparameters=TINY, validations=0,
-            validation_episodes=0, progress=False,
-        )  # fmt: skip
+        trained(tmp_path, total_steps=16, seed=seed, **UNJUDGED)
         sweep = Sweep.of("heron/BatteryGrid-v0", {"blind": WithoutAges(run)}, [], cases=1)
         found.append(sweep.identities["blind"])
     assert found[0] != found[1] and all(text.startswith(repr(WithoutAges(run))) for text in found)

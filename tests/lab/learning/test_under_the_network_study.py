@@ -12,8 +12,9 @@ import pytest
 import tuning
 import under_the_network as study
 import under_the_network_report as reporting
+from training_kit import trained
 
-from heron_env import Baseline, BatchEnv, DrawnSchedule, Hyperparameters, ScheduleConfig, load_policy, make, train
+from heron_env import Baseline, BatchEnv, DrawnSchedule, ScheduleConfig, load_policy, make
 from heron_env.errors import ConfigError, DataError
 from heron_env.lab import RunFolder
 
@@ -106,11 +107,7 @@ def test_arms_differ_in_one_thing(cell: str):
 
 def test_a_run_corrects_a_baseline_with_constants_and_does_so_when_it_is_read_back(tmp_path: Path):
     options, name = {"dt": 900.0, "physics_substeps": 1}, "MPC(follow=0.2, window=6, excess=1)"
-    tiny = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
-    run = train(
-        study.ENV, tmp_path, total_steps=32, env_options=options, training_options={}, residual=name,
-        hyperparameters=tiny, validations=1, validation_episodes=1, progress=False,
-    )  # fmt: skip
+    run = trained(tmp_path, study.ENV, total_steps=32, env_options=options, training_options={}, residual=name)
     assert run.config.base == name and {name, "MPC"} <= run.config.validation.keys()
     assert run.config.validation[name] != run.config.validation["MPC"]
     env = make(study.ENV, **options)
