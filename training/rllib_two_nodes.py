@@ -184,8 +184,8 @@ def main() -> None:
     kept: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
     if not parser.parse_args().only_report:
         run_arms(kept)
-        told_by = {**versions(), "ray": version("ray")}
-        write_all({OUT / "versions.json": json.dumps(told_by, indent=1) + "\n"})
+        named_by = {**versions(), "ray": version("ray")}
+        write_all({OUT / "versions.json": json.dumps(named_by, indent=1) + "\n"})
     told = report(kept)
     study = json.dumps(told, indent=1) + "\n"
     write_all({OUT / "study.json": study, OUT / "table.md": as_table(told), OUT / "curves.svg": drawn(told)})

@@ -46,7 +46,7 @@ class Visible:
         """external or internal."""
         return "external" if (self.of_agents if of_agents else self.of_world)[name] else "internal"
 
-    def shown(self, target: str, level: Level) -> str:
+    def names(self, target: str, level: Level) -> str:
         """Names of what the level shows of a target."""
         variables = self.of_world if target == GLOBAL else self.of_agents
         if level is Level.INSIDER or all(variables.values()):
@@ -74,11 +74,11 @@ def by_observer(
     for row in config.matrix:
         if row.observer != row.target:
             variables = (
-                f" ({visible.shown(row.target, row.level)})" if visible and row.level is not Level.UNAWARE else ""
+                f" ({visible.names(row.target, row.level)})" if visible and row.level is not Level.UNAWARE else ""
             )
             rows[row.observer].append(f"{row.target} {_clarity(row)}{variables}")
     others = [f"others {_clarity(config.default)}", *on_top]
-    return {observer: "; ".join([*told, *others]) for observer, told in rows.items()}
+    return {observer: "; ".join([*seen, *others]) for observer, seen in rows.items()}
 
 
 def _clarity(source: RowOrDefault) -> str:
@@ -100,7 +100,7 @@ def warnings_of(config: ObservabilityConfig | None, visible: Visible | None = No
     listed = config.variable_visibility
     if "external" in listed.model_fields_set and not listed.external:
         found.append("variable_visibility.external is empty: what is not listed as internal stays as it was declared")
-    return found + (_seen_by_nobody(config, visible) if visible is not None and config.enabled else [])
+    return found + (_without_observer(config, visible) if visible is not None and config.enabled else [])
 
 
 def _of_row(index: int, row: ObservabilityEntry, default: DefaultObservability) -> list[str]:
@@ -112,7 +112,7 @@ def _of_row(index: int, row: ObservabilityEntry, default: DefaultObservability) 
     return [f"{place} says what the default says"] if _clarity(row) == _clarity(default) else []
 
 
-def _seen_by_nobody(config: ObservabilityConfig, visible: Visible) -> list[str]:
+def _without_observer(config: ObservabilityConfig, visible: Visible) -> list[str]:
     """Internal variables that no insider is declared for."""
     if config.default.level is Level.INSIDER:
         return []

@@ -1,7 +1,6 @@
 """Horizontal protocols: who hears whom in which slot, and every way to declare one wrongly."""
 
 import copy
-import pickle
 from typing import Any
 
 import numpy as np
@@ -162,12 +161,6 @@ def test_edges_connect_any_agents_below_the_one_that_declares_them():
         ("a_1", "b_2"),
         ("b_1", "b_2"),
     ]
-
-
-def test_a_protocol_pickles_with_its_agents():
-    for way in (copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))):
-        env = way(env_of(*talkers(), exchange=StateShare(Charge.soc, Heard.two, "ring")))
-        assert len(env.simulation.exchange.edges) == 6
 
 
 def test_a_subclass_stands_in_for_the_declared_inbox_and_source():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from lanes_kit import Batch
 from refusing import refuses
+from small_worlds import Reversed
 
 from heron_env import (
     Action,
@@ -18,7 +19,6 @@ from heron_env import (
     HeronEnv,
     SystemAgent,
     Vector,
-    VectorDecomposition,
     World,
     quantity,
     rule,
@@ -202,11 +202,6 @@ def test_what_nobody_is_given_is_not_looked_at():
 class ByHand(FieldAgent):
     def init_action(self) -> None:
         self.action = Action()
-
-
-class Reversed(VectorDecomposition):
-    def split(self, action: Any, children: Any) -> Any:
-        return super().split(action, children)[::-1]
 
 
 class Pair(CoordinatorAgent):

@@ -12,19 +12,12 @@ import numpy as np
 import pytest
 from masked_worlds import lamps
 from refusing import refuses
-from small_worlds import Chooser, Hand, LawEnv, Team, Top, Unit, Zone
+from small_worlds import Chooser, Hand, LawEnv, Reversed, Team, Top, Unit, Zone
 
 from heron_env import HeronEnv, ScheduleConfig, VectorDecomposition, World, make
 from heron_env.errors import ConfigError, ResetNeeded
 
 Make = Callable[[], HeronEnv]
-
-
-class Reversed(VectorDecomposition):
-    """A protocol of the user's own."""
-
-    def split(self, action: Any, children: Any) -> Any:
-        return super().split(action, children)[::-1]
 
 
 class Counting(LawEnv):

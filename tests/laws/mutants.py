@@ -3,10 +3,12 @@
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 
 from heron_env import EventScheduler, MessageBroker, ProxyAgent
 from heron_env.engine import python_rules
@@ -41,6 +43,24 @@ def mutant_in(register: dict[str, Any]) -> Callable[[Any, str], Callable[[Any], 
 
 
 mutant = mutant_in(MUTANTS)
+HELD: list[Any] = []
+"""Laws that have held in this process: each is tried once without a fault."""
+
+
+def require_held(law: Any) -> None:
+    """The law holds where no fault is planted."""
+    parts = (law.func, law.args, law.keywords) if isinstance(law, partial) else law
+    if parts not in HELD:
+        law()
+        HELD.append(parts)
+
+
+def require_caught(planted: Callable[[], Any], law: Any) -> None:
+    """The law holds, and with the fault planted it fails, by an assertion of its own."""
+    require_held(law)
+    with planted(), pytest.raises(AssertionError) as caught:
+        law()
+    assert "/laws/" in str(caught.traceback[-1].path), f"not the law failed but {caught.traceback[-1]}"
 
 
 @mutant(EventScheduler, "schedule")

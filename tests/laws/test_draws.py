@@ -32,7 +32,7 @@ from heron_env.lab.remedies import Blind
 from heron_env.lab.trained import Correction
 from heron_env.seeding import h
 from heron_env.testing.clock import Timing
-from tests.laws.mutants import mutant_in
+from tests.laws.mutants import mutant_in, require_held
 from tests.masked_worlds import lamps
 
 STEPS = 9
@@ -306,6 +306,6 @@ CAUGHT = {"a_batch_has_keys_of_its_own": "batches", "lanes_have_keys_of_their_ow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_planted_faults_are_caught(name: str):
     check = CHECKS[CAUGHT.get(name, "its own")]
-    check()
+    require_held(check)
     with MUTANTS[name](), pytest.raises(AssertionError):
         check()

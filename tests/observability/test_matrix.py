@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from laws.checks_cost import assert_linear, calls
 from laws.visibility import visible
+from small_worlds import Price
 
 from heron_env import (
     Continuous,
@@ -34,11 +35,6 @@ class Charge(FeatureProvider):
 
 class Books(FeatureProvider):
     cost: float = quantity(default=1.0, observed=False, visibility=("public",))
-
-
-class Price(FeatureProvider):
-    visibility = ("public",)
-    value: float = quantity(default=0.3, low=0.0, high=2.0)
 
 
 class Storm(FeatureProvider):

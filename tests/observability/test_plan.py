@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from laws.checks_cost import lines_run
+from small_worlds import Price
 
 from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity
 from heron_env.agents.agent import Agent
@@ -50,11 +51,6 @@ class Node(CoordinatorAgent):
 
 class Top(SystemAgent):
     features = FEATURES
-
-
-class Price(FeatureProvider):
-    visibility = ("public",)
-    value: float = 0.3
 
 
 class Outage(FeatureProvider):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.checks_cost import lines_run
+from small_worlds import Price
 
 from heron_env import (
     Continuous,
@@ -49,11 +50,6 @@ class Talk(FeatureProvider):
     visibility = ("siblings", "subordinates", "system")
     word: int = quantity(low=0, high=9)
     soc: float = quantity(low=0.0, high=1.0)
-
-
-class Price(FeatureProvider):
-    visibility = ("public",)
-    value: float = quantity(default=0.3, low=0.0, high=2.0)
 
 
 class Tip(FeatureProvider):

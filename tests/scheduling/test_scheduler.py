@@ -102,17 +102,6 @@ def test_reset_forgets_everything() -> None:
     assert scheduler.pop() == (0, Phase.PHYSICS, 0, "again")
 
 
-def test_a_pickled_heap_goes_on_as_the_original_does() -> None:
-    scheduler = EventScheduler()
-    for number in range(5):
-        scheduler.schedule(number % 2, Phase.AGENT_TICK, 0, Deadline(0, number))
-    scheduler.pop()
-    copy = pickle.loads(pickle.dumps(scheduler))
-    for each in (scheduler, copy):
-        each.schedule(1, Phase.AGENT_TICK, 0, Deadline(0, 99))
-    assert [scheduler.pop() for _ in range(5)] == [copy.pop() for _ in range(5)]
-
-
 EVENTS = (AgentTick(0, 1), Deadline(0, 1), Simulation(0, 1), CloseEpisode(0), ActionEffect(0, 1, np.zeros(2)))
 
 

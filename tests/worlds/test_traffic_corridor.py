@@ -10,7 +10,7 @@ from heron_env.adapters import HeronVecEnv
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.core.masking import flat
 from heron_env.errors import ConfigError
-from heron_env.worlds.traffic_corridor.env import (
+from heron_env.worlds.traffic_corridor import (
     CLEARANCE,
     CYCLE,
     MIN_GREEN,
