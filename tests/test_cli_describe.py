@@ -26,9 +26,9 @@ from heron_env import (
     register,
 )
 from heron_env.lab import describe_environment
-from heron_env.lab.describing.description import MOST_LINES, AgentDescription, tree_lines
-from heron_env.lab.describing.description_figure import MOST_LINES as MOST_DRAWN
-from heron_env.lab.describing.description_figure import description_figure
+from heron_env.lab.show.description import MOST_LINES, AgentDescription, tree_lines
+from heron_env.lab.show.tree import MOST_LINES as MOST_DRAWN
+from heron_env.lab.show.tree import description_figure
 from heron_env.observability.drawing import shares
 
 GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "test/Ring-v0"

@@ -8,7 +8,7 @@ import pytest
 from cli_kit import as_json, heron
 
 from heron_env.lab import read_sweep
-from heron_env.lab.gap.journal import SweepJournal
+from heron_env.lab.sweep.records import SweepJournal
 
 GRID = "heron/BatteryGrid-v0"
 

@@ -96,7 +96,7 @@ def test_the_user_program_type_checks_strictly(tmp_path: Path):
 
 
 SHORTER = {
-    "python -m training.bench": ["--quick", "--only", "spread-3", "--rounds", "1"],
+    "python -m benchmarks": ["--quick", "--only", "spread-3", "--rounds", "1"],
     "heron train": ["--time-limit", "3"],
     "heron eval": ["--cases", "1", "--delays", "0"],
     "heron sweep": ["--seeds", "1"],
@@ -113,7 +113,7 @@ def test_the_commands_of_the_pages_run_one_after_another(tmp_path: Path):
     here = {**os.environ, "PYTHONPATH": str(ROOT), "HERON_COMPILE": "1"}  # as for users; benchmarks run from a clone
     for name, rest in COMMANDS:
         first, verb = name.split()[0], name.split()[-1]
-        module = ["training.bench"] if first == "python" else ["heron_env", verb]
+        module = ["benchmarks"] if first == "python" else ["heron_env", verb]
         command = [sys.executable, "-m", *module, *rest.split(), *SHORTER[name]]
         done = subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

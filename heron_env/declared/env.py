@@ -154,7 +154,7 @@ class DeclaredEnv(HeronEnv):
     def __init__(self, config: SimulationConfig, **options: Any) -> None:
         given = options.pop("observability", None)
         if given is not None:
-            config = _seen_as(config, given)
+            config = _with_observability(config, given)
         self.config = config
         self.metadata = {**HeronEnv.metadata, "name": config.simulation.name}
         self.engine: Engine = built(config)
@@ -286,7 +286,7 @@ def _qualified(config: SimulationConfig) -> ObservabilityConfig | None:
     )
 
 
-def _seen_as(config: SimulationConfig, given: Observability) -> SimulationConfig:
+def _with_observability(config: SimulationConfig, given: Observability) -> SimulationConfig:
     """The same world with another observability. Raises DeclarationError, with file and line if it is from a file."""
     try:
         return SimulationConfig(**{**dict(config), "observability": read_observability(given)})

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.errors import DeclarationError, Problem, did_you_mean
-from heron_env.files.models import Declared, Flag, Many, Named, NonNegative, Positive, Text, at_least, number
+from heron_env.files.models import ConfigModel, Flag, Many, Named, NonNegative, Positive, Text, at_least, number
 from heron_env.files.yaml_file import PathParts, YamlFile
 from heron_env.net.guard import PORTS, Guard
 
@@ -56,7 +56,7 @@ def _trait(value: object) -> float:
 Seconds = Annotated[Positive, Field(le=86400.0)]
 
 
-class Persona(Declared):
+class Persona(ConfigModel):
     """Who an agent is, for endpoints that play a part; traits are in [0, 1], `persona_id` by default the agent's."""
 
     name: str
@@ -66,7 +66,7 @@ class Persona(Declared):
     persona_id: str = ""
 
 
-class Latency(Declared):
+class Latency(ConfigModel):
     """What of an answer's latency becomes thinking time, in virtual time.
 
     "ignored": nothing; "virtual": lognormal draws of this mean, s, and standard deviation `ratio * mean`, keyed by
@@ -78,7 +78,7 @@ class Latency(Declared):
     ratio: NonNegative = 0.0
 
 
-class EndpointConfig(Declared):
+class EndpointConfig(ConfigModel):
     """The endpoint of one agent, or of all agents of a group. Keys left out that the block has, too: as it says."""
 
     agent_id: Text
@@ -98,7 +98,7 @@ class EndpointConfig(Declared):
         return given
 
 
-class BreakerConfig(Declared):
+class BreakerConfig(ConfigModel):
     """When requests to a failing endpoint are no longer sent, and when they are again."""
 
     failure_threshold: Annotated[int, at_least(1)] = 5
@@ -106,27 +106,27 @@ class BreakerConfig(Declared):
     success_threshold: Annotated[int, at_least(1)] = 2
 
 
-class ConcurrencyConfig(Declared):
+class ConcurrencyConfig(ConfigModel):
     """Requests under way at once, and begun in any one second, per endpoint."""
 
     max_inflight_per_endpoint: Annotated[int, at_least(1)] = 10
     qps_cap: Annotated[int, at_least(1)] = 100
 
 
-class FallbackConfig(Declared):
+class FallbackConfig(ConfigModel):
     """What stands in for an answer that does not come, or does not count."""
 
     strategy: Strategy = "simulated_agent"
 
 
-class BenchmarkConfig(Declared):
+class BenchmarkConfig(ConfigModel):
     """Are all questions and answers recorded, and where? `{timestamp}` in the path is the time of the beginning."""
 
     record: Flag = False
     fixture_path: Text = "benchmarks/run-{timestamp}.jsonl"
 
 
-class AgentInjectionConfig(Declared):
+class AgentInjectionConfig(ConfigModel):
     """Which agents are played by endpoints, what these are told, and what happens when one fails."""
 
     endpoints: Annotated[tuple[EndpointConfig, ...], Many]

@@ -11,7 +11,7 @@ from heron_env.core.layout import GLOBAL
 from heron_env.declared.injected import BLOCK, AgentInjectionConfig
 from heron_env.errors import ConfigError, DeclarationError, Problem
 from heron_env.files.models import (
-    Declared,
+    ConfigModel,
     Many,
     Named,
     Number,
@@ -35,7 +35,7 @@ from heron_env.observability.config import (
 from heron_env.observability.state_models import StateVariablesConfig, Value
 
 
-class TerminationRule(Declared):
+class TerminationRule(ConfigModel):
     """When it is over: as soon as `variable` leaves [low, high]; a bound that is left out does not count.
 
     A global variable ends the episode, a variable of agents ends each agent by its own value.
@@ -54,7 +54,7 @@ class TerminationRule(Declared):
         return self
 
 
-class SimulationSettings(Declared):
+class SimulationSettings(ConfigModel):
     """Name and clock: an episode has at most `max_turns` turns of `dt` seconds."""
 
     name: Text
@@ -63,7 +63,7 @@ class SimulationSettings(Declared):
     termination: TerminationRule | None = None
 
 
-class EngineConfig(Declared):
+class EngineConfig(ConfigModel):
     """What moves the world: the name of a registered engine and its parameters."""
 
     type: Text
@@ -79,7 +79,7 @@ def _policy(value: object) -> str:
     return text(value)
 
 
-class AgentConfig(Declared):
+class AgentConfig(ConfigModel):
     """One agent: its name, a free label for its kind, initial values other than the defaults, and its policy."""
 
     name: Text
@@ -96,7 +96,7 @@ def _interval(value: object) -> tuple[object, ...]:
     return pair
 
 
-class ActionLimits(Declared):
+class ActionLimits(ConfigModel):
     """The range, within [-1, 1], that actions are held to."""
 
     action: Annotated[tuple[Number, Number], BeforeValidator(_interval)]
@@ -110,14 +110,14 @@ class ActionLimits(Declared):
         return self
 
 
-class ValidatorConfig(Declared):
+class ValidatorConfig(ConfigModel):
     """What becomes of an action outside the limits: clipped into them, or rejected (the no-op takes its place)."""
 
     type: Literal["clip", "reject"]
     limits: ActionLimits
 
 
-class SimulationConfig(Declared):
+class SimulationConfig(ConfigModel):
     """A world as its YAML file declares it; names, types and bounds are checked across the sections.
 
     Without `observability` the variables' own visibility decides: everybody sees all but the internal ones.

@@ -104,7 +104,7 @@ class Phases:
 
     def __init__(self, module: Any, shared: ModuleType, blueprint: Blueprint, *, final: bool, noisy: bool) -> None:
         """`module`: what has the phases of the rules by name, generated or in Python; `shared`: of everything else."""
-        self.check, self._decide, self._act = shared.check, shared.decide, getattr(module, "act", None)
+        self.check, self._decide, self._affect = shared.check, shared.decide, getattr(module, "affect", None)
         self._clear = shared.clear if len(blueprint.layout.per_step) else None
         self._physics = getattr(module, "substep", None)
         self._native = [(native.loop(), native.at) for native in blueprint.native]
@@ -140,7 +140,7 @@ class Phases:
 
     def affect(self, at: int, first: int, last: int) -> int:
         """Their apply_action."""
-        return 0 if self._act is None else int(self._act(at, first, last))
+        return 0 if self._affect is None else int(self._affect(at, first, last))
 
     def act(self, at: int, first: int, last: int) -> int:
         """Decisions, then apply_action."""

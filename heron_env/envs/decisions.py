@@ -29,7 +29,6 @@ from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, did_you_m
 
 if TYPE_CHECKING:
     from heron_env.envs.synchronous import SynchronousEnv
-    from heron_env.envs.training_delays import Lateness
 
 Vectors = dict[int, NDArray[np.float64]]
 """Action vectors (float64 `[size]`) by rank."""
@@ -42,7 +41,7 @@ class Source(IntEnum):
     EXPLICIT = tables.EXPLICIT
     POLICY = tables.POLICY
     COMMAND = tables.COMMAND
-    NOOP = tables.NO_OP
+    NOOP = tables.NOOP
     HELD = tables.HELD
     EXTERNAL = 6
     FALLBACK = 7
@@ -170,27 +169,13 @@ def act(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
     whole = env._publisher.always and simulation.everyone and not env._origins
     if not (whole and lane.take_jointly(env._read, actions)):
         given = _given(env, actions)
-        lane.take(given, _own(env, given))
-    codes = {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()}
+        own = _own(env, given)
+        lane.take(given, own, {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()})
     if env._late is not None:
-        _act_late(env, env._late, codes)
+        env._late.act(lane.decide)
     else:
         lane.decide()
-        lane.affect(codes)
-
-
-def _act_late(env: SynchronousEnv, late: Lateness, codes: Mapping[int, int]) -> None:
-    """All decide by what they see; what falls due takes effect, and the rest waits in the lines."""
-    simulation, lane = env.simulation, env.simulation.lane
-    force = lane.decide()
-    sources, meant = lane.sources, lane.decided
-    for rank in [rank for rank in meant if not env.is_active(simulation.clocks[rank])]:
-        sources[rank] = int(Source.HELD)
-        del meant[rank]
-    for rank, code in codes.items():
-        if sources[rank] in (Source.EXPLICIT, Source.POLICY):
-            sources[rank] = code
-    lane.fall_due(force, *late.fall(sources, meant, int(Source.HELD)))
+        lane.affect()
 
 
 def _given(env: SynchronousEnv, actions: Mapping[str, Any]) -> Vectors:

@@ -16,7 +16,7 @@ from heron_env.envs.masking import Offers
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
-    from heron_env.envs.training_delays import Lateness
+    from heron_env.envs.training_delays import LateLane
     from heron_env.scheduling.timing import Timing
 
 INT8 = tuple(np.int8(number) for number in range(16))
@@ -63,7 +63,7 @@ class Publisher:
     """
 
     def __init__(
-        self, simulation: Simulation, timings: Sequence[Timing], late: Lateness | None, is_active: Callable[[int], bool]
+        self, simulation: Simulation, timings: Sequence[Timing], late: LateLane | None, is_active: Callable[[int], bool]
     ) -> None:
         self._simulation, self._late, self._is_active, plan = simulation, late, is_active, simulation.plan
         self._ranks, self._ids = simulation.possible, [simulation.hierarchy.ids[rank] for rank in simulation.possible]

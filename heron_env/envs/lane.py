@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.tables import COMMAND, EXPLICIT, HELD, NO_OP, POLICY
+from heron_env.engine.tables import COMMAND, EXPLICIT, HELD, NOOP, POLICY
 from heron_env.errors import InvalidAction
 
 if TYPE_CHECKING:
@@ -44,9 +44,8 @@ def blueprint_of(simulation: Simulation, observers: Sequence[int] | None = None,
         dt=s.dt,
         dt_ns=s.dt_ns,
         substeps=s.substeps,
-        max_steps=None if termination.max_steps is None else int(termination.max_steps),
+        last_step=termination.last_step(s.dt_ns),
         any_ends=termination.mode == "any",
-        max_time=termination.max_sim_time,
         ticks=s.ticks,
         observers=s.possible if observers is None else tuple(observers),
         hooks=s.hooks.world_rules(),
@@ -115,7 +114,7 @@ class Lane:
     """What may be done to one simulation in its lane. Rows of the engine's arrays are by position, lists by rank.
 
     Attributes:
-        lanes: the engine's; number: which of them this is.
+        lanes: the engine's; number: which of them this is; range: of this one alone.
         truth: float64 `[layout.size]`.
         position: place of each rank in the rows; deciding: of the agents that decide.
         informs: are there infos of compiled rules? fields: names of each rank's, and where they lie in `infos`.
@@ -124,7 +123,7 @@ class Lane:
 
     def __init__(self, simulation: Simulation, lanes: Lanes, number: int = 0) -> None:
         self.simulation, self.lanes, self.number = simulation, lanes, number
-        self._range = range(number, number + 1)
+        self.range = range(number, number + 1)
         arrays, ranks = lanes.arrays, range(len(simulation.hierarchy))
         self.truth: Floats = arrays.truth[number, : simulation.layout.size]
         self.rewards, self.over = arrays.rewards[number], arrays.over[number : number + 1]
@@ -194,7 +193,7 @@ class Lane:
 
     def inform(self) -> None:
         """Compute infos anew, from the truth as it is now."""
-        self.lanes.inform(self._range)
+        self.lanes.inform(self.range)
 
     # Deciding in a synchronous step
 
@@ -203,7 +202,7 @@ class Lane:
         if not self._read(read, actions):
             return False
         try:
-            self.lanes.check(self._range)
+            self.lanes.check(self.range)
         except InvalidAction:
             return False
         self._jointly = True
@@ -218,26 +217,26 @@ class Lane:
             self._given[:] = self._all_given
         return True
 
-    def take(self, given: Mapping[int, Floats], own: Mapping[int, Floats]) -> None:
-        """What the caller and the agents' own policies decided, by rank: legal actions."""
+    def take(self, given: Mapping[int, Floats], own: Mapping[int, Floats], answered: Mapping[int, int]) -> None:
+        """What the caller and the agents' own policies decided, by rank: legal actions.
+
+        `answered`: codes that stand for decisions of policies that say where their answers came from.
+        """
         self._jointly = False
         self._given[:] = 0
         for source, decisions in ((EXPLICIT, given), (POLICY, own)):
             for rank, values in decisions.items():
                 self._actions[self._spans[rank]] = values
-                self._given[self.position[rank]] = source
+                self._given[self.position[rank]] = answered.get(rank, source)
 
-    def decide(self) -> Floats:
-        """Who decides and what with (T10, T11): what was taken, commands, no-ops, or what is held.
-
-        What was in force before.
-        """
+    def decide(self) -> None:
+        """Who decides and what with (T10, T11): what was taken, commands, no-ops, or what is held."""
         self._members = self.simulation.alive
-        force: Floats = self._applied.copy()
-        self.lanes.decide(self._range)
-        if self.simulation.splits or self.simulation.down:
+        corrects = self.simulation.splits or self.simulation.down
+        force = self._applied.copy() if corrects else None
+        self.lanes.decide(self.range)
+        if force is not None:
             self.correct(force)
-        return force
 
     def correct(self, force: Floats) -> None:
         """Decisions that compiled code can't know: of agents that are down, and shares of protocols in Python.
@@ -251,28 +250,16 @@ class Lane:
                 continue
             if rank in down:
                 idle = down[rank] == "noop"
-                source[place], applied[span] = (NO_OP, simulation.specs[rank].noop) if idle else (HELD, force[span])
+                source[place], applied[span] = (NOOP, simulation.specs[rank].noop) if idle else (HELD, force[span])
             elif source[place] == COMMAND:
                 known = rank in told
                 source[place], applied[span] = (COMMAND, told[rank]) if known else (HELD, force[span])
             if source[place] != HELD:
                 told |= simulation.shares(rank, applied[span].copy())
 
-    def fall_due(self, force: Floats, sources: Sequence[int], falling: Mapping[int, Floats]) -> None:
-        """Only these decisions take effect now, by rank; of the others, what was in `force` before."""
-        self._applied[:] = force
-        self._source[:] = HELD
-        for rank, values in falling.items():
-            self._applied[self._spans[rank]], self._source[self.position[rank]] = values, EXPLICIT
-        self.lanes.affect(self._range)
-        self.sources = list(sources)
-
-    def affect(self, answered: Mapping[int, int]) -> None:
-        """What was decided acts on the truth, top-down; then these codes, by rank, stand for decisions of policies."""
-        self.lanes.affect(self._range)
-        for rank, code in answered.items():
-            if self._source[self.position[rank]] in (EXPLICIT, POLICY):
-                self._source[self.position[rank]] = code
+    def affect(self) -> None:
+        """What was decided acts on the truth, top-down."""
+        self.lanes.affect(self.range)
 
     def step_jointly(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
         """`take_jointly`, then a whole step in one call; for steps in which nobody can end."""
@@ -297,25 +284,16 @@ class Lane:
         self.lanes.apply(self.number, rank)
         return self._applied[self._spans[rank]].copy() if rank in self.simulation.masks.ranks else values
 
-    def offer(self, rank: int, own: NDArray[Any]) -> NDArray[np.int8]:
-        """The flat mask of an agent that has one, on its own observed columns."""
-        arrays, view = self.lanes.arrays, self.simulation.plan.views[rank]
-        arrays.seen[self.number, view.columns[: view.own]] = own
-        arrays.acting[self.number] = 0
-        arrays.acting[self.number, self.position[rank]] = 1
-        self.lanes.offer(self._range)
-        return arrays.allowed[self.number, self.lanes.choices_of(rank)].view(np.int8).copy()
-
     def advance(self, number: int) -> None:
         """The agents' own physics, bottom-up, then the rule `advance`; what counts per step starts at 0."""
         if self.simulation.piece is None:
-            self.lanes.substep(number, self._range)
+            self.lanes.substep(number, self.range)
         else:
-            self.lanes.part_of_substep(number, *self.simulation.piece, self._range)
+            self.lanes.part_of_substep(number, *self.simulation.piece, self.range)
 
     def close(self, members: list[bool]) -> tuple[StepOutcome, list[bool]]:
         """The step's outcome, and who is alive after it; then the rule `finish`."""
-        self.lanes.close(self._range)
+        self.lanes.close(self.range)
         alive = self._living.tobytes()
         ended = alive != self._alive
         if ended:

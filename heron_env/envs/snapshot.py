@@ -13,7 +13,7 @@ from heron_env.errors import ConfigError
 if TYPE_CHECKING:
     from heron_env.agents.proxy import ProxyAgent
     from heron_env.envs.simulation import Simulation
-    from heron_env.envs.training_delays import Lateness
+    from heron_env.envs.training_delays import LateLane
 
 KEPT = frozenset({
     "mark", "seed", "episode", "agents", "decided", "origins", "masked", "event_driven", "late", "course", "step",
@@ -22,7 +22,7 @@ KEPT = frozenset({
 """What get_state() gives: `save`, and what the environment itself knows."""
 
 
-def save(simulation: Simulation, late: Lateness | None) -> dict[str, Any]:
+def save(simulation: Simulation, late: LateLane | None) -> dict[str, Any]:
     """Where simulation and delays stand: plain arrays, lists and numbers."""
     return {
         "decided": [int(code) for code in simulation.lane.sources],
@@ -40,7 +40,7 @@ def require_state(state: object, kept: Set[str]) -> None:
         raise ConfigError(f"set_state(): the state {lacks}; give what get_state() of an equal environment returned")
 
 
-def require_alike(state: Mapping[str, Any], simulation: Simulation, late: Lateness | None) -> None:
+def require_alike(state: Mapping[str, Any], simulation: Simulation, late: LateLane | None) -> None:
     """Raise ConfigError for what is no state of an environment built like this one."""
     require_state(state, KEPT)
     if len(state["truth"]) != simulation.layout.size:
@@ -55,7 +55,7 @@ def require_alike(state: Mapping[str, Any], simulation: Simulation, late: Latene
         )
 
 
-def restore(state: Mapping[str, Any], simulation: Simulation, late: Lateness | None, proxy: ProxyAgent) -> None:
+def restore(state: Mapping[str, Any], simulation: Simulation, late: LateLane | None, proxy: ProxyAgent) -> None:
     """Go on from what `require_alike` accepts."""
     proxy.open(state["seed"], state["episode"])
     if state["episode"] >= 0:

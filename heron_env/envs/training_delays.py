@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from heron_env.core.layout import span_of
 from heron_env.engine.arrays import zeros
 from heron_env.engine.tables import HELD
-from heron_env.envs.decisions import Vectors
 from heron_env.envs.dictionaries import spans_of
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.scheduling.ticks import ticks_at
 from heron_env.scheduling.timing import SECOND
-from heron_env.seeding import MASK, h, keys, uniform
+from heron_env.seeding import h, keys, uniform
 
 if TYPE_CHECKING:
     from heron_env.engine.lanes import Lanes
@@ -90,7 +89,7 @@ class DelayLines:
     Attributes:
         observation, action: delays in force, int64 `[lanes, agents]`.
         spans: each agent's part of the vectors.
-        now, shown: the steps of the last `look`, int64 `[lanes]`, and what it showed, float32 `[lanes, floats]`.
+        shown: what the last `look` showed, float32 `[lanes, floats]`.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class DelayLines:
         self._names = np.array([h(agent) for agent in agents], dtype=np.uint64)
         self.observation: Ints = np.zeros((lanes, len(agents)), dtype=np.int64)
         self.action: Ints = np.zeros((lanes, len(agents)), dtype=np.int64)
-        self.now, self.spans = np.zeros(lanes, dtype=np.int64), spans_of(widths)
+        self.spans = spans_of(widths)
         self.shown: NDArray[np.float32] = np.zeros((lanes, sum(widths)), dtype=np.float32)
         self._sees, self._acts = _runs(widths), _runs(sizes)
         owner = np.repeat(np.arange(len(agents)), widths)
@@ -138,10 +137,10 @@ class DelayLines:
         for line in (self._seen, self._decided, self._given):
             line[:, lanes] = 0
 
-    def look(self, steps: Ints, vectors: NDArray[np.float32]) -> None:
-        """See in all lanes, in place of `vectors`; that is what agents are `shown` until the next time."""
-        vectors[:] = self.see(steps, vectors)
-        self.now, self.shown = steps, vectors
+    def look(self, steps: Ints, vectors: NDArray[np.float32], lanes: Ints | slice = slice(None)) -> NDArray[np.float32]:
+        """`see`; that is what agents are `shown` until the next time."""
+        seen = self.shown[lanes] = self.see(steps, vectors, lanes)
+        return seen
 
     def see(self, steps: Ints, vectors: NDArray[np.float32], lanes: Ints | slice = slice(None)) -> NDArray[np.float32]:
         """What is seen in step `steps` `[lanes]` of the true vectors of now: both float32 `[lanes, floats]`.
@@ -239,40 +238,16 @@ def _taken(line: NDArray[Any], at: Ints, lane: Ints, runs: Sequence[Run]) -> NDA
     return taken
 
 
-def make_lateness(simulation: Simulation, timings: Sequence[Timing], delays: TrainingDelays | None) -> Lateness | None:
+def make_lateness(simulation: Simulation, timings: Sequence[Timing], delays: TrainingDelays | None) -> LateLane | None:
     """What there is for an environment with `delays`; None without. Raises ConfigError for what is none."""
     if not isinstance(delays, TrainingDelays | None):
         example = "TrainingDelays(observation=1, action=(0, 2))"
         raise ConfigError(f"training_delays={delays!r}: must be a TrainingDelays; write {example}")
-    return None if delays is None else Lateness(simulation, timings, delays)
-
-
-def lines_of(
-    simulation: Simulation,
-    timings: Sequence[Timing],
-    delays: TrainingDelays,
-    acting: Sequence[int],
-    observing: int,
-    lanes: int = 1,
-) -> DelayLines:
-    """Lines for the agents `acting` (ranks), of which the first `observing` see.
-
-    A commanded agent shares its commander's delays, as it does its ticks (T10).
-    """
-    plan, ids = simulation.plan, simulation.hierarchy.ids
-    seeing = [number < observing for number in range(len(acting))]
-    aged = [see and plan.observe_age for see in seeing]
-    return DelayLines(
-        delays,
-        [ids[simulation.clocks[rank]] for rank in acting],
-        [plan.size(rank) if see else 0 for rank, see in zip(acting, seeing, strict=True)],
-        [simulation.specs[rank].size for rank in acting],
-        lanes,
-        sources=[len(plan.views[rank].sources) if age else 0 for rank, age in zip(acting, aged, strict=True)],
-        tails=[len(plan.padding.tails[rank]) if see else 0 for rank, see in zip(acting, seeing, strict=True)],
-        own=[undelayed(simulation, timings, rank) if see else 0 for rank, see in zip(acting, seeing, strict=True)],
-        dt_ns=simulation.dt_ns,
-    )
+    if delays is None:
+        return None
+    acting = [rank for rank, spec in enumerate(simulation.specs) if spec.size]
+    late = LateLanes(simulation, timings, delays, simulation.lane.lanes, acting, len(acting))
+    return LateLane(late, 0, simulation)
 
 
 def undelayed(simulation: Simulation, timings: Sequence[Timing], rank: int) -> int:
@@ -280,125 +255,72 @@ def undelayed(simulation: Simulation, timings: Sequence[Timing], rank: int) -> i
     return simulation.plan.views[rank].own if timings[rank].local else 0
 
 
-class LateLane:
-    """What one environment asks about its delays, alone or as a lane of a batch.
-
-    `place`: of each agent in the lines, by rank.
-    """
-
-    def __init__(
-        self, simulation: Simulation, timings: Sequence[Timing], lines: DelayLines, place: dict[int, int], lane: int = 0
-    ) -> None:
-        self._simulation, self._timings = simulation, timings
-        self.lines, self._place, self._lane = lines, place, lane
-
-    def vector(self, rank: int) -> NDArray[np.float32]:
-        """What an agent sees now, float32 `[n]`, fresh."""
-        return self.lines.shown[self._lane, self.lines.spans[self._place[rank]]].copy()
-
-    def step(self, rank: int) -> int:
-        """The control step that an agent sees now: of one without an action this one; before the first, negative."""
-        late = self.lines.observation[self._lane, self._place[rank]] if rank in self._place else 0
-        return int(self.lines.now[self._lane] - late)
-
-    def ages(self, rank: int) -> NDArray[np.float64]:
-        """How old that is, s, one for each of the agent's sources."""
-        late = min(self.lines.observation[self._lane, self._place[rank]], self.lines.now[self._lane])
-        ages = np.full(len(self._simulation.plan.views[rank].sources), late * self._simulation.dt_ns / SECOND)
-        ages[: undelayed(self._simulation, self._timings, rank) > 0] = 0.0
-        return ages
-
-
-class Lateness(LateLane):
-    """The delay lines of one environment in the synchronous clock.
+class LateLanes:
+    """The delay lines of some lanes, in the synchronous clock: of one environment, or of a batch.
 
     What waits in the lines of actions are decisions as they were made: commands are split when the commander decides,
     so that each agent's share falls even if the commander has ended by then, as an effect under way does in the
-    event-driven clock. Agents that have ended do nothing any more.
+    event-driven clock. Agents that have ended do nothing any more. A commanded agent shares its commander's delays, as
+    it does its ticks (T10).
+
+    Args:
+        acting: ranks of all agents with actions, as the lines hold them; the first `observing` of them see.
     """
 
-    def __init__(self, simulation: Simulation, timings: Sequence[Timing], delays: TrainingDelays) -> None:
-        specs = simulation.specs
-        self.acting = acting = [rank for rank, spec in enumerate(specs) if spec.size]
-        place = {rank: place for place, rank in enumerate(acting)}
-        super().__init__(simulation, timings, lines_of(simulation, timings, delays, acting, len(acting)), place)
-        self._gather = simulation.plan.gather(acting)
-        self._acts = dict(zip(acting, spans_of([specs[rank].size for rank in acting]), strict=True))
-
-    def begin(self) -> None:
-        """An episode begins: draw its delays, forget the last one's."""
-        keys = [np.array([key & MASK], dtype=np.uint64) for key in self._simulation.moment[:2]]
-        self.lines.begin(np.zeros(1, dtype=np.int64), *keys)
-
-    def look(self) -> None:
-        """To be called once in each step, before anybody decides: what there is to see now enters the lines."""
-        vectors = np.concatenate(self._gather(self._simulation.truth, self._simulation.moment))
-        self.lines.look(np.array([self._simulation.step_index]), vectors[None])
-
-    def fall(self, sources: Sequence[int], decided: Vectors, held: int) -> tuple[list[int], Vectors]:
-        """Put this step's decisions into the lines; source codes by rank, and the decisions that take effect now.
-
-        `held`: the code of agents for whom nothing falls due.
-        """
-        values, given = np.zeros((1, sum(s.size for s in self._simulation.specs))), [0] * len(self.acting)
-        for rank, vector in decided.items():
-            values[0, self._acts[rank]] = vector
-            given[self._place[rank]] = sources[rank]
-        values, codes = self.lines.act(self.lines.now, values, np.array([given], dtype=np.uint8))
-        now, falling = list(sources), Vectors()
-        for rank, code in zip(self.acting, codes[0].tolist(), strict=True):
-            if self._simulation.alive[rank]:
-                now[rank] = code or held
-                if code:
-                    falling[rank] = values[0, self._acts[rank]].copy()
-        return now, falling
-
-
-class LateLanes:
-    """The delay lines of a batch, by the same rules.
-
-    They hold the agents that see, in the order in which they are published, then those that only obey.
-    `decide`: how all decide, into `source` and `applied`.
-    """
-
-    def __init__(self, simulation: Simulation, timings: Sequence[Timing], delays: TrainingDelays, lanes: Lanes) -> None:
-        seeing = lanes.blueprint.observers
-        self._simulation, self._timings, self._dt_ns = simulation, timings, simulation.dt_ns
-        self._lanes, self._arrays = lanes, lanes.arrays
-        self.decide: Callable[[], None] = self._decide
-        obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in seeing]
-        acting = [*seeing, *obeying]
-        self._place = {rank: place for place, rank in enumerate(acting)}
-        self.lines = lines_of(simulation, timings, delays, acting, len(seeing), lanes.count)
+    def __init__(
+        self, simulation: Simulation, timings: Sequence[Timing], delays: TrainingDelays, lanes: Lanes,
+        acting: Sequence[int], observing: int,
+    ) -> None:  # fmt: skip
+        plan, specs, ids = simulation.plan, simulation.specs, simulation.hierarchy.ids
+        self.plan, self.acting, self.seeing, self.dt_ns = plan, tuple(acting), acting[:observing], simulation.dt_ns
+        self.own = {rank: undelayed(simulation, timings, rank) for rank in self.seeing}
+        """How much of its observation each seeing agent reads itself."""
+        self.place = {rank: place for place, rank in enumerate(acting)}
+        self._lanes, self.arrays = lanes, lanes.arrays
+        clocks, unseen = [simulation.clocks[rank] for rank in acting], [0] * (len(acting) - observing)
+        ages = [len(plan.views[rank].sources) if plan.observe_age else 0 for rank in self.seeing]
+        self.lines = DelayLines(
+            delays,
+            [ids[rank] for rank in clocks],
+            [*map(plan.size, self.seeing), *unseen],
+            [specs[rank].size for rank in acting],
+            lanes.count,
+            sources=[*ages, *unseen],
+            tails=[*(len(plan.padding.tails[rank]) for rank in self.seeing), *unseen],
+            own=[*self.own.values(), *unseen],
+            dt_ns=self.dt_ns,
+        )
         self._position = span_of(np.asarray([lanes.position[rank] for rank in acting]))
         spans = [lanes.action_slice(rank) for rank in acting]
         self._elements = span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
         self._owner = np.repeat(np.arange(len(acting)), [span.stop - span.start for span in spans])
-        clocks = [simulation.clocks[rank] for rank in acting]
         self._clock = span_of(np.asarray([lanes.position[rank] for rank in clocks]))
         self._tick = np.array([timings[rank].tick for rank in clocks])
         self._phase = np.array([timings[rank].phase for rank in clocks])
 
-    def _decide(self) -> None:
-        self._lanes.check()
-        self._lanes.decide()
-
     def begin(self, lanes: Ints) -> None:
-        """After a restart: `final` becomes what agents saw last, new delays are drawn, and the old is forgotten."""
-        arrays, final = self._arrays, self._lanes.published.final
+        """An episode begins in `lanes` `[n]`: draw its delays, forget the last one's."""
+        self.lines.begin(lanes, self.arrays.seeds[lanes], self.arrays.episodes[lanes])
+
+    def begin_anew(self, lanes: Ints) -> None:
+        """The same after a restart, when `final` becomes what agents saw last."""
+        arrays, final = self.arrays, self._lanes.published.final
         if len(ended := lanes[arrays.ended[lanes] != 0]) and final.size:
             final[ended] = self.lines.see(arrays.last_length[ended], final[ended], ended)
-        self.lines.begin(lanes, arrays.seeds[lanes], arrays.episodes[lanes])
+        self.begin(lanes)
 
     def look(self, vectors: NDArray[np.float32]) -> None:
         """What agents see, in place of the true vectors; to be called once in each step, when restarts are done."""
-        self.lines.look(self._arrays.steps, vectors)
+        vectors[:] = self.lines.look(self.arrays.steps, vectors)
 
-    def act(self) -> None:
-        """All decide, and what falls due takes effect. Nothing has changed if this raises InvalidAction."""
-        arrays, lines, position = self._arrays, self.lines, self._position
+    def act(self, decide: Callable[[], None]) -> None:
+        """All `decide`, into `source` and `applied`; what falls due takes effect, and the rest waits in the lines.
+
+        Nothing has changed if this raises InvalidAction.
+        """
+        arrays, lines, position = self.arrays, self.lines, self._position
         force = arrays.applied.copy()
-        self.decide()
+        decide()
         source = arrays.source[:, position]
         decided = np.where(self._active() & (source != HELD), source, 0).astype(np.uint8)
         values, falls = lines.act(arrays.steps, arrays.applied[:, self._elements], decided)
@@ -411,8 +333,8 @@ class LateLanes:
 
     def _active(self) -> NDArray[np.bool_]:
         """Was it the turn of each agent's clock in the step that it sees now, `[lanes, agents]`? (T10)"""
-        arrays = self._arrays
-        seen = (arrays.steps[:, None] - self.lines.observation) * self._dt_ns
+        arrays = self.arrays
+        seen = (arrays.steps[:, None] - self.lines.observation) * self.dt_ns
         alive = (arrays.alive[:, self._position] != 0) & (arrays.alive[:, self._clock] != 0)
         active: NDArray[np.bool_] = ticks_at(seen, self._tick, self._phase) & alive
         return active
@@ -423,16 +345,53 @@ class LateLanes:
 
     def turns(self, ranks: Sequence[int]) -> Ints:
         """The control step that each of these agents sees, int64 `[lanes, agents]`."""
-        return self.lines.seen_in(self._arrays.steps)[:, self._places(ranks)]
+        return self.lines.seen_in(self.arrays.steps)[:, self._places(ranks)]
 
     def age(self, ranks: Sequence[int], ages: NDArray[np.float64]) -> None:
         """How old that is of each source, s, written into `ages` `[lanes, agents, sources]`."""
-        ages[:] = self.lines.ages(self._arrays.steps)[:, self._places(ranks), None]
-        ages[:, [undelayed(self._simulation, self._timings, rank) > 0 for rank in ranks], :1] = 0.0
+        ages[:] = self.lines.ages(self.arrays.steps)[:, self._places(ranks), None]
+        ages[:, [self.own[rank] > 0 for rank in ranks], :1] = 0.0
 
     def _places(self, ranks: Sequence[int]) -> list[int]:
-        return [self._place[rank] for rank in ranks]
+        return [self.place[rank] for rank in ranks]
 
-    def lane(self, number: int) -> LateLane:
-        """What one lane's environment asks."""
-        return LateLane(self._simulation, self._timings, self.lines, self._place, number)
+
+class LateLane:
+    """What one environment asks about its delays, alone or as a lane of a batch, and how it begins and looks there."""
+
+    def __init__(self, late: LateLanes, number: int, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self.move_to(late, number)
+
+    def move_to(self, late: LateLanes, number: int) -> None:
+        """Be one of these lanes from now on."""
+        self._late, self._number = late, number
+        self.lines, self.acting, self._place, self.act = late.lines, late.acting, late.place, late.act
+        self._gather = late.plan.gather(late.seeing)
+
+    def begin(self) -> None:
+        """An episode begins: draw its delays, forget the last one's."""
+        self._late.begin(np.array([self._number]))
+
+    def look(self) -> None:
+        """To be called once in each step, before anybody decides: what there is to see now enters the lines."""
+        vectors = np.concatenate(self._gather(self._simulation.truth, self._simulation.moment))
+        lanes = slice(self._number, self._number + 1)
+        self.lines.look(self._late.arrays.steps[lanes], vectors[None], lanes)
+
+    def vector(self, rank: int) -> NDArray[np.float32]:
+        """What an agent sees now, float32 `[n]`, fresh."""
+        return self.lines.shown[self._number, self.lines.spans[self._place[rank]]].copy()
+
+    def step(self, rank: int) -> int:
+        """The control step that an agent sees now: of one without an action this one; before the first, negative."""
+        late = self.lines.observation[self._number, self._place[rank]] if rank in self._place else 0
+        return int(self._late.arrays.steps[self._number] - late)
+
+    def ages(self, rank: int) -> NDArray[np.float64]:
+        """How old that is, s, one for each of the agent's sources."""
+        late = self._late
+        steps = min(self.lines.observation[self._number, self._place[rank]], late.arrays.steps[self._number])
+        ages = np.full(len(late.plan.views[rank].sources), steps * late.dt_ns / SECOND)
+        ages[: late.own[rank] > 0] = 0.0
+        return ages

@@ -1,6 +1,6 @@
 """Writing files: beside first, then moved, so that what was there stays until all that is new is whole.
 
-Every file that this package writes goes through here, but journals, which only grow (`appending`). What a killed
+Every file that this package writes goes through here, but journals, which only grow (`journal`). What a killed
 process leaves of a file that was not finished is hidden and ends with `.part`.
 """
 

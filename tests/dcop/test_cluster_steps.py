@@ -12,7 +12,7 @@ import pytest
 from heron_env.dcop import Problem, erdos_renyi, g15, solve
 from heron_env.dcop.cluster import ClusterAgent
 from heron_env.errors import ConfigError
-from training.coloring.cases import cases, oscillating
+from tests.dcop.settling_cases import cases, oscillating
 
 G15 = g15()
 TOLD = {"h2": "red", "h5": "green"}

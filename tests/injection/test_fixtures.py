@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from heron_env import Answer, Asked, Origin, make, stream
 from heron_env.errors import ConfigError, ExternalAgentError, FixtureError
 from heron_env.injection import Endpoint, ExternalPolicy, Fixture, Latency, Recorded, Recording
-from heron_env.injection.fixtures import difference
+from heron_env.injection.contract import difference
 
 AGENTS = ("battery_1", "battery_2")
 

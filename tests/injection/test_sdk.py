@@ -14,8 +14,8 @@ from endpoint_kit import fast, question
 from heron_env import Answer, Asked, ScheduleConfig, make
 from heron_env.errors import ConfigError
 from heron_env.injection import ExternalPolicy, serve_policy
-from heron_env.injection.sdk import MOST_BYTES
 from heron_env.lab import benchmark
+from heron_env.net.access import MOST_BYTES
 
 CLOCKS = ("run_synchronous", "run_event_driven")
 LATE = ScheduleConfig(msg_delay=0.3, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1)

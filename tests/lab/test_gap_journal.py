@@ -10,7 +10,7 @@ from cli_kit import heron
 
 from heron_env import Condition, Sweep
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.lab.gap.journal import SweepJournal
+from heron_env.lab.sweep.records import SweepJournal
 
 
 def asked() -> Sweep:

@@ -17,8 +17,8 @@ from heron_env import (
     SystemAgent,
     register,
 )
-from heron_env.lab.gap.tables import to_markdown, to_rich
 from heron_env.lab.output import as_markdown
+from heron_env.lab.sweep.tables import to_markdown, to_rich
 
 ENV = "names/World-v0"
 AGENTS = ("$x^$", "[a]", "[/a]", "p|q", "<i>&amp;", "*s*_t_`u`", ":smile:", "\\frac{$")

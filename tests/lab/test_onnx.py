@@ -17,7 +17,7 @@ from heron_env import load_policy, make
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError
 from heron_env.lab import RunFolder, export_onnx
-from heron_env.lab.exporting.onnx_file import OnnxGraph, Untraceable
+from heron_env.lab.onnx_file import OnnxGraph, Untraceable
 from heron_env.worlds.energy_management import STRONGEST
 
 onnx = pytest.importorskip("onnx")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from lab.browsing import checked_in_a_browser
 
-from heron_env import ScheduleConfig, make
+from heron_env import PictureSeries, ScheduleConfig, make
 from heron_env.errors import ConfigError
 from heron_env.lab import (
     IDEAL,
@@ -28,15 +28,15 @@ from heron_env.lab import (
     write_report,
 )
 from heron_env.lab.figure_style import to_png, to_svg
-from heron_env.lab.figures import PolicyLine, day_figure, gap_figure, learning_figure, product_figure
-from heron_env.lab.gap.conditions import grid
-from heron_env.lab.gap.presets import PRESETS
-from heron_env.lab.gap.words import costliest
 from heron_env.lab.output import TextTable
-from heron_env.lab.reports import whole
-from heron_env.lab.reports.document import Listing, Picture, Report, Section, render
-from heron_env.lab.reports.parts import causes_part, gap_part, look_at, widest
-from heron_env.lab.reports.whole import case_part
+from heron_env.lab.show import report as whole
+from heron_env.lab.show.document import Listing, Picture, Report, Section, render
+from heron_env.lab.show.figures import PolicyLine, day_figure, gap_figure, learning_figure, product_figure
+from heron_env.lab.show.parts import causes_part, gap_part, look_at, widest
+from heron_env.lab.show.report import case_part
+from heron_env.lab.sweep.conditions import grid
+from heron_env.lab.sweep.presets import PRESETS
+from heron_env.lab.sweep.words import costliest
 
 pytest.importorskip("matplotlib")
 
@@ -436,6 +436,27 @@ def test_quantities_that_nobody_knows_bear_their_units():
         f"{name}, seen by {first}" for name in env.observation_names(first)[:3]
     ]
     assert list(panels[0].lines) == ["synchronous", "with disturbances"]
+
+
+def test_an_environment_says_which_quantities_its_picture_shows(monkeypatch: pytest.MonkeyPatch):
+    env = make("heron/BatteryGrid-v0", num_batteries=2, max_steps=4)
+    names = env.observation_names("battery_1")
+    monkeypatch.setattr(env, "picture_series", lambda: [
+        PictureSeries("Kept", "share", "BatteryChargeFeature.soc", limit="BatteryChargeFeature.capacity", label="kept"),
+        PictureSeries("Nobody sees it", "1", "Weather.wind"),
+        PictureSeries("All of them", "share", "soc", mean=True, stepwise=True, closer="Closely"),
+    ])  # fmt: skip
+    policies = Baseline("random").build(env, 1)
+    runs = [env.run_synchronous(policies, seed=seed, record=whole.OF_A_DAY) for seed in (1, 2)]
+    kept, mean, closer = whole.compare_day(env, *runs).panels
+    column = names.index(next(name for name in names if name.endswith("soc")))
+    seen = {a: [float(vector[column]) for _, vector in runs[0].observations[a]] for a in env.possible_agents}
+    assert (kept.title, mean.title, closer.title) == ("Kept", "All of them", "Closely")
+    assert (list(kept.lines), kept.lines["kept"][1], kept.limit) == (["kept"], seen["battery_1"], 100.0)
+    assert mean.lines["synchronous"][1] == pytest.approx(np.mean(list(seen.values()), axis=0))
+    assert (list(mean.lines), mean.held, mean.window) == (["synchronous", "event-driven"], True, None)
+    assert closer.lines == mean.lines
+    assert closer.window is not None
 
 
 # In a browser

@@ -229,7 +229,7 @@ def other_seed(folder: Path, tmp_path: Path, seed: int = 1) -> Path:
 
 def test_training_seeds_of_one_recipe_are_pooled_as_one_policy(folder: Path, tmp_path: Path):
     from heron_env.lab import SYNC, read_sweep
-    from heron_env.lab.gap.tables import to_markdown
+    from heron_env.lab.sweep.tables import to_markdown
 
     asked = pooled_sweep([folder, other_seed(folder, tmp_path)])
     assert asked.shown == ["trained", "self-consumption", "do nothing"]
@@ -268,7 +268,7 @@ def test_run_folders_are_pooled_from_the_command_line(folder: Path, tmp_path: Pa
 
 def test_an_unpooled_training_is_said_to_be_one_seed(folder: Path):
     from heron_env.lab import Sweep
-    from heron_env.lab.gap.tables import legend
+    from heron_env.lab.sweep.tables import legend
 
     alone = Sweep.of("heron/EnergyManagement-v1", {"mine": str(folder)}, [], cases=2, options=OPTIONS)
     assert "is one training seed, and nothing is said of others" in legend(alone.run(processes=1))

@@ -16,10 +16,10 @@ from strategies import Recipe
 from heron_env import ScheduleConfig, make
 from heron_env.errors import HeronWarning
 from heron_env.lab import SYNC, Condition, Sweep, team_return
-from heron_env.lab.episodes import course, in_step, lane_outcome, noted, outcome, ticks_in_step
-from heron_env.lab.gap import running
-from heron_env.lab.gap.records import RECORD, run_item
-from heron_env.lab.gap.running import bundles, run_bundle
+from heron_env.lab.episodes import course, in_step, lane_outcome, noted_lanes, outcome, ticks_in_step
+from heron_env.lab.sweep import running
+from heron_env.lab.sweep.records import RECORD, run_item
+from heron_env.lab.sweep.running import bundles, run_bundle
 
 ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
 NOISY = Condition(obs_delay=5.0, noise=0.1)
@@ -82,7 +82,7 @@ def test_lanes_in_step_are_the_synchronous_clock(recipe: Recipe, tick: int, phas
     while len(actions := player.actions(rows)):
         rows = player.batch.answer(actions)
     alone = {env.hierarchy.ids[rank]: policy for rank, policy in player.policies.items()}
-    for seed, lane in enumerate(noted(player.batch), start=4):
+    for seed, lane in enumerate(noted_lanes(player.batch), start=4):
         mine, result = lane_outcome(env, lane), env.run_synchronous(alone, seed=seed, record=RECORD)
         assert (mine.course, mine.value, mine.notes) == (course(result), team_return(env, result), [])
 
@@ -151,7 +151,7 @@ def test_an_outcome_of_whole_arrays_is_that_of_the_result(recipe: Recipe) -> Non
     rows = player.batch.begin()
     while len(actions := player.actions(rows)):
         rows = player.batch.answer(actions)
-    told = [repr(lane_outcome(env, lane)) for lane in noted(player.batch)]
+    told = [repr(lane_outcome(env, lane)) for lane in noted_lanes(player.batch)]
     assert told == [repr(outcome(env, result)) for result in player.batch.results()]
     assert len(set(told)) == 3
     alone = {env.hierarchy.ids[rank]: policy for rank, policy in player.policies.items()}

@@ -20,16 +20,15 @@ from strategies import Recipe, recipes, schedules
 from heron_env import ConditionMonitor, Disturbance, ScheduleConfig, __version__, make
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
-from heron_env.lab.reports.document import render
-from heron_env.lab.reports.parts import trace_report
 from heron_env.lab.schedules import with_settings
-from heron_env.lab.traces import file, perfetto
-from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting
-from heron_env.lab.traces.identity import plain, schedule_entries
+from heron_env.lab.show.document import render
+from heron_env.lab.show.parts import trace_report
+from heron_env.lab.traces import file
+from heron_env.lab.traces.episode import Episode, PolicyIdentity, TraceSetting, plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
 from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record
 from heron_env.lab.traces.replaying import first_difference, rebuilt, replay
-from heron_env.lab.traces.timeline import FAMILIES, Timeline, excerpt
+from heron_env.lab.traces.timeline import FAMILIES, Timeline, excerpt, perfetto_text
 from heron_env.testing import clock
 
 GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1"
@@ -253,7 +252,7 @@ def test_disturbances_and_monitors_happen_again(tmp_path: Path):
     assert any(m.kind == "ObservationPush" for m in found.messages)
     assert file.read(file.write(found, tmp_path)) == found
     assert replay(tmp_path).identical
-    assert list(faults(json.loads(perfetto.as_text(found)))) == []
+    assert list(faults(json.loads(perfetto_text(found)))) == []
     happens = trace_report(found).parts[0].blocks[1]
     assert any("pushed observation" in what for _, what in happens.rows)
     by_hand = ConditionMonitor(agent="battery_1", when=lambda world: True)
@@ -376,13 +375,13 @@ def test_any_world_is_recorded_whole_and_drawn_by_the_rules(recipe: Recipe, data
     found = _of_a_world(recipe, schedule)
     assert first_difference(found, _of_a_world(recipe, schedule)) is None
     assert first_difference(_through_the_file(found), found) is None
-    assert list(faults(json.loads(perfetto.as_text(found)))) == []
+    assert list(faults(json.loads(perfetto_text(found)))) == []
     draw(found)
 
 
 def _of_a_world(recipe: Recipe, schedule) -> Episode:
     env = recipe.build(schedule)
-    setting = Setting(
+    setting = TraceSetting(
         "any/World-v0", {}, env.compiled, PolicyIdentity("given", ""), 5, schedule_entries(schedule), 6.0, None, {}
     )
     return record(env, recipe.policies(env), setting)
@@ -397,7 +396,7 @@ def test_what_the_ended_would_have_done_is_told_as_cancelled():
     in_vain = [span for span in spans(found) if span.doing == "acting in vain"]
     assert len(in_vain) == sum(event.kind == "ActionEffect" for event in marked)
     picture, happens, _ = trace_report(found).parts[0].blocks
-    told, document = str(happens.rows), perfetto.as_text(found)
+    told, document = str(happens.rows), perfetto_text(found)
     for words in ("cancelled effect", "cancelled tick"):
         assert words in told and words in document
     (legend,) = picture.drawing.legends
@@ -450,7 +449,7 @@ def test_what_is_no_finite_number_is_refused_as_such(word: str):
 @pytest.mark.parametrize("control", ["field", "zone"])
 def test_perfetto_gets_a_valid_document(schedule, control: str):
     found = recorded(schedule, control=control)
-    document = json.loads(perfetto.as_text(found))
+    document = json.loads(perfetto_text(found))
     assert list(faults(document)) == []
     counts = found.counts
     by_phase = {ph: [e for e in document["traceEvents"] if e["ph"] == ph] for ph in "MXCsfi"}
@@ -526,7 +525,7 @@ def fractions(document):
     "plant", [swap_times, negative, twice, off_its_lane, overlap, unbound, nameless, open_ended, fractions]
 )
 def test_a_planted_fault_of_the_document_is_found(episode: Episode, plant):
-    document = json.loads(perfetto.as_text(episode))
+    document = json.loads(perfetto_text(episode))
     plant(document)
     assert list(faults(document)) != []
 
@@ -695,7 +694,7 @@ def test_trace_tells_people_what_it_did(tmp_path: Path):
 
 
 def test_a_record_is_kept_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("heron_env.cli.traces.find_spec", lambda name: None)
+    monkeypatch.setattr("heron_env.cli.episodes.find_spec", lambda name: None)
     done = heron("trace", GRID, *TRACE, "--out", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"trace.json", "perfetto.json"}
     assert "heron_env[plots]" in done.stdout

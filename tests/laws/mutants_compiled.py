@@ -297,7 +297,7 @@ def written(owner: Any, name: str, old: str, new: str) -> Any:
     return register
 
 
-@written(phases, "loops_text", "0 < source[b, i] < 5", "0 < source[b, i] < 3")
+@written(phases, "loops_text", "source[b, i] != 0 and source[b, i] != 5", "0 < source[b, i] < 3")
 def text_drops_commands() -> None:
     """Commands and no-ops have no effect."""
 
@@ -312,6 +312,6 @@ def text_of_lane_zero() -> None:
     """Only lane 0 finds its agents' columns."""
 
 
-@written(phases, "loops_text", "if alive[b, i] != 0 and 0 < source[b, i] < 5:", "if 0 < source[b, i] < 5:")
+@written(phases, "loops_text", "if alive[b, i] != 0 and source[b, i] != 0 and", "if source[b, i] != 0 and")
 def text_lets_the_ended_act() -> None:
     """Agents that have ended go on acting."""

@@ -17,8 +17,8 @@ from typing import Any
 
 import uvicorn
 
+from heron_env.net.access import listening
 from heron_env.serve.app import application
-from heron_env.serve.guarding import listening
 from heron_env.serve.shelf import Shelf
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,9 +16,9 @@ from serve.service import Gate, served
 from heron_env import HeronEnv, make, registry, worlds
 from heron_env.core.hierarchy import at_most
 from heron_env.errors import HierarchyError
+from heron_env.net.access import listening
 from heron_env.net.guard import Guard
 from heron_env.serve import app
-from heron_env.serve.guarding import listening
 from heron_env.serve.seats import Seats
 from heron_env.serve.shelf import Shelf
 

@@ -5,9 +5,8 @@ import pytest
 
 from heron_env import ScheduleConfig, construct_observation, from_config, load_config, make
 from heron_env.lab import benchmark
-from heron_env.worlds.economy import WORLD, EconomyEngine, ReadsReserves, advantage, economy
+from heron_env.worlds.economy import VIEWS, WORLD, EconomyEngine, ReadsReserves, advantage, economy, observability
 from heron_env.worlds.economy.engine import MOST_YIELD
-from heron_env.worlds.economy.insider import VIEWS, observability
 from worlds.batches import batch_is_its_lanes
 
 QUIET = {"shock": 0.0, "spread_reserves": 0.0, "spread_bank": 0.0, "spread_rate": 0.0, "spread_inflation": 0.0}

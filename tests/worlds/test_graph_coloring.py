@@ -12,7 +12,7 @@ import pytest
 from heron_env import Answer, Letter, ScheduleConfig, StateShare, make, stream
 from heron_env.errors import ConfigError
 from heron_env.lab import Condition, Sweep, along
-from heron_env.lab.reports.parts import gap_part
+from heron_env.lab.show.parts import gap_part
 from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, Problem, agents, g15, parallel_env, solve
 from heron_env.worlds.graph_coloring import env as aec
 from heron_env.worlds.graph_coloring.policies import Shape
@@ -405,7 +405,7 @@ def test_patience_pays_where_messages_are_slower_than_turns():
     assert sum(k["false_consensus"] for k in patient) == 0 < sum(k["false_consensus"] for k in plain)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ortools") is None, reason="pip install heron_env[dcop]")
+@pytest.mark.skipif(importlib.util.find_spec("ortools") is None, reason="pip install heron_env[solvers]")
 def test_the_exact_policy_attains_the_optimum():
     edges = [(u, v) for u in "abc" for v in "bcd" if u < v]
     crowded = Problem(tuple("abcd"), edges, clusters={"X": ("a", "b"), "Y": ("c", "d")})

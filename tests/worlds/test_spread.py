@@ -16,9 +16,8 @@ from heron_env.errors import ConfigError
 from heron_env.lab import benchmark
 from heron_env.testing import check_env
 from heron_env.worlds import spread as module
-from heron_env.worlds.spread import features
-from heron_env.worlds.spread.agents import Disc
-from heron_env.worlds.spread.physics import REACH, TOUCH, repulsion
+from heron_env.worlds.spread import discs
+from heron_env.worlds.spread.discs import REACH, TOUCH, Disc, repulsion
 
 NAME = "heron/Spread-v0"
 GOLDEN = np.load(Path(__file__).parent.parent / "golden" / "spread_mpe2.npz")
@@ -200,9 +199,9 @@ def test_copies_find_the_features_of_their_size():
     env.reset(seed=0)
     for twin in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         assert column(twin.step({})[0]).tolist() == column(copy.deepcopy(env).step({})[0]).tolist()
-    assert features.Surroundings4 is features.surroundings(4)
+    assert discs.Surroundings4 is discs.surroundings(4)
     with pytest.raises(AttributeError, match="has no attribute 'SurroundingsX'"):
-        _ = features.SurroundingsX
+        _ = discs.SurroundingsX
 
 
 @pytest.mark.parametrize(

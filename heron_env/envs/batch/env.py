@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.bounds import clip
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import (
@@ -243,7 +244,7 @@ class BatchEnv(Batch):
     def state(self) -> NDArray[np.float32]:
         """Every lane's truth as `HeronEnv.state` gives it, `[B, columns]`: for a central critic, never for actors."""
         space = self.env.state_space
-        return np.clip(self._engine.truth, space.low.min(), space.high.max()).astype(np.float32)
+        return clip(self._engine.truth, space.low.min(), space.high.max()).astype(np.float32)
 
     def training_rewards(self, group: str) -> NDArray[np.float64] | None:
         """What a trainer should use instead of the last rewards, `[B, agents]`; None: those. To be asked `at_close`."""

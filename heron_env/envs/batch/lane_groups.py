@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
+from heron_env.core.bounds import clip
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, draws_of, forward_rows
 from heron_env.engine.arrays import Published
 from heron_env.envs.answering import Asking
@@ -77,14 +78,6 @@ class Group:
         if array.dtype.kind not in "fiub":
             raise InvalidAction(f"step(): the actions of group {self.name!r} are {array.dtype}; give numbers")
         return array
-
-
-def require_action(spec: ActionSpec, value: Any, agent: str, lane: int | None) -> NDArray[np.float64]:
-    """The action vector of one agent in one lane (None: the only one). Raises InvalidAction naming both."""
-    try:
-        return spec.parse(value, agent)
-    except InvalidAction as error:
-        raise InvalidAction(f"{error}" if lane is None else f"lane {lane}: {error}") from None
 
 
 def groups_of(env: HeronEnv) -> dict[str, Group]:
@@ -236,9 +229,8 @@ class Decider:
             for lane in np.flatnonzero(asked[:, column]).tolist():
                 draw = partial(lambda *place: int(draws()[place]), lane, column)
                 action = decide(seen[lane, column].copy(), int(steps[lane, column]), draw)
-                values[lane, column] = require_action(
-                    self.group.spec, action, self.group.agents[place], lane if len(asked) > 1 else None
-                )
+                several = lane if len(asked) > 1 else None
+                values[lane, column] = self.group.spec.parse(action, self.group.agents[place], several)
 
     def _draws(self, steps: NDArray[np.int64], seeds: Keys, episodes: Keys) -> Keys:
         """The keys of what each agent draws, `[lanes, places]`."""
@@ -276,8 +268,8 @@ class Decider:
         if not legal.all():
             lane, place = divmod(int(np.argmin(legal)), len(self.places))
             agent = self.group.agents[self.places[place]]
-            require_action(spec, values[lane, place], agent, lane if len(values) > 1 else None)
-        np.clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
+            spec.parse(values[lane, place], agent, lane if len(values) > 1 else None)
+        clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
 
 
 def deciders_of(env: HeronEnv, groups: Mapping[str, Group], others: Policies) -> tuple[Decider, ...]:

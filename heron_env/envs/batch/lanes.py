@@ -6,7 +6,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import floor, inf
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,7 @@ class LaneEngine(ABC):
         self.last_length = arrays.last_length
         edges, agents = simulation.exchange.edges, len(simulation.hierarchy)
         self._exchange = Exchange(edges, simulation.layout, agents, lanes.count) if edges else None
-        self._last_step = 0.0 if lanes.ends else _last_step(lanes.blueprint)
+        self._last_step = 0 if lanes.ends else lanes.blueprint.last_step
         self._spans = {name: self._elements(group) for name, group in groups.items()}
         self._room = {name: self._view(group) for name, group in groups.items()}
         self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
@@ -137,7 +136,15 @@ class LaneEngine(ABC):
 
     def _act(self) -> None:
         """All decide, and what takes effect now does."""
-        (self._late or self.lanes).act()
+        if self._late is not None:
+            self._late.act(self._decide_all)
+        else:
+            self.lanes.act()
+
+    def _decide_all(self) -> None:
+        """Into `source` and `applied`."""
+        self.lanes.check()
+        self.lanes.decide()
 
     def conclude(self, running: NDArray[np.int64], members: Bools | None) -> None:
         """Neighbours hear what the `members` `[B, agents]` of the step tell."""
@@ -176,13 +183,18 @@ class LaneEngine(ABC):
         """Ask one of the batch's policies about the agents whose turn it is."""
         arrays, group, places = self.arrays, decider.group, list(decider.places)
         asked = self.active(group)[:, places]
-        seen = self.published.observations[:, group.floats].reshape(self._count, -1, group.width)
         turns = self._turns(group)
-        values = decider.decide(seen, turns[:, places], asked, self.seeds, self.episodes, self._masks.get(group.name))
+        values = decider.decide(
+            self._seen(group), turns[:, places], asked, self.seeds, self.episodes, self._masks.get(group.name)
+        )
         for column, place in enumerate(places):
             rank = group.ranks[place]
             arrays.actions[:, self.lanes.action_slice(rank)] = values[:, column]
             arrays.given[:, self.position[rank]] = asked[:, column] * int(decider.source)
+
+    def _seen(self, group: Group) -> NDArray[np.float32]:
+        """What was published last of a group's observations, `[B, agents, d]`."""
+        return self.published.observations[:, group.floats].reshape(self._count, -1, group.width)
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`."""
@@ -193,7 +205,7 @@ class LaneEngine(ABC):
         self.final = self.lanes.published.final  # publish() hands out the other set
         numbers = np.flatnonzero(lanes)
         if self._late is not None:
-            self._late.begin(numbers)
+            self._late.begin_anew(numbers)
         if self._exchange is not None:
             self._exchange.reset(lanes)
         begin_lanes(self._deciders, numbers, self.seeds, self.episodes)
@@ -263,8 +275,8 @@ class LaneEngine(ABC):
 
     def _offered(self, group: Group) -> Callable[[], NDArray[np.int8]]:
         """What makes the masks of a group."""
-        masks = GroupMasks(self._env.simulation, group.ranks, group.floats, self.lanes)
-        return lambda: masks.offered(self.active(group))
+        masks = GroupMasks(self._env.simulation, group.ranks)
+        return lambda: masks.offered(self.lanes, self._seen(group), self.active(group))
 
     def training_rewards(self) -> NDArray[np.float64] | None:
         """From the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""
@@ -337,19 +349,17 @@ def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
 
 def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:
     """Its training delays in these lanes, if it has any."""
-    return LateLanes(env.simulation, env.timings, env.training_delays, lanes) if env.training_delays else None
+    if env.training_delays is None:
+        return None
+    simulation, seeing = env.simulation, lanes.blueprint.observers
+    obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in seeing]
+    return LateLanes(simulation, env.timings, env.training_delays, lanes, [*seeing, *obeying], len(seeing))
 
 
 def threads_for(lanes: int) -> int:
     """As many as there are cores for us, or one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 1 if lanes < FEW_LANES else cores
-
-
-def _last_step(blueprint: Blueprint) -> float:
-    """The first step after which a limit may end an episode."""
-    timely = inf if blueprint.max_time is None else floor(blueprint.max_time * SECOND / blueprint.dt_ns) - 1
-    return min(timely, blueprint.max_steps or inf)
 
 
 def _columns(table: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:

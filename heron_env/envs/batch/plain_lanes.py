@@ -34,13 +34,13 @@ class OwnLanes(LaneViews):
     def __init__(self, envs: Sequence[HeronEnv], lanes: PythonLanes, late: LateLanes | None, closed: bool) -> None:
         """`closed`: does the batch alone move them?"""
         super().__init__(envs[0], lanes, late)
-        self._made, self._delays = dict(enumerate(envs)), [env._late for env in envs]
+        self._made = dict(enumerate(envs))
         for lane, env in enumerate(envs):
             env.simulation.world.lanes = lane
             if closed and lane:
                 only_look_at(env, "batch")
-            if late is not None:
-                env.__dict__["_late"] = late.lane(lane)
+            if late is not None and env._late is not None:
+                env._late.move_to(late, lane)
 
     def __getitem__(self, lane: int) -> HeronEnv:
         """As it is now."""
@@ -58,11 +58,7 @@ class OwnLanes(LaneViews):
         """Let its own reset() begin the episode that the arrays say; what that returned."""
         env, arrays = self._made[lane], self._arrays
         env._seed, env._episode = int(arrays.seeds[lane]), int(arrays.episodes[lane]) - 1
-        late, env._late = env._late, self._delays[lane]
-        try:
-            return env.reset(options=options)
-        finally:
-            env._late = late
+        return env.reset(options=options)
 
 
 class PlainLanes(LaneEngine):
@@ -94,8 +90,6 @@ class PlainLanes(LaneEngine):
         hooks = LaneHooks(env, lanes.arrays, views, env.called_in_python(compiled=False), together=False)
         super().__init__(env, groups, deciders, lanes, views, hooks, late)
         self._envs, self._courses = envs, dict[int, Course]()
-        if late is not None:
-            late.decide = self._decide_all
 
     # Moving
 
@@ -124,7 +118,7 @@ class PlainLanes(LaneEngine):
     def _act(self) -> None:
         """All decide, and what takes effect now does."""
         if self._late is not None:
-            self._late.act()
+            self._late.act(self._decide_all)
         else:
             self._decide_all()
             self.lanes.affect()

@@ -22,7 +22,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import require_numbers
 from heron_env.envs.lane import Lane
 from heron_env.envs.simulation import Simulation
-from heron_env.envs.training_delays import LateLanes
+from heron_env.envs.training_delays import LateLane, LateLanes
 from heron_env.errors import ConfigError, RuleError
 from heron_env.seeding import keys, uniform_rows
 
@@ -179,7 +179,7 @@ class LaneViews:
         simulation.world.lanes = lane
         only_look_at(env, "compiled batch")
         if self._late is not None:
-            env.__dict__["_late"] = self._late.lane(lane)
+            env.__dict__["_late"] = LateLane(self._late, lane, simulation)
         self._made[lane] = env
         return env
 
@@ -263,7 +263,7 @@ class LaneHooks:
 
     def _settle(self, name: str, rows: Floats, lanes: Ints, time: Floats, check: bool) -> None:
         """Clip, round and check; `rows` are the lanes' truth, or a copy that is written back."""
-        self._layout.clip(rows)
+        self._layout.clip_columns(rows)
         if rows.base is not self._truth.base:
             self._truth[lanes] = rows
         if check and np.isnan(rows.sum()) and (bad := np.isnan(rows).any(axis=1)).any():

@@ -29,10 +29,9 @@ from heron_env.envs.hooks import natively
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.given import is_number
 from heron_env.power_flow import Feeder, Line, PowerFlow, Transformer
-from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
-from heron_env.worlds.energy_management.day import Site
+from heron_env.worlds.energy_management.agents import Battery, Constants, GridOperator, TransformerZone
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
-from heron_env.worlds.energy_management.features import Constants
+from heron_env.worlds.energy_management.site import Site
 
 BASE_KV: Final = 0.4
 CABLE_R: Final = 0.208  # ohm/km

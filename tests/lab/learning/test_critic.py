@@ -31,9 +31,10 @@ from heron_env.adapters import HeronVecEnv
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.lab import Hyperparameters, RunFolder
-from heron_env.lab.learning.group import FIRST_SEED, SEEDS, GroupTraining
+from heron_env.lab.learning.group import FARTHEST, FIRST_SEED, SEEDS, StateScaling, measure_rows, role_scales
 from heron_env.lab.learning.plan import make_plan
-from heron_env.lab.learning.scales import FARTHEST, StateScaling, measure
+from heron_env.lab.learning.sb3 import SlotTraining
+from heron_env.lab.learning.step_rows import Role, StepRows
 from heron_env.lab.learning.validation import Validation
 
 TINY = tiny(num_envs=4, batch_size=64)
@@ -303,15 +304,16 @@ def test_states_are_scaled_by_what_the_warm_up_saw_and_cut_off_far_from_it(centr
 
 
 def test_a_state_that_never_moves_is_scaled_to_zero_not_to_nan():
-    venv = HeronVecEnv("heron/EnergyManagement-v1", 2, dt=3600.0, physics_substeps=1)
-    state = measure(venv, None, seed=0, discount=0.9, central=True).state
-    env = venv.batch.lane(0)
+    source = StepRows("heron/EnergyManagement-v1", 2, dt=3600.0, physics_substeps=1, with_state=True)
+    env = source.env
+    roles = [Role(env, ["battery"], {})]
+    state = measure_rows(source, roles, seed=0, discount=0.9, central=True)[0].state
     constant = np.array(["Constants" in name for name in env.state_names])
     assert constant.any()
     told = state(np.append(env.state(), np.zeros(6)).astype(np.float32))
     assert np.isfinite(told).all()
     assert np.abs(told[: len(constant)][constant]).max() < 1e-5
-    assert measure(venv, None, seed=0, discount=0.9).state is None
+    assert measure_rows(source, roles, seed=0, discount=0.9, central=False)[0].state is None
 
 
 def test_a_run_folder_says_which_critic_it_had(central: RunFolder, tmp_path: Path):
@@ -341,7 +343,9 @@ def test_the_actor_sees_the_same_episodes_in_the_same_units_whoever_criticises(t
             validations=0, critic=critic,
         )  # fmt: skip
         env = plan.make()
-        course = GroupTraining(plan, env, "gambler", {}, {}, Validation(env, LUCK, {}, 0))
+        role = Role(env, ["gambler"], {})
+        (scales,) = role_scales(plan, [role], with_state=critic == "central")
+        course = SlotTraining(plan, env, role, scales, {}, Validation(env, LUCK, {}, 0))
         seen[critic], kept[critic] = course.venv.reset(), course.config
     assert seen["local"].tobytes() == seen["central"]["obs"].tobytes()
     raw = HeronVecEnv(LUCK, TINY.num_envs, seed=FIRST_SEED + 2 * SEEDS).reset()

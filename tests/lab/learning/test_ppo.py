@@ -13,7 +13,7 @@ from heron_env.lab import Hyperparameters, RunFolder
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.validation import COLUMNS
-from heron_env.lab.reports.parts import training_facts, training_part
+from heron_env.lab.show.parts import training_facts, training_part
 
 SHORT = {
     "heron/BatteryGrid-v0": {"max_steps": 6},

@@ -45,14 +45,14 @@ from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
 from heron_env.lab import Hyperparameters, RunFolder
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import can_play, played
-from heron_env.lab.gap.records import RECORD
+from heron_env.lab.episodes import can_play, play_lanes
+from heron_env.lab.learning.group import measure_rows
 from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.row_training import RowTraining
-from heron_env.lab.learning.scales import Anchors, measure, measure_rows
 from heron_env.lab.learning.step_rows import Role, StepRows
 from heron_env.lab.learning.validation import Validation
+from heron_env.lab.sweep.records import RECORD
 from heron_env.lab.trained import RememberingPolicy
 
 SLOW = ScheduleConfig(msg_delay=0.3, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1)
@@ -326,18 +326,36 @@ def test_each_agent_s_own_rule_is_corrected_also_where_not_all_tick():
     assert alone > 2
 
 
+def seen_on_slots(venv: HeronVecEnv) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What slots see, the states, and discounted returns over two episodes in which the rules act."""
+    vectors, seen, states, returns, running = venv.reset(), [], [], [], np.zeros(venv.num_envs)
+    ended = np.zeros(venv.num_envs)
+    while ended.min() < 2:
+        seen.append(vectors)
+        states.append(venv.batch.state())
+        acts = [RULES[f"battery_{slot % len(RULES) + 1}"](vector) for slot, vector in enumerate(vectors)]
+        vectors, rewards, dones, _ = venv.step(np.array(acts, dtype=np.float32))
+        running = rewards + 0.9 * running
+        returns.append(running)
+        running, ended = np.where(dones, 0.0, running), ended + dones
+    return np.concatenate(seen).astype(np.float64), np.concatenate(states).astype(np.float64), np.array(returns)
+
+
 @pytest.mark.parametrize("central", [False, True])
-def test_scales_measured_on_rows_are_those_measured_on_slots(central: bool):
+def test_scales_are_means_and_spreads_of_what_slots_see(central: bool):
     options = {"seed": 5, "max_steps": 6}
     source = StepRows(GRID, 3, with_state=central, gamma=0.9, **options)
     role = Role(source.env, ["battery"], RULES)
     (mine,) = measure_rows(source, [role], seed=0, discount=0.9, central=central)
-    its = measure(HeronVecEnv(GRID, 3, **options), Anchors(list(RULES.values())), seed=0, discount=0.9, central=central)
-    pairs = [(mine.seen, its.seen), (mine.state, its.state)] if central else [(mine.seen, its.seen)]
-    for one, other in pairs:
-        assert np.allclose(one.center, other.center, rtol=1e-6) and np.allclose(one.scale, other.scale, rtol=1e-6)
-    assert mine.reward == pytest.approx(its.reward, rel=1e-6)
-    assert (mine.state is None) == (its.state is None) == (not central)
+    seen, states, returns = seen_on_slots(HeronVecEnv(GRID, 3, **options))
+    pairs = [(mine.seen, seen), (mine.state, states)] if central else [(mine.seen, seen)]
+    for scaling, table in pairs:
+        columns, moves = table.shape[1], table.std(axis=0) > 1e-6
+        assert np.allclose(scaling.center[:columns], table.mean(axis=0), rtol=1e-6)
+        assert np.allclose(scaling.scale[:columns][moves], table.std(axis=0)[moves], rtol=1e-6)
+        assert (scaling.scale[:columns][~moves] == 1.0).all()
+    assert mine.reward == pytest.approx(1.0 / returns.std(), rel=1e-6)
+    assert (mine.state is None) == (not central)
 
 
 # What must be learned
@@ -594,8 +612,8 @@ def grid_with_memory(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 def test_what_remembers_plays_on_lanes_as_one_by_one(grid_with_memory: RunFolder, schedule: ScheduleConfig):
     env, policies = make(GRID, max_steps=6, compile=True), load_policy(grid_with_memory.path)
     assert can_play(env, policies, ())
-    batch = played(env, [Case(seed) for seed in range(5)], [policies] * 5, schedule, RECORD)
+    batch = play_lanes(env, [Case(seed) for seed in range(5)], [policies] * 5, schedule, RECORD)
     for seed, result in enumerate(batch.results()):
         assert result.same_course(env.run_event_driven(policies, seed=seed, schedule=schedule, record=RECORD))
-    fewer = played(env, [Case(3)], [policies], schedule)
+    fewer = play_lanes(env, [Case(3)], [policies], schedule)
     assert fewer.result(0).returns == batch.result(3).returns

@@ -13,7 +13,7 @@ Colours = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Claim:
+class LetterClaim:
     """One claim: `assign b2 red`, `not satisfied`, `if h2 red penalty 10`; the kinds are in `KINDS`."""
 
     kind: str
@@ -155,7 +155,7 @@ KINDS: dict[str, Callable[..., bool | None]] = {
 """Of (facts, arguments): is it so? None: the sender can't know."""
 
 
-def holds(claim: Claim, facts: Facts) -> bool:
+def holds(claim: LetterClaim, facts: Facts) -> bool:
     """Does the sender know it to be so? False also for arguments that the kind doesn't take."""
     try:
         return KINDS[claim.kind](facts, *claim.args) is claim.holds

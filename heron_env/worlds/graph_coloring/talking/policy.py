@@ -18,8 +18,7 @@ from typing import Any, Final, Literal, get_args
 from heron_env.core.letters import Letter
 from heron_env.core.policy import Answer, Asked, Origin
 from heron_env.dcop.cluster.agent import ClusterAgent
-from heron_env.dcop.cluster.hearing import UNCLEAR
-from heron_env.dcop.cluster.view import Option, StepReport
+from heron_env.dcop.cluster.view import UNCLEAR, Option, StepReport
 from heron_env.errors import ConfigError
 from heron_env.worlds.graph_coloring.env import GraphColoringEnv
 from heron_env.worlds.graph_coloring.policies import STABLE, Process
