@@ -1,7 +1,7 @@
 # setup: .venv with everything for development   demo: train, evaluate on both clocks, write runs/demo/report.html
 # notebooks: execute them and write their outputs   docs: the pages, docs/_build/index.html
 # test: the quick tests (a file to a worker: what it compiles is compiled once)   lint: format, rules, types
-# recipes: each of training/recipes in an environment of its own (minutes, GBs; RECIPES="rllib minari" for some)
+# recipes: each of examples/recipes in an environment of its own (minutes, GBs; RECIPES="rllib minari" for some)
 # check: lint and all tests   clean: remove what tools leave
 # Another interpreter: make setup PYTHON=python3.12. Indexes and the like are taken from pip's own PIP_* variables.
 
@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt heron_env/_version.py
 	@touch $@
 
 demo: setup
-	$(BIN)/python training/demo.py
+	$(BIN)/python examples/demo.py
 
 test: setup
 	$(BIN)/python -m pytest -x -q -n $(WORKERS) --dist loadfile -m "not slow"
@@ -32,7 +32,7 @@ test: setup
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict heron_env training/bench tools
+	$(BIN)/mypy --strict heron_env benchmarks tools
 
 check: lint
 	$(BIN)/python -m pytest -q -n $(WORKERS)
@@ -46,11 +46,11 @@ docs: setup
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
 
 recipes: setup
-	$(BIN)/python training/run_recipes.py $(RECIPES)
+	$(BIN)/python tools/run_recipes.py $(RECIPES)
 
 clean:
 	rm -rf build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find heron_env tests training -name __pycache__ -type d -prune -exec rm -rf {} +
+	find heron_env tests training benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
 	rm -rf $(VENV)

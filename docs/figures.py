@@ -1,6 +1,6 @@
 """Draws the pictures of the concept pages, docs/pictures/*.svg: `python docs/figures.py [--check]`.
 
-They are drawings, not measurements: no number in them comes from a run.
+They are drawings, not measurements: no number in them comes from a run. `economy` is what `heron describe` draws.
 """
 
 from __future__ import annotations
@@ -243,16 +243,24 @@ def training_under_the_network() -> Figure:
     return figure
 
 
+def economy() -> Figure:
+    """The tree of heron/Economy-v0, and who sees what."""
+    from heron_env.lab.show.description import describe_environment
+    from heron_env.lab.show.tree import description_figure
+
+    return description_figure(*describe_environment("heron/Economy-v0", {}))
+
+
 DRAWN: dict[str, Callable[[], Figure]] = {
     drawing.__name__: drawing
-    for drawing in (hierarchy, rules, two_clocks, measurements, delay, training_under_the_network)
+    for drawing in (hierarchy, rules, two_clocks, measurements, delay, training_under_the_network, economy)
 }
 
 
 def drawn(name: str) -> bytes:
     """The SVG of one picture; the same bytes every time."""
     with house_style():
-        return to_svg(DRAWN[name]())
+        return to_svg(DRAWN[name](), text=True)
 
 
 def main(check: bool) -> int:

@@ -34,9 +34,9 @@ from heron_env.core.state import Observation as Observation
 from heron_env.core.state import State as State
 from heron_env.core.state import SystemAgentState as SystemAgentState
 from heron_env.core.world import World as World
+from heron_env.declared.configuration import SimulationConfig as SimulationConfig
+from heron_env.declared.configuration import load_config as load_config
 from heron_env.declared.env import from_config as from_config
-from heron_env.declared.simulation_config import SimulationConfig as SimulationConfig
-from heron_env.declared.simulation_config import load_config as load_config
 from heron_env.envs.base import HeronEnv as HeronEnv
 from heron_env.envs.batch.env import BatchEnv as BatchEnv
 from heron_env.envs.batch.event import EventBatchEnv as EventBatchEnv
@@ -47,8 +47,6 @@ from heron_env.envs.episodes import EpisodeResult as EpisodeResult
 from heron_env.envs.settings import TerminationConfig as TerminationConfig
 from heron_env.envs.training_delays import TrainingDelays as TrainingDelays
 from heron_env.lab.episodes import team_return as team_return
-from heron_env.lab.gap.conditions import Condition as Condition
-from heron_env.lab.gap.sweep import Sweep as Sweep
 from heron_env.lab.learning.plan import Hyperparameters as Hyperparameters
 from heron_env.lab.learning.ppo import train as train
 from heron_env.lab.policies import Baseline as Baseline
@@ -56,6 +54,8 @@ from heron_env.lab.policies import TrainedRun as TrainedRun
 from heron_env.lab.robust_stats import mean_interval as mean_interval
 from heron_env.lab.robust_stats import paired_difference as paired_difference
 from heron_env.lab.runs import load_policy as load_policy
+from heron_env.lab.sweep.conditions import Condition as Condition
+from heron_env.lab.sweep.sweep import Sweep as Sweep
 from heron_env.lab.traces.recording import record_episode as record_episode
 from heron_env.observability.by_matrix import ObservabilityMatrix as ObservabilityMatrix
 from heron_env.observability.config import DefaultObservability as DefaultObservability
@@ -70,6 +70,7 @@ from heron_env.observability.state_models import SimulationState as SimulationSt
 from heron_env.observability.state_models import create_agent_state_model as create_agent_state_model
 from heron_env.observability.state_models import create_global_state_model as create_global_state_model
 from heron_env.observability.visibility import VisibilityMatrix as VisibilityMatrix
+from heron_env.pictures.course import PictureSeries as PictureSeries
 from heron_env.registry import make as make
 from heron_env.registry import register as register
 from heron_env.registry import register_engine as register_engine

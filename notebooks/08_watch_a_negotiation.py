@@ -19,7 +19,7 @@
 
 # %%
 # %matplotlib inline
-# %config InlineBackend.figure_formats = ["svg"]
+# %config InlineBackend.figure_formats = ["png"]
 from collections.abc import Mapping, Sequence
 from math import cos, pi, sin
 from typing import Any
@@ -243,7 +243,7 @@ figure
 
 # %% [markdown]
 # How often, and how late? Twelve seeds for each delay, 120 s each, with the stable process; bars are 95 % intervals
-# (Wilson's). `training/coloring_bars.py` has a hundred seeds, loss, and the remedies.
+# (Wilson's). `training/coloring` has a hundred seeds, loss, and the remedies.
 
 
 # %%

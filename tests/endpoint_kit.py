@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from heron_env import Asked, Letter
+from heron_env import Asked, Letter, injection
 
 Brain = Callable[[dict[str, Any]], Any]
 """A request's body -> what is answered: JSON with status 200, or (status, JSON)."""
@@ -65,6 +65,11 @@ def serving(brain: Brain) -> Iterator[Endpoint]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def fast(url: str, **options: Any) -> injection.Endpoint:
+    """The address as a policy has it, with no limit on the rate."""
+    return injection.Endpoint(url, concurrency=injection.ConcurrencyConfig(qps_cap=10_000), **options)
 
 
 BOX = spaces.Box(-1.0, 1.0, (1,), np.float32)

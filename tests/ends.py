@@ -1,8 +1,42 @@
-"""Small environments whose agents end at chosen steps, or choose among categories."""
+"""Small environments whose agents end at chosen steps, or choose among categories; kinds of environments to train."""
 
 from typing import Any
 
-from heron_env import Continuous, Discrete, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, Vector, quantity, rule
+import numpy as np
+
+from heron_env import (
+    Continuous,
+    Discrete,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ScheduleConfig,
+    SystemAgent,
+    TrainingDelays,
+    Vector,
+    quantity,
+    rule,
+)
+
+COARSE = {"dt": 3600.0, "physics_substeps": 1}
+NOISY = {"default": {"level": "external", "noise": 0.2}}
+LATE = TrainingDelays(observation=(0, 2), action=(0, 2))
+KINDS: list[tuple[str, dict[str, Any], str]] = [
+    ("heron/BatteryGrid-v0", {"num_batteries": 3, "zone_size": 2, "max_steps": 7}, "battery"),
+    ("heron/BatteryGrid-v0", {"num_batteries": 4, "zone_size": 2, "max_steps": 7, "control": "zone"}, "zone"),
+    ("heron/BatteryGrid-v0", {"max_steps": 7, "observe_age": True}, "battery"),
+    ("heron/BatteryGrid-v0", {"max_steps": 7, "schedule": ScheduleConfig(tick_interval=2.0)}, "battery"),
+    ("heron/BatteryGrid-v0", {"max_steps": 7, "observability": NOISY}, "battery"),
+    ("heron/BatteryGrid-v0", {"max_steps": 7, "training_delays": LATE}, "battery"),
+    ("heron/EnergyManagement-v1", COARSE, "battery"),
+    ("heron/EnergyManagement-v1", {**COARSE, "control": "zone"}, "zone"),
+]
+
+
+def draw(venv: Any, rng: np.random.Generator) -> np.ndarray:
+    """Random actions for all slots of a HeronVecEnv."""
+    low, high = venv.action_space.low, venv.action_space.high
+    return (low + rng.random((venv.num_envs, len(low))) * (high - low)).astype(np.float32)
 
 
 class Life(FeatureProvider):

@@ -115,10 +115,23 @@ class House:
         code = sum(len(code_lines(text) - documentation(text)) for text in texts)
         return len(texts), sum(text.count("\n") for text in texts), code, documented
 
+    def outer(self) -> set[str]:
+        """The rooms beside the kernel's, and the modules at the top."""
+        return {file.split("/")[0] for file in self.texts} - {*KERNEL}
+
     def twice(self) -> list[str]:
         """File names that stand more than once under envs/."""
         stems = Counter(Path(file).stem for file in self.texts if file.startswith("envs/") and "__init__" not in file)
         return sorted(stem for stem, count in stems.items() if count > 1)
+
+    def classes_twice(self) -> list[str]:
+        """Names of classes that stand in more than one module."""
+        names = Counter(
+            name
+            for tree in self.trees.values()
+            for name in {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+        )
+        return sorted(name for name, count in names.items() if count > 1)
 
     def bases(self, name: str = "HeronEnv") -> int:
         """How many classes the environment inherits from directly."""
@@ -224,16 +237,28 @@ def code_lines(text: str) -> set[int]:
     return {line for token in tokens if token.type not in nothing for line in range(token.start[0], token.end[0] + 1)}
 
 
-def bound_by_tests(tests: Path) -> tuple[set[str], set[str]]:
-    """Files of tests that import names of inner rooms, and these names."""
-    files, names = set[str](), set[str]()
+def bound_by_tests(tests: Path) -> dict[str, set[str]]:
+    """The names `module.name` that each file of tests imports from a module below a room: `heron_env.core.action`."""
+    files = defaultdict[str, set[str]](set)
     for path in sorted(tests.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            module = (getattr(node, "module", None) or "").split(".")
-            if isinstance(node, ast.ImportFrom) and module[0] == "heron_env" and {*module[1:2]} & {*INNER}:
-                files.add(path.relative_to(tests).as_posix())
-                names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return files, names
+        for level, source, name in imported_by(path.read_text("utf-8")):
+            module = (source or "").split(".")
+            if not level and module[0] == "heron_env" and (len(module) > 2 or {*module[1:]} & {*INNER}):
+                files[path.relative_to(tests).as_posix()].add(f"{source}.{name}")
+    return files
+
+
+def of_tests(tests: Path) -> Iterator[tuple[str, str]]:
+    """What tests weigh and bind."""
+    bound = bound_by_tests(tests)
+    inner = {file: kept for file, names in bound.items() if (kept := {n for n in names if n.split(".")[1] in INNER})}
+    names = set[str]().union(*inner.values())
+    yield f"tests bound to inner names of {', '.join(INNER)}: files / names", f"{len(inner)} / {len(names)}"
+    lines = sum(path.read_text("utf-8").count("\n") for path in tests.rglob("*.py"))
+    yield "tests: lines / files that import from below a room", f"{lines:,} / {len(bound)}"
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=tests.parent, capture_output=True, text=True, check=True)
+    files = (tests.parent / name for name in tracked.stdout.split("\0") if name)
+    yield "tracked bytes", f"{sum(file.stat().st_size for file in files if file.is_file()):,}"
 
 
 IMPORTED = """
@@ -285,13 +310,16 @@ def figures(root: Path, run: bool) -> dict[str, Any]:
     """All figures by name."""
     house = House(root)
     modules, lines, code, _ = house.lines(*KERNEL)
-    of_all = house.lines()
+    of_all, outside = house.lines(), house.lines(*house.outer())
     circles = house.circles()
     found: dict[str, Any] = {
         "kernel: modules / lines": f"{modules} / {lines:,}",
         "package: modules / lines": f"{of_all[0]} / {of_all[1]:,}",
         "code lines: kernel / package": f"{code:,} / {of_all[2]:,}",
         "share of docstring lines": f"{100 * of_all[3] / of_all[1]:.1f} %",
+        "outside the kernel: modules / lines / code lines": f"{outside[0]} / {outside[1]:,} / {outside[2]:,}",
+        "share of docstring lines outside the kernel": f"{100 * outside[3] / outside[1]:.1f} %",
+        "class names in two modules": len(house.classes_twice()),
         "file names twice under envs": ", ".join(house.twice()) or "none",
         "bases of HeronEnv": house.bases(),
         "modules to go": ", ".join(sorted(f for f in house.texts if Path(f).stem in GONE and f[:4] == "envs"))
@@ -309,8 +337,7 @@ def figures(root: Path, run: bool) -> dict[str, Any]:
     for law, pattern in {**HOMES, **PATTERNS}.items():
         found[f"tellings: {law}"] = f"{len(homes := house.tellings(pattern))}: {', '.join(homes)}"
     if (tests := root.parent / "tests").is_dir():
-        files, names = bound_by_tests(tests)
-        found[f"tests bound to inner names of {', '.join(INNER)}: files / names"] = f"{len(files)} / {len(names)}"
+        found |= of_tests(tests)
     if run:
         found["modules imported with the environment's base"] = answer_of(IMPORTED)
         found["files that run in a warm step: compiled / plain; batched: compiled / plain"] = "{} / {}; {} / {}".format(

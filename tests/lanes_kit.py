@@ -41,7 +41,7 @@ class Batch:
             world.seed, world.episode = int(arrays.seeds[b]), int(arrays.episodes[b])
             world.step, world.time = int(arrays.steps[b]), time(b)
             getattr(self.copies[b], name)(world, *more)
-            self.simulation.layout.clip(arrays.truth[b, : self.size])
+            self.simulation.layout.clip_columns(arrays.truth[b, : self.size])
 
     def restart(self) -> None:
         which = np.flatnonzero(self.arrays.over)

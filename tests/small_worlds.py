@@ -24,6 +24,7 @@ from heron_env import (
     Parent,
     SystemAgent,
     Vector,
+    VectorDecomposition,
     World,
     quantity,
     rule,
@@ -276,6 +277,13 @@ class Zone(CoordinatorAgent):
     @rule
     def is_terminated(end: End, time: float) -> bool:
         return time >= end.at
+
+
+class Reversed(VectorDecomposition):
+    """A protocol of the user's own."""
+
+    def split(self, action: Any, children: Any) -> Any:
+        return super().split(action, children)[::-1]
 
 
 class Team(CoordinatorAgent):

@@ -277,6 +277,7 @@ LIMITS = {
     **{f"lines of {room}": lines for room, (_, lines) in ROOMS.items()},
     "files in a circle of imports": 6,
     "file names that stand twice under envs": 0,
+    "class names in two modules": 26,
     "public methods that only raise": 5,
     "private names of others": 107,
     "long functions in the kernel": 3,
@@ -297,6 +298,7 @@ def weights(root: Path) -> dict[str, list[object]]:
         **{f"lines of {room}": [*range(lines)] for room, (_, lines, *_) in rooms.items()},
         "files in a circle of imports": [*max(house.circles(), key=len, default=[])],
         "file names that stand twice under envs": [*house.twice()],
+        "class names in two modules": [*house.classes_twice()],
         "public methods that only raise": [*house.only_raising()],
         "private names of others": [*house.private_reaches()],
         "long functions in the kernel": [*house.long_functions(*KERNEL)],
@@ -330,6 +332,7 @@ TOO_MUCH = [
     ("core/planted.py", "", "modules of core"),
     ("agents/planted.py", "x = 1\n" * 400, "lines of agents"),
     ("envs/event/base.py", "", "file names that stand twice under envs"),
+    ("lab/planted.py", "class HeronEnv: ...", "class names in two modules"),
     (
         "core/planted.py",
         "class A:\n    def go(self):\n        'No.'\n        raise TypeError",

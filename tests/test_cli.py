@@ -7,26 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from cli_kit import as_json, heron
 
 from heron_env import registered, registry
-from heron_env.cli import app
 
 GRID = "heron/BatteryGrid-v0"
 ENERGY = "heron/EnergyManagement-v1"
 COMMANDS = ("demo", "envs", "describe", "train", "eval", "sweep", "report", "trace", "replay")
-
-
-def heron(*arguments: str):
-    """Run the command in this process."""
-    return CliRunner().invoke(app, list(arguments))
-
-
-def as_json(*arguments: str):
-    """What it prints with --json, parsed: nothing else may be on stdout."""
-    result = heron(*arguments, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
 
 
 def test_help_names_every_command_and_costs_little():
@@ -40,9 +27,7 @@ def test_help_names_every_command_and_costs_little():
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str):
-    result = heron(command, "--help")
-    assert result.exit_code == 0
-    assert "--json" in result.stdout
+    assert "--json" in heron(command, "--help").stdout
 
 
 def test_the_package_runs_as_a_module():
@@ -98,12 +83,10 @@ def test_options_reach_the_environment():
     ],
 )
 def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments: list[str], words: str):
-    result = heron(*arguments)
-    assert result.exit_code == 2
+    result = heron(*arguments, code=2)
     assert result.stdout == ""
     line = result.stderr.strip()
-    assert line.startswith("error: ")
-    assert words in line
+    assert line.startswith("error: ") and words in line
     assert "\n" not in line and "Traceback" not in line
 
 
@@ -111,12 +94,11 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments: list[str], wo
 def test_a_folder_that_can_not_be_made_is_one_line(tmp_path: Path, command: str):
     taken = tmp_path / "taken"
     taken.write_text("a file")
-    result = heron(command, GRID, "--out", str(taken / "x"))
-    assert result.exit_code == 2
-    last = result.stderr.splitlines()[-1]
+    told = heron(command, GRID, "--out", taken / "x", code=2).stderr
+    last = told.splitlines()[-1]
     assert last.startswith(f"error: {taken / 'x'}")
     assert last.endswith(": Not a directory; mend that, or choose another folder or file")
-    assert "Traceback" not in result.stderr
+    assert "Traceback" not in told
 
 
 def test_an_error_of_the_system_that_is_about_no_file_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch):
@@ -124,15 +106,12 @@ def test_an_error_of_the_system_that_is_about_no_file_is_told_in_one_line(monkey
         raise OSError(errno.EIO, "no file's fault")
 
     monkeypatch.setattr(registry, "make", broken)
-    result = heron("describe", GRID)
-    assert result.exit_code == 2
-    assert "no file's fault" in result.stderr and "Traceback" not in result.stderr
+    told = heron("describe", GRID, code=2).stderr
+    assert "no file's fault" in told and "Traceback" not in told
 
 
 def test_a_folder_that_is_no_run_is_told(tmp_path: Path):
-    result = heron("eval", str(tmp_path))
-    assert result.exit_code == 2
-    assert "is no finished run folder" in result.stderr
+    assert "is no finished run folder" in heron("eval", tmp_path, code=2).stderr
 
 
 def test_eval_is_a_sweep_over_late_actions_with_a_report(tmp_path: Path):
@@ -143,15 +122,15 @@ def test_eval_is_a_sweep_over_late_actions_with_a_report(tmp_path: Path):
     ]  # fmt: skip
     assert told["rows"][1]["identical"] is True
     assert told["options"] == {"max_steps": 10}
-    result = heron(*words, "--processes", "1", "--out", str(tmp_path))
+    result = heron(*words, "--processes", "1", "--out", tmp_path)
     assert "bit for bit" in " ".join(result.stdout.split())
     kept = json.loads((tmp_path / "table.json").read_text())
     for row in (*kept["rows"], *told["rows"]):
         del row["seconds"]
     assert kept == told
     assert (tmp_path / "report.html").is_file()
-    again = heron("sweep", GRID, "random", "--axis", "act_delay=0,2", "--out", str(tmp_path))
-    assert again.exit_code == 2 and "holds a sweep with other settings" in again.stderr
+    again = heron("sweep", GRID, "random", "--axis", "act_delay=0,2", "--out", tmp_path, code=2)
+    assert "holds a sweep with other settings" in again.stderr
 
 
 def test_the_usual_delays_are_fractions_of_the_control_step():
@@ -187,10 +166,9 @@ def test_who_stops_a_training_reads_what_is_kept(tmp_path: Path, monkeypatch: py
 
     where = "Curve.row" if begun else "Validation.returns"
     monkeypatch.setattr(f"heron_env.lab.learning.validation.{where}", stopped)
-    result = heron("train", GRID, "--out", str(tmp_path / "run"), "--steps", "4000", "-o", "num_batteries=2")
+    told = heron("train", GRID, "--out", tmp_path / "run", "--steps", 4000, "-o", "num_batteries=2", code=130).stderr
     kept = f"its course so far is in {tmp_path / 'run'}" if begun else "nothing of it is kept"
-    assert result.exit_code == 130
-    assert result.stderr.splitlines()[-1] == (
+    assert told.splitlines()[-1] == (
         f"stopped. Training was not finished; {kept}. --time-limit ends a training early and keeps its policy"
     )
     assert (tmp_path / "run" / "progress.csv").exists() == begun

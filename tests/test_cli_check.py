@@ -1,73 +1,58 @@
 """`heron check`: a line per check, the remedy beneath, exit codes for CI."""
 
-import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
-
-from heron_env.cli import app
+from cli_kit import as_json, heron
 
 GRID = "heron/BatteryGrid-v0"
 FEW = ("--only", "builds", "--only", "infos", "--only", "gymnasium", "--steps", "4")
 
 
-def heron(*arguments: str) -> Any:
-    """Run the command in this process."""
-    return CliRunner().invoke(app, ["check", *arguments])
+check = partial(heron, "check")
 
 
 def test_what_passes_is_a_line_each_and_exit_code_0():
-    result = heron(GRID, *FEW)
-    assert result.exit_code == 0
-    lines = result.stdout.splitlines()
+    lines = check(GRID, *FEW).stdout.splitlines()
     assert lines[0] == GRID
     assert [line.split()[:2] for line in lines[1:4]] == [["passed", n] for n in ("builds", "infos", "gymnasium")]
     assert lines[4] == "3 passed"
 
 
 def test_what_fails_is_told_with_its_remedy_and_exit_code_1():
-    result = heron("broken_envs:Wordy", *FEW)
-    assert result.exit_code == 1
-    told = " ".join(result.stdout.split())
+    told = " ".join(check("broken_envs:Wordy", *FEW, code=1).stdout.split())
     assert "failed infos infos['unit_1']['mood'] at step 1 is 'good', no number" in told
     assert "mend: put words into env.last_decisions" in told
     assert told.endswith("2 passed, 1 failed")
 
 
 def test_json_is_all_there_is_on_stdout():
-    result = heron("broken_envs:Wordy", *FEW, "--json")
-    assert result.exit_code == 1
-    told = json.loads(result.stdout)
+    told = as_json("check", "broken_envs:Wordy", *FEW, code=1)
     assert (told["target"], told["ok"]) == ("broken_envs:Wordy", False)
     assert [f["status"] for f in told["findings"]] == ["passed", "failed", "passed"]
 
 
 def test_gymnasiums_check_has_its_say():
-    result = heron("broken_envs:GlobalDice", "--only", "gymnasium", "--json")
-    (finding,) = json.loads(result.stdout)["findings"]
+    (finding,) = as_json("check", "broken_envs:GlobalDice", "--only", "gymnasium", code=1)["findings"]
     assert finding["status"] == "failed"
     assert finding["mend"].startswith("Gymnasium's word")
-    result = heron("broken_envs:Stale", "--only", "gymnasium", "--json")
-    (finding,) = json.loads(result.stdout)["findings"]
+    (finding,) = as_json("check", "broken_envs:Stale", "--only", "gymnasium")["findings"]
     assert finding["status"] == "warning"
     assert finding["what"].startswith("WARN: The obs returned by the `step()` method")
 
 
 def test_options_reach_the_factory():
-    result = heron(GRID, *FEW, "-o", "num_batteries=5", "--json")
-    assert "7 agents, 5 decide" in json.loads(result.stdout)["findings"][0]["what"]
+    told = as_json("check", GRID, *FEW, "-o", "num_batteries=5")
+    assert "7 agents, 5 decide" in told["findings"][0]["what"]
 
 
 def test_warnings_are_failures_where_that_is_asked_for():
     asked = ("foretelling_envs:Planted", "--only", "foresight")
     for more, code, status in (((), 0, "warning"), (("--strict",), 1, "failed")):
-        result = heron(*asked, *more, "--json")
-        assert result.exit_code == code
-        (finding,) = json.loads(result.stdout)["findings"]
+        (finding,) = as_json("check", *asked, *more, code=code)["findings"]
         assert finding["status"] == status
         assert finding["what"].startswith("agents see unit_1.Meter.load and 1 more ahead of time")
 
@@ -82,8 +67,7 @@ def test_warnings_are_failures_where_that_is_asked_for():
     ],
 )
 def test_wrong_arguments_are_one_line_on_stderr_and_exit_code_2(arguments: list[str], words: str):
-    result = heron(*arguments, "--only", "builds")
-    assert result.exit_code == 2
+    result = check(*arguments, "--only", "builds", code=2)
     assert result.stdout == ""
     assert result.stderr.startswith("error: ") and words in result.stderr
     assert "Traceback" not in result.stderr

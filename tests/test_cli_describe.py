@@ -4,10 +4,11 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from cli_kit import as_json, heron
 
 from heron_env import (
     Continuous,
@@ -24,11 +25,10 @@ from heron_env import (
     quantity,
     register,
 )
-from heron_env.cli import app
 from heron_env.lab import describe_environment
-from heron_env.lab.describing.description import MOST_LINES, AgentDescription, tree_lines
-from heron_env.lab.describing.description_figure import MOST_LINES as MOST_DRAWN
-from heron_env.lab.describing.description_figure import description_figure
+from heron_env.lab.show.description import MOST_LINES, AgentDescription, tree_lines
+from heron_env.lab.show.tree import MOST_LINES as MOST_DRAWN
+from heron_env.lab.show.tree import description_figure
 from heron_env.observability.drawing import shares
 
 GRID, ENERGY, RING = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "test/Ring-v0"
@@ -90,16 +90,7 @@ def registered():
     register(RING, ring)
 
 
-def describe(*arguments: str):
-    """Run the command in this process."""
-    return CliRunner().invoke(app, ["describe", *arguments])
-
-
-def told(*arguments: str):
-    """What it prints with --json, parsed."""
-    result = describe(*arguments, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
+describe, told = partial(heron, "describe"), partial(as_json, "describe")
 
 
 def flat(text: str) -> str:
@@ -307,8 +298,7 @@ def test_the_tree_is_short_and_counts_everybody(zones: int, each: int, limit: in
 @pytest.mark.parametrize("name", ["tree.svg", "tree.png"])
 def test_the_picture_is_written(tmp_path: Path, name: str):
     path = tmp_path / "new" / name
-    result = describe(RING, f"--{path.suffix[1:]}", str(path), "--json")
-    assert result.exit_code == 0, result.stderr
+    result = describe(RING, f"--{path.suffix[1:]}", path, "--json")
     assert json.loads(result.stdout)["id"] == RING
     assert f"picture: {path}" in result.stderr
     start = path.read_bytes()[:8]
@@ -391,15 +381,12 @@ def test_no_words_overlap_in_the_picture(env: str, options: dict[str, int]):
     ],
 )
 def test_wrong_files_are_told(arguments: tuple[str, ...], message: str):
-    result = describe(GRID, *arguments)
-    assert result.exit_code == 2
+    result = describe(GRID, *arguments, code=2)
     assert result.stdout == ""
     assert message in result.stderr
 
 
 def test_the_generated_source_is_shown_on_request():
-    result = CliRunner().invoke(app, ["describe", GRID, "--generated"])
-    assert result.exit_code == 0
-    compile(result.stdout, "generated", "exec")
-    assert "def Battery_apply_action(" in result.stdout
-    assert "Agents" not in result.stdout
+    told = describe(GRID, "--generated").stdout
+    compile(told, "generated", "exec")
+    assert "def Battery_apply_action(" in told and "Agents" not in told

@@ -1,12 +1,9 @@
 """`heron report`: what it reads, writes and refuses."""
 
-import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from heron_env.cli import app
+from cli_kit import as_json, heron
 
 pytest.importorskip("matplotlib")
 
@@ -14,36 +11,18 @@ GRID = "heron/BatteryGrid-v0"
 SMALL = ("-o", "max_steps=10", "-o", "num_batteries=2")
 
 
-def heron(*words: object, code: int = 0):
-    result = CliRunner().invoke(app, list(map(str, words)))
-    assert result.exit_code == code, result.output
-    return result
-
-
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Of a sweep and of a trace."""
     base = tmp_path_factory.mktemp("runs")
-    heron(
-        "sweep",
-        GRID,
-        "random",
-        "--axis",
-        "act_delay=0,1,2",
-        "--seeds",
-        2,
-        "--processes",
-        1,
-        *SMALL,
-        "--out",
-        base / "s",
-    )
+    asked = ("--axis", "act_delay=0,1,2", "--seeds", 2, "--processes", 1)
+    heron("sweep", GRID, "random", *asked, *SMALL, "--out", base / "s")
     heron("trace", GRID, "--policy", "random", "--until", 4, *SMALL, "--out", base / "t")
     return base / "s", base / "t"
 
 
 def test_a_sweep_and_a_trace_become_one_page_with_its_figures(folders: tuple[Path, Path], tmp_path: Path):
-    told = json.loads(heron("report", *folders, "--out", tmp_path / "r", "--json").stdout)
+    told = as_json("report", *folders, "--out", tmp_path / "r")
     names = {"report.html", "timeline.svg", "timeline.png"}
     names |= {f"{n}.{e}" for n in ("act_delay", "one_case", "hierarchy", "who_sees_what") for e in ("svg", "png")}
     assert set(told["files"]) == names

@@ -1,22 +1,19 @@
 """`heron sweep`: what it understands, prints and leaves behind."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from cli_kit import as_json, heron
 
-from heron_env.cli import app
 from heron_env.lab import read_sweep
-from heron_env.lab.gap.journal import SweepJournal
+from heron_env.lab.sweep.records import SweepJournal
 
 GRID = "heron/BatteryGrid-v0"
 
 
-def heron(*words: object, code: int = 0):
-    result = CliRunner().invoke(app, ["sweep", *map(str, words)])
-    assert result.exit_code == code, result.output
-    return result
+sweep = partial(heron, "sweep")
 
 
 def short(out: Path, *more: object) -> list[object]:
@@ -24,7 +21,7 @@ def short(out: Path, *more: object) -> list[object]:
 
 
 def test_a_preset_leaves_settings_results_and_tables(tmp_path: Path):
-    told = " ".join(heron(*short(tmp_path, "--preset", "quick")).stdout.split())
+    told = " ".join(sweep(*short(tmp_path, "--preset", "quick")).stdout.split())
     assert "of the 8 conditions of this preset 'quick'" in told or "Of the 8 conditions of this preset" in told
     assert "By cause" in told
     assert {path.name for path in tmp_path.iterdir()} >= {
@@ -34,16 +31,16 @@ def test_a_preset_leaves_settings_results_and_tables(tmp_path: Path):
 
 
 def test_json_goes_to_stdout_and_progress_to_stderr(tmp_path: Path):
-    result = heron(*short(tmp_path, "--axis", "act_delay=0,1", "--json"))
+    result = sweep(*short(tmp_path, "--axis", "act_delay=0,1", "--json"))
     table = json.loads(result.stdout)
     assert [row["condition"] for row in table["rows"] if row["policy"] == "random"] == ["sync", "ideal", "act_delay=1"]
     assert "0 of 8 episodes" in result.stderr and "8 of 8 episodes" in result.stderr
 
 
 def test_axes_are_swept_one_after_another_or_as_a_product(tmp_path: Path):
-    axes = ["--axis", "act_delay=0,1", "--axis", "loss=0,0.2", "--json"]
+    axes = ["--axis", "act_delay=0,1", "--axis", "loss=0,0.2"]
     for name, more, count in (("each", [], 4), ("all", ["--product"], 5)):
-        table = json.loads(heron(*short(tmp_path / name, *axes, *more)).stdout)
+        table = as_json("sweep", *short(tmp_path / name, *axes, *more))
         assert len([row for row in table["rows"] if row["policy"] == "random"]) == count
 
 
@@ -65,12 +62,12 @@ def test_axes_are_swept_one_after_another_or_as_a_product(tmp_path: Path):
     ],
 )
 def test_wrong_words_are_one_line_on_stderr(tmp_path: Path, words: list[str], message: str):
-    assert message in heron(*words, "--out", tmp_path, code=2).stderr
+    assert message in sweep(*words, "--out", tmp_path, code=2).stderr
 
 
 def test_an_environment_of_ones_own_is_swept_and_read_back(tmp_path: Path):
     own = "heron_env.worlds.battery_grid:battery_grid"
-    heron(own, *short(tmp_path, "--axis", "loss=0,0.3")[1:])
+    sweep(own, *short(tmp_path, "--axis", "loss=0,0.3")[1:])
     assert read_sweep(tmp_path).sweep.env.id == own
 
 
@@ -79,12 +76,12 @@ def test_who_stops_it_is_told_what_is_kept(tmp_path: Path, monkeypatch: pytest.M
         raise KeyboardInterrupt
 
     monkeypatch.setattr(SweepJournal, "add", stopped)
-    told = heron(*short(tmp_path, "--axis", "loss=0,0.3"), code=130)
+    told = sweep(*short(tmp_path, "--axis", "loss=0,0.3"), code=130)
     kept = f"stopped; the episodes that are done are kept in {tmp_path}: the same command goes on with them"
     assert told.stderr.splitlines()[-1] == kept
 
 
 def test_another_sweep_in_the_same_folder_is_refused(tmp_path: Path):
-    heron(*short(tmp_path, "--axis", "act_delay=0,1"))
-    refused = heron(*short(tmp_path, "--axis", "act_delay=0,2"), code=2).stderr
+    sweep(*short(tmp_path, "--axis", "act_delay=0,1"))
+    refused = sweep(*short(tmp_path, "--axis", "act_delay=0,2"), code=2).stderr
     assert "holds a sweep with other settings" in refused and "choose another folder" in refused

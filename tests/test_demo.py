@@ -5,8 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cli_kit import as_json
 
-from heron_env.lab import run_demo
+from heron_env.lab import Hyperparameters, RunFolder, read_sweep, run_demo
 from heron_env.lab.learning import demo
 from heron_env.lab.learning.demo import FULL, INTERRUPTED, SHORT, WORSE, DemoPlan
 
@@ -16,8 +17,6 @@ pytest.importorskip("matplotlib")
 
 def tiny(**changes) -> DemoPlan:
     """BatteryGrid, two short rollouts: its rewards grow with every kWh, so little training suffices."""
-    from heron_env.lab import Hyperparameters
-
     plan = DemoPlan(
         env_id="heron/BatteryGrid-v0", train_seconds=60.0, total_steps=800, days=2, cause_days=1, delays=(0.0, 2.0),
         processes=1, validations=1, validation_episodes=1,
@@ -52,8 +51,6 @@ def test_the_demo_leaves_policy_table_and_report(finished: tuple[Path, int]):
 
 
 def test_the_sweeps_can_be_reported_again_and_are_replaced_by_the_next_demo(finished: tuple[Path, int]):
-    from heron_env.lab import read_sweep
-
     out, _ = finished
     assert read_sweep(out / demo.DELAYS).policies == ["trained"]
     result = read_sweep(out / demo.CAUSES)
@@ -64,8 +61,6 @@ def test_the_sweeps_can_be_reported_again_and_are_replaced_by_the_next_demo(fini
 def test_a_policy_that_does_not_beat_chance_and_doing_nothing_fails_the_demo(
     finished: tuple[Path, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    from heron_env.lab import RunFolder
-
     out, _ = finished
     monkeypatch.setattr("heron_env.lab.learning.ppo.train", lambda *args, **options: RunFolder.open(out / "policy"))
     monkeypatch.setattr(demo, "TrainedRun", lambda path: demo.Baseline("do nothing"))
@@ -85,8 +80,6 @@ def test_an_interrupt_leaves_a_usable_folder(
     where: str,
     words: str,
 ):
-    from heron_env.lab import RunFolder
-
     def stop(*args, **options):
         raise KeyboardInterrupt
 
@@ -110,10 +103,6 @@ def test_the_full_demo_is_what_the_readme_promises():
 def test_the_command_passes_the_exit_code_on_and_prints_the_table_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ):
-    from typer.testing import CliRunner
-
-    from heron_env.cli import app
-
     def fake(out, *, short, seed, quiet):
         assert (short, seed, quiet) == (True, 3, True)
         (out / demo.DELAYS).mkdir()
@@ -121,9 +110,7 @@ def test_the_command_passes_the_exit_code_on_and_prints_the_table_alone(
         return code
 
     monkeypatch.setattr(demo, "run_demo", fake)
-    result = CliRunner().invoke(app, ["demo", "--short", "--seed", "3", "--out", str(tmp_path), "--json"])
-    assert result.exit_code == code
-    assert json.loads(result.stdout) == {"rows": []}
+    assert as_json("demo", "--short", "--seed", "3", "--out", tmp_path, code=code) == {"rows": []}
 
 
 def test_a_quiet_demo_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]):

@@ -15,7 +15,7 @@ PAGES = {page: page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs
 
 def loaded() -> ModuleType:
     """The script that runs them."""
-    spec = importlib.util.spec_from_file_location("run_recipes", ROOT / "training" / "run_recipes.py")
+    spec = importlib.util.spec_from_file_location("run_recipes", ROOT / "tools" / "run_recipes.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -25,7 +25,7 @@ def loaded() -> ModuleType:
 
 runner = loaded()
 RECIPES = runner.recipes()
-LIGHT = {"heron_env", "heron_env[train]", "heron_env[masks]"}
+LIGHT = {"heron_env", "heron_env[train]"}
 """What the extra `dev` has."""
 QUICK = {"pettingzoo_aec", "gymnasium_vector", "sb3_ppo"}
 HERE = [
@@ -48,7 +48,7 @@ def test_a_recipe_is_short_and_says_what_it_needs(path: Path):
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_a_recipe_is_shown_on_a_page_that_tells_how_to_install_what_it_needs(path: Path):
-    shown = [text for text in PAGES.values() if f"literalinclude}} ../../training/recipes/{path.name}" in text]
+    shown = [text for text in PAGES.values() if f"literalinclude}} ../../examples/recipes/{path.name}" in text]
     assert len(shown) == 1
     for requirement in runner.needs(path):
         assert re.search(rf"pip install [^\n]*{re.escape(requirement)}(?![\w\[])", shown[0]), requirement
@@ -81,7 +81,7 @@ def test_a_recipe_that_ends_without_a_result_has_failed(tmp_path: Path):
 
 
 def test_heron_env_is_this_checkout_and_the_rest_comes_from_the_index(tmp_path: Path):
-    assert runner.installable("heron_env[masks]") == ["--editable", f"{ROOT}[masks]"]
+    assert runner.installable("heron_env[train]") == ["--editable", f"{ROOT}[train]"]
     assert runner.installable("heron_env") == ["--editable", str(ROOT)]
     assert runner.installable("minari[hdf5]==0.5.4") == ["minari[hdf5]==0.5.4"]
     twice = tmp_path / "twice.py"

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from cli_kit import heron
+from training_kit import trained
 from unvouched import RAN
 
 from heron_env import load_policy, make
-from heron_env.cli import app
 from heron_env.errors import ConfigError, Untrusted
 from heron_env.lab import RunFolder, Sweep, read_sweep, record_episode
-from heron_env.lab.gap.running import finished
+from heron_env.lab.sweep.running import finished
 from heron_env.lab.traces import file
 from heron_env.lab.traces.replaying import replay
 from heron_env.trust import VARIABLE, trusting, vouched
@@ -22,10 +22,6 @@ from heron_env.worlds.economy import WORLD
 OWN = "unvouched:own"
 EVIL, EVIL_POLICY = "unvouched:evil", "unvouched:Evil"
 SMALL = {"num_batteries": 2, "max_steps": 4}
-
-
-def heron(*words: object):
-    return CliRunner().invoke(app, list(map(str, words)))
 
 
 @pytest.fixture(autouse=True)
@@ -38,12 +34,7 @@ def nothing_ran(monkeypatch: pytest.MonkeyPatch):
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of an environment that is not registered."""
     pytest.importorskip("stable_baselines3")
-    from heron_env.lab import Hyperparameters, train
-
-    folder = tmp_path_factory.mktemp("run")
-    tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=8, n_epochs=1, hidden=(4,))
-    train(OWN, folder, total_steps=8, hyperparameters=tiny, env_options=SMALL, validations=0, progress=False)
-    return folder
+    return trained(tmp_path_factory.mktemp("run"), OWN, env_options=SMALL).path
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +85,8 @@ def test_a_run_folder_runs_nothing_that_nobody_vouched_for(run: Path, tmp_path: 
 
 @pytest.mark.parametrize("words", [("eval",), ("sweep", "--axis", "loss=0"), ("trace",)], ids=lambda words: words[0])
 def test_no_command_runs_what_a_run_folder_names(run: Path, tmp_path: Path, words: tuple[str, ...]):
-    done = heron(*words[:1], naming(run, "config.json", tmp_path), *words[1:], "--out", tmp_path / "out")
-    assert done.exit_code == 2 and len(done.stderr.splitlines()) == 1
+    done = heron(*words[:1], naming(run, "config.json", tmp_path), *words[1:], "--out", tmp_path / "out", code=2)
+    assert len(done.stderr.splitlines()) == 1
     says_how(done.stderr, EVIL, str(tmp_path / "config.json"))
     assert RAN == [] and not (tmp_path / "out").exists()
 
@@ -104,7 +95,7 @@ def test_a_trace_runs_nothing_that_nobody_vouched_for(traced: Path, tmp_path: Pa
     with pytest.raises(Untrusted) as caught:
         replay(naming(traced, "trace.json", tmp_path))
     says_how(caught.value, EVIL, str(tmp_path))
-    assert heron("replay", tmp_path).exit_code == 2
+    heron("replay", tmp_path, code=2)
     with pytest.raises(Untrusted):
         replay(file.read(tmp_path))
     assert RAN == []
@@ -125,13 +116,12 @@ def test_a_report_goes_without_what_it_may_not_build(run: Path, swept: Path, tra
     pytest.importorskip("matplotlib")
     given = {"config.json": run, "sweep.json": swept, "trace.json": traced}[name]
     (tmp_path / "given").mkdir()
-    done = heron("report", naming(given, name, tmp_path / "given"), "--out", tmp_path / "r")
-    assert done.exit_code == 0, done.output
+    heron("report", naming(given, name, tmp_path / "given"), "--out", tmp_path / "r")
     page = (tmp_path / "r" / "report.html").read_text()
     assert "Not drawn: " in page and f"--trust {EVIL}" in page
     assert RAN == []
-    done = heron("report", given, "--trust", OWN, "--out", tmp_path / "r")
-    assert done.exit_code == 0 and "own" in RAN
+    heron("report", given, "--trust", OWN, "--out", tmp_path / "r")
+    assert "own" in RAN
     assert "Not drawn: " not in (tmp_path / "r" / "report.html").read_text()
 
 
@@ -166,9 +156,8 @@ def test_the_id_that_a_call_names_is_vouched_for_in_that_call(run: Path):
 
 def test_the_id_that_a_command_names_is_vouched_for_in_that_command(run: Path, tmp_path: Path):
     more = ("--processes", 1, "--out", tmp_path / "out")
-    assert heron("sweep", OWN, run, "--axis", "loss=0", "--seeds", 1, *more).exit_code == 0
-    done = heron("eval", run, "--trust", OWN, "--cases", 1, "--delays", "0", "--json", "--processes", 1)
-    assert done.exit_code == 0, done.output
+    heron("sweep", OWN, run, "--axis", "loss=0", "--seeds", 1, *more)
+    heron("eval", run, "--trust", OWN, "--cases", 1, "--delays", "0", "--json", "--processes", 1)
     assert vouched() == frozenset()
 
 
@@ -206,8 +195,7 @@ def test_a_registered_world_does_not_run_a_policy_that_a_file_s_options_name(
         with pytest.raises(Untrusted, match=EVIL_POLICY):
             use()
     for words in (("eval", of_run), ("sweep", of_run, "--axis", "loss=0"), ("trace", of_run), ("replay", of_trace)):
-        done = heron(*words)
-        assert done.exit_code == 2 and EVIL_POLICY in done.stderr, done.output
+        assert EVIL_POLICY in heron(*words, code=2).stderr
     assert RAN == []
     make("heron/Economy-v0", config=world)  # whoever gives the world himself may name what he likes
     assert RAN == ["Evil"]
@@ -218,4 +206,4 @@ def test_what_is_no_name_is_not_trusted(run: Path, wrong: Any):
     with pytest.raises(ConfigError, match="trust="):
         load_policy(run, trust=wrong)
     if isinstance(wrong, str):
-        assert heron("replay", "nowhere", "--trust", wrong).exit_code == 2
+        heron("replay", "nowhere", "--trust", wrong, code=2)

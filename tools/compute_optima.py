@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.files.writing import write
+from heron_env.worlds.energy_management.agents import MAX_POWER
 from heron_env.worlds.energy_management.calendar import (
     OPTIMA,
     evaluation_cases,
@@ -26,7 +27,6 @@ from heron_env.worlds.energy_management.calendar import (
 )
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
 from heron_env.worlds.energy_management.factory import energy_management
-from heron_env.worlds.energy_management.features import MAX_POWER
 from heron_env.worlds.energy_management.optimum import GAP, DayProblem, solve
 
 WHAT = (

@@ -18,16 +18,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import episodes
+import packed
+
+from heron_env.lab import SweepResult
+from heron_env.lab.sweep.tables import to_json
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 RESULTS: Final = ROOT / "training" / "results"
 CARD: Final = RESULTS / "card.json"
 SCIENCE: Final = ROOT / "docs" / "science"
 SCHEMA: Final = 1
 ENERGY, COLOURING = "heron/EnergyManagement-v1", "heron/GraphColoring-v0"
-AGAIN: Final = "again"
-"""The folder of what again.py measured again."""
-GAP, NETWORK = "python training/honest_gap.py", "python training/coloring_bars.py"
+GAP, NETWORK = "python training/honest_gap.py", "python -m training.coloring"
 RULE: Final = "grid-friendly with zone feedback"
+EPISODES: Final = f"honest_gap/{episodes.FILE}"
 NAMES: Final = {RULE: "rule"}
 DAYS, SEEDS_AND_DAYS = "95 %, t, over days", "95 %, t, over training seeds and days"
 DELAYS: Final = (0.001, 1, 3, 6, 15, 30, 60, 120)
@@ -71,8 +76,11 @@ class Line:
 @cache
 def read(name: str) -> Any:
     """A committed result."""
-    text = (RESULTS / name).read_text(encoding="utf-8")
-    return json.loads(text) if name.endswith(".json") else text
+    path = RESULTS / name
+    if path.suffix == ".gz":
+        return packed.load(path)
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text) if path.suffix == ".json" else text
 
 
 def rounded(value: float) -> float:
@@ -85,24 +93,26 @@ def interval(found: Mapping[str, float]) -> tuple[float, float]:
     return rounded(found["low"]), rounded(found["high"])
 
 
-def sweep_row(world: str, policy: str, condition: str) -> tuple[str, Any] | None:
-    """A row of a sweep's table and its file, of what was measured again where it was; None where there is none."""
-    for file in (f"honest_gap/{world}/{AGAIN}/table.json", f"honest_gap/{world}/table.json"):
-        for row in read(file)["rows"] if (RESULTS / file).is_file() else ():
-            if (row["policy"], row["condition"]) == (policy, condition):
-                return file, row
-    return None
+@cache
+def sweep(world: str) -> SweepResult:
+    """One of the gap's; of what was measured again, the new episodes."""
+    return episodes.read(RESULTS / "honest_gap", world)
+
+
+@cache
+def sweep_rows(world: str) -> dict[tuple[str, str], Any]:
+    """Rows of its table by policy and condition."""
+    return {(row["policy"], row["condition"]): row for row in json.loads(to_json(sweep(world)))["rows"]}
 
 
 def energy(table: str, place: tuple[str, str], key: tuple[str, str, str], what: str, metric: str) -> Iterator[Line]:
     """One cell of a sweep over test days: `what` is the name of a mean with its interval."""
     world, policy, condition = key
-    if (there := sweep_row(world, policy, condition)) is not None:
-        file, found = there
+    if (found := sweep_rows(world).get((policy, condition))) is not None:
         said = SEEDS_AND_DAYS if found["seeds"] > 1 else DAYS
         told = f"{WORLDS[world]}, {condition}" if world in ("no-local-rows", "no-telemetry", "neither") else condition
         score, ends = rounded(found[what]["value"]), interval(found[what])
-        yield Line(table, *place, ENERGY, NAMES.get(policy, policy), told, metric, score, ends, said, file, GAP)
+        yield Line(table, *place, ENERGY, NAMES.get(policy, policy), told, metric, score, ends, said, EPISODES, GAP)
 
 
 def returns() -> Iterator[Line]:
@@ -117,11 +127,10 @@ def returns() -> Iterator[Line]:
         label = f"{NAMES.get(policy, policy)}{', five seeds' if policy == 'trained' else ''}"
         for condition, column in columns.items():
             yield from energy("returns", (label, column), ("references", policy, condition), "mean", "EUR a day")
-    file = "honest_gap/references/table.json"
-    optimum = statistics.fmean(case["optimum"] for case in read(file)["cases"])
+    optimum = statistics.fmean(case.optimum for case in sweep("references").sweep.cases if case.optimum is not None)
     name = "perfect foresight"
     yield Line(
-        "returns", name, "synchronous", ENERGY, name, "sync", "EUR a day", rounded(optimum), None, None, file, GAP
+        "returns", name, "synchronous", ENERGY, name, "sync", "EUR a day", rounded(optimum), None, None, EPISODES, GAP
     )
 
 
@@ -149,7 +158,7 @@ def measuring() -> Iterator[Line]:
 
 def consensus() -> Iterator[Line]:
     """How often clusters reach a consensus within 120 s."""
-    file = "coloring/network.json"
+    file = "coloring/network.json.gz"
     cells = read(file)["cells"]
     for condition in cells["stable process"]:
         for policy in ("stable process", "patient process"):

@@ -26,7 +26,7 @@ from heron_env.core.policy import OnBatches
 from heron_env.files import write_all
 from heron_env.lab import Scaling, benchmark
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import played
+from heron_env.lab.episodes import play_lanes
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.row_training import RowTraining
@@ -145,7 +145,7 @@ def truth(seen: Scaling) -> tuple[Floats, Floats]:
     def returns(direction: int, amount: float) -> Floats:
         moved = {id(rule): Moved(rule, seen, direction, amount) for rule in rules.values()}
         policies = {agent: moved[id(rule)] for agent, rule in rules.items()}
-        batch = played(env, cases, [policies] * DAYS, NETWORK)
+        batch = play_lanes(env, cases, [policies] * DAYS, NETWORK)
         return np.array([result.returns[env.hierarchy.ids[0]] for result in batch.results()])
 
     each = [(returns(d, MOVED) - returns(d, -MOVED)) / (2.0 * MOVED) for d in range(-1, len(seen.center))]

@@ -3,7 +3,8 @@
     python training/honest_gap.py             # train, evaluate, report; killed and run again, it goes on
     python training/honest_gap.py --report    # only the tables and figures of what is there
 
-Every episode is kept in --out and never repeated (again.py measures policies again). Policies: the strongest rule, PPO
+Every episode is kept in --runs and never repeated, those of finished sweeps in --out, too, as one file (episodes.py;
+again.py measures policies again). Policies: the strongest rule, PPO
 that corrects MPC (five training seeds, pooled; in the shipped world alone), and MPC, each battery for itself. All were
 tuned on validation days without a network, and each is measured against itself; which is best under a network, where
 each would be tuned for it, is another question (remedies.py). What is reported are test days. Loss is the gap to the
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import again
+import episodes
 
 from heron_env import Baseline, Condition, ScheduleConfig, Sweep, train
 from heron_env.errors import RunFolderError
@@ -91,19 +92,22 @@ class Study:
 
     def measured(self) -> dict[str, SweepResult]:
         """All sweeps; what is missing is run."""
-        found = {}
         for name, sweep in self.sweeps():
             print(f"{name}: {len(sweep.items())} episodes", flush=True)
-            found[name] = sweep.run(self._folder(name), processes=self.processes, progress=_tell)
-        return found
+            folder = self.runs / "sweeps" / _kept_as(name)
+            sweep.run(folder, processes=self.processes, progress=_tell)
+            episodes.keep(self.out, {_kept_as(name): folder})
+        return self.kept()
 
     def kept(self) -> dict[str, SweepResult]:
         """The sweeps that are there, with what was measured again."""
-        folders = {name: self._folder(name) for name in (*WORLDS, TRAINED, REFERENCES)}
-        return {name: again.read(folder) for name, folder in folders.items() if (folder / "table.json").is_file()}
+        there = episodes.names(self.out)
+        wanted = {name: _kept_as(name) for name in (*WORLDS, TRAINED, REFERENCES)}
+        return {name: episodes.read(self.out, folder) for name, folder in wanted.items() if folder in there}
 
-    def _folder(self, name: str) -> Path:
-        return self.out / name.replace(" ", "-")
+
+def _kept_as(name: str) -> str:
+    return name.replace(" ", "-")
 
 
 def _finished(folder: Path, steps: int) -> bool:
@@ -187,7 +191,7 @@ def report(found: Results) -> str:
         "",
         f"Made by `python training/honest_gap.py`: {ENV}, {len(first.sweep.cases)} test days; returns of the team in",
         "EUR a day. 95 % intervals over days; where training seeds are pooled (trained), over seeds and days. Loss:",
-        "share of the gain over doing nothing on the synchronous clock. The folders beside hold every episode.",
+        "share of the gain over doing nothing on the synchronous clock. Every episode: episodes.csv.gz.",
         "",
         f"Event-driven with nothing wrong, every run equals its synchronous twin bit for bit: {same}.",
     ]
@@ -259,8 +263,8 @@ def _draw(axes: Any, lines: Mapping[str, Sequence[tuple[float, Any]]]) -> None:
 def main() -> None:
     """Train, evaluate, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=Path, default=Study.runs, help="run folders of the training seeds")
-    parser.add_argument("--out", type=Path, default=Study.out, help="sweeps, tables, figures")
+    parser.add_argument("--runs", type=Path, default=Study.runs, help="run folders, journals of sweeps")
+    parser.add_argument("--out", type=Path, default=Study.out, help="tables, figures, every episode")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(Study.seeds))
     parser.add_argument("--steps", type=int, default=Study.steps, help="transitions of each training seed")
     parser.add_argument("--days", type=int, default=Study.days, help="held-out test days")
@@ -271,8 +275,8 @@ def main() -> None:
     found = study.kept() if given.report else study.measured()
     text = report(found)
     write(study.out / "table.md", text)
-    write(study.out / "delays.svg", to_svg(delay_figure(found)))
-    write(study.out / "worlds.svg", to_svg(worlds_figure(found)))
+    write(study.out / "delays.svg", to_svg(delay_figure(found), text=True))
+    write(study.out / "worlds.svg", to_svg(worlds_figure(found), text=True))
     print(text)
 
 

@@ -133,7 +133,7 @@ def figure(found: list[Line], conditions: dict[str, str]) -> bytes:
                 else:
                     axes.set_axis_off()
         drawn.supxlabel("EUR a day more than the rule that is tuned for the condition, 95 % intervals", fontsize=10.0)
-        return to_svg(drawn)
+        return to_svg(drawn, text=True)
 
 
 def _panel(axes: Any, own: list[Line], names: list[str]) -> None:

@@ -274,7 +274,7 @@ def report(runs: Path, out: Path, episodes: int) -> str:
     write(out / "long.json", json.dumps(study) + "\n")
     text = table_of(study)
     write(out / "long.md", text)
-    write(out / "long.svg", to_svg(figure_of(study)))
+    write(out / "long.svg", to_svg(figure_of(study), text=True))
     return text
 
 

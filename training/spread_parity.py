@@ -208,7 +208,7 @@ def report(runs: Path, out: Path, points: int, test_episodes: int) -> str:
     write(out / "parity.json", json.dumps(study) + "\n")
     text = table_of(study)
     write(out / "parity.md", text)
-    write(out / "parity.svg", to_svg(figure_of(study)))
+    write(out / "parity.svg", to_svg(figure_of(study), text=True))
     return text
 
 

@@ -23,7 +23,7 @@ Beside them the references: the rule and, where it can be, MPC, as they are and 
 validation days (tuning.py). How PPO was set was chosen on validation days; test days were not looked at for it.
 
 Sweeps in --out that another version of heron_env recorded are not gone on with: name the --arms that are new, and
-study.json keeps the rows of the others; a row that is measured again replaces the one before.
+study.json.gz keeps the rows of the others; a row that is measured again replaces the one before.
 """
 
 import argparse
@@ -52,9 +52,9 @@ from heron_env import (
 )
 from heron_env.errors import DataError, RunFolderError
 from heron_env.lab import RunFolder, SweepResult, versions
-from heron_env.lab.gap.presets import in_flight_losses
-from heron_env.lab.gap.records import SETTINGS as SWEEP
-from heron_env.lab.gap.records import read_settings
+from heron_env.lab.sweep.plan import SETTINGS as SWEEP
+from heron_env.lab.sweep.plan import read_settings
+from heron_env.lab.sweep.presets import in_flight_losses
 from heron_env.worlds.energy_management import MPC, STRONGEST
 
 ENV: Final = tuning.ENV
@@ -283,12 +283,12 @@ class Study:
             for file in (self._folder(CELLS[name]) / kind / SWEEP for kind in sorted(kinds)):
                 if file.is_file() and (version := read_settings(file).heron_env) != __version__:
                     raise DataError(
-                        f"{file} was recorded by heron_env {version}, this is {__version__}: give another --out, or "
-                        f"other --arms than {list(arms)}; study.json keeps their rows"
+                        f"{file} was recorded by heron_env {version}, this is {__version__}: give other --runs, or "
+                        f"other --arms than {list(arms)}; study.json.gz keeps their rows"
                     )
 
     def returns(self, measured: Mapping[str, Mapping[str, SweepResult]]) -> dict[str, Any]:
-        """Returns `[runs][days]` by cell, policy and clock, as they are kept in study.json."""
+        """Returns `[runs][days]` by cell, policy and clock, as they are kept in study.json.gz."""
         return {
             name: {
                 policy: {
@@ -303,7 +303,7 @@ class Study:
         }
 
     def write(self, measured: Mapping[str, Mapping[str, SweepResult]]) -> str:
-        """study.json, study.md and study.svg; the text."""
+        """study.json.gz, study.md and study.svg; the text."""
         data = {
             "schema_version": 2, "env_id": ENV, "days": self.days, "updates": self.updates, "seeds": list(self.seeds),
             "settings": reporting.plain(SETTINGS), "world": WORLD, "random_networks": RANDOM_NETWORKS.to_dict(),
@@ -335,7 +335,7 @@ class Study:
         return str(self.runs / Training(arm, cell, seed, self.updates).folder)
 
     def _folder(self, cell: Cell) -> Path:
-        return self.out / cell.name.replace("/", "-")
+        return self.runs / "sweeps" / cell.name.replace("/", "-")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -343,8 +343,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", nargs="+", choices=list(CELLS), default=list(CELLS))
     parser.add_argument("--arms", nargs="*", choices=ARMS, default=ARMS, help="none: the references alone")
-    parser.add_argument("--runs", type=Path, default=Study.runs, help="run folders")
-    parser.add_argument("--out", type=Path, default=Study.out, help="sweeps, tables, figures")
+    parser.add_argument("--runs", type=Path, default=Study.runs, help="run folders, journals of sweeps")
+    parser.add_argument("--out", type=Path, default=Study.out, help="data, tables, figures")
     parser.add_argument("--seeds", type=int, nargs="+", default=list(Study.seeds))
     parser.add_argument("--updates", type=int, default=Study.updates, help="of each run: rollouts learned from")
     parser.add_argument("--days", type=int, default=Study.days, help="held-out test days")

@@ -1,15 +1,11 @@
-"""Stable-Baselines3: a BatchEnv as its VecEnv, in the learner's own units, and its PPO made fast for many slots."""
+"""Stable-Baselines3: a BatchEnv as its VecEnv, and in the learner's own units."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-import torch
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3 import PPO
-from stable_baselines3.common.buffers import RolloutBuffer
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
@@ -230,48 +226,3 @@ def _unbounded(space: spaces.Space[Any]) -> spaces.Space[Any]:
     if isinstance(space, spaces.Dict):
         return spaces.Dict({part: _unbounded(inner) for part, inner in space.items()})
     return spaces.Box(-np.inf, np.inf, shape=space.shape, dtype=np.float32)
-
-
-class ManySlotsPPO(PPO):
-    """PPO as it is, faster where many slots end at once.
-
-    Where only a limit ends an episode PPO adds the discounted value of the last observation to the last reward, with a
-    call of the network for each slot; here it is one call for all. Callbacks see rewards with that value, and infos
-    without `TimeLimit.truncated`. What it saves is a PPO.
-    """
-
-    def collect_rollouts(
-        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
-    ) -> bool:
-        """As PPO's."""
-        return super().collect_rollouts(_Timeouts(env, self), callback, rollout_buffer, n_rollout_steps)
-
-
-class _Timeouts(VecEnvWrapper):
-    """Adds the value of what a limit cut off to the rewards, so that PPO finds nothing left to do."""
-
-    def __init__(self, venv: VecEnv, model: PPO) -> None:
-        super().__init__(venv)
-        self._model = model
-
-    def reset(self) -> Any:
-        """As the environments'."""
-        return self.venv.reset()
-
-    def step_wait(self) -> Any:
-        """As the environments', with rewards completed."""
-        observations, rewards, dones, infos = self.venv.step_wait()
-        cut = [slot for slot in np.flatnonzero(dones) if infos[slot].pop("TimeLimit.truncated", False)]
-        if cut:
-            policy = self._model.policy
-            last, _ = policy.obs_to_tensor(_stacked([infos[slot]["terminal_observation"] for slot in cut]))
-            with torch.no_grad():
-                rewards[cut] += self._model.gamma * policy.predict_values(last)[:, 0].cpu().numpy()
-        return observations, rewards, dones, infos
-
-
-def _stacked(observations: list[Any]) -> Any:
-    first = observations[0]
-    if not isinstance(first, dict):
-        return np.stack(observations)
-    return {part: np.stack([each[part] for each in observations]) for part in first}

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from heron_env.core.action import ActionSpec, join_specs
+from heron_env.core.bounds import clip
 from heron_env.errors import ConfigError
 
 Floats = NDArray[np.float64]
@@ -100,4 +101,4 @@ class SetpointSplit(Protocol):
         """Shares of the total, each within its subordinate's bounds."""
         weights = np.ones(len(children)) if self.weights is None else self.weights
         shares = action[0] * weights / weights.sum()
-        return [np.clip(shares[i : i + 1], child.low, child.high) for i, child in enumerate(children)]
+        return [clip(shares[i : i + 1], child.low, child.high) for i, child in enumerate(children)]

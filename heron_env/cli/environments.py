@@ -1,21 +1,23 @@
-"""`heron envs` and `heron describe`: which environments there are, and what is in them."""
+"""`heron envs`, `heron describe` and `heron check`: what environments are there, what is in them, are they right?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heron_env import registry
-from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, parsed_options
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from heron_env.lab.describing.description import AgentDescription, Description, GroupDescription
+    from heron_env.lab.show.description import AgentDescription, Description, GroupDescription
+    from heron_env.testing import CheckReport, Remark, Subject
+
 
 MOST_SEEN = 40
 """Lines of a table; the rest is counted."""
@@ -27,8 +29,8 @@ FOREKNOWN = (
 
 def envs(as_json: Json = False) -> None:
     """List the registered environments."""
-    from heron_env.lab.describing.description import summary
     from heron_env.lab.output import dumps
+    from heron_env.lab.show.description import summary
 
     listed = [{"id": name, "summary": summary(name)} for name in registry.registered()]
     if as_json:
@@ -52,8 +54,8 @@ def describe(
     """Show an environment: its tree, its clock, who decides, and who sees what."""
     from dataclasses import asdict
 
-    from heron_env.lab.describing.description import describe_environment, generated_source
     from heron_env.lab.output import dumps, terminal
+    from heron_env.lab.show.description import describe_environment, generated_source
 
     if generated:
         typer.echo(generated_source(env, parsed_options(option)))
@@ -61,7 +63,7 @@ def describe(
     pictures = _checked({".svg": svg, ".png": png})
     description, matrix = describe_environment(env, parsed_options(option))
     if pictures:
-        from heron_env.lab.describing.description_figure import description_figure, save
+        from heron_env.lab.show.tree import description_figure, save
 
         figure = description_figure(description, matrix)
         for path in pictures:
@@ -83,20 +85,20 @@ def _checked(files: Mapping[str, Path | None]) -> list[Path]:
 
 
 def _print(console: Console, d: Description) -> None:
-    from heron_env.lab.describing.description import hears, protocols, told_clock, tree_lines
     from heron_env.lab.output import styled
+    from heron_env.lab.show.description import clock_words, protocols, sender_words, tree_lines
 
     console.print(styled((d.id, "bold"), f"  {d.summary}"))
-    console.print(told_clock(d))
+    console.print(clock_words(d))
     console.print("\nAgents", style="bold")
     for line in tree_lines(d.agents):
         shown = f"  {'  ' * line.depth}{line.name:<{24 - 2 * line.depth}}"
         if line.agent is None:
             console.print(shown.rstrip())
             continue
-        told = [text for text in (protocols(line.agent), hears(line.agent, d.exchange)) if text]
-        console.print("; ".join([f"{shown} {_agent_text(line.agent)}", *told]))
-    _print_seen(console, d)
+        more = [text for text in (protocols(line.agent), sender_words(line.agent, d.exchange)) if text]
+        console.print("; ".join([f"{shown} {_agent_text(line.agent)}", *more]))
+    _print_visibility(console, d)
     for name, group in d.groups.items():
         _print_group(console, name, group)
     if any(column.foreknown for group in d.groups.values() for column in group.observation):
@@ -104,18 +106,18 @@ def _print(console: Console, d: Description) -> None:
 
 
 def _agent_text(agent: AgentDescription) -> str:
-    from heron_env.lab.describing.description import delays, ticks
+    from heron_env.lab.show.description import delays, ticks
 
     parts = [agent.role, ticks(agent), delays(agent)] if agent.role != "watches" else [agent.role]
     return f"level {agent.level}  {', '.join(part for part in parts if part)}"
 
 
-def _print_seen(console: Console, d: Description) -> None:
-    from heron_env.lab.describing.description import BY, HEADING, as_text, seen_lines
+def _print_visibility(console: Console, d: Description) -> None:
     from heron_env.lab.output import styled
+    from heron_env.lab.show.description import BY, HEADING, as_text, sight_lines
 
     console.print(styled(("\nWho sees what", "bold"), f", by {BY[d.seen.by]}\n"))
-    lines = list(seen_lines(d))
+    lines = list(sight_lines(d))
     heading, *rows = as_text([HEADING, *lines[:MOST_SEEN]], console.width)
     console.print(heading, style="dim")
     for row in rows:
@@ -145,3 +147,87 @@ def _print_group(console: Console, name: str, group: GroupDescription) -> None:
     console.print(table)
     if len(group.observation) > MOST_SEEN:
         console.print(f"  and {len(group.observation) - MOST_SEEN} more; --json has them all")
+
+
+COLOURS = {"passed": "green", "warning": "yellow", "skipped": "bright_black", "failed": "bold red"}
+
+
+def check(
+    env: Annotated[str, typer.Argument(help="An id, or module:Class or module:function of your own.")],
+    only: Annotated[list[str] | None, typer.Option("--only", help="Name of a check; may be repeated.")] = None,
+    steps: Annotated[int, typer.Option(min=2, help="Length of the rollouts, control steps.")] = 24,
+    seed: Annotated[int, typer.Option(min=0, help="Of all episodes.")] = 0,
+    timeout: Annotated[float, typer.Option(min=1.0, help="For rollouts in other processes, s.")] = 60.0,
+    strict: Annotated[bool, typer.Option("--strict", help="Let warnings be failures.")] = False,
+    option: EnvOptions = None,
+    as_json: Json = False,
+) -> None:
+    """Check that an environment keeps every law; each failure says how to mend it.
+
+    Exit code 1 if anything failed; warnings count with --strict.
+    """
+    from heron_env.lab.output import dumps, terminal
+    from heron_env.testing import Check, check_env
+
+    errors = terminal(stderr=True)
+    options = parsed_options(option)
+    if ":" not in env:
+        built(env, options)  # an unknown option is the caller's mistake, not the environment's
+    with errors.status("") as status:
+        report = check_env(
+            env, seed=seed, steps=steps, only=only, options=options, timeout=timeout, strict=strict,
+            extra=(Check("gymnasium", joint_view, ("same-seed",)),),
+            progress=lambda name: status.update(f"{name} ..."),
+        )  # fmt: skip
+    if as_json:
+        typer.echo(dumps(report.to_dict()))
+    else:
+        _print_findings(terminal(), report)
+    raise typer.Exit(0 if report.ok else 1)
+
+
+def joint_view(subject: Subject) -> Iterator[Remark]:
+    """The joint view passes Gymnasium's own check."""
+    from gymnasium.utils.env_checker import check_env
+
+    from heron_env.adapters.gymnasium import JointEnv
+    from heron_env.errors import ConfigError
+    from heron_env.testing import Remark, Status
+    from heron_env.testing.interface import quietly
+
+    try:
+        joint = JointEnv(subject.build())
+    except ConfigError as error:
+        yield Remark(Status.SKIPPED, str(error))
+        return
+    problem, said = quietly(lambda: check_env(joint, skip_render_check=True), "gymnasium")
+    if problem is not None:
+        yield Remark(
+            Status.FAILED,
+            f"{type(problem).__name__}: {problem}",
+            "Gymnasium's word; reset() and step() as HeronEnv has them pass it, so look at what overrides them",
+        )
+    elif said:
+        yield Remark(Status.WARNING, said[0], "Gymnasium's advice; harmless where you mean it so")
+
+
+def _print_findings(console: Console, report: CheckReport) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    console.print(report.target, style="bold")
+    table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1)
+    for found in report.findings:
+        colour = COLOURS[found.status.value]
+        words = Text(found.what)
+        if found.mend:
+            words.append("\nmend: ", "italic").append(found.mend)
+        elif found.status.value == "passed":
+            words.no_wrap, words.overflow = True, "ellipsis"
+        table.add_row(Text(found.status.value, colour), found.check, words)
+    console.print(Padding(table, (0, 0, 0, 2)))
+    console.print(report.summary, style="green" if report.ok else "bold red")

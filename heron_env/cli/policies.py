@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     from heron_env.envs.training_delays import TrainingDelays
 
 DEFAULT_STEPS = 1_200_000
+REPORTED = (
+    "env_id", "seed", "critic", "trainer", "training_delays", "schedule", "start_from", "transitions", "seconds",
+    "validation", "validation_under_schedule",
+)  # fmt: skip
+"""Of a run's configuration: what `heron train --json` prints."""
 Seed = Annotated[int, typer.Option(min=0, help="Of networks, exploration and episodes.")]
 
 
@@ -39,49 +46,56 @@ def demo(
     raise typer.Exit(code)
 
 
+OutOption = Annotated[Path | None, typer.Option(help="The run folder; default: runs/NAME-seedN.")]
+StepsOption = Annotated[int, typer.Option(min=1, help="Transitions of each group, one agent's step being one.")]
+TimeLimitOption = Annotated[float | None, typer.Option(help="Stop after so many seconds, if not done before.")]
+ResidualOption = Annotated[
+    str, typer.Option(help="The baseline that the policy corrects; none: decide alone; default: the environment's.")
+]
+CriticOption = Annotated[
+    str, typer.Option(help="local: values from what the agent sees; central: from the state too. Actors never do.")
+]
+TrainDelaysOption = Annotated[
+    str | None,
+    typer.Option(help="How late agents see and act while training, in control steps: obs=1,act=0-2 (least-most)."),
+]
+ScheduleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--schedule",
+        metavar="[WHO.]FIELD=VALUE|FILE.yaml",
+        help="Train on the event clock with this field of the schedule, say msg_delay=2 or field.act_delay=60, or "
+        "a file of its fields by agent, group and level; a value may be drawn for each lane and episode: 0-10, "
+        "lognormal(3, 0.5), [1, 2, 5]. May be repeated. Not with --train-delays.",
+    ),
+]
+TrainerOption = Annotated[
+    str | None, typer.Option(help="lean: this library's PPO, on either clock; sb3: Stable-Baselines3's.")
+]
+StartFromOption = Annotated[
+    Path | None,
+    typer.Option(help="A finished run of the same environment: its weights and scales are gone on with."),
+]
+
+
 def train(
     env: Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.")],
-    out: Annotated[Path | None, typer.Option(help="The run folder; default: runs/NAME-seedN.")] = None,
+    out: OutOption = None,
     seed: Seed = 0,
-    steps: Annotated[
-        int, typer.Option(min=1, help="Transitions of each group, one agent's step being one.")
-    ] = DEFAULT_STEPS,
-    time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds, if not done before.")] = None,
-    residual: Annotated[
-        str, typer.Option(help="The baseline that the policy corrects; none: decide alone; default: the environment's.")
-    ] = "default",
-    critic: Annotated[
-        str, typer.Option(help="local: values from what the agent sees; central: from the state too. Actors never do.")
-    ] = "local",
-    train_delays: Annotated[
-        str | None,
-        typer.Option(help="How late agents see and act while training, in control steps: obs=1,act=0-2 (least-most)."),
-    ] = None,
-    schedule: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--schedule",
-            metavar="[WHO.]FIELD=VALUE|FILE.yaml",
-            help="Train on the event clock with this field of the schedule, say msg_delay=2 or field.act_delay=60, or "
-            "a file of its fields by agent, group and level; a value may be drawn for each lane and episode: 0-10, "
-            "lognormal(3, 0.5), [1, 2, 5]. May be repeated. Not with --train-delays.",
-        ),
-    ] = None,
-    trainer: Annotated[
-        str | None, typer.Option(help="lean: this library's PPO, on either clock; sb3: Stable-Baselines3's.")
-    ] = None,
-    start_from: Annotated[
-        Path | None,
-        typer.Option(help="A finished run of the same environment: its weights and scales are gone on with."),
-    ] = None,
+    steps: StepsOption = DEFAULT_STEPS,
+    time_limit: TimeLimitOption = None,
+    residual: ResidualOption = "default",
+    critic: CriticOption = "local",
+    train_delays: TrainDelaysOption = None,
+    schedule: ScheduleOption = None,
+    trainer: TrainerOption = None,
+    start_from: StartFromOption = None,
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
     """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
-    from heron_env.cli.sweep import INTERRUPTED
     from heron_env.envs.unused_rules import unused_rules
     from heron_env.lab.learning.ppo import train as run_training
-    from heron_env.lab.learning.validation import unfinished
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
 
@@ -90,46 +104,43 @@ def train(
     timed = with_settings(there.schedule, schedule) if schedule else None
     for entry in unused_rules(there.simulation):  # what is wrong is told before torch is imported
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
-    folder = out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}"
-    if is_file(folder / "config.json"):
-        raise ConfigError(f"{folder} holds a finished run: name another folder with --out, or remove that one")
+    folder = _new_folder(out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}")
+    with _training_into(folder):
+        run = run_training(
+            env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
+            residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
+            schedule=timed, trainer=trainer, start_from=start_from, progress=not as_json,
+        )  # fmt: skip
+    if as_json:
+        typer.echo(dumps({"run_dir": str(run.path), **run.config.model_dump(include=set(REPORTED))}))
+        return
+    trust = "".join(f" --trust {name}" for name in named(run.config.env_id))
+    took = f"{run.config.transitions:,} transitions in {run.config.seconds:g} s"
+    typer.echo(f"{run.path}: {took}. Next: heron eval {run.path}{trust}")
+
+
+@contextmanager
+def _training_into(folder: Path) -> Iterator[None]:
+    """No warning of what was said before; stopped by the user, it says what is kept and exits with 130."""
+    from heron_env.cli.sweep import INTERRUPTED
+    from heron_env.lab.learning.validation import unfinished
+
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeronWarning)  # told above
+        warnings.simplefilter("ignore", HeronWarning)
         try:
-            run = run_training(
-                env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
-                residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
-                schedule=timed, trainer=trainer, start_from=start_from, progress=not as_json,
-            )  # fmt: skip
+            yield
         except KeyboardInterrupt as error:
             typer.echo(
                 f"stopped. {unfinished(folder)}. --time-limit ends a training early and keeps its policy", err=True
             )
             raise typer.Exit(INTERRUPTED) from error
-    if as_json:
-        told = {
-            "run_dir": str(run.path),
-            **run.config.model_dump(
-                include={
-                    "env_id",
-                    "seed",
-                    "critic",
-                    "trainer",
-                    "training_delays",
-                    "schedule",
-                    "start_from",
-                    "transitions",
-                    "seconds",
-                    "validation",
-                    "validation_under_schedule",
-                }
-            ),
-        }
-        typer.echo(dumps(told))
-        return
-    trust = "".join(f" --trust {name}" for name in named(run.config.env_id))
-    took = f"{run.config.transitions:,} transitions in {run.config.seconds:g} s"
-    typer.echo(f"{run.path}: {took}. Next: heron eval {run.path}{trust}")
+
+
+def _new_folder(folder: Path) -> Path:
+    """The folder. Raises ConfigError where a finished run is."""
+    if is_file(folder / "config.json"):
+        raise ConfigError(f"{folder} holds a finished run: name another folder with --out, or remove that one")
+    return folder
 
 
 def _training_delays(text: str | None) -> TrainingDelays | None:
@@ -162,7 +173,7 @@ def export(
 
     Names, units and versions are in the metadata; onnxruntime and numpy are all that is needed to run them.
     """
-    from heron_env.lab.exporting.onnx_file import export_onnx
+    from heron_env.lab.onnx_file import export_onnx
     from heron_env.lab.output import dumps
     from heron_env.lab.runs import RunFolder
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,43 +15,54 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 
+PolicyOption = Annotated[
+    Path | None, typer.Option(help="Serve this run folder's policy as an endpoint, instead of simulations.")
+]
+SeatOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="AGENT", help="Let a person play this agent of --env, in a page; repeat."),
+]
+EnvOption = Annotated[
+    str | None, typer.Option(help="With --seat: what is played. With --policy: another one than the run folder's.")
+]
+OthersOption = Annotated[
+    str | None,
+    typer.Option(help="With --seat: who plays the others: a baseline (default: the strongest), a run, agents.yaml."),
+]
+SeedOption = Annotated[int, typer.Option(help="With --seat: of the episode.")]
+MsgDelayOption = Annotated[float, typer.Option(min=0.0, help="With --seat: seconds that messages travel.")]
+FolderOption = Annotated[Path, typer.Option(help="Where simulations are kept; a restart goes on there.")]
+HostOption = Annotated[str, typer.Option(help="Another address than loopback needs --token-env.")]
+PortOption = Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")]
+TokenEnvOption = Annotated[
+    str | None, typer.Option(help="Environment variable with the token that clients must bring.")
+]
+AllowOption = Annotated[
+    list[str] | None, typer.Option(metavar="HOST:PORT", help="An endpoint that may be injected; repeat.")
+]
+AllowLoopbackOption = Annotated[
+    bool, typer.Option("--allow-loopback", help="Endpoints of this machine may be injected.")
+]
+KeyEnvOption = Annotated[
+    list[str] | None, typer.Option(help="An environment variable that may be an endpoint's key; repeat.")
+]
+
+
 def serve(
-    policy: Annotated[
-        Path | None, typer.Option(help="Serve this run folder's policy as an endpoint, instead of simulations.")
-    ] = None,
-    seat: Annotated[
-        list[str] | None,
-        typer.Option(metavar="AGENT", help="Let a person play this agent of --env, in a page; repeat."),
-    ] = None,
-    env: Annotated[
-        str | None, typer.Option(help="With --seat: what is played. With --policy: another one than the run folder's.")
-    ] = None,
+    policy: PolicyOption = None,
+    seat: SeatOption = None,
+    env: EnvOption = None,
     option: EnvOptions = None,
-    others: Annotated[
-        str | None,
-        typer.Option(
-            help="With --seat: who plays the others: a baseline (default: the strongest), a run, agents.yaml."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="With --seat: of the episode.")] = 0,
-    msg_delay: Annotated[float, typer.Option(min=0.0, help="With --seat: seconds that messages travel.")] = 0.0,
-    folder: Annotated[Path, typer.Option(help="Where simulations are kept; a restart goes on there.")] = Path(
-        "runs/serve"
-    ),
-    host: Annotated[str, typer.Option(help="Another address than loopback needs --token-env.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 0,
-    token_env: Annotated[
-        str | None, typer.Option(help="Environment variable with the token that clients must bring.")
-    ] = None,
-    allow: Annotated[
-        list[str] | None, typer.Option(metavar="HOST:PORT", help="An endpoint that may be injected; repeat.")
-    ] = None,
-    allow_loopback: Annotated[
-        bool, typer.Option("--allow-loopback", help="Endpoints of this machine may be injected.")
-    ] = False,
-    key_env: Annotated[
-        list[str] | None, typer.Option(help="An environment variable that may be an endpoint's key; repeat.")
-    ] = None,
+    others: OthersOption = None,
+    seed: SeedOption = 0,
+    msg_delay: MsgDelayOption = 0.0,
+    folder: FolderOption = Path("runs/serve"),
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 0,
+    token_env: TokenEnvOption = None,
+    allow: AllowOption = None,
+    allow_loopback: AllowLoopbackOption = False,
+    key_env: KeyEnvOption = None,
     trust: Trusted = None,
 ) -> None:
     """Serve simulations over HTTP, with --policy a trained policy as an endpoint, with --seat the page of a person.
@@ -64,30 +76,41 @@ def serve(
     if seat:
         if env is None:
             raise ConfigError("--seat needs --env: what is played?")
-        _serve_seats(built(env, parsed_options(option)), seat, others, (seed, msg_delay, host, port))
+        world = built(env, parsed_options(option))
+        _serve_seats(world, seat, others, seed=seed, msg_delay=msg_delay, host=host, port=port)
         return
     if policy is not None:
-        _serve_policy(policy, env, option, (host, port, token_env))
+        _serve_policy(policy, env, option, host=host, port=port, token_env=token_env)
         return
     if env is not None or option:
         raise ConfigError(
             "--env and --option are for --policy and --seat; clients of simulations name environments themselves"
         )
+    _serve_simulations(
+        folder, host=host, port=port, token_env=token_env, trust=trust or (), allow=allow or (),
+        loopback=allow_loopback, keys=key_env or (),
+    )  # fmt: skip
+
+
+def _serve_simulations(
+    folder: Path, *, host: str, port: int, token_env: str | None, trust: Sequence[str], allow: Sequence[str],
+    loopback: bool, keys: Sequence[str],
+) -> None:  # fmt: skip
     try:
         from heron_env.serve import app
     except ImportError as error:
-        raise ConfigError("heron serve needs fastapi and uvicorn: pip install 'heron_env[serve]'") from error
-    from heron_env.injection.sdk import token_of
+        raise ConfigError("heron serve needs fastapi and uvicorn: pip install 'heron_env[agents]'") from error
+    from heron_env.net.access import token_of
     from heron_env.net.guard import Guard
 
     app.serve(
-        folder, host=host, port=port, token=token_of(token_env, host), trust=trust or (),
-        guard=Guard(allow or (), loopback=allow_loopback), keys=key_env or (), ready=_ready,
+        folder, host=host, port=port, token=token_of(token_env, host), trust=trust,
+        guard=Guard(allow, loopback=loopback), keys=keys, ready=_ready,
     )  # fmt: skip
 
 
 def _serve_policy(
-    folder: Path, env_id: str | None, option: list[str] | None, place: tuple[str, int, str | None]
+    folder: Path, env_id: str | None, option: list[str] | None, *, host: str, port: int, token_env: str | None
 ) -> None:
     from heron_env.injection.sdk import serve_policy
     from heron_env.lab.runs import RunFolder, load_policy
@@ -95,20 +118,20 @@ def _serve_policy(
     run = RunFolder.open(folder)
     on_behalf(run)
     world = built(env_id or run.env_id, {**run.config.env_options, **parsed_options(option)})
-    host, port, token_env = place
     with serve_policy(load_policy(folder), world, host=host, port=port, token_env=token_env) as server:
         _ready(server.url)
         server.wait()
 
 
-def _serve_seats(env: HeronEnv, agents: list[str], others: str | None, setting: tuple[int, float, str, int]) -> None:
+def _serve_seats(
+    env: HeronEnv, agents: list[str], others: str | None, *, seed: int, msg_delay: float, host: str, port: int
+) -> None:
     """One episode; who does not sit is played by others."""
     from heron_env import ScheduleConfig
     from heron_env.lab.benchmark import NOTHING
     from heron_env.lab.policies import policy_spec
     from heron_env.serve.seats import FAREWELL, Seats
 
-    seed, msg_delay, host, port = setting
     played = policy_spec(others or env.benchmark().strongest or NOTHING).build(env, seed)
     with Seats(env, agents, host=host, port=port) as seats:
         for agent, url in seats.urls.items():

@@ -1,11 +1,11 @@
-"""`heron sweep` and `heron eval`: how much of a return survives the network, and which cause eats the rest."""
+"""`heron sweep`, `heron eval` and `heron report`: how much of a return survives the network, and what eats the rest."""
 
 from __future__ import annotations
 
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -14,16 +14,16 @@ import typer
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
 from heron_env.files.reading import is_file, is_folder
-from heron_env.lab.progress import left, watched
+from heron_env.lab.output import left, watched
 from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
-    from heron_env.lab.gap.conditions import Condition
-    from heron_env.lab.gap.presets import Preset
-    from heron_env.lab.gap.results import SweepResult
-    from heron_env.lab.gap.sweep import Sweep
-    from heron_env.lab.progress import Progress
+    from heron_env.lab.output import Progress
     from heron_env.lab.runs import RunFolder
+    from heron_env.lab.sweep.conditions import Condition
+    from heron_env.lab.sweep.presets import Preset
+    from heron_env.lab.sweep.sweep import Sweep, SweepResult
+
 
 INTERRUPTED: Final = 130
 
@@ -46,7 +46,7 @@ def finished(sweep: Sweep, folder: Path | None, processes: int, ray: str | None 
 
 def _kept(folder: Path | None) -> list[str]:
     """What to say of a sweep that did not come to its end."""
-    from heron_env.lab.gap.journal import RESULTS
+    from heron_env.lab.sweep.records import RESULTS
 
     if folder is None or not is_file(folder / RESULTS):
         return []
@@ -75,51 +75,58 @@ Pool = Annotated[
 Processes = Annotated[int, typer.Option(min=1, help="Worker processes; the numbers do not depend on it.")]
 
 
-def sweep(
-    what: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[ENV or POLICY]...",
-            help=f"{ENVIRONMENT}; run folders, names of baselines, [NAME=]http(s)://HOST:PORT/... (an "
-            "endpoint), an agents.yaml, fixtures (.jsonl, .json). Default: the preset's environment, and its strongest "
-            "baseline.",
-        ),
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="quick (default), delays, reference, scada, decomposition, bursts or faults; may be joined by axes."
-        ),
-    ] = None,
-    axis: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--axis",
-            metavar="CAUSE=A,B,...",
-            help="Amounts of one cause: obs_delay, msg_delay, act_delay (s), jitter, loss, tick_ratio, noise; "
-            "as act_delay=0,30,60, or by level as msg_delay=0,field:0.05/system:0.2; or disturbances=NAME,..., sets of "
-            "the environment. May be repeated.",
-        ),
-    ] = None,
-    product: Annotated[bool, typer.Option("--product", help="All combinations of the axes, not one after another.")] = (
-        False
+WhatArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[ENV or POLICY]...",
+        help=f"{ENVIRONMENT}; run folders, names of baselines, [NAME=]http(s)://HOST:PORT/... (an "
+        "endpoint), an agents.yaml, fixtures (.jsonl, .json). Default: the preset's environment, and its strongest "
+        "baseline.",
     ),
-    seeds: Annotated[int | None, typer.Option(min=1, help="Held-out cases; default: the preset's, else 5.")] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of results and tables; a sweep begun there is resumed. Default: runs/sweep-PRESET-NAMES."
-        ),
-    ] = None,
+]
+PresetOption = Annotated[
+    str | None,
+    typer.Option(
+        help="quick (default), delays, reference, scada, decomposition, bursts or faults; may be joined by axes."
+    ),
+]
+AxisOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--axis",
+        metavar="CAUSE=A,B,...",
+        help="Amounts of one cause: obs_delay, msg_delay, act_delay (s), jitter, loss, tick_ratio, noise; "
+        "as act_delay=0,30,60, or by level as msg_delay=0,field:0.05/system:0.2; or disturbances=NAME,..., sets of "
+        "the environment. May be repeated.",
+    ),
+]
+ProductOption = Annotated[bool, typer.Option("--product", help="All combinations of the axes, not one after another.")]
+SeedsOption = Annotated[int | None, typer.Option(min=1, help="Held-out cases; default: the preset's, else 5.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of results and tables; a sweep begun there is resumed. Default: runs/sweep-PRESET-NAMES."
+    ),
+]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|HOST:PORT",
+        help="A running Ray cluster (extra `ray`): its CPUs take the place of the processes; auto: this machine's.",
+    ),
+]
+
+
+def sweep(
+    what: WhatArgument = None,
+    preset: PresetOption = None,
+    axis: AxisOption = None,
+    product: ProductOption = False,
+    seeds: SeedsOption = None,
+    out: OutOption = None,
     pool: Pool = False,
     processes: Processes = 2,
-    ray: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|HOST:PORT",
-            help="A running Ray cluster (extra `ray`): its CPUs take the place of the processes; auto: this machine's.",
-        ),
-    ] = None,
+    ray: RayOption = None,
     option: EnvOptions = None,
     trust: Trusted = None,
     as_json: Json = False,
@@ -129,60 +136,89 @@ def sweep(
     Stopped or killed, the same command goes on where it was. Naming an address allows its host and port, no others.
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
-    from heron_env.lab.gap.presets import preset as named
     from heron_env.lab.policies import display_names
+    from heron_env.lab.sweep.presets import preset as named
 
     chosen = named(preset or QUICK) if preset or not axis else None
-    asked = _asked(what or [], chosen, parsed_options(option), seeds, (axis or [], product, pool))
+    options = parsed_options(option)
+    asked = AskedSweep(what or [], chosen, options, cases=seeds, axes=axis or [], product=product, pool=pool)
     names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in display_names(what or [])]
     folder = out or Path("runs") / "-".join(["sweep", chosen.name if chosen else "axes", *names])
-    show(finished(asked, folder, processes, ray), [folder / "table.md", folder / "table.json"], as_json)
+    show(finished(asked.sweep(), folder, processes, ray), [folder / "table.md", folder / "table.json"], as_json)
 
 
-def _asked(
-    what: Sequence[str],
-    chosen: Preset | None,
-    options: dict[str, Any],
-    seeds: int | None,
-    more: tuple[list[str], bool, bool],
-) -> Sweep:
-    """The sweep that the words mean. Raises ConfigError.
+@dataclass(frozen=True)
+class AskedSweep:
+    """What the words of `heron sweep` ask for.
 
-    Args:
-        more: the axes, whether they are a product, and whether run folders are pooled.
+    Attributes:
+        names: environment, run folders and other policies.
+        cases: how many; None: the preset's.
+        axes: amounts of causes, as `parsed_axis` reads them.
+        product: are the axes a product?
+        pool: are run folders pooled as one policy?
     """
-    from heron_env.lab.gap.sweep import Sweep
-    from heron_env.lab.policies import names_external
 
-    axes, product, pool = more
-    of_axes = _of_axes(axes, product)
-    runs = run_folders(what)
-    envs = [name for name in what if names_environment(name) and not (names_external(name) or is_folder(name))]
-    policies = [name for name in what if name not in envs]
-    if len(envs) > 1:
-        raise ConfigError(f"{envs}: one environment at a time")
-    of_runs = runs[0].env_id if runs and not envs else None
-    env_id = next(iter(envs), of_runs or (chosen.env_id if chosen else None))
-    if product and not axes:
-        raise ConfigError("--product: of what? Give each --axis")
-    if env_id is None:
-        unknown = [name for name in policies if not names_external(name)]
-        missing = f"{unknown}: no such run folder; " if unknown else ""
-        raise ConfigError(f"{missing}name an environment (`heron envs` lists them), a run folder, or a --preset")
-    of_preset = chosen.options if chosen and chosen.env_id == env_id else {}
-    if runs:
-        on_behalf(runs[0])
-        of_preset = {**runs[0].config.env_options, **of_preset}
-    options = {**of_preset, **options}
-    env = built(env_id, options)
-    if not policies:
-        policies = [env.benchmark().strongest or "random"]
-    conditions = [*(chosen.conditions(env.dt) if chosen else []), *of_axes]
-    number = seeds or (chosen.cases if chosen else 5)
-    return Sweep.of(
-        env_id, named_policies(policies, pool), conditions, cases=number, options=options,
-        preset=chosen.name if chosen else None,
-    )  # fmt: skip
+    names: Sequence[str]
+    preset: Preset | None
+    options: dict[str, Any]
+    cases: int | None
+    axes: list[str]
+    product: bool
+    pool: bool
+
+    def sweep(self) -> Sweep:
+        """The sweep itself. Raises ConfigError."""
+        from heron_env.lab.sweep.sweep import Sweep
+
+        of_axes, runs, envs, chosen = self._of_axes(), run_folders(self.names), self._environments(), self.preset
+        policies = [name for name in self.names if name not in envs]
+        env_id = self._env_id(envs, runs, policies)
+        of_preset = chosen.options if chosen and chosen.env_id == env_id else {}
+        if runs:
+            on_behalf(runs[0])
+            of_preset = {**runs[0].config.env_options, **of_preset}
+        options = {**of_preset, **self.options}
+        env = built(env_id, options)
+        if not policies:
+            policies = [env.benchmark().strongest or "random"]
+        conditions = [*(chosen.conditions(env.dt) if chosen else []), *of_axes]
+        return Sweep.of(
+            env_id, named_policies(policies, self.pool), conditions, options=options,
+            cases=self.cases or (chosen.cases if chosen else 5), preset=chosen.name if chosen else None,
+        )  # fmt: skip
+
+    def _of_axes(self) -> list[Condition]:
+        from heron_env.lab.sweep.conditions import along, grid, parsed_axis
+
+        parsed = [parsed_axis(text) for text in self.axes]
+        amounts: dict[str, Any] = dict(parsed)
+        if len(amounts) < len(parsed):
+            raise ConfigError(f"--axis {self.axes}: name each cause once, with all its amounts")
+        return (grid if self.product else along)(**amounts) if amounts else []
+
+    def _environments(self) -> list[str]:
+        from heron_env.lab.policies import names_external
+
+        return [
+            name for name in self.names if names_environment(name) and not (names_external(name) or is_folder(name))
+        ]
+
+    def _env_id(self, envs: list[str], runs: list[RunFolder], policies: list[str]) -> str:
+        """The environment that is named, that of the runs, or of the preset. Raises ConfigError."""
+        from heron_env.lab.policies import names_external
+
+        if len(envs) > 1:
+            raise ConfigError(f"{envs}: one environment at a time")
+        of_runs = runs[0].env_id if runs and not envs else None
+        env_id = next(iter(envs), of_runs or (self.preset.env_id if self.preset else None))
+        if self.product and not self.axes:
+            raise ConfigError("--product: of what? Give each --axis")
+        if env_id is None:
+            unknown = [name for name in policies if not names_external(name)]
+            missing = f"{unknown}: no such run folder; " if unknown else ""
+            raise ConfigError(f"{missing}name an environment (`heron envs` lists them), a run folder, or a --preset")
+        return env_id
 
 
 def run_folders(names: Sequence[str]) -> list[RunFolder]:
@@ -207,21 +243,11 @@ def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str
     return {TRAINED: folders, **display_names(name for name in names if name not in folders)}
 
 
-def _of_axes(axes: list[str], product: bool) -> list[Condition]:
-    from heron_env.lab.gap.conditions import along, grid, parsed_axis
-
-    parsed = [parsed_axis(text) for text in axes]
-    amounts: dict[str, Any] = dict(parsed)
-    if len(amounts) < len(parsed):
-        raise ConfigError(f"--axis {axes}: name each cause once, with all its amounts")
-    return (grid if product else along)(**amounts) if amounts else []
-
-
 def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
     """The table as JSON, or for people with what was found and the files that tell more."""
-    from heron_env.lab.gap.tables import to_json, to_rich
-    from heron_env.lab.gap.words import finding
     from heron_env.lab.output import terminal
+    from heron_env.lab.sweep.tables import to_json, to_rich
+    from heron_env.lab.sweep.words import finding
 
     if as_json:
         typer.echo(to_json(result), nl=False)
@@ -237,28 +263,38 @@ def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
 DELAYS = "delays"
 
 
+PoliciesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        help="Run folders, names of baselines of --env, [NAME=]http(s)://HOST:PORT/... (endpoints), agents.yaml or "
+        "fixtures (.jsonl, .json)."
+    ),
+]
+EnvOption = Annotated[str | None, typer.Option(help="The environment; default: that of the first run folder.")]
+DelaysOption = Annotated[
+    str | None,
+    typer.Option(help="By how many seconds actions are late, as 0,30,60; default: 0, 1/2, 1 and 2 control steps."),
+]
+CasesOption = Annotated[int, typer.Option(min=1, help="Held-out cases (days).")]
+RepeatsOption = Annotated[int, typer.Option(min=1, help="Seeds for each case.")]
+SplitOption = Annotated[str, typer.Option(help="test or validation; tune on validation only.")]
+SeedOption = Annotated[
+    int, typer.Option(min=0, help="Added to the cases' seeds: other draws of the same days, without known optima.")
+]
+EvaluationOutOption = Annotated[Path | None, typer.Option(help="Folder for the sweep, report.html and its figures.")]
+
+
 def evaluate(
-    policies: Annotated[
-        list[str],
-        typer.Argument(
-            help="Run folders, names of baselines of --env, [NAME=]http(s)://HOST:PORT/... (endpoints), agents.yaml or "
-            "fixtures (.jsonl, .json)."
-        ),
-    ],
-    env: Annotated[str | None, typer.Option(help="The environment; default: that of the first run folder.")] = None,
-    delays: Annotated[
-        str | None,
-        typer.Option(help="By how many seconds actions are late, as 0,30,60; default: 0, 1/2, 1 and 2 control steps."),
-    ] = None,
-    cases: Annotated[int, typer.Option(min=1, help="Held-out cases (days).")] = 10,
-    repeats: Annotated[int, typer.Option(min=1, help="Seeds for each case.")] = 1,
-    split: Annotated[str, typer.Option(help="test or validation; tune on validation only.")] = "test",
-    seed: Annotated[
-        int, typer.Option(min=0, help="Added to the cases' seeds: other draws of the same days, without known optima.")
-    ] = 0,
+    policies: PoliciesArgument,
+    env: EnvOption = None,
+    delays: DelaysOption = None,
+    cases: CasesOption = 10,
+    repeats: RepeatsOption = 1,
+    split: SplitOption = "test",
+    seed: SeedOption = 0,
     pool: Pool = False,
     processes: Processes = 2,
-    out: Annotated[Path | None, typer.Option(help="Folder for the sweep, report.html and its figures.")] = None,
+    out: EvaluationOutOption = None,
     option: EnvOptions = None,
     trust: Trusted = None,
     as_json: Json = False,
@@ -269,12 +305,15 @@ def evaluate(
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
     runs = run_folders(policies)
-    asked = _evaluated(policies, runs, env, parsed_options(option), delays, (cases, split, repeats, seed, pool))
+    asked = AskedEvaluation(
+        policies, runs, env, parsed_options(option), delays, cases=cases, split=split, repeats=repeats, shift=seed,
+        pool=pool,
+    ).sweep()  # fmt: skip
     result = finished(asked, out, processes)
     files = []
     if out is not None:
-        from heron_env.lab.reports.document import PAGE, write_report
-        from heron_env.lab.reports.whole import Sources, report_of
+        from heron_env.lab.show.document import PAGE, write_report
+        from heron_env.lab.show.report import Sources, report_of
 
         of_it = [run for run in runs if run.config.env_id == asked.env.id]
         write_report(out, report_of(Sources(sweeps=[result], runs=of_it)))
@@ -282,40 +321,55 @@ def evaluate(
     show(result, files, as_json)
 
 
-def _evaluated(
-    names: list[str],
-    runs: list[RunFolder],
-    env_id: str | None,
-    options: dict[str, Any],
-    delays: str | None,
-    chosen: tuple[int, str, int, int, bool],
-) -> Sweep:
-    """The sweep that the words mean. Raises ConfigError.
+@dataclass(frozen=True)
+class AskedEvaluation:
+    """What the words of `heron eval` ask for.
 
-    Args:
-        chosen: cases, split, repeats, shift of the seeds, and whether run folders are pooled.
+    Attributes:
+        names: of policies; `runs`: those of them that are run folders.
+        env_id: None: that of the first run.
+        delays: seconds that actions are late, separated by commas; None: the preset's.
+        cases, split, repeats: held-out cases, as `benchmark.cases` draws them.
+        shift: is added to their seeds.
+        pool: are run folders pooled as one policy?
     """
-    from heron_env.lab import benchmark
-    from heron_env.lab.gap.conditions import along
-    from heron_env.lab.gap.presets import preset
-    from heron_env.lab.gap.sweep import Sweep
 
-    if env_id is None and not runs:
-        raise ConfigError(f"none of {names} is a run folder: name the environment with --env")
-    env_id = env_id or runs[0].env_id
-    if runs:
-        on_behalf(runs[0])
-        options = {**runs[0].config.env_options, **options}
-    env = built(env_id, options)
-    rule, (number, split, repeats, shift, pool) = env.benchmark().strongest, chosen
-    compared = list(dict.fromkeys([*names, *([rule] if rule else [])]))
-    beside = [name for name in (benchmark.NOTHING, benchmark.RANDOM) if name not in compared]
-    cases = [replace(c, seed=c.seed + shift) for c in benchmark.cases(env, number, split=split, repeats=repeats)]
-    conditions = preset(DELAYS).conditions(env.dt) if delays is None else along(act_delay=_seconds(delays))
-    return Sweep.of(
-        env_id, named_policies([*compared, *beside], pool), conditions, cases=cases, sync_only=beside,
-        options=options, preset=DELAYS if delays is None else None,
-    )  # fmt: skip
+    names: list[str]
+    runs: list[RunFolder]
+    env_id: str | None
+    options: dict[str, Any]
+    delays: str | None
+    cases: int
+    split: str
+    repeats: int
+    shift: int
+    pool: bool
+
+    def sweep(self) -> Sweep:
+        """The sweep itself. Raises ConfigError."""
+        from heron_env.lab import benchmark
+        from heron_env.lab.sweep.conditions import along
+        from heron_env.lab.sweep.presets import preset
+        from heron_env.lab.sweep.sweep import Sweep
+
+        if self.env_id is None and not self.runs:
+            raise ConfigError(f"none of {self.names} is a run folder: name the environment with --env")
+        env_id, options = self.env_id or self.runs[0].env_id, self.options
+        if self.runs:
+            on_behalf(self.runs[0])
+            options = {**self.runs[0].config.env_options, **options}
+        env = built(env_id, options)
+        rule = env.benchmark().strongest
+        compared = list(dict.fromkeys([*self.names, *([rule] if rule else [])]))
+        beside = [name for name in (benchmark.NOTHING, benchmark.RANDOM) if name not in compared]
+        drawn = benchmark.cases(env, self.cases, split=self.split, repeats=self.repeats)
+        late = self.delays
+        conditions = preset(DELAYS).conditions(env.dt) if late is None else along(act_delay=_seconds(late))
+        return Sweep.of(
+            env_id, named_policies([*compared, *beside], self.pool), conditions, sync_only=beside, options=options,
+            cases=[replace(case, seed=case.seed + self.shift) for case in drawn],
+            preset=DELAYS if late is None else None,
+        )  # fmt: skip
 
 
 def _seconds(text: str) -> tuple[float, ...]:
@@ -323,3 +377,34 @@ def _seconds(text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
         raise ConfigError(f"--delays {text!r}: must be seconds separated by commas, as 0,30,60") from error
+
+
+def report(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Folders of `heron sweep`, `heron train` and `heron trace`, of one environment, in any order.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for report.html and its figures.")] = Path("runs/report"),
+    trust: Trusted = None,
+    as_json: Json = False,
+) -> None:
+    """Write report.html, which needs nothing else, and each figure as SVG and PNG beside it.
+
+    What isn't registered is neither built nor run, unless it is trusted: the page then tells what that left out.
+    """
+    from heron_env.lab.output import dumps
+    from heron_env.lab.show.document import PAGE, write_report
+    from heron_env.lab.show.report import read_sources, report_of
+
+    made = report_of(read_sources(runs))
+    files = write_report(out, made)
+    if as_json:
+        summary = {"files": {name: str(path) for name, path in files.items()}, "finding": list(made.finding)}
+        typer.echo(dumps(summary))
+        return
+    for sentence in made.finding:
+        typer.echo(sentence)
+    typer.echo(f"wrote {files[PAGE]} and {len(files) - 1} files of figures beside it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,13 +10,121 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError, DeclarationError
+from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityEntry, RowOrDefault
+from heron_env.observability.config import ObservabilityLevel as Level
 
 if TYPE_CHECKING:
-    from heron_env.declared.injected import AgentInjectionConfig
-    from heron_env.declared.simulation_config import SimulationConfig
+    from heron_env.declared.configuration import AgentInjectionConfig, SimulationConfig
     from heron_env.envs.base import HeronEnv
     from heron_env.files.yaml_file import YamlFile
+
+
+IDLE = (
+    "observability is not enabled: everybody sees everything that is observed; rows and default are checked, but have "
+    "no effect (leave `observability` out for the visibility of the features to decide)"
+)
+
+
+@dataclass(frozen=True)
+class Visible:
+    """The variables of a declared world by name: are they external?"""
+
+    of_agents: dict[str, bool]
+    of_world: dict[str, bool]
+
+    @classmethod
+    def of(cls, world: SimulationConfig) -> Visible:
+        """Those of a world."""
+        external = world.external_variables()
+        agents, shared = world.state_variables.visibility_of_agents(), world.state_variables.visibility_of_globals()
+        return cls(_by_field(agents, external), _by_field(shared, external))
+
+    def word(self, name: str, *, of_agents: bool) -> str:
+        """external or internal."""
+        return "external" if (self.of_agents if of_agents else self.of_world)[name] else "internal"
+
+    def names(self, target: str, level: Level) -> str:
+        """Names of what the level shows of a target."""
+        variables = self.of_world if target == GLOBAL else self.of_agents
+        if level is Level.INSIDER or all(variables.values()):
+            return "all"
+        return ", ".join(name for name, external in variables.items() if external) or "nothing"
+
+
+def _by_field(names: Iterable[str], external: set[str]) -> dict[str, bool]:
+    return {name.partition(".")[2]: name in external for name in names}
+
+
+def by_observer(
+    config: ObservabilityConfig | None, observers: Sequence[str], visible: Visible | None = None
+) -> dict[str, str]:
+    """What each observer sees of others, a line each; the names of the variables where they are known."""
+    common = config.common_noise if config is not None else 0.0
+    clear = f"with noise {common:g} on all of others" if common else "exactly"
+    if config is not None and not config.enabled:
+        return {"everybody": f"everything that is observed, {clear}: observability is not enabled"}
+    if config is None or config.by_tags:
+        own = f"the visibility of the variables decides, {clear}: all that is not internal"
+        return {"everybody": own if visible else f"the tags of the features decide, {clear}"}
+    on_top = [f"noise {common:g} on top on all of others"] if common else []
+    rows: dict[str, list[str]] = {observer: [] for observer in observers}
+    for row in config.matrix:
+        if row.observer != row.target:
+            variables = (
+                f" ({visible.names(row.target, row.level)})" if visible and row.level is not Level.UNAWARE else ""
+            )
+            rows[row.observer].append(f"{row.target} {_clarity(row)}{variables}")
+    others = [f"others {_clarity(config.default)}", *on_top]
+    return {observer: "; ".join([*seen, *others]) for observer, seen in rows.items()}
+
+
+def _clarity(source: RowOrDefault) -> str:
+    if source.level is Level.UNAWARE or not source.factor:
+        return source.level.value
+    of_what = " of the range" if source.law == "additive" else ""
+    return f"{source.level.value}, noise {source.factor:g}{of_what}"
+
+
+def warnings_of(config: ObservabilityConfig | None, visible: Visible | None = None) -> list[str]:
+    """What is legal and surely not meant."""
+    if config is None:
+        return []
+    found = [] if config.enabled else [IDLE]
+    for index, row in enumerate(config.matrix):
+        found += _of_row(index, row, config.default)
+    if config.default.level is Level.UNAWARE and config.default.noise:
+        found.append(f"default.noise {config.default.noise:g} has no effect: the default is unaware")
+    listed = config.variable_visibility
+    if "external" in listed.model_fields_set and not listed.external:
+        found.append("variable_visibility.external is empty: what is not listed as internal stays as it was declared")
+    return found + (_without_observer(config, visible) if visible is not None and config.enabled else [])
+
+
+def _of_row(index: int, row: ObservabilityEntry, default: DefaultObservability) -> list[str]:
+    place = f"matrix[{index}] ({row.observer}, {row.target})"
+    if row.observer == row.target:
+        return [f"{place} has no effect: an agent always sees all of itself"]
+    if row.level is Level.UNAWARE and row.factor:
+        return [f"{place}: noise {row.factor:g} has no effect: {row.observer} is unaware of {row.target}"]
+    return [f"{place} says what the default says"] if _clarity(row) == _clarity(default) else []
+
+
+def _without_observer(config: ObservabilityConfig, visible: Visible) -> list[str]:
+    """Internal variables that no insider is declared for."""
+    if config.default.level is Level.INSIDER:
+        return []
+    insiders = [row for row in config.matrix if row.level is Level.INSIDER and row.observer != row.target]
+    found = []
+    if all(row.target == GLOBAL for row in insiders):
+        hidden = [name for name, external in visible.of_agents.items() if not external]
+        found += [f"nobody but its owner sees {name}: it is internal, and no agent is an insider" for name in hidden]
+    if all(row.target != GLOBAL for row in insiders):
+        hidden = [name for name, external in visible.of_world.items() if not external]
+        found += [f"nobody sees {name}: it is internal, and nobody is an insider of global" for name in hidden]
+    return found
+
 
 MOST_LINES = 40
 """Lines of who sees what; the rest is counted."""
@@ -59,9 +168,7 @@ def validate(
 
 
 def _of_file(file: YamlFile) -> Validity:
-    from heron_env.cli import matrix_in_words
-    from heron_env.declared.injected import injection_of, is_alone
-    from heron_env.declared.simulation_config import SimulationConfig
+    from heron_env.declared.configuration import SimulationConfig, injection_of, is_alone
     from heron_env.observability.config import observability_of
 
     if is_alone(file):
@@ -70,14 +177,13 @@ def _of_file(file: YamlFile) -> Validity:
         return _of_world(file, file.build(SimulationConfig))
     config = observability_of(file)
     what = "who sees what in an environment; --env ID checks its names too"
-    sees = matrix_in_words.by_observer(config, list(dict.fromkeys(row.observer for row in config.matrix)))
-    return Validity(file.name, what, sees=sees, warnings=matrix_in_words.warnings_of(config))
+    sees = by_observer(config, list(dict.fromkeys(row.observer for row in config.matrix)))
+    return Validity(file.name, what, sees=sees, warnings=warnings_of(config))
 
 
 def _of_world(file: YamlFile, world: SimulationConfig) -> Validity:
-    from heron_env.cli import matrix_in_words
 
-    visible = matrix_in_words.Visible.of(world)
+    visible = Visible.of(world)
     variables = world.state_variables
     return Validity(
         file.name,
@@ -85,15 +191,15 @@ def _of_world(file: YamlFile, world: SimulationConfig) -> Validity:
         agents=[f"{agent.name} ({agent.type})" for agent in world.agents],
         agent_variables={n: f"{v.type}, {visible.word(n, of_agents=True)}" for n, v in variables.agent_vars.items()},
         global_variables={n: f"{v.type}, {visible.word(n, of_agents=False)}" for n, v in variables.global_vars.items()},
-        sees=matrix_in_words.by_observer(world.observability, [agent.name for agent in world.agents], visible),
+        sees=by_observer(world.observability, [agent.name for agent in world.agents], visible),
         external={} if world.agent_injection is None else _external(world.agent_injection),
-        warnings=_checked_by_engine(file, world) + matrix_in_words.warnings_of(world.observability, visible),
+        warnings=_checked_by_engine(file, world) + warnings_of(world.observability, visible),
     )
 
 
 def _external(block: AgentInjectionConfig) -> dict[str, str]:
     """By agent or group: where it is asked, and what it is told."""
-    from heron_env.declared.injected import guard_of
+    from heron_env.declared.configuration import guard_of
 
     tier = {entry.agent_id: entry.privacy_tier or block.privacy_tier for entry in block.endpoints}
     place = {entry.agent_id: guard_of(entry.url).passed(entry.url).place for entry in block.endpoints}
@@ -125,8 +231,7 @@ def _in_words(world: SimulationConfig) -> str:
 
 
 def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Validity:
-    from heron_env.cli import matrix_in_words
-    from heron_env.declared.injected import injection_of, is_alone, section_of
+    from heron_env.declared.configuration import injection_of, is_alone, section_of
     from heron_env.injection.agents import playable
     from heron_env.observability.config import observability_of
 
@@ -142,8 +247,8 @@ def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Va
         env = built(env_id, {**options, "observability": config})
     except DeclarationError as error:
         raise file.located(error, ("observability",) if "observability" in file.data else ()) from None
-    warnings = matrix_in_words.warnings_of(config) + _hidden_children(built(env_id, options), env)
-    sees = matrix_in_words.by_observer(config, list(env.hierarchy.ids))
+    warnings = warnings_of(config) + _hidden_children(built(env_id, options), env)
+    sees = by_observer(config, list(env.hierarchy.ids))
     return Validity(file.name, f"who sees what in {env_id}", list(env.hierarchy.ids), sees=sees, warnings=warnings)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from heron_env.core.bounds import clip
 from heron_env.core.quantity import unit_text
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.given import several, whole
@@ -23,6 +24,7 @@ MOST_ELEMENTS = 1_000_000
 """Of an action vector."""
 MOST_CATEGORIES = 2**53
 """Whole numbers up to it are exact in an action vector, float64."""
+MASKED = "is a masked array; fill it: values.filled(0.0)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,27 +64,28 @@ class ActionSpec:
             many = spaces.Discrete(int(self.ncats[0]), seed=seed)
         return spaces.Dict({"c": box, "d": many}, seed=seed) if self.dim_c else many
 
-    def parse(self, value: Any, agent: str) -> Floats:
+    def parse(self, value: Any, agent: str, lane: int | None = None) -> Floats:
         """The action vector, float64 `[size]`, of an array, number, Action or {"c", "d"}.
 
         Compared with the bounds in the space's float32, then clipped to the float64 bounds.
-        Raises InvalidAction naming the agent, the value and the space.
+        Raises InvalidAction naming the agent (and its lane, of several), the value and the space.
         """
-        value = unmasked(value, f"action of {agent!r}")
+        if _masked(value):
+            raise InvalidAction(f"{_action_of(agent, lane)} {MASKED}")
         try:
             vector = np.array(_joined(value), dtype=np.float64).reshape(-1)
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidAction(
-                f"action of {agent!r}: {value!r:.200} is not numeric; expected {self.describe()}"
+                f"{_action_of(agent, lane)}: {value!r:.200} is not numeric; expected {self.describe()}"
             ) from error
         if vector.size != self.size:
-            raise InvalidAction(f"action of {agent!r}{self._wrong_size(value, vector.size)}")
+            raise InvalidAction(f"{_action_of(agent, lane)}{self._wrong_size(value, vector.size)}")
         c, d = vector[: self.dim_c], vector[self.dim_c :]
         if not self.dim_d and ((c >= self.low) & (c <= self.high)).all():  # the usual case
             return vector
         if not self.legal(vector):
-            raise InvalidAction(f"action of {agent!r}: {self._illegal(c, d)}")
-        return np.concatenate([np.clip(c, self.low, self.high), d])
+            raise InvalidAction(f"{_action_of(agent, lane)}: {self._illegal(c, d)}")
+        return np.concatenate([clip(c, self.low, self.high), d])
 
     def parser(self, agent: str) -> Callable[[Any], Floats]:
         """`parse` for one agent, with a way round it for one number within its bounds, by far the usual action."""
@@ -108,6 +111,11 @@ class ActionSpec:
         inside = (c >= self.low.astype(np.float32)) & (c <= self.high.astype(np.float32))
         chosen = (d == np.floor(d)) & (d >= 0) & (d < self.ncats)
         return np.asarray(inside.all(axis=-1) & chosen.all(axis=-1))
+
+    def bounded(self, vector: Floats) -> Floats:
+        """An action `[size]` with every element in its range, a copy."""
+        c, d = vector[: self.dim_c], np.round(vector[self.dim_c :])
+        return np.concatenate([clip(c, self.low, self.high), clip(d, 0, self.ncats - 1)])
 
     def _illegal(self, c: Floats, d: Floats) -> str:
         """Why an action is not legal: of its choices first."""
@@ -144,12 +152,17 @@ class ActionSpec:
         agent.current_action = action
 
 
+def _action_of(agent: str, lane: int | None) -> str:
+    """Whose action is meant."""
+    return f"action of {agent!r}" if lane is None else f"lane {lane}: action of {agent!r}"
+
+
 def unmasked(value: Any, what: str) -> Any:
     """An action as it is. Raises InvalidAction, beginning with `what`, if it or a part of it is a masked array: reading
     on would take what the mask hides.
     """
     if _masked(value):
-        raise InvalidAction(f"{what} is a masked array; fill it: values.filled(0.0)")
+        raise InvalidAction(f"{what} {MASKED}")
     return value
 
 
@@ -203,7 +216,7 @@ def Continuous(
         )
         rule = "bounds must be finite vectors with low <= high" + (", the no-op within" if noop is not None else "")
         raise ConfigError(f"Continuous(low={low!r:.200}, high={high!r:.200}{shown}): {rule}")
-    return ActionSpec(lower, upper, noop=np.clip(still, lower, upper), unit=unit)
+    return ActionSpec(lower, upper, noop=clip(still, lower, upper), unit=unit)
 
 
 def Discrete(n: int, *, noop: int = 0) -> Any:
@@ -283,14 +296,11 @@ class Action:
             raise InvalidAction(f"Action.set_values({value!r:.200}){self.spec._wrong_size(value, vector.size)}")
         if np.isnan(vector).any():
             raise InvalidAction(f"Action.set_values({value!r:.200}): nan is no action; give numbers")
-        self._vector = vector.copy()
-        self.clip()
+        self._vector = self.spec.bounded(vector)
 
     def clip(self) -> None:
         """Bring every element into its range."""
-        n = self.dim_c
-        self._vector[:n] = np.clip(self._vector[:n], self.spec.low, self.spec.high)
-        self._vector[n:] = np.clip(np.round(self._vector[n:]), 0, self.spec.ncats - 1)
+        self._vector[:] = self.spec.bounded(self._vector)
 
     def sample(self, rng: np.random.Generator) -> None:
         """Draw uniformly from the range and the categories."""

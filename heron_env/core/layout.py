@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.bounds import clip
 from heron_env.core.feature import FeatureProvider, labelled
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.quantity import Quantity, element_names
@@ -208,11 +209,9 @@ class Layout:
         """Hash of each column's "Feature.field", for the keys of the noise."""
         return np.array([h(name.partition("[")[0]) for name in self.names], dtype=np.uint64)
 
-    def clip(self, array: NDArray[np.float64]) -> None:
+    def clip_columns(self, array: NDArray[np.float64]) -> None:
         """Bring every column of `array` `[..., columns]` within its declared bounds, in place."""
-        np.clip(array, self.low, self.high, out=array)
-        if self._any_whole:
-            array[..., self.whole] = np.round(array[..., self.whole])
+        clip(array, self.low, self.high, whole=self.whole if self._any_whole else None, out=array)
 
     def bad_columns(self, array: NDArray[np.float64]) -> list[str]:
         """Names of the columns that are NaN: `battery_1.Charge.soc`."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
+from heron_env.core.bounds import clip
 from heron_env.core.layout import spans_of
 from heron_env.errors import RuleError
 
@@ -94,7 +95,7 @@ def drawn(spec: ActionSpec, u: Floats, flags: NDArray[np.int8] | None = None) ->
         flags: flat masks `[n, sum(ncats)]`; None: every choice is allowed.
     """
     actions, c = np.empty(u.shape), spec.dim_c
-    actions[:, :c] = np.clip((1.0 - u[:, :c]) * spec.low + u[:, :c] * spec.high, spec.low, spec.high)
+    actions[:, :c] = clip((1.0 - u[:, :c]) * spec.low + u[:, :c] * spec.high, spec.low, spec.high)
     for place, (part, n) in enumerate(zip(parts(spec), spec.ncats.tolist(), strict=True), c):
         if flags is None:
             actions[:, place] = np.floor(u[:, place] * n)

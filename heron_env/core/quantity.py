@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.bounds import clip, within
 from heron_env.errors import FeatureError, checked_keywords, did_you_mean
 
 if TYPE_CHECKING:
@@ -105,15 +106,9 @@ class Quantity:
                 f"{where}={value!r}: this quantity is {self.kind}; give a whole number, or annotate float"
             )
 
-    def clip(self, value: float) -> float:
-        """`value` within the declared bounds; whole for int, bool and category."""
-        if self.kind != "float":
-            value = float(round(value))
-        return self.low if value < self.low else self.high if value > self.high else value
-
-    def clip_into(self, target: Floats, values: Floats) -> None:
-        """The same for the `[size]` elements of a vector quantity, written to `target`."""
-        np.clip(values if self.kind == "float" else np.round(values), self.low, self.high, out=target)
+    def write(self, target: Floats, values: Floats) -> None:
+        """Write the `[size]` elements of a vector quantity; whole for int, bool and category."""
+        clip(values if self.kind == "float" else np.round(values), self.low, self.high, out=target)
 
     def __get__(self, feature: FeatureProvider | None, owner: type[FeatureProvider]) -> Any:
         """The value; on the class the declaration itself (as in `rule(writes=Charge.soc)`)."""
@@ -131,12 +126,13 @@ class Quantity:
                 array = np.broadcast_to(np.asarray(value, dtype=np.float64), self.shape)
                 if np.isnan(array).any():
                     raise ValueError("nan")
-                self.clip_into(feature._array[self.index : self.index + self.size], array.reshape(self.size))
+                self.write(feature._array[self.index : self.index + self.size], array.reshape(self.size))
             else:
                 value = float(value)
                 if value != value:
                     raise ValueError("nan")
-                feature._cells[self.index] = self.clip(value)
+                number = value if self.kind == "float" else float(round(value))
+                feature._cells[self.index] = within(number, self.low, self.high)
         except (TypeError, ValueError, OverflowError) as error:
             needed = f"numbers of shape {self.shape}" if self.shape else "a number"
             raise FeatureError(

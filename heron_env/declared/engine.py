@@ -13,12 +13,12 @@ from heron_env.core.policy import AnyPolicy
 from heron_env.core.world import Columns
 from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
-from heron_env.files.models import Declared
+from heron_env.files.models import ConfigModel
 from heron_env.observability.config import remedy
 from heron_env.registry import engine
 
 if TYPE_CHECKING:
-    from heron_env.declared.simulation_config import SimulationConfig
+    from heron_env.declared.configuration import SimulationConfig
     from heron_env.envs.base import HeronEnv
 
 OF_ENGINES = (("engine",), ("agents",), ("state_variables",))
@@ -51,7 +51,7 @@ class Scene:
     draw: Callable[..., NDArray[np.float64]]
 
 
-class Engine(Declared):
+class Engine(ConfigModel):
     """Base of all engines. A subclass's fields are its parameters, checked as all configuration is.
 
     Class attributes: `agent_variables` and `global_variables`, the numbers that it needs; `meaning`, what an action

@@ -116,19 +116,19 @@ FORMS: dict[str, tuple[str, int]] = {
 }  # fmt: skip
 """Element type and number of axes of every array in the table."""
 NUMBERS: dict[str, str] = {
-    "globals": "int64", "dt_ns": "int64", "substeps": "int64", "max_steps": "int64", "any_ends": "int64",
-    "steady": "int64", "block": "int64", "dt": "float64", "dt_physics": "float64", "max_time": "float64",
-    "dt_piece": "float64", "begun": "float64",
+    "globals": "int64", "dt_ns": "int64", "substeps": "int64", "last_step": "int64", "any_ends": "int64",
+    "steady": "int64", "block": "int64", "dt": "float64", "dt_physics": "float64", "dt_piece": "float64",
+    "begun": "float64",
 }  # fmt: skip
 """Single numbers in the table, behind the arrays, and their type."""
 PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}
 """Row of each in the table."""
 PHASES = (
-    "check", "decide", "act", "clear", "physics", "close", "end", "finish",
+    "check", "decide", "affect", "clear", "physics", "close", "end", "finish",
     "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step",
 )  # fmt: skip
-(CHECK, DECIDE, ACT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN, PUBLISH,
- ADD_NOISE, STEP) = range(len(PHASES))  # fmt: skip
+(CHECK, DECIDE, AFFECT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN,
+ PUBLISH, ADD_NOISE, STEP) = range(len(PHASES))  # fmt: skip
 """Places of the phases' addresses in `phases`, from which a compiled step calls them."""
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import Vector
+from heron_env.core.bounds import within
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, Row
@@ -221,7 +222,7 @@ class Binder:
             raise RuleError(f"{where} writes {q!r}, but its features are {own}; rules write their own")
         start = row.offsets[position] + q.index
         window = self.truth[start : start + q.size]
-        cells, low, high, clip = cast("memoryview[float]", window.data), q.low, q.high, q.clip
+        cells, low, high = cast("memoryview[float]", window.data), q.low, q.high
         least, most = max(low, -sys.float_info.max), min(high, sys.float_info.max)
 
         def bad(value: Any) -> RuleError:
@@ -240,7 +241,7 @@ class Binder:
 
         def store_whole(value: float) -> None:
             try:
-                cells[0] = clip(float(value))
+                cells[0] = within(float(round(float(value))), low, high)
             except (TypeError, ValueError, OverflowError) as error:
                 raise bad(value) from error
 
@@ -251,7 +252,7 @@ class Binder:
                 raise bad(value) from error
             if not np.isfinite(vector).all():
                 raise bad(value)
-            q.clip_into(window, vector)
+            q.write(window, vector)
 
         return store_vector if q.shape else store_float if q.kind == "float" else store_whole
 

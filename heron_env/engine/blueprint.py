@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from heron_env.agents.vertical import Broadcast, SetpointSplit, VectorDecomposition
 from heron_env.agents.vertical import Protocol as VerticalProtocol
@@ -15,6 +15,9 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.errors import ConfigError
 from heron_env.observability.plan import ObservationPlan
+
+ENDLESS: Final = 2**63 - 1
+"""More control steps than there are."""
 
 
 class Native(Protocol):
@@ -40,7 +43,7 @@ class Blueprint:
         clocks: the agent whose ticks count for this one (T10).
         dt, dt_ns: control step, s and ns.
         substeps: of physics, in a control step.
-        max_steps, max_time: limits of an episode, control steps and s.
+        last_step: the control step after which everyone is truncated; ENDLESS without a limit.
         any_ends: is the episode over when the first possible agent ends?
         ticks: (interval, phase) of decisions, ns.
         observers: ranks whose vectors, rewards and ends are published, in this order.
@@ -60,9 +63,8 @@ class Blueprint:
     dt: float
     dt_ns: int
     substeps: int
-    max_steps: int | None
+    last_step: int
     any_ends: bool
-    max_time: float | None
     ticks: tuple[tuple[int, int], ...]
     observers: tuple[int, ...]
     hooks: Mapping[str, Callable[..., Any]] = field(default_factory=dict)

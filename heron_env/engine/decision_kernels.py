@@ -24,8 +24,8 @@ from heron_env.engine.tables import (
     LEAST,
     LOW,
     MOST,
-    NO_OP,
     NOOP,
+    NOOP_VALUE,
     PHASE,
     TICK,
     TOTAL,
@@ -117,8 +117,8 @@ def decide_one(D: Any, b: Any, i: Any, now: Any) -> Any:
     first, end = np.uintp(who[i, FIRST]), np.uintp(who[i, END])
     if who[i, COMMANDER] < 0:
         for e in range(first, end):
-            applied[b, e] = limits[NOOP, e]
-        return NO_OP
+            applied[b, e] = limits[NOOP_VALUE, e]
+        return NOOP
     commander = np.uintp(who[i, COMMANDER])
     if alive[b, commander] == 0 or source[b, commander] == HELD:
         return HELD
@@ -173,7 +173,7 @@ def forbid(D: Any, b: Any, i: Any, start: Any) -> None:
     at = np.int64(start)
     for e in range(np.uintp(who[i, FIRST]), np.uintp(who[i, END])):
         if limits[GRAIN, e] == 0.0:
-            if applied[b, e] != limits[NOOP, e] and allowed[b, at + np.int64(applied[b, e])] == 0:
-                applied[b, e] = limits[NOOP, e]
+            if applied[b, e] != limits[NOOP_VALUE, e] and allowed[b, at + np.int64(applied[b, e])] == 0:
+                applied[b, e] = limits[NOOP_VALUE, e]
                 masked[b, i] = 1
             at += np.int64(limits[HIGH, e]) + 1

@@ -20,6 +20,7 @@ from numba.core import caching, cgutils
 from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
+from heron_env.core import bounds
 from heron_env.engine.arrays import FORMS, NUMBERS, PLACE
 from heron_env.files.reading import read
 from heron_env.files.writing import CLOSED, write
@@ -259,11 +260,8 @@ def refused(value: Any) -> Any:
     return number - number != 0.0
 
 
-@inlined
-def within(value: Any, low: Any, high: Any) -> Any:
-    """`value` within its bounds; nan stays nan."""
-    number = value * 1.0
-    return low if number < low else high if number > high else number
+within: Any = inlined(bounds.within)
+"""The text that Python runs, compiled."""
 
 
 @leaf

@@ -40,7 +40,7 @@ class LaneErrors:
         where = f"lane {lane}: " if len(arrays.error) > 1 else ""
         rank = self._rank_of[position]
         if rule == ILLEGAL:
-            return self._illegal(rank, arrays.actions[lane], where)
+            return self._illegal(rank, arrays.actions[lane], lane if len(arrays.error) > 1 else None)
         time = to_seconds(int(arrays.steps[lane]) * self._dt_ns)
         if rule in HOOKS:
             return self._spoilt(HOOKS[rule], arrays.truth[lane], time, where)
@@ -75,13 +75,13 @@ class LaneErrors:
         world = " or ".join(sorted(rule.__qualname__ for rule in self._blueprint.hooks.values()))
         return RuleError(f"{world or 'a rule'} ended in {failure!r}; check divisions, roots and indices")
 
-    def _illegal(self, rank: int, actions: NDArray[np.float64], where: str) -> HeronError:
+    def _illegal(self, rank: int, actions: NDArray[np.float64], lane: int | None) -> HeronError:
         specs = [agent.current_action.spec for agent in self._hierarchy.agents]
         first = sum(spec.size for spec in specs[:rank])
         try:
-            specs[rank].parse(actions[first : first + specs[rank].size], self._hierarchy.ids[rank])
+            specs[rank].parse(actions[first : first + specs[rank].size], self._hierarchy.ids[rank], lane)
         except InvalidAction as error:
-            return InvalidAction(f"{where}{error}")
+            return error
         raise AssertionError("the loops and ActionSpec.parse disagree about an action")
 
     def _spoilt_mask(self, rank: int, number: int) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from heron_env.engine.arrays import (
-    ACT,
     ADD_NOISE,
     ADD_NOISE_TO_FINAL,
+    AFFECT,
     BEGIN,
     BEGIN_EPISODES,
     CHECK,
@@ -30,7 +30,7 @@ from heron_env.engine.arrays import (
 from heron_env.engine.decision_kernels import decide_lane, refused_action
 from heron_env.engine.draw_kernel import noise_row
 from heron_env.engine.kernels import call, fetch, kept, lane, leaf, number, on_arrays, phase, table, within
-from heron_env.engine.tables import NOOP
+from heron_env.engine.tables import NOOP_VALUE
 
 
 @kept
@@ -187,8 +187,7 @@ def end(D: Any, first: Any, last: Any) -> Any:
     """Returns, and T5: who ends at this boundary. How many episodes ended."""
     over, rewards, returns = table(D, "over"), table(D, "rewards"), table(D, "returns")
     ended, steps = table(D, "ended"), table(D, "steps")
-    most, dt_ns, most_time = number(D, "max_steps"), number(D, "dt_ns"), number(D, "max_time")
-    count = 0
+    last_step, count = number(D, "last_step"), 0
     for at in range(first, last):
         b = np.uintp(at)
         if over[b] != 0:
@@ -196,7 +195,7 @@ def end(D: Any, first: Any, last: Any) -> Any:
             continue
         for i in range(rewards.shape[1]):
             returns[b, i] += rewards[b, i]
-        reached = (most > 0 and steps[b] >= most) or steps[b] * dt_ns / 1e9 >= most_time
+        reached = steps[b] >= last_step
         if ended[b] != 0 or reached:  # a rule says that its agent ends; or a limit
             ended[b] = 0
             count += end_some(D, b, reached)
@@ -227,7 +226,7 @@ def begin_episodes(D: Any, first: Any, last: Any) -> Any:
             for c in range(len(initial)):
                 t[b, c] = initial[c]
             for e in range(limits.shape[1]):
-                actions[b, e] = applied[b, e] = limits[NOOP, e]
+                actions[b, e] = applied[b, e] = limits[NOOP_VALUE, e]
             for i in range(alive.shape[1]):
                 alive[b, i] = 1
                 source[b, i] = given[b, i] = masked[b, i] = 0
@@ -288,7 +287,7 @@ def step(D: Any, first: Any, last: Any) -> Any:
     for start in range(first, last, size):
         stop = min(start + size, last)
         run(D, phases[DECIDE], start, stop)
-        failures += run(D, phases[ACT], start, stop) + run(D, phases[CLEAR], start, stop)
+        failures += run(D, phases[AFFECT], start, stop) + run(D, phases[CLEAR], start, stop)
         if phases[PHYSICS] != 0:
             for substep in range(number(D, "substeps")):
                 failures += call(phases[PHYSICS], (D, np.int64(start), np.int64(stop), np.int64(substep)))

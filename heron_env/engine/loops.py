@@ -36,7 +36,7 @@ def loops_text(kinds: list[Kind], world: Collection[str]) -> str:
     told = "get_local_info" in have
     parts = [_phase("close", "Rewards, who ends by a rule, infos.", _close(kinds, have))]
     if "apply_action" in have or "action_mask" in have:
-        parts = [_phase("act", "What actions do to the truth.", _act(kinds)), *_apply(kinds), *parts]
+        parts = [_phase("affect", "What actions do to the truth.", _affect(kinds)), *_apply(kinds), *parts]
     if "action_mask" in have:
         parts.append(_phase("offer", "Masks on what agents are shown, of those in `acting`.", _offer(kinds), guard=""))
     if "advance" in have or "advance" in world:
@@ -77,7 +77,7 @@ def _loads(body: list[str]) -> list[str]:
     return [f"{', '.join(row)} = {', '.join(calls[name] for name in row)}" for row in rows]
 
 
-def _act(kinds: list[Kind]) -> Iterator[str]:
+def _affect(kinds: list[Kind]) -> Iterator[str]:
     yield FRESH
     yield BOUNDARY
     enforced = [

@@ -103,8 +103,7 @@ def _fixed(
 def _numbers(blueprint: Blueprint, tables: AgentTables, decisions: DecisionTables) -> dict[str, float]:
     return {
         "globals": tables.global_offset, "dt_ns": blueprint.dt_ns, "substeps": blueprint.substeps,
-        "max_steps": blueprint.max_steps or 0, "any_ends": blueprint.any_ends, "steady": decisions.steady,
+        "last_step": blueprint.last_step, "any_ends": blueprint.any_ends, "steady": decisions.steady,
         "dt": blueprint.dt, "dt_physics": blueprint.dt / blueprint.substeps,
         "dt_piece": blueprint.dt / blueprint.substeps, "begun": 0.0,
-        "max_time": np.inf if blueprint.max_time is None else blueprint.max_time,
     }  # fmt: skip

@@ -50,12 +50,12 @@ class PythonPhases:
         self.offer = self._offer if masked else None
         self.inform = self._inform if any(bound.info for bound in first) else None
 
-    def act(self, at: int, first: int, last: int) -> int:
+    def affect(self, at: int, first: int, last: int) -> int:
         """What actions do to the truth, top-down, of those whose `source` says that something takes effect."""
         self._arrays.masked[first:last] = 0
-        return self._each(self._running(first, last), self._act_in)
+        return self._each(self._running(first, last), self._affect_in)
 
-    def _act_in(self, b: int, rules: PythonRules, time: float) -> None:
+    def _affect_in(self, b: int, rules: PythonRules, time: float) -> None:
         arrays = self._arrays
         codes, alive, values = arrays.source[b].tolist(), arrays.alive[b].tolist(), arrays.applied[b].tolist()
         for rank, place, start, stop in self._acting:

@@ -8,19 +8,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from inspect import signature
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.agents.agent import Agent, imperative, overrides
 from heron_env.core.action import ActionSpec, Vector
-from heron_env.core.feature import FeatureProvider
-from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Layout
 from heron_env.core.masking import Flags, checked, enforced
 from heron_env.core.rule import Parameter
 from heron_env.engine.binding import Binder, Run, require_known_rules
+from heron_env.engine.blueprint import Blueprint
 from heron_env.errors import RuleError
 from heron_env.observability.plan import ObservationPlan, ObserverView
 
@@ -32,28 +30,6 @@ CHILDLESS: Floats = np.zeros(0)
 """Rewards of no children."""
 
 
-class Declared(Protocol):
-    """What rules are bound with; a Blueprint has all of it."""
-
-    @property
-    def hierarchy(self) -> Hierarchy: ...
-
-    @property
-    def layout(self) -> Layout: ...
-
-    @property
-    def global_features(self) -> tuple[type[FeatureProvider], ...]: ...
-
-    @property
-    def plan(self) -> ObservationPlan: ...
-
-    @property
-    def specs(self) -> tuple[ActionSpec, ...]: ...
-
-    @property
-    def dt(self) -> float: ...
-
-
 class PythonRules:
     """What the agents of one hierarchy do on one truth, float64 `[layout.size]`.
 
@@ -62,12 +38,12 @@ class PythonRules:
         vectors: actions in force as rules read them, by rank.
     """
 
-    def __init__(self, declared: Declared, truth: Floats) -> None:
-        hierarchy, plan, dt = declared.hierarchy, declared.plan, declared.dt
+    def __init__(self, blueprint: Blueprint, truth: Floats) -> None:
+        hierarchy, plan, dt = blueprint.hierarchy, blueprint.plan, blueprint.dt
         self.truth, self._agents, self._children = truth, hierarchy.agents, hierarchy.children
-        self._specs, self._dt = declared.specs, dt
+        self._specs, self._dt = blueprint.specs, dt
         self.vectors = [Vector(spec.noop.tolist()) for spec in self._specs]
-        binder = Binder(hierarchy, declared.layout, declared.global_features, truth, self.vectors)
+        binder = Binder(hierarchy, blueprint.layout, blueprint.global_features, truth, self.vectors)
         self.bound = [bind_agent(binder, rank, plan, truth, spec, dt) for rank, spec in enumerate(self._specs)]
         self._own = [view.columns[: view.own] for view in plan.views]
         self.collect()

@@ -39,11 +39,11 @@ from heron_env.engine.source import (
 from heron_env.observability.noise import ColumnNoise, Seen
 
 Places = NDArray[np.uint32]
-EXPLICIT, POLICY, COMMAND, NO_OP, HELD = range(1, 6)
+EXPLICIT, POLICY, COMMAND, NOOP, HELD = range(1, 6)
 """Codes of decisions.Source."""
 CLOCK, COMMANDER, TICK, PHASE, FIRST, END = range(6)
 """Columns of `who`: positions (-1: none), ns, ns, action elements."""
-LOW, HIGH, NOOP, WEIGHT, TOTAL, LEAST, MOST, GRAIN = range(8)
+LOW, HIGH, NOOP_VALUE, WEIGHT, TOTAL, LEAST, MOST, GRAIN = range(8)
 """Rows of `limits`; a commanded element is `command * weight / total`, within [least, most].
 
 GRAIN: the part behind the point that is allowed: none for a choice, any (1 is never reached) for a number.
@@ -191,7 +191,7 @@ class DecisionTables:
             self.owner[span] = i
             self.limits[LOW, span] = np.concatenate([spec.low, np.zeros(spec.dim_d)])
             self.limits[HIGH, span] = np.concatenate([spec.high, spec.ncats - 1.0])
-            self.limits[NOOP, span] = spec.noop
+            self.limits[NOOP_VALUE, span] = spec.noop
             self.limits[GRAIN, span] = np.arange(spec.size) < spec.dim_c
         self._command(blueprint)
         self.single: NDArray[np.float32] = self.limits[:2].astype(np.float32)

@@ -151,7 +151,7 @@ def fill_uniforms(drawn: Any, seed: Any, episode: Any, step: Any, word: Any) -> 
 
 @clipping  # type: ignore[untyped-decorator]
 def clip_block(block: Any, low: Any, high: Any, whole: Any) -> Any:
-    """Layout.clip on columns of the same bounds, `[agents, columns]`, after a world rule. Is there a nan?"""
+    """Layout.clip_columns on columns of the same bounds, `[agents, columns]`, after a world rule. Is there a nan?"""
     bad = False
     for i in range(block.shape[0]):
         for c in range(block.shape[1]):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.bounds import clip
 from heron_env.core.letters import LetterCounts
 from heron_env.core.policy import Policies
 from heron_env.core.rule import told_in_help
@@ -72,7 +73,7 @@ class HeronEnv(SynchronousEnv):
 
     def state(self) -> NDArray[np.float32]:
         """The whole truth, float32 `[state_space.shape]`: for a central critic, never for actors."""
-        return np.clip(self.simulation.truth, -UNBOUNDED, UNBOUNDED).astype(np.float32)
+        return clip(self.simulation.truth, -UNBOUNDED, UNBOUNDED).astype(np.float32)
 
     def may_write_to(self, agent: str) -> list[str]:
         """To whom an agent may write letters, in registration order. Raises UnknownAgent."""

@@ -41,7 +41,7 @@ class Source(IntEnum):
     EXPLICIT = tables.EXPLICIT
     POLICY = tables.POLICY
     COMMAND = tables.COMMAND
-    NOOP = tables.NO_OP
+    NOOP = tables.NOOP
     HELD = tables.HELD
     EXTERNAL = 6
     FALLBACK = 7

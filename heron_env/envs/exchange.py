@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from heron_env.agents.agent import CoordinatorAgent
 from heron_env.agents.horizontal import HorizontalProtocol, Inbox, Topology, as_protocols
+from heron_env.core.bounds import clip
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Edge, Layout, Route, Row, spans_of
 from heron_env.core.quantity import Quantity
@@ -100,7 +101,8 @@ class Exchange:
         np.copyto(self._heard, truth[:, self._sources], where=tells[:, self._edge_of])
         np.copyto(self._newest, np.reshape(steps, (-1, 1)), where=tells)
         counts = self._sums(self._newest[:, self._edge_of] > UNHEARD)
-        means = _bounded(self._sums(self._heard) / np.maximum(counts, 1.0), *self._bounds)
+        low, high, whole = self._bounds
+        means = clip(self._sums(self._heard) / np.maximum(counts, 1.0), low, high, whole=whole)
         truth[:, self._targets] = np.where(counts > 0, means, truth[:, self._targets])
 
     def _sums(self, values: NDArray[Any]) -> Floats:
@@ -117,7 +119,8 @@ class Exchange:
         newest[index] = step
         heard[self._kept[index]] = values
         count = np.count_nonzero(newest[slot.edges] > UNHEARD)
-        means = _bounded(np.bincount(slot.part, weights=heard[slot.values]) / count, *slot.bounds)
+        low, high, whole = slot.bounds
+        means = clip(np.bincount(slot.part, weights=heard[slot.values]) / count, low, high, whole=whole)
         for array in arrays:
             array[slot.columns] = means
 
@@ -134,12 +137,6 @@ class Exchange:
                 f"{len(state['heard'])} values, this environment {len(newest)} with {len(heard)}; build them alike"
             )
         heard[:], newest[:] = state["heard"], state["newest"]
-
-
-def _bounded(values: Floats, low: Floats, high: Floats, whole: NDArray[np.bool_]) -> Floats:
-    """`values`, in place, within the bounds and whole where they must be."""
-    np.minimum(np.maximum(values, low, out=values), high, out=values)
-    return np.rint(values, out=values, where=whole)
 
 
 def _columns(slices: Iterable[slice]) -> NDArray[np.int64]:

@@ -20,28 +20,16 @@ from heron_env.scheduling.disturbances import BUILT_IN, Disturbance, Disturbance
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
+    from heron_env.pictures.course import PictureSeries
     from heron_env.scheduling.events import Following, Happening
 
 IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_state_to_global_state")
 WORLD_HOOKS = ("begin", "advance", "finish")
 HOOKS = (
-    *WORLD_HOOKS,
-    "kpis",
-    "training_defaults",
-    "benchmark",
-    "data_files",
-    "local_time",
-    "scene",
-    "disturbance_sets",
-    "training_rewards",
-    "training_signal",
-    "link",
-    "disturb",
-    "uphold",
-    "require_disturbance",
-    "happen",
-    *IMPERATIVE,
-)
+    *WORLD_HOOKS, "kpis", "training_defaults", "benchmark", "data_files", "local_time", "scene", "picture_series",
+    "disturbance_sets", "training_rewards", "training_signal", "link", "disturb", "uphold", "require_disturbance",
+    "happen", *IMPERATIVE,
+)  # fmt: skip
 """Everything that an environment may override; what most do first."""
 NATIVE = "__heron_native__"
 PROXY = -1
@@ -215,6 +203,10 @@ class Hooks:
         GraphColoring's; see `docs/external_agents.md`.
         """
         return {"kind": "table", "title": agent}
+
+    def picture_series(self) -> Sequence[PictureSeries]:
+        """What the picture of an episode in a report shows, a panel each; none: what the first agent sees first."""
+        return ()
 
     def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
         """Sets that a sweep or a trace can ask for, by name: seed -> the disturbances of one episode.

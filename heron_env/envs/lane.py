@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.tables import COMMAND, EXPLICIT, HELD, NO_OP, POLICY
+from heron_env.engine.tables import COMMAND, EXPLICIT, HELD, NOOP, POLICY
 from heron_env.errors import InvalidAction
 
 if TYPE_CHECKING:
@@ -44,9 +44,8 @@ def blueprint_of(simulation: Simulation, observers: Sequence[int] | None = None,
         dt=s.dt,
         dt_ns=s.dt_ns,
         substeps=s.substeps,
-        max_steps=None if termination.max_steps is None else int(termination.max_steps),
+        last_step=termination.last_step(s.dt_ns),
         any_ends=termination.mode == "any",
-        max_time=termination.max_sim_time,
         ticks=s.ticks,
         observers=s.possible if observers is None else tuple(observers),
         hooks=s.hooks.world_rules(),
@@ -249,7 +248,7 @@ class Lane:
                 continue
             if rank in down:
                 idle = down[rank] == "noop"
-                source[place], applied[span] = (NO_OP, simulation.specs[rank].noop) if idle else (HELD, force[span])
+                source[place], applied[span] = (NOOP, simulation.specs[rank].noop) if idle else (HELD, force[span])
             elif source[place] == COMMAND:
                 known = rank in told
                 source[place], applied[span] = (COMMAND, told[rank]) if known else (HELD, force[span])

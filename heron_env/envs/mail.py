@@ -55,7 +55,7 @@ class Post:
         """Nobody has written anything."""
         self._waiting: dict[int, list[Waiting]] = {}
         self.written: dict[int, int] = {}
-        self._sent = self._read = self._lost = self._under_way = 0
+        self._read = self._lost = self._under_way = 0
 
     def checked(self, sender: int, letters: Any) -> tuple[Written, ...]:
         """(rank of the receiver, letter) of each letter that an agent has written, sealed.
@@ -87,7 +87,7 @@ class Post:
 
     def book(self, sender: int, *, lost: bool) -> None:
         """A letter has left over a link, or got lost there."""
-        self._write(sender)
+        self.written[sender] = self.written.get(sender, 0) + 1
         self._lost += lost
         self._under_way += not lost
 
@@ -99,12 +99,8 @@ class Post:
     def hand_over(self, sender: int, letters: Iterable[Written], now: int) -> None:
         """Synchronously: letters written in the step at `now`, ns, are there for questions of later steps."""
         for receiver, letter in letters:
-            self._write(sender)
+            self.written[sender] = self.written.get(sender, 0) + 1
             self._keep(receiver, (now, sender, letter))
-
-    def _write(self, sender: int) -> None:
-        self._sent += 1
-        self.written[sender] = self.written.get(sender, 0) + 1
 
     def _keep(self, receiver: int, waiting: Waiting) -> None:
         if receiver in self.readers:
@@ -133,8 +129,8 @@ class Post:
 
     def counts(self) -> LetterCounts:
         """What became of the letters so far; those that wait are unread."""
-        unread = self._sent - self._read - self._lost - self._under_way
-        return LetterCounts(self._sent, self._read, unread, self._lost, self._under_way)
+        sent, read, lost, under_way = self._counts()
+        return LetterCounts(sent, read, sent - read - lost - under_way, lost, under_way)
 
     def unless_it_fails(self, call: Callable[..., None], *given: Any) -> None:
         """What is read and written in this call counts only if it raises nothing."""
@@ -144,7 +140,7 @@ class Post:
             call(*given)
         except BaseException:
             self._waiting = waiting
-            self._sent, self._read, self._lost, self._under_way = counts
+            _, self._read, self._lost, self._under_way = counts
             self.written = written
             raise
 
@@ -161,7 +157,7 @@ class Post:
         }
 
     def _counts(self) -> list[int]:
-        return [self._sent, self._read, self._lost, self._under_way]
+        return [sum(self.written.values()), self._read, self._lost, self._under_way]
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from `state()`. Raises ConfigError if it is of an environment with other mail."""
@@ -178,5 +174,5 @@ class Post:
             for receiver, letters in waiting.items()
         }
         self.readers = frozenset(state["readers"])
-        self._sent, self._read, self._lost, self._under_way = state["counts"]
+        _, self._read, self._lost, self._under_way = state["counts"]
         self.written = dict(state["written"])

@@ -5,7 +5,8 @@ divided, when an episode ends (T1, T5, T18), seeds and options.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Union
 import numpy as np
 
 from heron_env.agents.agent import SystemAgent
+from heron_env.engine.blueprint import ENDLESS
 from heron_env.errors import ConfigError, DeclarationError, HierarchyError, checked_keywords, did_you_mean
 from heron_env.given import is_finite, is_one_of, require_switch
 from heron_env.scheduling.timing import END_OF_TIME, SECOND, to_ns, to_seconds
@@ -96,13 +98,7 @@ class TerminationConfig:
 
     def require_time(self, dt_ns: int) -> None:
         """Raise ConfigError if the episode's last boundary would lie beyond the time that there is."""
-        limits = []
-        if self.max_steps is not None:
-            limits.append((int(self.max_steps), f"max_steps={self.max_steps!r}"))
-        if self.max_sim_time is not None:
-            steps = -(-round(float(self.max_sim_time) * SECOND) // dt_ns)
-            limits.append((steps, f"max_sim_time={self.max_sim_time!r} s"))
-        steps, shown = min(limits, default=(0, ""))
+        steps, shown = min(self._limits(dt_ns), default=(0, ""))
         if steps * dt_ns >= END_OF_TIME:
             most = (END_OF_TIME - 1) // dt_ns
             raise ConfigError(
@@ -110,11 +106,18 @@ class TerminationConfig:
                 f"kept in int64 ns); there is room for {most} steps"
             )
 
-    def reached(self, steps: int, time: float) -> bool:
-        """Is a limit reached after `steps` control steps, at `time` s?"""
-        return (self.max_steps is not None and steps >= self.max_steps) or (
-            self.max_sim_time is not None and time >= self.max_sim_time
-        )
+    def last_step(self, dt_ns: int) -> int:
+        """The control step after which everyone who is left is truncated; ENDLESS without a limit."""
+        return min(self._limits(dt_ns), default=(ENDLESS, ""))[0]
+
+    def _limits(self, dt_ns: int) -> Iterator[tuple[int, str]]:
+        """Each limit in control steps, and in words."""
+        if self.max_steps is not None:
+            yield int(self.max_steps), f"max_steps={self.max_steps!r}"
+        if self.max_sim_time is not None:
+            room, limit = min((END_OF_TIME - 1) // dt_ns + 1, ENDLESS), self.max_sim_time
+            first = bisect_left(range(END_OF_TIME), True, 1, room, key=lambda step: to_seconds(step * dt_ns) >= limit)
+            yield first, f"max_sim_time={limit!r} s"
 
 
 def is_count(value: object) -> bool:

@@ -14,7 +14,7 @@ from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.core.world import World
-from heron_env.engine.blueprint import splits_in_python, why_plain
+from heron_env.engine.blueprint import ENDLESS, splits_in_python, why_plain
 from heron_env.engine.checking import require_no_stores
 from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.exchange import Exchange
@@ -27,7 +27,7 @@ from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError, HierarchyError
 from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan
-from heron_env.scheduling.timing import END_OF_TIME, to_ns, to_seconds
+from heron_env.scheduling.timing import END_OF_TIME, to_ns
 from heron_env.seeding import MASK
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Simulation:
         self.lane = Lane(self, lanes, number)
         self.truth: Floats = self.lane.truth
         self.lane.show_actions()
-        self.rules = PythonRules(self, self.truth)
+        self.rules = PythonRules(blueprint_of(self, native=False), self.truth)
         return self.rules
 
     def move_to(self, lanes: Lanes, number: int) -> PythonRules:
@@ -250,7 +250,7 @@ class Simulation:
             world.step, world.time = self.step_index, time
             self.hooks.run_hook("advance", world, dt)
             if number + 1 < self.substeps:
-                self.layout.clip(self.truth)
+                self.layout.clip_columns(self.truth)
 
     def close_step(self, *, deliver: bool = True) -> StepOutcome:
         """Rewards and ends from the truth at this boundary (T4, T5), then the next exogenous values.
@@ -287,7 +287,7 @@ class Simulation:
         lane, after = self.lane, self.step_index + 1
         if not self._smooth:
             return None
-        if self.termination.reached(after, to_seconds(after * self.dt_ns)) or not lane.step_jointly():
+        if after >= lane.lanes.blueprint.last_step or not lane.step_jointly():
             return None
         self.step_index = self.world.step = after
         outcome = lane.outcome()
@@ -296,8 +296,7 @@ class Simulation:
 
     def require_end(self, where: str) -> None:
         """Raise ConfigError unless something can end an episode."""
-        limits = self.termination.max_steps or self.termination.max_sim_time
-        if not limits and not self._may_end:
+        if self.termination.last_step(self.dt_ns) == ENDLESS and not self._may_end:
             raise ConfigError(f"{where}: nothing ends this episode; give t_end, max_steps, or an is_terminated rule")
 
     def state(self) -> dict[str, Any]:
@@ -326,7 +325,7 @@ class Simulation:
 
     def _check(self, where: str) -> None:
         """Clip the truth into its bounds; NaN is an error that names the column."""
-        self.layout.clip(self.truth)
+        self.layout.clip_columns(self.truth)
         if np.isnan(self.truth.sum()):
             require_numbers(self.layout, self.truth, f"after {where}", self.time)
 

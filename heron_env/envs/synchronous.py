@@ -337,7 +337,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         if not self.simulation.alive[rank]:
             return False
         step = self.simulation.step_index if self._late is None else self._late.step(rank)
-        return self.timings[rank].is_active(step, self.dt_ns)
+        return self.timings[rank].ticks_at(step * self.dt_ns)
 
     def turn(self, rank: int) -> int:
         """The control step that an agent with an action sees in the coming one."""

@@ -128,7 +128,7 @@ Named = BeforeValidator(mapping)
 """In `Annotated[dict[str, X], Named]`: a mapping with names for keys."""
 
 
-class Declared(BaseModel):
+class ConfigModel(BaseModel):
     """Base of all models that users write: immutable, equal by value, no unknown keys, errors with their paths.
 
     Whatever is wrong raises DeclarationError (a ConfigError), from the constructor and from model_validate.

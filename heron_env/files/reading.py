@@ -20,6 +20,8 @@ MOST: Final = 512 * 2**20
 """Bytes of a file, packed or not, that are read at most: its values take many times that."""
 VALUE: Final = 60
 """Letters of a value that a fault tells."""
+MOST_DIGITS: Final = 300
+"""Of a whole number, where a file may want to deceive."""
 OPEN: Final = "others may write to it"
 
 
@@ -76,10 +78,23 @@ def unpacked(data: bytes, most: int = MOST) -> bytes:
     return whole
 
 
-def parsed(data: bytes | str) -> Any:
-    """The values of strict JSON. Raises ValueError, also for what is nested too deeply."""
+class NotFinite(ValueError):
+    """A number that is NaN, infinite, or beyond float64."""
+
+
+class RepeatedKey(ValueError):
+    """A key that stands twice in one object."""
+
+
+def parsed(data: bytes | str, *, hostile: bool = False) -> Any:
+    """The values of strict JSON. Raises ValueError, also for what is nested too deeply; NotFinite for such a number.
+
+    `hostile`: written by who may want to deceive. Then a key twice in one object is a RepeatedKey, and a whole number
+    that no float64 comes near to is NotFinite, too.
+    """
+    hooks: dict[str, Any] = {"object_pairs_hook": _unique, "parse_int": _whole} if hostile else {}
     try:
-        return json.loads(data, parse_constant=_refused, parse_float=_finite)
+        return json.loads(data, parse_constant=_not_finite, parse_float=_finite, **hooks)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 
@@ -104,12 +119,23 @@ def _capped(data: bytes, most: int) -> bytes:
     return data
 
 
-def _refused(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
+def _not_finite(word: str) -> NoReturn:
+    raise NotFinite(f"{word} is no number of JSON")
 
 
 def _finite(text: str) -> float:
     value = float(text)
     if value in (float("inf"), float("-inf")):
-        raise ValueError(f"{text[:VALUE]} is no number that can be held")
+        raise NotFinite(f"{text[:VALUE]} is no number that can be held")
+    return value
+
+
+def _whole(digits: str) -> int:
+    return int(digits) if len(digits) <= MOST_DIGITS else _not_finite(digits[:VALUE])
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise RepeatedKey("a key twice in one object")
     return value

@@ -11,10 +11,10 @@ from typing import Final, NoReturn, TypeVar
 import yaml
 
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
-from heron_env.files.models import NO_NUMBER, NO_TEXT, NO_WORD, ROW, Declared
+from heron_env.files.models import NO_NUMBER, NO_TEXT, NO_WORD, ROW, ConfigModel
 from heron_env.files.reading import is_folder, read
 
-Model = TypeVar("Model", bound=Declared)
+Model = TypeVar("Model", bound=ConfigModel)
 PathParts = tuple[str | int, ...]
 
 _STR: Final = "tag:yaml.org,2002:str"

@@ -1,8 +1,11 @@
-"""One decision of an external agent: what of an answer counts, its form, letters, action, and what is kept of it."""
+"""Decisions of external agents: what of an answer counts, what is kept of it, and how an agent fares in all of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
@@ -10,13 +13,12 @@ from pydantic import Field, ValidationError
 from heron_env.core.letters import MOST_BYTES, Letter, sealed
 from heron_env.core.policy import Answer, Asked, Origin
 from heron_env.errors import ConfigError
-from heron_env.injection.actions import Illegal, Wire
-from heron_env.injection.contract import ERROR_CODES, LetterGiven, Part, Response, without_private
+from heron_env.injection.contract import ERROR_CODES, Illegal, LetterGiven, Response, Wire, WireModel, without_private
 from heron_env.injection.questions import Questions
-from heron_env.net.outcome import Code, Failure
+from heron_env.net.outcome import Code, Failure, percentile
 
 
-class Consulted(Part):
+class Consulted(WireModel):
     """What was asked, what came back, and what became of it.
 
     Attributes:
@@ -120,7 +122,7 @@ def _letters(response: Response, asked: Asked, questions: Questions) -> tuple[Le
     if questions.telling.chat:
         if response.response_text is None:
             raise Failure(Code.INVALID_RESPONSE, "it has no response_text")
-        hear = heard_by(asked, questions)
+        hear = audience(asked, questions)
         written += [Letter(sender, receiver, WORDS, response.response_text) for receiver in hear]
     reachable = questions.setting.facts(sender).can_message
     for letter in written:
@@ -134,8 +136,101 @@ def _letters(response: Response, asked: Asked, questions: Questions) -> tuple[Le
     return tuple(written)
 
 
-def heard_by(asked: Asked, questions: Questions) -> tuple[str, ...]:
+def audience(asked: Asked, questions: Questions) -> tuple[str, ...]:
     """Who hears what an agent says to nobody by name: the last who wrote to it, else all it can write to."""
     reachable = questions.setting.facts(asked.agent).can_message
     senders = [letter.sender for letter in asked.letters if letter.sender in reachable]
     return tuple(senders[-1:]) or reachable
+
+
+@dataclass(frozen=True)
+class ExternalAgentMetrics:
+    """Figures of one external agent, or of several together.
+
+    Attributes:
+        persona_consistency, conversation_coherence, instruction_following, preference_score, elo_rating: None; nothing
+            here judges quality, and comparisons fill in the last two.
+        latency_p50_ms, latency_p99_ms: over all decisions for which a request was sent, failed ones included.
+        error_rate, timeout_rate, fallback_rate: shares of all decisions.
+        circuit_state: CLOSED, OPEN or HALF_OPEN; empty where no call was made.
+        decisions: how many; `requests`: retries included.
+        counts: decisions by origin and code, `fallback TIMEOUT`.
+        reasoning_dropped: fields with private reasoning that were dropped.
+    """
+
+    persona_consistency: float | None = None
+    conversation_coherence: float | None = None
+    instruction_following: float | None = None
+    latency_p50_ms: float | None = None
+    latency_p99_ms: float | None = None
+    error_rate: float | None = None
+    timeout_rate: float | None = None
+    fallback_rate: float | None = None
+    circuit_state: str = ""
+    preference_score: float | None = None
+    elo_rating: float | None = None
+    decisions: int = 0
+    requests: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    reasoning_dropped: int = 0
+
+
+def stood_in(source: str, code: str) -> bool:
+    """Was it not the agent's own answer? A recording keeps the code of what stood in."""
+    return source == "fallback" or (source == "replay" and code not in ("", "CLIPPED"))
+
+
+class DecisionTally:
+    """Counts as decisions fall."""
+
+    def __init__(self) -> None:
+        self._origins: Counter[tuple[str, str]] = Counter()
+        self._latencies = array("d")
+        self._requests = self._dropped = 0
+        self._circuit = ""
+
+    def add(self, origin: Origin, latency_ms: float, dropped: int = 0) -> None:
+        """One decision."""
+        self._origins[origin.source, origin.code] += 1
+        self._requests += origin.attempts
+        self._dropped += dropped
+        self._circuit = origin.circuit or self._circuit
+        if origin.attempts:
+            self._latencies.append(latency_ms)
+
+    def take(self, counts: Mapping[str, int], latencies_ms: Mapping[str, int], rest: ExternalAgentMetrics) -> None:
+        """Decisions that were counted elsewhere, by origin and code and by latency; of `rest` what is no share."""
+        for told, count in counts.items():
+            source, _, code = told.partition(" ")
+            self._origins[source, code] += count
+        for ms, count in latencies_ms.items():
+            self._latencies.extend([float(ms)] * count)
+        self._requests += rest.requests
+        self._dropped += rest.reasoning_dropped
+        self._circuit = rest.circuit_state or self._circuit
+
+    def latencies_ms(self) -> list[float]:
+        """Of all decisions for which a request was sent, as they fell."""
+        return list(self._latencies)
+
+    def figures(self) -> ExternalAgentMetrics:
+        """The figures so far; rates are None before the first decision, latencies before the first request."""
+        origins = dict(self._origins)  # another thread may add to them meanwhile
+        if not (n := sum(origins.values())):
+            return ExternalAgentMetrics()
+        fallbacks = sum(count for (source, code), count in origins.items() if stood_in(source, code))
+        timeouts = sum(count for (_, code), count in origins.items() if code == "TIMEOUT")
+        errors = sum(count for (_, code), count in origins.items() if code not in ("", "CLIPPED"))
+        ordered = sorted(self._latencies)
+        return ExternalAgentMetrics(
+            latency_p50_ms=percentile(ordered, 0.50),
+            latency_p99_ms=percentile(ordered, 0.99),
+            error_rate=errors / n,
+            timeout_rate=timeouts / n,
+            fallback_rate=fallbacks / n,
+            circuit_state=self._circuit,
+            decisions=n,
+            requests=self._requests,
+            counts={f"{source} {code}".strip(): count for (source, code), count in sorted(origins.items())},
+            reasoning_dropped=self._dropped,
+        )

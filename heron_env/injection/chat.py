@@ -25,8 +25,8 @@ from heron_env.envs.answering import begin_policies
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError
 from heron_env.given import mapping, require_type, several, whole
-from heron_env.injection.actions import Wire
 from heron_env.injection.answers import WORDS
+from heron_env.injection.contract import Wire
 from heron_env.injection.questions import as_text
 from heron_env.seeding import stream
 

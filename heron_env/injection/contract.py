@@ -3,13 +3,28 @@
 A request says who is asked (persona), what was said (conversation_context), and, in `decision`, what the agent sees and
 may do. A response has the `action`, or `response_text` in a conversation. Its unknown fields are ignored, and private
 reasoning is dropped before anything is kept.
+
+Actions: numbers are float64 with all their bits; choices are whole numbers, never `true` or `1.0`.
 """
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import models_json_schema
+
+from heron_env.core.action import Action, ActionSpec
+from heron_env.core.masking import drawn, flat
+from heron_env.errors import ConfigError, path_text
 
 SCHEMA_VERSION: Final = "1.0"
 PRIVATE: Final = ("reasoning", "chain_of_thought", "thoughts")
@@ -25,13 +40,13 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 Masks = Annotated[tuple[Whole, ...], Field(strict=False)]
 
 
-class Part(BaseModel):
+class WireModel(BaseModel):
     """Of a request: nothing is missing, nothing is unknown, nothing is converted."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class PersonaRef(Part):
+class PersonaRef(WireModel):
     """Which persona, for endpoints that hold personas of their own."""
 
     persona_id: str
@@ -39,7 +54,7 @@ class PersonaRef(Part):
     persona_hash: Sha256
 
 
-class PersonaSnapshot(Part):
+class PersonaSnapshot(WireModel):
     """The persona itself, as far as the privacy tier lets it be told."""
 
     name: str
@@ -47,7 +62,7 @@ class PersonaSnapshot(Part):
     traits: dict[str, float]
 
 
-class Turn(Part):
+class Turn(WireModel):
     """One letter of the conversation; its time is virtual, counted from 1970-01-01."""
 
     sender: str
@@ -55,7 +70,7 @@ class Turn(Part):
     timestamp: str
 
 
-class ConversationContext(Part):
+class ConversationContext(WireModel):
     """The last letters from and to the agent, oldest first; the oldest are left out where they don't fit."""
 
     last_k_turns: Annotated[tuple[Turn, ...], Field(strict=False)]
@@ -64,19 +79,19 @@ class ConversationContext(Part):
     max_context_chars: int
 
 
-class TopologyEdgeContext(Part):
+class TopologyEdgeContext(WireModel):
     """To whom the agent can write."""
 
     can_message: Texts
 
 
-class ResponseFormat(Part):
+class ResponseFormat(WireModel):
     """What is needed: an `action`, or in a conversation `response_text`."""
 
     type: Literal["text", "action"]
 
 
-class Observed(Part):
+class Observed(WireModel):
     """What the agent sees: float32 numbers in decimals that give the same bits back, their names and units.
 
     `names` and `units` are empty in the tier minimal, and in basic those of other agents are "".
@@ -87,7 +102,7 @@ class Observed(Part):
     units: Texts
 
 
-class ActionSpace(Part):
+class ActionSpace(WireModel):
     """What the agent may do.
 
     box: a list of numbers within `low` and `high`; discrete: a whole number below `n[0]`; multi_discrete: a list, each
@@ -101,7 +116,7 @@ class ActionSpace(Part):
     noop: Any
 
 
-class Decision(Part):
+class Decision(WireModel):
     """One decision of a simulation; null in a conversation. A choice whose `action_mask` is 0 is forbidden."""
 
     kind: Literal["action"]
@@ -114,7 +129,7 @@ class Decision(Part):
     reward_prev: None
 
 
-class Request(Part):
+class Request(WireModel):
     """The body of a POST to the endpoint."""
 
     schema_version: Literal["1.0"]
@@ -188,3 +203,184 @@ def without_private(given: Any) -> tuple[Any, int]:
         parts = [without_private(value) for value in given]
         return [part for part, _ in parts], sum(more for _, more in parts)
     return given, 0
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of both bodies, under `$defs`: `Request` and `Response`."""
+    _, told = models_json_schema([(Request, "validation"), (Response, "validation")], title="heron_env agent injection")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **told}
+
+
+class Illegal(ValueError):
+    """Not an action of this space; the message never repeats what was answered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wire:
+    """One action space as JSON: `description` for requests, and readers for what comes back.
+
+    Attributes:
+        low, high: bounds of the numbers, float32 `[c]`, as the space has them.
+        n: choices of each discrete element, `[d]`.
+        noop: the action vector that does nothing, float64 `[c + d]`.
+    """
+
+    kind: str
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+    n: tuple[int, ...]
+    noop: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, space: spaces.Space[Any], noop: Sequence[float] = ()) -> Wire:
+        """Of a space as environments have them; without a no-op: zeros, clipped. Raises ConfigError for others."""
+        numbers = np.zeros(0, np.float32)
+        n: tuple[int, ...] = ()
+        match space:
+            case spaces.Box(low=low, high=high) if low.ndim == 1:
+                kind, low, high = "box", low.astype(np.float32), high.astype(np.float32)
+            case spaces.Discrete(start=0):
+                kind, low, high, n = "discrete", numbers, numbers, (int(space.n),)
+            case spaces.MultiDiscrete() if space.nvec.ndim == 1:
+                kind, low, high, n = "multi_discrete", numbers, numbers, tuple(space.nvec.tolist())
+            case spaces.Dict(spaces={"c": spaces.Box() as c, "d": d}):
+                kind, low, high, n = "mixed", c.low, c.high, cls.of(d).n
+            case _:
+                raise ConfigError(f"{space!r}: an endpoint is told Box, Discrete, MultiDiscrete, or both as c and d")
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            raise ConfigError(f"{space!r}: an endpoint is told bounds in JSON, which are finite; bound the action")
+        still = np.concatenate([np.clip(np.zeros(len(low)), low, high), np.zeros(len(n))])
+        return cls(kind, low, high, n, np.asarray(noop, np.float64) if len(noop) == len(still) else still)
+
+    @classmethod
+    def of_description(cls, space: ActionSpace) -> Wire:
+        """Of what `description` gave. Raises ValueError, TypeError, KeyError where it is none."""
+        low, high = np.array(space.low, np.float32), np.array(space.high, np.float32)
+        if len(low) != len(high):
+            raise ValueError(f"{len(low)} lower bounds and {len(high)} upper ones")
+        wire = cls(space.type, low, high, space.n, np.zeros(len(low) + len(space.n)))
+        return replace(wire, noop=wire.flat(space.noop))
+
+    def description(self) -> ActionSpace:
+        """For a request."""
+        low, high = decimals(self.low), decimals(self.high)
+        return ActionSpace(type=self.kind, low=low, high=high, n=self.n, noop=self.written(self.noop))  # type: ignore[arg-type]  # one of them
+
+    def masks(self, mask: Any) -> tuple[tuple[int, ...], ...] | None:
+        """What may be chosen, by discrete element."""
+        if mask is None or not self.n:
+            return None
+        flags, stops = flat(mask).tolist(), np.cumsum((0, *self.n)).tolist()
+        return tuple(tuple(flags[a:b]) for a, b in pairwise(stops))
+
+    def read(self, given: Any, mask: Any = None, clip: bool = False) -> tuple[Any, bool]:
+        """The action that an answer means, as environments take it, and was it clipped? Raises Illegal.
+
+        A forbidden choice is none, but for the no-op, which may always fall; `clip`: numbers beyond a bound become it.
+        """
+        if self.kind == "mixed":
+            if not isinstance(given, dict) or given.keys() != {"c", "d"}:
+                raise Illegal('needs {"c": [numbers], "d": choices}')
+            numbers, clipped = self._numbers(given["c"], clip)
+            return {"c": numbers, "d": self._choices(given["d"], mask)}, clipped
+        return self._numbers(given, clip) if self.kind == "box" else (self._choices(given, mask), False)
+
+    def _numbers(self, given: Any, clip: bool) -> tuple[NDArray[np.float64], bool]:
+        if not isinstance(given, list) or len(given) != len(self.low):
+            raise Illegal(f"needs a list of {len(self.low)} numbers")
+        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in given):
+            raise Illegal("needs numbers")
+        try:
+            values = np.array(given, dtype=np.float64)
+        except OverflowError as error:  # a whole number of hundreds of digits
+            raise Illegal("needs finite numbers") from error
+        if not np.isfinite(values).all():
+            raise Illegal("needs finite numbers")
+        with np.errstate(over="ignore"):
+            seen = values.astype(np.float32)
+        outside = (seen < self.low) | (seen > self.high)
+        if not outside.any():
+            return values, False
+        if not clip:
+            raise Illegal("lies outside its bounds")
+        return np.where(outside, np.clip(values, self.low, self.high), values), True
+
+    def _choices(self, given: Any, mask: Any) -> Any:
+        several = len(self.n) > 1 or self.kind == "multi_discrete"
+        chosen = given if several else [given]
+        if not isinstance(chosen, list) or len(chosen) != len(self.n):
+            raise Illegal(f"needs a list of {len(self.n)} choices")
+        masks = self.masks(mask)
+        for place, (choice, n) in enumerate(zip(chosen, self.n, strict=True)):
+            if type(choice) is not int or not 0 <= choice < n:
+                raise Illegal(f"needs whole numbers from 0 to {n - 1}")
+            if masks is not None and not masks[place][choice] and choice != self.noop[len(self.low) + place]:
+                raise Illegal("chooses what the mask forbids")
+        return np.array(chosen, dtype=np.int64) if several else chosen[0]
+
+    def written(self, action: Any) -> Any:
+        """An action of ours (array, number, Action, {"c", "d"}) as JSON, bit for bit. Raises ConfigError."""
+        if isinstance(action, Action):
+            action = action.vector()
+        elif isinstance(action, dict):
+            action = np.concatenate([np.ravel(action.get(part, ())) for part in ("c", "d")])
+        try:
+            vector = np.array(action, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"the local policy's action {action!r:.100} is not numeric; return numbers") from error
+        if len(vector) != len(self.noop) or not all(map(math.isfinite, vector)):
+            raise ConfigError(f"the local policy's action {action!r:.100} is none of {len(self.noop)} finite numbers")
+        numbers, choices = vector[: len(self.low)].tolist(), vector[len(self.low) :].tolist()
+        whole = [int(choice) if choice.is_integer() else choice for choice in choices]
+        picked: Any = whole if len(self.n) > 1 or self.kind == "multi_discrete" else (whole or [None])[0]
+        return {"c": numbers, "d": picked} if self.kind == "mixed" else numbers if self.kind == "box" else picked
+
+    def flat(self, written: Any) -> NDArray[np.float64]:
+        """What `written` gave as one vector `[c + d]`. Raises ValueError, TypeError, KeyError where it is none."""
+        parts = [written["c"], written["d"]] if self.kind == "mixed" else [written]
+        vector = np.concatenate([np.ravel(np.array(part, np.float64)) for part in parts])
+        if vector.shape != self.noop.shape or not np.isfinite(vector).all():
+            raise ValueError(f"must be {len(self.noop)} finite numbers")
+        return vector
+
+    def ours(self, written: Any) -> Any:
+        """What `written` gave, as environments take it."""
+        if self.kind == "mixed":
+            return {"c": np.array(written["c"], np.float64), "d": self.choices_of(written["d"])}
+        return np.array(written, np.float64) if self.kind == "box" else self.choices_of(written)
+
+    @staticmethod
+    def choices_of(written: Any) -> Any:
+        """One number, or an array of them."""
+        return np.array(written) if isinstance(written, list) else written
+
+    def sampled(self, u: NDArray[np.float64], mask: Any = None) -> Any:
+        """An action that is allowed, uniformly, as JSON; `u` uniforms `[c + d]` in [0, 1)."""
+        spec = ActionSpec(self.low.astype(np.float64), self.high.astype(np.float64), np.array(self.n, dtype=np.int64))
+        flags = None if mask is None or not self.n else flat(mask)[None]
+        return self.written(drawn(spec, u[None], flags)[0])
+
+
+def decimals(values: NDArray[Any]) -> tuple[float, ...]:
+    """float32 numbers as the shortest decimals that, read as float64 and cast to float32, give the same bits back."""
+    single = np.asarray(values, dtype=np.float32)
+    doubles = [float(str(value)) for value in single]
+    if not np.array_equal(np.array(doubles).astype(np.float32), single):  # rounding twice went another way
+        doubles = single.astype(np.float64).tolist()
+    return tuple(doubles)
+
+
+def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:
+    """The first place where two JSON values differ, `decision.time_s: 2.0 there, 3.0 asked`; "" if nowhere."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in dict.fromkeys([*old, *new]):
+            if (name in old) != (name in new):
+                return f"{path_text((*path, name))}: {'there' if name in old else 'asked'} alone"
+            if found := difference(old[name], new[name], (*path, name)):
+                return found
+        return ""
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        each = (difference(a, b, (*path, place)) for place, (a, b) in enumerate(zip(old, new, strict=True)))
+        return next(filter(None, each), "")
+    first, second = json.dumps(old), json.dumps(new)
+    return "" if first == second else f"{path_text(path)}: {first:.60} there, {second:.60} asked"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from heron_env.declared.injected import (
+from heron_env.declared.configuration import (
     AgentInjectionConfig,
     BreakerConfig,
     ConcurrencyConfig,
@@ -21,8 +21,8 @@ from heron_env.errors import ConfigError, DeclarationError, checked_keywords
 if TYPE_CHECKING:
     from heron_env.net.client import Client, Question
     from heron_env.net.guard import Guard
-    from heron_env.net.limits import Clock
-    from heron_env.net.outcome import Outcome
+    from heron_env.net.limits import TimeSource
+    from heron_env.net.outcome import CallOutcome
 
 
 @checked_keywords
@@ -98,11 +98,11 @@ class Asks(Protocol):
         """The breaker's state; empty where there is none."""
         ...
 
-    def call(self, question: Question) -> Outcome:
+    def call(self, question: Question) -> CallOutcome:
         """How one question ended."""
         ...
 
-    def call_all(self, questions: Sequence[Question]) -> list[Outcome]:
+    def call_all(self, questions: Sequence[Question]) -> list[CallOutcome]:
         """How several ended that were asked at once."""
         ...
 
@@ -145,15 +145,15 @@ class Connection:
         return Connection, (self.endpoint, self._make)
 
 
-def client_of(endpoint: Endpoint, clock: Clock | None = None, guard: Guard | None = None) -> Client:
+def client_of(endpoint: Endpoint, clock: TimeSource | None = None, guard: Guard | None = None) -> Client:
     """The client of an endpoint, which by default lets its own host through.
 
-    Raises ConfigError, also where the extra `inject` is missing.
+    Raises ConfigError, also where the extra `agents` is missing.
     """
     try:
         from heron_env.net.client import Client, Limits
     except ImportError as error:
-        raise ConfigError("external agents need httpx: pip install 'heron_env[inject]'") from error
+        raise ConfigError("external agents need httpx: pip install 'heron_env[agents]'") from error
     limits = Limits(
         timeout=endpoint.timeout,
         in_flight=endpoint.concurrency.max_inflight_per_endpoint,

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from heron_env.core.letters import Letter, sealed
 from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Origin, decide_with, draw_of
-from heron_env.declared.injected import Latency, Persona, Strategy
+from heron_env.declared.configuration import Latency, Persona, Strategy
 from heron_env.errors import ConfigError, ExternalAgentError, checked_keywords
 from heron_env.given import require_switch, require_type
-from heron_env.injection.answers import Consulted, Reading, heard_by, read
+from heron_env.injection.answers import Consulted, DecisionTally, ExternalAgentMetrics, Reading, audience, read
 from heron_env.injection.contract import LetterGiven
 from heron_env.injection.endpoint import Connection, Endpoint
-from heron_env.injection.metrics import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.questions import Questions, Telling
-from heron_env.injection.setting import Setting
-from heron_env.net.outcome import Outcome
+from heron_env.injection.setting import EnvironmentFacts
+from heron_env.net.outcome import CallOutcome
 from heron_env.seeding import key, standard_normal, uniform, uniforms
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class StandIn:
             if begin is not None:
                 begin(seed, episode)
 
-    def answer(self, asked: Asked, outcome: Outcome, questions: Questions) -> tuple[Any, tuple[Letter, ...]]:
+    def answer(self, asked: Asked, outcome: CallOutcome, questions: Questions) -> tuple[Any, tuple[Letter, ...]]:
         """Action, as it is written, and letters. Raises ExternalAgentError if the strategy is "fail"."""
         wire = questions.wire(asked)
         match self.strategy:
@@ -72,7 +71,7 @@ class StandIn:
                 return self._simulated(asked, questions)
             case "error_message":
                 letters = (
-                    Letter(asked.agent, one, "error", {"code": str(outcome.code)}) for one in heard_by(asked, questions)
+                    Letter(asked.agent, one, "error", {"code": str(outcome.code)}) for one in audience(asked, questions)
                 )
                 return wire.written(wire.noop), tuple(letters)
         return wire.written(wire.noop), ()
@@ -92,10 +91,10 @@ class StandIn:
             for letter in answer.letters:
                 sealed(letter, f"local policy of {asked.agent!r}")
             return wire.written(answer.action), tuple(answer.letters)
-        decide = decide_with(policy, lambda: self._shown_to(asked.agent), lambda vector: asked.mask)
+        decide = decide_with(policy, lambda: self._object_view(asked.agent), lambda vector: asked.mask)
         return wire.written(decide(asked.vector, asked.turn, lambda: draw)), ()
 
-    def _shown_to(self, agent: str) -> Any:
+    def _object_view(self, agent: str) -> Any:
         """How an agent's observations read in object form."""
         if self._env is None:
             raise ConfigError(f"fallback={self._given!r:.100}: it wants observations in object form; give env=...")
@@ -169,7 +168,7 @@ class ExternalPolicy:
             raise ConfigError(f"ExternalPolicy({endpoint!r:.100}): give an Endpoint, or its address as text")
         require_type(f"ExternalPolicy(label={label!r:.60})", label, str, "a text")
         require_switch(f"ExternalPolicy(chat={chat!r:.60})", chat)
-        setting = Setting.of(env, env_id=env_id, options=options, personas=personas)
+        setting = EnvironmentFacts.of(env, env_id=env_id, options=options, personas=personas)
         told = self.endpoint
         telling = Telling(
             privacy_tier=told.privacy_tier,
@@ -210,7 +209,7 @@ class ExternalPolicy:
         outcomes = self.line.client.call_all([Question(each.body, each.check) for each in due])
         return [self._consulted(each, outcome) for each, outcome in zip(due, outcomes, strict=True)]
 
-    def _consulted(self, question: Due, outcome: Outcome) -> Consulted:
+    def _consulted(self, question: Due, outcome: CallOutcome) -> Consulted:
         asked, reading = question.asked, outcome.value
         if isinstance(reading, Reading):
             action, letters = reading.action, reading.letters

@@ -6,10 +6,8 @@ one of them at a time.
 
 from __future__ import annotations
 
-import hmac
 import json
 import logging
-import os
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
@@ -27,17 +25,16 @@ from heron_env.core.masking import shaped
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Asked, DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
 from heron_env.envs.decisions import resolve_policies
-from heron_env.errors import ConfigError, HeronError
-from heron_env.injection.actions import Wire
-from heron_env.injection.contract import Decision, Request
+from heron_env.errors import HeronError
+from heron_env.files.reading import parsed
+from heron_env.injection.contract import Decision, Request, Wire
+from heron_env.net.access import LOOPBACK, MOST_BYTES, TOO_LARGE, Access, hosts_of, is_too_long, token_of
 from heron_env.registry import make
 from heron_env.scheduling.timing import to_ns
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
-MOST_BYTES: Final = 2**20
-LOOPBACK: Final = "127.0.0.1"
 IDLE: Final = 60.0
 """After so many s without a request a connection is closed."""
 PATIENCE: Final = 0.2
@@ -64,7 +61,7 @@ class ServedAgent:
         self._spec, self._names = env.simulation.specs[rank], tuple(env.observation_names(agent))
         self._space, self._timing = env.action_space(agent), env.timings[env.simulation.clocks[rank]]
         self.wire = Wire.of(self._space, self._spec.noop.tolist())
-        self.told, self._mask = self.wire.told(), None
+        self.action_space, self._mask = self.wire.description(), None
         self._decide: DecideAt | None = None
         if not isinstance(policy, AnsweringPolicy):
             offer = None if env.simulation.masks.offer(rank) is None else lambda vector: self._mask
@@ -142,7 +139,7 @@ class Served:
         if agent in self._seats:
             return self._seats[agent]
         for seat in self._seats.values():
-            if seat.told == decision.action_space:
+            if seat.action_space == decision.action_space:
                 return seat
         raise Refused(422, f"agent_id is none of {list(self._seats)[:12]}, nor has one of them this action_space")
 
@@ -151,8 +148,8 @@ def _request(body: bytes) -> tuple[Request, bool]:
     """It, and is it a health check?"""
     probe = False
     try:
-        given = json.loads(body)
-    except (ValueError, RecursionError):
+        given = parsed(body)
+    except ValueError:
         raise Refused(400, "the body is no JSON") from None
     if isinstance(given, dict):
         probe = given.pop(PROBE, None) is True
@@ -176,10 +173,9 @@ class PolicyServer:
     def __init__(self, served: Served, host: str, port: int, token: str | None) -> None:
         self.served = served
         self._http = _Server((host, port), _Handler)
-        self._http.served, self._http.token = served, token
+        self._http.served = served
         self.url = f"http://{host}:{self._http.server_address[1]}/"
-        names = ("localhost", LOOPBACK) if host in ("localhost", LOOPBACK) else ()
-        self._http.hosts = {f"{name}:{self._http.server_address[1]}" for name in names}
+        self._http.access = Access(frozenset(hosts_of(host, self._http.server_address[1])), token)
         self._thread = Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
 
@@ -210,8 +206,7 @@ class PolicyServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     served: Served
-    token: str | None
-    hosts: set[str]  # empty: any
+    access: Access
 
     def __init__(self, place: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(place, handler)
@@ -269,17 +264,15 @@ class _Handler(BaseHTTPRequestHandler):
         self._fail(405, "INVALID_REQUEST", "an endpoint of heron_env: POST a request of docs/injection.schema.json")
 
     def _body(self) -> bytes:
-        if self.server.hosts and self.headers.get("Host", "") not in self.server.hosts:
-            raise self._closing(421, "the Host header names another server")
-        told, token = self.headers.get("Authorization", ""), self.server.token
-        if token is not None and not hmac.compare_digest(told.encode(), f"Bearer {token}".encode()):
-            raise self._closing(401, "the header Authorization must be 'Bearer ' and the token")
+        refused = self.server.access.refusal(self.headers.get("Host", ""), self.headers.get("Authorization", ""))
+        if refused is not None:
+            raise self._closing(refused.status, refused.words)
         length, *more = self.headers.get_all("Content-Length", [""])
         if more or "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
             raise self._closing(411, "one Content-Length is needed, and no Transfer-Encoding")
-        if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
+        if is_too_long(length):
             self._unread = int(length) if len(length) <= len(str(MOST_BYTES)) else 0
-            raise self._closing(413, f"the body has more than {MOST_BYTES:,} bytes")
+            raise self._closing(TOO_LARGE.status, TOO_LARGE.words)
         try:
             return self.rfile.read(int(length))
         except OSError:
@@ -316,18 +309,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         LOG.debug(format, *args)
-
-
-def token_of(variable: str | None, host: str) -> str | None:
-    """The token in an environment variable. Raises ConfigError where it is empty, or needed and not named."""
-    if variable is None and host not in (LOOPBACK, "localhost"):
-        raise ConfigError(
-            f"host={host!r}: others than loopback need a token; name its variable: token_env, --token-env"
-        )
-    token = None if variable is None else os.environ.get(variable, "")
-    if token == "":
-        raise ConfigError(f"token_env={variable!r}: that environment variable is empty; put the token in it")
-    return token
 
 
 def serve_policy(

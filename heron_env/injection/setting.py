@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pydantic import BaseModel
 
-from heron_env.declared.injected import Persona
+from heron_env.declared.configuration import Persona
 from heron_env.errors import ConfigError
 from heron_env.given import keywords, mapping, require_type
-from heron_env.injection.contract import Numbers, Part, Texts
+from heron_env.injection.contract import Numbers, Texts, WireModel
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -37,11 +37,11 @@ EXACT: Final = 2**53
 
 
 def canonical(value: Any) -> bytes:
-    """RFC 8785 JSON of what `plain` makes of a value. Raises ConfigError where the extra `inject` is missing."""
+    """RFC 8785 JSON of what `plain` makes of a value. Raises ConfigError where the extra `agents` is missing."""
     try:
         import rfc8785
     except ImportError as error:
-        raise ConfigError("external agents need rfc8785: pip install 'heron_env[inject]'") from error
+        raise ConfigError("external agents need rfc8785: pip install 'heron_env[agents]'") from error
     return rfc8785.dumps(plain(value))
 
 
@@ -117,7 +117,7 @@ class Ids:
         return self._of(*where, attempt)
 
 
-class AgentFacts(Part):
+class AgentFacts(WireModel):
     """One agent: its persona, units of what it sees, its no-op (numbers, then choices), whom it can write to."""
 
     persona: Persona
@@ -126,7 +126,7 @@ class AgentFacts(Part):
     can_message: Texts = ()
 
 
-class Setting(Part):
+class EnvironmentFacts(WireModel):
     """An environment: its id, its options as JSON, its agents."""
 
     env_id: str
@@ -141,7 +141,7 @@ class Setting(Part):
         env_id: str | None = None,
         options: Mapping[str, Any] | None = None,
         personas: Mapping[str, Persona] | None = None,
-    ) -> Setting:
+    ) -> EnvironmentFacts:
         """Of an environment; `env_id` and `options` as it was made with, else what it says of itself.
 
         `personas`: by agent or group; others have what their class says of them.

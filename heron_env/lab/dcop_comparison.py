@@ -51,15 +51,15 @@ class ComparedAlgorithm:
             return None
         return (edges - self.conflicts) / (edges - least), (chance - self.conflicts) / (chance - least)
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         known = self.against_optimum() or (None, None)
-        told: dict[str, Any] = {"instance": self.problem.name, "algorithm": self.algo}
+        values: dict[str, Any] = {"instance": self.problem.name, "algorithm": self.algo}
         if not self.found:
-            return {**told, "why_not": self.why_not}
+            return {**values, "why_not": self.why_not}
         runs = {"conflicts": [one.conflicts for one in self.found], "seconds": [one.seconds for one in self.found]}
         means = {name: median(getattr(one, name) for one in self.found) for name in ("messages", "cycles")}
-        return {**told, **runs, "sat_ratio": known[0], "norm_gap": known[1], **means}
+        return {**values, **runs, "sat_ratio": known[0], "norm_gap": known[1], **means}
 
     def words(self) -> tuple[str, ...]:
         """For a table: instance, algorithm, conflicts, sat_ratio, norm_gap, messages, cycles, seconds."""
@@ -98,8 +98,8 @@ def compared(
         for algo in algorithms or ALGORITHMS:
             runs = range(seeds if algo in DRAWING else 1)
             try:
-                found = tuple(solve(problem, algo, seed=seed, cycles=cycles, seconds=seconds) for seed in runs)
-                rows.append(ComparedAlgorithm(problem, algo, found))
+                solutions = tuple(solve(problem, algo, seed=seed, cycles=cycles, seconds=seconds) for seed in runs)
+                rows.append(ComparedAlgorithm(problem, algo, solutions))
             except ConfigError as error:
                 if algorithms:
                     raise
@@ -133,15 +133,17 @@ def _anytime_panel(axes: Axes, rows: Sequence[ComparedAlgorithm]) -> None:
     for row in rows:
         left = np.array([np.pad(one.curve, (0, longest - len(one.curve)), "edge") for one in row.found])
         left /= row.problem.conflict_penalty
-        middle, colour = np.median(left, axis=0), colours.get(row.algo, GREY)
-        axes.plot(middle, color=colour, linewidth=1.4 if row.algo in colours else 0.9)
-        axes.fill_between(range(longest), left.min(axis=0), left.max(axis=0), color=colour, alpha=0.15, lw=0)
+        low, middle, high = lines = np.array([left.min(axis=0), np.median(left, axis=0), left.max(axis=0)])
+        colour, moves = colours.get(row.algo, GREY), np.any(np.diff(lines, axis=1) != 0.0, axis=0)
+        cycles = np.flatnonzero(np.append(True, moves) | np.append(moves, True))  # all others lie on a level line
+        axes.plot(cycles, middle[cycles], color=colour, linewidth=1.4 if row.algo in colours else 0.9)
+        axes.fill_between(cycles, low[cycles], high[cycles], color=colour, alpha=0.15, lw=0)
         ends.setdefault((float(middle[-1]), colour), []).append(row.algo)
-    low, high = 0.0, axes.get_ylim()[1]
-    axes.set_ylim(low, high)
+    bottom, top = 0.0, axes.get_ylim()[1]
+    axes.set_ylim(bottom, top)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     to_fraction = axes.transData + axes.transAxes.inverted()  # labels are placed on a straight scale
-    heights = {end: low + (high - low) * float(to_fraction.transform((0.0, end[0]))[1]) for end in ends}
+    heights = {end: bottom + (top - bottom) * float(to_fraction.transform((0.0, end[0]))[1]) for end in ends}
     end_labels(axes, [(heights[end], ", ".join(names), end[1]) for end, names in ends.items()])
 
 

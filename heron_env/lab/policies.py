@@ -23,7 +23,7 @@ from heron_env.lab import benchmark
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.injection.fixtures import Fixture
+    from heron_env.injection.recording import Fixture
 
 SCHEMES: Final = ("http://", "https://")
 BLOCKS: Final = (".yaml", ".yml")
@@ -63,7 +63,7 @@ class About:
         return Path(path).with_stem(f"{Path(path).stem}-{end}") if end else Path(path)
 
 
-class Lines:
+class EndpointConnections:
     """The ways to endpoints, one for each address: its caps, pace and breaker hold for all who ask there."""
 
     def __init__(self) -> None:
@@ -144,14 +144,14 @@ class AgentsFile(External):
 
     def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
         """Raises ConfigError with file and line."""
-        from heron_env.declared.injected import BenchmarkConfig
+        from heron_env.declared.configuration import BenchmarkConfig
         from heron_env.injection import load_agents, policies
 
         block = load_agents(self.path)
         kept = about.named(block.benchmark.fixture_path) if block.benchmark.record else None
         if (path := about.record or kept) is not None:
             block = block.model_copy(update={"benchmark": BenchmarkConfig(record=True, fixture_path=str(path))})
-        return {**others(env, seed), **policies(block, env, lines=about.lines, **about.run)}
+        return {**strongest_policies(env, seed), **policies(block, env, lines=about.lines, **about.run)}
 
     def identity(self) -> str:
         """By content."""
@@ -171,11 +171,11 @@ class FixturePolicy(External):
 
     def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
         """Raises FixtureError, also for a fixture of another environment, other options, or other seeds."""
-        found = side_by_side(about.named(self.path)) if about.episode else []
-        files = found or side_by_side(Path(self.path))
+        result = side_by_side(about.named(self.path)) if about.episode else []
+        files = result or side_by_side(Path(self.path))
         if not files:
             raise FixtureError(f"{self.path}: no such fixture; record one with `heron trace`, or correct the path")
-        return {**others(env, seed), **answers_of(files, env, seed, about)}
+        return {**strongest_policies(env, seed), **answers_of(files, env, seed, about)}
 
     def identity(self) -> str:
         """By content, with all episodes of a sweep."""
@@ -234,7 +234,7 @@ def display_names(texts: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def others(env: HeronEnv, seed: int) -> Policies:
+def strongest_policies(env: HeronEnv, seed: int) -> Policies:
     """The strongest baseline, for the agents that are not played from outside."""
     return benchmark.baselines(env, seed)[env.benchmark().strongest or benchmark.RANDOM]
 
@@ -246,10 +246,10 @@ def numbered(path: Path, number: int) -> Path:
 
 def side_by_side(path: Path) -> list[Path]:
     """The fixtures of one episode that are there, one for each endpoint."""
-    found: list[Path] = []
-    while (after := numbered(path, len(found))).is_file():
-        found.append(after)
-    return found
+    result: list[Path] = []
+    while (after := numbered(path, len(result))).is_file():
+        result.append(after)
+    return result
 
 
 def answers_of(paths: Iterable[Path], env: HeronEnv, seed: int, about: About) -> Policies:
@@ -260,21 +260,21 @@ def answers_of(paths: Iterable[Path], env: HeronEnv, seed: int, about: About) ->
     for path in paths:
         recorded = Recorded(path)
         _require_of(recorded.fixture, env, seed, about)
-        chosen |= {found.agent: recorded for found in recorded.fixture.decisions.values()}
+        chosen |= {decision.agent: recorded for decision in recorded.fixture.decisions.values()}
     return chosen
 
 
 def _require_of(fixture: Fixture, env: HeronEnv, seed: int, about: About) -> None:
     """Raise FixtureError unless the fixture is of this environment and seed; the first difference is named."""
-    from heron_env.injection.fixtures import difference
-    from heron_env.injection.setting import Setting
+    from heron_env.injection.contract import difference
+    from heron_env.injection.setting import EnvironmentFacts
 
     def told(setting: Any) -> dict[str, Any]:
         return {"env_id": setting.env_id, "options": setting.options}
 
     there = told(fixture.header)
-    asked = told(Setting.of(env, env_id=about.env_id, options=about.options))
-    if (where := difference(there, asked)) and difference(there, told(Setting.of(env))):
+    asked = told(EnvironmentFacts.of(env, env_id=about.env_id, options=about.options))
+    if (where := difference(there, asked)) and difference(there, told(EnvironmentFacts.of(env))):
         raise FixtureError(
             f"{fixture.path}: was recorded in another environment ({where}); give that one, or record this"
         )
@@ -311,14 +311,14 @@ class Baseline:
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
         """Raises ConfigError with the nearest name."""
-        found = benchmark.baseline(env, self.name, seed)
-        if found is None:
+        result = benchmark.baseline(env, self.name, seed)
+        if result is None:
             offered = list(benchmark.baselines(env, seed))
             raise ConfigError(
                 f"policy {self.name!r}: neither a run folder nor a baseline; this environment has {offered}."
                 f"{did_you_mean(self.name, offered)}"
             )
-        return found
+        return result
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Questions to endpoints over HTTP, whatever they do: deadlines, caps, guard, breaker, pacing. It knows no agent."""
+"""HTTP to others (deadlines, caps, guard, breaker, pacing), and who may ask what we serve. It knows no agent."""

@@ -22,8 +22,8 @@ from heron_env.errors import ConfigError
 from heron_env.given import is_finite, require_count
 from heron_env.net import wire
 from heron_env.net.guard import Guard
-from heron_env.net.limits import Breaker, Circuit, Clock, Pacing, SystemClock, Ticket
-from heron_env.net.outcome import Code, EndpointStats, Failure, Outcome, RateLimited, Tally, parse
+from heron_env.net.limits import Breaker, Circuit, Pacing, SystemClock, Ticket, TimeSource
+from heron_env.net.outcome import CallOutcome, Code, EndpointStats, EndpointTally, Failure, RateLimited, parse
 from heron_env.net.wire import SHARED
 
 WAITS = (1.0, 2.0, 4.0)
@@ -110,7 +110,7 @@ class Client:
         *,
         key_env: str | None = None,
         limits: Limits | None = None,
-        clock: Clock | None = None,
+        clock: TimeSource | None = None,
         resolve: wire.Resolve = wire.resolve,
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -122,7 +122,7 @@ class Client:
         self._breaker = Breaker(
             self._clock.monotonic, failures=most.failures, probe_after=most.probe_after, successes=most.successes
         )
-        self._tally = Tally()
+        self._tally = EndpointTally()
         self._home: _Home | None = None
         self._key()
 
@@ -140,11 +140,11 @@ class Client:
         """How the endpoint did until now."""
         return self._tally.stats(self._breaker.circuit)
 
-    def call(self, question: Question) -> Outcome:
+    def call(self, question: Question) -> CallOutcome:
         """Ask one question; returns within the limit of time."""
         return self.call_all([question])[0]
 
-    def call_all(self, questions: Sequence[Question]) -> list[Outcome]:
+    def call_all(self, questions: Sequence[Question]) -> list[CallOutcome]:
         """Ask them at once: let in, sent, checked and booked in their order, whichever is answered first."""
         began, key = self._clock.monotonic(), self._key()
         asking = [self._let_in(question, began) for question in questions]
@@ -187,7 +187,7 @@ class Client:
                 )
         return each
 
-    def _outcome(self, each: _Asking, began: float) -> Outcome:
+    def _outcome(self, each: _Asking, began: float) -> CallOutcome:
         """Check the answer and book what came of it."""
         value = None
         if each.answer is not None:
@@ -197,7 +197,7 @@ class Client:
                 each.failure = failure
         code = each.failure.code if each.failure is not None else Code.OK
         message = f"{self.address.place}: {each.failure}" if each.failure is not None else ""
-        outcome = Outcome(code, value, each.attempts, max(0.0, each.ended - began), each.circuit, message)
+        outcome = CallOutcome(code, value, each.attempts, max(0.0, each.ended - began), each.circuit, message)
         if each.ticket is not None and each.attempts:
             self._breaker.book(each.ticket, succeeded=code is Code.OK)
         if each.question.counted:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Clock(Protocol):
+class TimeSource(Protocol):
     """Time as calls see it; tests pass one that moves by itself."""
 
     def monotonic(self) -> float:
@@ -134,7 +134,7 @@ class Pacing:
     Belongs to the loop that it is used on.
     """
 
-    def __init__(self, clock: Clock, *, in_flight: int = 10, per_second: int = 100) -> None:
+    def __init__(self, clock: TimeSource, *, in_flight: int = 10, per_second: int = 100) -> None:
         self._clock, self._in_flight, self._per_second = clock, in_flight, per_second
         self._flying = 0
         self._ended: deque[float] = deque()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
@@ -13,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from heron_env.files.reading import NotFinite, RepeatedKey, parsed
 
 
 class Code(StrEnum):
@@ -50,7 +51,7 @@ class RateLimited(Failure):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """How one question ended.
 
     Attributes:
@@ -90,7 +91,7 @@ class EndpointStats:
     circuit: str
 
 
-class Tally:
+class EndpointTally:
     """Counts outcomes; threads may share it. Eight bytes a call."""
 
     def __init__(self) -> None:
@@ -99,7 +100,7 @@ class Tally:
         self._seconds = array("d")
         self._requests = self._failed = self._late = 0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: CallOutcome) -> None:
         """One more question."""
         with self._lock:
             self._counts[outcome.code.name] += 1
@@ -135,7 +136,6 @@ MOST_VALUES = 8_192
 """An object of one pair takes 300 bytes of memory, and those who check an answer make copies of it."""
 MOST_TEXT = 3 * 2**20
 """Bytes of the text in memory: one character above U+FFFF makes each of the others take four."""
-MOST_DIGITS = 300
 
 # A string, also one without an end, so that no quote is looked at twice; or a bracket or comma.
 TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
@@ -188,31 +188,13 @@ def _check_shape(body: bytes | bytearray) -> None:
 def _loaded(text: str) -> Any:
     """The value, or None where it is none: the error of `json` would quote the text."""
     try:
-        return json.loads(
-            text, object_pairs_hook=_object, parse_float=_float, parse_int=_int, parse_constant=_not_finite
-        )
+        return parsed(text, hostile=True)
+    except NotFinite:
+        raise Failure(Code.INVALID_ACTION, "a number that is NaN, infinite, or beyond float64") from None
+    except RepeatedKey as error:
+        raise _invalid(str(error)) from None
     except ValueError:
         return None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise _invalid("a key twice in one object")
-    return value
-
-
-def _float(digits: str) -> float:
-    value = float(digits)
-    return value if math.isfinite(value) else _not_finite(digits)
-
-
-def _int(digits: str) -> int:
-    return int(digits) if len(digits) <= MOST_DIGITS else _not_finite(digits)
-
-
-def _not_finite(_: str) -> Any:
-    raise Failure(Code.INVALID_ACTION, "a number that is NaN, infinite, or beyond float64")
 
 
 def _encodable(value: Any) -> bool:

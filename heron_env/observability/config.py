@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
-from heron_env.files.models import NO_WORD, ROW, Declared, Flag, Many, NonNegative, Text, formatted
+from heron_env.files.models import NO_WORD, ROW, ConfigModel, Flag, Many, NonNegative, Text, formatted
 
 if TYPE_CHECKING:
     from heron_env.files.yaml_file import PathParts, YamlFile
@@ -44,7 +44,7 @@ GivenLevel = Annotated[ObservabilityLevel, BeforeValidator(_level)]
 NoiseLaw = Literal["multiplicative", "additive"]
 
 
-class VariableVisibilityConfig(Declared):
+class VariableVisibilityConfig(ConfigModel):
     """Which variables everybody may see who is not unaware of their owner, and which only insiders.
 
     Names are fields (`soc`), or `Feature.field` where a field's name occurs twice. What is in neither list keeps the
@@ -66,7 +66,7 @@ class VariableVisibilityConfig(Declared):
         return self
 
 
-class ObservabilityEntry(Declared):
+class ObservabilityEntry(ConfigModel):
     """A row of the matrix: at which level, and how clearly, `observer` sees `target`.
 
     `noise` is a factor (0: exact; None counts as 0 and is meant for "unaware"). `law` says what it multiplies: the
@@ -106,7 +106,7 @@ class ObservabilityEntry(Declared):
         return self
 
 
-class DefaultObservability(Declared):
+class DefaultObservability(ConfigModel):
     """What holds for every pair without a row; left out altogether: unaware."""
 
     level: GivenLevel = ObservabilityLevel.UNAWARE
@@ -123,7 +123,7 @@ RowOrDefault = ObservabilityEntry | DefaultObservability
 """What holds for one pair."""
 
 
-class ObservabilityConfig(Declared):
+class ObservabilityConfig(ConfigModel):
     """Who sees whom: rows for pairs of agents (or an agent and "global"), a default for all others.
 
     With `enabled=False` everybody sees everything that is observed, exactly (full observability); what is written here

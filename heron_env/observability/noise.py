@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.bounds import clip, within
 from heron_env.core.layout import Layout
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_finite, is_one_of
@@ -143,7 +144,8 @@ def _is_factor(value: object) -> bool:
 
 def factor_of(relative: float) -> float:
     """What the value is multiplied by, for a relative error."""
-    return min(max(1.0 + relative, LEAST), MOST)
+    factor: float = within(1.0 + relative, LEAST, MOST)
+    return factor
 
 
 def _times(value: int, factor: float) -> int:
@@ -269,12 +271,12 @@ class ColumnNoise:
     def _add_noise(self, values: Floats, moment: Moment, span: slice) -> None:
         at = self.at[span]
         exact, error = values[at], self.reach[span] * self.uniforms(moment, span)
-        noisy = exact * np.clip(1.0 + error, LEAST, MOST)
+        noisy = exact * clip(1.0 + error, LEAST, MOST)
         if self._any_additive:
             noisy = np.where(self.additive[span], exact + error, noisy)
         if self._any_whole:
             noisy = np.where(self.whole[span], np.rint(noisy) + 0.0, noisy)  # + 0.0: no int is -0.0
-        values[at] = np.clip(noisy, self.low[span], self.high[span])
+        values[at] = clip(noisy, self.low[span], self.high[span])
 
 
 def column_keys(layout: Layout, observers: Columns, columns: Columns) -> NDArray[np.uint64]:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from heron_env.core.feature import FeatureProvider
 from heron_env.errors import DeclarationError, Problem, did_you_mean
 from heron_env.files.models import (
-    Declared,
+    ConfigModel,
     Flag,
     Many,
     Named,
@@ -33,7 +33,7 @@ GLOBAL_FEATURE: Final = "Globals"
 Value = float | int | bool | str
 
 
-class VariableDefinition(Declared):
+class VariableDefinition(ConfigModel):
     """One variable: what it may hold, what it starts with, and who may see it.
 
     `min` and `max` (both included) are for numbers and may be left out; `categories` lists the words that a
@@ -118,7 +118,7 @@ class VariableDefinition(Declared):
                 )
 
 
-class StateVariablesConfig(Declared):
+class StateVariablesConfig(ConfigModel):
     """What the state consists of: the variables that each agent has, and those of the world."""
 
     agent_vars: Annotated[dict[str, VariableDefinition], Named]
@@ -167,7 +167,7 @@ Definitions = Mapping[str, VariableDefinition | Mapping[str, Any]]
 TYPES: dict[str, Any] = {"float": float, "int": int, "bool": bool}
 
 
-class StateModel(Declared):
+class StateModel(ConfigModel):
     """Base of the models made here: mutable, checked when built; it copies and pickles, whatever it lacks."""
 
     model_config = ConfigDict(frozen=False, protected_namespaces=())
@@ -256,7 +256,7 @@ def bounds_of(kind: type, name: str) -> tuple[float, float]:
     return low, high
 
 
-class SimulationState(Declared):
+class SimulationState(ConfigModel):
     """The whole of a simulation at one turn: the truth, or what one observer sees of it.
 
     `agents` maps ids to states: models (as `create_agent_state_model` makes them, or any other) or plain mappings.

@@ -1,8 +1,9 @@
-"""One episode as a picture: what agents earned so far, and what they did, over virtual time."""
+"""One episode as a picture: what agents earned so far, what they did, and what an environment's own picture shows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,30 @@ if TYPE_CHECKING:
 Rewards = Mapping[str, Sequence[tuple[float, float]]]
 Actions = Mapping[str, Sequence[tuple[float, NDArray[np.float64]]]]
 """(time in s, value) by agent."""
+
+
+@dataclass(frozen=True)
+class PictureSeries:
+    """One quantity over time in the picture of an episode, as the first deciding agent saw it.
+
+    Attributes:
+        title, unit: of its panel.
+        column: end of the name of an observation's column, "Feature.field"; where nobody sees it there is no panel.
+        mean: over all agents of the same parent that see it, instead of the first alone.
+        limit: end of the name of the column whose first value must not be exceeded, in either direction; "": none.
+        stepwise: is a value valid until the next one?
+        label: of its line where it is the same in all runs that are compared, such as a price; "": a line for each run.
+        closer: title of a second panel: the two hours in which the runs differ most; "": none.
+    """
+
+    title: str
+    unit: str
+    column: str
+    mean: bool = False
+    limit: str = ""
+    stepwise: bool = False
+    label: str = ""
+    closer: str = ""
 
 
 def course_figure(rewards: Rewards, actions: Actions, end_time: float) -> Figure:

@@ -36,15 +36,17 @@ FATE = int(What.FATE)
 
 
 class Account:
-    """Running counts of one agent's link; `in_flight` is counted on its own, so that the balance is a check."""
+    """Running counts of one agent's link: what is in flight is on the heap, and the rest has been delivered."""
 
-    __slots__ = ("delivered", "dropped", "duplicated", "in_flight", "lost", "sent")
+    __slots__ = ("dropped", "duplicated", "lost", "sent")
 
     def __init__(self) -> None:
-        self.sent = self.duplicated = self.delivered = self.lost = self.in_flight = self.dropped = 0
+        self.sent = self.duplicated = self.lost = self.dropped = 0
 
-    def counts(self) -> MessageCounts:
-        return MessageCounts(self.sent, self.duplicated, self.delivered, self.lost, self.in_flight, self.dropped)
+    def counts(self, in_flight: int) -> MessageCounts:
+        """What became of its messages."""
+        delivered = self.sent + self.duplicated - self.lost - in_flight
+        return MessageCounts(self.sent, self.duplicated, delivered, self.lost, in_flight, self.dropped)
 
 
 class MessageBroker:
@@ -63,7 +65,7 @@ class MessageBroker:
         self._scheduler = scheduler
         self._links = tuple(links)
         self.accounts = tuple(Account() for _ in self._links)
-        """By rank, for a loop that keeps the books of plain deliveries itself."""
+        """By rank."""
         self.doubles = any(link.doubles for link in self._links)
         """May there be second copies, which only `accept` knows?"""
         self._last_arrival = [0] * (_QUEUES * len(self._links))
@@ -102,25 +104,19 @@ class MessageBroker:
                 arrival = last[index]
             else:
                 last[index] = arrival
-        account.in_flight += 1
         self._scheduler.schedule(arrival, phase, agent, message)
         return arrival
 
     def send_reliable(self, message: Message, phase: int, delay: int) -> int:
         """Send a leg of the physics cycle: no loss, jitter, duplicate or queue; its arrival, ns."""
         agent = message.agent
-        account = self.accounts[agent]
-        account.sent += 1
-        account.in_flight += 1
+        self.accounts[agent].sent += 1
         arrival = message.sent + delay
         self._scheduler.schedule(arrival, phase, agent, message)
         return arrival
 
     def accept(self, message: Message) -> bool:
-        """Note a delivery; False for the second copy of a message, which the receiver drops."""
-        account = self.accounts[message.agent]
-        account.delivered += 1
-        account.in_flight -= 1
+        """Of what has come: False for the second copy of a message, which the receiver drops."""
         twins = self._twins
         if not twins or message.id not in twins:
             return True
@@ -128,7 +124,7 @@ class MessageBroker:
             twins[message.id] = True
             return True
         del twins[message.id]
-        account.dropped += 1
+        self.accounts[message.agent].dropped += 1
         return False
 
     def is_second_copy(self, message: Message) -> bool:
@@ -137,12 +133,15 @@ class MessageBroker:
 
     def counts(self, agent: int) -> MessageCounts:
         """What became of the messages over one agent's link."""
-        return self.accounts[agent].counts()
+        in_flight = sum(isinstance(event, Message) and event.agent == agent for event in self._scheduler)
+        return self.accounts[agent].counts(in_flight)
 
     def total(self) -> MessageCounts:
         """What became of all messages."""
-        every = [account.counts() for account in self.accounts]
-        return MessageCounts(*(sum(getattr(counts, name) for counts in every) for name in MessageCounts.__slots__))
+        every = Account()
+        for name in Account.__slots__:
+            setattr(every, name, sum(getattr(account, name) for account in self.accounts))
+        return every.counts(sum(isinstance(event, Message) for event in self._scheduler))
 
     def _send_over(
         self, link: Link, account: Account, message: Routed, phase: int, queue: int, nominal: int, cause: str
@@ -163,7 +162,6 @@ class MessageBroker:
             if fate < 0:
                 account.lost += 1
                 continue
-            account.in_flight += 1
             self._scheduler.schedule(arrival, phase, agent, message)
             if first is not None:
                 self._twins[message.id] = False

@@ -46,6 +46,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.bounds import clip, within
 from heron_env.scheduling.messages import Leg
 from heron_env.scheduling.sources import Chain, DelaySource, Empirical, GilbertElliott, Markov, Recorded, mean_s
 from heron_env.scheduling.timing import END_OF_TIME, Timing
@@ -322,7 +323,7 @@ class LinkDraws(dict[Question, "Blocks"]):
         config = timing.config
         self.ratio, self.tick_ratio = float(config.jitter_ratio), float(config.tick_jitter_ratio)
         self.loss, self.duplicate = mean_s(config.loss), float(config.duplicate)
-        self.bits = min(max((ENOUGH // len(agents)).bit_length(), SHORTEST), LONGEST)
+        self.bits = int(within((ENOUGH // len(agents)).bit_length(), SHORTEST, LONGEST))
         self._kind, self._least = config.jitter_type, timing.min_delay
         self._identity, self._agents = (seed, episode), np.array(agents, np.uint64)
         self._own: NDArray[np.uint64] | None = None
@@ -343,7 +344,7 @@ class LinkDraws(dict[Question, "Blocks"]):
         if what == What.DUPLICATED:
             return (self._uniforms("duplicate", *where) < self.duplicate).astype(np.int64)
         if what == What.SHIFT:
-            shift = np.clip(self._deviations(self._uniforms("tick", *where), self.tick_ratio), -0.5, 0.5)
+            shift = clip(self._deviations(self._uniforms("tick", *where), self.tick_ratio), -0.5, 0.5)
             return np.rint(shift * nominal).astype(np.int64)
         if what in (What.LOST, What.TWIN_LOST):
             return (self._uniforms(f"{twin}loss", *where) < self.loss).astype(np.int64)

@@ -205,9 +205,9 @@ class Timing:
         """The number of the last nominal tick by a time, ns, or by an array of times; negative before the first."""
         return (ns - self.phase) // self.tick
 
-    def is_active(self, step: int, dt_ns: int) -> bool:
-        """Does the agent tick at the start of synchronous step `step`?"""
-        return bool(ticks_at(step * dt_ns, self.tick, self.phase))
+    def ticks_at(self, ns: int) -> bool:
+        """Does the agent nominally tick at a time, ns?"""
+        return bool(ticks_at(ns, self.tick, self.phase))
 
     def require_multiples_of(self, dt_ns: int) -> None:
         """Raise ScheduleError unless tick and phase are whole multiples of dt, as the synchronous clock needs."""

@@ -21,11 +21,10 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from heron_env._version import __version__
-from heron_env.declared.injected import Strategy
+from heron_env.declared.configuration import Strategy
 from heron_env.errors import ExternalAgentError, HeronError, ResetNeeded, RunFolderError
-from heron_env.injection.sdk import LOOPBACK
+from heron_env.net.access import LOOPBACK, GuardedApplication, listening
 from heron_env.net.guard import Guard
-from heron_env.serve.guarding import Guarding, listening
 from heron_env.serve.journal import Injection, NewSimulation, Removal, Reset, Steps
 from heron_env.serve.shelf import MOST, Full, Shelf
 from heron_env.serve.simulation import WAITING, Busy, NoSuchSimulation, Session
@@ -212,7 +211,7 @@ def application(shelf: Shelf, *, hosts: Collection[str] = (), token: str | None 
     _simulations(app, shelf, threads)
     _injections(app, shelf, threads)
     _errors(app)
-    return Guarding(app, hosts=hosts, token=token)
+    return GuardedApplication(app, hosts=hosts, token=token)
 
 
 def _simulations(app: FastAPI, shelf: Shelf, threads: Threads) -> None:

@@ -18,11 +18,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from heron_env.declared.injected import Strategy
+from heron_env.declared.configuration import Strategy
 from heron_env.errors import RunFolderError
-from heron_env.files.appending import append
 from heron_env.files.reading import first_fault, parsed, read
-from heron_env.files.writing import compact
+from heron_env.files.writing import Journal, compact
 
 MOST_STEPS: Final = 10_000
 MOST_SEED: Final = 2**53 - 1
@@ -187,7 +186,7 @@ class OperationJournal:
             if one.number is not None and following.number is None:
                 raise self._damaged(number, "it has no number, and the line before has one")
         if rest and not half:
-            self._append(b"\n")
+            self._append("")
         return done
 
     def _read(self) -> bytes:
@@ -216,14 +215,11 @@ class OperationJournal:
 
     def add(self, done: Operation) -> None:
         """Append it; on disk when this returns. Raises OSError; then the file is what it was."""
-        self._append(f"{compact(done.model_dump())}\n".encode())
+        self._append(compact(done.model_dump()))
 
-    def _append(self, data: bytes) -> None:
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
-        try:
-            append(descriptor, data, self.path)
-        finally:
-            os.close(descriptor)
+    def _append(self, text: str) -> None:
+        with Journal(self.path) as file:
+            file.append(f"{text}\n".encode())
 
 
 def _is_half(rest: bytes) -> bool:

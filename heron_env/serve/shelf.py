@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,8 +17,8 @@ from heron_env.core.hierarchy import at_most
 from heron_env.engine.cache import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.files.appending import locked_folder
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.files.writing import lock_folder
 from heron_env.given import require_count
 from heron_env.injection.endpoint import Connection, Endpoint, client_of
 from heron_env.injection.policy import ExternalPolicy
@@ -70,8 +69,8 @@ class Shelf:
         self._found: dict[str, Session] = {}
         self._damaged: dict[str, str] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        self._locked = locked_folder(folder)
-        if self._locked is None:
+        self._folder_lock = lock_folder(folder)
+        if self._folder_lock is None:
             raise ConfigError(f"{folder}: another server keeps its simulations here; choose another folder")
         names = sorted((path.name for path in folder.iterdir() if ID.fullmatch(path.name)), key=int)
         for name in names:
@@ -143,9 +142,8 @@ class Shelf:
             found.end()
         for line in self._lines.values():
             line.close()
-        if self._locked is not None:
-            os.close(self._locked)
-        self._locked = None
+        if self._folder_lock is not None:
+            self._folder_lock.release()
 
     def build(self, given: NewSimulation) -> HeronEnv:
         """Registered environments, and those that were trusted at the start. Raises ConfigError, Untrusted."""

@@ -249,7 +249,7 @@ class Boundaries:
         self._run_hook(name, world, *more)
         if self._recording:
             after = self.simulation.truth.copy()
-            self.simulation.layout.clip(after)
+            self.simulation.layout.clip_columns(after)
             self.written += after != self._end
 
     def on_which_depends(self, quantities: Mapping[str, Columns], seed: int, steps: int) -> set[str]:

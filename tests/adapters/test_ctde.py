@@ -5,38 +5,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from ends import Mixed, endings
+from ends import COARSE, KINDS, Mixed, draw, endings
 from gymnasium import spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.torch_layers import CombinedExtractor
 from stable_baselines3.common.vec_env import VecMonitor
 
-from heron_env import HeronEnv, ScheduleConfig, SystemAgent, make
+from heron_env import HeronEnv, SystemAgent, make
 from heron_env.adapters import CentralCriticPolicy, HeronVecEnv
 from heron_env.errors import ConfigError
-from heron_env.lab.learning.scales import bounds_of
-
-COARSE = {"dt": 3600.0, "physics_substeps": 1}
-NOISY = {"default": {"level": "external", "noise": 0.2}}
-KINDS = [
-    ("heron/BatteryGrid-v0", {"num_batteries": 3, "zone_size": 2, "scope": "owner", "max_steps": 7}, "battery"),
-    ("heron/BatteryGrid-v0", {"num_batteries": 4, "zone_size": 2, "max_steps": 7, "control": "zone"}, "zone"),
-    ("heron/BatteryGrid-v0", {"max_steps": 7, "observe_age": True}, "battery"),
-    ("heron/BatteryGrid-v0", {"max_steps": 7, "schedule": ScheduleConfig(tick_interval=2.0)}, "battery"),
-    ("heron/BatteryGrid-v0", {"max_steps": 7, "observability": NOISY}, "battery"),
-    ("heron/EnergyManagement-v1", COARSE, "battery"),
-    ("heron/EnergyManagement-v1", {**COARSE, "control": "zone"}, "zone"),
-]
 
 
 def pair(make_env, num_envs: int, **options) -> tuple[HeronVecEnv, HeronVecEnv]:
     """The same environments for a central and for a local critic."""
     return tuple(HeronVecEnv(make_env, num_envs, critic=critic, **options) for critic in ("central", "local"))
-
-
-def draw(venv: HeronVecEnv, rng: np.random.Generator) -> np.ndarray:
-    low, high = bounds_of(venv.action_space)
-    return (low + rng.random((venv.num_envs, len(low))) * (high - low)).astype(np.float32)
 
 
 def central_model(venv: HeronVecEnv, **options) -> PPO:
@@ -126,11 +108,7 @@ def test_an_ended_agent_s_slot_idles_with_zeros_in_both_parts():
         ([[2, 2, 2, 4, 1, 0], [2, 2, 2, 4, 0, 1]], [False, False], [None, None]),
         ([idle, [3, 2, 3, 4, 0, 1]], [True, False], [([3.0], [3, 2, 3, 4, 1, 0]), None]),
         ([idle, [4, 2, 4, 4, 0, 1]], [False, False], [None, None]),
-        (
-            [[1, 2, 1, 4, 1, 0], [1, 2, 1, 4, 0, 1]],
-            [True, True],
-            [([0.0], idle), ([5.0], [5, 2, 5, 4, 0, 1])],
-        ),
+        ([[1, 2, 1, 4, 1, 0], [1, 2, 1, 4, 0, 1]], [True, True], [([0.0], idle), ([5.0], [5, 2, 5, 4, 0, 1])]),
         ([[2, 2, 2, 4, 1, 0], [2, 2, 2, 4, 0, 1]], [False, False], [None, None]),
     ]
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from ends import Mixed, endings
 from gymnasium.utils.env_checker import check_env
+from refusing import refuses
 
 from heron_env import HeronEnv, SystemAgent, make, registered
 from heron_env.adapters.gymnasium import JointEnv, joint_view
@@ -93,6 +94,5 @@ def test_discrete_actions_become_one_multidiscrete():
 def test_an_action_of_another_shape_is_refused():
     joint = joint_view("heron/BatteryGrid-v0")
     joint.reset(seed=0)
-    with pytest.raises(InvalidAction) as error:
+    with refuses(InvalidAction, "the joint action has shape (3,), expected (2,): Box(-1.0, 1.0, (2,), float32)"):
         joint.step(np.zeros(3))
-    assert str(error.value) == ("the joint action has shape (3,), expected (2,): Box(-1.0, 1.0, (2,), float32)")

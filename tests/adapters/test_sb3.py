@@ -6,32 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ends import Mixed, endings
+from ends import COARSE, KINDS, Mixed, draw, endings
+from refusing import refuses
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecMonitor
 
 from heron_env import BatchEnv, HeronEnv, ScheduleConfig, SystemAgent, make
-from heron_env.adapters import CentralCriticPolicy, HeronVecEnv, HeronVectorEnv
-from heron_env.adapters.sb3 import ManySlotsPPO
+from heron_env.adapters import HeronVecEnv, HeronVectorEnv
 from heron_env.errors import ConfigError, InvalidAction, UnknownAgent, UnknownField
-from heron_env.lab.learning.scales import bounds_of
-
-COARSE = {"dt": 3600.0, "physics_substeps": 1}
-NOISY = {"default": {"level": "external", "noise": 0.2}}
-KINDS = [
-    ("heron/BatteryGrid-v0", {"num_batteries": 3, "zone_size": 2, "max_steps": 7}, "battery"),
-    ("heron/BatteryGrid-v0", {"num_batteries": 4, "zone_size": 2, "max_steps": 7, "control": "zone"}, "zone"),
-    ("heron/BatteryGrid-v0", {"max_steps": 7, "observe_age": True}, "battery"),
-    ("heron/BatteryGrid-v0", {"max_steps": 7, "schedule": ScheduleConfig(tick_interval=2.0)}, "battery"),
-    ("heron/BatteryGrid-v0", {"max_steps": 7, "observability": NOISY}, "battery"),
-    ("heron/EnergyManagement-v1", COARSE, "battery"),
-    ("heron/EnergyManagement-v1", {**COARSE, "control": "zone"}, "zone"),
-]
-
-
-def draw(venv: HeronVecEnv, rng: np.random.Generator) -> np.ndarray:
-    low, high = bounds_of(venv.action_space)
-    return (low + rng.random((venv.num_envs, len(low))) * (high - low)).astype(np.float32)
 
 
 @pytest.mark.parametrize(("env_id", "options", "group"), KINDS)
@@ -63,7 +45,7 @@ def test_every_slot_equals_its_agent_in_its_own_environment_bit_for_bit(env_id: 
     assert ended > 0
 
 
-@pytest.mark.parametrize(("env_id", "options", "group"), KINDS)
+@pytest.mark.parametrize(("env_id", "options", "group"), KINDS[:1] + KINDS[-1:])
 def test_plain_ppo_learns_saves_and_loads(env_id: str, options: dict, group: str, tmp_path: Path):
     venv = HeronVecEnv(env_id, 2, **options)
     model = PPO("MlpPolicy", venv, n_steps=8, batch_size=8 * venv.num_envs, n_epochs=1, seed=1, device="cpu")
@@ -76,27 +58,13 @@ def test_plain_ppo_learns_saves_and_loads(env_id: str, options: dict, group: str
     assert len(model.ep_info_buffer) > 0
 
 
-@pytest.mark.parametrize("learner", [PPO, ManySlotsPPO])
-def test_a_timeout_is_worth_what_comes_after_it_and_an_end_is_worth_nothing(learner: type[PPO]):
+def test_a_timeout_is_worth_what_comes_after_it_and_an_end_is_worth_nothing():
     """With a reward of 1 a step and discount 1/2, the last step's return is 2 after a limit and 1 after a rule."""
     for env, expected in ((lambda: endings((50,), max_steps=4), 2.0), (lambda: endings((4,)), 1.0)):
-        model = learner("MlpPolicy", HeronVecEnv(env, 1), n_steps=4, batch_size=4, gamma=0.5, seed=0, device="cpu")
+        model = PPO("MlpPolicy", HeronVecEnv(env, 1), n_steps=4, batch_size=4, gamma=0.5, seed=0, device="cpu")
         model.policy.predict_values = lambda seen: torch.full((len(seen), 1), 2.0)
         model.learn(4)
         assert model.rollout_buffer.rewards[-1, 0] == expected
-
-
-@pytest.mark.parametrize("critic", ["local", "central"])
-def test_many_timeouts_at_once_are_valued_as_ppo_values_them_one_by_one(critic: str):
-    policy = "MlpPolicy" if critic == "local" else CentralCriticPolicy
-    rewards = []
-    for learner in (PPO, ManySlotsPPO):
-        venv = HeronVecEnv(lambda: endings((3, 50), max_steps=4), 2, critic=critic)
-        model = learner(policy, venv, n_steps=8, batch_size=32, n_epochs=1, seed=0, device="cpu")
-        model.learn(32)
-        rewards.append(model.rollout_buffer.rewards)
-    assert np.allclose(*rewards, rtol=0.0, atol=1e-6)
-    assert set(np.unique(rewards[0])) > {0.0, 1.0}  # and what was added at the limit
 
 
 def test_the_monitor_s_return_is_the_team_s_true_one():
@@ -173,9 +141,8 @@ def test_each_environment_gets_its_own_options():
 def test_to_wait_without_actions_is_refused():
     venv = HeronVecEnv("heron/BatteryGrid-v0", 2)
     venv.reset()
-    with pytest.raises(InvalidAction) as caught:
+    with refuses(InvalidAction, "step_wait(): there are no actions; call step_async(actions) first"):
         venv.step_wait()
-    assert str(caught.value) == "step_wait(): there are no actions; call step_async(actions) first"
 
 
 @pytest.mark.parametrize("compile", [False, True])
@@ -208,22 +175,15 @@ def test_a_group_must_be_chosen_where_there_are_several_and_policies_must_fit():
     cases = [
         ({}, ConfigError, "group=None: choose one of ['mover', 'chooser']."),
         ({"group": "moover"}, ConfigError, "group='moover': choose one of ['mover', 'chooser']. Did you mean 'mover'?"),
-        (
-            {"group": "mover", "others": {"choser": len}},
-            UnknownAgent,
-            "others: 'choser' decides nothing here; there are ['mover', 'chooser', 'mover_1', 'chooser_1', "
-            "'chooser_2', 'chooser_3']. Did you mean 'chooser'?",
-        ),
-        (
-            {"group": "mover", "others": {"mover_1": len}},
-            ConfigError,
-            "others['mover_1']: 'mover_1' is in the group that is trained; leave it out",
-        ),
-    ]
+        ({"group": "mover", "others": {"choser": len}}, UnknownAgent,
+         "others: 'choser' decides nothing here; there are ['mover', 'chooser', 'mover_1', 'chooser_1', "
+         "'chooser_2', 'chooser_3']. Did you mean 'chooser'?"),
+        ({"group": "mover", "others": {"mover_1": len}}, ConfigError,
+         "others['mover_1']: 'mover_1' is in the group that is trained; leave it out"),
+    ]  # fmt: skip
     for options, error, words in cases:
-        with pytest.raises(error) as raised:
+        with refuses(error, words):
             HeronVecEnv(mixed, 1, **options)
-        assert str(raised.value) == words
 
 
 @pytest.mark.parametrize(
@@ -232,17 +192,9 @@ def test_a_group_must_be_chosen_where_there_are_several_and_policies_must_fit():
         (lambda venv: venv.seed("x"), ConfigError, "seed='x': must be a whole number >= 0"),
         (lambda venv: venv.seed(-1), ConfigError, "seed=-1: must be a whole number >= 0"),
         (lambda venv: venv.set_options(3), ConfigError, "set_options(): options=3: must be a list or tuple"),
-        (
-            lambda venv: venv.set_options([]),
-            ConfigError,
-            "set_options(): got 0 options for 4 slots",
-        ),
+        (lambda venv: venv.set_options([]), ConfigError, "set_options(): got 0 options for 4 slots"),
         (lambda venv: venv.set_options([1, 2, 3, 4]), ConfigError, "set_options(): options=1: must be a mapping"),
-        (
-            lambda venv: venv.get_attr("dt", [0.0]),
-            ConfigError,
-            "indices: slot=0.0: must be a whole number",
-        ),
+        (lambda venv: venv.get_attr("dt", [0.0]), ConfigError, "indices: slot=0.0: must be a whole number"),
         (lambda venv: venv.get_attr("dt", 4), ConfigError, "indices: slot=4: must be a whole number from -4 to 3"),
         (lambda venv: venv.env_is_wrapped(VecMonitor, "a"), ConfigError, "indices='a': must be a list or tuple"),
         (lambda venv: venv.get_attr("dtt"), UnknownField, "BatteryGridEnv has no attribute 'dtt'. Did you mean 'dt'?"),
@@ -264,7 +216,7 @@ def test_a_signal_is_wanted_or_not():
 
 @pytest.mark.parametrize("build", [HeronVecEnv, HeronVectorEnv, BatchEnv])
 def test_a_count_of_a_small_number_type_counts_on(build: Any):
-    small, plain = (build("heron/BatteryGrid-v0", count, max_steps=3) for count in (np.uint8(250), 250))
+    small, plain = (build("heron/BatteryGrid-v0", count, max_steps=3) for count in (np.int8(100), 100))
     assert small.num_envs == plain.num_envs and type(small.num_envs) is int
     for env in (small, plain):
         env.reset()

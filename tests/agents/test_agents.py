@@ -61,36 +61,10 @@ def test_a_subclass_may_stand_in_for_a_declared_feature():
     assert battery.state.to_dict() == {"Leaky": {"soc": 0.2, "loss": 0.01}}
 
 
-def test_wrong_parts_are_refused_with_the_agent_and_the_remedy():
-    with refuses(FeatureError, "Battery('b'): Other is not among its features ['Charge']; add it to `features`"):
-        Battery("b", Other())
-    with refuses(FeatureError, "Battery('b'): Charge is given twice; give it once"):
-        Battery("b", Charge(), Charge())
-    remedy = "write an object, as in Charge()"
-    with refuses(HierarchyError, f"Battery('b'): 'Charge' is neither an agent nor a feature; {remedy}"):
-        Battery("b", "Charge")
-    with refuses(HierarchyError, "Battery('b'): a field agent has no subordinates; use a CoordinatorAgent"):
-        Battery("b", Battery("c"))
-    for name in ("", 3, None):
-        with refuses(HierarchyError, f"Battery({name!r}): the id is a non-empty string; write Battery('battery_1')"):
-            Battery(name)
-
-
-def test_there_is_one_system_agent_at_the_top():
-    message = (
-        "CoordinatorAgent('z'): SystemAgent('s') is a system agent; there is one, at the top; use a CoordinatorAgent"
-    )
-    with refuses(HierarchyError, message):
-        CoordinatorAgent("z", SystemAgent("s"))
-    with refuses(
-        HierarchyError,
-        "HeronEnv(Battery('b')): the root of the hierarchy is a SystemAgent; "
-        "write SystemAgent('system_agent', *agents)",
-    ):
-        HeronEnv(Battery("b"))
-    message = "nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one"
-    with refuses(HierarchyError, message):
-        HeronEnv(SystemAgent("s", CoordinatorAgent("z")))
+@pytest.mark.parametrize("name", ["", None])
+def test_an_id_is_a_text(name: Any):
+    with refuses(HierarchyError, f"Battery({name!r}): the id is a non-empty string; write Battery('battery_1')"):
+        Battery(name)
 
 
 def test_an_action_is_a_spec_on_the_class_and_an_action_on_the_instance():
@@ -232,17 +206,6 @@ def test_a_method_is_given_child_rewards_by_name():
     env.reset(seed=0)
     env.step({})
     assert env.proxy.get_step_results()[1]["s"] == 6.0
-
-
-def test_local_info_is_numbers_by_name():
-    class Wordy(ByHand):
-        def get_local_info(self, local_state: Any) -> Any:
-            return {"state": "full"}
-
-    env = HeronEnv(SystemAgent("s", Wordy("a")), max_steps=3)
-    message = "Wordy('a').get_local_info must return numbers by name (a dict or NamedTuple), got {'state': 'full'}"
-    with refuses(TypeError, message):
-        env.reset(seed=0)
 
 
 def test_a_rule_of_a_subclass_replaces_a_method_and_the_other_way_round():

@@ -1,7 +1,6 @@
 """Horizontal protocols: who hears whom in which slot, and every way to declare one wrongly."""
 
 import copy
-import pickle
 from typing import Any
 
 import numpy as np
@@ -48,12 +47,6 @@ class Mute(FieldAgent):
     """Hears, but has nothing to share."""
 
     features = (Heard,)
-
-
-class Deaf(FieldAgent):
-    """Shares, but has no inbox."""
-
-    features = (Charge,)
 
 
 ABC = ("a", "b", "c")
@@ -170,12 +163,6 @@ def test_edges_connect_any_agents_below_the_one_that_declares_them():
     ]
 
 
-def test_a_protocol_pickles_with_its_agents():
-    for way in (copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))):
-        env = way(env_of(*talkers(), exchange=StateShare(Charge.soc, Heard.two, "ring")))
-        assert len(env.simulation.exchange.edges) == 6
-
-
 def test_a_subclass_stands_in_for_the_declared_inbox_and_source():
     class Wide(Heard):
         two: np.ndarray = quantity(default=0.0, high=0.25, shape=(2,))
@@ -195,12 +182,6 @@ def test_a_subclass_stands_in_for_the_declared_inbox_and_source():
     ("edges", "options", "message"),
     [
         (
-            "rign",
-            {},
-            "StateShare(edges='rign'): must be one of 'ring', 'star', 'full', or a list of pairs (sender id, receiver "
-            "id). Did you mean 'ring'?",
-        ),
-        (
             {("a", "b")},
             {},
             "StateShare(edges={('a', 'b')}): must be one of 'ring', 'star', 'full', or a list of pairs (sender id, "
@@ -211,11 +192,6 @@ def test_a_subclass_stands_in_for_the_declared_inbox_and_source():
         (["ab"], {}, "StateShare(edges[0]='ab'): must be a pair of ids, (sender, receiver)"),
         ([("a", 2)], {}, "StateShare(edges[0]=('a', 2)): must be a pair of ids, (sender, receiver)"),
         ([("a", "a")], {}, "StateShare(edges[0]=('a', 'a')): an agent tells itself nothing; remove this edge"),
-        (
-            [("a", "b"), ("b", "a"), ("a", "b")],
-            {},
-            "StateShare(edges[2]=('a', 'b')): the same edge as edges[0]; remove one",
-        ),
     ],
 )
 def test_impossible_edges_are_refused(edges: Any, options: Any, message: str):
@@ -226,19 +202,14 @@ def test_impossible_edges_are_refused(edges: Any, options: Any, message: str):
 @pytest.mark.parametrize(
     ("protocol", "source", "into", "message"),
     [
-        (StateShare, 0.5, Heard.two, "StateShare(source=0.5): must be a quantity of a feature class, as in Charge.soc"),
         (StateShare, Charge.soc, Heard, f"StateShare(into={Heard!r}): must be a quantity of a feature class, as in "
          "Charge.soc"),
-        (StateShare, Charge.soc, Charge.flows, "StateShare(into=Charge.flows): Charge is no Inbox; derive it from "
-         "Inbox, so that nothing else writes it"),
         (StateShare, Charge.ledger, Heard.two, "StateShare(source=Charge.ledger): it is bookkeeping (observed=False), "
          "which never travels; share an observed quantity"),
         (StateShare, Charge.soc, Heard.pairs, "StateShare(into=Heard.pairs): its shape (2, 3) has no slots for "
          "Charge.soc of shape (); declare it with shape=(k,), a slot for each of k senders"),
         (StateShare, Charge.flows, Heard.two, "StateShare(into=Heard.two): its shape (2,) has no slots for "
          "Charge.flows of shape (3,); declare it with shape=(k, 3), a slot for each of k senders"),
-        (StateAverage, Charge.soc, Heard.two, "StateAverage(into=Heard.two): its shape (2,) must be that of "
-         "Charge.soc, ()"),
     ],
 )  # fmt: skip
 def test_quantities_that_do_not_fit_are_refused(protocol: Any, source: Any, into: Any, message: str):
@@ -284,17 +255,10 @@ RING = StateShare(Charge.soc, Heard.two, "ring")
     [
         ([Talker("t"), Mute("m")], RING, FeatureError, f"{SHARE}: 'm' shares Charge.soc, but its features are "
          "['Heard']; add Charge to its `features`, or give edges that leave it out"),
-        ([Talker("t"), Deaf("d")], RING, FeatureError, f"{SHARE}: 'd' receives Heard.two, but its features are "
-         "['Charge']; add Heard to its `features`, or give edges that leave it out"),
-        (talkers(4), StateShare(Charge.soc, Heard.two, "full"), FeatureError, "StateShare(Charge.soc, Heard.two, "
-         "'full'): 't_1' hears 3 senders, but Heard.two has 2 slots; declare it with shape=(3,)"),
         (talkers(5), StateShare(Charge.flows, Heard.pairs, "star", hub="t_2"), FeatureError, "StateShare(Charge.flows, "
          "Heard.pairs, 'star'): 't_2' hears 4 senders, but Heard.pairs has 2 slots; declare it with shape=(4, 3)"),
         (talkers(3), StateShare(Charge.soc, Heard.one, "ring"), FeatureError, "StateShare(Charge.soc, Heard.one, "
          "'ring'): 't_1' hears 2 senders, but Heard.one has 1 slot; declare it with shape=(2,)"),
-        (talkers(3), StateShare(Charge.soc, Heard.two, [("t_1", "t_22")]), HierarchyError, "StateShare(Charge.soc, "
-         "Heard.two, edges: 1): the edges name 't_22', which does not exist; below it are ['t_1', 't_2', 't_3']. Did "
-         "you mean 't_2'?"),
         (talkers(3), StateShare(Charge.soc, Heard.two, [("system", "t_2")]), HierarchyError, "StateShare(Charge.soc, "
          "Heard.two, edges: 1): the edges name 'system', which is not below it; let an agent above both declare this; "
          "below it are ['t_1', 't_2', 't_3']."),

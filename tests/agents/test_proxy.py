@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from small_worlds import Price
 
 import heron_env
 from heron_env import (
@@ -18,7 +19,7 @@ from heron_env import (
     SystemAgentState,
     quantity,
 )
-from heron_env.errors import UnknownAgent, UnknownFeature
+from heron_env.errors import UnknownAgent
 from heron_env.worlds.battery_grid import Battery
 
 
@@ -30,11 +31,6 @@ class Charge(FeatureProvider):
 class Plan(FeatureProvider):
     visibility = ("owner",)
     target: float = 0.8
-
-
-class Price(FeatureProvider):
-    visibility = ("public",)
-    value: float = 0.3
 
 
 def alone() -> ProxyAgent:
@@ -75,8 +71,7 @@ def test_an_unknown_agent_is_named_wherever_it_is_asked_for():
     known = list(proxy.state_cache["agents"])
     for ask in (proxy.get_local_state, proxy.get_global_states, proxy.get_observation):
         with pytest.raises(
-            UnknownAgent,
-            match=re.escape(f"got 'batery_1'; this proxy knows {known}. Did you mean 'battery_1'?"),
+            UnknownAgent, match=re.escape(f"got 'batery_1'; this proxy knows {known}. Did you mean 'battery_1'?")
         ):
             ask("batery_1")
     with pytest.raises(UnknownAgent, match=re.escape("set_local_state() got 'x'; this proxy knows")):
@@ -130,12 +125,6 @@ def test_step_results_cover_all_agents():
     assert {a: v.tolist() for a, v in kept.items()} == {a: v.tolist() for a, v in obs.items()}
     for results in (rewards, terminated, truncated, infos):
         assert list(results) == list(env.hierarchy.ids)
-
-
-def test_global_features_are_set_by_name():
-    proxy = ProxyAgent()
-    with pytest.raises(UnknownFeature, match=re.escape("no feature 'Price' in this state, which has [].")):
-        proxy.set_global_state({"Price": {"value": 0.4}})
 
 
 def test_what_an_agent_gets_of_itself_has_nothing_of_others_behind_it():

@@ -1,4 +1,4 @@
-"""`python -m training.bench`: what it prints, what it writes, and how it talks to peers."""
+"""`python -m benchmarks`: what it prints, what it writes, and how it talks to peers."""
 
 import json
 import sys
@@ -9,16 +9,16 @@ import numpy
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks import alone, figure, spread
+from benchmarks.__main__ import app
+from benchmarks.case import Role
+from benchmarks.measure import Measured, Result
+from benchmarks.peer_spread import EPISODE, episodes
+from benchmarks.peers import PEERS, Peer, found_peers, peer_cases, peer_versions
+from benchmarks.report import Report
+from benchmarks.suite import chosen, everything
 from heron_env.errors import ConfigError
 from tests.bench.test_measuring import FakeClock
-from training.bench import alone, figure, spread
-from training.bench.__main__ import app
-from training.bench.case import Role
-from training.bench.measure import Measured, Result
-from training.bench.peer_spread import EPISODE, episodes
-from training.bench.peers import PEERS, Peer, found_peers, peer_cases, peer_versions
-from training.bench.report import Report
-from training.bench.suite import chosen, everything
 
 
 def run_bench(*arguments: str):

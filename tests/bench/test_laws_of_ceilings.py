@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.case import EPISODE
+from benchmarks.ceilings import FusedGrid, FusedSpread
+from benchmarks.floors import Copying, NumpySpread, bare_heap, five_dictionaries
+from benchmarks.threads import Threads
 from heron_env import make
-from training.bench.case import EPISODE
-from training.bench.ceilings import FusedGrid, FusedSpread
-from training.bench.floors import Copying, NumpySpread, bare_heap, five_dictionaries
-from training.bench.threads import Threads
 
 
 def arrays(outcome: tuple[dict[str, Any], ...]) -> tuple[np.ndarray, np.ndarray]:

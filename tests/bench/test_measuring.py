@@ -5,14 +5,14 @@ import json
 
 import pytest
 
-from training.bench import adapters, bars, grid, spread
-from training.bench.bars import Bar, Judged
-from training.bench.case import Case, Comparison, Role, Setting, rate
-from training.bench.learning import Stopwatch, ppo_case
-from training.bench.measure import Measured, Result, Spread, in_turns, measure
-from training.bench.report import Report
-from training.bench.table import rows, told
-from training.bench.watch import Watch
+from benchmarks import adapters, bars, grid, spread
+from benchmarks.bars import Bar, Judged
+from benchmarks.case import Case, Comparison, Role, Setting, rate
+from benchmarks.learning import Stopwatch, ppo_case
+from benchmarks.measure import Measured, Result, Spread, in_turns, measure
+from benchmarks.report import Report
+from benchmarks.table import rows, told
+from benchmarks.watch import Watch
 
 
 class FakeClock:
@@ -177,7 +177,7 @@ def test_a_bar_of_shares_is_in_percent_and_a_bar_of_seconds_is_met_from_below():
 
 
 def test_every_bar_names_a_comparison_and_cases_that_exist():
-    from training.bench.suite import everything
+    from benchmarks.suite import everything
 
     class Asked(dict):
         def __contains__(self, name: object) -> bool:

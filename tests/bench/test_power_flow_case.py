@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from benchmarks import baran_wu, power_flow
+from benchmarks.case import Role, Setting
 from heron_env.power_flow import PowerFlow
-from training.bench import baran_wu, power_flow
-from training.bench.case import Role, Setting
 
 
 def test_ours_is_timed_alone_and_with_threads(monkeypatch):

@@ -3,11 +3,9 @@
 # ruff: noqa: E501 (a message is one line)
 
 import numpy as np
-from catalogue.case import Case
 from catalogue.small_world import ENERGY, agent, env, step
 
 from heron_env import Action, Continuous, Discrete, MultiDiscrete, make
-from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, UnknownAgent
 
 Chooser = agent(action=Discrete(3))
 
@@ -19,279 +17,141 @@ def step_after_the_end():
     world.step({"battery_1": 0.0})
 
 
-ACTIONS = [
-    Case(
-        "too many elements",
-        InvalidAction,
+ACTIONS = {
+    "too many elements": (
         lambda d: step({"battery_1": np.zeros(2)}),
-        "2 elements",
-        "reshape it",
-        "action of 'battery_1' has 2 elements, expected 1: [-1.0, 1.0] kW; reshape it",
+        "InvalidAction: action of 'battery_1' has «2 elements», expected 1: [-1.0, 1.0] kW; ⟨reshape it⟩",
     ),
-    Case(
-        "nothing in it",
-        InvalidAction,
+    "nothing in it": (
         lambda d: step({"battery_1": []}),
-        "0 elements",
-        "reshape it",
-        "action of 'battery_1' has 0 elements, expected 1: [-1.0, 1.0] kW; reshape it",
+        "InvalidAction: action of 'battery_1' has «0 elements», expected 1: [-1.0, 1.0] kW; ⟨reshape it⟩",
     ),
-    Case(
-        "nan",
-        InvalidAction,
+    "nan": (
         lambda d: step({"battery_1": np.array([np.nan])}),
-        "[nan]",
-        "give numbers",
-        "action of 'battery_1': [nan] lies outside [-1.0, 1.0] kW; give numbers (None counts as nan)",
+        "InvalidAction: action of 'battery_1': «[nan]» lies outside [-1.0, 1.0] kW; ⟨give numbers⟩ (None counts as nan)",
     ),
-    Case(
-        "None",
-        InvalidAction,
+    "None": (
         lambda d: step({"battery_1": None}),
-        "[nan]",
-        "None counts as nan",
-        "action of 'battery_1': [nan] lies outside [-1.0, 1.0] kW; give numbers (None counts as nan)",
+        "InvalidAction: action of 'battery_1': «[nan]» lies outside [-1.0, 1.0] kW; give numbers (⟨None counts as nan⟩)",
     ),
-    Case(
-        "infinite",
-        InvalidAction,
+    "infinite": (
         lambda d: step({"battery_1": np.inf}),
-        "[inf]",
-        "clip it",
-        "action of 'battery_1': [inf] lies outside [-1.0, 1.0] kW; clip it, or rescale your policy",
+        "InvalidAction: action of 'battery_1': «[inf]» lies outside [-1.0, 1.0] kW; ⟨clip it⟩, or rescale your policy",
     ),
-    Case(
-        "out of range",
-        InvalidAction,
+    "out of range": (
         lambda d: step({"battery_1": 5.0}),
-        "[5.0]",
-        "clip it, or rescale your policy",
-        "action of 'battery_1': [5.0] lies outside [-1.0, 1.0] kW; clip it, or rescale your policy",
+        "InvalidAction: action of 'battery_1': «[5.0]» lies outside [-1.0, 1.0] kW; ⟨clip it, or rescale your policy⟩",
     ),
-    Case(
-        "a word",
-        InvalidAction,
+    "a word": (
         lambda d: step({"battery_1": "charge"}),
-        "'charge'",
-        "expected [-1.0, 1.0] kW",
-        "action of 'battery_1': 'charge' is not numeric; expected [-1.0, 1.0] kW",
+        "InvalidAction: action of 'battery_1': «'charge'» is not numeric; ⟨expected [-1.0, 1.0] kW⟩",
     ),
-    Case(
-        "parts under other names",
-        InvalidAction,
+    "parts under other names": (
         lambda d: step({"battery_1": {"continuous": [0.0]}}),
-        "['continuous']",
-        "name its parts 'c'",
-        "action of 'battery_1' has the keys ['continuous']; name its parts 'c' (numbers) and 'd' (choices)",
+        "InvalidAction: action of 'battery_1' has the keys «['continuous']»; ⟨name its parts 'c'⟩ (numbers) and 'd' (choices)",
     ),
-    Case(
-        "an unknown agent",
-        UnknownAgent,
+    "an unknown agent": (
         lambda d: step({"batery_1": 0.0}),
-        "'batery_1'",
-        "this env has",
-        "step() got an action for 'batery_1'; this env has ['system_agent', 'zone_1', 'battery_1', 'battery_2']. Did you mean 'battery_1'?",
-        "battery_1",
+        "UnknownAgent: step() got an action for «'batery_1'»; ⟨this env has⟩ ['system_agent', 'zone_1', 'battery_1', 'battery_2']. Did you mean 'battery_1'?",
     ),
-    Case(
-        "an agent that only watches",
-        InvalidAction,
+    "an agent that only watches": (
         lambda d: step({"zone_1": 0.0}),
-        "'zone_1'",
-        "leave it out",
-        "action of 'zone_1': it takes no action; leave it out",
+        "InvalidAction: action of «'zone_1'»: it takes no action; ⟨leave it out⟩",
     ),
-    Case(
-        "actions in a list",
-        InvalidAction,
+    "actions in a list": (
         lambda d: step([0.0, 0.0]),
-        "[0.0, 0.0]",
-        "write {'battery_1': action}",
-        "step([0.0, 0.0]): must map agents to actions; write {'battery_1': action}",
+        "InvalidAction: step(«[0.0, 0.0]»): must map agents to actions; ⟨write {'battery_1': action}⟩",
     ),
-    Case(
-        "no actions at all",
-        InvalidAction,
+    "no actions at all": (
         lambda d: step(None),
-        "None",
-        "write {'battery_1': action}",
-        "step(None): must map agents to actions; write {'battery_1': action}",
+        "InvalidAction: step(«None»): must map agents to actions; ⟨write {'battery_1': action}⟩",
     ),
-    Case(
-        "a choice too high",
-        InvalidAction,
+    "a choice too high": (
         lambda d: step({"battery_1": 3}, Chooser),
-        "[3.0]",
-        "count from 0",
-        "action of 'battery_1': [3.0] is no choice in Discrete(3); count from 0",
+        "InvalidAction: action of 'battery_1': «[3.0]» is no choice in Discrete(3); ⟨count from 0⟩",
     ),
-    Case(
-        "half a choice",
-        InvalidAction,
+    "half a choice": (
         lambda d: step({"battery_1": 1.5}, Chooser),
-        "[1.5]",
-        "count from 0",
-        "action of 'battery_1': [1.5] is no choice in Discrete(3); count from 0",
+        "InvalidAction: action of 'battery_1': «[1.5]» is no choice in Discrete(3); ⟨count from 0⟩",
     ),
-    Case(
-        "step before reset",
-        ResetNeeded,
+    "step before reset": (
         lambda d: env().step({}),
-        "step()",
-        "call reset() first",
-        "step(): no episode is running; call reset() first",
+        "ResetNeeded: «step()»: no episode is running; ⟨call reset() first⟩",
     ),
-    Case(
-        "step after the end",
-        ResetNeeded,
+    "step after the end": (
         lambda d: step_after_the_end(),
-        "step()",
-        "call reset() first",
-        "step(): no episode is running; call reset() first",
+        "ResetNeeded: «step()»: no episode is running; ⟨call reset() first⟩",
     ),
-    Case(
-        "a negative seed",
-        ConfigError,
+    "a negative seed": (
         lambda d: env().reset(seed=-1),
-        "-1",
-        "a seed is a whole number >= 0",
-        "reset(seed=-1): a seed is a whole number >= 0",
+        "ConfigError: reset(seed=«-1»): ⟨a seed is a whole number >= 0⟩",
     ),
-    Case(
-        "a seed that is no number",
-        ConfigError,
+    "a seed that is no number": (
         lambda d: env().reset(seed="0"),
-        "'0'",
-        "a seed is a whole number",
-        "reset(seed='0'): a seed is a whole number >= 0",
+        "ConfigError: reset(seed=«'0'»): ⟨a seed is a whole number⟩ >= 0",
     ),
-    Case(
-        "options in a list",
-        ConfigError,
+    "options in a list": (
         lambda d: make(ENERGY).reset(options=[172]),
-        "[172]",
-        "write {'day': 172}",
-        "reset(options=[172]): must be a mapping; write {'day': 172}",
+        "ConfigError: reset(options=«[172]»): must be a mapping; ⟨write {'day': 172}⟩",
     ),
-    Case(
-        "the space of nobody",
-        UnknownAgent,
+    "the space of nobody": (
         lambda d: env().action_space("batery_1"),
-        "'batery_1'",
-        "this env has",
-        "action_space() got 'batery_1'; this env has ['system_agent', 'zone_1', 'battery_1', 'battery_2']. Did you mean 'battery_1'?",
-        "battery_1",
+        "UnknownAgent: action_space() got «'batery_1'»; ⟨this env has⟩ ['system_agent', 'zone_1', 'battery_1', 'battery_2']. Did you mean 'battery_1'?",
     ),
-    Case(
-        "low above high",
-        ConfigError,
+    "low above high": (
         lambda d: Continuous(1.0, -1.0),
-        "low=1.0",
-        "low <= high",
-        "Continuous(low=1.0, high=-1.0): bounds must be finite vectors with low <= high",
+        "ConfigError: Continuous(«low=1.0», high=-1.0): bounds must be finite vectors with ⟨low <= high⟩",
     ),
-    Case(
-        "an unbounded action",
-        ConfigError,
+    "an unbounded action": (
         lambda d: Continuous(-np.inf, np.inf),
-        "inf",
-        "must be finite",
-        "Continuous(low=-inf, high=inf): bounds must be finite vectors with low <= high",
+        "ConfigError: Continuous(low=-«inf», high=inf): bounds ⟨must be finite⟩ vectors with low <= high",
     ),
-    Case(
-        "bounds of two lengths",
-        ConfigError,
+    "bounds of two lengths": (
         lambda d: Continuous([0, 0], [1, 1, 1]),
-        "[1, 1, 1]",
-        "bounds must be",
-        "Continuous(low=[0, 0], high=[1, 1, 1]): bounds must be finite vectors with low <= high",
+        "ConfigError: Continuous(low=[0, 0], high=«[1, 1, 1]»): ⟨bounds must be⟩ finite vectors with low <= high",
     ),
-    Case(
-        "a no-op outside",
-        ConfigError,
+    "a no-op outside": (
         lambda d: Continuous(-1.0, 1.0, noop=5.0),
-        "noop=5.0",
-        "the no-op within",
-        "Continuous(low=-1.0, high=1.0, noop=5.0): bounds must be finite vectors with low <= high, the no-op within",
+        "ConfigError: Continuous(low=-1.0, high=1.0, «noop=5.0»): bounds must be finite vectors with low <= high, ⟨the no-op within⟩",
     ),
-    Case(
-        "no choice",
-        ConfigError,
+    "no choice": (
         lambda d: Discrete(0),
-        "(0,",
-        "needs a whole number >= 1",
-        "Discrete(0, noop=0): needs a whole number >= 1 of categories each, and a no-op among them; write Discrete(3), or MultiDiscrete([3, 2])",
+        "ConfigError: Discrete«(0,» noop=0): ⟨needs a whole number >= 1⟩ of categories each, and a no-op among them; write Discrete(3), or MultiDiscrete([3, 2])",
     ),
-    Case(
-        "two and a half choices",
-        ConfigError,
+    "two and a half choices": (
         lambda d: Discrete(2.5),
-        "2.5",
-        "needs a whole number >= 1",
-        "Discrete(2.5, noop=0): needs a whole number >= 1 of categories each, and a no-op among them; write Discrete(3), or MultiDiscrete([3, 2])",
+        "ConfigError: Discrete(«2.5», noop=0): ⟨needs a whole number >= 1⟩ of categories each, and a no-op among them; write Discrete(3), or MultiDiscrete([3, 2])",
     ),
-    Case(
-        "a no-op among no choices",
-        ConfigError,
+    "a no-op among no choices": (
         lambda d: MultiDiscrete([3, 2], noop=[3, 0]),
-        "[3, 0]",
-        "a no-op among them",
-        "MultiDiscrete([3, 2], noop=[3, 0]): needs a whole number >= 1 of categories each, and a no-op among them; write Discrete(3), or MultiDiscrete([3, 2])",
+        "ConfigError: MultiDiscrete([3, 2], noop=«[3, 0]»): needs a whole number >= 1 of categories each, and ⟨a no-op among them⟩; write Discrete(3), or MultiDiscrete([3, 2])",
     ),
-    Case(
-        "numbers of categories forgotten",
-        ConfigError,
+    "numbers of categories forgotten": (
         lambda d: Action().set_specs(dim_d=2, ncats=[3]),
-        "[3]",
-        "give 2 numbers",
-        "Action.set_specs(dim_d=2, ncats=[3]): give 2 numbers of categories",
+        "ConfigError: Action.set_specs(dim_d=2, ncats=«[3]»): ⟨give 2 numbers⟩ of categories",
     ),
-    Case(
-        "more choices than float64 tells apart",
-        ConfigError,
+    "more choices than float64 tells apart": (
         lambda d: Discrete(2**63),
-        "9223372036854775808",
-        "at most 2**53",
-        "Discrete(9223372036854775808, noop=0): at most 2**53 categories each, more can't be told apart in float64",
+        "ConfigError: Discrete(«9223372036854775808», noop=0): ⟨at most 2**53⟩ categories each, more can't be told apart in float64",
     ),
-    Case(
-        "more elements than an action has",
-        ConfigError,
+    "more elements than an action has": (
         lambda d: Continuous(0, 1, size=10**12),
-        "size=1000000000000",
-        "from 1 to 1000000",
-        "Continuous(): size=1000000000000: must be a whole number from 1 to 1000000",
+        "ConfigError: Continuous(): «size=1000000000000»: must be a whole number ⟨from 1 to 1000000⟩",
     ),
-    Case(
-        "a dimension in words",
-        ConfigError,
+    "a dimension in words": (
         lambda d: Action().set_specs(dim_d="two", ncats=3),
-        "dim_d='two'",
-        "a whole number",
-        "Action.set_specs(): dim_d='two': must be a whole number from 0 to 1000000",
+        "ConfigError: Action.set_specs(): «dim_d='two'»: must be ⟨a whole number⟩ from 0 to 1000000",
     ),
-    Case(
-        "half a choice of categories",
-        ConfigError,
+    "half a choice of categories": (
         lambda d: Action().set_specs(dim_d=1, ncats=2.5),
-        "ncats=2.5",
-        "a list or tuple",
-        "Action.set_specs(): ncats=2.5: must be a list or tuple",
+        "ConfigError: Action.set_specs(): «ncats=2.5»: must be ⟨a list or tuple⟩",
     ),
-    Case(
-        "a range of one number",
-        ConfigError,
+    "a range of one number": (
         lambda d: Action().set_specs(dim_c=1, range=(1.0,)),
-        "range=(1.0,)",
-        "a pair (low, high)",
-        "Action.set_specs(range=(1.0,)): must be a pair (low, high)",
+        "ConfigError: Action.set_specs(«range=(1.0,)»): must be ⟨a pair (low, high)⟩",
     ),
-    Case(
-        "a list for an agent's id",
-        UnknownAgent,
+    "a list for an agent's id": (
         lambda d: env().proxy.get_observation([]),
-        "[]",
-        "this proxy knows",
-        "get_observation() got []; this proxy knows ['system_agent', 'zone_1', 'battery_1', 'battery_2'].",
+        "UnknownAgent: get_observation() got «[]»; ⟨this proxy knows⟩ ['system_agent', 'zone_1', 'battery_1', 'battery_2'].",
     ),
-]
+}

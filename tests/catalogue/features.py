@@ -5,11 +5,9 @@
 import math
 
 import numpy as np
-from catalogue.case import Case
 from catalogue.small_world import Battery, Charge, agent, env, feature, tree
 
 from heron_env import FieldAgentState, HeronEnv, quantity
-from heron_env.errors import FeatureError, UnknownArgument, UnknownFeature, UnknownField
 
 
 def appended_twice():
@@ -22,351 +20,170 @@ def global_features(given):
     return type("Mine", (HeronEnv,), {"global_features": given})(tree(), max_steps=2)
 
 
-FEATURES = [
-    Case(
-        "two features of one class",
-        FeatureError,
+FEATURES = {
+    "two features of one class": (
         lambda d: Battery("b", Charge(), Charge()),
-        "Charge",
-        "give it once",
-        "Battery('b'): Charge is given twice; give it once",
+        "FeatureError: Battery('b'): «Charge» is given twice; ⟨give it once⟩",
     ),
-    Case(
-        "a feature that is not declared",
-        FeatureError,
+    "a feature that is not declared": (
         lambda d: Battery("b", feature()()),
-        "Mine",
-        "add it to `features`",
-        "Battery('b'): Mine is not among its features ['Charge']; add it to `features`",
+        "FeatureError: Battery('b'): «Mine» is not among its features ['Charge']; ⟨add it to `features`⟩",
     ),
-    Case(
-        "features without a comma",
-        FeatureError,
+    "features without a comma": (
         lambda d: agent(features=Charge)("m"),
-        "Charge",
-        "must be a tuple of feature classes",
-        "Mine.features=<class 'catalogue.small_world.Charge'>: must be a tuple of feature classes; write (Charge,)",
+        "FeatureError: Mine.features=<class 'catalogue.small_world.«Charge»'>: ⟨must be a tuple of feature classes⟩; write (Charge,)",
     ),
-    Case(
-        "features by name",
-        FeatureError,
+    "features by name": (
         lambda d: agent(features=("Charge",))("m"),
-        "'Charge'",
-        "must be a feature class",
-        "Mine.features[0]='Charge': must be a feature class; write Price, not Price() or 'Price'",
+        "FeatureError: Mine.features[0]=«'Charge'»: ⟨must be a feature class⟩; write Price, not Price() or 'Price'",
     ),
-    Case(
-        "a global feature that is an object",
-        FeatureError,
+    "a global feature that is an object": (
         lambda d: global_features((Charge(),)),
-        "Charge(",
-        "must be a feature class",
-        "Mine.global_features[0]=Charge(soc=0.5, power=0.0): must be a feature class; write Price, not Price() or 'Price'",
+        "FeatureError: Mine.global_features[0]=«Charge(»soc=0.5, power=0.0): ⟨must be a feature class⟩; write Price, not Price() or 'Price'",
     ),
-    Case(
-        "a global feature twice",
-        FeatureError,
+    "a global feature twice": (
         lambda d: global_features((Charge, Charge)),
-        "[1]",
-        "name it once",
-        "Mine.global_features[1]=<class 'catalogue.small_world.Charge'>: there is a Charge already; name it once",
+        "FeatureError: Mine.global_features«[1]»=<class 'catalogue.small_world.Charge'>: there is a Charge already; ⟨name it once⟩",
     ),
-    Case(
-        "a global feature of an owner",
-        FeatureError,
+    "a global feature of an owner": (
         lambda d: global_features((feature(),)),
-        "'owner'",
-        "use ('public',)",
-        "global feature Mine: tag 'owner' has no meaning for the row 'global', which nobody owns; use ('public',), ('system',) or () for insiders only",
+        "FeatureError: global feature Mine: tag «'owner'» has no meaning for the row 'global', which nobody owns; ⟨use ('public',)⟩, ('system',) or () for insiders only",
     ),
-    Case(
-        "a misspelt field at construction",
-        UnknownFeature,
+    "a misspelt field at construction": (
         lambda d: Charge(sco=0.3),
-        "sco",
-        "fields are",
-        "Charge(sco=...): no such field; fields are ['soc', 'power']. Did you mean 'soc'?",
-        "soc",
+        "UnknownFeature: Charge(«sco»=...): no such field; ⟨fields are⟩ ['soc', 'power']. Did you mean 'soc'?",
     ),
-    Case(
-        "a value without its name",
-        FeatureError,
+    "a value without its name": (
         lambda d: Charge(0.3),
-        "0.3",
-        "write soc=0.3",
-        "Charge(0.3): values go by name; write soc=0.3",
+        "FeatureError: Charge(«0.3»): values go by name; ⟨write soc=0.3⟩",
     ),
-    Case(
-        "a misspelt field of set_values",
-        UnknownFeature,
+    "a misspelt field of set_values": (
         lambda d: Charge().set_values(pwer=1.0),
-        "pwer",
-        "fields are",
-        "Charge.set_values(pwer=...): no such field; fields are ['soc', 'power']. Did you mean 'power'?",
-        "power",
+        "UnknownFeature: Charge.set_values(«pwer»=...): no such field; ⟨fields are⟩ ['soc', 'power']. Did you mean 'power'?",
     ),
-    Case(
-        "a misspelt field with a dot",
-        UnknownField,
+    "a misspelt field with a dot": (
         lambda d: Charge().sco,
-        "'sco'",
-        "fields are",
-        "Charge has no field 'sco'; fields are ['soc', 'power']. Did you mean 'soc'?",
-        "soc",
+        "UnknownField: Charge has no field «'sco'»; ⟨fields are⟩ ['soc', 'power']. Did you mean 'soc'?",
     ),
-    Case(
-        "a list for from_dict",
-        FeatureError,
+    "a list for from_dict": (
         lambda d: Charge.from_dict([0.3]),
-        "[0.3]",
-        "give a mapping of the fields",
-        "Charge.from_dict([0.3]): give a mapping of the fields ['soc', 'power']",
+        "FeatureError: Charge.from_dict(«[0.3]»): ⟨give a mapping of the fields⟩ ['soc', 'power']",
     ),
-    Case(
-        "a misspelt feature of a state",
-        UnknownFeature,
+    "a misspelt feature of a state": (
         lambda d: env().proxy.state_cache["agents"]["battery_1"].features["Chrage"],
-        "'Chrage'",
-        "which has ['Charge']",
-        "no feature 'Chrage' in this state, which has ['Charge']. Did you mean 'Charge'?",
-        "Charge",
+        "UnknownFeature: no feature «'Chrage'» in this state, ⟨which has ['Charge']⟩. Did you mean 'Charge'?",
     ),
-    Case(
-        "a feature appended twice",
-        FeatureError,
+    "a feature appended twice": (
         lambda d: appended_twice(),
-        "Charge(soc=0.5, power=0.0)",
-        "has a Charge already",
-        "features.append(Charge(soc=0.5, power=0.0)): this state has a Charge already",
+        "FeatureError: features.append(«Charge(soc=0.5, power=0.0)»): this state ⟨has a Charge already⟩",
     ),
-    Case(
-        "a misspelt field of the world",
-        UnknownFeature,
+    "a misspelt field of the world": (
         lambda d: env().world[Battery].Charge.pwoer,
-        "'pwoer'",
-        "fields are",
-        "Charge has no field 'pwoer'; fields are ['soc', 'power']. Did you mean 'power'?",
-        "power",
+        "UnknownFeature: Charge has no field «'pwoer'»; ⟨fields are⟩ ['soc', 'power']. Did you mean 'power'?",
     ),
-    Case(
-        "a class that no agent has",
-        UnknownFeature,
+    "a class that no agent has": (
         lambda d: env().world[Charge],
-        "world[Charge]",
-        "classes are",
-        "world[Charge]: no agent of that class; classes are ['SystemAgent', 'Zone', 'Battery'].",
+        "UnknownFeature: «world[Charge]»: no agent of that class; ⟨classes are⟩ ['SystemAgent', 'Zone', 'Battery'].",
     ),
-]
+}
 
-QUANTITIES = [
-    Case(
-        "text as a quantity",
-        FeatureError,
+QUANTITIES = {
+    "text as a quantity": (
         lambda d: feature("str"),
-        "Mine.x",
-        "annotate it float, int or bool",
-        "Mine.x: a quantity is a number, not str; annotate it float, int or bool (ids and texts belong to the agent, not to its state)",
+        "FeatureError: «Mine.x»: a quantity is a number, not str; ⟨annotate it float, int or bool⟩ (ids and texts belong to the agent, not to its state)",
     ),
-    Case(
-        "an array without a shape",
-        FeatureError,
+    "an array without a shape": (
         lambda d: feature(np.ndarray, x=quantity(default=[1.0, 2.0])),
-        "ndarray",
-        "annotate it",
-        "Mine.x: a quantity is a number, not ndarray; annotate it float, int or bool (ids and texts belong to the agent, not to its state)",
+        "FeatureError: Mine.x: a quantity is a number, not «ndarray»; ⟨annotate it⟩ float, int or bool (ids and texts belong to the agent, not to its state)",
     ),
-    Case(
-        "a default outside the bounds",
-        FeatureError,
+    "a default outside the bounds": (
         lambda d: feature(x=quantity(default=2.0, low=0.0, high=1.0)),
-        "x=2.0",
-        "choose a value within",
-        "Mine.x=2.0 lies outside [0.0, 1.0]; choose a value within, or declare other bounds",
+        "FeatureError: Mine.«x=2.0» lies outside [0.0, 1.0]; ⟨choose a value within⟩, or declare other bounds",
     ),
-    Case(
-        "low above high",
-        FeatureError,
+    "low above high": (
         lambda d: feature(x=quantity(low=1.0, high=0.0)),
-        "low=1.0",
-        "exchange or correct them",
-        "Mine.x: low=1.0 must not exceed high=0.0; exchange or correct them",
+        "FeatureError: Mine.x: «low=1.0» must not exceed high=0.0; ⟨exchange or correct them⟩",
     ),
-    Case(
-        "a bound that is a word",
-        FeatureError,
+    "a bound that is a word": (
         lambda d: quantity(low="zero"),
-        "'zero'",
-        "give a number",
-        "quantity(low='zero'): is no bound; give a number, or leave it out for none",
+        "FeatureError: quantity(low=«'zero'»): is no bound; ⟨give a number⟩, or leave it out for none",
     ),
-    Case(
-        "nan as a default",
-        FeatureError,
+    "nan as a default": (
         lambda d: feature(x=quantity(default=math.nan)),
-        "nan",
-        "choose a value within",
-        "Mine.x=nan lies outside [-inf, inf]; choose a value within, or declare other bounds",
+        "FeatureError: Mine.x=«nan» lies outside [-inf, inf]; ⟨choose a value within⟩, or declare other bounds",
     ),
-    Case(
-        "None as a default",
-        FeatureError,
-        lambda d: feature(x=None),
-        "None",
-        "expected a number",
-        "Mine.x=None: expected a number",
-    ),
-    Case(
-        "half an int",
-        FeatureError,
+    "None as a default": (lambda d: feature(x=None), "FeatureError: Mine.x=«None»: ⟨expected a number⟩"),
+    "half an int": (
         lambda d: feature(int, x=0.5),
-        "0.5",
-        "give a whole number",
-        "Mine.x=0.5: this quantity is int; give a whole number, or annotate float",
+        "FeatureError: Mine.x=«0.5»: this quantity is int; ⟨give a whole number⟩, or annotate float",
     ),
-    Case(
-        "a category by name",
-        FeatureError,
+    "a category by name": (
         lambda d: feature(int, x=quantity(default="on", categories=("off", "on"))),
-        "'on'",
-        "1 for the category 'on'",
-        "Mine.x='on': expected a number, 1 for the category 'on'",
+        "FeatureError: Mine.x=«'on'»: expected a number, ⟨1 for the category 'on'⟩",
     ),
-    Case(
-        "categories in one string",
-        FeatureError,
+    "categories in one string": (
         lambda d: quantity(categories="off,on"),
-        "'off,on'",
-        "write ('off', 'on')",
-        "quantity(categories='off,on'): must be a tuple of names; write ('off', 'on')",
+        "FeatureError: quantity(categories=«'off,on'»): must be a tuple of names; ⟨write ('off', 'on')⟩",
     ),
-    Case(
-        "an unknown tag",
-        FeatureError,
+    "an unknown tag": (
         lambda d: feature(visibility=("pubic",)),
-        "'pubic'",
-        "tags are",
-        "Mine.visibility: unknown visibility tag 'pubic'; tags are public, owner, upper_level, system, siblings, subordinates. Did you mean 'public'?",
-        "public",
+        "FeatureError: Mine.visibility: unknown visibility tag «'pubic'»; ⟨tags are⟩ public, owner, upper_level, system, siblings, subordinates. Did you mean 'public'?",
     ),
-    Case(
-        "a tag without a comma",
-        FeatureError,
+    "a tag without a comma": (
         lambda d: feature(visibility="owner"),
-        "'owner'",
-        "write a tuple",
-        "Mine.visibility: 'owner' is a string; write a tuple, ('owner',)",
+        "FeatureError: Mine.visibility: «'owner'» is a string; ⟨write a tuple⟩, ('owner',)",
     ),
-    Case(
-        "no tags as None",
-        FeatureError,
+    "no tags as None": (
         lambda d: feature(visibility=None),
-        "None",
-        "() for nobody",
-        "Mine.visibility: None is no tuple of tags; write ('public',), or () for nobody",
+        "FeatureError: Mine.visibility: «None» is no tuple of tags; write ('public',), or ⟨() for nobody⟩",
     ),
-    Case(
-        "a shape that is a number",
-        FeatureError,
+    "a shape that is a number": (
         lambda d: quantity(shape=3),
-        "3",
-        "write (3,)",
-        "quantity(shape=3): must be a tuple of whole numbers > 0; write (3,) for a vector of 3",
+        "FeatureError: quantity(shape=«3»): must be a tuple of whole numbers > 0; ⟨write (3,)⟩ for a vector of 3",
     ),
-    Case(
-        "a mark in words",
-        FeatureError,
+    "a mark in words": (
         lambda d: quantity(foreknown="yes"),
-        "'yes'",
-        "write True",
-        "quantity(foreknown='yes'): must be True or False; write True for what is really known ahead",
+        "FeatureError: quantity(foreknown=«'yes'»): must be True or False; ⟨write True⟩ for what is really known ahead",
     ),
-    Case(
-        "what is observed in words",
-        FeatureError,
+    "what is observed in words": (
         lambda d: quantity(observed="no"),
-        "'no'",
-        "write False",
-        "quantity(observed='no'): must be True or False; write False for bookkeeping that nobody observes",
+        "FeatureError: quantity(observed=«'no'»): must be True or False; ⟨write False⟩ for bookkeeping that nobody observes",
     ),
-    Case(
-        "noise in words",
-        FeatureError,
+    "noise in words": (
         lambda d: quantity(noisy="never"),
-        "'never'",
-        "write False",
-        "quantity(noisy='never'): must be True or False; write False for what observation noise must not fall on",
+        "FeatureError: quantity(noisy=«'never'»): must be True or False; ⟨write False⟩ for what observation noise must not fall on",
     ),
-    Case(
-        "a flow by number",
-        FeatureError,
+    "a flow by number": (
         lambda d: quantity(per_step=1),
-        "per_step=1",
-        "write True",
-        "quantity(per_step=1): must be True or False; write True for a flow that starts each step at 0",
+        "FeatureError: quantity(«per_step=1»): must be True or False; ⟨write True⟩ for a flow that starts each step at 0",
     ),
-    Case(
-        "a number of categories",
-        FeatureError,
+    "a number of categories": (
         lambda d: quantity(categories=3),
-        "categories=3",
-        "write ('off', 'on')",
-        "quantity(categories=3): must be a tuple of names; write ('off', 'on')",
+        "FeatureError: quantity(«categories=3»): must be a tuple of names; ⟨write ('off', 'on')⟩",
     ),
-    Case(
-        "a default of another shape",
-        FeatureError,
+    "a default of another shape": (
         lambda d: feature(np.ndarray, x=quantity(default=[1.0, 2.0], shape=(3,))),
-        "[1.0, 2.0]",
-        "expected numbers of shape (3,)",
-        "Mine.x=[1.0, 2.0]: expected numbers of shape (3,)",
+        "FeatureError: Mine.x=«[1.0, 2.0]»: ⟨expected numbers of shape (3,)⟩",
     ),
-    Case(
-        "a field called like a method",
-        FeatureError,
+    "a field called like a method": (
         lambda d: feature(None, __annotations__={"vector": float}),
-        "vector",
-        "choose another name",
-        "Mine.vector: features have a 'vector' of their own; choose another name",
+        "FeatureError: Mine.«vector»: features have a 'vector' of their own; ⟨choose another name⟩",
     ),
-    Case(
-        "a quantity without annotation",
-        FeatureError,
+    "a quantity without annotation": (
         lambda d: feature(None, x=quantity(default=1.0)),
-        "Mine.x",
-        "annotate the quantity",
-        "Mine.x: annotate the quantity, x: float = quantity(...)",
+        "FeatureError: «Mine.x»: ⟨annotate the quantity⟩, x: float = quantity(...)",
     ),
-    Case(
-        "a misspelt keyword of quantity",
-        UnknownArgument,
+    "a misspelt keyword of quantity": (
         lambda d: quantity(defualt=1.0),
-        "defualt",
-        "Did you mean",
-        "quantity(defualt=...): no such option. Did you mean 'default'?",
-        "default",
+        "UnknownArgument: quantity(«defualt»=...): no such option. ⟨Did you mean⟩ 'default'?",
     ),
-    Case(
-        "a value that is a word",
-        FeatureError,
-        lambda d: Charge(soc="half"),
-        "'half'",
-        "expected a number",
-        "Charge.soc='half': expected a number",
-    ),
-    Case(
-        "per cent for a share",
-        FeatureError,
+    "a value that is a word": (lambda d: Charge(soc="half"), "FeatureError: Charge.soc=«'half'»: ⟨expected a number⟩"),
+    "per cent for a share": (
         lambda d: Charge(soc=30),
-        "30",
-        "choose a value within",
-        "Charge.soc=30 lies outside [0.0, 1.0]; choose a value within, or declare other bounds",
+        "FeatureError: Charge.soc=«30» lies outside [0.0, 1.0]; ⟨choose a value within⟩, or declare other bounds",
     ),
-    Case(
-        "nan written to a field",
-        FeatureError,
+    "nan written to a field": (
         lambda d: setattr(Charge(), "soc", math.nan),
-        "nan",
-        "check what computes it",
-        "Charge.soc=nan: a quantity must be a number; check what computes it",
+        "FeatureError: Charge.soc=«nan»: a quantity must be a number; ⟨check what computes it⟩",
     ),
-]
+}

@@ -5,17 +5,15 @@
 import json
 import os
 
-from catalogue.case import Case
 from catalogue.small_world import ENERGY, GRID, written
 from typer.testing import CliRunner
 
 from heron_env import __version__, load_config, load_policy, make
 from heron_env.cli import app
-from heron_env.errors import ConfigError, DataError, RunFolderError, ScheduleError, TraceError, Untrusted
 from heron_env.lab import Sweep, read_sweep, record_episode
 from heron_env.lab.schedules import FIELDS, with_settings
 from heron_env.lab.traces.replaying import replay
-from heron_env.worlds.energy_management.neighbourhood import COLUMNS
+from heron_env.worlds.energy_management.site import COLUMNS
 
 HEADER = ",".join(COLUMNS)
 
@@ -29,113 +27,60 @@ def latin(folder):
     return make(ENERGY, profiles=folder / "mine.csv")
 
 
-CSV = [
-    Case(
-        "a missing file",
-        DataError,
+CSV = {
+    "a missing file": (
         lambda d: make(ENERGY, profiles="nowhere.csv"),
-        "'nowhere.csv'",
-        "give a CSV file",
-        "profiles='nowhere.csv': no such file; give a CSV file with the columns household,business,pv_south,pv_east,pv_west",
+        "DataError: profiles=«'nowhere.csv'»: no such file; ⟨give a CSV file⟩ with the columns household,business,pv_south,pv_east,pv_west",
     ),
-    Case(
-        "a folder",
-        DataError,
+    "a folder": (
         lambda d: make(ENERGY, profiles=d),
-        "is a folder",
-        "give a CSV file",
-        "profiles='DIR': is a folder; give a CSV file with the columns household,business,pv_south,pv_east,pv_west",
+        "DataError: profiles='DIR': «is a folder»; ⟨give a CSV file⟩ with the columns household,business,pv_south,pv_east,pv_west",
     ),
-    Case(
-        "a number for a file",
-        ConfigError,
+    "a number for a file": (
         lambda d: make(ENERGY, profiles=3),
-        "profiles=3",
-        "must be the path",
-        "profiles=3: must be the path of a CSV file, or None for the shipped series",
+        "ConfigError: «profiles=3»: ⟨must be the path⟩ of a CSV file, or None for the shipped series",
     ),
-    Case(
-        "a missing column",
-        DataError,
+    "a missing column": (
         lambda d: csv(d, "household,business,pv_south,pv_east\n"),
-        "mine.csv:1",
-        "add pv_west",
-        "mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got household,business,pv_south,pv_east; add pv_west.",
+        "DataError: «mine.csv:1»: expected the columns household,business,pv_south,pv_east,pv_west, got household,business,pv_south,pv_east; ⟨add pv_west⟩.",
     ),
-    Case(
-        "a misspelt column",
-        DataError,
+    "a misspelt column": (
         lambda d: csv(d, HEADER.replace("business", "busines")),
-        "busines,",
-        "add business",
-        "mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got household,busines,pv_south,pv_east,pv_west; add business. Did you mean 'business'?",
-        "business",
+        "DataError: mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got household,«busines,»pv_south,pv_east,pv_west; ⟨add business⟩. Did you mean 'business'?",
     ),
-    Case(
-        "semicolons",
-        DataError,
+    "semicolons": (
         lambda d: csv(d, HEADER.replace(",", ";")),
-        "household;",
-        "separate them by commas",
-        "mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got household;business;pv_south;pv_east;pv_west; separate them by commas, and write decimals with a point",
+        "DataError: mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got «household;»business;pv_south;pv_east;pv_west; ⟨separate them by commas⟩, and write decimals with a point",
     ),
-    Case(
-        "another order",
-        DataError,
+    "another order": (
         lambda d: csv(d, "business,household,pv_south,pv_east,pv_west"),
-        "business,household",
-        "put them into that order",
-        "mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got business,household,pv_south,pv_east,pv_west; put them into that order, each once",
+        "DataError: mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got «business,household»,pv_south,pv_east,pv_west; ⟨put them into that order⟩, each once",
     ),
-    Case(
-        "nothing in the file",
-        DataError,
+    "nothing in the file": (
         lambda d: csv(d, ""),
-        "got none",
-        "add household",
-        "mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, got none; add household,business,pv_south,pv_east,pv_west.",
+        "DataError: mine.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, «got none»; ⟨add household⟩,business,pv_south,pv_east,pv_west.",
     ),
-    Case(
-        "text in a number",
-        DataError,
+    "text in a number": (
         lambda d: csv(d, f"{HEADER}\n1,1,0,0,0\n1,n/a,0,0,0\n"),
-        "mine.csv:3: business='n/a'",
-        "correct or fill in",
-        "mine.csv:3: business='n/a' is not a number; correct or fill in the cell",
+        "DataError: «mine.csv:3: business='n/a'» is not a number; ⟨correct or fill in⟩ the cell",
     ),
-    Case(
-        "a decimal comma",
-        DataError,
+    "a decimal comma": (
         lambda d: csv(d, f"{HEADER}\n1,5,1,0,0,0\n"),
-        "got 6",
-        "decimals with a point",
-        "mine.csv:2: expected 5 cells, got 6; give one a column, decimals with a point",
+        "DataError: mine.csv:2: expected 5 cells, «got 6»; give one a column, ⟨decimals with a point⟩",
     ),
-    Case(
-        "negative generation",
-        DataError,
+    "negative generation": (
         lambda d: csv(d, f"{HEADER}\n1,1,-3,0,0\n"),
-        "pv_south=-3",
-        "must be >= 0",
-        "mine.csv:2: pv_south=-3 must be >= 0 (generation is positive, too)",
+        "DataError: mine.csv:2: «pv_south=-3» ⟨must be >= 0⟩ (generation is positive, too)",
     ),
-    Case(
-        "a file in another encoding",
-        DataError,
+    "a file in another encoding": (
         lambda d: latin(d),
-        "mine.csv",
-        "save it as one",
-        "mine.csv: is no CSV file in UTF-8 ('utf-8' codec can't decode byte 0xfc in position 46: invalid start byte); save it as one",
+        "DataError: «mine.csv»: is no CSV file in UTF-8 ('utf-8' codec can't decode byte 0xfc in position 46: invalid start byte); ⟨save it as one⟩",
     ),
-    Case(
-        "hours instead of quarters",
-        DataError,
+    "hours instead of quarters": (
         lambda d: csv(d, f"{HEADER}\n" + "1,1,0,0,0\n" * 8760),
-        "got 8760",
-        "must be repeated four times",
-        "mine.csv: expected 35040 rows (quarter hours of 365 days), got 8760; hourly values must be repeated four times, and February 29 left out",
+        "DataError: mine.csv: expected 35040 rows (quarter hours of 365 days), «got 8760»; hourly values ⟨must be repeated four times⟩, and February 29 left out",
     ),
-]
+}
 
 CONFIG = {
     "schema_version": 1, "env_id": GRID, "env_options": {}, "training_options": {}, "base": None, "seed": 0,
@@ -154,56 +99,32 @@ def run(folder, text):
     return load_policy(folder)
 
 
-RUNS = [
-    Case(
-        "a folder that is not there",
-        RunFolderError,
+RUNS = {
+    "a folder that is not there": (
         lambda d: load_policy(d / "nothing"),
-        "nothing",
-        "correct the path",
-        "DIR/nothing/config.json does not exist: DIR/nothing is no finished run folder; train one, or correct the path",
+        "RunFolderError: DIR/«nothing»/config.json does not exist: DIR/nothing is no finished run folder; train one, or ⟨correct the path⟩",
     ),
-    Case(
-        "another schema",
-        RunFolderError,
+    "another schema": (
         lambda d: run(d, '{"schema_version": 7}'),
-        "version 7",
-        "install the heron_env that wrote it",
-        f"DIR/config.json has schema version 7, heron_env {__version__} reads version 1: install the heron_env that wrote it, or train again",
+        f"RunFolderError: DIR/config.json has schema «version 7», heron_env {__version__} reads version 1: ⟨install the heron_env that wrote it⟩, or train again",
     ),
-    Case(
-        "a missing model",
-        RunFolderError,
+    "a missing model": (
         lambda d: run(d, json.dumps(CONFIG)),
-        "battery.zip",
-        "copy it from where the run was made",
-        "DIR/battery.zip does not exist, the model of group 'battery'; copy it from where the run was made, or train again",
+        "RunFolderError: DIR/«battery.zip» does not exist, the model of group 'battery'; ⟨copy it from where the run was made⟩, or train again",
     ),
-    Case(
-        "no JSON",
-        RunFolderError,
+    "no JSON": (
         lambda d: run(d, "seed: 0"),
-        "Invalid JSON",
-        "restore the file",
-        "DIR/config.json: the file: Invalid JSON: expected value at line 1 column 1; restore the file, or train again",
+        "RunFolderError: DIR/config.json: the file: «Invalid JSON»: expected value at line 1 column 1; ⟨restore the file⟩, or train again",
     ),
-    Case(
-        "a missing field",
-        RunFolderError,
+    "a missing field": (
         lambda d: run(d, json.dumps({**CONFIG, "env_id": None} | {"seed": "one"}).replace('"env_id": null, ', "")),
-        "env_id",
-        "restore the file",
-        "DIR/config.json: env_id: Field required; restore the file, or train again",
+        "RunFolderError: DIR/config.json: «env_id»: Field required; ⟨restore the file⟩, or train again",
     ),
-    Case(
-        "a wrong value",
-        RunFolderError,
+    "a wrong value": (
         lambda d: run(d, json.dumps({**CONFIG, "seed": "one"})),
-        "seed='one'",
-        "restore the file",
-        "DIR/config.json: seed='one': Input should be a valid integer, unable to parse string as an integer; restore the file, or train again",
+        "RunFolderError: DIR/config.json: «seed='one'»: Input should be a valid integer, unable to parse string as an integer; ⟨restore the file⟩, or train again",
     ),
-]
+}
 
 
 def group(**values):
@@ -211,32 +132,20 @@ def group(**values):
     return json.dumps({**CONFIG, "groups": {"battery": {**CONFIG["groups"]["battery"], **values}}})
 
 
-RUNS += [
-    Case(
-        "a scale of nothing",
-        RunFolderError,
+RUNS |= {
+    "a scale of nothing": (
         lambda d: run(d, group(scale=[0.0])),
-        "scale.0=0.0",
-        "restore the file",
-        "DIR/config.json: groups.battery.scale.0=0.0: Input should be greater than or equal to 0.000000000001; restore the file, or train again",
+        "RunFolderError: DIR/config.json: groups.battery.«scale.0=0.0»: Input should be greater than or equal to 0.000000000001; ⟨restore the file⟩, or train again",
     ),
-    Case(
-        "a model outside the folder",
-        RunFolderError,
+    "a model outside the folder": (
         lambda d: run(d, group(model="../model.zip")),
-        "'../model.zip'",
-        "restore the file",
-        "DIR/config.json: groups.battery.model='../model.zip': Value error, must be the name of a file in this folder; restore the file, or train again",
+        "RunFolderError: DIR/config.json: groups.battery.model=«'../model.zip'»: Value error, must be the name of a file in this folder; ⟨restore the file⟩, or train again",
     ),
-    Case(
-        "an environment that nobody vouched for",
-        Untrusted,
+    "an environment that nobody vouched for": (
         lambda d: run_with_model(d, json.dumps({**CONFIG, "env_id": "subprocess:getoutput"})),
-        "'subprocess:getoutput'",
-        "say --trust subprocess:getoutput",
-        "DIR/config.json names 'subprocess:getoutput', which is not registered here: a file runs no code that nobody vouched for. If you trust it, say --trust subprocess:getoutput, trust='subprocess:getoutput' or HERON_TRUST=subprocess:getoutput; or register it under an id",
+        "Untrusted: DIR/config.json names «'subprocess:getoutput'», which is not registered here: a file runs no code that nobody vouched for. If you trust it, ⟨say --trust subprocess:getoutput⟩, trust='subprocess:getoutput' or HERON_TRUST=subprocess:getoutput; or register it under an id",
     ),
-]
+}
 
 
 def run_with_model(folder, text):
@@ -254,40 +163,24 @@ def pipe(folder):
     return load_config(folder / "world.yaml")
 
 
-FOLDERS = [
-    Case(
-        "results of something else",
-        ConfigError,
+FOLDERS = {
+    "results of something else": (
         foreign,
-        "results.jsonl",
-        "choose another folder",
-        "DIR/results.jsonl is there, but no sweep.json says of which sweep: it is left as it is; choose another folder, or move it away",
+        "ConfigError: DIR/«results.jsonl» is there, but no sweep.json says of which sweep: it is left as it is; ⟨choose another folder⟩, or move it away",
     ),
-    Case(
-        "a sweep that is no JSON",
-        RunFolderError,
+    "a sweep that is no JSON": (
         lambda d: (written(d, "sweep.json", "["), read_sweep(d)),
-        "sweep.json",
-        "make one with `heron sweep`",
-        "DIR/sweep.json: no folder of a sweep (Expecting value: line 1 column 2 (char 1)); make one with `heron sweep`",
+        "RunFolderError: DIR/«sweep.json»: no folder of a sweep (Expecting value: line 1 column 2 (char 1)); ⟨make one with `heron sweep`⟩",
     ),
-    Case(
-        "a pipe for a world",
-        ConfigError,
+    "a pipe for a world": (
         pipe,
-        "world.yaml",
-        "no regular file",
-        "DIR/world.yaml: can't be read: it is a pipe or a device, no regular file",
+        "ConfigError: DIR/«world.yaml»: can't be read: it is a pipe or a device, ⟨no regular file⟩",
     ),
-    Case(
-        "a number for a folder",
-        ConfigError,
+    "a number for a folder": (
         lambda d: read_sweep(3),
-        "=3",
-        "must be a path",
-        "read_sweep(folder)=3: must be a path, as 'runs/mine'",
+        "ConfigError: read_sweep(folder)«=3»: ⟨must be a path⟩, as 'runs/mine'",
     ),
-]
+}
 
 
 def trace(folder, text):
@@ -295,57 +188,32 @@ def trace(folder, text):
     return replay(folder)
 
 
-TRACES = [
-    Case(
-        "a trace that is not there",
-        TraceError,
+TRACES = {
+    "a trace that is not there": (
         lambda d: replay(d / "nothing"),
-        "nothing",
-        "correct the path",
-        "DIR/nothing does not exist; record an episode with `heron trace ENV --out DIR`, or correct the path",
+        "TraceError: DIR/«nothing» does not exist; record an episode with `heron trace ENV --out DIR`, or ⟨correct the path⟩",
     ),
-    Case(
-        "a trace of another schema",
-        TraceError,
+    "a trace of another schema": (
         lambda d: trace(d, '{"schema": 7, "heron_env": "9.1"}'),
-        "version 7",
-        "install heron_env 9.1",
-        f"DIR/trace.json has schema version 7, heron_env {__version__} reads version 1: install heron_env 9.1, which wrote it, or record the episode again",
+        f"TraceError: DIR/trace.json has schema «version 7», heron_env {__version__} reads version 1: ⟨install heron_env 9.1⟩, which wrote it, or record the episode again",
     ),
-    Case(
-        "a trace that is no JSON",
-        TraceError,
+    "a trace that is no JSON": (
         lambda d: trace(d, "{"),
-        "trace.json",
-        "restore it",
-        "DIR/trace.json is no recorded episode (Expecting property name enclosed in double quotes: line 1 column 2 (char 1)); restore it, or record the episode again",
+        "TraceError: DIR/«trace.json» is no recorded episode (Expecting property name enclosed in double quotes: line 1 column 2 (char 1)); ⟨restore it⟩, or record the episode again",
     ),
-    Case(
-        "a trace without its messages",
-        TraceError,
+    "a trace without its messages": (
         lambda d: trace(d, '{"schema": 1}'),
-        "setting",
-        "restore the file",
-        "DIR/trace.json: setting: Input should be a dictionary or an instance of Setting; restore the file, or record the episode again",
+        "TraceError: DIR/trace.json: «setting»: Input should be a dictionary or an instance of Setting; ⟨restore the file⟩, or record the episode again",
     ),
-    Case(
-        "an option that can't be written down",
-        TraceError,
+    "an option that can't be written down": (
         lambda d: record_episode(GRID, "random", options={"max_steps": {3}}),
-        "max_steps={3}",
-        "use words, numbers",
-        "option max_steps={3} can't be written down; use words, numbers, lists and dictionaries, or register the environment with it under an id of its own",
+        "TraceError: option «max_steps={3}» can't be written down; ⟨use words, numbers⟩, lists and dictionaries, or register the environment with it under an id of its own",
     ),
-    Case(
-        "a field that no schedule has",
-        ScheduleError,
+    "a field that no schedule has": (
         lambda d: with_settings(None, ["msg_dely=1"]),
-        "'msg_dely=1'",
-        "must read FIELD=VALUE",
-        f"--schedule 'msg_dely=1': must read FIELD=VALUE or WHO.FIELD=VALUE, with a field of {FIELDS}; msg_delay=0.5, field.tick_interval=1. Did you mean 'msg_delay'?",
-        "msg_delay",
+        f"ScheduleError: --schedule «'msg_dely=1'»: ⟨must read FIELD=VALUE⟩ or WHO.FIELD=VALUE, with a field of {FIELDS}; msg_delay=0.5, field.tick_interval=1. Did you mean 'msg_delay'?",
     ),
-]
+}
 
 
 def heron(folder, *arguments):
@@ -364,171 +232,85 @@ def breaking(folder, name):
     return f"{name}:env"
 
 
-CLI = [
-    Case(
-        "a module that can't be imported, to check",
-        None,
+CLI = {
+    "a module that can't be imported, to check": (
         lambda d: heron(d, "check", breaking(d, "breaks_when_checked")),
-        "no licence",
-        "mend that",
-        "'breaks_when_checked:env': importing 'breaks_when_checked' raised OSError: no licence (at DIR/breaks_when_checked.py:2); mend that, `import breaks_when_checked` in Python shows all of it",
+        "error: 'breaks_when_checked:env': importing 'breaks_when_checked' raised OSError: «no licence» (at DIR/breaks_when_checked.py:2); ⟨mend that⟩, `import breaks_when_checked` in Python shows all of it",
     ),
-    Case(
-        "a module that can't be imported, to describe",
-        None,
+    "a module that can't be imported, to describe": (
         lambda d: heron(d, "describe", breaking(d, "breaks_when_described")),
-        "no licence",
-        "mend that",
-        "make('breaks_when_described:env'): importing 'breaks_when_described' raised OSError: no licence (at DIR/breaks_when_described.py:2); mend that, `import breaks_when_described` in Python shows all of it",
+        "error: make('breaks_when_described:env'): importing 'breaks_when_described' raised OSError: «no licence» (at DIR/breaks_when_described.py:2); ⟨mend that⟩, `import breaks_when_described` in Python shows all of it",
     ),
-    Case(
-        "an unknown environment",
-        None,
+    "an unknown environment": (
         lambda d: heron(d, "describe", "heron/BateryGrid-v0"),
-        "'heron/BateryGrid-v0'",
-        "registered are",
-        "make('heron/BateryGrid-v0'): no such environment; registered are REGISTERED, your own is 'module:function'. Did you mean 'heron/BatteryGrid-v0'?",
-        "heron/BatteryGrid-v0",
+        "error: make(«'heron/BateryGrid-v0'»): no such environment; ⟨registered are⟩ REGISTERED, your own is 'module:function'. Did you mean 'heron/BatteryGrid-v0'?",
     ),
-    Case(
-        "an unknown option of an environment",
-        None,
+    "an unknown option of an environment": (
         lambda d: heron(d, "describe", GRID, "-o", "num_baterys=3"),
-        "num_baterys",
-        "Did you mean",
-        "make('heron/BatteryGrid-v0', num_baterys=...): no such option. Did you mean 'num_batteries'?",
-        "num_batteries",
+        "error: make('heron/BatteryGrid-v0', «num_baterys»=...): no such option. ⟨Did you mean⟩ 'num_batteries'?",
     ),
-    Case(
-        "training delays in words",
-        None,
+    "training delays in words": (
         lambda d: heron(d, "train", GRID, "--train-delays", "obs=1,action=2"),
-        "'obs=1,action=2'",
-        "must read obs=1,act=0-2",
-        "--train-delays 'obs=1,action=2': must read obs=1,act=0-2: whole control steps, or the least and the most",
+        "error: --train-delays «'obs=1,action=2'»: ⟨must read obs=1,act=0-2⟩: whole control steps, or the least and the most",
     ),
-    Case(
-        "training delays below zero",
-        None,
+    "training delays below zero": (
         lambda d: heron(d, "train", GRID, "--train-delays", "obs=-1"),
-        "'obs=-1'",
-        "must read obs=1,act=0-2",
-        "--train-delays 'obs=-1': must read obs=1,act=0-2: whole control steps, or the least and the most",
+        "error: --train-delays «'obs=-1'»: ⟨must read obs=1,act=0-2⟩: whole control steps, or the least and the most",
     ),
-    Case(
-        "a report of nothing",
-        None,
+    "a report of nothing": (
         lambda d: heron(d, "report", "runs/mine"),
-        "runs/mine",
-        "a report is made of what these leave behind",
-        "runs/mine: neither a folder of `heron sweep`, nor of `heron train`, nor of `heron trace`; a report is made of "
-        "what these leave behind",
+        "error: «runs/mine»: neither a folder of `heron sweep`, nor of `heron train`, nor of `heron trace`; ⟨a report is made of what these leave behind⟩",
     ),
-    Case(
-        "an option without a value",
-        None,
+    "an option without a value": (
         lambda d: heron(d, "describe", GRID, "-o", "dt"),
-        "'dt'",
-        "must read name=value",
-        "--option 'dt': must read name=value, as dt=900 does",
+        "error: --option «'dt'»: ⟨must read name=value⟩, as dt=900 does",
     ),
-    Case(
-        "an option that is no number",
-        None,
+    "an option that is no number": (
         lambda d: heron(d, "describe", GRID, "-o", "max_steps=many"),
-        "'many'",
-        "must be a whole number",
-        "TerminationConfig(max_steps='many'): must be a whole number >= 1, or None",
+        "error: TerminationConfig(max_steps=«'many'»): ⟨must be a whole number⟩ >= 1, or None",
     ),
-    Case(
-        "a misspelt policy",
-        None,
+    "a misspelt policy": (
         lambda d: heron(d, "eval", "randm", "--env", GRID),
-        "'randm'",
-        "this environment has",
-        "policy 'randm': neither a run folder nor a baseline; this environment has ['do nothing', 'random']. Did you mean 'random'?",
-        "random",
+        "error: policy «'randm'»: neither a run folder nor a baseline; ⟨this environment has⟩ ['do nothing', 'random']. Did you mean 'random'?",
     ),
-    Case(
-        "a policy and no environment",
-        None,
+    "a policy and no environment": (
         lambda d: heron(d, "eval", "random"),
-        "['random']",
-        "name the environment with --env",
-        "none of ['random'] is a run folder: name the environment with --env",
+        "error: none of «['random']» is a run folder: ⟨name the environment with --env⟩",
     ),
-    Case(
-        "delays in words",
-        None,
+    "delays in words": (
         lambda d: heron(d, "eval", "random", "--env", GRID, "--delays", "0;30"),
-        "'0;30'",
-        "must be seconds separated by commas",
-        "--delays '0;30': must be seconds separated by commas, as 0,30,60",
+        "error: --delays «'0;30'»: ⟨must be seconds separated by commas⟩, as 0,30,60",
     ),
-    Case(
-        "a misspelt split",
-        None,
+    "a misspelt split": (
         lambda d: heron(d, "eval", "random", "--env", GRID, "--split", "tset"),
-        "'tset'",
-        "must be one of",
-        "split='tset' must be one of ['test', 'validation']. Did you mean 'test'?",
-        "test",
+        "error: split=«'tset'» ⟨must be one of⟩ ['test', 'validation']. Did you mean 'test'?",
     ),
-    Case(
-        "a misspelt critic",
-        None,
+    "a misspelt critic": (
         lambda d: heron(d, "train", GRID, "--critic", "centrl"),
-        "'centrl'",
-        "must be one of",
-        "train(critic='centrl'): must be one of ('local', 'central'). Did you mean 'central'?",
-        "central",
+        "error: train(critic=«'centrl'»): ⟨must be one of⟩ ('local', 'central'). Did you mean 'central'?",
     ),
-    Case(
-        "no path of a run folder",
-        RunFolderError,
+    "no path of a run folder": (
         lambda d: load_policy(None),
-        "None",
-        "write",
-        "None is no path of a run folder; write 'runs/my-run' or a Path",
+        "RunFolderError: «None» is no path of a run folder; ⟨write⟩ 'runs/my-run' or a Path",
     ),
-    Case(
-        "no path of a configuration",
-        ConfigError,
+    "no path of a configuration": (
         lambda d: load_config(None),
-        "None",
-        "write",
-        "None is no path of a YAML file; write 'world.yaml' or a Path",
+        "ConfigError: «None» is no path of a YAML file; ⟨write⟩ 'world.yaml' or a Path",
     ),
-    Case(
-        "a missing configuration",
-        None,
+    "a missing configuration": (
         lambda d: heron(d, "validate", "nowhere.yaml"),
-        "nowhere.yaml",
-        "Correct the path",
-        "nowhere.yaml: no such file. Correct the path",
+        "error: «nowhere.yaml»: no such file. ⟨Correct the path⟩",
     ),
-    Case(
-        "a folder that is no run",
-        None,
+    "a folder that is no run": (
         lambda d: heron(d, "eval", "."),
-        "config.json does not exist",
-        "correct the path",
-        "config.json does not exist: . is no finished run folder; train one, or correct the path",
+        "error: «config.json does not exist»: . is no finished run folder; train one, or ⟨correct the path⟩",
     ),
-    Case(
-        "a window that ends before it starts",
-        None,
+    "a window that ends before it starts": (
         lambda d: heron(d, "trace", GRID, "--window", "5,2"),
-        "'5,2'",
-        "must start at 0 or later",
-        "--window '5,2': must start at 0 or later, and end after that",
+        "error: --window «'5,2'»: ⟨must start at 0 or later⟩, and end after that",
     ),
-    Case(
-        "a window that is no two times",
-        None,
+    "a window that is no two times": (
         lambda d: heron(d, "trace", GRID, "--window", "5"),
-        "'5'",
-        "as 0,30",
-        "--window '5': must be two times in seconds, as 0,30",
+        "error: --window «'5'»: must be two times in seconds, ⟨as 0,30⟩",
     ),
-]
+}

@@ -1,13 +1,13 @@
 """Bad inputs: grids from pandapower's files, and what is fixed in a feeder."""
 
+# ruff: noqa: E501 (a message is one line)
+
 import json
 import os
 
-from catalogue.case import Case
 from catalogue.small_world import ENERGY, written
 
 from heron_env import make
-from heron_env.errors import ConfigError, DataError
 from heron_env.power_flow import Feeder, Fixed
 from heron_env.power_flow.pandapower_json import read_pandapower
 
@@ -40,71 +40,37 @@ def pipe(folder):
     return read_pandapower(folder / "grid.json")
 
 
-GRIDS = [
-    Case(
-        "a load that depends on the voltage",
-        ConfigError,
+GRIDS = {
+    "a load that depends on the voltage": (
         lambda d: grid(d, const_z_percent=40.0),
-        "const_z_percent=40.0",
-        "set it to 0",
-        "grid.json: load 0 has const_z_percent=40.0: loads that depend on the voltage are not modelled; set it to 0",
+        "ConfigError: grid.json: load 0 has «const_z_percent=40.0»: loads that depend on the voltage are not modelled; ⟨set it to 0⟩",
     ),
-    Case(
-        "a load without a power",
-        DataError,
+    "a load without a power": (
         lambda d: grid(d, p_mw=None),
-        "p_mw=None",
-        "write a finite number",
-        "grid.json: load 0 has p_mw=None; write a finite number",
+        "DataError: grid.json: load 0 has «p_mw=None»; ⟨write a finite number⟩",
     ),
-    Case(
-        "a motor",
-        ConfigError,
+    "a motor": (
         lambda d: grid(d, "motor"),
-        "'motor'",
-        "remove them",
-        "grid.json: has elements of the kind 'motor', which are not modelled; remove them",
+        "ConfigError: grid.json: has elements of the kind «'motor'», which are not modelled; ⟨remove them⟩",
     ),
-    Case(
-        "a load on one phase",
-        ConfigError,
+    "a load on one phase": (
         lambda d: grid(d, "asymmetric_load"),
-        "'asymmetric_load'",
-        "remove them",
-        "grid.json: has elements of the kind 'asymmetric_load', which are not modelled; remove them",
+        "ConfigError: grid.json: has elements of the kind «'asymmetric_load'», which are not modelled; ⟨remove them⟩",
     ),
-    Case(
-        "a fixed load of nan",
-        ConfigError,
+    "a fixed load of nan": (
         lambda d: Fixed("house", float("nan")),
-        "p=nan kW",
-        "must be a finite number",
-        "fixed load at 'house': p=nan kW must be a finite number",
+        "ConfigError: fixed load at 'house': «p=nan kW» ⟨must be a finite number⟩",
     ),
-    Case(
-        "a fixed load at a misspelt bus",
-        ConfigError,
+    "a fixed load at a misspelt bus": (
         lambda d: Feeder(("house",), (), 0.4, fixed=(Fixed("hause", 1.0),)),
-        "'hause'",
-        "which is not there",
-        "Feeder: fixed load names the bus 'hause', which is not there. Did you mean 'house'?",
-        "house",
+        "ConfigError: Feeder: fixed load names the bus «'hause'», ⟨which is not there⟩. Did you mean 'house'?",
     ),
-    Case(
-        "a pipe for a grid",
-        DataError,
+    "a pipe for a grid": (
         pipe,
-        "a pipe",
-        "save the network",
-        "grid.json: is no JSON (it is a pipe or a device, no regular file); save the network with pandapower.to_json",
+        "DataError: grid.json: is no JSON (it is «a pipe» or a device, no regular file); ⟨save the network⟩ with pandapower.to_json",
     ),
-    Case(
-        "a table that is none",
-        DataError,
+    "a table that is none": (
         lambda d: read_pandapower(written(d, "grid.json", '{"_object": {"bus": {}, "ext_grid": 3}}')),
-        "TypeError",
-        "save the network",
-        "grid.json: a table is damaged (TypeError: 'int' object is not subscriptable); "
-        "save the network with pandapower anew",
+        "DataError: grid.json: a table is damaged («TypeError»: 'int' object is not subscriptable); ⟨save the network⟩ with pandapower anew",
     ),
-]
+}

@@ -3,7 +3,6 @@
 # ruff: noqa: E501 (a message is one line)
 
 import numpy as np
-from catalogue.case import Case
 from catalogue.small_world import Battery, Charge, Zone, agent, env, tree
 
 from heron_env import (
@@ -20,7 +19,6 @@ from heron_env import (
     VectorDecomposition,
     quantity,
 )
-from heron_env.errors import ConfigError, FeatureError, HierarchyError, UnknownArgument
 
 
 class Heard(Inbox):
@@ -54,268 +52,136 @@ def one_object_twice():
     return env(battery, battery)
 
 
-HIERARCHY = [
-    Case(
-        "two agents of one id",
-        HierarchyError,
+HIERARCHY = {
+    "two agents of one id": (
         lambda d: env(Battery("b"), Battery("b")),
-        "'b'",
-        "rename one",
-        "two agents are called 'b': ids must be unique; rename one",
+        "HierarchyError: two agents are called «'b'»: ids must be unique; ⟨rename one⟩",
     ),
-    Case(
-        "one object in two places",
-        HierarchyError,
+    "one object in two places": (
         lambda d: one_object_twice(),
-        "'battery_1'",
-        "build one object for each",
-        "agent 'battery_1' appears twice in the tree: build one object for each place",
+        "HierarchyError: agent «'battery_1'» appears twice in the tree: ⟨build one object for each⟩ place",
     ),
-    Case(
-        "a reserved id",
-        HierarchyError,
+    "a reserved id": (
         lambda d: env(Battery("global")),
-        "'global'",
-        "choose another",
-        "an agent can't be called 'global': that name is reserved; choose another",
+        "HierarchyError: an agent can't be called «'global'»: that name is reserved; ⟨choose another⟩",
     ),
-    Case(
-        "the id is forgotten",
-        HierarchyError,
+    "the id is forgotten": (
         lambda d: Zone(Battery("b")),
-        "Zone(Battery('b'))",
-        "write Zone(",
-        "Zone(Battery('b')): the id is a non-empty string; write Zone('zone_1')",
+        "HierarchyError: «Zone(Battery('b'))»: the id is a non-empty string; ⟨write Zone(⟩'zone_1')",
     ),
-    Case(
-        "the id is a number",
-        HierarchyError,
+    "the id is a number": (
         lambda d: Battery(1),
-        "Battery(1)",
-        "write Battery(",
-        "Battery(1): the id is a non-empty string; write Battery('battery_1')",
+        "HierarchyError: «Battery(1)»: the id is a non-empty string; ⟨write Battery(⟩'battery_1')",
     ),
-    Case(
-        "a zone as the root",
-        HierarchyError,
+    "a zone as the root": (
         lambda d: HeronEnv(Zone("z", Battery("b"))),
-        "Zone('z')",
-        "write SystemAgent(",
-        "HeronEnv(Zone('z')): the root of the hierarchy is a SystemAgent; write SystemAgent('system_agent', *agents)",
+        "HierarchyError: HeronEnv(«Zone('z')»): the root of the hierarchy is a SystemAgent; ⟨write SystemAgent(⟩'system_agent', *agents)",
     ),
-    Case(
-        "agents in a list",
-        HierarchyError,
+    "agents in a list": (
         lambda d: Zone("z", [Battery("b")]),
-        "[Battery('b')]",
-        "write *[...]",
-        "Zone('z'): [Battery('b')] is neither an agent nor a feature; write *[...]",
+        "HierarchyError: Zone('z'): «[Battery('b')]» is neither an agent nor a feature; ⟨write *[...]⟩",
     ),
-    Case(
-        "a class for an object",
-        HierarchyError,
+    "a class for an object": (
         lambda d: Battery("b", Charge),
-        "Charge",
-        "write an object",
-        "Battery('b'): <class 'catalogue.small_world.Charge'> is neither an agent nor a feature; write an object, as in Charge()",
+        "HierarchyError: Battery('b'): <class 'catalogue.small_world.«Charge»'> is neither an agent nor a feature; ⟨write an object⟩, as in Charge()",
     ),
-    Case(
-        "a tree that serves another environment",
-        HierarchyError,
+    "a tree that serves another environment": (
         lambda d: built_twice(),
-        "SystemAgent('system_agent')",
-        "build its agents anew",
-        "SystemAgent('system_agent') belongs to another environment already; build its agents anew for each",
+        "HierarchyError: «SystemAgent('system_agent')» belongs to another environment already; ⟨build its agents anew⟩ for each",
     ),
-    Case(
-        "nobody acts",
-        HierarchyError,
+    "nobody acts": (
         lambda d: HeronEnv(SystemAgent("s", Zone("z"))),
-        "nobody",
-        "give an agent an `action`",
-        "nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one",
+        "HierarchyError: «nobody» acts: ⟨give an agent an `action`⟩, or a coordinator a `protocol` over agents with one",
     ),
-    Case(
-        "a leaf with children",
-        HierarchyError,
+    "a leaf with children": (
         lambda d: Battery("b", Battery("c")),
-        "Battery('b')",
-        "use a CoordinatorAgent",
-        "Battery('b'): a field agent has no subordinates; use a CoordinatorAgent",
+        "HierarchyError: «Battery('b')»: a field agent has no subordinates; ⟨use a CoordinatorAgent⟩",
     ),
-    Case(
-        "a second system agent",
-        HierarchyError,
+    "a second system agent": (
         lambda d: SystemAgent("s", SystemAgent("t")),
-        "SystemAgent('t')",
-        "use a CoordinatorAgent",
-        "SystemAgent('s'): SystemAgent('t') is a system agent; there is one, at the top; use a CoordinatorAgent",
+        "HierarchyError: SystemAgent('s'): «SystemAgent('t')» is a system agent; there is one, at the top; ⟨use a CoordinatorAgent⟩",
     ),
-    Case(
-        "a protocol's class",
-        ConfigError,
+    "a protocol's class": (
         lambda d: Zone("z", Battery("b"), protocol=VectorDecomposition),
-        "VectorDecomposition",
-        "write an object",
-        "Zone('z'): protocol=<class 'heron_env.agents.vertical.VectorDecomposition'> is no protocol; write an object, as in VectorDecomposition()",
+        "ConfigError: Zone('z'): protocol=<class 'heron_env.agents.vertical.«VectorDecomposition»'> is no protocol; ⟨write an object⟩, as in VectorDecomposition()",
     ),
-    Case(
-        "a protocol's name",
-        ConfigError,
+    "a protocol's name": (
         lambda d: Zone("z", Battery("b"), protocol="vector"),
-        "'vector'",
-        "as in VectorDecomposition()",
-        "Zone('z'): protocol='vector' is no protocol; write an object, as in VectorDecomposition()",
+        "ConfigError: Zone('z'): protocol=«'vector'» is no protocol; write an object, ⟨as in VectorDecomposition()⟩",
     ),
-    Case(
-        "a misspelt keyword of an agent",
-        UnknownArgument,
+    "a misspelt keyword of an agent": (
         lambda d: Zone("z", Battery("b"), protcol=Broadcast()),
-        "protcol",
-        "Did you mean",
-        "Zone(protcol=...): no such option. Did you mean 'protocol'?",
-        "protocol",
+        "UnknownArgument: Zone(«protcol»=...): no such option. ⟨Did you mean⟩ 'protocol'?",
     ),
-    Case(
-        "subordinates by keyword",
-        UnknownArgument,
+    "subordinates by keyword": (
         lambda d: Zone("z", subordinates=[Battery("b")]),
-        "subordinates",
-        "There are",
-        "Zone(subordinates=...): no such option. There are agent_id, parts, protocol, exchange, policy.",
+        "UnknownArgument: Zone(«subordinates»=...): no such option. ⟨There are⟩ agent_id, parts, protocol, exchange, policy.",
     ),
-    Case(
-        "action and protocol",
-        ConfigError,
+    "action and protocol": (
         lambda d: agent(CoordinatorAgent)("m", Battery("b"), protocol=Broadcast()),
-        "Mine('m')",
-        "remove `action` or `protocol`",
-        "Mine('m'): with a protocol its action is its subordinates'; remove `action` or `protocol`",
+        "ConfigError: «Mine('m')»: with a protocol its action is its subordinates'; ⟨remove `action` or `protocol`⟩",
     ),
-    Case(
-        "a broadcast to unequals",
-        ConfigError,
+    "a broadcast to unequals": (
         lambda d: Zone("z", Battery("b"), agent(action=Continuous(-2.0, 2.0))("c"), protocol=Broadcast()),
-        "[-2.0, 2.0]",
-        "use VectorDecomposition",
-        "Broadcast: subordinate 1 takes [-2.0, 2.0], subordinate 0 [-1.0, 1.0] kW; all must be equal, or use VectorDecomposition",
+        "ConfigError: Broadcast: subordinate 1 takes «[-2.0, 2.0]», subordinate 0 [-1.0, 1.0] kW; all must be equal, or ⟨use VectorDecomposition⟩",
     ),
-    Case(
-        "too few weights",
-        ConfigError,
+    "too few weights": (
         lambda d: Zone("z", Battery("b"), Battery("c"), protocol=SetpointSplit([1.0])),
-        "1 weights",
-        "give one for each",
-        "SetpointSplit: 1 weights for 2 subordinates; give one for each",
+        "ConfigError: SetpointSplit: «1 weights» for 2 subordinates; ⟨give one for each⟩",
     ),
-    Case(
-        "weights that are words",
-        ConfigError,
+    "weights that are words": (
         lambda d: SetpointSplit(["heavy"]),
-        "'heavy'",
-        "must be a list of positive numbers",
-        "SetpointSplit(weights=['heavy']): must be a list of positive numbers, one for each subordinate",
+        "ConfigError: SetpointSplit(weights=[«'heavy'»]): ⟨must be a list of positive numbers⟩, one for each subordinate",
     ),
-    Case(
-        "a policy by name",
-        ConfigError,
+    "a policy by name": (
         lambda d: Battery("b", policy="greedy"),
-        "'greedy'",
-        "make one",
-        "Battery('b', policy='greedy'): must be an object with forward(observation) or answer(asked), or a function of "
-        "the vector; make one",
+        "ConfigError: Battery('b', policy=«'greedy'»): must be an object with forward(observation) or answer(asked), or a function of the vector; ⟨make one⟩",
     ),
-    Case(
-        "an action that is a tuple",
-        ConfigError,
+    "an action that is a tuple": (
         lambda d: agent(action=(-1.0, 1.0))("m"),
-        "(-1.0, 1.0)",
-        "write Continuous(low, high)",
-        "Mine.action=(-1.0, 1.0): is no action; write Continuous(low, high), Discrete(n) or MultiDiscrete([n, m])",
+        "ConfigError: Mine.action=«(-1.0, 1.0)»: is no action; ⟨write Continuous(low, high)⟩, Discrete(n) or MultiDiscrete([n, m])",
     ),
-    Case(
-        "a split of choices",
-        ConfigError,
+    "a split of choices": (
         lambda d: Zone("z", agent(action=Discrete(3))("c"), protocol=SetpointSplit()),
-        "Discrete(3)",
-        "each must take one number",
-        "SetpointSplit: subordinate 0 takes Discrete(3); each must take one number",
+        "ConfigError: SetpointSplit: subordinate 0 takes «Discrete(3)»; ⟨each must take one number⟩",
     ),
-]
+}
 
-EXCHANGE = [
-    Case(
-        "an unknown topology",
-        ConfigError,
+EXCHANGE = {
+    "an unknown topology": (
         lambda d: StateShare(Charge.soc, Heard.soc, "rings"),
-        "'rings'",
-        "must be one of",
-        "StateShare(edges='rings'): must be one of 'ring', 'star', 'full', or a list of pairs (sender id, receiver id). Did you mean 'ring'?",
-        "ring",
+        "ConfigError: StateShare(edges=«'rings'»): ⟨must be one of⟩ 'ring', 'star', 'full', or a list of pairs (sender id, receiver id). Did you mean 'ring'?",
     ),
-    Case(
-        "a source by name",
-        FeatureError,
+    "a source by name": (
         lambda d: StateShare("soc", Heard.soc, "ring"),
-        "'soc'",
-        "as in Charge.soc",
-        "StateShare(source='soc'): must be a quantity of a feature class, as in Charge.soc",
+        "FeatureError: StateShare(source=«'soc'»): must be a quantity of a feature class, ⟨as in Charge.soc⟩",
     ),
-    Case(
-        "into a feature that is no inbox",
-        FeatureError,
+    "into a feature that is no inbox": (
         lambda d: StateShare(Charge.soc, Charge.power, "ring"),
-        "Charge.power",
-        "derive it from Inbox",
-        "StateShare(into=Charge.power): Charge is no Inbox; derive it from Inbox, so that nothing else writes it",
+        "FeatureError: StateShare(into=«Charge.power»): Charge is no Inbox; ⟨derive it from Inbox⟩, so that nothing else writes it",
     ),
-    Case(
-        "too few slots",
-        FeatureError,
+    "too few slots": (
         lambda d: shared("full", *(Talker(f"b_{i}") for i in range(5))),
-        "4 senders",
-        "declare it with shape=(4,)",
-        "Zone('z'): StateShare(Charge.soc, Heard.soc, 'full'): 'b_0' hears 4 senders, but Heard.soc has 2 slots; declare it with shape=(4,)",
+        "FeatureError: Zone('z'): StateShare(Charge.soc, Heard.soc, 'full'): 'b_0' hears «4 senders», but Heard.soc has 2 slots; ⟨declare it with shape=(4,)⟩",
     ),
-    Case(
-        "an unknown neighbour",
-        HierarchyError,
+    "an unknown neighbour": (
         lambda d: shared([("b_1", "b2")]),
-        "'b2'",
-        "below it are",
-        "Zone('z'): StateShare(Charge.soc, Heard.soc, edges: 1): the edges name 'b2', which does not exist; below it are ['b_1', 'b_2', 'b_3']. Did you mean 'b_2'?",
-        "b_2",
+        "HierarchyError: Zone('z'): StateShare(Charge.soc, Heard.soc, edges: 1): the edges name «'b2'», which does not exist; ⟨below it are⟩ ['b_1', 'b_2', 'b_3']. Did you mean 'b_2'?",
     ),
-    Case(
-        "a receiver without the inbox",
-        FeatureError,
+    "a receiver without the inbox": (
         lambda d: shared("ring", Battery("b_1"), Battery("b_2")),
-        "'b_1'",
-        "add Heard to its `features`",
-        "Zone('z'): StateShare(Charge.soc, Heard.soc, 'ring'): 'b_1' receives Heard.soc, but its features are ['Charge']; add Heard to its `features`, or give edges that leave it out",
+        "FeatureError: Zone('z'): StateShare(Charge.soc, Heard.soc, 'ring'): «'b_1'» receives Heard.soc, but its features are ['Charge']; ⟨add Heard to its `features`⟩, or give edges that leave it out",
     ),
-    Case(
-        "the same edge twice",
-        ConfigError,
+    "the same edge twice": (
         lambda d: StateShare(Charge.soc, Heard.soc, [("a", "b"), ("a", "b")]),
-        "('a', 'b')",
-        "remove one",
-        "StateShare(edges[1]=('a', 'b')): the same edge as edges[0]; remove one",
+        "ConfigError: StateShare(edges[1]=«('a', 'b')»): the same edge as edges[0]; ⟨remove one⟩",
     ),
-    Case(
-        "an average into slots",
-        FeatureError,
+    "an average into slots": (
         lambda d: StateAverage(Charge.soc, Heard.soc, "ring"),
-        "(2,)",
-        "must be that of Charge.soc",
-        "StateAverage(into=Heard.soc): its shape (2,) must be that of Charge.soc, ()",
+        "FeatureError: StateAverage(into=Heard.soc): its shape «(2,)» ⟨must be that of Charge.soc⟩, ()",
     ),
-    Case(
-        "exchange by name",
-        HierarchyError,
+    "exchange by name": (
         lambda d: Zone("z", exchange="ring"),
-        "'ring'",
-        "as in StateShare(",
-        "Zone('z'): exchange='ring': must be a horizontal protocol, as in StateShare(Charge.soc, Heard.soc, 'ring'), or several",
+        "HierarchyError: Zone('z'): exchange=«'ring'»: must be a horizontal protocol, ⟨as in StateShare(⟩Charge.soc, Heard.soc, 'ring'), or several",
     ),
-]
+}

@@ -81,23 +81,6 @@ def test_a_sampled_float32_at_a_bound_is_accepted_and_clipped_to_the_float64_bou
         spec.parse(beyond, "a")
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (np.nan, "action of 'a': [nan] lies outside [-5.0, 5.0] kW; give numbers (None counts as nan)"),
-        (5.1, "action of 'a': [5.1] lies outside [-5.0, 5.0] kW; clip it, or rescale your policy"),
-        (-np.inf, "action of 'a': [-inf] lies outside [-5.0, 5.0] kW; clip it, or rescale your policy"),
-        ([1.0, 2.0], "action of 'a' has 2 elements, expected 1: [-5.0, 5.0] kW; reshape it"),
-        ([], "action of 'a' has 0 elements, expected 1: [-5.0, 5.0] kW; reshape it"),
-        ("full", "action of 'a': 'full' is not numeric; expected [-5.0, 5.0] kW"),
-        (None, "action of 'a': [nan] lies outside [-5.0, 5.0] kW; give numbers (None counts as nan)"),
-    ],
-)
-def test_an_impossible_continuous_action_is_refused_with_agent_value_and_space(value: object, message: str):
-    with refuses(InvalidAction, message):
-        Continuous(-5.0, 5.0, unit="kW").parse(value, "a")
-
-
 @pytest.mark.parametrize("value", [3, -1, 0.5, np.nan])
 def test_an_impossible_choice_is_refused(value: float):
     with refuses(InvalidAction, f"action of 'a': [{float(value)}] is no choice in Discrete(3); count from 0"):
@@ -203,6 +186,5 @@ def test_rules_read_a_vector_of_floats():
 def test_what_a_mask_hides_is_no_action(given):
     action = Action(Continuous(-1.0, 1.0))
     message = "Action.set_values(): what was given is a masked array; fill it: values.filled(0.0)"
-    with pytest.raises(InvalidAction) as caught:
+    with refuses(InvalidAction, message):
         action.set_values(**given)
-    assert str(caught.value) == message

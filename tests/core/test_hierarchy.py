@@ -27,20 +27,11 @@ def test_a_deep_chain_needs_no_recursion():
     assert len(Hierarchy.of(SystemAgent("s", agent))) == 3002
 
 
-def test_ids_are_unique_and_not_reserved():
-    with refuses(HierarchyError, "two agents are called 'a': ids must be unique; rename one"):
-        Hierarchy.of(SystemAgent("s", FieldAgent("a"), FieldAgent("a")))
+def test_no_agent_has_a_reserved_id():
     for reserved in ("global", "*", "env", "proxy"):
         message = f"an agent can't be called {reserved!r}: that name is reserved; choose another"
         with refuses(HierarchyError, message):
             Hierarchy.of(SystemAgent("s", FieldAgent(reserved)))
-
-
-def test_an_object_has_one_place():
-    twin = FieldAgent("a")
-    message = "agent 'a' appears twice in the tree: build one object for each place"
-    with refuses(HierarchyError, message):
-        Hierarchy.of(SystemAgent("s", CoordinatorAgent("z_1", twin), CoordinatorAgent("z_2", twin)))
 
 
 def test_an_unknown_id_is_answered_with_what_exists_and_the_nearest():

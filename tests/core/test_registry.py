@@ -90,12 +90,6 @@ def test_an_id_has_a_namespace_and_a_version(name: object):
         heron_env.register(name, battery_grid)
 
 
-def test_a_string_entry_point_names_module_and_attribute():
-    message = "register('my/Storage-v0', 'module.attribute'): a string entry point reads 'package.module:attribute'"
-    with refuses(ConfigError, message):
-        heron_env.register("my/Storage-v0", "module.attribute")
-
-
 def test_an_environment_of_ones_own_needs_no_registration():
     name = "heron_env.worlds.battery_grid:battery_grid"
     assert heron_env.make(name, num_batteries=3).possible_agents == ["battery_1", "battery_2", "battery_3"]
@@ -136,13 +130,6 @@ def test_what_a_module_itself_gets_wrong_is_not_hidden(
         heron_env.make("wrong_inside:env")
     assert issubclass(error, ConfigError) or type(caught.value.__cause__) is error
     assert issubclass(error, ConfigError) or "wrong_inside.py:3)" in str(caught.value)
-
-
-def test_an_unknown_id_is_answered_with_the_nearest():
-    message = f"make('heron/BateryGrid-v0'): no such environment; registered are {heron_env.registered()}, "
-    message += "your own is 'module:function'."
-    with refuses(UnknownEnvironment, f"{message} Did you mean 'heron/BatteryGrid-v0'?"):
-        heron_env.make("heron/BateryGrid-v0")
 
 
 REMOVED, REASON = "heron/EnergyManagement-v0", "removed. Its meters showed the coming minute"

@@ -35,20 +35,13 @@ def test_features_are_found_by_position_name_and_class():
     assert repr(features) == "[Charge(soc=0.5, capacity=100.0), Secret(key=7.0)]"
 
 
-def test_a_missing_feature_is_an_error_that_names_what_there_is():
-    with refuses(
-        UnknownFeature, "no feature 'Charg' in this state, which has ['Charge', 'Secret']. Did you mean 'Charge'?"
-    ):
-        _ = state().features["Charg"]
+def test_a_place_beyond_the_last_feature_is_an_index_error():
     with pytest.raises(IndexError):
         _ = state().features[2]
 
 
-def test_a_state_holds_one_feature_of_a_name_and_nothing_else():
+def test_a_state_holds_nothing_but_features():
     features = Features([Charge()])
-    message = "features.append(Charge(soc=0.1, capacity=100.0)): this state has a Charge already"
-    with refuses(FeatureError, message):
-        features.append(Charge(soc=0.1))
     with refuses(FeatureError, "features.append('Charge'): expected a FeatureProvider instance"):
         features.append("Charge")
 

@@ -12,7 +12,7 @@ import pytest
 from heron_env.dcop import Problem, erdos_renyi, g15, solve
 from heron_env.dcop.cluster import ClusterAgent
 from heron_env.errors import ConfigError
-from training.coloring.cases import cases, oscillating
+from tests.dcop.settling_cases import cases, oscillating
 
 G15 = g15()
 TOLD = {"h2": "red", "h5": "green"}
@@ -69,14 +69,6 @@ def test_the_described_process_forgets_an_order_after_one_step_and_the_stable_on
     assert stable.step().assignments["b2"] == "green"
     stable.receive("release b2")
     assert stable.step().assignments["b2"] == "blue"
-
-
-def test_exhaustive_search_respects_orders():
-    one = agent("seed", algorithm="exhaustive")
-    one.receive("b2 = red. b1 = blue")
-    report = one.step()
-    assert (report.assignments["b1"], report.assignments["b2"]) == ("blue", "red")
-    assert report.nodes["b1"].reason == "forced" and report.nodes["b3"].reason in ("best", "kept")
 
 
 def test_a_colour_in_another_case_is_the_same_colour(caplog: pytest.LogCaptureFixture):
@@ -164,29 +156,11 @@ def test_a_step_logs_the_lines_of_the_specification_in_its_order(caplog: pytest.
     assert "X: v: red (snap) of {'red': 0.0, 'green': 20.0}" in caplog.messages
 
 
-def test_preferences_count_in_net_and_never_hide_a_conflict():
-    one = ClusterAgent(pair(gain=12.0), "X")
-    one.beliefs["y"] = "red"
-    report = one.step()
-    assert report.assignments == {"x": "red"}  # worth it
-    assert (report.net, report.penalty, report.conflicts, report.satisfied) == (-2.0, 10.0, (("x", "y"),), False)
-    one.beliefs["y"] = "blue"
-    report = one.step()
-    assert (report.net, report.penalty, report.satisfied) == (-12.0, 0.0, True)
-
-
 def test_without_conflicts_an_agent_that_could_like_it_better_is_not_satisfied():
     one = ClusterAgent(pair(gain=2.0), "X", start={"x": "green"}, p=0.0)
     assert not one.step().satisfied
     one.assignments["x"] = "red"
     assert one.step().satisfied
-
-
-def test_an_unknown_neighbour_costs_nothing_and_is_counted():
-    report = agent(told={}).step()
-    assert (report.unknown_boundary, report.told) == (2, {}) and report.satisfied
-    report = agent(told={"h5": "red"}).step()
-    assert (report.unknown_boundary, report.told) == (1, {"h5": "red"})
 
 
 def test_the_current_option_carries_the_penalty_of_the_actual_colours(caplog: pytest.LogCaptureFixture):

@@ -112,7 +112,7 @@ def test_generated_code_holds_what_it_imports_and_the_shared_loops(
     assert key() == before
 
 
-@pytest.mark.parametrize("shared", ["seeding.py", "scheduling/ticks.py"])
+@pytest.mark.parametrize("shared", ["seeding.py", "scheduling/ticks.py", "core/bounds.py"])
 def test_functions_that_run_in_python_and_compiled_belong_to_the_key(
     shared: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +130,7 @@ def test_a_changed_constant_changes_the_key_of_what_imports_it(monkeypatch: pyte
 
     texts = entries()
     before = keys(texts)
-    monkeypatch.setattr(tables, "NOOP", tables.NOOP + 1)
+    monkeypatch.setattr(tables, "NOOP_VALUE", tables.NOOP_VALUE + 1)
     after = keys(texts)
     assert {name for name in texts if after[name] != before[name]} >= {
         "engine/loop_kernels.py",

@@ -6,16 +6,9 @@ import numpy as np
 import pytest
 from lanes_kit import RESULTS, Batch, distance
 from rule_kit import Head, Station, Sun, Tank, Valve
-from small_worlds import End, LawEnv, Level, Talker, Team, Top, Unit, Zone
 
 from heron_env import (
-    Broadcast,
     HeronEnv,
-    ObservabilityConfig,
-    ScheduleConfig,
-    SetpointSplit,
-    TerminationConfig,
-    VectorDecomposition,
     make,
 )
 
@@ -25,65 +18,13 @@ class KitEnv(HeronEnv):
     dt, physics_substeps = 0.5, 2
 
 
-def law_world(mode: Any = "all", **options: Any) -> HeronEnv:
-    """Every protocol, nested; scattered children; agents that end at different times.
-
-    As in the laws and in all worlds made of `worlds`, all five classes are there, and so the loops are compiled once.
-    """
-
-    def unit(i: int, **end: float) -> Unit:
-        return Unit(f"unit_{i}", Level(value=0.3 * i), End(**end))
-
-    first = [unit(1, at=6.0), Talker("talker_1"), unit(2), Talker("talker_2"), unit(3, cut=4.0)]
-    inner = Zone("zone_6", End(at=5.0), unit(10), unit(11, at=3.0), protocol=SetpointSplit())
-    nested = Zone("zone_4", unit(6), unit(7), protocol=Broadcast())
-    return LawEnv(
-        Top(
-            "system_agent",
-            Zone("zone_1", *first, protocol=VectorDecomposition()),
-            Zone("zone_2", unit(4, above=1.0), unit(5), protocol=SetpointSplit([1.0, 3.0])),
-            Zone("zone_3", Talker("talker_3"), nested, unit(8)),
-            Zone("zone_5", inner, protocol=VectorDecomposition()),
-            Team("team_1", unit(9), Talker("talker_4")),
-        ),
-        termination=TerminationConfig(max_steps=9, mode=mode),
-        dt=1.0,
-        physics_substeps=3,
-        compile=False,
-        **options,
-    )  # fmt: skip
-
-
-def watched_world() -> HeronEnv:
-    """Rules end the episode: those who only watch are truncated with the last one who acts."""
-    first, second = Unit("unit_1", End(cut=3.0)), Unit("unit_2", End(at=2.0))
-    team = Team("team_1", first, second, Talker("talker_1", End(cut=3.0)))
-    return LawEnv(Top("top", Zone("zone_1", team)), max_steps=20, compile=False)
-
-
 def kit_world() -> HeronEnv:
     """Everything that a rule may read, write and do; some allocate."""
     near = Station("near", Tank("a"), Valve("b"), Tank("c"), Valve("d"))
     return KitEnv(Head("head", near, Station("far", Tank("e"), Tank("f"))), max_steps=6, compile=False)
 
 
-def noisy() -> dict[str, Any]:
-    default = {"level": "insider", "noise": 0.3}
-    return {"observability": ObservabilityConfig.model_validate({"enabled": True, "default": default})}
-
-
-TICKS = {
-    "zone_1": ScheduleConfig(tick_interval=2.0),
-    "zone_2": ScheduleConfig(tick_interval=3.0, phase=3.0),
-    "unit_8": ScheduleConfig(tick_interval=2.0, phase=4.0),
-    "unit_9": ScheduleConfig(tick_interval=3.0, phase=1.0),
-}
 WORLDS: dict[str, Any] = {
-    "tags": law_world,
-    "noise": lambda: law_world(**noisy()),
-    "any ends": lambda: law_world("any"),
-    "ticks and ages": lambda: law_world(schedule=TICKS, observe_age=True),
-    "watchers": watched_world,
     "rule kit": kit_world,
     "BatteryGrid": lambda: make("heron/BatteryGrid-v0", num_batteries=5, zone_size=3, max_steps=7, compile=False),
     "BatteryGrid by zone": lambda: make(
@@ -132,23 +73,6 @@ def test_lanes_are_single_lanes_in_any_number_of_threads_and_are_plain_python(na
                 if agent in seen:
                     np.testing.assert_allclose(found["observations"][b, span], seen[agent], rtol=3e-7, atol=1e-9)
     assert worst == 0.0 if name in EXACT else worst <= 1e-9
-
-
-def test_noise_has_the_bits_of_plain_python_where_the_truth_has():
-    batch = Batch(WORLDS["noise"](), 3, 2**40)
-    plan = batch.simulation.plan
-    from heron_env.observability.noise import Moment
-
-    rng = np.random.default_rng(0)
-    for _ in range(12):
-        batch.give(rng)
-        found = batch.step()["observations"]
-        for b in range(3):
-            a = batch.arrays
-            moment = Moment(int(a.seeds[b]), int(a.episodes[b]), int(a.steps[b]))
-            for rank, span in zip(batch.simulation.possible, batch.lanes.spans, strict=True):
-                expected = plan.vector(rank, a.truth[b, : batch.size], moment)
-                assert found[b, span].tobytes() == expected.tobytes()
 
 
 def test_one_call_is_the_phases_one_after_another():

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from lanes_kit import Batch
+from refusing import refuses
+from small_worlds import Reversed
 
 from heron_env import (
     Action,
@@ -17,7 +19,6 @@ from heron_env import (
     HeronEnv,
     SystemAgent,
     Vector,
-    VectorDecomposition,
     World,
     quantity,
     rule,
@@ -45,12 +46,7 @@ class Faulty(FieldAgent):
     @rule(writes=(Gauge.over, Gauge.free, Gauge.steps, Gauge.pair))
     def advance(gauge: Gauge) -> tuple[float, float, float, tuple[float, float]]:
         k, bad = gauge.number, gauge.bad
-        return (
-            bad if k == 0 else 0.5,
-            bad if k == 1 else 0.5,
-            bad if k == 2 else 1.0,
-            (0.1, bad if k == 3 else 0.2),
-        )
+        return (bad if k == 0 else 0.5, bad if k == 1 else 0.5, bad if k == 2 else 1.0, (0.1, bad if k == 3 else 0.2))
 
     @staticmethod
     @rule(writes=Gauge.free)
@@ -133,11 +129,8 @@ def test_a_division_by_zero_and_a_reward_that_is_nan():
     ):
         b.lanes.act()
     spoil(b, 0, "one", 5, np.nan)
-    with pytest.raises(RuleError) as caught:
+    with refuses(RuleError, "Faulty('one').compute_local_reward returned nan or inf at t=1.0 s; a number is needed"):
         b.lanes.close()
-    assert str(caught.value) == (
-        "Faulty('one').compute_local_reward returned nan or inf at t=1.0 s; a number is needed"
-    )
 
 
 @pytest.mark.parametrize(("lanes", "lane"), [(1, ""), (3, "lane 2: ")])
@@ -184,9 +177,8 @@ def test_an_illegal_action_is_named_and_nothing_has_changed(agent: str, value: A
     b.arrays.given[:] = 1
     b.arrays.actions[:, b.lanes.action_slice(b.simulation.hierarchy.index[agent])][2] = value
     before = [array.copy() for array in b.arrays]
-    with pytest.raises(InvalidAction) as caught:
+    with refuses(InvalidAction, f"lane 2: {message}"):
         b.lanes.step() if whole else b.lanes.act()
-    assert str(caught.value) == f"lane 2: {message}"
     for name, old, new in zip(b.arrays._fields, before, b.arrays, strict=True):
         assert np.array_equal(old, new, equal_nan=old.dtype.kind == "f"), name
 
@@ -212,11 +204,6 @@ class ByHand(FieldAgent):
         self.action = Action()
 
 
-class Reversed(VectorDecomposition):
-    def split(self, action: Any, children: Any) -> Any:
-        return super().split(action, children)[::-1]
-
-
 class Pair(CoordinatorAgent):
     protocol = Reversed()
 
@@ -233,6 +220,5 @@ class Pair(CoordinatorAgent):
 )
 def test_what_can_only_run_in_plain_python_is_refused(agents: Any, reason: str):
     env = HeronEnv(SystemAgent("top", *agents), max_steps=3, compile=False)
-    with pytest.raises(RuleError) as caught:
+    with refuses(RuleError, f"this can't be compiled: {reason}; build the environment with compile=False"):
         inspect(env).lanes(1)
-    assert str(caught.value) == f"this can't be compiled: {reason}; build the environment with compile=False"

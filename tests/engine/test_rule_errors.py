@@ -196,51 +196,19 @@ def alone(box: Box) -> float:
 @pytest.mark.parametrize(
     ("function", "name", "writes", "message"),
     [
-        (
-            pair,
-            "advance",
-            {"writes": Box.soc},
-            "Bad.advance returns UniTuple(float64 x 2) for Box.soc: a number is needed; return one on every path",
-        ),
-        (
-            pair,
-            "advance",
-            {"writes": (Box.soc,)},
-            "Bad.advance writes [Box.soc] and must return a tuple of 1, not a tuple of 2",
-        ),
-        (
-            alone,
-            "advance",
-            {"writes": (Box.soc, Box.size)},
-            "Bad.advance writes [Box.soc, Box.size] and must return a tuple of 2, not float64",
-        ),
-        (
-            pair,
-            "compute_local_reward",
-            {},
-            "Bad.compute_local_reward returns UniTuple(float64 x 2): a number is needed; return one on every path",
-        ),
-        (
-            pair,
-            "get_local_info",
-            {},
-            "Bad.get_local_info returns UniTuple(float64 x 2): compiled infos are a NamedTuple of numbers; declare one",
-        ),
+        (pair, "advance", {"writes": Box.soc},
+         "Bad.advance returns UniTuple(float64 x 2) for Box.soc: a number is needed; return one on every path"),
+        (pair, "advance", {"writes": (Box.soc,)},
+         "Bad.advance writes [Box.soc] and must return a tuple of 1, not a tuple of 2"),
+        (alone, "advance", {"writes": (Box.soc, Box.size)},
+         "Bad.advance writes [Box.soc, Box.size] and must return a tuple of 2, not float64"),
+        (pair, "compute_local_reward", {},
+         "Bad.compute_local_reward returns UniTuple(float64 x 2): a number is needed; return one on every path"),
+        (pair, "get_local_info", {},
+         "Bad.get_local_info returns UniTuple(float64 x 2): compiled infos are a NamedTuple of numbers; declare one"),
     ],
-)
+)  # fmt: skip
 def test_what_a_rule_returns_must_fit_what_it_writes(
     function: Callable[..., Any], name: str, writes: dict[str, Any], message: str
 ):
     assert refusal(function, name, **writes) == message
-
-
-def test_child_rewards_belong_to_the_reward():
-    def ends(child_rewards: Any) -> bool:
-        return bool(child_rewards.sum() > 0)
-
-    marked = staticmethod(rule(ends))
-    kind = type("Bad", (FieldAgent,), {"features": (Box,), "action": Continuous(-1.0, 1.0), "is_terminated": marked})
-    with pytest.raises(RuleError) as caught:
-        HeronEnv(SystemAgent("top", kind("bad")), max_steps=1)
-    told = "Bad.is_terminated reads child_rewards, which only compute_local_reward is given; remove it"
-    assert str(caught.value) == told

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusing import refuses
 
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, World, quantity, rule
 from heron_env.engine.checking import Linker
@@ -221,11 +222,8 @@ def filled(weather: Any) -> None:
     ids=["itself", "in a helper"],
 )
 def test_no_rule_replaces_a_column_compiled_or_not(compile: bool, function: Any, line: str, field: str):
-    with pytest.raises(RuleError) as caught:
+    with refuses(RuleError, f"Bath.finish: {line_of(line)}: a rule can't replace a column; write .{field}[:] = ..."):
         with_rule("finish", function, compile)
-    assert str(caught.value) == (
-        f"Bath.finish: {line_of(line)}: a rule can't replace a column; write .{field}[:] = ..."
-    )
 
 
 def names_nothing(world: Any) -> None:
@@ -263,10 +261,9 @@ def test_a_rule_that_fails_in_plain_python_is_told_with_its_line(
     name: str, function: Any, line: str, failure: str, remedy: str
 ):
     env = with_rule(name, function, compile=False)
-    with pytest.raises(RuleError) as caught:
+    with refuses(RuleError, f"Bath.{name} ended in {failure} at {line_of(line)}; {remedy}"):
         env.reset(seed=0)
         env.step({})
-    assert str(caught.value) == f"Bath.{name} ended in {failure} at {line_of(line)}; {remedy}"
 
 
 def test_what_a_python_hook_raises_is_left_as_it_is():

@@ -1,4 +1,4 @@
-"""A batch is its single environments, in either engine: lane i is the HeronEnv with seed + i."""
+"""A batch is its single environments, late ones too (others: laws/test_batch.py), in either engine."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,20 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ends import Mixed, endings
-from small_worlds import End, LawEnv, Level, Talker, Team, Told, Top, Unit, Zone
+from ends import Mixed
+from refusing import refuses
+from small_worlds import End, LawEnv, Level, Talker, Team, TogetherEnv, Top, Unit, Zone
 
 from heron_env import (
     BatchEnv,
     FieldAgent,
     HeronEnv,
     ScheduleConfig,
-    StateAverage,
-    StateShare,
     SystemAgent,
     TrainingDelays,
     VectorDecomposition,
-    World,
     make,
 )
 from heron_env.core.masking import flat
@@ -34,23 +32,6 @@ Build = Callable[[bool], HeronEnv]
 def half(vector: np.ndarray) -> np.ndarray:
     """A policy that looks."""
     return np.array([0.5 * np.sin(vector.sum(dtype=np.float64))])
-
-
-class Together(LawEnv):
-    """The same world with hooks for all lanes at once."""
-
-    batched = True
-
-    def begin(self, world: World) -> None:
-        world.Price.value[...] = 0.2 + world.draw("price")
-        levels = world[Unit].Level.value
-        levels += world.draw("levels", levels.shape[-1]) - 0.5
-
-    def advance(self, world: World, dt: float) -> None:
-        world.Cloud.cover[...] += dt * (world.draw("wind") - 0.5)
-
-    def finish(self, world: World) -> None:
-        world.Price.value[...] = 0.5 + 0.4 * np.sin(world.time) + 0.1 * world.draw("price")
 
 
 def law(kind: type[HeronEnv] = LawEnv, **options: Any) -> Build:
@@ -69,30 +50,10 @@ def law(kind: type[HeronEnv] = LawEnv, **options: Any) -> Build:
     return build
 
 
-def talking(compile: bool) -> HeronEnv:
-    talkers = [Talker(f"talker_{i}", Level(value=0.3 * i), End(at=float(1 + i))) for i in (1, 2, 3)]
-    shares = (StateShare(Level.value, Told.near, "ring"), StateAverage(Level.value, Told.mean, "full"))
-    zone = Zone("zone_1", Unit("unit_1", End(at=3.0)))
-    return LawEnv(Top("system_agent", Team("team_1", *talkers, exchange=shares), zone), max_steps=5, compile=compile)
-
-
 CASES: dict[str, Build] = {
-    "hooks one by one": law(),
-    "hooks together": law(Together),
-    "noise and ages": law(Together, observability=NOISY, observe_age=True),
-    "ticks": law(Together, schedule={"unit": ScheduleConfig(tick_interval=2.0), "zone_1": ScheduleConfig(phase=1.0)}),
-    "exchange": talking,
-    "delays": law(Together, training_delays=LATE, observability=NOISY, observe_age=True),
+    "delays": law(TogetherEnv, training_delays=LATE, observability=NOISY, observe_age=True),
     "delays and ticks": law(training_delays=LATE, schedule={"unit": ScheduleConfig(tick_interval=2.0)}),
-    "ends": lambda compile: grown(endings((2, 4, 9), max_steps=5), compile),
 }
-
-
-def grown(env: HeronEnv, compile: bool) -> HeronEnv:
-    """The same environment, compiled or not."""
-    system, limits = env.system, env.termination
-    system.state._view = None
-    return HeronEnv(system, termination=limits, compile=compile)
 
 
 def actions_for(batch: BatchEnv, random: np.random.Generator) -> dict[str, np.ndarray]:
@@ -208,7 +169,7 @@ def test_actions_of_any_number_type_are_taken(compile: bool, dtype: type):
 
 @pytest.mark.parametrize("compile", ENGINES)
 def test_a_mask_resets_only_its_lanes_and_seeds_may_be_given_one_by_one(compile: bool):
-    batch = BatchEnv(lambda: law(Together)(compile), LANES)
+    batch = BatchEnv(lambda: law(TogetherEnv)(compile), LANES)
     group = next(iter(batch.groups))
     whole = batch.reset(seed=np.array([5, 9, 7]))[0][group].copy()
     moved = batch.step({})[0][group].copy()
@@ -276,47 +237,28 @@ def test_a_refused_action_names_lane_and_agent_and_changes_nothing(compile: bool
 def test_what_can_t_be_is_refused_in_words(compile: bool):
     batch = grid(compile)
     cases: list[tuple[Any, type[Exception], str]] = [
-        (
-            lambda: batch.step({}),
-            ResetNeeded,
-            "step(): no episode is running in lane 0; call reset(), with a mask if others go on",
-        ),
-        (
-            lambda: batch.step({"batery": STILL}),
-            UnknownAgent,
-            "step() got actions for the group 'batery'; this batch has ['battery']. Did you mean 'battery'?",
-        ),
-        (
-            lambda: batch.step({"battery": STILL[:2]}),
-            InvalidAction,
-            "step(): the actions of group 'battery' have shape (2, 2, 1), expected (3, 2, 1): "
-            "(lanes, agents, elements), each [-1.0, 1.0]",
-        ),
+        (lambda: batch.step({}), ResetNeeded,
+         "step(): no episode is running in lane 0; call reset(), with a mask if others go on"),
+        (lambda: batch.step({"batery": STILL}), UnknownAgent,
+         "step() got actions for the group 'batery'; this batch has ['battery']. Did you mean 'battery'?"),
+        (lambda: batch.step({"battery": STILL[:2]}), InvalidAction,
+         "step(): the actions of group 'battery' have shape (2, 2, 1), expected (3, 2, 1): "
+         "(lanes, agents, elements), each [-1.0, 1.0]"),
         (lambda: batch.reset(seed=-1), ConfigError, "seed=-1: must be a whole number >= 0"),
-        (
-            lambda: batch.reset(mask=np.zeros(3)),
-            ConfigError,
-            "reset(mask=...): has shape (3,) and type float64; give booleans of shape (3,)",
-        ),
-        (
-            lambda: grid(compile, autoreset="next"),
-            ConfigError,
-            "BatchEnv(autoreset='next'): must be one of ('same_step', 'next_step', 'disabled'). "
-            "Did you mean 'next_step'?",
-        ),
+        (lambda: batch.reset(mask=np.zeros(3)), ConfigError,
+         "reset(mask=...): has shape (3,) and type float64; give booleans of shape (3,)"),
+        (lambda: grid(compile, autoreset="next"), ConfigError,
+         "BatchEnv(autoreset='next'): must be one of ('same_step', 'next_step', 'disabled'). "
+         "Did you mean 'next_step'?"),
         (lambda: BatchEnv("heron/BatteryGrid-v0", 0), ConfigError, "BatchEnv(num_envs=0): must be a whole number >= 1"),
-        (
-            lambda: BatchEnv(make("heron/BatteryGrid-v0"), 2, dt=3.0),
-            ConfigError,
-            "BatchEnv: options ['dt'] go with an id or a function; build the env with them",
-        ),
-    ]
+        (lambda: BatchEnv(make("heron/BatteryGrid-v0"), 2, dt=3.0), ConfigError,
+         "BatchEnv: options ['dt'] go with an id or a function; build the env with them"),
+    ]  # fmt: skip
     for call, error, words in cases:
         if words.startswith("step() got") or "have shape" in words:
             batch.reset()
-        with pytest.raises(error) as raised:
+        with refuses(error, words):
             call()
-        assert str(raised.value) == words
 
 
 @pytest.mark.parametrize("compile", ENGINES)

@@ -3,7 +3,6 @@
 import copy
 import pickle
 import threading
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -102,15 +101,6 @@ def test_after_an_error_half_way_only_a_reset_goes_on(
     assert env.step(ACTIONS)[1]["valve"].tolist() == [[0.6]] * LANES
 
 
-def test_a_refused_action_changes_nothing() -> None:
-    env = batch()
-    with pytest.raises(InvalidAction, match=r"lane 2: action of 'valve'"), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        env.step({"valve": np.array([0.0, 0.0, 1e300]).reshape(LANES, 1, 1)})
-    env.step(ACTIONS)
-    assert env.steps.tolist() == [1] * LANES
-
-
 @pytest.mark.parametrize("given", [None, [1], np.zeros((LANES, 1, 1))], ids=["None", "list", "array"])
 def test_actions_that_are_no_mapping(given: Any) -> None:
     with pytest.raises(InvalidAction, match=r"step\(\) takes a mapping \{group: actions\} for \['valve'\]"):
@@ -190,19 +180,6 @@ def test_answers_without_the_last_axis_are_fine() -> None:
     assert batch(others={"valve": Answers([0.4] * LANES)}).step({})[1]["valve"].tolist() == [[0.6]] * LANES
 
 
-def test_others_that_are_no_policies() -> None:
-    assert refused(ConfigError, lambda: batch(others={"valve": 3})) == (
-        "others['valve']=3: a policy has forward(observation), decide_action(state) or answer(asked), or is a function "
-        "of the vector"
-    )
-
-
-def test_others_that_are_no_mapping() -> None:
-    assert refused(ConfigError, lambda: batch(others=[3])) == (
-        "others=[3]: must be a mapping; write {'*': policy} for one that all share"
-    )
-
-
 def test_masked_actions_are_refused_and_not_unmasked() -> None:
     masked = np.ma.masked_array(np.zeros((LANES, 1, 1)), np.ones((LANES, 1, 1)))
     remedy = "is a masked array; fill it: values.filled(0.0)"
@@ -234,11 +211,6 @@ def test_a_lane_that_there_is_not(number: Any) -> None:
     env = batch()
     assert refused(ConfigError, lambda: env.lane(number)) == f"lane({number!r}): there are the lanes 0 to 2"
     assert env.lane(-1).world.lanes == 2
-
-
-def test_more_lanes_than_anybody_can_have() -> None:
-    told = refused(ConfigError, lambda: BatchEnv(lambda: plant(True), 10**15))
-    assert told == f"BatchEnv(num_envs={10**15}): too many; take 10,000,000 at the most"
 
 
 def test_longer_delays_than_memory() -> None:

@@ -3,7 +3,7 @@
 import copy
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -11,18 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from masked_worlds import lamps
-from small_worlds import Chooser, Hand, LawEnv, Team, Top, Unit, Zone
+from refusing import refuses
+from small_worlds import Chooser, Hand, LawEnv, Reversed, Team, Top, Unit, Zone
 
-from heron_env import HeronEnv, VectorDecomposition, World
+from heron_env import HeronEnv, ScheduleConfig, VectorDecomposition, World, make
+from heron_env.errors import ConfigError, ResetNeeded
 
 Make = Callable[[], HeronEnv]
-
-
-class Reversed(VectorDecomposition):
-    """A protocol of the user's own."""
-
-    def split(self, action: Any, children: Any) -> Any:
-        return super().split(action, children)[::-1]
 
 
 class Counting(LawEnv):
@@ -72,7 +67,11 @@ def own_state() -> HeronEnv:
     return world(Counting)
 
 
-MAKERS = (rules, plain, split, masked, by_hand, own_state)
+def ticks() -> HeronEnv:
+    return world(protocol=VectorDecomposition(), schedule={"zone_1": ScheduleConfig(tick_interval=2.0)})
+
+
+MAKERS = (rules, plain, split, masked, by_hand, own_state, ticks)
 every_world = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 
 
@@ -192,13 +191,19 @@ def carried_on(env: HeronEnv) -> list[Any]:
     return going_on(env, 4, 3)
 
 
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[ProcessPoolExecutor]:
+    """Another process, which imports everything anew."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
 @every_world
-def test_it_goes_on_in_another_process(make: Make):
+def test_it_goes_on_in_another_process(make: Make, elsewhere: ProcessPoolExecutor):
     env = make()
     env.reset(seed=3)
     going_on(env, 3)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        there = pool.submit(carried_on, env).result()
+    there = elsewhere.submit(carried_on, env).result()
     assert there == carried_on(env)
 
 
@@ -231,3 +236,24 @@ def test_a_world_adds_to_what_is_pickled():
     env.reset(seed=1)
     twin = through_pickle(env)
     assert (twin.note, twin.begun >= 1) == ("mine", True)
+
+
+def test_a_state_is_a_copy():
+    env = plain()
+    env.reset(seed=0)
+    state, before = env.get_state(), env.state()
+    going_on(env, 2)
+    env.set_state(state)
+    assert np.array_equal(env.state(), before)
+
+
+def test_before_the_first_reset_a_copy_needs_one_too():
+    with refuses(ResetNeeded, "step(): no episode is running; call reset() first"):
+        copy.deepcopy(plain()).step({})
+
+
+def test_a_state_of_another_environment_is_refused():
+    env = make("heron/BatteryGrid-v0", num_batteries=3)
+    env.reset(seed=0)
+    with refuses(ConfigError, "set_state(): the state has 6 columns, this environment 4; build them alike"):
+        make("heron/BatteryGrid-v0").set_state(env.get_state())

@@ -205,21 +205,30 @@ def test_a_yaml_file_a_mapping_and_a_configuration_are_the_same_world(tmp_path: 
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"engine": {"type": "drfit"}}, "Unknown engine 'drfit'; registered are "),
+        ({"engine": {"type": "drfit"}}, "engine.type: Unknown engine 'drfit'; registered are "),
         ({"engine": {"type": "drfit"}}, "Did you mean 'drift'?"),
         ({"engine": {"type": "drift", "params": {"gian": 1}}}, "engine.params.gian: unknown key. Did you mean 'gain'?"),
         ({"engine": {"type": "drift", "params": {"gain": "x"}}}, "engine.params.gain: must be a number, got 'x' (str)"),
         ({"engine": {"type": "economy"}}, "state_variables.agent_vars: the engine 'economy' needs 'economic_strength'"),
-        ({"agents": [{"name": "A", "policy": "hlaf"}]}, "policy of 'A': Unknown policy 'hlaf'; the engine offers ["),
+        ({"agents": [{"name": "A", "policy": "hlaf"}]}, "agents[0].policy: policy of 'A': Unknown policy 'hlaf'; "),
         ({"agents": [{"name": "A", "policy": "hlaf"}]}, "Did you mean 'half'?"),
         ({"agents": [{"name": "A", "policy": "no.such:thing"}]}, "agents[0].policy: policy of 'A': can't load its"),
         ({"observability": matrix(["A", "Z", "insider", 0.0])}, "Unknown target 'Z'"),
     ],
 )  # fmt: skip
-def test_a_wrong_world_is_refused_in_words(sections: dict[str, Any], message: str):
+def test_a_wrong_world_is_refused_in_words_and_in_a_file_with_its_line(
+    tmp_path: Path, sections: dict[str, Any], message: str
+):
     with pytest.raises(ConfigError) as caught:
         from_config(world(**sections))
     assert message in str(caught.value)
+    path = tmp_path / "world.yaml"
+    path.write_text(yaml.safe_dump(world(**sections)), "utf-8")
+    with pytest.raises(ConfigError) as told:
+        from_config(path)
+    for line in str(told.value).splitlines():
+        assert re.match(rf"{re.escape(str(path))}:\d+: ", line)
+    assert message in str(told.value)
 
 
 def test_an_engine_that_needs_numbers_refuses_words():
@@ -371,14 +380,6 @@ def test_any_environment_shows_itself_in_object_form():
     assert env.simulation_state().agents == first.agents
 
 
-def test_what_is_neither_kind_of_policy_is_refused():
-    env = from_config(world())
-    with pytest.raises(
-        ConfigError, match=r"a policy has forward\(observation\), decide_action\(state\) or answer\(asked\)"
-    ):
-        env.run_synchronous({"*": 3}, seed=0)  # type: ignore[dict-item]
-
-
 @given(matrices(), st.integers(0, 5))
 def test_what_is_hidden_changes_no_byte(seeing: dict[str, Any], seed: int):
     env = from_config(world(observability=seeing))
@@ -398,28 +399,6 @@ def test_what_is_hidden_changes_no_byte(seeing: dict[str, Any], seed: int):
         )
         assert after == before
         simulation.truth[:] = kept
-
-
-@pytest.mark.parametrize(
-    ("sections", "message"),
-    [
-        ({"engine": {"type": "drfit"}}, "engine.type: Unknown engine 'drfit'"),
-        ({"engine": {"type": "drift", "params": {"gian": 1}}}, "engine.params.gian: unknown key"),
-        ({"engine": {"type": "economy"}}, "state_variables.agent_vars: the engine 'economy' needs"),
-        ({"agents": [{"name": "A", "policy": "hlaf"}]}, "agents[0].policy: policy of 'A': Unknown policy 'hlaf'"),
-        ({"agents": [{"name": "A", "policy": "no.such:thing"}]}, "agents[0].policy: policy of 'A': can't load its"),
-    ],
-)
-def test_what_only_the_engine_refuses_is_told_with_file_and_line_too(
-    tmp_path: Path, sections: dict[str, Any], message: str
-):
-    path = tmp_path / "world.yaml"
-    path.write_text(yaml.safe_dump(world(**sections)), "utf-8")
-    with pytest.raises(ConfigError) as caught:
-        from_config(path)
-    for line in str(caught.value).splitlines():
-        assert re.match(rf"{re.escape(str(path))}:\d+: ", line)
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("head", ["", "observability:\n"])

@@ -343,7 +343,7 @@ ROUGH = ScheduleConfig(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("stop", [0.0, 3.07, 5.0, 7.9, 12.4])
+@pytest.mark.parametrize("stop", [3.07, 7.9])
 def test_a_run_pickles_in_the_middle_and_goes_on_bit_for_bit(stop: float):
     env = disturbed()
     whole = env.run_event_driven({"*": relief()}, seed=3, schedule=ROUGH, trace=True, **everything())

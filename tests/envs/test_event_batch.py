@@ -11,7 +11,6 @@ from laws.examples import FIELD, TALK
 
 import heron_env
 from heron_env import BatchEnv, ScheduleConfig
-from heron_env.engine.event import forms as f
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
 
 LATE = ScheduleConfig(
@@ -95,29 +94,6 @@ def test_a_wrong_answer_changes_nothing() -> None:
     assert np.array_equal(rows.obs, theirs.obs) and np.array_equal(rows.time, theirs.time)
 
 
-def test_episodes_follow_each_other_as_in_the_python_clock() -> None:
-    """With "same_step" a lane's next episode begins at once; ends come with its first rows."""
-    batch = batch_of(3)
-    rows, ends, results = batch.begin(), [], []
-    for _ in range(400):
-        ended = rows.ended
-        ends += list(zip(ended.lane.tolist(), ended.rank.tolist(), strict=True))
-        rows = batch.answer(acted(batch, rows))
-        if all(batch._lanes.steps.episodes >= 2):
-            break
-    results = batch.results()
-    for lane, result in enumerate(results):
-        env = SHORT.build()
-        chosen = {env.hierarchy.ids[rank]: policy for rank, policy in policies_of(env).items()}
-        count = int(batch._lanes.steps.episodes[lane])
-        for episode in range(count):
-            theirs = env.run_event_driven(chosen, seed=3 + lane if episode == 0 else None, schedule=LATE)
-        assert result is not None and result.returns == theirs.returns and result.end_time == theirs.end_time
-    told = Counter(ends)
-    assert told.keys() == {(lane, rank) for lane in range(3) for rank in batch.env.simulation.possible}
-    assert set(told.values()) <= {1, 2, 3}, "one for each agent and episode; the last ones are not asked for"
-
-
 def test_ends_tell_how_and_what_would_be_seen() -> None:
     batch = batch_of(1, autoreset="disabled", with_state=True, schedule=None)
     rows = batch.begin()
@@ -138,29 +114,6 @@ def test_ends_tell_how_and_what_would_be_seen() -> None:
             assert np.array_equal(ended.state[n], env.state())
     assert ended.took.all(), "without delay every decision takes effect"
     assert len(last.ended) + len(ended) >= 1
-
-
-def test_gamma_discounts_steps_within_a_row() -> None:
-    slow = ScheduleConfig(tick_interval=3.0)
-    for gamma in (1.0, 0.5):
-        batch = batch_of(1, autoreset="disabled", schedule=slow, gamma=gamma, record=("rewards",))
-        rows, found = batch.begin(), {}
-        while len(rows):
-            for part in (rows.ended, rows):
-                for rank, reward, steps in zip(part.rank.tolist(), part.reward, part.steps, strict=True):
-                    found.setdefault(rank, []).append((float(reward), int(steps)))
-            rows = batch.answer(acted(batch, rows))
-        for part in (rows.ended,):
-            for rank, reward, steps in zip(part.rank.tolist(), part.reward, part.steps, strict=True):
-                found[rank].append((float(reward), int(steps)))
-        result = batch.result(0)
-        for rank, told in found.items():
-            earned = [value for _, value in result.rewards[batch.env.hierarchy.ids[rank]]]
-            for reward, steps in told[1:]:
-                part, earned = earned[:steps], earned[steps:]
-                assert reward == pytest.approx(
-                    sum(gamma**i * value for i, value in enumerate(part)), rel=1e-12, abs=1e-12
-                )
 
 
 def test_where_nothing_ever_arrives_it_says_so() -> None:
@@ -242,21 +195,3 @@ def test_no_end_is_lost_where_effects_fall_later_than_episodes_last() -> None:
         rows = batch.answer(acted(batch, rows))
     assert asked.total() > 2 * len(asked)
     assert all(asked[rank] - told[rank] == 1 for rank in asked), "the last one's is not told yet"
-
-
-def test_a_wider_ring_keeps_what_is_under_way() -> None:
-    """The truth at a boundary, until its news has come: more than there is room for, in two lanes."""
-    memory = batch_of(2)._lanes.memory
-    before, columns = int(memory.law[f.RING]), memory.arrays["ring"].shape[1]
-    rings = memory.arrays["ring"].reshape(2, before, columns)
-    for lane, steps in ((0, 2 * before + 1), (1, 1)):
-        for k in range(max(0, steps - before), steps):
-            rings[lane, k % before], memory.arrays["ring_version"][lane, k % before] = 10 * lane + k, k
-    memory.grow(f.RING_SHORT, np.array([2 * before + 1, 1]))
-    after = 2 * before
-    rings = memory.arrays["ring"].reshape(2, after, columns)
-    for lane, steps in ((0, 2 * before + 1), (1, 1)):
-        for k in range(max(0, steps - before), steps):
-            assert (rings[lane, k % after] == 10 * lane + k).all()
-            assert memory.arrays["ring_version"][lane, k % after] == k
-    assert memory.law[f.RING] == after

@@ -191,8 +191,7 @@ EDGES = ["ring", "star", "full", [("t_2", "t_0"), ("t_1", "t_0"), ("t_0", "t_2")
 ENDS = [(NEVER,) * 6, (2.0, NEVER, 4.0, 3.0, NEVER, 1.0)]
 
 
-@pytest.mark.parametrize("wait", [None, 0.01])
-@pytest.mark.parametrize("substeps", [1, 4])
+@pytest.mark.parametrize(("substeps", "wait"), [(1, 0.01), (4, None)])
 @pytest.mark.parametrize("ends", ENDS, ids=["all live", "some end"])
 @pytest.mark.parametrize("edges", EDGES, ids=["ring", "star", "full", "pairs"])
 def test_two_clocks_one_course(edges: Any, ends: Any, substeps: int, wait: float | None):
@@ -608,7 +607,7 @@ def test_a_step_calls_as_many_functions_whatever_the_number_of_edges():
 def test_without_an_exchange_nothing_is_done():
     env = HeronEnv(SystemAgent("s", Counter("c_1"), Counter("c_2")), max_steps=3)
     fail = patch.multiple(Exchange, deliver=_never, receive=_never)
-    with fail, patch.object(physics.PhysicsCycle, "_share", _never):
+    with fail, patch.object(physics.PhysicsCycle, "send_shares", _never):
         env.run_synchronous({"*": idle}, seed=0)
         env.run_event_driven({"*": idle}, seed=0)
 
@@ -672,7 +671,7 @@ FAULTS = [
     (Exchange, "receive", _into_the_truth_only, test_two_clocks_one_course, ("ring", ENDS[0], 1, None)),
     (Exchange, "deliver", _the_dead_speak, test_two_clocks_one_course, ("ring", ENDS[1], 1, None)),
     (Exchange, "deliver", _the_dead_speak, test_an_ended_agent_shares_its_last_state_and_no_more, ()),
-    (physics.PhysicsCycle, "_share", _silence_all_members, test_a_share_under_way_outlives_its_sender, ()),
+    (physics.PhysicsCycle, "send_shares", _silence_all_members, test_a_share_under_way_outlives_its_sender, ()),
     (Exchange, "reset", lambda original: lambda self: None, test_a_reset_forgets_what_was_heard, ()),
     (Exchange, "restore", lambda o: lambda self, state: None, test_an_environment_goes_on_from_a_snapshot, ("pickle",)),
     (News, "reported", lambda original: True, test_no_state_report_carries_an_inbox, ()),

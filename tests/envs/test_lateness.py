@@ -5,10 +5,8 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 from heron_env import (
     BatchEnv,
@@ -226,49 +224,6 @@ def test_every_registered_environment_takes_delays(env_id: str):
 
 
 GRID = {"num_batteries": 3, "max_steps": 4, "training_delays": SOME}
-
-
-@pytest.mark.parametrize("compile", [False, True])
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_a_vector_environment_does_what_gymnasium_s_own_does(mode: AutoresetMode, compile: bool):
-    env_id = "heron_env:heron/BatteryGrid-v0"
-    ours = gymnasium.make_vec(env_id, num_envs=3, autoreset_mode=mode, compile=compile, **GRID)
-    others = {"vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": mode}}
-    theirs = gymnasium.make_vec(env_id, num_envs=3, compile=compile, **others, **GRID)
-    assert np.array_equal(ours.reset(seed=4)[0], theirs.reset(seed=4)[0])
-    theirs.action_space.seed(0)
-    for _ in range(15):
-        actions = theirs.action_space.sample()
-        (*mine, told), (*expected, infos) = ours.step(actions), theirs.step(actions)
-        for one, other in zip(mine, expected, strict=True):
-            assert np.array_equal(one, other)
-        if "final_obs" in infos:
-            assert np.array_equal(np.stack(told["final_obs"]), np.stack(infos["final_obs"]))
-        if mode is AutoresetMode.DISABLED and mine[3].any():
-            mask = {"reset_mask": mine[3].copy()}
-            assert np.array_equal(ours.reset(options=dict(mask))[0], theirs.reset(options=dict(mask))[0])
-
-
-@pytest.mark.parametrize("compile", [False, True])
-def test_what_sb3_is_shown_is_as_late(compile: bool):
-    from heron_env.adapters import HeronVecEnv
-
-    slots = HeronVecEnv("heron/BatteryGrid-v0", num_envs=2, compile=compile, seed=3, **GRID)
-    envs = [make("heron/BatteryGrid-v0", compile=compile, **GRID) for _ in range(2)]
-    shown, now = slots.reset(), [env.reset(seed=3 + i)[0] for i, env in enumerate(envs)]
-    random, ended = np.random.default_rng(1), 0
-    for _ in range(13):
-        assert np.array_equal(shown, [seen[agent] for seen in now for agent in envs[0].possible_agents])
-        actions = random.uniform(-1.0, 1.0, (6, 1)).astype(np.float32)
-        shown, _, dones, told = slots.step(actions)
-        for i, env in enumerate(envs):
-            now[i] = env.step(dict(zip(env.possible_agents, actions[3 * i :], strict=False)))[0]
-            if not env.agents:
-                assert dones[3 * i : 3 * i + 3].all()
-                for place, agent in enumerate(env.possible_agents):
-                    assert np.array_equal(told[3 * i + place]["terminal_observation"], now[i][agent])
-                now[i], ended = env.reset()[0], ended + 1
-    assert ended == 6
 
 
 def test_policies_of_the_batch_decide_on_what_agents_see():

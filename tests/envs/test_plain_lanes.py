@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from envs.disturbed_world import disturbed
 from laws.test_disturbed_parity import NOISE, SETS, TICKS
-from small_worlds import Level, Unit
+from small_worlds import Level, Reversed, Unit
 
 from heron_env import (
     BatchEnv,
@@ -29,13 +29,6 @@ from heron_env import (
 from heron_env.errors import InvalidAction
 
 LANES = 3
-
-
-class Reversed(VectorDecomposition):
-    """A protocol of the user's own."""
-
-    def split(self, action: Any, children: Any) -> Any:
-        return super().split(action, children)[::-1]
 
 
 class Opposed(VectorDecomposition):

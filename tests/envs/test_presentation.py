@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from small_worlds import Price
 
 from heron_env import (
     Continuous,
@@ -31,11 +32,6 @@ class Charge(FeatureProvider):
     soc: float = quantity(default=0.5, low=0.0, high=1.0)
     free: float = 12345.678
     hidden: float = quantity(low=0.0, high=1.0, observed=False)
-
-
-class Price(FeatureProvider):
-    visibility = ("public",)
-    value: float = quantity(default=0.3, low=0.0, high=1.0)
 
 
 class Battery(FieldAgent):

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import signal
 import subprocess
@@ -11,10 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from cli_kit import heron
 
 from heron_env import load_policy
-from heron_env.cli import app
 from heron_env.files.writing import PART
 from heron_env.lab import RunFolder
 from heron_env.lab.traces import file
@@ -73,15 +73,8 @@ def picture(path: Path) -> None:
     assert path.read_bytes().endswith(b"IEND\xaeB`\x82")
 
 
-def heron(*words: object) -> None:
-    done = CliRunner().invoke(app, list(map(str, words)))
-    assert done.exit_code == 0, done.output
-
-
 @pytest.mark.slow
 def test_a_killed_trace_leaves_whole_files(tmp_path: Path):
-    import json
-
     checks = {".json": lambda path: json.loads(path.read_text()), ".html": drawn, ".svg": drawn}
     heron("trace", GRID, "--policy", "random", *SMALL, "--out", tmp_path)
     assert file.read(tmp_path).setting.seed == 0
@@ -129,10 +122,7 @@ def test_a_killed_first_training_is_no_run_and_says_so(tmp_path: Path):
     folder = tmp_path / "run"
     folder.mkdir()
     assert killed(["-c", TRAIN, str(folder), "0"], folder, 0.02)
-    told = CliRunner().invoke(app, ["eval", str(folder)])
-    assert told.exit_code == 2 and "is no finished run folder" in told.stderr
+    assert "is no finished run folder" in heron("eval", folder, code=2).stderr
     text = (folder / "progress.csv").read_text() if (folder / "progress.csv").is_file() else ""
-    assert io.StringIO(text).readline().rstrip() in (
-        "",
-        "group,transitions,seconds,training_signal,validation_return,group_return",
-    )
+    head = "group,transitions,seconds,training_signal,validation_return,group_return"
+    assert io.StringIO(text).readline().rstrip() in ("", head)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cli_kit import heron
 
 from heron_env.files import write, write_all
 from heron_env.files.writing import PART
@@ -170,14 +171,9 @@ def test_a_command_on_a_full_disk_ends_in_one_line_and_destroys_nothing(
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trace and a report of it, to be overwritten."""
-    from typer.testing import CliRunner
-
-    from heron_env.cli import app
-
     base = tmp_path_factory.mktemp("runs")
-    for words in ((*TRACE, "--out", base / "t"), ("report", base / "t", "--out", base / "r")):
-        done = CliRunner().invoke(app, list(map(str, words)))
-        assert done.exit_code == 0, done.output
+    heron(*TRACE, "--out", base / "t")
+    heron("report", base / "t", "--out", base / "r")
     assert json.loads((base / "t" / "trace.json").read_text())["schema"] == 1
     return base
 
@@ -189,7 +185,5 @@ def test_an_output_that_takes_nothing_is_told_in_one_line():
             [sys.executable, "-m", "heron_env", "envs"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.returncode == 2
-    assert (
-        done.stderr
-        == "error: a file or the output: No space left on device; mend that, or choose another folder or file\n"
-    )
+    told = "error: a file or the output: No space left on device; mend that, or choose another folder or file\n"
+    assert done.stderr == told

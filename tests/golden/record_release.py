@@ -21,14 +21,19 @@ from typer.testing import CliRunner
 import heron_env
 from heron_env import Disturbance, HeronEnv, ScheduleConfig, TrainingDelays, make
 from heron_env.cli import app
-from heron_env.injection.recording import Recording
-from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.gap.results import SweepResult
-from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.learning.ppo import Hyperparameters, train
-from heron_env.lab.runs import RunFolder, load_policy, versions
+from heron_env.injection import Recording
+from heron_env.lab import (
+    Condition,
+    Hyperparameters,
+    RunFolder,
+    Sweep,
+    SweepResult,
+    load_policy,
+    record_episode,
+    train,
+    versions,
+)
 from heron_env.lab.traces import file
-from heron_env.lab.traces.recording import record_episode
 from heron_env.net.guard import Guard
 from heron_env.serve.journal import Injection, NewSimulation, Reset, Steps
 from heron_env.serve.shelf import Shelf

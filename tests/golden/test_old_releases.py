@@ -21,10 +21,11 @@ from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError, ResetNeeded, RunFolderError, TraceError
 from heron_env.injection import Fixture, Recorded, Recording
 from heron_env.lab import RunFolder, SweepResult, load_policy, read_sweep, report_of, train
-from heron_env.lab.reports.whole import read_sources
-from heron_env.lab.traces import file, perfetto
+from heron_env.lab.show.report import read_sources
+from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import EFFECTS, Episode
 from heron_env.lab.traces.replaying import replay
+from heron_env.lab.traces.timeline import perfetto_text
 from heron_env.net.guard import Guard
 from heron_env.serve.journal import Steps
 from heron_env.serve.shelf import Shelf
@@ -95,7 +96,7 @@ def test_a_trace_is_read_to_the_end(left: Path, made: Any, name: str):
     assert episode.setting.versions == made["versions"]
     assert len(episode.handled()) == len(episode.events) + sum(m.place is not None for m in episode.messages)
     assert all(age.oldest >= 0.0 for agent in episode.world.decides for age in episode.ages(agent))
-    assert len(json.loads(perfetto.as_text(episode))["traceEvents"]) > len(episode.messages)
+    assert len(json.loads(perfetto_text(episode))["traceEvents"]) > len(episode.messages)
     assert report_of(read_sources([f"traces/{name}"])).pictures[0].name == "timeline"
     there = json.loads(gzip.decompress(Path(f"traces/{name}/trace.json.gz").read_bytes()))
     assert keeps(there, {**json.loads(file.as_text(episode)), "heron_env": left.name})

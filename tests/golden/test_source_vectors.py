@@ -12,7 +12,7 @@ import pytest
 from laws.plain_draws import PlainLink
 
 from heron_env import ScheduleConfig
-from heron_env.lab.traces.identity import schedule_of
+from heron_env.lab.traces.episode import schedule_of
 from heron_env.testing import clock
 from heron_env.testing.clock import SECOND, Leg
 
@@ -32,16 +32,8 @@ FIELDS: list[dict[str, Any]] = [
 IDENTITIES = [("battery_1", 0, 0), ("battery_1", 0, 1), ("battery_1", 2**63, 0), ("Zürich", 42, 3)]
 LEGS = [("tick", int(Leg.OBSERVATION_REQUEST)), ("tick", int(Leg.GATHERING)), ("command", int(Leg.ACTION))]
 DEPARTURES = [
-    0,
-    1,
-    SECOND // 2 - 1,
-    SECOND // 2,
-    7 * SECOND,
-    31 * SECOND + 5,
-    900 * SECOND,
-    2 * SECOND,
-    600 * SECOND + 3,
-]
+    0, 1, SECOND // 2 - 1, SECOND // 2, 7 * SECOND, 31 * SECOND + 5, 900 * SECOND, 2 * SECOND, 600 * SECOND + 3,
+]  # fmt: skip
 
 
 def config_of(fields: dict[str, Any]) -> ScheduleConfig:

@@ -19,7 +19,6 @@ from heron_env import (
     State,
     SystemAgent,
     Vector,
-    quantity,
     rule,
 )
 
@@ -258,12 +257,3 @@ def test_simulate_may_be_overridden_as_a_whole():
     env.reset(seed=0)
     _, rewards, *_ = env.step({"battery_1": 0.3})
     assert rewards["battery_1"] == rewards["battery_2"] == pytest.approx(0.503, abs=1e-12)
-
-
-def test_bounds_declared_once_need_no_clipping_by_hand():
-    class Bounded(FeatureProvider):
-        soc: float = quantity(default=0.5, low=0.0, high=1.0)
-
-    state = FieldAgentState("battery_1", 1, [Bounded()])
-    state.update_feature("Bounded", soc=7.0)
-    assert state.features["Bounded"].soc == 1.0

@@ -323,7 +323,7 @@ def endpoints() -> dict[str, Entry]:
 def lab() -> dict[str, Entry]:
     """What is made of results."""
     from heron_env import lab
-    from heron_env.lab.gap import running
+    from heron_env.lab.sweep import running
 
     @cache
     def gap() -> Any:
@@ -375,34 +375,15 @@ def on_the_wall() -> dict[str, Entry]:
 def goods() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Good values of the names of parameters here."""
     yield from {
-        "method_name": lambda: "state",
-        "attr_name": lambda: "dt",
-        "url": lambda: URL,
-        "endpoint": lambda: URL,
-        "buses": lambda: ("busbar", "a"),
-        "lines": lambda: (),
-        "base_kv": lambda: 0.4,
-        "start": lambda: "busbar",
-        "end": lambda: "a",
-        "r": lambda: 0.1,
-        "x": lambda: 0.1,
-        "nodes": lambda: 8,
-        "rows": lambda: 3,
-        "columns": lambda: 3,
-        "domain": lambda: ("red", "green", "blue"),
-        "problem": lambda: "g15",
-        "speakers": lambda: ("a", "b"),
-        "group": lambda: "battery",
-        "lane": lambda: 0,
-        "mean": lambda: 1.0,
-        "rating": lambda: 100.0,
-        "text": lambda: "set b1 to red",
-        "sender": lambda: "h",
-        "recipient": lambda: "human",
-        "address": lambda: "127.0.0.1:9",
-        "ray": lambda: "127.0.0.1:9",
+        "method_name": lambda: "state", "attr_name": lambda: "dt", "url": lambda: URL, "endpoint": lambda: URL,
+        "buses": lambda: ("busbar", "a"), "lines": lambda: (), "base_kv": lambda: 0.4, "start": lambda: "busbar",
+        "end": lambda: "a", "r": lambda: 0.1, "x": lambda: 0.1, "nodes": lambda: 8, "rows": lambda: 3,
+        "columns": lambda: 3, "domain": lambda: ("red", "green", "blue"), "problem": lambda: "g15",
+        "speakers": lambda: ("a", "b"), "group": lambda: "battery", "lane": lambda: 0, "mean": lambda: 1.0,
+        "rating": lambda: 100.0, "text": lambda: "set b1 to red", "sender": lambda: "h",
+        "recipient": lambda: "human", "address": lambda: "127.0.0.1:9", "ray": lambda: "127.0.0.1:9",
         "file": lambda: "policy.onnx",
-    }.items()
+    }.items()  # fmt: skip
 
 
 for _name, _good in goods():

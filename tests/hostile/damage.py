@@ -38,30 +38,10 @@ gaps: {fill: hold, longest: 120}
 tariff: {low: 0.2, standard: 0.3, high: 0.4}
 """
 BAD: tuple[str, ...] = (
-    "null",
-    "true",
-    "-1",
-    "0",
-    "1e-320",
-    "1e999",
-    "1" + "0" * 400,
-    "NaN",
-    "-Infinity",
-    '""',
-    '"x"',
-    "[]",
-    "{}",
-    "[[]]",
-    '{"x": 1}',
-    "9223372036854775808",
-    "[1, 2]",
-    '"$x^$"',
-    '"\\u0000"',
-    '"\\ud800"',
-    "1.5",
-    '"../../x"',
+    "null", "true", "-1", "0", "1e-320", "1e999", "1" + "0" * 400, "NaN", "-Infinity", '""', '"x"', "[]", "{}",
+    "[[]]", '{"x": 1}', "9223372036854775808", "[1, 2]", '"$x^$"', '"\\u0000"', '"\\ud800"', "1.5", '"../../x"',
     "[" * 100_000,
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -187,7 +167,7 @@ def _repacked(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes
 
 def _curve(folder: Path) -> None:
     from heron_env.lab import RunFolder
-    from heron_env.lab.reports.parts import training_facts, training_part
+    from heron_env.lab.show.parts import training_facts, training_part
 
     run = RunFolder.open(folder)
     training_facts(run)
@@ -221,8 +201,8 @@ def _start(folder: Path) -> None:
 
 def _sweep(folder: Path) -> None:
     from heron_env.lab import read_sweep
-    from heron_env.lab.gap.tables import to_csv, to_json, to_markdown, to_rich
-    from heron_env.lab.reports.parts import sweep_facts, sweep_notes
+    from heron_env.lab.show.parts import sweep_facts, sweep_notes
+    from heron_env.lab.sweep.tables import to_csv, to_json, to_markdown, to_rich
 
     result = read_sweep(folder)
     for told in (to_json, to_csv, to_markdown, to_rich, sweep_facts, sweep_notes):
@@ -236,12 +216,13 @@ def _journal(folder: Path) -> None:
 
 
 def _drawn(path: Path) -> None:
-    from heron_env.lab.reports.document import render
-    from heron_env.lab.reports.parts import trace_report
-    from heron_env.lab.traces import file, perfetto
+    from heron_env.lab.show.document import render
+    from heron_env.lab.show.parts import trace_report
+    from heron_env.lab.traces import file
+    from heron_env.lab.traces.timeline import perfetto_text
 
     episode = file.read(path)
-    perfetto.as_text(episode)
+    perfetto_text(episode)
     render(trace_report(episode))
 
 

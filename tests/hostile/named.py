@@ -45,8 +45,8 @@ def of_sweep(draw: np.random.Generator) -> Callable[[], Any]:
         from rich.console import Console
 
         from heron_env.lab import Sources, Sweep, read_sweep, report_of
-        from heron_env.lab.gap.tables import to_csv, to_json, to_markdown, to_rich
-        from heron_env.lab.reports.document import render
+        from heron_env.lab.show.document import render
+        from heron_env.lab.sweep.tables import to_csv, to_json, to_markdown, to_rich
 
         sweep = Sweep.of(GRID, dict.fromkeys(names, "random"), [], cases=1, options=SMALL)
         with tempfile.TemporaryDirectory() as folder:

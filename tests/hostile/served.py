@@ -30,31 +30,12 @@ FORMS: dict[str, Any] = {
 """What is sent to `/simulations...`, and a good one of each."""
 LOOKS = ("", "/1", "/1/injected-agents", "/1/inject-agent/battery_1/metrics", "/1/inject-agent/%ff/metrics")
 PATHS = (
-    "/1/inject-agent/battery_1/health-check",
-    "/1/inject-agent/battery_1",
-    "/1",
-    "/999",
-    "/1/step",
-    "/x",
-    "/../1",
-    "/1/step/1",
-    "/%00",
-    "/1%0a",
-    "/" + "1" * 5000,
-)
+    "/1/inject-agent/battery_1/health-check", "/1/inject-agent/battery_1", "/1", "/999", "/1/step", "/x", "/../1",
+    "/1/step/1", "/%00", "/1%0a", "/" + "1" * 5000,
+)  # fmt: skip
 BODIES = (
-    b"",
-    b"\xff\xfe",
-    b"[" * 50_000,
-    b'{"a":' * 50_000,
-    b"1e400",
-    b'"\\ud800"',
-    b"{}",
-    b"[]",
-    b"null",
-    b"NaN",
-    b"{",
-)
+    b"", b"\xff\xfe", b"[" * 50_000, b'{"a":' * 50_000, b"1e400", b'"\\ud800"', b"{}", b"[]", b"null", b"NaN", b"{",
+)  # fmt: skip
 WORDS = ("\ud800", "x" * 300, "\0", "../..", "heron/Nothing-v0", "os:sep", "<script>", "[red]", "", "1" * 400, "é")
 
 

@@ -15,10 +15,10 @@ from heron_env.core.action import join_specs
 from heron_env.core.letters import MOST_BYTES
 from heron_env.errors import ConfigError
 from heron_env.injection import Persona
-from heron_env.injection.actions import Illegal, Wire
 from heron_env.injection.answers import read
+from heron_env.injection.contract import Illegal, Wire
 from heron_env.injection.questions import Questions, Telling
-from heron_env.injection.setting import AgentFacts, Setting
+from heron_env.injection.setting import AgentFacts, EnvironmentFacts
 from heron_env.net.outcome import Code, Failure
 
 BOX = spaces.Box(np.array([-1.0, 0.0], np.float32), np.array([1.0, 0.3], np.float32))
@@ -125,7 +125,7 @@ def test_a_forbidden_choice_is_none_but_the_no_op_may_always_fall():
     "space", [BOX, ONE, MANY, MIXED, MIXED_MANY], ids=["box", "one", "many", "mixed", "mixed many"]
 )
 def test_the_told_space_says_all_that_the_space_does(space: spaces.Space[Any]):
-    told = Wire.of(space).told()
+    told = Wire.of(space).description()
     box = space["c"] if isinstance(space, spaces.Dict) else space
     choices = space["d"] if isinstance(space, spaces.Dict) else space
     if isinstance(box, spaces.Box):
@@ -138,7 +138,7 @@ def test_the_told_space_says_all_that_the_space_does(space: spaces.Space[Any]):
 
 def test_the_told_no_op_is_the_environments():
     spec = join_specs([Continuous(-1.0, 1.0, noop=0.5), MultiDiscrete([3], noop=[2])])
-    told = Wire.of(spec.space(), spec.noop.tolist()).told()
+    told = Wire.of(spec.space(), spec.noop.tolist()).description()
     assert told.noop == {"c": [0.5], "d": 2}
 
 
@@ -169,7 +169,7 @@ def test_a_number_that_json_has_not_is_named():
 
 def questions(tier: str = "basic", **telling: Any) -> Questions:
     facts = AgentFacts(persona=Persona(name="b"), can_message=("zone_1", "battery_2"))
-    setting = Setting(env_id="x/Y-v0", options={}, agents={"battery_1": facts})
+    setting = EnvironmentFacts(env_id="x/Y-v0", options={}, agents={"battery_1": facts})
     return Questions(setting, Telling(privacy_tier=tier, **telling))
 
 

@@ -3,13 +3,11 @@
 from typing import Any
 
 import pytest
-from endpoint_kit import serving
+from endpoint_kit import fast, serving
 
 from heron_env import ScheduleConfig
 from heron_env.errors import ConfigError
 from heron_env.injection import (
-    ConcurrencyConfig,
-    Endpoint,
     ExternalPolicy,
     Persona,
     Recorded,
@@ -42,10 +40,6 @@ def test_both_clocks_have_the_same_conversation_and_seeds_differ():
     assert len({tuple(talk("run_synchronous", ANNA, BEN, seed)[0]) for seed in range(8)}) > 1
 
 
-def endpoint(url: str, **told: Any) -> Endpoint:
-    return Endpoint(url, concurrency=ConcurrencyConfig(qps_cap=10_000), **told)
-
-
 def echo(body: dict[str, Any]) -> dict[str, Any]:
     assert body["decision"] is None and body["response_format"] == {"type": "text"}
     return {"response_text": f"I heard {len(body['conversation_context']['last_k_turns'])}: {body['current_stimulus']}"}
@@ -54,7 +48,7 @@ def echo(body: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_an_endpoint_talks_with_a_script_and_is_replayed(clock: str, tmp_path: Any):
     path = tmp_path / "talk.jsonl"
-    with serving(echo) as server, Recording(ExternalPolicy(endpoint(server.url), env=_env(), chat=True), path) as ben:
+    with serving(echo) as server, Recording(ExternalPolicy(fast(server.url), env=_env(), chat=True), path) as ben:
         live, _ = talk(clock, ANNA, ben)
         assert {body["topology_edge_context"]["can_message"][0] for body in server.asked} == {"anna"}
     words = [turn.text for turn in live if turn.sender == "ben"]
@@ -70,7 +64,7 @@ def _env() -> Any:
 def test_a_dead_endpoint_gives_the_script_s_words():
     with serving(echo) as server:
         url = server.url
-    dead = ExternalPolicy(endpoint(url), env=_env(), chat=True, fallback=BEN)
+    dead = ExternalPolicy(fast(url), env=_env(), chat=True, fallback=BEN)
     turns, result = talk("run_synchronous", ANNA, dead)
     assert turns == talk("run_synchronous", ANNA, BEN)[0]
     assert {origin.source for _, origin in result.origins["ben"]} == {"fallback"}
@@ -83,7 +77,7 @@ def test_nothing_private_of_the_other_persona_is_told(tier: Any):
         "ben": Persona(name="Ben", background="BEN-BACKGROUND"),
     }
     with serving(echo) as server:
-        ben = ExternalPolicy(endpoint(server.url, privacy_tier=tier), env=_env(), chat=True, personas=personas)
+        ben = ExternalPolicy(fast(server.url, privacy_tier=tier), env=_env(), chat=True, personas=personas)
         talk("run_synchronous", ANNA, ben)
         bodies = repr(server.asked)
     assert "ANNA-SECRET" not in bodies and "ANNA-GOAL" not in bodies and "0.25" not in bodies

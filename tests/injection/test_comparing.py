@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from endpoint_kit import no_sockets, question, serving, soc_rule
+from cli_kit import as_json, heron
+from endpoint_kit import fast, no_sockets, question, serving, soc_rule
 from fake_clock import FakeClock
 from fault_server import FaultServer
 from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from heron_env import make
-from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.injection import (
     Comparison,
@@ -29,19 +28,14 @@ from heron_env.injection import (
     conversation,
     serve_policy,
 )
-from heron_env.injection.actions import Wire
 from heron_env.injection.comparing import apart
+from heron_env.injection.contract import Wire
 from heron_env.injection.endpoint import Connection, client_of
-from heron_env.injection.fixtures import Header
+from heron_env.injection.recording import Header
 from heron_env.injection.setting import sha256
 
 AGENTS = ("battery_1", "battery_2")
 STEPS = 4
-FAST = ConcurrencyConfig(qps_cap=10_000)
-
-
-def at(url: str, **told: Any) -> Endpoint:
-    return Endpoint(url, concurrency=FAST, **told)
 
 
 def halves(body: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +46,7 @@ def recorded(path: Path, brain: Any = halves, steps: int = STEPS, clip: bool = F
     """What two batteries were asked, together at each step."""
     with (
         serving(brain) as endpoint,
-        Recording(ExternalPolicy(at(endpoint.url, clip=clip, **told), fallback="skip"), path) as recording,
+        Recording(ExternalPolicy(fast(endpoint.url, clip=clip, **told), fallback="skip"), path) as recording,
     ):
         recording.begin(7, 0)
         for number in range(steps):
@@ -62,7 +56,7 @@ def recorded(path: Path, brain: Any = halves, steps: int = STEPS, clip: bool = F
 
 def against(path: Path, brain: Any, **options: Any) -> tuple[Comparison, list[dict[str, Any]]]:
     with serving(brain) as endpoint:
-        return compare(path, at(endpoint.url), **options), endpoint.asked
+        return compare(path, fast(endpoint.url), **options), endpoint.asked
 
 
 @pytest.mark.parametrize("tier", ["minimal", "full"])
@@ -160,9 +154,9 @@ def test_choices_are_compared_under_their_masks(tmp_path: Path):
     rule = world.benchmark().baselines(0)[world.benchmark().strongest]
     agents = [agent for agent in world.possible_agents if world.action_space(agent).shape == ()]
     with serve_policy(rule, env()) as server:
-        with Recording(ExternalPolicy(at(server.url), env=world), path) as recording:
+        with Recording(ExternalPolicy(fast(server.url), env=world), path) as recording:
             world.run_synchronous({**rule, **dict.fromkeys(agents, recording)}, seed=1)
-        same = compare(path, at(server.url))
+        same = compare(path, fast(server.url))
     assert same.total.agreement == 1.0 and same.total.decisions > 6
     masks = [body["decision"]["action_mask"] for body in (each.request for each in Fixture(path).decisions.values())]
 
@@ -185,8 +179,8 @@ WIRES = [
 
 @given(st.sampled_from(WIRES), st.lists(st.floats(0, 1), min_size=4, max_size=4))
 def test_a_distance_is_a_share_alike_from_both_sides_and_zero_for_equals(wire: Wire, u: list[float]):
-    again = Wire.of_told(wire.told())
-    assert again.told() == wire.told() and again.noop.tolist() == wire.noop.tolist()
+    again = Wire.of_description(wire.description())
+    assert again.description() == wire.description() and again.noop.tolist() == wire.noop.tolist()
     many, draws = len(wire.noop), np.minimum(u, 1 - 1e-9)
     one, other = wire.sampled(draws[:many]), wire.sampled(draws[-many:])
     there, back = apart(again, one, other), apart(wire, other, one)
@@ -207,7 +201,7 @@ def test_texts_of_a_conversation_are_equal_or_not(tmp_path: Path):
     def says(body: dict[str, Any]) -> Any:
         return {"response_text": f"{body['current_stimulus']} {len(body['conversation_context']['last_k_turns'])}"}
 
-    with serving(says) as endpoint, Recording(ExternalPolicy(at(endpoint.url), env=room, chat=True), path) as ben:
+    with serving(says) as endpoint, Recording(ExternalPolicy(fast(endpoint.url), env=room, chat=True), path) as ben:
         room.run_synchronous({"anna": anna, "ben": ben}, seed=0)
     same, asked = against(path, says)
     assert (same.total.agreement, same.total.distance) == (1.0, None) and len(asked) == len(same.points) > 1
@@ -261,22 +255,16 @@ def test_a_share_is_a_share(tmp_path: Path, within: Any):
 # The command
 
 
-def heron(*words: object, code: int) -> Any:
-    result = CliRunner().invoke(app, [*map(str, words)])
-    assert result.exit_code == code, result.output
-    return result
-
-
 def test_the_command_tells_agreement_and_where_they_differ(tmp_path: Path):
     path = recorded(tmp_path / "run.jsonl")
     with serving(halves) as same:
-        told = heron("compare", path, f"mine={same.url}", code=0).stdout
+        told = heron("compare", path, f"mine={same.url}").stdout
         assert "mine beside 127.0.0.1:" in told and "100 %" in told and "Where they differ" not in told
     with serving(soc_rule) as other:
-        told = heron("compare", path, other.url, code=0).stdout
+        told = heron("compare", path, other.url).stdout
         assert "Where they differ most" in told and "[-0.5]" in told
         heron("compare", path, other.url, "--least", 0.5, code=1)
-        asked = json.loads(heron("compare", path, other.url, "--json", "--within", 1.0, code=0).stdout)
+        asked = as_json("compare", path, other.url, "--within", 1.0)
     assert asked["total"]["agreement"] == 1.0 and asked["total"]["distance"] > 0.1
     assert [point["number"] for point in asked["points"]] == [number for number in range(STEPS) for _ in AGENTS]
     assert asked["agents"].keys() == {*AGENTS} and asked["total"]["answers"]["counts"] == {"external": 2 * STEPS}
@@ -286,7 +274,7 @@ def test_the_command_ends_with_1_where_an_answer_is_missing(tmp_path: Path):
     path = recorded(tmp_path / "run.jsonl")
     with FaultServer("refused") as dead:
         told = heron("compare", path, f"{dead.url}?hush", code=1).stdout
-        asked = json.loads(heron("compare", path, dead.url, "--json", code=1).stdout)
+        asked = as_json("compare", path, dead.url, code=1)
     assert "fallback CONNECTION" in " ".join(told.split()) and "0 of 8" in told and "hush" not in told
     assert asked["total"]["agreement"] is None
     assert sum(asked["total"]["answers"]["counts"].values()) == 8

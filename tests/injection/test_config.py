@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_kit import heron
 from endpoint_kit import question, serving
-from typer.testing import CliRunner
 
 from heron_env import from_config, make
-from heron_env.cli import app
 from heron_env.errors import ConfigError, DeclarationError
 from heron_env.injection import ExternalPolicy, Recorded, Recording, load_agents, policies
 from heron_env.testing import Source
@@ -46,7 +45,7 @@ def block(*endpoints: str, more: str = "") -> str:
 
 
 def test_the_specifications_own_file_is_read():
-    from heron_env.declared.injected import injection_of
+    from heron_env.declared.configuration import injection_of
     from heron_env.files.yaml_file import YamlFile
 
     config = injection_of(YamlFile.parse(ADR, "agents.yaml"))
@@ -91,24 +90,17 @@ def test_every_mistake_is_told_with_file_and_line(tmp_path: Path, mistake: str):
     assert f"agents.yaml:{line}: " in str(caught.value)
     assert words in str(caught.value)
     assert "hush" not in str(caught.value) and "778899" not in str(caught.value)
-    told = CliRunner().invoke(app, ["validate", str(path)])
-    assert told.exit_code == 2
-    assert words.split(" '")[0] in told.stderr.replace("\n", " ")
+    assert words.split(" '")[0] in heron("validate", path, code=2).stderr.replace("\n", " ")
 
 
 def test_validate_tells_what_the_block_says(tmp_path: Path):
     path = tmp_path / "agents.yaml"
     path.write_text(block(f"agent_id: battery, {LOCAL}"), "utf-8")
-    told = CliRunner().invoke(app, ["validate", str(path)])
-    assert told.exit_code == 0, told.output
-    assert "battery: http://127.0.0.1:9, tier basic" in told.output
-    told = CliRunner().invoke(app, ["validate", str(path), "--env", "heron/BatteryGrid-v0"])
-    assert told.exit_code == 0, told.output
+    assert "battery: http://127.0.0.1:9, tier basic" in heron("validate", path).output
+    heron("validate", path, "--env", "heron/BatteryGrid-v0")
     path.write_text(block(f"agent_id: batery, {LOCAL}"), "utf-8")
-    told = CliRunner().invoke(app, ["validate", str(path), "--env", "heron/BatteryGrid-v0"])
-    assert told.exit_code == 2
-    assert "agents.yaml:3: " in told.stderr
-    assert "Did you mean 'battery'?" in told.stderr
+    told = heron("validate", path, "--env", "heron/BatteryGrid-v0", code=2).stderr
+    assert "agents.yaml:3: " in told and "Did you mean 'battery'?" in told
 
 
 def test_agents_of_one_endpoint_share_a_policy_and_a_group_may_be_named(tmp_path: Path):

@@ -14,14 +14,12 @@ from hypothesis.extra import numpy as hnp
 from pydantic import ValidationError
 
 from heron_env import make
-from heron_env.injection.actions import decimals
-from heron_env.injection.contract import Request, Response, without_private
+from heron_env.injection.contract import Request, Response, decimals, schema, without_private
 from heron_env.injection.questions import Questions, Telling
-from heron_env.injection.schema import schema
-from heron_env.injection.setting import Ids, Setting, canonical, plain, sha256, uuid8
+from heron_env.injection.setting import EnvironmentFacts, Ids, canonical, plain, sha256, uuid8
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "injection.schema.json"
-SETTING = Setting(env_id="heron/BatteryGrid-v0", options={"n": 2}, agents={})
+SETTING = EnvironmentFacts(env_id="heron/BatteryGrid-v0", options={"n": 2}, agents={})
 ADR = {
     "schema_version", "request_id", "run_id", "turn_id", "message_id", "simulation_config_hash", "persona_hash",
     "agent_id", "persona_ref", "persona_snapshot", "conversation_context", "current_stimulus", "topology_edge_context",
@@ -34,7 +32,7 @@ def request(**telling: object) -> Request:
 
 
 def test_the_published_schema_is_that_of_the_models():
-    assert json.loads(PUBLISHED.read_text("utf-8")) == schema(), "run: python -m heron_env.injection.schema > docs/..."
+    assert json.loads(PUBLISHED.read_text("utf-8")) == schema(), "write schema() to docs/..."
     assert {"Request", "Response"} <= set(schema()["$defs"])
 
 
@@ -92,9 +90,9 @@ def test_a_decision_that_is_asked_again_under_its_number_has_ids_of_its_own():
 
 def test_ids_and_hashes_are_the_same_in_every_process_and_for_every_seed():
     program = (
-        "from endpoint_kit import question; from heron_env.injection.setting import Setting; "
+        "from endpoint_kit import question; from heron_env.injection.setting import EnvironmentFacts; "
         "from heron_env.injection.questions import Questions, Telling; "
-        "setting = Setting(env_id='heron/BatteryGrid-v0', options={'n': 2}, agents={}); "
+        "setting = EnvironmentFacts(env_id='heron/BatteryGrid-v0', options={'n': 2}, agents={}); "
         "print(Questions(setting, Telling(label='a')).request(question(seed=99)).model_dump_json())"
     )
     here = Questions(SETTING, Telling(label="a")).request(question(seed=1)).model_dump_json()

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from endpoint_kit import BOX, letter, no_sockets, question, serving, soc_rule
+from endpoint_kit import BOX, fast, letter, no_sockets, question, serving, soc_rule
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env import Answer, Asked, Origin, make, stream
 from heron_env.errors import ConfigError, ExternalAgentError, FixtureError
-from heron_env.injection import ConcurrencyConfig, Endpoint, ExternalPolicy, Fixture, Latency, Recorded, Recording
-from heron_env.injection.fixtures import difference
+from heron_env.injection import Endpoint, ExternalPolicy, Fixture, Latency, Recorded, Recording
+from heron_env.injection.contract import difference
 
 AGENTS = ("battery_1", "battery_2")
 
@@ -61,8 +61,7 @@ def sometimes(body: dict[str, Any]) -> Any:
 
 def record(path: Path, instants: list[list[Asked]], brain: Any = sometimes, **options: Any) -> list[Answer]:
     with serving(brain) as endpoint:
-        pace = ConcurrencyConfig(qps_cap=10_000)
-        told = Endpoint(endpoint.url, clip=True, latency=Latency(mode="measured"), model="m", concurrency=pace)
+        told = fast(endpoint.url, clip=True, latency=Latency(mode="measured"), model="m")
         with Recording(ExternalPolicy(told, **options), path, now=noon) as recording:
             return run(recording, instants)
 
@@ -85,21 +84,6 @@ def test_what_stood_in_is_replayed_without_what_stood_in(tmp_path: Path):
     assert same(live, replayed)
     assert [answer.origin.code for answer in replayed] == [answer.origin.code for answer in live]
     assert {answer.origin.code for answer in live} == {"", "CLIPPED", "INTERNAL"}
-
-
-def test_letters_are_replayed(tmp_path: Path):
-    env, path = make("heron/BatteryGrid-v0"), tmp_path / "run.jsonl"
-    asked = [[question(letters=(letter("zone_1", "battery_1"),))]]
-    with serving(
-        lambda body: {"action": [0.5], "letters": [{"receiver": "zone_1", "body": body["current_stimulus"]}]}
-    ) as at:
-        policy = ExternalPolicy(at.url, env=env)
-        facts = policy.questions.setting.agents
-        facts["battery_1"] = facts["battery_1"].model_copy(update={"can_message": ("zone_1",)})
-        with Recording(policy, path, now=noon) as recording:
-            live = run(recording, asked)
-    assert live[0].letters[0].body == "hello"
-    assert same(live, run(Recorded(path), asked))
 
 
 def test_the_file_is_as_documented(tmp_path: Path):

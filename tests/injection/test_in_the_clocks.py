@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from endpoint_kit import no_sockets, serving
+from endpoint_kit import fast, no_sockets, serving
 
 from heron_env import Answer, Asked, EpisodeResult, HeronEnv, Letter, Mail, ScheduleConfig, SystemAgent, make
 from heron_env.injection import (
     AgentInjectionConfig,
-    ConcurrencyConfig,
-    Endpoint,
     ExternalPolicy,
     Latency,
     Recorded,
@@ -42,25 +40,10 @@ def grid(**options: Any) -> Any:
     return make("heron/BatteryGrid-v0", num_batteries=2, max_steps=20, **options)
 
 
-def fast(url: str, **told: Any) -> Endpoint:
-    return Endpoint(url, concurrency=ConcurrencyConfig(qps_cap=10_000), **told)
-
-
 @contextmanager
 def at_an_endpoint(**told: Any) -> Iterator[Any]:
     with serving(served) as endpoint:
         yield lambda env, **options: ExternalPolicy(fast(endpoint.url, **told), env=env, **options)
-
-
-@pytest.mark.parametrize("clock", CLOCKS)
-def test_an_injected_rule_runs_the_course_of_the_rule(clock: str):
-    own = getattr(grid(), clock)({"*": rule}, seed=5)
-    env = grid()
-    with at_an_endpoint() as policy:
-        external = getattr(env, clock)({"*": policy(env)}, seed=5)
-    assert external.same_course(own)
-    assert not external.deterministic
-    assert len(external.origins["battery_1"]) == 20
 
 
 def test_both_clocks_ask_the_same():

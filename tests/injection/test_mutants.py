@@ -13,10 +13,9 @@ from pydantic import ValidationError
 
 from heron_env.errors import HeronError
 from heron_env.injection import (
-    actions,
     answers,
     comparing,
-    fixtures,
+    contract,
     policy,
     questions,
     recording,
@@ -60,7 +59,7 @@ def rounded(values: Any) -> tuple[float, ...]:
 def truthy(self: Any, given: Any, mask: Any) -> Any:
     """Whatever equals a whole number is one."""
     if given != int(given) or not 0 <= given < self.n[0]:
-        raise actions.Illegal
+        raise contract.Illegal
     return int(given)
 
 
@@ -100,7 +99,7 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         alone(test_privacy.test_no_id_and_no_hash_of_minimal_is_found_by_guessing),
     ),
     "a recording goes on under another key": (
-        fixtures.Header, "resumed", lambda original: lambda self, before: self,
+        recording.Header, "resumed", lambda original: lambda self, before: self,
         folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line", "minimal"),
     ),
     "a persona in minimal": (
@@ -139,19 +138,19 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         alone(test_contract.test_private_reasoning_is_dropped_and_counted_wherever_it_is),
     ),
     "1.0 is a choice": (
-        actions.Wire, "_choices", lambda original: truthy,
+        contract.Wire, "_choices", lambda original: truthy,
         alone(test_answers.test_what_is_no_action_is_an_invalid_action, test_answers.ONE, 1.0),
     ),
     "true is a choice": (
-        actions.Wire, "_choices", lambda original: truthy,
+        contract.Wire, "_choices", lambda original: truthy,
         alone(test_answers.test_what_is_no_action_is_an_invalid_action, test_answers.ONE, True),
     ),
     "masks are not read": (
-        actions.Wire, "masks", constant(None),
+        contract.Wire, "masks", constant(None),
         alone(test_answers.test_a_forbidden_choice_is_none_but_the_no_op_may_always_fall),
     ),
     "numbers are always clipped": (
-        actions.Wire, "_numbers", lambda original: lambda self, given, clip: original(self, given, True),
+        contract.Wire, "_numbers", lambda original: lambda self, given, clip: original(self, given, True),
         alone(test_answers.test_what_is_no_action_is_an_invalid_action, test_answers.BOX, [-1.1, 0.1]),
     ),
     "letters to anybody": (
@@ -228,11 +227,11 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         folder(test_comparing.test_choices_are_compared_under_their_masks),
     ),
     "torn lines stay": (
-        fixtures.os, "ftruncate", constant(None),
+        recording.Journal, "truncate", constant(None),
         folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line", "basic"),
     ),
     "recordings are never finished": (
-        fixtures.FixtureWriter, "close", lambda original: lambda self, finished=True: original(self, False),
+        recording.FixtureWriter, "close", lambda original: lambda self, finished=True: original(self, False),
         folder(test_fixtures.test_recorded_decisions_are_replayed_bit_for_bit_without_a_socket),
     ),
 }  # fmt: skip

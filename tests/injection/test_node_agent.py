@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from endpoint_kit import fast
 
 from heron_env import make
-from heron_env.injection import ConcurrencyConfig, Endpoint, ExternalPolicy
+from heron_env.injection import ExternalPolicy
 
 AGENT = Path(__file__).resolve().parents[2] / "examples" / "agent.mjs"
 NODE = shutil.which("node")
@@ -33,8 +34,7 @@ def test_the_example_in_node_plays_as_its_rule_does(clock: str):
     with subprocess.Popen([str(NODE), str(AGENT)], stdout=subprocess.PIPE, text=True) as node:
         try:
             assert node.stdout is not None
-            endpoint = Endpoint(node.stdout.readline().strip(), concurrency=ConcurrencyConfig(qps_cap=10_000))
-            policy = ExternalPolicy(endpoint, env=env)
+            policy = ExternalPolicy(fast(node.stdout.readline().strip()), env=env)
             there = getattr(env, clock)({"*": policy}, seed=2)
             policy.close()
         finally:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from endpoint_kit import letter, question, serving, soc_rule
+from endpoint_kit import letter, question, serving
 from gymnasium import spaces
 
 from heron_env import Answer, Asked, Letter, make
@@ -23,15 +23,6 @@ BROKEN = (500, {"secret": "of the server"})
 
 def ask(policy: ExternalPolicy, *questions: Asked) -> list[Answer]:
     return policy.answer_all(list(questions or (question(),)))
-
-
-def test_an_answer_is_the_endpoints():
-    with serving(soc_rule) as endpoint:
-        (answer,) = ask(ExternalPolicy(endpoint.url))
-    assert answer.action.tolist() == [0.6 - 0.5]
-    assert (answer.origin.source, answer.origin.code, answer.origin.attempts) == ("external", "", 1)
-    assert answer.origin.circuit == "CLOSED"
-    assert endpoint.asked[0]["timeout_ms"] <= 30_000
 
 
 def test_questions_of_one_instant_are_under_way_together(patience: float = 20.0):
@@ -94,14 +85,8 @@ def test_what_does_not_count_counts_for_the_breaker_and_in_the_metrics(brain: An
 
 def test_metrics_before_the_first_decision_are_unknown_and_not_zero():
     figures = ExternalPolicy("http://127.0.0.1:9/").metrics()
-    rates = (
-        figures.error_rate,
-        figures.timeout_rate,
-        figures.fallback_rate,
-        figures.latency_p50_ms,
-        figures.elo_rating,
-    )
-    assert set(rates) == {None}
+    unknown = ("error_rate", "timeout_rate", "fallback_rate", "latency_p50_ms", "elo_rating")
+    assert {getattr(figures, name) for name in unknown} == {None}
 
 
 def test_metrics_are_kept_by_agent_too():

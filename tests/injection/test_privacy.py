@@ -21,7 +21,7 @@ from heron_env.injection.questions import (
     is_of_another,
     redacted,
 )
-from heron_env.injection.setting import AgentFacts, Setting
+from heron_env.injection.setting import AgentFacts, EnvironmentFacts
 
 TIERS = ("minimal", "basic", "full")
 NAMES = ("Charge.soc", "battery_2.Charge.soc", "global.Price.value", "age.battery_2", "mask[0]")
@@ -30,11 +30,11 @@ AGENTS = ("battery_1", "battery_2", "zone_1", "lisa")
 WORDS = ("battery_2 is empty", "ask lisa", "write to lisa@example.org", "nothing", "call +49 30 123456")
 
 
-def setting(**changes: Any) -> Setting:
+def setting(**changes: Any) -> EnvironmentFacts:
     persona = Persona(name="Lisa", background="grew up by the sea", goal="wants it all", traits={"openness": 0.8})
     facts = AgentFacts(persona=persona, units=UNITS, noop=(0.0,), can_message=("battery_2", "zone_1"))
     others = {name: AgentFacts(persona=Persona(name=name)) for name in AGENTS[1:]}
-    return Setting(**{"env_id": "x/Y-v0", "options": {}, "agents": {"battery_1": facts, **others}, **changes})
+    return EnvironmentFacts(**{"env_id": "x/Y-v0", "options": {}, "agents": {"battery_1": facts, **others}, **changes})
 
 
 def told(tier: str, asked: Any = None, **telling: Any) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def guessed(body: dict[str, Any], env: Any) -> set[str]:
     """The ids and hashes that whoever guesses personas, options and label can compute."""
     found = set()
     for many in range(1, 5):
-        setting = Setting.of(env, env_id=GRID, options={"num_batteries": many})
+        setting = EnvironmentFacts.of(env, env_id=GRID, options={"num_batteries": many})
         for agent in env.possible_agents:
             body_of_guess = Questions(setting, Telling(label="mine")).request(question(agent)).model_dump(mode="json")
             found |= {name for name, value in names_in(body_of_guess).items() if names_in(body)[name] == value}
@@ -177,7 +177,7 @@ def test_neither_truth_nor_noise_nor_what_others_earn_is_told(tier: str):
         env.reset(seed=seed)
         env.world[type(env.hierarchy.agents[-1])].BatteryChargeFeature.soc[1] = hidden
         env.step({agent: np.array([factor], np.float32) for agent in env.agents if agent != "battery_1"})
-        questions = Questions(Setting.of(env), Telling(privacy_tier=tier))
+        questions = Questions(EnvironmentFacts.of(env), Telling(privacy_tier=tier))
         names = tuple(env.observation_names("battery_1"))
         asked = question(vector=np.array([0.5, 100.0], np.float32), names=names, seed=seed)
         bodies.append(questions.request(asked).model_dump_json())
@@ -192,7 +192,7 @@ def test_noise_factors_are_not_told():
         env = make("heron/BatteryGrid-v0", observability={"matrix": rows, "variable_visibility": visible})
         names = tuple(env.observation_names("battery_1"))
         asked = question(vector=np.zeros(len(names), np.float32), names=names)
-        return Questions(Setting.of(env), Telling(privacy_tier="full")).request(asked).model_dump_json()
+        return Questions(EnvironmentFacts.of(env), Telling(privacy_tier="full")).request(asked).model_dump_json()
 
     assert body(0.123456) == body(0.654321)
 

@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from endpoint_kit import question
+from endpoint_kit import fast, question
 
 from heron_env import Answer, Asked, ScheduleConfig, make
 from heron_env.errors import ConfigError
-from heron_env.injection import ConcurrencyConfig, Endpoint, ExternalPolicy, serve_policy
-from heron_env.injection.sdk import MOST_BYTES
+from heron_env.injection import ExternalPolicy, serve_policy
 from heron_env.lab import benchmark
+from heron_env.net.access import MOST_BYTES
 
 CLOCKS = ("run_synchronous", "run_event_driven")
 LATE = ScheduleConfig(msg_delay=0.3, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1)
@@ -26,7 +26,7 @@ def world(**options: Any) -> Any:
 
 
 def injected(url: str, env: Any, **told: Any) -> ExternalPolicy:
-    return ExternalPolicy(Endpoint(url, concurrency=ConcurrencyConfig(qps_cap=10_000), **told), env=env)
+    return ExternalPolicy(fast(url, **told), env=env)
 
 
 def towards_the_middle(vector: Any) -> Any:
@@ -47,8 +47,9 @@ def test_a_served_rule_injected_back_runs_its_course_bit_for_bit(clock: str, tie
         env = world()
         there = getattr(env, clock)({"*": injected(server.url, env, privacy_tier=tier)}, seed=3, **options)
         assert server.served.requests >= 3
-    assert there.same_course(own)
+    assert there.same_course(own) and own.deterministic and not there.deterministic
     assert {origin.source for told in there.origins.values() for _, origin in told} == {"external"}
+    assert sum(map(len, there.origins.values())) == sum(map(len, own.actions.values()))
 
 
 def test_masks_and_choices_arrive():

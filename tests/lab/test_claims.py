@@ -14,25 +14,25 @@ from heron_env import registry
 from heron_env.lab import IDEAL, SYNC, Baseline, Condition, Estimate, Sweep, SweepResult, finding
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import Outcome
-from heron_env.lab.gap import words
-from heron_env.lab.gap.records import Record
-from heron_env.lab.gap.tables import legend, to_json, to_markdown
-from heron_env.lab.gap.words import (
+from heron_env.lab.show.parts import gap_part
+from heron_env.lab.sweep import words
+from heron_env.lab.sweep.records import Record
+from heron_env.lab.sweep.tables import legend, to_json, to_markdown
+from heron_env.lab.sweep.words import (
     Cost,
     NoGap,
     NoInterval,
     Order,
     Parity,
     SignedGaps,
-    Untold,
+    Undecided,
     gap_claim,
     other_claims,
     policy_claims,
 )
-from heron_env.lab.reports.parts import gap_part
 
 CONDITIONS = (Condition(act_delay=1.0), Condition(act_delay=2.0), Condition(loss=0.1), Condition(noise=0.5))
-KINDS = (NoInterval, NoGap, Untold, SignedGaps)
+KINDS = (NoInterval, NoGap, Undecided, SignedGaps)
 
 
 @cache
@@ -198,17 +198,17 @@ def test_tables_are_free_of_nan_and_say_what_their_intervals_are_over(result: Sw
 @pytest.mark.parametrize(
     ("where", "planted"),
     [
-        ("Cost.told", property(lambda self: self.gap.value != 0.0)),  # a mean is taken for a finding
+        ("Cost.significant", property(lambda self: self.gap.value != 0.0)),  # a mean is taken for a finding
         ("SignedGaps.rivals", property(lambda self: [])),  # the largest mean is taken for the winner
         ("Cost.negligible", property(lambda self: True)),  # nothing is ever a gap
         ("order_differs", lambda before, after: True),  # any difference is an order
     ],
 )
 def test_a_planted_overclaim_is_caught(monkeypatch: pytest.MonkeyPatch, where: str, planted: object):
-    monkeypatch.setattr(words.Claim, "__post_init__", lambda self: None)
-    monkeypatch.setattr(f"heron_env.lab.gap.words.{where}", planted)
+    monkeypatch.setattr(words.SweepClaim, "__post_init__", lambda self: None)
+    monkeypatch.setattr(f"heron_env.lab.sweep.words.{where}", planted)
     if "." not in where:
-        monkeypatch.setattr(f"heron_env.lab.gap.words.{where}", planted)
+        monkeypatch.setattr(f"heron_env.lab.sweep.words.{where}", planted)
     random = np.random.default_rng(0)
     noisy = made(asked(3, 3, 1), lambda name, condition, case: 9.0 * random.normal() + (9.0 if name == "rule" else 0.0))
     plain = made(
@@ -229,7 +229,9 @@ def test_a_sentence_that_is_not_carried_is_our_own_bug():
         SignedGaps("mine", "sweep", (open_,), ())
     with pytest.raises(AssertionError, match="not carried: No gap"):
         NoGap("mine", "sweep", (open_,))
-    assert "can't tell whether the one condition of this sweep costs 'mine'" in str(Untold("mine", "sweep", (open_,)))
+    assert "can't tell whether the one condition of this sweep costs 'mine'" in str(
+        Undecided("mine", "sweep", (open_,))
+    )
 
 
 def test_where_some_bring_more_and_the_largest_cost_is_open_nothing_is_said_of_none():

@@ -16,8 +16,8 @@ import pytest
 from heron_env import Condition, Sweep
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, WorkerLost
-from heron_env.lab.gap import running
-from heron_env.lab.gap.running import Driver, Machine, RayCluster, bundles, run_task
+from heron_env.lab.sweep import running
+from heron_env.lab.sweep.running import Driver, Machine, RayCluster, bundles, run_task
 
 GRID = "heron/BatteryGrid-v0"
 NETWORK = [Condition(msg_delay=0.4, loss=0.1), Condition(act_delay=1.5)]
@@ -95,7 +95,7 @@ def test_the_note_is_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         def run(self, some: Any) -> Iterator[Any]:
             yield from ((bundle, run_task(bundle, there)) for bundle in some)
 
-    monkeypatch.setattr(running, "RayCluster", Elsewhere)
+    monkeypatch.setattr("heron_env.lab.sweep.sweep.RayCluster", Elsewhere)
     sweep.run(tmp_path, ray="auto", progress=False)
     note = f"{running.OTHER}: heron_env {Machine.here().heron_env} instead of 0.0.9"
     assert note in (tmp_path / "table.md").read_text()

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from heron_env.errors import ConfigError
 from heron_env.lab import IDEAL, Condition, Intervals, Sweep, finding
-from heron_env.lab.gap import decomposition
-from heron_env.lab.gap.conditions import grid
-from heron_env.lab.gap.decomposition import INTERACTION, decomposed, one_at_a_time, shapley
-from heron_env.lab.gap.tables import to_markdown
-from heron_env.lab.reports.parts import causes_part
+from heron_env.lab.show.parts import causes_part
+from heron_env.lab.sweep import decomposition
+from heron_env.lab.sweep.conditions import grid
+from heron_env.lab.sweep.decomposition import INTERACTION, decomposed, one_at_a_time, shapley
+from heron_env.lab.sweep.tables import to_markdown
 
 NAMES = ("loss", "delay", "jitter", "noise", "ticks", "more")
 

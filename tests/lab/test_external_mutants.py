@@ -13,9 +13,9 @@ from lab import test_external_traces as traces
 
 from heron_env import make
 from heron_env.errors import HeronError
-from heron_env.injection import metrics, serve_policy
+from heron_env.injection import answers, serve_policy
 from heron_env.lab import benchmark, policies
-from heron_env.lab.gap import records, results, sweep
+from heron_env.lab.sweep import records, results, sweep
 from heron_env.lab.traces import recording, replaying
 
 
@@ -92,15 +92,15 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         alone(sweeps.test_an_endpoint_that_answers_nothing_is_said_once_and_its_rows_are_marked),
     ),
     "a stand-in is no fallback": (
-        metrics, "stood_in", lambda _: lambda source, code: False,
+        answers, "stood_in", lambda _: lambda source, code: False,
         alone(sweeps.test_rates_and_percentiles_are_those_of_all_answers),
     ),
     "a recorded failure is no fallback": (
-        metrics, "stood_in", lambda _: lambda source, code: source == "fallback",
+        answers, "stood_in", lambda _: lambda source, code: source == "fallback",
         alone(sweeps.test_what_a_recording_has_a_code_of_counts_as_stood_in),
     ),
     "percentiles round down": (
-        metrics, "percentile", lambda _: floor,
+        answers, "percentile", lambda _: floor,
         alone(sweeps.test_percentiles_of_several_episodes_are_those_of_all_their_calls),
     ),
     "unknown quality is bad quality": (
@@ -123,7 +123,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
     ),
     "slow ratings": (results, "ELO_K", lambda _: 16.0, alone(sweeps.test_elo_is_elos)),
     "ratings of other pairs": (
-        results.SweepResult, "preference", lambda _: of_one,
+        sweep.SweepResult, "preference", lambda _: of_one,
         served(sweeps.test_ratings_and_preferences_are_of_the_same_pairs),
     ),
     "an address names an environment": (
@@ -138,7 +138,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         policies, "digest_of", lambda _: str, alone(sweeps.test_a_file_that_changed_is_another_policy),
     ),
     "others do nothing": (
-        policies, "others", lambda _: lambda env, seed: benchmark.baselines(env, seed)["do nothing"],
+        policies, "strongest_policies", lambda _: lambda env, seed: benchmark.baselines(env, seed)["do nothing"],
         alone(sweeps.test_agents_that_a_file_does_not_name_are_played_by_the_strongest_baseline),
     ),
     "fixtures fit everywhere": (

@@ -10,28 +10,34 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_kit import as_json, heron
+from endpoint_kit import fast as at
 from endpoint_kit import no_sockets, serving
 from fault_server import FaultServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from heron_env import make
-from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
-from heron_env.injection import BreakerConfig, ConcurrencyConfig, Endpoint, Fixture, serve_policy
+from heron_env.injection import BreakerConfig, Fixture, serve_policy
 from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, benchmark, finding, read_sweep
-from heron_env.lab.gap.records import AnswerCounts, Record, metrics
-from heron_env.lab.gap.results import elo
-from heron_env.lab.gap.tables import columns, lines, to_csv, to_json, to_markdown
-from heron_env.lab.policies import AgentsFile, EndpointPolicy, FixturePolicy, Lines, display_names, policy_spec
-from heron_env.lab.progress import Progress
+from heron_env.lab.output import Progress
+from heron_env.lab.policies import (
+    AgentsFile,
+    EndpointConnections,
+    EndpointPolicy,
+    FixturePolicy,
+    display_names,
+    policy_spec,
+)
+from heron_env.lab.sweep.records import AnswerCounts, Record, metrics
+from heron_env.lab.sweep.results import elo
+from heron_env.lab.sweep.tables import columns, lines, to_csv, to_json, to_markdown
 from heron_env.registry import names_environment
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 5}
 LATE = Condition(act_delay=1.0, msg_delay=0.3)
-FAST = ConcurrencyConfig(qps_cap=10_000)
 
 
 def middle(vector: Any) -> Any:
@@ -58,10 +64,6 @@ class Half:
 def swept(policies: Any, *conditions: Condition, cases: int = 2, out: Path | None = None, **how: Any) -> SweepResult:
     asked = Sweep.of(GRID, policies, conditions, cases=cases, options=OPTIONS)
     return asked.run(out, **{"processes": 1, "progress": False, **how})
-
-
-def at(url: str, **told: Any) -> Endpoint:
-    return Endpoint(url, concurrency=FAST, **told)
 
 
 @pytest.fixture
@@ -294,22 +296,16 @@ def test_an_endpoint_is_named_as_its_writer_wants():
         assert "hush" not in str(caught.value)
 
 
-def heron(*words: object, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, [*map(str, words)])
-    assert result.exit_code == code, result.output
-    return result
-
-
 def test_the_command_takes_addresses_for_policies_and_tells_of_silence(tmp_path: Path):
     short = ["-o", "max_steps=3", "--axis", "act_delay=0", "--seeds", 1, "--processes", 1]
     with FaultServer("refused") as dead:
         result = heron("sweep", GRID, f"{dead.url}?hush", "random", *short, "--out", tmp_path)
-        table = heron("eval", dead.url, "--env", GRID, "--cases", 1, "--delays", "0", "-o", "max_steps=3", "--json")
+        table = as_json("eval", dead.url, "--env", GRID, "--cases", 1, "--delays", "0", "-o", "max_steps=3")
     assert "warning: policy '127.0.0.1:" in result.stderr
     assert "Preference and Elo" in result.stdout
     assert max(map(len, result.stdout.splitlines()[:-1])) <= 80
     assert not any(b"hush" in path.read_bytes() for path in tmp_path.iterdir())
-    assert json.loads(table.stdout)["rows"][0]["external"]["fallback_rate"] == 1.0
+    assert table["rows"][0]["external"]["fallback_rate"] == 1.0
 
 
 WRONG = {
@@ -362,14 +358,14 @@ def test_a_file_that_changed_is_another_policy(tmp_path: Path):
 
 
 def test_named_endpoints_of_two_runs_stand_in_tables_under_one_name(tmp_path: Path, url: str):
-    short = ["-o", "max_steps=3", "--axis", "act_delay=0", "--seeds", 1, "--processes", 1, "--json"]
+    short = ["-o", "max_steps=3", "--axis", "act_delay=0", "--seeds", 1, "--processes", 1]
     names = []
     for number, address in enumerate((url, f"{url}?b")):
-        told = heron("sweep", GRID, f"mine={address}", f"other={url}?c", *short, "--out", tmp_path / str(number))
-        names.append({row["policy"] for row in json.loads(told.stdout)["rows"]})
+        told = as_json("sweep", GRID, f"mine={address}", f"other={url}?c", *short, "--out", tmp_path / str(number))
+        names.append({row["policy"] for row in told["rows"]})
     assert names[0] == names[1] > {"mine", "other"}
-    traced = heron("trace", GRID, "--policy", f"mine={url}", "-o", "max_steps=3", "--out", tmp_path / "t", "--json")
-    assert json.loads(traced.stdout)["policy"] == "mine"
+    traced = as_json("trace", GRID, "--policy", f"mine={url}", "-o", "max_steps=3", "--out", tmp_path / "t")
+    assert traced["policy"] == "mine"
 
 
 def test_a_file_of_json_is_a_fixture_by_what_it_holds(tmp_path: Path, url: str):
@@ -410,7 +406,7 @@ def test_a_recorded_sweep_is_repeated_without_a_socket(tmp_path: Path, url: str)
 
 
 def test_ways_to_endpoints_are_shared_within_a_sweep():
-    with Lines() as ways:
+    with EndpointConnections() as ways:
         first = ways(at("http://127.0.0.1:9/"))
         assert ways(at("http://127.0.0.1:9/", privacy_tier="full")) is first
         assert ways(at("http://127.0.0.1:9/other")) is not first

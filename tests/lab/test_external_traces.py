@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_kit import heron
 from endpoint_kit import no_sockets, serving
 from fault_server import FaultServer
-from typer.testing import CliRunner
 
 from heron_env import Sweep, make, record_episode, register
-from heron_env.cli import app
 from heron_env.errors import TraceError
 from heron_env.injection import Fixture, serve_policy
 from heron_env.lab.traces import file
@@ -39,12 +38,6 @@ def declared(folder: Path, url: str) -> Path:
     path = folder / "world.yaml"
     path.write_text(f"{text}\nagent_injection: {{endpoints: [{{agent_id: country_1, url: '{url}'}}]}}\n", "utf-8")
     return path
-
-
-def heron(*words: object, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, [*map(str, words)])
-    assert result.exit_code == code, result.output
-    return result
 
 
 def traced(out: Path, policy: object, *more: object, code: int = 0) -> Any:

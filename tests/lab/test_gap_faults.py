@@ -8,10 +8,10 @@ import pytest
 
 from heron_env.errors import ConfigError
 from heron_env.lab import IDEAL, SYNC, Condition, Sweep, finding, read_sweep
-from heron_env.lab.gap.conditions import parsed_axis
-from heron_env.lab.gap.presets import preset
-from heron_env.lab.reports.parts import look_at
-from heron_env.lab.reports.whole import case_part
+from heron_env.lab.show.parts import look_at
+from heron_env.lab.show.report import case_part
+from heron_env.lab.sweep.conditions import parsed_axis
+from heron_env.lab.sweep.presets import preset
 
 ENERGY = "heron/EnergyManagement-v1"
 NETWORK = Condition(act_delay=450.0)

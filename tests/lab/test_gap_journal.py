@@ -6,12 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from cli_kit import heron
 
 from heron_env import Condition, Sweep
-from heron_env.cli import app
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.lab.gap.journal import SweepJournal
+from heron_env.lab.sweep.records import SweepJournal
 
 
 def asked() -> Sweep:
@@ -73,9 +72,7 @@ def test_what_no_sweep_wrote_is_left_as_it_is(tmp_path: Path, files: dict[str, b
         (tmp_path / name).write_bytes(content)
     if from_command_line:
         words = ["sweep", "heron/BatteryGrid-v0", "random", "--axis", "loss=0", "--seeds", "1", "--processes", "1"]
-        done = CliRunner().invoke(app, [*words, "-o", "max_steps=3", "--out", str(tmp_path)])
-        assert done.exit_code == 2
-        told = done.stderr.splitlines()[-1]
+        told = heron(*words, "-o", "max_steps=3", "--out", tmp_path, code=2).stderr.splitlines()[-1]
     else:
         with pytest.raises(ConfigError) as caught:
             asked().run(tmp_path, processes=1)

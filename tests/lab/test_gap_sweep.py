@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import episodes
 import numpy as np
 import pytest
 from lab.pushing import Push
@@ -31,20 +32,20 @@ from heron_env.lab import (
 )
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import Outcome
-from heron_env.lab.gap.journal import SweepJournal
-from heron_env.lab.gap.presets import PRESETS, preset
-from heron_env.lab.gap.records import Key, Record, run_item
-from heron_env.lab.gap.tables import cells, columns, to_json, to_markdown, to_rich
-from heron_env.lab.gap.words import NEGLIGIBLE
 from heron_env.lab.output import TextTable
-from heron_env.lab.reports.parts import gap_part
+from heron_env.lab.show.parts import gap_part
+from heron_env.lab.sweep.plan import Key
+from heron_env.lab.sweep.presets import PRESETS, preset
+from heron_env.lab.sweep.records import Record, SweepJournal, run_item
+from heron_env.lab.sweep.tables import cells, columns, to_json, to_markdown, to_rich
+from heron_env.lab.sweep.words import NEGLIGIBLE
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}
 LATE = Condition(act_delay=2.0)
 TABLES = ("table.json", "table.csv", "table.md")
 
-JOURNALS = sorted(path.parent for path in Path(__file__).parents[2].glob("training/results/**/results.jsonl"))
+STUDY = Path(__file__).parents[2] / "training" / "results" / "honest_gap"
 
 
 @dataclass(frozen=True)
@@ -114,16 +115,10 @@ def test_sync_only_policies_have_one_point():
     assert result.policies == ["push"]
 
 
-def test_the_number_of_processes_changes_nothing_but_the_time(tmp_path: Path):
-    for processes in (1, 2):
-        sweep({"push": Push(0.3), "random": "random"}).run(tmp_path / str(processes), processes=processes)
-    assert texts(tmp_path / "1") == texts(tmp_path / "2")
-
-
 CHILD = """
 import os, signal, sys
-from heron_env.lab.gap.conditions import Condition
-from heron_env.lab.gap.sweep import Sweep
+from heron_env.lab.sweep.conditions import Condition
+from heron_env.lab.sweep.sweep import Sweep
 
 folder, processes, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 conditions = [Condition(act_delay=2.0, loss=0.2), Condition(msg_delay=0.5, jitter=0.3)]
@@ -507,13 +502,26 @@ def test_presets_are_what_their_names_promise():
         preset("quik")
 
 
-@pytest.mark.parametrize("folder", JOURNALS, ids=lambda folder: folder.name)
-def test_committed_tables_are_what_their_journals_say(folder: Path):
-    result = read_sweep(folder)
-    assert to_markdown(result) == (folder / "table.md").read_text(encoding="utf-8")
-    assert to_json(result) == (folder / "table.json").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", episodes.names(STUDY))
+def test_committed_tables_are_what_the_committed_episodes_say(name: str):
+    result = episodes.read(STUDY, name, again=False)
+    assert to_markdown(result) == (STUDY / name / episodes.TABLE).read_text(encoding="utf-8")
     for found in result.decompositions:
         assert np.abs(np.sum([p.by_case for p in found.parts], axis=0) - found.gap.by_case).max() <= 1e-9
+
+
+def test_a_sweep_that_a_study_keeps_is_read_as_it_was(tmp_path: Path):
+    ran = sweep(conditions=[LATE]).run(tmp_path / "work", processes=1)
+    for name in ("one", "two", "one"):  # keeping it once more adds nothing
+        episodes.keep(tmp_path / "study", {name: tmp_path / "work"})
+    assert episodes.names(tmp_path / "study") == ["one", "two"]
+    for name in ("one", "two"):
+        kept = episodes.read(tmp_path / "study", name)
+        assert kept.sweep.cases == ran.sweep.cases and to_markdown(kept) == to_markdown(ran)
+        for policy in ran.policies:
+            for condition in (SYNC, LATE):
+                one, other = kept.point(policy, condition), ran.point(policy, condition)
+                assert (one.values, one.identical, one.notes) == (other.values, other.identical, other.notes)
 
 
 # What a return is

@@ -7,64 +7,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from cli_kit import heron
+from lab.dropping import Mast
 
 from heron_env import (
     Condition,
-    Continuous,
-    FeatureProvider,
-    FieldAgent,
     HeronEnv,
     Sweep,
     SystemAgent,
-    quantity,
     register,
-    rule,
 )
-from heron_env.cli import app
-from heron_env.lab.gap.tables import to_markdown, to_rich
 from heron_env.lab.output import as_markdown
+from heron_env.lab.sweep.tables import to_markdown, to_rich
 
 ENV = "names/World-v0"
 AGENTS = ("$x^$", "[a]", "[/a]", "p|q", "<i>&amp;", "*s*_t_`u`", ":smile:", "\\frac{$")
 POLICY = "$p^$ [red]|<b>"
 
 
-class Level(FeatureProvider):
-    """A number."""
-
-    visibility = ("public",)
-    value: float = quantity(default=0.0, low=-1.0, high=1.0)
-
-
-class One(FieldAgent):
-    features = (Level,)
-    action = Continuous(-1.0, 1.0)
-
-    @staticmethod
-    @rule(writes=Level.value)
-    def apply_action(action: Any) -> float:
-        return action[0]
-
-    @staticmethod
-    @rule
-    def compute_local_reward(level: Level) -> float:
-        return level.value
-
-
 def world(**options: Any) -> HeronEnv:
     """Agents of strange names."""
     options = {"max_steps": 3, "compile": False, **options}
-    return HeronEnv(SystemAgent("system[s]$", *(One(name) for name in AGENTS)), **options)
+    return HeronEnv(SystemAgent("system[s]$", *(Mast(name) for name in AGENTS)), **options)
 
 
 register(ENV, world)
-
-
-def heron(*words: object) -> str:
-    done = CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "300"})
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 class Text(HTMLParser):
@@ -92,7 +59,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_a_terminal_shows_names_as_they_are():
-    told = heron("describe", ENV)
+    told = heron("describe", ENV, env={"COLUMNS": "300"}).stdout
     assert all(name in told for name in (ENV, *AGENTS))
 
 

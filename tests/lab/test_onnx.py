@@ -10,46 +10,40 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from cli_kit import heron
+from training_kit import GRID, tiny, trained
 
-from heron_env import Hyperparameters, load_policy, make, train
-from heron_env.cli import app
+from heron_env import load_policy, make
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError
 from heron_env.lab import RunFolder, export_onnx
-from heron_env.lab.exporting.onnx_file import OnnxGraph, Untraceable
+from heron_env.lab.onnx_file import OnnxGraph, Untraceable
 from heron_env.worlds.energy_management import STRONGEST
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
-TINY: dict[str, Any] = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8)}
-GRID, ENERGY, TRAFFIC = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "heron/TrafficCorridor-v0"
+ENERGY, TRAFFIC = "heron/EnergyManagement-v1", "heron/TrafficCorridor-v0"
 SHORT = {"max_steps": 6, "physics_substeps": 1, "compile": True}
 BOTH = {"gru": 4, "frames": 2}
 SEEN = 200
 RUNNER = str(Path(__file__).parents[2] / "examples" / "onnx_runner.py")
 
 
-def trained(folder: Path, env_id: str, options: dict[str, Any], **more: Any) -> RunFolder:
-    settings = Hyperparameters(**TINY, **more.pop("settings", {}))
-    return train(
-        env_id, folder, total_steps=64, hyperparameters=settings, validations=0, progress=False, env_options=options,
-        **more,
-    )  # fmt: skip
+def run_of(folder: Path, env_id: str, options: dict[str, Any], settings: Any = (), **more: Any) -> RunFolder:
+    few = {"validations": 0, "validation_episodes": 0}
+    return trained(folder, env_id, env_options=options, hyperparameters=tiny(**dict(settings)), **few, **more)
 
 
 RUNS: dict[str, Callable[[Path], RunFolder]] = {
-    "battery": lambda folder: trained(folder, ENERGY, SHORT, residual=STRONGEST),
-    "zone": lambda folder: trained(folder, ENERGY, {**SHORT, "control": "zone"}),
-    "alone": lambda folder: trained(folder, ENERGY, SHORT, residual=None),
-    "by Stable-Baselines3": lambda folder: trained(folder, ENERGY, SHORT, residual=STRONGEST, trainer="sb3"),
-    "traffic": lambda folder: trained(folder, TRAFFIC, {"max_steps": 6}),
-    "frames": lambda folder: trained(folder, GRID, {"max_steps": 6}, settings={"frames": 3}),
-    "GRU": lambda folder: trained(folder, GRID, {"max_steps": 6}, settings={"gru": 5}),
-    "GRU and frames": lambda folder: trained(
-        folder, ENERGY, SHORT, residual=STRONGEST, settings={"gru": 4, "frames": 2}
-    ),
+    "battery": lambda folder: run_of(folder, ENERGY, SHORT, residual=STRONGEST),
+    "zone": lambda folder: run_of(folder, ENERGY, {**SHORT, "control": "zone"}),
+    "alone": lambda folder: run_of(folder, ENERGY, SHORT, residual=None),
+    "by Stable-Baselines3": lambda folder: run_of(folder, ENERGY, SHORT, residual=STRONGEST, trainer="sb3"),
+    "traffic": lambda folder: run_of(folder, TRAFFIC, {"max_steps": 6}),
+    "frames": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"frames": 3}),
+    "GRU": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"gru": 5}),
+    "GRU and frames": lambda folder: run_of(folder, ENERGY, SHORT, {"gru": 4, "frames": 2}, residual=STRONGEST),
 }
 
 
@@ -126,9 +120,7 @@ def test_a_mask_is_asked_for_where_choices_may_be_forbidden(tmp_path: Path) -> N
 
 def test_the_command_and_fifteen_lines_run_it(tmp_path: Path) -> None:
     run = RUNS["GRU"](tmp_path / "run")
-    said = CliRunner().invoke(app, ["export", str(run.path), "--onnx", str(tmp_path / "policy.onnx")])
-    assert said.exit_code == 0, said.output
-    (file,) = said.stdout.split()
+    (file,) = heron("export", run.path, "--onnx", tmp_path / "policy.onnx").stdout.split()
     seen, _ = observed(run, "battery")
     lines = "".join(",".join(map(str, vector.tolist())) + "\n" for vector in seen[:5])
     done = subprocess.run([sys.executable, RUNNER, file], input=lines, capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from heron_env.errors import ConfigError
-from heron_env.lab import Condition, Hyperparameters, Sweep, SweepResult, progress, train
+from heron_env.lab import Condition, Hyperparameters, Sweep, SweepResult, output, train
 
 LATE = Condition(act_delay=1.0)
 
@@ -17,18 +17,18 @@ def swept(**how: object) -> SweepResult:
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "watched", lambda: True)
+    monkeypatch.setattr(output, "watched", lambda: True)
 
 
 def test_nobody_looks_at_a_log(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not progress.watched()
+    assert not output.watched()
     swept()
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_terminal_or_a_notebook_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert progress.watched()
+    assert output.watched()
 
 
 def test_a_sweep_tells_its_episodes(looked_at: None, capsys: pytest.CaptureFixture[str]) -> None:

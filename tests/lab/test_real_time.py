@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_kit import as_json, heron
 from endpoint_kit import serving
-from typer.testing import CliRunner
 
 from heron_env import Answer, Asked, ScheduleConfig, make
-from heron_env.cli import app
 from heron_env.errors import ConfigError
 from heron_env.injection import ExternalPolicy
 from heron_env.lab import run_real_time
@@ -227,11 +226,10 @@ def test_what_is_no_environment_is_refused():
 def test_the_command_tells_how_it_kept_time(tmp_path: Path):
     file = tmp_path / "told.json"
     args = ["run", GRID, "--policy", "do nothing", "--realtime", "--speed", "50", "--option", "max_steps=4"]
-    done = CliRunner().invoke(app, [*args, "--out", str(file)])
-    assert done.exit_code == 0, done.output
-    assert done.stdout.startswith(f"{GRID}, do nothing, seed 0: 4 s of virtual time")
-    assert "instants in" in done.stdout and "actions more than 10 ms late" in done.stdout
+    done = heron(*args, "--out", file).stdout
+    assert done.startswith(f"{GRID}, do nothing, seed 0: 4 s of virtual time")
+    assert "instants in" in done and "actions more than 10 ms late" in done
     told = json.loads(file.read_text())
     assert told["real_time"]["speed"] == 50.0 and told["end_time"] == 4.0
-    plain = CliRunner().invoke(app, [*args[:4], "--option", "max_steps=4", "--json"])
-    assert json.loads(plain.stdout)["returns"] == told["returns"] and "real_time" not in json.loads(plain.stdout)
+    plain = as_json(*args[:4], "--option", "max_steps=4")
+    assert plain["returns"] == told["returns"] and "real_time" not in plain

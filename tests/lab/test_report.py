@@ -1,16 +1,16 @@
 """The report: one file, nothing from elsewhere, every picture told in words too; figures that say what they show."""
 
-import json
 import re
-import subprocess
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from lab.browsing import checked_in_a_browser
 
-from heron_env import ScheduleConfig, make
+from heron_env import PictureSeries, ScheduleConfig, make
 from heron_env.errors import ConfigError
 from heron_env.lab import (
     IDEAL,
@@ -28,16 +28,16 @@ from heron_env.lab import (
     waterfall_figure,
     write_report,
 )
-from heron_env.lab.figure_style import to_png, to_svg
-from heron_env.lab.figures import PolicyLine, day_figure, gap_figure, learning_figure, product_figure
-from heron_env.lab.gap.conditions import grid
-from heron_env.lab.gap.presets import PRESETS
-from heron_env.lab.gap.words import costliest
+from heron_env.lab.figure_style import blank, to_png, to_svg
 from heron_env.lab.output import TextTable
-from heron_env.lab.reports import whole
-from heron_env.lab.reports.document import Listing, Picture, Report, Section, render
-from heron_env.lab.reports.parts import causes_part, gap_part, look_at, widest
-from heron_env.lab.reports.whole import case_part
+from heron_env.lab.show import report as whole
+from heron_env.lab.show.document import Listing, Picture, Report, Section, render
+from heron_env.lab.show.figures import PolicyLine, day_figure, gap_figure, learning_figure, product_figure
+from heron_env.lab.show.parts import causes_part, gap_part, look_at, widest
+from heron_env.lab.show.report import case_part
+from heron_env.lab.sweep.conditions import grid
+from heron_env.lab.sweep.presets import PRESETS
+from heron_env.lab.sweep.words import costliest
 
 pytest.importorskip("matplotlib")
 
@@ -306,6 +306,20 @@ def test_a_figure_has_the_same_bytes_each_time(swept):
     )
 
 
+def test_a_figure_with_its_letters_as_text_is_smaller_and_says_the_same():
+    figure, (axes,) = blank(2.0)
+    axes.plot(np.linspace(0.0, 1.0, 50), np.sin(np.linspace(0.0, 6.0, 50)))
+    axes.set_title("a delay of 0.00125 s, C L")
+    shapes, text = to_svg(figure), to_svg(figure, text=True)
+    assert len(text) < len(shapes) / 2
+    root = ElementTree.fromstring(text)
+    assert "a delay of 0.00125 s, C L" in {one.text for one in root.iter("{http://www.w3.org/2000/svg}text")}
+    counts = [
+        len(list(ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}clipPath"))) for svg in (shapes, text)
+    ]
+    assert counts[0] == counts[1] > 0
+
+
 def test_the_tree_names_who_decides_with_rates_and_delays_of_the_condition():
     options = {"num_batteries": 40, "zone_size": 40, "control": "zone"}
     late = Condition(act_delay={"coordinator": 0.3}, tick_ratio=4.0)
@@ -439,6 +453,27 @@ def test_quantities_that_nobody_knows_bear_their_units():
     assert list(panels[0].lines) == ["synchronous", "with disturbances"]
 
 
+def test_an_environment_says_which_quantities_its_picture_shows(monkeypatch: pytest.MonkeyPatch):
+    env = make("heron/BatteryGrid-v0", num_batteries=2, max_steps=4)
+    names = env.observation_names("battery_1")
+    monkeypatch.setattr(env, "picture_series", lambda: [
+        PictureSeries("Kept", "share", "BatteryChargeFeature.soc", limit="BatteryChargeFeature.capacity", label="kept"),
+        PictureSeries("Nobody sees it", "1", "Weather.wind"),
+        PictureSeries("All of them", "share", "soc", mean=True, stepwise=True, closer="Closely"),
+    ])  # fmt: skip
+    policies = Baseline("random").build(env, 1)
+    runs = [env.run_synchronous(policies, seed=seed, record=whole.OF_A_DAY) for seed in (1, 2)]
+    kept, mean, closer = whole.compare_day(env, *runs).panels
+    column = names.index(next(name for name in names if name.endswith("soc")))
+    seen = {a: [float(vector[column]) for _, vector in runs[0].observations[a]] for a in env.possible_agents}
+    assert (kept.title, mean.title, closer.title) == ("Kept", "All of them", "Closely")
+    assert (list(kept.lines), kept.lines["kept"][1], kept.limit) == (["kept"], seen["battery_1"], 100.0)
+    assert mean.lines["synchronous"][1] == pytest.approx(np.mean(list(seen.values()), axis=0))
+    assert (list(mean.lines), mean.held, mean.window) == (["synchronous", "event-driven"], True, None)
+    assert closer.lines == mean.lines
+    assert closer.window is not None
+
+
 # In a browser
 
 CHECK = """
@@ -465,11 +500,6 @@ addEventListener("load", () => {
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 500])
 def test_a_browser_shows_every_image_without_a_complaint(text: str, tmp_path: Path, chromium: list[str], width: int):
-    page = tmp_path / "report.html"
-    page.write_text(text.replace("</body>", f"{CHECK}</body>"), encoding="utf-8")
-    flags = ["--enable-logging=stderr", "--v=0", f"--window-size={width},900", "--dump-dom", page.as_uri()]
-    done = subprocess.run([*chromium, *flags], capture_output=True, text=True, timeout=60, check=True)
-    assert not re.findall(r"CONSOLE.*", done.stderr)
-    found = json.loads(re.search(r"<title>checked: (.*?)</title>", done.stdout)[1])
+    found = checked_in_a_browser(chromium, text, CHECK, tmp_path, width)
     assert found.pop("scrolls") or width == 1280
     assert found == {"images": 6, "bad": 0, "wide": False, "stops": 0, "links": 6, "unreachable": 0}

@@ -12,7 +12,6 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def study(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("os.environ", dict(__import__("os").environ))  # the script sets Ray's
-    monkeypatch.syspath_prepend(str(ROOT / "training"))
     import rllib_two_nodes
 
     monkeypatch.delitem(sys.modules, "rllib_two_nodes")

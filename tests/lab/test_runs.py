@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_kit import as_json
+from training_kit import trained
 
 from heron_env import __version__, load_policy, make
 from heron_env.errors import ConfigError, RunFolderError, TraceError, UnknownEnvironment
-from heron_env.lab import Choice, Hyperparameters, Network, RunFolder, Scaling, record_episode, train
+from heron_env.lab import Choice, Network, RunFolder, Scaling, record_episode
 from heron_env.lab.runs import SCHEMA
 from heron_env.lab.traces.replaying import replay
 from heron_env.lab.trained import Correction, decide_batch
@@ -19,13 +21,7 @@ OPTIONS = {"dt": 3600.0, "physics_substeps": 1}
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder of a few rollouts."""
-    tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
-    folder = tmp_path_factory.mktemp("run")
-    env_id = "heron/EnergyManagement-v1"
-    train(
-        env_id, folder, total_steps=48, hyperparameters=tiny, env_options=OPTIONS, validation_episodes=1, progress=False
-    )
-    return folder
+    return trained(tmp_path_factory.mktemp("run"), "heron/EnergyManagement-v1", env_options=OPTIONS).path
 
 
 @pytest.fixture
@@ -233,7 +229,7 @@ def other_seed(folder: Path, tmp_path: Path, seed: int = 1) -> Path:
 
 def test_training_seeds_of_one_recipe_are_pooled_as_one_policy(folder: Path, tmp_path: Path):
     from heron_env.lab import SYNC, read_sweep
-    from heron_env.lab.gap.tables import to_markdown
+    from heron_env.lab.sweep.tables import to_markdown
 
     asked = pooled_sweep([folder, other_seed(folder, tmp_path)])
     assert asked.shown == ["trained", "self-consumption", "do nothing"]
@@ -262,25 +258,17 @@ def test_what_is_not_of_one_recipe_is_not_pooled(folder: Path, tmp_path: Path):
 
 
 def test_run_folders_are_pooled_from_the_command_line(folder: Path, tmp_path: Path):
-    from typer.testing import CliRunner
-
-    from heron_env.cli import app
-
-    words = [str(folder), str(other_seed(folder, tmp_path)), "--pool", "--json", "--processes", "1"]
-    asked = [
-        ["eval", *words, "--cases", "1", "--delays", "0"],
-        ["sweep", *words, "--seeds", "1", "--axis", "act_delay=0", "--out", str(tmp_path / "swept")],
-    ]
-    for line in asked:
-        done = CliRunner().invoke(app, line)
-        assert done.exit_code == 0, done.output
-        rows = json.loads(done.stdout)["rows"]
-        assert next(row["seeds"] for row in rows if row["policy"] == "trained") == 2
+    words = [folder, other_seed(folder, tmp_path), "--pool", "--processes", "1"]
+    for told in (
+        as_json("eval", *words, "--cases", "1", "--delays", "0"),
+        as_json("sweep", *words, "--seeds", "1", "--axis", "act_delay=0", "--out", tmp_path / "swept"),
+    ):
+        assert next(row["seeds"] for row in told["rows"] if row["policy"] == "trained") == 2
 
 
 def test_an_unpooled_training_is_said_to_be_one_seed(folder: Path):
     from heron_env.lab import Sweep
-    from heron_env.lab.gap.tables import legend
+    from heron_env.lab.sweep.tables import legend
 
     alone = Sweep.of("heron/EnergyManagement-v1", {"mine": str(folder)}, [], cases=2, options=OPTIONS)
     assert "is one training seed, and nothing is said of others" in legend(alone.run(processes=1))

@@ -16,10 +16,10 @@ from strategies import Recipe
 from heron_env import ScheduleConfig, make
 from heron_env.errors import HeronWarning
 from heron_env.lab import SYNC, Condition, Sweep, team_return
-from heron_env.lab.episodes import course, in_step, lane_outcome, noted, outcome, ticks_in_step
-from heron_env.lab.gap import running
-from heron_env.lab.gap.records import RECORD, run_item
-from heron_env.lab.gap.running import bundles, run_bundle
+from heron_env.lab.episodes import course, in_step, lane_outcome, noted_lanes, outcome, ticks_in_step
+from heron_env.lab.sweep import running
+from heron_env.lab.sweep.records import RECORD, run_item
+from heron_env.lab.sweep.running import bundles, run_bundle
 
 ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
 NOISY = Condition(obs_delay=5.0, noise=0.1)
@@ -39,9 +39,15 @@ def told(record: Any) -> str:
 def test_a_bundle_is_its_episodes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     options, policies, condition = WORLDS[name]
     sweep = Sweep.of(name, {p: p for p in policies}, [condition], cases=3, options={**options, "compile": True})
-    items = [item for item in sweep.items() if item.condition != SYNC and item.name in policies]
+    are_their_episodes(
+        [item for item in sweep.items() if item.condition != SYNC and item.name in policies], monkeypatch
+    )
+
+
+def are_their_episodes(items: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bundles of three, with the records of the episodes one by one."""
     found = bundles(items, 1)
-    assert [len(bundle) for bundle in found] == [3] * len(policies)
+    assert {len(bundle) for bundle in found} == {3}
     alone = [[told(run_item(item)) for item in bundle] for bundle in found]
     monkeypatch.delattr(running, "run_item")  # nothing falls back on it
     assert [[*map(told, run_bundle(bundle))] for bundle in found] == alone
@@ -61,11 +67,7 @@ def test_the_synchronous_condition_is_lanes_at_zero_delay(name: str, monkeypatch
     items = [item for item in sweep.items() if item.name in policies]
     assert all(len(bundle) == 1 for bundle in bundles(items, 1)), "few are done before lanes are compiled"
     monkeypatch.setattr(running, "LEAST", 3)
-    found = bundles(items, 1)
-    assert [len(bundle) for bundle in found] == [3] * len(policies)
-    alone = [[told(run_item(item)) for item in bundle] for bundle in found]
-    monkeypatch.delattr(running, "run_item")
-    assert [[*map(told, run_bundle(bundle))] for bundle in found] == alone
+    are_their_episodes(items, monkeypatch)
 
 
 @given(worlds(), st.sampled_from([1, 2, 3]), st.sampled_from([0, 1, 2]), st.sampled_from([None, "local", "proxy"]))
@@ -80,27 +82,29 @@ def test_lanes_in_step_are_the_synchronous_clock(recipe: Recipe, tick: int, phas
     while len(actions := player.actions(rows)):
         rows = player.batch.answer(actions)
     alone = {env.hierarchy.ids[rank]: policy for rank, policy in player.policies.items()}
-    for seed, lane in enumerate(noted(player.batch), start=4):
+    for seed, lane in enumerate(noted_lanes(player.batch), start=4):
         mine, result = lane_outcome(env, lane), env.run_synchronous(alone, seed=seed, record=RECORD)
         assert (mine.course, mine.value, mine.notes) == (course(result), team_return(env, result), [])
 
 
 def test_what_can_not_run_side_by_side_runs_alone() -> None:
-    options = {"dt": 900.0, "compile": True}
     corridor = Sweep.of(
         "heron/TrafficCorridor-v0", {"f": "fixed cycle"}, [NOISY], cases=2, options={"max_steps": 20, "compile": True}
     )
     alone = [bundle for bundle in bundles(corridor.items(), 1) if bundle[0].name == "f"]
     assert len(alone) == 4 and all(len(bundle) == 1 for bundle in alone), "a function has no forward_batch"
-    plain = Sweep.of(
-        "heron/EnergyManagement-v1", {"t": "tariff"}, [ROUGH], cases=2, options={**options, "compile": False}
-    )
+    plain = tariff(compile=False)
     assert all(len(bundle) == 1 for bundle in bundles(plain.items(), 1)), "plain Python is not compiled"
 
 
+def tariff(**options: Any) -> Sweep:
+    """Two days of the rule that follows the tariff."""
+    options = {"dt": 900.0, "physics_substeps": 9, "compile": True, **options}
+    return Sweep.of("heron/EnergyManagement-v1", {"t": "tariff"}, [ROUGH], cases=2, options=options)
+
+
 def test_the_tables_of_a_sweep_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = {"dt": 900.0, "physics_substeps": 9, "compile": True}
-    sweep = Sweep.of("heron/EnergyManagement-v1", {"t": "tariff"}, [ROUGH], cases=2, options=options)
+    sweep = tariff()
     sweep.run(tmp_path / "together", processes=1, progress=False)
     monkeypatch.setattr(running, "_can", lambda item: False)
     sweep.run(tmp_path / "alone", processes=1, progress=False)
@@ -112,13 +116,12 @@ def test_the_tables_of_a_sweep_are_the_same(tmp_path: Path, monkeypatch: pytest.
 
 def test_an_episode_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever goes wrong side by side, the episodes are run one by one, and the one at fault says so."""
-    options = {"dt": 900.0, "physics_substeps": 9, "compile": True}
-    sweep = Sweep.of("heron/EnergyManagement-v1", {"t": "tariff"}, [ROUGH], cases=2, options=options)
+    sweep = tariff()
 
     def fails(self: Any, vectors: Any) -> Any:
         raise ValueError("no idea")
 
-    kind = type(next(iter(sweep.policies["t"].build(sweep.env.make(**options), 0).values())))
+    kind = type(next(iter(sweep.policies["t"].build(sweep.env.make(**sweep.options), 0).values())))
     monkeypatch.setattr(kind, "forward_batch", fails)
     bundle = next(b for b in bundles(sweep.items(), 1) if len(b) == 2)
     with pytest.raises(ValueError, match="no idea") as caught:
@@ -148,7 +151,7 @@ def test_an_outcome_of_whole_arrays_is_that_of_the_result(recipe: Recipe) -> Non
     rows = player.batch.begin()
     while len(actions := player.actions(rows)):
         rows = player.batch.answer(actions)
-    told = [repr(lane_outcome(env, lane)) for lane in noted(player.batch)]
+    told = [repr(lane_outcome(env, lane)) for lane in noted_lanes(player.batch)]
     assert told == [repr(outcome(env, result)) for result in player.batch.results()]
     assert len(set(told)) == 3
     alone = {env.hierarchy.ids[rank]: policy for rank, policy in player.policies.items()}

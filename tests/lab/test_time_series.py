@@ -4,10 +4,9 @@ import csv
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from cli_kit import heron
 
 from heron_env import make
-from heron_env.cli import app
 from heron_env.errors import ConfigError, TraceError
 from heron_env.lab import TimeSeries, record_episode
 from heron_env.lab.traces import file
@@ -69,7 +68,7 @@ def test_a_name_with_another_ending_and_parquet_without_pyarrow_are_refused(tmp_
     with pytest.raises(ConfigError, match=r"must end with \.csv or \.parquet"):
         TimeSeries().write(tmp_path / "day.xls")
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(ConfigError, match=r'writing parquet needs pyarrow: pip install "heron_env\[parquet\]"'):
+    with pytest.raises(ConfigError, match=r"writing parquet needs pyarrow: pip install 'heron_env\[data\]'"):
         TimeSeries().write(tmp_path / "day.parquet")
 
 
@@ -92,10 +91,8 @@ def test_a_trace_names_its_data_and_a_changed_file_is_noticed(tmp_path):
 
 def test_the_command_writes_the_series_beside_the_record(site, tmp_path):
     command = ["trace", ENERGY, "-o", f"homes={site}", "-o", "dt=900", "-o", "physics_substeps=1", "--until", "1800"]
-    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "trace"), "--csv", str(tmp_path / "day.csv")])
-    assert done.exit_code == 0, done.output
+    done = heron(*command, "--out", tmp_path / "trace", "--csv", tmp_path / "day.csv")
     assert f"wrote {tmp_path / 'day.csv'}" in done.output
     with (tmp_path / "day.csv").open(newline="") as text:
         assert [float(row["time_s"]) for row in csv.DictReader(text)] == [0.0, 900.0, 1800.0]
-    refused = CliRunner().invoke(app, [*command, "--csv", str(tmp_path / "day.txt")])
-    assert refused.exit_code == 2 and "must end with .csv or .parquet" in refused.output
+    assert "must end with .csv or .parquet" in heron(*command, "--csv", tmp_path / "day.txt", code=2).output

@@ -3,34 +3,32 @@
 import json
 import math
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from cli_kit import as_json, heron
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lab.browsing import checked_in_a_browser
 from lab.trace_event_format import faults
 from laws.examples import ENDING
 from strategies import Recipe, recipes, schedules
-from typer.testing import CliRunner
 
 from heron_env import ConditionMonitor, Disturbance, ScheduleConfig, __version__, make
-from heron_env.cli import app
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
-from heron_env.lab.reports.document import render
-from heron_env.lab.reports.parts import trace_report
 from heron_env.lab.schedules import with_settings
-from heron_env.lab.traces import file, perfetto
-from heron_env.lab.traces.episode import Episode, PolicyIdentity, Setting
-from heron_env.lab.traces.identity import plain, schedule_entries
+from heron_env.lab.show.document import render
+from heron_env.lab.show.parts import trace_report
+from heron_env.lab.traces import file
+from heron_env.lab.traces.episode import Episode, PolicyIdentity, TraceSetting, plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
 from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record
 from heron_env.lab.traces.replaying import first_difference, rebuilt, replay
-from heron_env.lab.traces.timeline import FAMILIES, Timeline, excerpt
+from heron_env.lab.traces.timeline import FAMILIES, Timeline, excerpt, perfetto_text
 from heron_env.testing import clock
 
 GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1"
@@ -150,7 +148,7 @@ def test_a_big_file_is_packed(episode: Episode, tmp_path: Path, monkeypatch: pyt
 
 def test_what_a_browser_opens_is_never_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(file, "BIG", 10)
-    assert heron("trace", GRID, "--out", str(tmp_path)).exit_code == 0
+    heron("trace", GRID, "--out", tmp_path)
     names = {p.name for p in tmp_path.iterdir()}
     assert names == {"trace.json.gz", "perfetto.json.gz", "timeline.html", "timeline.svg"}
 
@@ -254,7 +252,7 @@ def test_disturbances_and_monitors_happen_again(tmp_path: Path):
     assert any(m.kind == "ObservationPush" for m in found.messages)
     assert file.read(file.write(found, tmp_path)) == found
     assert replay(tmp_path).identical
-    assert list(faults(json.loads(perfetto.as_text(found)))) == []
+    assert list(faults(json.loads(perfetto_text(found)))) == []
     happens = trace_report(found).parts[0].blocks[1]
     assert any("pushed observation" in what for _, what in happens.rows)
     by_hand = ConditionMonitor(agent="battery_1", when=lambda world: True)
@@ -271,9 +269,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     out = tmp_path_factory.mktemp("faulty")
     asked = ("--disturbances", "sensors", "--disturbances", "crashes", "--delay", "450", "--seed", "2")
     options = [word for name, value in DAY.items() for word in ("-o", f"{name}={value}")]
-    done = heron("trace", ENERGY, "--policy", "tariff", *asked, *options, "--out", str(out))
-    assert done.exit_code == 0, done.output
-    return out, done.stdout
+    return out, heron("trace", ENERGY, "--policy", "tariff", *asked, *options, "--out", out).stdout
 
 
 def test_sets_of_disturbances_are_drawn_with_the_seed_and_happen_again(faulty: tuple[Path, str]):
@@ -319,11 +315,10 @@ def test_a_disturbance_is_a_span_with_its_name_in_a_lane_of_its_own(faulty: tupl
 
 
 def test_a_set_that_is_not_there_is_refused_and_nothing_is_written(tmp_path: Path):
-    wrong = heron("trace", ENERGY, "--disturbances", "crash", "--out", str(tmp_path))
-    assert wrong.exit_code == 2
+    wrong = heron("trace", ENERGY, "--disturbances", "crash", "--out", tmp_path, code=2)
     assert "no set of disturbances 'crash'; this environment has ['derating'" in wrong.stderr
     assert "Did you mean 'crashes'?" in wrong.stderr
-    none = heron("trace", GRID, "--disturbances", "crash", "--out", str(tmp_path))
+    none = heron("trace", GRID, "--disturbances", "crash", "--out", tmp_path, code=2)
     assert "no set of disturbances 'crash'; this environment has none" in none.stderr
     assert [*tmp_path.iterdir()] == []
 
@@ -380,13 +375,13 @@ def test_any_world_is_recorded_whole_and_drawn_by_the_rules(recipe: Recipe, data
     found = _of_a_world(recipe, schedule)
     assert first_difference(found, _of_a_world(recipe, schedule)) is None
     assert first_difference(_through_the_file(found), found) is None
-    assert list(faults(json.loads(perfetto.as_text(found)))) == []
+    assert list(faults(json.loads(perfetto_text(found)))) == []
     draw(found)
 
 
 def _of_a_world(recipe: Recipe, schedule) -> Episode:
     env = recipe.build(schedule)
-    setting = Setting(
+    setting = TraceSetting(
         "any/World-v0", {}, env.compiled, PolicyIdentity("given", ""), 5, schedule_entries(schedule), 6.0, None, {}
     )
     return record(env, recipe.policies(env), setting)
@@ -401,7 +396,7 @@ def test_what_the_ended_would_have_done_is_told_as_cancelled():
     in_vain = [span for span in spans(found) if span.doing == "acting in vain"]
     assert len(in_vain) == sum(event.kind == "ActionEffect" for event in marked)
     picture, happens, _ = trace_report(found).parts[0].blocks
-    told, document = str(happens.rows), perfetto.as_text(found)
+    told, document = str(happens.rows), perfetto_text(found)
     for words in ("cancelled effect", "cancelled tick"):
         assert words in told and words in document
     (legend,) = picture.drawing.legends
@@ -454,7 +449,7 @@ def test_what_is_no_finite_number_is_refused_as_such(word: str):
 @pytest.mark.parametrize("control", ["field", "zone"])
 def test_perfetto_gets_a_valid_document(schedule, control: str):
     found = recorded(schedule, control=control)
-    document = json.loads(perfetto.as_text(found))
+    document = json.loads(perfetto_text(found))
     assert list(faults(document)) == []
     counts = found.counts
     by_phase = {ph: [e for e in document["traceEvents"] if e["ph"] == ph] for ph in "MXCsfi"}
@@ -530,7 +525,7 @@ def fractions(document):
     "plant", [swap_times, negative, twice, off_its_lane, overlap, unbound, nameless, open_ended, fractions]
 )
 def test_a_planted_fault_of_the_document_is_found(episode: Episode, plant):
-    document = json.loads(perfetto.as_text(episode))
+    document = json.loads(perfetto_text(episode))
     plant(document)
     assert list(faults(document)) != []
 
@@ -636,12 +631,7 @@ addEventListener("load", () => {
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 500])
 def test_a_browser_shows_the_timeline_and_its_tables(episode: Episode, tmp_path: Path, chromium: list[str], width: int):
-    page = tmp_path / "timeline.html"
-    page.write_text(render(trace_report(episode)).replace("</body>", f"{CHECK}</body>"), encoding="utf-8")
-    flags = ["--enable-logging=stderr", "--v=0", f"--window-size={width},900", "--dump-dom", page.as_uri()]
-    done = subprocess.run([*chromium, *flags], capture_output=True, text=True, timeout=60, check=True)
-    assert not re.findall(r"CONSOLE.*", done.stderr)
-    found = json.loads(re.search(r"<title>checked: (.*?)</title>", done.stdout)[1])
+    found = checked_in_a_browser(chromium, render(trace_report(episode)), CHECK, tmp_path, width)
     assert found.pop("w") > 700
     assert found == {"rows": len(timeline(episode).moments), "seen": True, "wide": False, "drawn": True}
 
@@ -649,18 +639,12 @@ def test_a_browser_shows_the_timeline_and_its_tables(episode: Episode, tmp_path:
 # The commands
 
 
-def heron(*arguments: str):
-    return CliRunner().invoke(app, list(arguments))
-
-
 TRACE = ("--policy", "random", "--seed", "3", "-o", "num_batteries=3", "-o", "max_steps=5", "--delay", "0.3")
 
 
 def test_the_commands_record_draw_and_replay(tmp_path: Path):
-    out = str(tmp_path / "out")
-    done = heron("trace", GRID, *TRACE, "--schedule", "msg_delay=0.1", "--until", "4", "--out", out, "--json")
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
+    out = tmp_path / "out"
+    told = as_json("trace", GRID, *TRACE, "--schedule", "msg_delay=0.1", "--until", "4", "--out", out)
     assert {name: Path(path).name for name, path in told["files"].items()} == {
         "trace": "trace.json", "perfetto": "perfetto.json", "timeline": "timeline.html", "svg": "timeline.svg",
     }  # fmt: skip
@@ -670,9 +654,7 @@ def test_the_commands_record_draw_and_replay(tmp_path: Path):
     assert episode.returns == told["returns"]
     assert episode.setting.schedule == schedule_entries(ScheduleConfig(msg_delay=0.1, act_delay=0.3))
 
-    again = heron("replay", out, "--json")
-    assert again.exit_code == 0, again.output
-    assert json.loads(again.stdout) == {
+    assert as_json("replay", out) == {
         "identical": True, "difference": None, "changed": {}, **{k: v for k, v in told.items() if k != "files"},
     }  # fmt: skip
     assert heron("replay", out).stdout.startswith("identical: ")
@@ -680,12 +662,9 @@ def test_the_commands_record_draw_and_replay(tmp_path: Path):
     data = json.loads((tmp_path / "out" / "trace.json").read_text("utf-8"))
     time, agent, what = a_reward(data)
     spoilt(data, tmp_path)
-    found = heron("replay", str(tmp_path))
-    assert found.exit_code == 1
-    assert found.stdout.startswith(f"first difference: at {time} s, {agent}, {what}: recorded ")
-    as_json = heron("replay", str(tmp_path), "--json")
-    assert as_json.exit_code == 1
-    assert json.loads(as_json.stdout)["difference"]["agent"] == agent
+    found = heron("replay", tmp_path, code=1).stdout
+    assert found.startswith(f"first difference: at {time} s, {agent}, {what}: recorded ")
+    assert as_json("replay", tmp_path, code=1)["difference"]["agent"] == agent
 
 
 @pytest.mark.parametrize(
@@ -697,29 +676,25 @@ def test_the_commands_record_draw_and_replay(tmp_path: Path):
     ],
 )
 def test_what_is_neither_a_run_nor_an_environment_is_told(asked: str, message: str):
-    refused = heron("trace", asked)
-    assert refused.exit_code == 2 and message in refused.stderr
+    assert message in heron("trace", asked, code=2).stderr
 
 
 def test_an_environment_of_ones_own_is_recorded_and_run_again(tmp_path: Path):
     own = "heron_env.worlds.battery_grid:battery_grid"
-    assert heron("trace", own, "--out", str(tmp_path)).exit_code == 0
+    heron("trace", own, "--out", tmp_path)
     with pytest.raises(Untrusted, match=r"--trust heron_env\.worlds.battery_grid:battery_grid"):
         replay(tmp_path)
     assert replay(tmp_path, trust=own).identical
 
 
 def test_trace_tells_people_what_it_did(tmp_path: Path):
-    done = heron("trace", GRID, *TRACE, "--window", "1,2", "--out", str(tmp_path))
-    assert done.exit_code == 0, done.output
-    assert "return of battery_1" in done.stdout
-    assert "heron replay" in done.stdout
+    told = heron("trace", GRID, *TRACE, "--window", "1,2", "--out", tmp_path).stdout
+    assert "return of battery_1" in told and "heron replay" in told
     assert "It shows 1 to 2 s of 5 s" in (tmp_path / "timeline.html").read_text("utf-8")
 
 
 def test_a_record_is_kept_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("heron_env.cli.traces.find_spec", lambda name: None)
-    done = heron("trace", GRID, *TRACE, "--out", str(tmp_path))
-    assert done.exit_code == 0, done.output
+    monkeypatch.setattr("heron_env.cli.episodes.find_spec", lambda name: None)
+    done = heron("trace", GRID, *TRACE, "--out", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"trace.json", "perfetto.json"}
     assert "heron_env[plots]" in done.stdout

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heron_env.errors import ConfigError, WorkerLost
-from heron_env.lab.gap.running import finished
+from heron_env.lab.sweep.running import finished
 
 
 def half(number: int) -> float:

@@ -143,14 +143,14 @@ def check_on_and_on(
 
 def no_slot_is_lost(memory: Any, lane: int) -> None:
     """In a lane whose decisions have all been told, the slots that are not free are those that events need."""
-    a, law = memory.arrays, memory.law
-    size, numbers = int(law[f.HEAP_SIZE]), a["lane"][lane]
+    a, sizes = memory.arrays, memory.sizes
+    size, numbers = int(sizes[f.HEAP_SIZE]), a["lane"][lane]
     needed: dict[str, set[int]] = {"report_slot": set(), "view_slot": set()}
     for what in a["heap"][lane * size : lane * size + int(numbers[f.TOP]), 2].tolist():
         kind, slot = what & 255, (what >> 8 & 0xFFFFFF) - 1
         if kind & f.TWIN:
             needed["report_slot"].add(slot)
-            slot = int(a["report_slot"][lane * int(law[f.REPORT_SLOTS]) + slot, f.REAL])
+            slot = int(a["report_slot"][lane * int(sizes[f.REPORT_SLOTS]) + slot, f.REAL])
         if slot >= 0:
             reports = kind & 15 in (f.REPORT, f.EFFECT_REPORT, f.SHARE)
             needed["report_slot" if reports else "view_slot"].add(slot)
@@ -158,7 +158,7 @@ def no_slot_is_lost(memory: Any, lane: int) -> None:
         ("report_slot", f.REPORT_SLOTS, f.CHAIN, f.FREE_REPORT, f.REPORTS_LEFT),
         ("view_slot", f.VIEW_SLOTS, f.CHAIN, f.FREE_VIEW, f.VIEWS_LEFT),
     ):
-        free, slot, all_of_them = list[int](), int(numbers[first]), int(law[place])
+        free, slot, all_of_them = list[int](), int(numbers[first]), int(sizes[place])
         for _ in range(int(numbers[left])):
             free.append(slot)
             slot = int(a[name][lane * all_of_them + slot, link])

@@ -14,8 +14,7 @@ from laws.oracle import Reader, _close, _end, _scores
 from laws.visibility import as_seen, sights
 from strategies import Recipe
 
-from heron_env import BatchEnv
-from heron_env.agents.vertical import Broadcast, SetpointSplit
+from heron_env import BatchEnv, Broadcast, SetpointSplit
 from heron_env.errors import HeronError, InvalidAction
 
 EXPLICIT, POLICY, COMMAND, NOOP, HELD = 1, 2, 3, 4, 5

@@ -3,10 +3,12 @@
 import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 
 from heron_env import EventScheduler, MessageBroker, ProxyAgent
 from heron_env.engine import python_rules
@@ -41,6 +43,24 @@ def mutant_in(register: dict[str, Any]) -> Callable[[Any, str], Callable[[Any], 
 
 
 mutant = mutant_in(MUTANTS)
+HELD: list[Any] = []
+"""Laws that have held in this process: each is tried once without a fault."""
+
+
+def require_held(law: Any) -> None:
+    """The law holds where no fault is planted."""
+    parts = (law.func, law.args, law.keywords) if isinstance(law, partial) else law
+    if parts not in HELD:
+        law()
+        HELD.append(parts)
+
+
+def require_caught(planted: Callable[[], Any], law: Any) -> None:
+    """The law holds, and with the fault planted it fails, by an assertion of its own."""
+    require_held(law)
+    with planted(), pytest.raises(AssertionError) as caught:
+        law()
+    assert "/laws/" in str(caught.traceback[-1].path), f"not the law failed but {caught.traceback[-1]}"
 
 
 @mutant(EventScheduler, "schedule")
@@ -85,7 +105,7 @@ def no_versions_on_reports(original: Any) -> Any:
     return receive
 
 
-@mutant(AgentLoop, "act")
+@mutant(AgentLoop, "take_effect")
 def one_action_slot(original: Any) -> Any:
     """All pending effects of an agent share the action decided last."""
 
@@ -129,7 +149,7 @@ def effects_overtake(original: Any) -> Any:
     return decide
 
 
-@mutant(AgentLoop, "gather")
+@mutant(AgentLoop, "answer_request")
 def observe_the_truth(original: Any) -> Any:
     """Observations are taken from the world, not from what is known of it."""
 
@@ -181,7 +201,7 @@ def show_the_ledger(original: Any) -> Any:
     return columns
 
 
-@mutant(physics.PhysicsCycle, "_score")
+@mutant(physics.PhysicsCycle, "score")
 def score_what_was_delivered(original: Any) -> Any:
     """A reward counts when its message has come."""
     learn = physics.PhysicsCycle.learn_score
@@ -216,13 +236,13 @@ def _for_the_dead_too(original: Any) -> Any:
     return handle
 
 
-@mutant(AgentLoop, "decide")
+@mutant(AgentLoop, "receive_reply")
 def ended_agents_keep_deciding(original: Any) -> Any:
     """A reply under way to an agent that has ended is still answered."""
     return _for_the_dead_too(original)
 
 
-@mutant(AgentLoop, "act")
+@mutant(AgentLoop, "take_effect")
 def effects_of_the_ended_fall(original: Any) -> Any:
     """An effect under way when its agent ends falls all the same."""
     return _for_the_dead_too(original)
@@ -286,7 +306,7 @@ def the_ended_come_back(original: Any) -> Any:
     return restore
 
 
-@mutant(AgentLoop, "act")
+@mutant(AgentLoop, "take_effect")
 def acting_moves_time(original: Any) -> Any:
     """Physics is advanced by whoever acts."""
 
@@ -410,7 +430,7 @@ def tags_beside_the_matrix(original: Any) -> Any:
     return compile_
 
 
-@mutant(AgentLoop, "gather")
+@mutant(AgentLoop, "answer_request")
 def noise_of_the_time_of_gathering(original: Any) -> Any:
     """The turn is the step in which the proxy answers, not the one in which the agent asked."""
 
@@ -420,7 +440,7 @@ def noise_of_the_time_of_gathering(original: Any) -> Any:
     return gather
 
 
-@mutant(AgentLoop, "gather")
+@mutant(AgentLoop, "answer_request")
 def noise_of_a_running_count(original: Any) -> Any:
     """The turn counts the requests that came."""
     counts: dict[Any, int] = {}

@@ -43,7 +43,7 @@ def a_thought_falls_at_once(original: Any) -> Any:
     return lambda self, answer, thinking: original(self, answer, 0)
 
 
-@mutant(thinking.AnswerLoop, "decide")
+@mutant(thinking.AnswerLoop, "receive_reply")
 def the_busy_are_asked(original: Any) -> Any:
     """Who is thinking looks at what comes, and thinks of it, too."""
 
@@ -67,7 +67,7 @@ def a_late_thought_counts(original: Any) -> Any:
     return lambda self, answer, in_time: original(self, answer, True)
 
 
-@mutant(AgentLoop, "_replace_missing")
+@mutant(AgentLoop, "replace_missing")
 def the_deadline_asks_for_observations(original: Any) -> Any:
     """Who has seen is given all the time to think."""
 

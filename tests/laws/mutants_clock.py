@@ -15,7 +15,7 @@ CLOCK_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(CLOCK_MUTANTS)
 
 
-@mutant(AgentLoop, "decide")
+@mutant(AgentLoop, "receive_reply")
 def a_late_reply_is_used(original: Any) -> Any:
     """An observation counts whenever it comes, whatever newer one was decided on."""
 
@@ -41,7 +41,7 @@ def loss_moves_another_message(original: Any) -> Any:
     return send_over
 
 
-@mutant(physics.PhysicsCycle, "_telemeter")
+@mutant(physics.PhysicsCycle, "telemeter")
 def telemetry_after_disturbances(original: Any) -> Any:
     """Reports of an instant hold what only happens at that instant."""
 

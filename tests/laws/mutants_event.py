@@ -3,20 +3,20 @@
 from laws.uncompiled import Fault
 
 EVENT_MUTANTS: dict[str, Fault] = {
-    "queues_forgotten": ("post", "arrival = max(arrival, last[b, q])\n", ""),
+    "queues_forgotten": ("broker", "arrival = max(arrival, last[b, q])\n", ""),
     "loss_moves_others": (
-        "post",
+        "broker",
         "        if ordered:\n",
         "        if ordered and not is_lost(E, b, r, leaves, cause, leg, number, twin):\n",
     ),
-    "no_versions": ("post", "if version <= known[b, row]:", "if False:"),
-    "running_sums_are_reported": ("post", "if total < 0 else", "if True else"),
-    "old_shares_count": ("post", "if number <= newest[b, e]:", "if False:"),
+    "no_versions": ("broker", "if version <= known[b, row]:", "if False:"),
+    "running_sums_are_reported": ("broker", "if total < 0 else", "if True else"),
+    "old_shares_count": ("broker", "if number <= newest[b, e]:", "if False:"),
     "second_copies_count": ("clock", "if seen != 0:", "if False:"),
-    "a_copy_draws_as_the_first": ("fates", "DELAYS[twin]", "DELAYS[0]"),
-    "delays_without_a_least": ("fates", "return max(late, timing[at, f.LEAST])", "return late"),
-    "ticks_run_away": ("fates", "within(part, -0.5, 0.5)", "part"),
-    "phases_in_disorder": ("post", "0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 1, 2, 4, 5, 8, 7, 6, 9  # fmt"),
+    "a_copy_draws_as_the_first": ("links", "DELAYS[twin]", "DELAYS[0]"),
+    "delays_without_a_least": ("links", "return max(ns, timing[at, f.LEAST])", "return ns"),
+    "ticks_run_away": ("links", "within(part, -0.5, 0.5)", "part"),
+    "phases_in_disorder": ("broker", "0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 1, 2, 4, 5, 8, 7, 6, 9  # fmt"),
     "one_noise_a_step": ("ticks", "return turn + ((number - first) << 32)", "return turn"),
     "own_rows_of_the_proxy": ("agents", "& f.LOCAL and", "& 0 and"),
     "own_rows_of_the_boundary": (
@@ -26,11 +26,15 @@ EVENT_MUTANTS: dict[str, Fault] = {
     ),
     "ages_forgotten": ("agents", "obs[at, j] = max(now - as_of[since, k], 0) / 1e9", "obs[at, j] = 0.0"),
     "telemetry_numbered_by_steps": (
-        "world",
-        "report_all(E, b, (step + 1) * law[f.PER_BOUNDARY]",
-        "report_all(E, b, step * law[f.PER_BOUNDARY]",
+        "physics",
+        "report_all(E, b, (step + 1) * sizes[f.PER_BOUNDARY]",
+        "report_all(E, b, step * sizes[f.PER_BOUNDARY]",
     ),
-    "rewards_of_the_ended": ("world", "rewards[b, place[r]] if member[b, r] != 0 else np.nan", "rewards[b, place[r]]"),
+    "rewards_of_the_ended": (
+        "physics",
+        "rewards[b, place[r]] if member[b, r] != 0 else np.nan",
+        "rewards[b, place[r]]",
+    ),
     "deadlines_a_tick_late": (
         "agents",
         "max(now, nominal_time(E, b, r, number + 1))",
@@ -56,27 +60,27 @@ EVENT_MUTANTS: dict[str, Fault] = {
         "        pass\n",
     ),
     "effects_do_not_wait": ("clock", "f.ANSWERED] == 0 and", "f.ANSWERED] == 2 and"),
-    "rewards_of_one_step": ("world", "decider[at, f.STEPS] += 1", "decider[at, f.STEPS] = 1"),
+    "rewards_of_one_step": ("physics", "decider[at, f.STEPS] += 1", "decider[at, f.STEPS] = 1"),
     "the_last_effects_are_not_told": ("clock", "lane[b, f.UNFINISHED] += 1", "pass"),
     "chains_stand_still": (
-        "fates",
+        "links",
         "    for j in range(k + 1, wanted + 1):\n",
         "    for j in range(k + 1, k + 1):\n",
     ),
-    "records_never_end": ("fates", "sent % sources[source, f.PERIOD]", "sent"),
-    "losses_of_the_other_state": ("fates", "f.LEVELS] + 3 ", "f.LEVELS] + 2 "),
-    "twins_share_samples": ("fates", "SAMPLES[twin]", "SAMPLES[0]"),
-    "rewards_undiscounted": ("world", "            earned[at, f.DISCOUNT] *= gamma[f.GAMMA]\n", ""),
-    "the_last_signal_alone": ("world", "earned[at, f.EARNED_TRAINING] +=", "earned[at, f.EARNED_TRAINING] ="),
-    "a_noop_undoes_what_fell_before": ("world", "f.LAST_EFFECT] >= decider", "f.LAST_EFFECT] == decider"),
-    "all_ends_alike": ("world", '2 * of(E, "how")[b, r] + 8', "2 + 8"),
-    "ends_looked_at_too_early": ("world", "push(E, b, now, REWARD_PHASE,", "push(E, b, now, PHYSICS_PHASE,"),
+    "records_never_end": ("links", "sent % sources[source, f.PERIOD]", "sent"),
+    "losses_of_the_other_state": ("links", "f.LEVELS] + 3 ", "f.LEVELS] + 2 "),
+    "twins_share_samples": ("links", "SAMPLES[twin]", "SAMPLES[0]"),
+    "rewards_undiscounted": ("physics", "            earned[at, f.DISCOUNT] *= gamma[f.GAMMA]\n", ""),
+    "the_last_signal_alone": ("physics", "earned[at, f.EARNED_TRAINING] +=", "earned[at, f.EARNED_TRAINING] ="),
+    "a_noop_undoes_what_fell_before": ("physics", "f.LAST_EFFECT] >= decider", "f.LAST_EFFECT] == decider"),
+    "all_ends_alike": ("physics", '2 * of(E, "how")[b, r] + 8', "2 + 8"),
+    "ends_looked_at_too_early": ("physics", "push(E, b, now, REWARD_PHASE,", "push(E, b, now, PHYSICS_PHASE,"),
     "masks_of_the_truth": (
         "agents",
         'seen[first[r] + j]] = of(E, "view")[s, j]',
         'seen[first[r] + j]] = table(D, "truth")[b, seen[first[r] + j]]',
     ),
-    "one_copy_is_enough": ("post", "acquire_report(E, b, arrivals,", "acquire_report(E, b, 1,"),
+    "one_copy_is_enough": ("broker", "acquire_report(E, b, arrivals,", "acquire_report(E, b, 1,"),
     "copies_stay_for_ever": ("clock", "        release_report(E, b, record)\n", ""),
     "decisions_stay_for_ever": (
         "clock",
@@ -106,7 +110,7 @@ GOING_ON_MUTANTS: dict[str, Fault] = {
 """Those that only show where a lane's next episode begins."""
 
 LATE_MUTANTS: dict[str, Fault] = {
-    "sums_run_over": ("post", "return np.int64(NEVER) if delay > NEVER - ns else ns + delay", "return ns + delay"),
+    "sums_run_over": ("broker", "return np.int64(NEVER) if delay > NEVER - ns else ns + delay", "return ns + delay"),
     "what_is_under_way_is_forgotten": ("memory", "= old[lanes, number % before]", "= 0.0"),
     "what_is_under_way_is_overwritten": ("clock", "        short |= f.RING_SHORT\n", "        pass\n"),
 }

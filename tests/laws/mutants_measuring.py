@@ -13,7 +13,7 @@ MEASURING_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MEASURING_MUTANTS)
 
 
-@mutant(physics.PhysicsCycle, "_telemeter")
+@mutant(physics.PhysicsCycle, "telemeter")
 def telemetry_overtakes_the_boundary(original: Any) -> Any:
     """What was measured within a step counts as newer than the report of its boundary."""
 
@@ -24,7 +24,7 @@ def telemetry_overtakes_the_boundary(original: Any) -> Any:
     return telemeter
 
 
-@mutant(AgentLoop, "gather")
+@mutant(AgentLoop, "answer_request")
 def own_rows_read_at_the_gather(original: Any) -> Any:
     """What an agent sees of itself travels with the reply."""
 
@@ -34,13 +34,13 @@ def own_rows_read_at_the_gather(original: Any) -> Any:
         for reply in c.scheduler:
             mine = isinstance(reply, ObservationReply) and (reply.agent, reply.number) == request[:2]
             if mine and c.timings[reply.agent].local:
-                Measuring.show(c.measuring, reply.agent, reply.vector, reply.as_of)
-        c.measuring.show = lambda *told: None
+                Measuring.read_own(c.measuring, reply.agent, reply.vector, reply.as_of)
+        c.measuring.read_own = lambda *told: None
 
     return gather
 
 
-@mutant(Measuring, "show")
+@mutant(Measuring, "read_own")
 def own_rows_of_a_neighbour(original: Any) -> Any:
     """A local agent sees its neighbours, too, as they are."""
 
@@ -53,7 +53,7 @@ def own_rows_of_a_neighbour(original: Any) -> Any:
     return show
 
 
-@mutant(Measuring, "show")
+@mutant(Measuring, "read_own")
 def a_running_sum_is_read(original: Any) -> Any:
     """A local agent reads what has been summed up so far."""
 

@@ -207,7 +207,7 @@ class PlainWorld(PlainAgenda):
             before = simulation.truth.copy()
             simulation.world.step, simulation.world.time = simulation.step_index, simulation.time
             self.env.disturb(simulation.world, disturbance)
-            simulation.layout.clip(simulation.truth)
+            simulation.layout.clip_columns(simulation.truth)
             differs = before != simulation.truth
             changed = [r for r, row in enumerate(self.rows) if differs[row.reported.columns].any()]
         for row in changed:
@@ -226,5 +226,5 @@ class PlainWorld(PlainAgenda):
         self.simulation.piece = (self.carried_out, length)
         self.simulation.substep(self.next_substep)
         self.simulation.piece = None
-        self.simulation.layout.clip(self.simulation.truth)
+        self.simulation.layout.clip_columns(self.simulation.truth)
         self.physics_as_of, self.begun, self.carried_out = self.now, self.now, self.carried_out + length

@@ -110,7 +110,7 @@ class Watch:
             vector = view.read(proxy.cache, context.moment(now // context.dt_ns)).astype(np.float32)
             as_of = proxy.as_of[view.sources_span].copy()
             if context.timings[rank].local:
-                context.measuring.show(rank, vector, as_of)
+                context.measuring.read_own(rank, vector, as_of)
             if plan.adds:
                 vector = plan.whole(rank, vector, np.maximum(now - as_of, 0) / 1e9)
             self.agents[rank].end = Seen(now, vector, self.env.state())

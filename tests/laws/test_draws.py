@@ -32,7 +32,7 @@ from heron_env.lab.remedies import Blind
 from heron_env.lab.trained import Correction
 from heron_env.seeding import h
 from heron_env.testing.clock import Timing
-from tests.laws.mutants import mutant_in
+from tests.laws.mutants import mutant_in, require_held
 from tests.masked_worlds import lamps
 
 STEPS = 9
@@ -126,7 +126,7 @@ def draws_are_its_own(make: Callable[[], Any], schedule: Any) -> None:
     """One policy object: another action for each seed, agent and tick, and the same again for the same."""
     env, one = gamblers(schedule), make()
     found = [sync(env, one, seed) for seed in range(12)]
-    ticks = [step for step in range(STEPS) if env.timings[1].is_active(step, env.dt_ns)]
+    ticks = [step for step in range(STEPS) if env.timings[1].ticks_at(step * env.dt_ns)]
     drawn = [each[name][step] for each in found for name in NAMES for step in ticks]
     assert len(set(drawn)) == len(drawn) == 12 * 3 * len(ticks)
     assert [sync(env, one, seed) for seed in range(12)] == found
@@ -143,7 +143,7 @@ def clocks_agree(make: Callable[[], Any], schedule: Any) -> None:
         assert sync(gamblers(schedule, compile=False), one, seed) == expected
         if hasattr(one, "forward_batch"):
             policies = {"gambler": one, "player": benchmark.NoOp(np.zeros(1))}
-            lanes = episodes.played(env, [Case(7), Case(seed)], [policies] * 2, episodes.in_step(env), ("rewards",))
+            lanes = episodes.play_lanes(env, [Case(7), Case(seed)], [policies] * 2, episodes.in_step(env), ("rewards",))
             assert course(lanes.results()[1]) == expected
 
 
@@ -306,6 +306,6 @@ CAUGHT = {"a_batch_has_keys_of_its_own": "batches", "lanes_have_keys_of_their_ow
 @pytest.mark.parametrize("name", MUTANTS)
 def test_planted_faults_are_caught(name: str):
     check = CHECKS[CAUGHT.get(name, "its own")]
-    check()
+    require_held(check)
     with MUTANTS[name](), pytest.raises(AssertionError):
         check()

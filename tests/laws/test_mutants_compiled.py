@@ -2,21 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from laws.checks import (
-    check_copies_go_on,
-    check_honest_score,
-    check_no_lost_update,
-    check_parity,
-    check_reset_is_total,
-)
+from laws.checks import check_copies_go_on, check_honest_score, check_no_lost_update, check_parity, check_reset_is_total
 from laws.checks_batch import Script, check_batch, check_compiled_is_plain, check_infos_are_the_truth
 from laws.checks_noise import check_every_number_follows_the_law
 from laws.examples import EVERY_SECOND, SLOW, TALK
+from laws.mutants import require_caught, require_held
 from laws.mutants_compiled import PLANTED, WRITTEN
 from laws.test_lanes import check_examples
 from strategies import talking
@@ -74,21 +69,9 @@ def _name(case: Any) -> str:
     return case.func.__name__ if isinstance(case, partial) else case.__name__
 
 
-@cache
-def _holds(law: Callable[[], Any]) -> None:
-    law()
-
-
-def _check(planted: Any, law: Callable[[], Any]) -> None:
-    _holds(law)
-    with planted(), pytest.raises(AssertionError) as caught:
-        law()
-    assert "/laws/" in str(caught.traceback[-1].path), f"not the law failed but {caught.traceback[-1]}"
-
-
 @pytest.mark.parametrize(("name", "law"), CASES, ids=_name)
 def test_a_fault_around_the_loops_breaks_its_law(name: str, law: Callable[[], Any]) -> None:
-    _check(PLANTED[name], law)
+    require_caught(PLANTED[name], law)
 
 
 @pytest.mark.slow  # each compiles all loops anew
@@ -96,9 +79,9 @@ def test_a_fault_around_the_loops_breaks_its_law(name: str, law: Callable[[], An
 def test_a_fault_in_the_text_breaks_its_law(
     name: str, law: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _holds(law)
+    require_held(law)
     monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path))
-    _check(WRITTEN[name], law)
+    require_caught(WRITTEN[name], law)
 
 
 def test_every_mutant_has_its_law() -> None:

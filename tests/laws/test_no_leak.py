@@ -1,7 +1,5 @@
 """No leak: what the tags or the matrix hide from an observer changes no byte that reaches it."""
 
-from typing import NamedTuple
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -17,9 +15,8 @@ from laws.examples import FIELD
 from laws.visibility import hidden
 from strategies import Node, Recipe, delays, recipes
 
-from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, make, quantity, rule
+from heron_env import make
 from heron_env.adapters.gymnasium import JointEnv
-from heron_env.errors import RuleError
 from heron_env.testing.clock import StateReport
 
 
@@ -62,20 +59,6 @@ def test_the_joint_view_shows_what_its_agents_see_and_no_more() -> None:
     assert len(views[0][0]) == sum(plain.simulation.plan.size(rank) for rank in possible)
 
 
-def test_free_states_keep_their_owners_secrets_too() -> None:
-    from heron_env import FieldAgentState, ProxyAgent
-
-    class Private(FeatureProvider):
-        visibility = ("owner",)
-        value: float = quantity(default=1.0)
-
-    proxy = ProxyAgent()
-    for agent in ("a", "b"):
-        proxy.register_agent(agent, FieldAgentState(agent, 1, [Private(value=5.0)]))
-    assert proxy.get_observation("a").to_dict()["global_info"] == {}
-    assert proxy.get_observation("a").to_dict()["local"] == {"Private": [5.0]}
-
-
 @pytest.mark.parametrize("observer", range(4))
 def test_the_oracle_hides_something_from_everyone(observer: int) -> None:
     assert len(hidden(FIELD.build(), observer))
@@ -87,32 +70,3 @@ def test_bookkeeping_never_travels() -> None:
     reports = [record.payload for record in run.trace or [] if isinstance(record.payload, StateReport)]
     told = {name for report in reports for name in report.to_dict()["body"]["features"]}
     assert told == {"Charge", "Meter", "Setpoint", "Forecast", "Zone", "Tariff", "Clock"}
-
-
-class Secret(FeatureProvider):
-    visibility = ()
-    value: float = 0.0
-
-
-class Told(NamedTuple):
-    secret: float
-
-
-def test_an_info_rule_may_not_read_what_is_hidden_from_its_agent() -> None:
-    class Spy(FieldAgent):
-        action = Continuous(-1.0, 1.0)
-
-        @staticmethod
-        @rule
-        def get_local_info(secret: Secret) -> Told:
-            return Told(secret.value)
-
-    class Env(HeronEnv):
-        global_features = (Secret,)
-
-    with pytest.raises(RuleError) as error:
-        Env(SystemAgent("system_agent", Spy("spy_1")))
-    assert str(error.value) == (
-        "Spy.get_local_info reads Secret of 'global', parts of which are hidden from 'spy_1'; infos reach the learner, "
-        "so leave it out or show it"
-    )

@@ -19,8 +19,8 @@ from heron_env.seeding import mixed
 PACKAGE = Path(heron_env.__file__).parent
 PARTS = {
     Path(name).stem: PACKAGE / f"{name}.py"
-    for name in ("scheduling/ticks", "engine/draw_kernel", "engine/decision_kernels", "engine/event/fates",
-                 "engine/event/post", "engine/event/agents", "engine/event/world", "engine/event/clock")
+    for name in ("scheduling/ticks", "engine/draw_kernel", "engine/decision_kernels", "engine/event/links",
+                 "engine/event/broker", "engine/event/agents", "engine/event/physics", "engine/event/clock")
 }  # fmt: skip
 """In the order of their imports."""
 COMPILED = "heron_env.engine.kernels"

@@ -1,5 +1,6 @@
 """A witness watches every event of a run: what it did to the truth, to the cache, and to the accounts."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ class Witness:
         self.known = [0] * len(self.rows)
         self.cancelled = self.steps = 0
         self.handled: set[int] = set()
+        self.delivered = Counter[int]()
         self.shown: dict[tuple[int, int], bytes] = {}
         self.sights = [sights(run.env, rank) for rank in range(len(self.rows) - 1)]
         for kind, handler in run._handlers.items():
@@ -37,6 +39,7 @@ class Witness:
             if isinstance(event, Message):
                 assert event.id not in self.handled, f"{type(event).__name__} {event.id} was handled twice"
                 self.handled.add(event.id)
+                self.delivered[event.agent] += 1
             self._check_sight(event, cache)
             self._check_truth(event, truth)
             self._check_cache(event, cache)
@@ -102,6 +105,8 @@ class Witness:
             assert counts.in_flight == flying[rank], (
                 f"agent {rank} has {flying[rank]} under way, the books say {counts}"
             )
+            delivered = self.delivered[rank] + counts.dropped_duplicates
+            assert counts.delivered == delivered, f"agent {rank} got {delivered}, the books say {counts}"
         assert broker.total().balanced()
 
     def settle(self, result: Any) -> None:

@@ -13,7 +13,7 @@ from fault_server import FAULTS, MIB, Fault, FaultServer
 from heron_env.net.client import Client, Limits, Question
 from heron_env.net.guard import Guard
 from heron_env.net.limits import Circuit
-from heron_env.net.outcome import Code, Failure, Outcome
+from heron_env.net.outcome import CallOutcome, Code, Failure
 
 TABLE = [pytest.param(fault, id=name) for name, fault in FAULTS.items()]
 ANSWERED = (Code.INVALID_RESPONSE, Code.INVALID_ACTION, Code.RESPONSE_TOO_LARGE)
@@ -53,7 +53,7 @@ def question(number: int = 0) -> Question:
     return Question(body, check)
 
 
-def shown(outcomes: list[Outcome]) -> list[tuple[Any, ...]]:
+def shown(outcomes: list[CallOutcome]) -> list[tuple[Any, ...]]:
     return [(each.code, each.value, each.attempts, each.seconds, each.circuit) for each in outcomes]
 
 

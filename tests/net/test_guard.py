@@ -11,7 +11,7 @@ from fault_server import FaultServer
 from heron_env.errors import ConfigError
 from heron_env.net.client import Client, Limits, Question
 from heron_env.net.guard import Guard
-from heron_env.net.outcome import Code, Outcome
+from heron_env.net.outcome import CallOutcome, Code
 
 ASK = Question(lambda attempt, left: b"{}")
 
@@ -191,7 +191,7 @@ def test_a_resolver_that_changes_its_mind_is_asked_once_per_connection(monkeypat
 
     monkeypatch.setattr(httpcore.AnyIOBackend, "connect_tcp", unreachable)
     client = Client("https://agent.test/", Guard(["agent.test"]), resolve=rebinding, limits=Limits(timeout=5))
-    outcomes: list[Outcome] = [client.call(ASK), client.call(ASK)]
+    outcomes: list[CallOutcome] = [client.call(ASK), client.call(ASK)]
     assert [outcome.code for outcome in outcomes] == [Code.CONNECTION] * 2
     assert connected == ["93.184.215.14", "2606:2800:21f:cb07::1"]  # and never where the second answer led
     assert asked == ["agent.test"] * 2

@@ -134,23 +134,11 @@ class Place:
 
 
 NESTED: dict[str, Any] = {
-    "big": 10**40,
-    "text": "hello",
-    "nothing": None,
-    "flag": True,
-    "money": Decimal("1.5"),
-    "list": [1.0, [2.0, "x"], {"k": 3.0}],
-    "model": Engine(more=[5.0]),
-    "models": [Engine(power=100.0)],
-    "place": Place(4.0, "here"),
-    "array": np.array([1.0, 2.0]),
-    "counts": np.array([200, 100], dtype=np.uint8),
-    "words": np.array(["a", "b"]),
-    "pair": (6.0, 7),
-    "group": {8.0, 9.0},
-    "single": np.float64(3.0),
-    "x": 2.5,
-}
+    "big": 10**40, "text": "hello", "nothing": None, "flag": True, "money": Decimal("1.5"),
+    "list": [1.0, [2.0, "x"], {"k": 3.0}], "model": Engine(more=[5.0]), "models": [Engine(power=100.0)],
+    "place": Place(4.0, "here"), "array": np.array([1.0, 2.0]), "counts": np.array([200, 100], dtype=np.uint8),
+    "words": np.array(["a", "b"]), "pair": (6.0, 7), "group": {8.0, 9.0}, "single": np.float64(3.0), "x": 2.5,
+}  # fmt: skip
 
 
 def leaves(value: Any) -> list[Any]:

@@ -1,6 +1,5 @@
 """The observability matrix: who sees what under it (V1, V2), case by case, and what it costs."""
 
-import re
 import tracemalloc
 from typing import Any, NamedTuple
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from laws.checks_cost import assert_linear, calls
 from laws.visibility import visible
+from small_worlds import Price
 
 from heron_env import (
     Continuous,
@@ -35,11 +35,6 @@ class Charge(FeatureProvider):
 
 class Books(FeatureProvider):
     cost: float = quantity(default=1.0, observed=False, visibility=("public",))
-
-
-class Price(FeatureProvider):
-    visibility = ("public",)
-    value: float = quantity(default=0.3, low=0.0, high=2.0)
 
 
 class Storm(FeatureProvider):
@@ -253,17 +248,3 @@ def test_a_matrix_of_few_rows_keeps_the_plan_small() -> None:
     sizes = [len(view.columns) for view in small.simulation.plan.views[1:]]
     assert sizes == [40] * 99 + [20]
     assert np.flatnonzero(small.simulation.plan.views[1].factors).tolist() == list(range(20, 40))
-
-
-def test_a_moment_of_other_seeds_makes_other_noise() -> None:
-    env = market(rows(["one", "two", "insider", 0.2]))
-    view = env.simulation.plan.views[env.hierarchy.index["one"]]
-    moments = [Moment(0, 0, 0), Moment(1, 0, 0), Moment(0, 1, 0), Moment(0, 0, 1), Moment(0, 0, 2**32)]
-    shown = {view.read(env.simulation.truth, moment).tobytes() for moment in moments}
-    assert len(shown) == len(moments)
-
-
-def test_an_unknown_form_of_configuration_is_named() -> None:
-    message = "observability=7: give an ObservabilityConfig, a mapping of its fields, or the path of a YAML file"
-    with pytest.raises(ConfigError, match=re.escape(message)):
-        market(7)

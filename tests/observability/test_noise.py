@@ -4,9 +4,7 @@ Statistics are compared with the analytic values of the law within 5 standard er
 these comparisons by chance with a probability of 6e-7. Seeds are fixed, so a test that passes goes on passing.
 """
 
-import copy
 import math
-import pickle
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -31,7 +29,6 @@ from heron_env import (
     apply_noise,
     quantity,
 )
-from heron_env.adapters.gymnasium import JointEnv
 from heron_env.errors import ConfigError
 from heron_env.observability.noise import Moment, noise_uniform
 
@@ -302,40 +299,6 @@ def test_blocks_of_columns_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen(grid(), "a_2", Moment(1, 1, 1)) == whole
 
 
-def test_each_lane_of_a_batch_is_the_single_environment_with_its_seed() -> None:
-    pytest.importorskip("stable_baselines3")
-    from heron_env.adapters import HeronVecEnv
-
-    batch = HeronVecEnv(lambda: grid(("a_1", "a_2", "a_3")), 3, seed=40)
-    singles = [grid(("a_1", "a_2", "a_3")) for _ in range(3)]
-    gathered = batch.reset()
-    alone = np.concatenate([list(env.reset(seed=40 + i)[0].values()) for i, env in enumerate(singles)])
-    assert gathered.tobytes() == alone.tobytes()
-    for step in range(11):  # episodes of 5 steps: two ends
-        actions = np.sin(np.arange(9) + step).astype(np.float32)[:, None]
-        gathered, _, dones, infos = batch.step(actions)
-        rows = []
-        for env, part in zip(singles, actions.reshape(3, 3, 1), strict=True):
-            found = list(env.step(dict(zip(env.agents, part, strict=True)))[0].values())
-            if not env.agents:
-                ended = [infos[slot]["terminal_observation"] for slot in range(len(rows), len(rows) + 3)]
-                assert np.array(ended).tobytes() == np.array(found).tobytes()
-                found = list(env.reset()[0].values())
-            rows += found
-        assert gathered.tobytes() == np.array(rows).tobytes()
-    assert dones.sum() == 0
-
-
-def test_the_joint_view_shows_its_agents_noise() -> None:
-    env, joint = grid(), JointEnv(grid())
-    alone, (together, _) = env.reset(seed=9)[0], joint.reset(seed=9)
-    for step in range(5):
-        assert together.tobytes() == np.concatenate(list(alone.values())).tobytes()
-        action = np.sin(np.arange(4) + step).astype(np.float32)
-        alone = env.step(dict(zip(IDS, action[:, None], strict=True)))[0]
-        together = joint.step(action)[0]
-
-
 # Episodes (N5)
 
 
@@ -348,38 +311,6 @@ def test_an_episode_has_its_noise_and_a_seed_begins_with_episode_0() -> None:
     expected = seen(env, "a_1", Moment(6, 2, 0))
     assert third["a_1"].tolist() == list(expected.values())
     assert env.reset(seed=7)[0]["a_1"].tobytes() != first["a_1"].tobytes()
-
-
-def test_a_second_run_of_a_seed_in_either_clock_is_episode_0_again() -> None:
-    env = grid()
-    first = env.run_event_driven({"*": lambda vector: vector[:1] * 0.1}, seed=6, record=("observations",))
-    env.run_event_driven({"*": lambda vector: vector[:1] * 0.1}, record=("observations",))
-    again = env.run_event_driven({"*": lambda vector: vector[:1] * 0.1}, seed=6, record=("observations",))
-    sync = env.run_synchronous({"*": lambda vector: vector[:1] * 0.1}, seed=6, record=("observations",))
-    for agent in IDS:
-        shown = [[(time, vector.tobytes()) for time, vector in run.observations[agent]] for run in (first, again, sync)]
-        assert shown[0] == shown[1] == shown[2]
-
-
-@pytest.mark.parametrize("way", ["pickle", "deepcopy", "set_state"])
-def test_noise_goes_on_in_a_copy(way: str) -> None:
-    env = grid()
-    env.reset(seed=6)
-    env.reset()
-    env.step({})
-    match way:
-        case "pickle":
-            other = pickle.loads(pickle.dumps(env))
-        case "deepcopy":
-            other = copy.deepcopy(env)
-        case _:
-            other = grid()
-            other.set_state(env.get_state())
-    assert other.proxy.get_observation("a_1").vector().tobytes() == env.proxy.get_observation("a_1").vector().tobytes()
-    for _ in range(3):
-        mine, theirs = env.step({})[0], other.step({})[0]
-        assert all(mine[agent].tobytes() == theirs[agent].tobytes() for agent in IDS)
-    assert env.reset()[0]["a_1"].tobytes() == other.reset()[0]["a_1"].tobytes()
 
 
 # One number at a time

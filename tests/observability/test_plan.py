@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from laws.checks_cost import lines_run
+from small_worlds import Price
 
 from heron_env import Continuous, CoordinatorAgent, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, quantity
 from heron_env.agents.agent import Agent
@@ -52,11 +53,6 @@ class Top(SystemAgent):
     features = FEATURES
 
 
-class Price(FeatureProvider):
-    visibility = ("public",)
-    value: float = 0.3
-
-
 class Outage(FeatureProvider):
     visibility = ("system",)
     risk: float = 0.1
@@ -78,40 +74,9 @@ def tree() -> Top:
     )
 
 
-def columns_by_pairs(env: HeronEnv, observer: int) -> list[str]:
-    """V1 and V3 tested pair by pair, field by field: the slow form of what the plan compiles."""
-    h, ids = env.hierarchy, env.hierarchy.ids
-    related = {
-        "public": lambda owner: True,
-        "owner": lambda owner: owner == observer,
-        "upper_level": lambda owner: h.parent[owner] == observer,
-        "system": lambda owner: h.level[observer] >= 3,
-        "siblings": lambda owner: h.parent[owner] == h.parent[observer] >= 0,
-        "subordinates": lambda owner: h.parent[observer] == owner,
-    }
-    names = []
-    for owner in [observer, *(rank for rank in range(len(ids)) if rank != observer), -1]:
-        for feature in FEATURES if owner >= 0 else env.global_features:
-            for q in feature.quantities.values():
-                tags = feature.visibility if q.visibility is None else q.visibility
-                seen = owner == observer or any(
-                    related[tag](owner) if owner >= 0 else tag == "public" or h.level[observer] >= 3 for tag in tags
-                )
-                if q.observed and seen:
-                    prefix = "" if owner == observer else f"{ids[owner]}." if owner >= 0 else "global."
-                    elements = [f"[{i}]" for i in range(q.size)] if q.shape else [""]
-                    names += [f"{prefix}{feature.__name__}.{q.name}{element}" for element in elements]
-    return names
-
-
 @pytest.fixture(scope="module")
 def env() -> HeronEnv:
     return PlanEnv(tree(), max_steps=3)
-
-
-@pytest.mark.parametrize("rank", range(10))
-def test_the_plan_is_what_the_tags_say_pair_by_pair_in_registration_order(env: HeronEnv, rank: int):
-    assert env.observation_names(env.hierarchy.ids[rank]) == columns_by_pairs(env, rank)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.checks_cost import lines_run
+from small_worlds import Price
 
 from heron_env import (
     Continuous,
@@ -49,11 +50,6 @@ class Talk(FeatureProvider):
     visibility = ("siblings", "subordinates", "system")
     word: int = quantity(low=0, high=9)
     soc: float = quantity(low=0.0, high=1.0)
-
-
-class Price(FeatureProvider):
-    visibility = ("public",)
-    value: float = quantity(default=0.3, low=0.0, high=2.0)
 
 
 class Tip(FeatureProvider):
@@ -396,13 +392,7 @@ def test_shares_count_what_the_dense_form_has():
     assert sum(s.seen for s in critic) == len(columns)
 
 
-@pytest.mark.parametrize(
-    ("share", "relation"),
-    [
-        (("battery", "itself"), ""),
-        (("zone", "battery"), "child"),
-    ],
-)
+@pytest.mark.parametrize(("share", "relation"), [(("battery", "itself"), ""), (("zone", "battery"), "child")])
 def test_shares_name_the_relation_where_it_is_one(share: tuple[str, str], relation: str):
     told = shares_of(make("heron/BatteryGrid-v0", num_batteries=4, zone_size=2, scope="parent").visibility_matrix())
     found = [s for s in told if (s.observers, s.owners) == share]

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import baran_wu
 from heron_env import make
 from heron_env.errors import ConfigError
 from heron_env.power_flow import Feeder, Line, PowerFlow, Transformer, solver
 from heron_env.testing import inspect
-from training.bench import baran_wu
 
 SCENARIOS = 256
 TRANSFORMER = Transformer(250.0, 0.04, 3.0, iron_losses=0.6, no_load_current=0.0024)

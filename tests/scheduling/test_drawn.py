@@ -14,7 +14,7 @@ from scipy import stats
 from heron_env import DrawnSchedule, ScheduleConfig, make
 from heron_env.errors import ConfigError, ScheduleError
 from heron_env.lab.schedules import with_settings
-from heron_env.lab.traces.identity import schedule_entries, schedule_of
+from heron_env.lab.traces.episode import schedule_entries, schedule_of
 from heron_env.seeding import key, uniform
 
 GRID = "heron/BatteryGrid-v0"

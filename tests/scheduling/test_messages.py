@@ -75,11 +75,8 @@ REPORT = StateReport(
 )
 CASES: list[tuple[Any, Leg, dict[str, Any]]] = [
     (ObservationRequest(**COMMON, turn=4), Leg.OBSERVATION_REQUEST, {"get_info": "obs"}),
-    (
-        OBSERVATION,
-        Leg.OBSERVATION_REPLY,
-        {"get_obs_response": {"body": {"timestamp": 4.0, "local": {"Charge": {"soc": 0.5}}, "global_info": {}}}},
-    ),
+    (OBSERVATION, Leg.OBSERVATION_REPLY,
+     {"get_obs_response": {"body": {"timestamp": 4.0, "local": {"Charge": {"soc": 0.5}}, "global_info": {}}}}),
     (Command(**COMMON, values=np.array([0.25, -1.0])), Leg.COMMAND, {"set_action": "local", "body": [0.25, -1.0]}),
     (
         REPORT,
@@ -131,17 +128,11 @@ CASES: list[tuple[Any, Leg, dict[str, Any]]] = [
         Leg.PUSH,
         {"push_obs": {"body": {"timestamp": 4.0, "local": {"Charge": {"soc": 0.5}}, "global_info": {}}}},
     ),
-    (
-        PushedCommand(**COMMON, values=np.array([0.25, -1.0]), cause="fault", fired=4 * SECOND),
-        Leg.COMMAND,
-        {"set_action": "local", "body": [0.25, -1.0]},
-    ),
-    (
-        CustomLetter(**COMMON, content=CustomMessage("offer", "battery_1", {"kwh": 2.0})),
-        Leg.CUSTOM,
-        {"offer": {"body": {"kwh": 2.0}}},
-    ),
-]
+    (PushedCommand(**COMMON, values=np.array([0.25, -1.0]), cause="fault", fired=4 * SECOND), Leg.COMMAND,
+     {"set_action": "local", "body": [0.25, -1.0]}),
+    (CustomLetter(**COMMON, content=CustomMessage("offer", "battery_1", {"kwh": 2.0})), Leg.CUSTOM,
+     {"offer": {"body": {"kwh": 2.0}}}),
+]  # fmt: skip
 each_message = pytest.mark.parametrize(
     ("message", "leg", "dictionary"), CASES, ids=[f"{type(case[0]).__name__}-{case[1].name}" for case in CASES]
 )

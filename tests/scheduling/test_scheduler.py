@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusing import refuses
 
 from heron_env import EventScheduler
 from heron_env.errors import ScheduleError
@@ -24,17 +25,9 @@ class Incomparable:
 
 def test_the_phases_are_in_the_order_of_the_specification() -> None:
     assert [(phase.name, int(phase)) for phase in Phase] == [
-        ("PHYSICS", 0),
-        ("REWARD", 1),
-        ("CLOSE", 2),
-        ("ENV_UPDATE", 3),
-        ("AGENT_TICK", 4),
-        ("REQUEST", 5),
-        ("REPLY", 6),
-        ("COMMAND", 7),
-        ("ACTION_EFFECT", 8),
-        ("REPORT", 9),
-    ]
+        ("PHYSICS", 0), ("REWARD", 1), ("CLOSE", 2), ("ENV_UPDATE", 3), ("AGENT_TICK", 4), ("REQUEST", 5),
+        ("REPLY", 6), ("COMMAND", 7), ("ACTION_EFFECT", 8), ("REPORT", 9),
+    ]  # fmt: skip
 
 
 @given(st.lists(KEYS))
@@ -88,9 +81,8 @@ def test_the_past_is_refused() -> None:
     scheduler.schedule(10, Phase.AGENT_TICK, 0, AgentTick(0, 1))
     scheduler.pop()
     scheduler.schedule(10, Phase.AGENT_TICK, 0, AgentTick(0, 2))
-    with pytest.raises(ScheduleError) as caught:
+    with refuses(ScheduleError, "can't schedule AgentTick at 9 ns: the clock is at 10 ns already"):
         scheduler.schedule(9, Phase.AGENT_TICK, 0, AgentTick(0, 3))
-    assert str(caught.value) == "can't schedule AgentTick at 9 ns: the clock is at 10 ns already"
     assert len(scheduler) == 1
 
 
@@ -108,17 +100,6 @@ def test_reset_forgets_everything() -> None:
     assert (scheduler.now, len(scheduler), scheduler.peek()) == (0, 0, None)
     scheduler.schedule(0, Phase.PHYSICS, 0, "again")
     assert scheduler.pop() == (0, Phase.PHYSICS, 0, "again")
-
-
-def test_a_pickled_heap_goes_on_as_the_original_does() -> None:
-    scheduler = EventScheduler()
-    for number in range(5):
-        scheduler.schedule(number % 2, Phase.AGENT_TICK, 0, Deadline(0, number))
-    scheduler.pop()
-    copy = pickle.loads(pickle.dumps(scheduler))
-    for each in (scheduler, copy):
-        each.schedule(1, Phase.AGENT_TICK, 0, Deadline(0, 99))
-    assert [scheduler.pop() for _ in range(5)] == [copy.pop() for _ in range(5)]
 
 
 EVENTS = (AgentTick(0, 1), Deadline(0, 1), Simulation(0, 1), CloseEpisode(0), ActionEffect(0, 1, np.zeros(2)))

@@ -17,7 +17,7 @@ from scipy import stats
 from heron_env import DrawnSchedule, Empirical, GilbertElliott, Markov, Recorded, ScheduleConfig, make
 from heron_env.errors import DataError, ScheduleError
 from heron_env.lab.schedules import with_settings
-from heron_env.lab.traces.identity import schedule_entries, schedule_of
+from heron_env.lab.traces.episode import schedule_entries, schedule_of
 from heron_env.seeding import h, key, uniforms
 from heron_env.testing import clock
 from heron_env.testing.clock import SECOND, Leg, Link, What
@@ -357,7 +357,7 @@ def test_a_file_and_a_word_may_tell_of_sources(tmp_path: Path) -> None:
 
 def test_conditions_of_a_sweep_may_come_from_data() -> None:
     from heron_env.lab import Condition
-    from heron_env.lab.gap.records import ConditionSettings
+    from heron_env.lab.sweep.plan import ConditionSettings
 
     long = Empirical([n / 7 for n in range(100)])
     conditions = [
@@ -399,7 +399,7 @@ def test_a_sweep_runs_and_is_read_back_with_data(tmp_path: Path) -> None:
 
 
 def test_the_published_network_is_what_its_source_says() -> None:
-    from heron_env.lab.gap.presets import in_flight_losses, in_flight_networks, preset
+    from heron_env.lab.sweep.presets import in_flight_losses, in_flight_networks, preset
 
     losses = in_flight_losses(60.0)
     assert losses == GilbertElliott(0.045, 0.29, 0.95, 0.01, 60.0)

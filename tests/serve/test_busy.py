@@ -5,21 +5,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
 import uvicorn
 import yaml
 from endpoint_kit import serving
-from serve.service import served
+from serve.service import Gate, served
 
 from heron_env import HeronEnv, make, registry, worlds
 from heron_env.core.hierarchy import at_most
 from heron_env.errors import HierarchyError
+from heron_env.net.access import listening
 from heron_env.net.guard import Guard
 from heron_env.serve import app
-from heron_env.serve.guarding import listening
 from heron_env.serve.seats import Seats
 from heron_env.serve.shelf import Shelf
 
@@ -27,17 +26,6 @@ Ask = Callable[..., tuple[int, Any]]
 GRID = {"env": "heron/BatteryGrid-v0", "options": {"num_batteries": 2, "max_steps": 100}}
 MANY, SOON = 45, 30.0
 """Requests at once; so long a test waits for what must come, s."""
-
-
-class Gate:
-    """Whoever comes to it waits until it is opened."""
-
-    def __init__(self) -> None:
-        self.came, self.go = Event(), Event()
-
-    def __call__(self) -> None:
-        self.came.set()
-        assert self.go.wait(2 * SOON)
 
 
 @pytest.fixture
@@ -55,14 +43,8 @@ def ask(shelf: Shelf) -> Iterator[Ask]:
 
 def test_45_requests_for_a_busy_simulation_hold_up_no_other(ask: Ask, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("heron_env.serve.simulation.PATIENCE", 10 * SOON)
-    gate = Gate()
-
-    def slow(body: dict[str, Any]) -> dict[str, Any]:
-        if "probe" not in body:
-            gate()
-        return {"action": [0.5]}
-
-    with serving(slow) as endpoint, ThreadPoolExecutor(MANY) as pool:
+    gate = Gate(passing="probe")
+    with serving(gate) as endpoint, ThreadPoolExecutor(MANY) as pool:
         for _ in range(2):
             assert ask("POST", "/simulations", GRID)[0] == 201
         injection = {"agent_id": "battery_1", "endpoint_url": endpoint.url}
@@ -89,12 +71,7 @@ def test_45_requests_for_a_busy_simulation_hold_up_no_other(ask: Ask, monkeypatc
 
 def test_what_waits_for_silent_endpoints_keeps_nobody_from_looking(ask: Ask):
     gate = Gate()
-
-    def silent(body: dict[str, Any]) -> dict[str, Any]:
-        gate()
-        return {"action": [0.5]}
-
-    with serving(silent) as endpoint, ThreadPoolExecutor(MANY) as pool:
+    with serving(gate) as endpoint, ThreadPoolExecutor(MANY) as pool:
         ask("POST", "/simulations", GRID)
         ask("POST", "/simulations/1/inject-agent", {"agent_id": "battery_1", "endpoint_url": endpoint.url})
         path = "/simulations/1/inject-agent/battery_1/health-check"
@@ -158,12 +135,12 @@ TOO_LARGE: list[dict[str, Any]] = [
     {"env": "heron/BatteryGrid-v0", "options": {"num_batteries": 1_000, "scope": "owner"}},  # and the system agent
     {"env": "heron/BatteryGrid-v0", "options": {"num_batteries": 400}},  # each sees all
     {"env": "heron/BatteryGrid-v0", "options": {"num_batteries": 10_000}},
-    {"env": "heron/EnergyManagement-v1", "options": {"num_batteries": 5_000, "passive_per_zone": 0}},
+    {"env": "heron/EnergyManagement-v1", "options": {"num_batteries": 1_500, "passive_per_zone": 0}},
     {"env": "heron/TrafficCorridor-v0", "options": {"num_intersections": 10_000}},
-    {"env": "heron/Spread-v0", "options": {"num_agents": 10_000}},
+    {"env": "heron/Spread-v0", "options": {"num_agents": 1_500}},
     {"env": "heron/BatteryGrid-v0", "options": {"num_batteries": 400, "observability": {"enabled": False}}},
-    {"env": "heron/Economy-v0", "options": {"config": economy(900, 200)}},
-    {"env": "heron/Economy-v0", "options": {"config": economy(10, 15_000)}},
+    {"env": "heron/Economy-v0", "options": {"config": economy(900, 20)}},
+    {"env": "heron/Economy-v0", "options": {"config": economy(10, 3_000)}},
 ]
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_kit import heron
 from serve.browser import Page, browsing
-from typer.testing import CliRunner
 
-from heron_env import HeronEnv, ScheduleConfig, make
-from heron_env.cli import app
+from heron_env import Answer, HeronEnv, Letter, ScheduleConfig, make
 from heron_env.dcop import Problem, best_response, g15
 from heron_env.errors import ConfigError
 from heron_env.serve.seats import Seats
@@ -27,8 +26,10 @@ WAIT = 20.0
 class Run:
     """An episode in a thread, in which a person plays one agent; what it raised is raised when it is joined."""
 
-    def __init__(self, env: HeronEnv, seats: Seats, clock: str = "synchronous", **more: Any) -> None:
-        played = {**env.benchmark().baselines(0)["stable process"], **seats.policies}
+    def __init__(
+        self, env: HeronEnv, seats: Seats, clock: str = "synchronous", others: Any = None, **more: Any
+    ) -> None:
+        played = {**(others or env.benchmark().baselines(0)["stable process"]), **seats.policies}
         run = env.run_synchronous if clock == "synchronous" else env.run_event_driven
         self.result: Any = None
 
@@ -247,8 +248,6 @@ class Malicious:
     TEXT = "<img src=x onerror=\"document.title='harm'\"><script>document.title='harm'</script>"
 
     def answer(self, asked: Any) -> Any:
-        from heron_env import Answer, Letter
-
         letter = Letter(asked.agent, "Human", "text", {"text": self.TEXT})
         return Answer([3] * 5 + [0], letters=(letter,))
 
@@ -256,12 +255,7 @@ class Malicious:
 @pytest.mark.browser
 def test_a_letter_is_text_whatever_it_holds_and_keys_suffice(env: HeronEnv, chromium: list[str]):
     with Seats(env, "Human") as seats:
-        played = {"Agent1": Malicious(), "Agent2": Malicious(), **seats.policies}
-        result: list[Any] = []
-        thread = threading.Thread(
-            target=lambda: result.append(env.run_synchronous(policies=played, seed=1)), daemon=True
-        )
-        thread.start()
+        run = Run(env, seats, others={"Agent1": Malicious(), "Agent2": Malicious()})
         with browsing(chromium) as page:
             page.open(seats.urls["Human"])
             for _ in range(3):
@@ -284,8 +278,7 @@ def test_a_letter_is_text_whatever_it_holds_and_keys_suffice(env: HeronEnv, chro
             assert page.do("document.querySelectorAll('#letters img, #letters script').length") == 0
             assert not page.complaints
         seats.seats["Human"].close("enough")
-        thread.join(WAIT)
-        assert len(result) == 1
+        run.join()
 
 
 @pytest.mark.browser
@@ -302,23 +295,18 @@ def test_the_page_says_when_a_question_was_not_answered_in_time(env: HeronEnv, c
 def test_any_environment_has_a_page(chromium: list[str]):
     grid = make("heron/BatteryGrid-v0", num_batteries=2, max_steps=3)
     with Seats(grid, "battery_1") as seats:
-        result: list[Any] = []
-        played = {"battery": lambda vector: [0.0], **seats.policies}
-        thread = threading.Thread(
-            target=lambda: result.append(grid.run_synchronous(policies=played, seed=1)), daemon=True
-        )
         with browsing(chromium) as page:
             page.open(seats.urls["battery_1"])
-            thread.start()
+            run = Run(grid, seats, others={"battery": lambda vector: [0.0]})
             for _ in range(3):
                 page.until("shown.request")
                 number = page.do("shown.number")
                 assert page.do("document.querySelectorAll('#numbers tbody tr').length") > 1
                 page.do("document.querySelector('#fields input').value = '0.5'; at('done').click()")
                 page.until(f"shown.number > {number} || !shown.request")
-            thread.join(WAIT)
+            result = run.join()
             assert not page.complaints
-        assert [float(action[0]) for _, action in result[0].actions["battery_1"]] == [0.5] * 3
+        assert [float(action[0]) for _, action in result.actions["battery_1"]] == [0.5] * 3
 
 
 def test_the_whole_graph_may_be_one_seat():
@@ -365,5 +353,5 @@ def test_a_seat_is_served_from_the_shell():
     ],
 )
 def test_a_seat_that_can_not_be_served_is_refused_in_a_line(options, words):
-    done = CliRunner().invoke(app, ["serve", *options])
-    assert (done.exit_code, words in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
+    told = heron("serve", *options, code=2).stderr
+    assert words in told and told.count("\n") == 1

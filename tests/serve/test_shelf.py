@@ -6,12 +6,11 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
 from endpoint_kit import serving
-from serve.service import served
+from serve.service import Gate, served
 
 from heron_env.errors import ConfigError, InvalidAction, RunFolderError
 from heron_env.net.guard import Guard
@@ -102,20 +101,14 @@ def test_what_was_answered_in_an_operation_that_was_cut_off_binds_nobody(tmp_pat
 
 
 def test_one_simulation_does_not_hang_up_for_another(shelf: Shelf):
-    came, go = Event(), Event()
-
-    def slow(body: dict[str, Any]) -> dict[str, Any]:
-        came.set()
-        assert go.wait(10)
-        return {"action": [0.5]}
-
-    with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
+    gate = Gate()
+    with serving(gate) as endpoint, ThreadPoolExecutor() as pool:
         first, second = played(shelf, endpoint.url), played(shelf, endpoint.url)
         stepping = pool.submit(first.do, Steps())
-        assert came.wait(10)
+        assert gate.came.wait(10)
         second.do(Reset())
         second.do(Removal(agent_id="battery_1"))
-        go.set()
+        gate.go.set()
         stepping.result(10)
         assert first.metrics("battery_1")["counts"] == {"external": 1}
 
@@ -134,40 +127,28 @@ def test_what_waits_behind_a_removal_finds_nothing(tmp_path: Path, shelf: Shelf)
 
 
 def test_who_only_looks_does_not_wait_for_a_step(shelf: Shelf):
-    came, go = Event(), Event()
-
-    def slow(body: dict[str, Any]) -> dict[str, Any]:
-        came.set()
-        assert go.wait(10)
-        return {"action": [0.5]}
-
-    with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
+    gate = Gate()
+    with serving(gate) as endpoint, ThreadPoolExecutor() as pool:
         made = played(shelf, endpoint.url)
         stepping = pool.submit(made.do, Steps())
-        assert came.wait(10)
+        assert gate.came.wait(10)
         assert pool.submit(made.state).result(5)["step"] == 0
         assert pool.submit(made.injected).result(5)[0]["agent_id"] == "battery_1"
-        go.set()
+        gate.go.set()
         stepping.result(10)
         assert made.state()["step"] == 1
 
 
 def test_a_removal_breaks_off_a_series_of_steps(tmp_path: Path, shelf: Shelf):
-    came, go = Event(), Event()
-
-    def slow(body: dict[str, Any]) -> dict[str, Any]:
-        came.set()
-        assert go.wait(10)
-        return {"action": [0.5]}
-
-    with serving(slow) as endpoint, ThreadPoolExecutor() as pool:
+    gate = Gate()
+    with serving(gate) as endpoint, ThreadPoolExecutor() as pool:
         made = played(shelf, endpoint.url)
         stepping = pool.submit(made.do, Steps(steps=10))
-        assert came.wait(10)
+        assert gate.came.wait(10)
         removing = pool.submit(shelf.remove, "1")
         while not made._ending:
-            go.wait(0.001)
-        go.set()
+            gate.go.wait(0.001)
+        gate.go.set()
         removing.result(10)
         with pytest.raises(NoSuchSimulation):
             stepping.result(10)

@@ -1,70 +1,15 @@
-"""BatteryGrid: the specification's minimal example, in both controls and all scopes, under PettingZoo's own tests."""
+"""BatteryGrid: the specification's minimal example."""
 
-import contextlib
-import io
 import re
 from typing import Any
 
-import pettingzoo
 import pytest
-from pettingzoo.test import (
-    api_test,
-    max_cycles_test,
-    parallel_api_test,
-    parallel_seed_test,
-    render_test,
-    seed_test,
-    state_test,
-)
 
 import heron_env
 from heron_env.errors import ConfigError
-from heron_env.worlds import battery_grid as module
 from heron_env.worlds.battery_grid import Battery
 
 NAME = "heron/BatteryGrid-v0"
-SHAPES = [
-    {"control": control, "scope": scope, "num_batteries": n, "zone_size": 2}
-    for control in ("field", "zone")
-    for scope in ("public", "owner", "parent")
-    for n in (2, 5)
-]
-
-
-def quietly(test: Any, *args: Any, **kwargs: Any) -> None:
-    """PettingZoo's tests print that they passed."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        test(*args, **kwargs)
-
-
-@pytest.mark.parametrize("options", SHAPES, ids=lambda o: "-".join(map(str, o.values())))
-def test_the_parallel_environment_passes_pettingzoos_tests(options: dict[str, Any]):
-    quietly(parallel_api_test, heron_env.make(NAME, **options), num_cycles=120)
-    quietly(parallel_seed_test, lambda: heron_env.make(NAME, **options), num_cycles=20)
-    quietly(state_test, pettingzoo.make("aec", NAME, **options), heron_env.make(NAME, **options))
-
-
-SEEING = [o for o in SHAPES if (o["control"], o["scope"]) != ("zone", "owner")]
-"""PettingZoo's agent-by-agent test refuses empty observations, and there a zone sees nothing at all."""
-
-
-@pytest.mark.parametrize("options", SEEING[::2], ids=lambda o: "-".join(map(str, o.values())))
-def test_the_agent_by_agent_form_passes_pettingzoos_tests(options: dict[str, Any]):
-    quietly(api_test, pettingzoo.make("aec", NAME, **options), num_cycles=100)
-    quietly(seed_test, lambda: pettingzoo.make("aec", NAME, **options), num_cycles=20)
-
-
-def test_max_cycles_end_the_episode():
-    quietly(max_cycles_test, module)
-    assert module.raw_env is module.env
-
-
-def test_both_render_modes_pass_pettingzoos_test():
-    def build(render_mode: str) -> Any:  # the test asks for a window first; there is none
-        return module.env(render_mode=None if render_mode == "human" else render_mode)
-
-    quietly(render_test, build)
-    assert module.env().metadata["render_modes"] == ["ansi", "rgb_array"]
 
 
 def test_an_action_moves_the_charge_by_a_hundredth_and_the_reward_is_the_charge():

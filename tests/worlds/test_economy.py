@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from heron_env import BatchEnv, ScheduleConfig, construct_observation, from_config, load_config, make
+from heron_env import ScheduleConfig, construct_observation, from_config, load_config, make
 from heron_env.lab import benchmark
-from heron_env.worlds.economy import WORLD, Carry, EconomyEngine, ReadsReserves, advantage, economy
+from heron_env.worlds.economy import VIEWS, WORLD, EconomyEngine, ReadsReserves, advantage, economy, observability
 from heron_env.worlds.economy.engine import MOST_YIELD
-from heron_env.worlds.economy.insider import VIEWS, observability
+from worlds.batches import batch_is_its_lanes
 
 QUIET = {"shock": 0.0, "spread_reserves": 0.0, "spread_bank": 0.0, "spread_rate": 0.0, "spread_inflation": 0.0}
 
@@ -142,14 +142,6 @@ def test_the_object_form_agrees_with_the_vector_over_an_episode():
         vectors, *_ = env.step({agent: [0.3] for agent in env.agents})
 
 
-def test_reset_is_total_and_seeds_decide():
-    env = make("heron/Economy-v0")
-    policies = {"*": Carry()}
-    first = env.run_synchronous(policies, seed=1)
-    assert env.run_synchronous(policies, seed=2).returns != first.returns
-    assert env.run_synchronous(policies, seed=1).same_course(first)
-
-
 def test_the_benchmark_offers_its_rules_and_chance_does_worst():
     env = make("heron/Economy-v0")
     offered = benchmark.baselines(env)
@@ -182,19 +174,4 @@ def test_a_policy_named_in_the_file_knows_the_world_it_is_in():
 
 
 def test_many_worlds_at_once_are_the_single_ones():
-    batch = BatchEnv("heron/Economy-v0", 3, seed=5, compile=True, max_steps=8)
-    singles = [make("heron/Economy-v0", compile=True, max_steps=8) for _ in range(3)]
-    batch.reset()
-    for lane, single in enumerate(singles):
-        single.reset(seed=5 + lane)
-    rng = np.random.default_rng(0)
-    assert batch.env.batched
-    for _ in range(20):
-        actions = rng.uniform(-1.0, 1.0, (3, 4, 1))
-        observations, rewards, *_ = batch.step({"country": actions})
-        for lane, single in enumerate(singles):
-            seen, earned, *_ = single.step(dict(zip(single.agents, actions[lane], strict=True)))
-            assert rewards["country"][lane].tolist() == list(earned.values())
-            if not single.agents:
-                seen, _ = single.reset()
-            assert np.array_equal(observations["country"][lane], list(seen.values()))
+    assert batch_is_its_lanes("heron/Economy-v0", steps=20, compile=True, max_steps=8).env.batched

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from heron_env import Disturbance, ScheduleConfig
+from heron_env import Disturbance
 from heron_env.worlds.energy_management import MPC, STRONGEST, Battery, TransformerZone, energy_management
 from heron_env.worlds.energy_management.agents import bin_at, bins_of, home_series
 from heron_env.worlds.energy_management.baselines import baselines
@@ -63,15 +63,6 @@ def test_a_meter_shows_the_mean_of_the_bin_that_has_ended_whatever_the_number_of
     last = np.arange(1, 13) * env.bins - 1
     assert np.allclose(seen[1:, 0], series.load[last], rtol=1e-12, atol=0.0)
     assert np.allclose(seen[1:, 1], series.pv[last], rtol=1e-12, atol=1e-15)
-
-
-def test_bins_of_ten_seconds_are_the_same_however_many_substeps_they_have():
-    courses = []
-    for substeps in (6, 30):
-        env = energy_management(dt=60.0, physics_substeps=substeps)
-        env.reset(seed=3, options={"day": 172})
-        courses.append(measured(env, 12))
-    assert np.allclose(*courses, rtol=1e-12)
 
 
 @pytest.mark.parametrize("compile", [True, False])
@@ -191,14 +182,3 @@ def test_a_feature_of_so_many_bins_is_one_class_that_copies_and_pickles_find():
     for again in (pickle.loads(pickle.dumps(feature)), copy.deepcopy(feature)):
         assert type(again) is home_series(6) and again == feature
     assert home_series(6).feature_name == "HomeSeries"
-
-
-def test_a_delay_of_a_substep_reaches_physics():
-    env = energy_management(day=172, max_steps=600)
-    policies = baselines(env)[STRONGEST]
-
-    def gain(delay):
-        schedule = ScheduleConfig(act_delay=delay)
-        return env.run_event_driven(policies, seed=172, schedule=schedule, record=()).returns["system_agent"]
-
-    assert gain(0.0) == gain(1.9) != gain(2.0) != gain(4.0)

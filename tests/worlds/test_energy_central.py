@@ -5,12 +5,12 @@ import pytest
 
 from heron_env.errors import ConfigError
 from heron_env.lab import SYNC, Sweep
-from heron_env.lab.gap.tables import to_markdown
+from heron_env.lab.sweep.tables import to_markdown
 from heron_env.worlds.energy_management import Central, energy_management
+from heron_env.worlds.energy_management.agents import Constants
 from heron_env.worlds.energy_management.baselines import NOTHING, baselines
 from heron_env.worlds.energy_management.calendar import evaluation_seed
 from heron_env.worlds.energy_management.central import STAGES, CentralProgram, Outlook, Planner
-from heron_env.worlds.energy_management.features import Constants
 
 pytest.importorskip("highspy")
 

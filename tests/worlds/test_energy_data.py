@@ -13,7 +13,7 @@ from heron_env.worlds.energy_management.calendar import (
     split_days,
     summer_time,
 )
-from heron_env.worlds.energy_management.neighbourhood import COLUMNS, QUARTERS, draw_neighbourhood, load_profiles
+from heron_env.worlds.energy_management.site import COLUMNS, QUARTERS_PER_YEAR, draw_neighbourhood, load_profiles
 from tests.worlds.energy_day_oracle import local_hours, tariff_series
 
 SPRING, AUTUMN = 88, 298  # March 30 and October 26, 2025
@@ -52,7 +52,7 @@ def test_people_live_by_the_berlin_clock():
     assert not np.allclose(summer, winter, rtol=1e-2)
 
 
-def write_profiles(path, change=None, rows=QUARTERS):
+def write_profiles(path, change=None, rows=QUARTERS_PER_YEAR):
     lines = [",".join(COLUMNS)] + ["0.1,0.2,0,0.5,1e-1"] * rows
     if change is not None:
         line, text = change
@@ -110,7 +110,7 @@ def test_a_missing_file_and_an_empty_load_are_refused(tmp_path):
     with pytest.raises(DataError, match="no such file; give a CSV file with the columns household,business"):
         load_profiles(tmp_path / "none.csv")
     path = tmp_path / "dark.csv"
-    path.write_text("\n".join([",".join(COLUMNS)] + ["0,1,0,0,0"] * QUARTERS))
+    path.write_text("\n".join([",".join(COLUMNS)] + ["0,1,0,0,0"] * QUARTERS_PER_YEAR))
     with pytest.raises(DataError, match=r"dark\.csv: column household is 0 in every row"):
         load_profiles(path)
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heron_env.worlds.energy_management.agents import Constants
 from heron_env.worlds.energy_management.calendar import TimeOfUse
-from heron_env.worlds.energy_management.day import Site
 from heron_env.worlds.energy_management.days import Days
-from heron_env.worlds.energy_management.features import Constants
-from heron_env.worlds.energy_management.neighbourhood import Profiles, draw_neighbourhood, load_profiles
+from heron_env.worlds.energy_management.site import Profiles, Site, draw_neighbourhood, load_profiles
 from tests.worlds.energy_day_oracle import Oracle
 
 GRIDS = [

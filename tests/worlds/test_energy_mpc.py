@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, energy_management
-from heron_env.worlds.energy_management.baselines import baselines
+from heron_env.worlds.energy_management.agents import Constants
+from heron_env.worlds.energy_management.baselines import (
+    CLOCK,
+    SEEN,
+    ModelPredictive,
+    ObservationColumns,
+    _instant,
+    baselines,
+    kernel,
+)
 from heron_env.worlds.energy_management.calendar import TimeOfUse, evaluation_cases, summer_time
-from heron_env.worlds.energy_management.features import Constants
-from heron_env.worlds.energy_management.rules import CLOCK, SEEN, ModelPredictive, ObservationColumns, _instant, kernel
 
 NAMES = [*SEEN, *CLOCK]
 CONSTANTS = Constants()

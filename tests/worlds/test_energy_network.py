@@ -19,6 +19,7 @@ from heron_env.worlds.energy_management.network import (
     NetworkZone,
     transformer_for,
 )
+from worlds.batches import batch_is_its_lanes
 
 VILLAGE = Path(__file__).parents[1] / "power_flow" / "data" / "village.json"
 COARSE = {"dt": 3600.0, "physics_substeps": 2}
@@ -129,27 +130,7 @@ SHAPES = [{}, {"control": "zone"}, {"num_batteries": 7, "passive_per_zone": 0}]
 @pytest.mark.parametrize("compile", [pytest.param(True, marks=pytest.mark.slow), False], ids=["compiled", "plain"])
 @pytest.mark.parametrize("options", SHAPES, ids=["field", "zone", "unequal zones"])
 def test_a_batch_is_its_lanes_bit_for_bit(options, compile):
-    batch_is_its_lanes({**COARSE, **options, "network": WEAK, "compile": compile})
-
-
-def batch_is_its_lanes(options):
-    lanes = 3
-    batch = BatchEnv("heron/EnergyManagement-v1", lanes, **options)
-    singles = [energy_management(**options) for _ in range(lanes)]
-    rng = np.random.default_rng(1)
-    batch.reset(seed=5)
-    for lane, single in enumerate(singles):
-        single.reset(seed=5 + lane)
-    for step in range(5):
-        if step == 3:
-            batch.reset(mask=np.array([False, True, False]))
-            singles[1].reset()
-        actions = {name: rng.uniform(-5.0, 5.0, (lanes, len(ids), 1)) for name, ids in batch.groups.items()}
-        batch.step(actions)
-        for lane, single in enumerate(singles):
-            single.step({a: actions[g][lane, k] for g, ids in batch.groups.items() for k, a in enumerate(ids)})
-            assert np.array_equal(batch.lane(lane).simulation.truth, single.simulation.truth)
-            assert batch.lane(lane).kpis() == single.kpis()
+    batch_is_its_lanes("heron/EnergyManagement-v1", **COARSE, **options, network=WEAK, compile=compile)
 
 
 def test_a_lane_that_is_left_out_is_noticed(monkeypatch):
@@ -160,7 +141,7 @@ def test_a_lane_that_is_left_out_is_noticed(monkeypatch):
 
     monkeypatch.setattr(network.ZoneNetworks, "loop", wrong)
     with pytest.raises(AssertionError):
-        batch_is_its_lanes({**COARSE, "network": WEAK, "compile": True})
+        batch_is_its_lanes("heron/EnergyManagement-v1", **COARSE, network=WEAK, compile=True)
 
 
 def test_threads_change_nothing():

@@ -10,11 +10,10 @@ import pytest
 from heron_env.errors import NoOptimum
 from heron_env.lab import benchmark
 from heron_env.worlds.energy_management import STRONGEST, energy_management
-from heron_env.worlds.energy_management.baselines import NOTHING, baselines
+from heron_env.worlds.energy_management.agents import Constants
+from heron_env.worlds.energy_management.baselines import NOTHING, DoNothing, baselines
 from heron_env.worlds.energy_management.calendar import OPTIMA, evaluation_cases, evaluation_seed, split_days
-from heron_env.worlds.energy_management.features import Constants
 from heron_env.worlds.energy_management.optimum import ZoneDay, ZoneProgram, _solve_zone, solve
-from heron_env.worlds.energy_management.rules import DoNothing
 from tools.compute_optima import closer, fingerprint, order, replayed, save
 
 pytest.importorskip("scipy")

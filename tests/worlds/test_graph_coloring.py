@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env import Answer, BatchEnv, Letter, ScheduleConfig, StateShare, make, stream
+from heron_env import Answer, Letter, ScheduleConfig, StateShare, make, stream
 from heron_env.errors import ConfigError
 from heron_env.lab import Condition, Sweep, along
-from heron_env.lab.reports.parts import gap_part
+from heron_env.lab.show.parts import gap_part
 from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, Problem, agents, g15, parallel_env, solve
 from heron_env.worlds.graph_coloring import env as aec
 from heron_env.worlds.graph_coloring.policies import Shape
+from worlds.batches import batch_is_its_lanes
 
 ID = "heron/GraphColoring-v0"
 EVERYTHING = ("rewards", "actions", "observations")
@@ -108,29 +109,8 @@ def test_the_study_graph_has_one_course_in_both_clocks(turns: str):
         assert (runs[0].letters.sent > 0) == name.endswith("writing")
 
 
-def test_a_batch_is_so_many_single_ones(compiled: GraphColoringEnv):
-    batch = BatchEnv(ID, 3, seed=5, start="random", max_steps=40, turns="all")
-    single = make(ID, start="random", max_steps=40, turns="all")
-    batch.reset()
-    spaces = {name: single.action_space(name) for name in single.possible_agents}
-    for name, space in spaces.items():
-        space.seed(len(name))
-    singles = [make(ID, start="random", max_steps=40, turns="all") for _ in range(3)]
-    for lane, one in enumerate(singles):
-        one.reset(seed=5 + lane)
-    for _ in range(12):
-        actions = [{name: space.sample() for name, space in spaces.items()} for _ in range(3)]
-        joint = {
-            group: np.stack([[actions[lane][name] for name in members] for lane in range(3)])
-            for group, members in single.group_map.items()
-        }
-        seen, rewards, *_ = batch.step(joint)
-        for lane, one in enumerate(singles):
-            own_seen, own_rewards, *_ = one.step(actions[lane])
-            for group, members in single.group_map.items():
-                for place, name in enumerate(members):
-                    assert np.array_equal(seen[group][lane, place], own_seen[name])
-                    assert rewards[group][lane, place] == own_rewards[name]
+def test_a_batch_is_so_many_single_ones():
+    batch_is_its_lanes(ID, steps=12, start="random", max_steps=40, turns="all")
 
 
 # What a cluster knows
@@ -425,7 +405,7 @@ def test_patience_pays_where_messages_are_slower_than_turns():
     assert sum(k["false_consensus"] for k in patient) == 0 < sum(k["false_consensus"] for k in plain)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ortools") is None, reason="pip install heron_env[dcop]")
+@pytest.mark.skipif(importlib.util.find_spec("ortools") is None, reason="pip install heron_env[solvers]")
 def test_the_exact_policy_attains_the_optimum():
     edges = [(u, v) for u in "abc" for v in "bcd" if u < v]
     crowded = Problem(tuple("abcd"), edges, clusters={"X": ("a", "b"), "Y": ("c", "d")})

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 (a message is one line)
 
+import hashlib
 import os
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -9,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heron_env import BatchEnv
 from heron_env.errors import ConfigError, DataError, DeclarationError, HeronError
 from heron_env.worlds.energy_management import energy_management
+from heron_env.worlds.energy_management import own_site_columns as columns
 from heron_env.worlds.energy_management.calendar import TimeOfUse
 from heron_env.worlds.energy_management.example_site import SPRING as THREE_WEEKS
 from heron_env.worlds.energy_management.example_site import write_example
-from heron_env.worlds.energy_management.site_file import columns
-from heron_env.worlds.energy_management.site_file.columns import Stamps
-from heron_env.worlds.energy_management.site_file.reading import read_site
+from heron_env.worlds.energy_management.own_site import read_site
+from heron_env.worlds.energy_management.own_site_columns import Stamps
+from worlds.batches import batch_is_its_lanes
 from worlds.own_site_kit import AUTUMN, BERLIN, HOMES, SPRING, load_at, local, rows_of, write_site
 
 COARSE = {"dt": 900.0, "physics_substeps": 1}
@@ -240,7 +241,7 @@ def test_looking_for_a_file_that_was_meant_goes_one_folder_deep(tmp_path, monkey
 
 
 def test_more_homes_than_can_be_built_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("heron_env.worlds.energy_management.site_file.declared.MOST_AGENTS", 2)
+    monkeypatch.setattr("heron_env.worlds.energy_management.own_site.MOST_AGENTS", 2)
     homes = HOMES + "".join(f"  - name: h{n}\n    load: {{file: mill.csv, column: load}}\n" for n in range(2))
     with pytest.raises(DeclarationError, match=r"homes.yaml:2: homes: 3 are too many; take 2 at the most"):
         read(write_site(tmp_path, rows_of(SPRING, 2), homes))
@@ -289,11 +290,11 @@ def example(tmp_path_factory):
     return write_example(tmp_path_factory.mktemp("site"))
 
 
-def test_the_shipped_example_is_what_its_script_writes(example, pytestconfig):
-    shipped = pytestconfig.rootpath / "examples" / "own_site"
-    for file in example.parent.iterdir():
-        assert file.read_bytes() == (shipped / file.name).read_bytes(), file.name
-    assert sum(file.stat().st_size for file in shipped.iterdir()) <= 300_000
+def test_the_example_is_written_with_the_same_bytes_as_ever(example):
+    written = sorted(example.parent.iterdir())
+    digest = hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in written)).hexdigest()
+    assert digest == "7bcb6799212c24c7b8697690f88ae9c14a95a37e98c5638c5c4174550b232d3b"
+    assert sum(file.stat().st_size for file in written) <= 300_000
 
 
 def test_the_optimum_is_what_its_set_points_return_and_nobody_exceeds_it(example):
@@ -313,16 +314,7 @@ def test_the_optimum_is_what_its_set_points_return_and_nobody_exceeds_it(example
 
 
 def test_a_batch_lives_the_days_of_single_environments(example):
-    batch = BatchEnv(energy_management(homes=example, **COARSE), 3)
-    seen = [batch.reset(seed=5)[0]["battery"].copy()]
-    actions = np.random.default_rng(0).uniform(-5.0, 5.0, (4, 3, 3, 1))
-    seen += [batch.step({"battery": given})[0]["battery"].copy() for given in actions]
-    for lane in range(3):
-        env = energy_management(homes=example, **COARSE)
-        alone = [env.reset(seed=5 + lane)[0]]
-        alone += [env.step(dict(zip(env.agents, given[lane], strict=True)))[0] for given in actions]
-        for step, observed in enumerate(alone):
-            assert np.array_equal(np.array([*observed.values()]), seen[step][lane])
+    batch_is_its_lanes("heron/EnergyManagement-v1", homes=str(example), **COARSE)
 
 
 def test_an_own_site_has_a_grid_behind_its_transformer(tmp_path):
@@ -355,5 +347,5 @@ def test_parquet_is_read_as_csv_is(tmp_path):
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     path = write_site(tmp_path, ["nothing"], HOMES.replace("mill.csv", "mill.parquet"), "mill.parquet")
-    with pytest.raises(ConfigError, match=r'reading parquet needs pyarrow: pip install "heron_env\[parquet\]"'):
+    with pytest.raises(ConfigError, match=r"reading parquet needs pyarrow: pip install 'heron_env\[data\]'"):
         read(path)

@@ -1,1 +1,1 @@
-"""What `training/coloring_bars.py` measures, a module a subject."""
+"""The study of graph colouring: solvers, negotiation over slow links, what PPO learns; a module a subject."""

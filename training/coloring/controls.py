@@ -5,7 +5,7 @@ from __future__ import annotations
 from heron_env import ScheduleConfig, make, paired_difference
 from heron_env.dcop.cluster import ClusterAgent
 from heron_env.worlds.graph_coloring.policies import STABLE, ClusterSight, Patient, Process
-from training.bars import Bar, Found, Setting
+from training.coloring.bars import Bar, Found, Setting
 
 DELAY, SEEDS = 5.0, 60
 

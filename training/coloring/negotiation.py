@@ -1,62 +1,26 @@
-"""Bars of the negotiation: what cluster agents reach on the study graph, in both clocks, under delay and loss."""
+"""Bars of the negotiation: what cluster agents reach on the study graph under delay and loss."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from heron_env import make
-from heron_env.dcop import g15
 from heron_env.files import write
 from heron_env.lab.figure_style import BLUE, VERMILION, blank, end_labels, house_style, to_svg
-from heron_env.worlds.graph_coloring.talking import talking
-from heron_env.worlds.graph_coloring.talking.policy import Mode
-from tests.worlds import test_graph_coloring as laws
-from training.bars import Bar, Found, Setting
-from training.coloring.cases import oscillating
+from training.coloring.bars import Bar, Found, Setting
 from training.coloring.network import DELAYS, POLICIES, SEEDS, cells, remedies, share, summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-ENV = "heron/GraphColoring-v0"
 LEAST = {"messages 0 s": 0.98, "loss 0.3": 0.90, "messages 1.7 s": 0.85}
 """Share of seeds in which the stable process must reach consensus."""
 SLOW = "messages 5 s"
-FILE = "network.json"
-
-
-def fixed_beliefs(setting: Setting) -> Found:
-    """240 cases in which nobody else moves."""
-    found = {name: oscillating(process=name) for name in ("seed", "stable")}
-    words = ", ".join(f"{name} {count}" for name, count in found.items())
-    return Found(words, found == {"seed": 156, "stable": 0}, found)
-
-
-def both_clocks(setting: Setting) -> Found:
-    """Synchronous and event-driven without delay: the same course."""
-    wrong, runs, letters = list[str](), 0, 0
-    for seed in range(2 if setting.quick else 10):
-        env = make(ENV, start="random" if seed else "first")
-        offered = env.benchmark().baselines
-        assert offered is not None
-        players: dict[str, Any] = {name: offered(seed)[name] for name in ("seed process", *POLICIES)}
-        players |= {mode: talking(env, mode=mode) for mode in get_args(Mode)}
-        for name, policies in players.items():
-            runs += 1
-            synchronous = env.run_synchronous(policies=policies, seed=seed)
-            driven = env.run_event_driven(policies=policies, seed=seed)
-            letters += round(driven.kpis["letters"])
-            if not synchronous.same_course(driven) or synchronous.kpis != driven.kpis:
-                wrong.append(f"{name}, seed {seed}")
-    words = f"{len(wrong)} of {runs} runs differ, {letters} letters"
-    return Found("; ".join([words, *wrong[:3]]), not wrong and letters > 0, {"runs": runs, "letters": letters})
+FILE = "network.json.gz"
 
 
 def measured(setting: Setting) -> dict[str, dict[str, Any]]:
-    """Figures by policy and condition: of `network.json` where it has them, which is kept with them."""
+    """Figures by policy and condition: of `network.json.gz` where it has them, which is kept with them."""
     folder, seeds = (setting.scratch, 10) if setting.quick or setting.figures is None else (setting.figures, SEEDS)
     found: dict[str, dict[str, Any]] = {policy: {} for policy in POLICIES}
     for policy, condition, runs in cells(seeds, Path(folder) / FILE):
@@ -69,7 +33,7 @@ def network(setting: Setting) -> Found:
     runs = measured(setting)
     stable = {condition: share(found["consensus"]) for condition, found in runs["stable process"].items()}
     if setting.figures is not None:
-        write(setting.figures / "network.svg", to_svg(curve(runs)))
+        write(setting.figures / "network.svg", to_svg(curve(runs), text=True))
     told = ", ".join(
         f"{condition.removeprefix('messages ')} {100 * of['share']:.0f} [{100 * of['low']:.0f}, {100 * of['high']:.0f}]"
         for condition, of in stable.items()
@@ -99,24 +63,6 @@ def conflicts_left(setting: Setting) -> Found:
     return Found(f"{left:g} at {reached} consensuses under {len(told)} conditions", not left, {"reached": reached})
 
 
-def nothing_beyond(setting: Setting) -> Found:
-    """Of what a cluster is told in problems that differ beyond its boundary alone; with planted leaks."""
-    differing = [
-        f"{change} ({clock})"
-        for change, changed in laws.BEYOND.items()
-        for clock in ("synchronous", "event-driven")
-        if laws.all_seen(g15(), "Agent2", clock) != laws.all_seen(changed(g15()), "Agent2", clock)
-    ]
-    caught = []
-    for law in (laws.test_an_edge_that_leaks_is_found, laws.test_a_colour_that_leaks_is_found):
-        with pytest.MonkeyPatch.context() as patch:
-            law(patch)
-        caught.append(law.__name__.removeprefix("test_"))
-    seen = len(laws.all_seen(g15(), "Agent2", "event-driven"))
-    words = f"{len(differing)} of {2 * len(laws.BEYOND)} differ in {seen:,} bytes; {len(caught)} planted leaks caught"
-    return Found(words, not differing and len(caught) == 2, {"differing": differing, "caught": caught})
-
-
 def curve(runs: dict[str, dict[str, Any]]) -> Figure:
     """Consensus by the delay of messages, both processes, with 95 % intervals."""
     with house_style():
@@ -139,8 +85,6 @@ def curve(runs: dict[str, dict[str, Any]]) -> Figure:
 
 
 BARS = (
-    Bar("beliefs", "fixed beliefs, 240 cases", "seed: 156 oscillate; stable: 0", fixed_beliefs),
-    Bar("clocks", "G15, zero delay: synchronous = event-driven, with letters too", "bit for bit", both_clocks),
     Bar(
         "network",
         'G15, `turns="apart"`, consensus of the stable process',
@@ -149,10 +93,4 @@ BARS = (
     ),
     Bar("remedy", "messages of 5 s: patient process - stable process, paired", "difference with interval", remedy),
     Bar("conflicts", "conflicts left at a consensus of cluster agents, all conditions", "0", conflicts_left),
-    Bar(
-        "beyond",
-        "what a cluster is told of nodes beyond its boundary; planted leaks",
-        "0 bytes; caught",
-        nothing_beyond,
-    ),
 )

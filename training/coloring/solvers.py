@@ -14,8 +14,10 @@ from typing import Any
 
 from heron_env import stream
 from heron_env.dcop import ALGORITHMS, Problem, best_response, counterfactuals, erdos_renyi, read_problem, solve
-from heron_env.lab.dcop_comparison import anytime_figure, compared, written
-from training.bars import Bar, Found, Setting
+from heron_env.files import write
+from heron_env.lab.dcop_comparison import anytime_figure, compared
+from heron_env.lab.figure_style import to_svg
+from training.coloring.bars import Bar, Found, Setting
 
 INSTANCES = Path(__file__).resolve().parents[1] / "instances"
 NAMES = ("clu15", "clu50", "clu100", "clu500", "er100")
@@ -123,9 +125,9 @@ def drawn(setting: Setting) -> Found:
     """The table of `heron dcop compare` and its figure, kept beside the bars."""
     rows = compared([instance(name) for name in NAMES], cycles=100, seeds=SEEDS, seconds=120.0)
     if setting.figures is not None:
-        written(anytime_figure(rows), setting.figures / "anytime.svg")
+        write(setting.figures / "anytime.svg", to_svg(anytime_figure(rows), text=True))
     told = {f"{row.problem.name} {row.algo}": row.words()[2] for row in rows}
-    return Found(f"{len(rows)} rows; anytime.svg", True, {"conflicts": told, "rows": [row.told() for row in rows]})
+    return Found(f"{len(rows)} rows; anytime.svg", True, {"conflicts": told, "rows": [row.to_dict() for row in rows]})
 
 
 def words(algo: str) -> str:

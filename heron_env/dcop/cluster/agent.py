@@ -10,8 +10,18 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from heron_env.dcop.cluster.hearing import UNCLEAR, Heard, heard
-from heron_env.dcop.cluster.view import Choice, Option, Past, Reason, StepReport, View, remembered
+from heron_env.dcop.cluster.view import (
+    UNCLEAR,
+    Choice,
+    Heard,
+    Option,
+    Past,
+    Reason,
+    StepReport,
+    View,
+    remembered,
+    statements,
+)
 from heron_env.dcop.problem import Assignment, Part, Problem, spelled
 from heron_env.dcop.responses import counterfactuals
 from heron_env.errors import ConfigError, did_you_mean
@@ -208,7 +218,7 @@ class ClusterAgent:
         """Take orders, reports, bans and releases from a text; returns what was said, unclear sentences too."""
         if not isinstance(text, str):
             raise ConfigError(f"receive({text!r:.60}): must be a text; what is typed goes into `beliefs` or `forced`")
-        found = tuple(heard(text, self.part))
+        found = tuple(statements(text, self.part))
         for one in found:
             self._take(one, sender)
         return found

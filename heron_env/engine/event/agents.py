@@ -13,8 +13,7 @@ import numpy as np
 from heron_env.engine.decision_kernels import share_of
 from heron_env.engine.draw_kernel import noise_row, part_of
 from heron_env.engine.event import forms as f
-from heron_env.engine.event.fates import delay, of, schedule_of, tick_shift
-from heron_env.engine.event.post import (
+from heron_env.engine.event.broker import (
     COMMAND_PHASE,
     COMMANDED,
     EFFECT_PHASE,
@@ -35,11 +34,12 @@ from heron_env.engine.event.post import (
     later,
     push,
     release_view,
-    report_row,
     send,
+    send_report,
 )
+from heron_env.engine.event.links import delay, of, schedule_of, tick_shift
 from heron_env.engine.kernels import call, leaf, table, within
-from heron_env.engine.tables import NOOP
+from heron_env.engine.tables import NOOP_VALUE
 from heron_env.scheduling import ticks
 
 turn_of: Any = leaf(ticks.turn_of)
@@ -82,6 +82,13 @@ def tick(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
 
 
 @leaf
+def deadline(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
+    """A commanded agent has waited for its command until its commander's next nominal tick (T11)."""
+    if awaits_command(D, E, b, r):
+        replace_missing(D, E, b, r, number, now)
+
+
+@leaf
 def awaits_command(D: Any, E: Any, b: Any, r: Any) -> Any:
     """Will there be commands for this agent: do all live through whom they come, and who gives the ticks?"""
     alive, place, giver = table(D, "alive"), of(E, "place"), r
@@ -98,145 +105,29 @@ def replace_missing(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> No
     if number < 0 or of(E, "decided")[b, r] >= number or table(D, "alive")[b, of(E, "place")[r]] == 0:
         return
     slot, first, limits = acquire_view(E, b, r, number), of(E, "elements"), table(D, "limits")
-    s = b * of(E, "law")[f.VIEW_SLOTS] + slot
+    s = b * of(E, "sizes")[f.VIEW_SLOTS] + slot
     for e in range(first[r], first[r + 1]):
-        of(E, "decision")[s, e - first[r]] = limits[NOOP, e]
+        of(E, "decision")[s, e - first[r]] = limits[NOOP_VALUE, e]
     of(E, "view_slot")[s, f.ANSWERED] = 1
-    decide(E, b, r, number, now, 0, slot)
+    commit(E, b, r, number, now, 0, slot)
 
 
 @leaf
 def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
     """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
     timing, at = of(E, "timing"), schedule_of(E, b, r)
-    gather(D, E, b, r, turn_of(number, timing[at, f.TICK], timing[at, f.PHASE], of(E, "law")[f.DT]))
+    gather(D, E, b, r, turn_of(number, timing[at, f.TICK], timing[at, f.PHASE], of(E, "sizes")[f.DT]))
     leaves = later(now, delay(E, b, r, f.OBS, now, TICKED, LEG_GATHERING, number, 0))
     slot = acquire_view(E, b, r, number)
     if not send(E, b, r, f.DOWN, leaves, TICKED, LEG_REPLY, number, f.REPLY, REPLY_PHASE, slot):
         release_view(E, b, slot)
         return
-    s, first = b * of(E, "law")[f.VIEW_SLOTS] + slot, of(E, "first_seen")
+    s, first = b * of(E, "sizes")[f.VIEW_SLOTS] + slot, of(E, "first_seen")
     for j in range(first[r + 1] - first[r]):
         of(E, "view")[s, j] = of(E, "scratch")[b, j]
     sources, first = of(E, "source"), of(E, "first_source")
     for k in range(first[r], first[r + 1]):
         of(E, "view_as_of")[s, k - first[r]] = of(E, "as_of")[b, sources[k]]
-
-
-@leaf
-def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
-    """At the agent: its decision is due now, unless a newer one was made; how many rules failed."""
-    if table(D, "alive")[b, of(E, "place")[r]] == 0 or number <= of(E, "decided")[b, r]:
-        return 0
-    law, view, s = of(E, "law"), of(E, "view"), b * of(E, "law")[f.VIEW_SLOTS] + slot
-    complete_observation(D, E, b, r, now, view, s, of(E, "view_as_of"), s)
-    log_observation(D, E, b, r, number, now, s)
-    failures = offer(D, E, b, r, s)
-    numbers, lane, p = of(E, "view_slot"), of(E, "lane"), of(E, "decides")[r] - 1
-    at, decider, earned = b * law[f.DECIDERS] + p, of(E, "decider"), of(E, "earned")
-    began = decider[at, f.LAST_NUMBER] < 0
-    decision, width = of(E, "decision"), law[f.ACTION_WIDTH]
-    decision[s, width] = 0.0 if began else earned[at, f.EARNED]
-    decision[s, width + 1] = 0.0 if began else earned[at, f.EARNED_TRAINING]
-    numbers[s, f.BROUGHT], numbers[s, f.COME], numbers[s, f.FIRST_ROW] = decider[at, f.STEPS], now, began
-    if began:
-        numbers[s, f.BROUGHT] = 0
-    earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
-    earned[at, f.DISCOUNT], decider[at, f.STEPS], decider[at, f.LAST_NUMBER] = 1.0, 0, number
-    numbers[s, f.USED], numbers[s, f.USES] = 1, numbers[s, f.USES] + 1
-    if law[f.WITH_STATE]:
-        copy_state(D, E, b, of(E, "view_state"), s)
-    if decider[at, f.ASKED] < 0:
-        decider[at, f.ASKED] = slot
-    else:
-        numbers[b * law[f.VIEW_SLOTS] + decider[at, f.LAST_ASKED], f.CHAIN] = slot
-    decider[at, f.LAST_ASKED] = slot
-    lane[b, f.ASKS] += 1
-    lane[b, f.ROWS] += 1
-    decide(E, b, r, number, now, delay(E, b, r, f.ACT, now, TICKED, LEG_ACTION, number, 0), slot)
-    return failures
-
-
-@leaf
-def decide(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any) -> None:
-    """Commands leave at once; the agent's own effect follows `after` ns, never before an earlier one: promises both.
-
-    `slot`: of the decision that the numbers come from, this agent's or that of one above it.
-    """
-    of(E, "decided")[b, r] = number
-    first = of(E, "first_child")
-    for k in range(first[r], first[r + 1]):
-        child = of(E, "child")[k]
-        send(E, b, child, f.TO_CHILD, now, COMMANDED, LEG_COMMAND, number, f.COMMAND, COMMAND_PHASE, slot)
-    last = of(E, "last_effect")
-    last[b, r] = max(later(now, after), last[b, r])
-    of(E, "view_slot")[b * of(E, "law")[f.VIEW_SLOTS] + slot, f.USES] += 1
-    push(E, b, last[b, r], EFFECT_PHASE, r, f.EFFECT, slot, number)
-
-
-@leaf
-def receive_command(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> None:
-    """At a commanded agent: the command is its decision, unless it came too late."""
-    if table(D, "alive")[b, of(E, "place")[r]] != 0 and number > of(E, "decided")[b, r]:
-        decide(E, b, r, number, now, delay(E, b, r, f.ACT, now, COMMANDED, LEG_ACTION, number, 0), slot)
-
-
-@leaf
-def element_of(D: Any, E: Any, e: Any, s: Any) -> Any:
-    """Element `e` of what a decision (row `s` of `decision`) means for an agent at or below whom it is of."""
-    who, first, limits, command = (
-        of(E, "view_slot")[s, f.WHOSE],
-        of(E, "elements"),
-        table(D, "limits"),
-        table(D, "command"),
-    )
-    depth, up = 0, np.int64(e)
-    while up < first[who] or up >= first[who + 1]:
-        up, depth = np.int64(command[up]), depth + 1
-    value = of(E, "decision")[s, up - first[who]]
-    for level in range(depth - 1, -1, -1):
-        at = np.int64(e)
-        for _ in range(level):
-            at = np.int64(command[at])
-        value = share_of(value, limits, at)
-    return value
-
-
-@leaf
-def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
-    """A decision takes effect; its report goes to the proxy. How many rules failed."""
-    law, lane, i = of(E, "law"), of(E, "lane"), of(E, "place")[r]
-    if table(D, "alive")[b, i] == 0:
-        lane[b, f.CANCELLED] += 1
-        return 0
-    first, actions, s, failures = of(E, "elements"), table(D, "actions"), b * law[f.VIEW_SLOTS] + slot, 0
-    for e in range(first[r], first[r + 1]):
-        actions[b, e] = element_of(D, E, e, s)
-    if law[f.APPLY] != 0:
-        failures = call(law[f.APPLY], (D, b, i))
-    masks = of(E, "choices")[r, 1] > of(E, "choices")[r, 0]
-    if masks and table(D, "masked")[b, i] != 0:
-        of(E, "masked")[b, r] += 1
-    of(E, "acted")[b, r] = now
-    p = of(E, "decides")[r] - 1
-    if p >= 0:
-        of(E, "decider")[b * law[f.DECIDERS] + p, f.LAST_EFFECT] = number
-    if law[f.KEEPS] & f.KEEP_ACTIONS:
-        size, log = first[r + 1] - first[r], of(E, "log")
-        at, row, timing = (
-            new_record(E, b, f.ACTION_LOG, size + 3),
-            schedule_of(E, b, of(E, "clock")[r]),
-            of(E, "timing"),
-        )
-        log[b, at], log[b, at + 1] = r, now / 1e9
-        log[b, at + 2] = (now - (timing[row, f.PHASE] + number * timing[row, f.TICK])) / 1e9
-        for k in range(size):
-            log[b, at + 3 + k] = table(D, "applied")[b, first[r] + k] if masks else actions[b, first[r] + k]
-    if of(E, "reports")[r] != 0:
-        lane[b, f.VERSION] += 1
-        truth = table(D, "truth")
-        report_row(E, b, r, r, now, truth, b, lane[b, f.VERSION], now, EFFECTED, number, f.EFFECT_REPORT, REPORT_PHASE)
-    return failures
 
 
 @leaf
@@ -257,6 +148,40 @@ def gather(D: Any, E: Any, b: Any, r: Any, turn: Any) -> None:
             part_of(of(E, "noise_high"), np.uintp(start[r]), size),
             part_of(of(E, "noise_law"), np.uintp(start[r]), size), of(E, "kept"), of(E, "kept"),
         )  # fmt: skip
+
+
+@leaf
+def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
+    """At the agent: its decision is due now, unless a newer one was made; how many rules failed."""
+    if table(D, "alive")[b, of(E, "place")[r]] == 0 or number <= of(E, "decided")[b, r]:
+        return 0
+    sizes, view, s = of(E, "sizes"), of(E, "view"), b * of(E, "sizes")[f.VIEW_SLOTS] + slot
+    complete_observation(D, E, b, r, now, view, s, of(E, "view_as_of"), s)
+    log_observation(D, E, b, r, number, now, s)
+    failures = offer(D, E, b, r, s)
+    numbers, lane, p = of(E, "view_slot"), of(E, "lane"), of(E, "decides")[r] - 1
+    at, decider, earned = b * sizes[f.DECIDERS] + p, of(E, "decider"), of(E, "earned")
+    began = decider[at, f.LAST_NUMBER] < 0
+    decision, width = of(E, "decision"), sizes[f.ACTION_WIDTH]
+    decision[s, width] = 0.0 if began else earned[at, f.EARNED]
+    decision[s, width + 1] = 0.0 if began else earned[at, f.EARNED_TRAINING]
+    numbers[s, f.BROUGHT], numbers[s, f.COME], numbers[s, f.FIRST_ROW] = decider[at, f.STEPS], now, began
+    if began:
+        numbers[s, f.BROUGHT] = 0
+    earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
+    earned[at, f.DISCOUNT], decider[at, f.STEPS], decider[at, f.LAST_NUMBER] = 1.0, 0, number
+    numbers[s, f.USED], numbers[s, f.USES] = 1, numbers[s, f.USES] + 1
+    if sizes[f.WITH_STATE]:
+        copy_state(D, E, b, of(E, "view_state"), s)
+    if decider[at, f.ASKED] < 0:
+        decider[at, f.ASKED] = slot
+    else:
+        numbers[b * sizes[f.VIEW_SLOTS] + decider[at, f.LAST_ASKED], f.CHAIN] = slot
+    decider[at, f.LAST_ASKED] = slot
+    lane[b, f.ASKS] += 1
+    lane[b, f.ROWS] += 1
+    commit(E, b, r, number, now, delay(E, b, r, f.ACT, now, TICKED, LEG_ACTION, number, 0), slot)
+    return failures
 
 
 @leaf
@@ -283,48 +208,9 @@ def complete_observation(D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, at:
 
 
 @leaf
-def copy_state(D: Any, E: Any, b: Any, out: Any, at: Any) -> None:
-    """The truth as BatchEnv.state gives it."""
-    truth, reals = table(D, "truth"), of(E, "reals")
-    for c in range(out.shape[1]):
-        out[at, c] = np.float32(within(truth[b, c], reals[f.STATE_LOW], reals[f.STATE_HIGH]))
-
-
-@leaf
-def offer(D: Any, E: Any, b: Any, r: Any, s: Any) -> Any:
-    """The mask of an agent on what it is shown; how many rules failed."""
-    law, choices, mask = of(E, "law"), of(E, "choices"), of(E, "view_mask")
-    p = of(E, "decides")[r] - 1
-    for j in range(mask.shape[1]):
-        mask[s, j] = of(E, "masks")[p * mask.shape[1] + j]
-    if law[f.OFFER] == 0 or choices[r, 1] <= choices[r, 0]:
-        return 0
-    acting, first, seen = table(D, "acting"), of(E, "first_seen"), of(E, "seen")
-    for j in range(of(E, "own")[r]):
-        table(D, "seen")[b, seen[first[r] + j]] = of(E, "view")[s, j]
-    for i in range(acting.shape[1]):
-        acting[b, i] = 0
-    acting[b, of(E, "place")[r]] = 1
-    failures = call(law[f.OFFER], (D, b, b + 1))
-    for c in range(choices[r, 0], choices[r, 1]):
-        mask[s, c - choices[r, 0]] = table(D, "allowed")[b, c]
-    return failures
-
-
-@leaf
-def new_record(E: Any, b: Any, kind: Any, size: Any) -> Any:
-    """Where the numbers of a new record go."""
-    lane, log = of(E, "lane"), of(E, "log")
-    at = lane[b, f.LOG]
-    log[b, at], log[b, at + 1] = kind, size
-    lane[b, f.LOG] = at + 2 + size
-    return at + 2
-
-
-@leaf
 def log_observation(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, s: Any) -> None:
     """Note an observation that was shown, and how old what it holds is."""
-    keeps, log = of(E, "law")[f.KEEPS], of(E, "log")
+    keeps, log = of(E, "sizes")[f.KEEPS], of(E, "log")
     if keeps & f.KEEP_AGES:
         first = of(E, "first_source")
         size = first[r + 1] - first[r]
@@ -338,3 +224,124 @@ def log_observation(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, s: An
         log[b, at], log[b, at + 1] = r, (timing[row, f.PHASE] + number * timing[row, f.TICK]) / 1e9
         for j in range(view.shape[1]):
             log[b, at + 2 + j] = view[s, j]
+
+
+@leaf
+def copy_state(D: Any, E: Any, b: Any, out: Any, at: Any) -> None:
+    """The truth as BatchEnv.state gives it."""
+    truth, reals = table(D, "truth"), of(E, "reals")
+    for c in range(out.shape[1]):
+        out[at, c] = np.float32(within(truth[b, c], reals[f.STATE_LOW], reals[f.STATE_HIGH]))
+
+
+@leaf
+def offer(D: Any, E: Any, b: Any, r: Any, s: Any) -> Any:
+    """The mask of an agent on what it is shown; how many rules failed."""
+    sizes, choices, mask = of(E, "sizes"), of(E, "choices"), of(E, "view_mask")
+    p = of(E, "decides")[r] - 1
+    for j in range(mask.shape[1]):
+        mask[s, j] = of(E, "masks")[p * mask.shape[1] + j]
+    if sizes[f.OFFER] == 0 or choices[r, 1] <= choices[r, 0]:
+        return 0
+    acting, first, seen = table(D, "acting"), of(E, "first_seen"), of(E, "seen")
+    for j in range(of(E, "own")[r]):
+        table(D, "seen")[b, seen[first[r] + j]] = of(E, "view")[s, j]
+    for i in range(acting.shape[1]):
+        acting[b, i] = 0
+    acting[b, of(E, "place")[r]] = 1
+    failures = call(sizes[f.OFFER], (D, b, b + 1))
+    for c in range(choices[r, 0], choices[r, 1]):
+        mask[s, c - choices[r, 0]] = table(D, "allowed")[b, c]
+    return failures
+
+
+@leaf
+def receive_command(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> None:
+    """At a commanded agent: the command is its decision, unless it came too late."""
+    if table(D, "alive")[b, of(E, "place")[r]] != 0 and number > of(E, "decided")[b, r]:
+        commit(E, b, r, number, now, delay(E, b, r, f.ACT, now, COMMANDED, LEG_ACTION, number, 0), slot)
+
+
+@leaf
+def commit(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any) -> None:
+    """Commands leave at once; the agent's own effect follows `after` ns, never before an earlier one: promises both.
+
+    `slot`: of the decision that the numbers come from, this agent's or that of one above it.
+    """
+    of(E, "decided")[b, r] = number
+    first = of(E, "first_child")
+    for k in range(first[r], first[r + 1]):
+        child = of(E, "child")[k]
+        send(E, b, child, f.TO_CHILD, now, COMMANDED, LEG_COMMAND, number, f.COMMAND, COMMAND_PHASE, slot)
+    last = of(E, "last_effect")
+    last[b, r] = max(later(now, after), last[b, r])
+    of(E, "view_slot")[b * of(E, "sizes")[f.VIEW_SLOTS] + slot, f.USES] += 1
+    push(E, b, last[b, r], EFFECT_PHASE, r, f.EFFECT, slot, number)
+
+
+@leaf
+def element_of(D: Any, E: Any, e: Any, s: Any) -> Any:
+    """Element `e` of what a decision (row `s` of `decision`) means for an agent at or below whom it is of."""
+    who, first, limits, command = (
+        of(E, "view_slot")[s, f.WHOSE],
+        of(E, "elements"),
+        table(D, "limits"),
+        table(D, "command"),
+    )
+    depth, up = 0, np.int64(e)
+    while up < first[who] or up >= first[who + 1]:
+        up, depth = np.int64(command[up]), depth + 1
+    value = of(E, "decision")[s, up - first[who]]
+    for level in range(depth - 1, -1, -1):
+        at = np.int64(e)
+        for _ in range(level):
+            at = np.int64(command[at])
+        value = share_of(value, limits, at)
+    return value
+
+
+@leaf
+def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
+    """A decision takes effect; its report goes to the proxy. How many rules failed."""
+    sizes, lane, i = of(E, "sizes"), of(E, "lane"), of(E, "place")[r]
+    if table(D, "alive")[b, i] == 0:
+        lane[b, f.CANCELLED] += 1
+        return 0
+    first, actions, s, failures = of(E, "elements"), table(D, "actions"), b * sizes[f.VIEW_SLOTS] + slot, 0
+    for e in range(first[r], first[r + 1]):
+        actions[b, e] = element_of(D, E, e, s)
+    if sizes[f.APPLY] != 0:
+        failures = call(sizes[f.APPLY], (D, b, i))
+    masks = of(E, "choices")[r, 1] > of(E, "choices")[r, 0]
+    if masks and table(D, "masked")[b, i] != 0:
+        of(E, "masked")[b, r] += 1
+    of(E, "acted")[b, r] = now
+    p = of(E, "decides")[r] - 1
+    if p >= 0:
+        of(E, "decider")[b * sizes[f.DECIDERS] + p, f.LAST_EFFECT] = number
+    if sizes[f.KEEPS] & f.KEEP_ACTIONS:
+        size, log = first[r + 1] - first[r], of(E, "log")
+        at, row, timing = (
+            new_record(E, b, f.ACTION_LOG, size + 3),
+            schedule_of(E, b, of(E, "clock")[r]),
+            of(E, "timing"),
+        )
+        log[b, at], log[b, at + 1] = r, now / 1e9
+        log[b, at + 2] = (now - (timing[row, f.PHASE] + number * timing[row, f.TICK])) / 1e9
+        for k in range(size):
+            log[b, at + 3 + k] = table(D, "applied")[b, first[r] + k] if masks else actions[b, first[r] + k]
+    if of(E, "reports")[r] != 0:
+        lane[b, f.VERSION] += 1
+        truth = table(D, "truth")
+        send_report(E, b, r, r, now, truth, b, lane[b, f.VERSION], now, EFFECTED, number, f.EFFECT_REPORT, REPORT_PHASE)
+    return failures
+
+
+@leaf
+def new_record(E: Any, b: Any, kind: Any, size: Any) -> Any:
+    """Where the numbers of a new record go."""
+    lane, log = of(E, "lane"), of(E, "log")
+    at = lane[b, f.LOG]
+    log[b, at], log[b, at + 1] = kind, size
+    lane[b, f.LOG] = at + 2 + size
+    return at + 2

@@ -1,9 +1,10 @@
 """The event clock in compiled code: each lane goes through its events until it must be told an action.
 
 The law, and its readable text, is heron_env.envs.event; this is the same course of events, bit for bit, of hierarchies
-in rules. What differs: physics is no event in the heap but compared with its top; legs 4 to 7 of a cycle change nothing
-and are counted when the episode is over; a decision's effect and commands are promised when its observation arrives
-(all delays are keyed draws, so only the numbers are missing), and a lane waits when one falls due that has no numbers.
+in rules, and a job has the same name in both. What differs: physics is no event in the heap but compared with its top;
+legs 4 to 7 of a cycle change nothing and are counted when the episode is over; a decision's effect and commands are
+promised when its observation arrives (all delays are keyed draws, so only the numbers are missing), and a lane waits
+when one falls due that has no numbers.
 
 `D` is the address of the engine's table (engine.arrays), `E` of this clock's (forms), `b` a lane, `r` a rank.
 """
@@ -18,16 +19,14 @@ from heron_env.engine.draw_kernel import GOLDEN, key_with
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import (
     answer_request,
-    awaits_command,
+    deadline,
     receive_command,
     receive_reply,
-    replace_missing,
     take_effect,
     tick,
     tick_time,
 )
-from heron_env.engine.event.fates import of
-from heron_env.engine.event.post import (
+from heron_env.engine.event.broker import (
     EFFECTED,
     LEG_RECEIVED,
     NEVER,
@@ -41,10 +40,10 @@ from heron_env.engine.event.post import (
     release_report,
     release_slot,
     release_view,
-    report_all,
     send,
 )
-from heron_env.engine.event.world import due_next, observe_end, physics
+from heron_env.engine.event.links import of
+from heron_env.engine.event.physics import observe_end, pass_token, schedule_substep, simulate
 from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, table, within
 from heron_env.engine.tables import HIGH, LOW
 
@@ -52,30 +51,30 @@ from heron_env.engine.tables import HIGH, LOW
 @leaf
 def shortage(E: Any, b: Any) -> Any:
     """What a lane has not enough of for whatever event is next, as bits."""
-    law, lane = of(E, "law"), of(E, "lane")
+    sizes, lane = of(E, "sizes"), of(E, "lane")
     short = 0
-    if law[f.HEAP_SIZE] - lane[b, f.TOP] < law[f.NEED_HEAP]:
+    if sizes[f.HEAP_SIZE] - lane[b, f.TOP] < sizes[f.NEED_HEAP]:
         short |= f.HEAP_SHORT
-    if lane[b, f.REPORTS_LEFT] < law[f.NEED_REPORTS]:
+    if lane[b, f.REPORTS_LEFT] < sizes[f.NEED_REPORTS]:
         short |= f.REPORTS_SHORT
-    if lane[b, f.VIEWS_LEFT] < law[f.NEED_VIEWS]:
+    if lane[b, f.VIEWS_LEFT] < sizes[f.NEED_VIEWS]:
         short |= f.VIEWS_SHORT
-    if law[f.LOG_SIZE] - lane[b, f.LOG] < law[f.NEED_LOG]:
+    if sizes[f.LOG_SIZE] - lane[b, f.LOG] < sizes[f.NEED_LOG]:
         short |= f.LOG_SHORT
-    if lane[b, f.TOKENS] >= law[f.RING]:
+    if lane[b, f.TOKENS] >= sizes[f.RING]:
         short |= f.RING_SHORT
     return short
 
 
 @leaf
-def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
+def handle(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
     """The first event of the heap, which is off it already; how many rules failed."""
     lane, failures = of(E, "lane"), 0
     kind, slot, number = what & 255, ((what >> 8) & 0xFFFFFF) - 1, what >> 32
     if kind & f.TWIN:
         kind = kind & 15
         record = slot
-        at = b * of(E, "law")[f.REPORT_SLOTS] + record
+        at = b * of(E, "sizes")[f.REPORT_SLOTS] + record
         both = of(E, "report_slot")
         slot, seen = both[at, f.REAL], both[at, f.SEEN]
         both[at, f.SEEN] = 1
@@ -91,16 +90,11 @@ def event(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
         failures = take_effect(D, E, b, r, number, now, slot)
         release_view(E, b, slot)
     elif kind == f.TOKEN:
-        law = of(E, "law")
-        lane[b, f.TOKENS] -= 1
-        k = number % law[f.RING]
-        version, ring = of(E, "ring_version")[b, k], of(E, "ring")
-        report_all(E, b, number, version, now, ring, b * law[f.RING] + k, (number + 1) * law[f.DT])
+        pass_token(E, b, number, now)
     elif kind == f.ENDING:
         observe_end(D, E, b, r, now)
     elif kind == f.DEADLINE:
-        if awaits_command(D, E, b, r):
-            replace_missing(D, E, b, r, number, now)
+        deadline(D, E, b, r, number, now)
     else:
         failures = deliver(D, E, b, now, r, kind, slot, number)
         release_slot(E, b, kind, slot)
@@ -122,7 +116,7 @@ def deliver(D: Any, E: Any, b: Any, now: Any, r: Any, kind: Any, slot: Any, numb
         receive_command(D, E, b, r, number, now, slot)
     elif kind == f.EFFECT_REPORT:
         receive_report(E, b, slot)
-        if of(E, "law")[f.KEEPS] & f.KEEP_MESSAGES:
+        if of(E, "sizes")[f.KEEPS] & f.KEEP_MESSAGES:
             send(E, b, r, f.RECEIPTS, now, EFFECTED, LEG_RECEIVED, number, f.RECEIPT, REPORT_PHASE, NONE)
     elif kind == f.SHARE:
         receive_share(D, E, b, slot, number)
@@ -132,7 +126,7 @@ def deliver(D: Any, E: Any, b: Any, now: Any, r: Any, kind: Any, slot: Any, numb
 @leaf
 def count_unfinished(E: Any, b: Any) -> None:
     """The episode is over: which effects are still under way, of the last step's members and of others?"""
-    lane, heap, base = of(E, "lane"), of(E, "heap"), b * of(E, "law")[f.HEAP_SIZE]
+    lane, heap, base = of(E, "lane"), of(E, "heap"), b * of(E, "sizes")[f.HEAP_SIZE]
     for k in range(lane[b, f.TOP]):
         if heap[base + k, 2] & 255 == f.EFFECT:
             r = (heap[base + k, 1] >> 36) & 0xFFFFF
@@ -146,8 +140,8 @@ def count_unfinished(E: Any, b: Any) -> None:
 @leaf
 def run_lane(D: Any, E: Any, b: Any) -> Any:
     """Go on until the lane is not running any more; how many rules failed."""
-    law, lane, heap, slots = of(E, "law"), of(E, "lane"), of(E, "heap"), of(E, "view_slot")
-    base = b * law[f.HEAP_SIZE]
+    sizes, lane, heap, slots = of(E, "sizes"), of(E, "lane"), of(E, "heap"), of(E, "view_slot")
+    base = b * sizes[f.HEAP_SIZE]
     while lane[b, f.STATUS] == f.RUN:
         if lane[b, f.CLOSING]:
             lane[b, f.STATUS] = f.WAIT if lane[b, f.ASKS] > 0 else f.OVER
@@ -163,7 +157,7 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
             if now == NEVER:
                 lane[b, f.STATUS] = f.BEYOND
                 return 0
-            if physics(D, E, b, now):
+            if simulate(D, E, b, now):
                 lane[b, f.STATUS] = f.FAILED
                 return 1
             continue
@@ -171,13 +165,13 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
         r = (key >> 36) & 0xFFFFF
         if what & 255 == f.EFFECT:
             slot = ((what >> 8) & 0xFFFFFF) - 1
-            if slots[b * law[f.VIEW_SLOTS] + slot, f.ANSWERED] == 0 and table(D, "alive")[b, of(E, "place")[r]] != 0:
+            if slots[b * sizes[f.VIEW_SLOTS] + slot, f.ANSWERED] == 0 and table(D, "alive")[b, of(E, "place")[r]] != 0:
                 lane[b, f.STATUS] = f.WAIT
                 return 0
         pop(E, b)
         if what & 255 == f.CLOSED:
             count_unfinished(E, b)
-        elif event(D, E, b, now, r, what):
+        elif handle(D, E, b, now, r, what):
             lane[b, f.STATUS] = f.FAILED
             return 1
     return 0
@@ -194,20 +188,20 @@ def prefetch_rows(array: Any, first: Any, last: Any) -> None:
 @leaf
 def prefetch_lane(D: Any, E: Any, b: Any) -> None:
     """Ask for the memory of a lane that is to run soon: it is far away, and comes while another one runs."""
-    law, top = of(E, "law"), of(E, "lane")[b, f.TOP]
+    sizes, top = of(E, "sizes"), of(E, "lane")[b, f.TOP]
     prefetch_rows(table(D, "truth"), b, b + 1)
     prefetch_rows(of(E, "cache"), b, b + 1)
     prefetch_rows(of(E, "queue"), b, b + 1)
-    heap, reports, views = b * law[f.HEAP_SIZE], b * law[f.REPORT_SLOTS], b * law[f.VIEW_SLOTS]
-    near = min(law[f.REPORT_SLOTS], 2 * law[f.RANKS])
+    heap, reports, views = b * sizes[f.HEAP_SIZE], b * sizes[f.REPORT_SLOTS], b * sizes[f.VIEW_SLOTS]
+    near = min(sizes[f.REPORT_SLOTS], 2 * sizes[f.RANKS])
     prefetch_rows(of(E, "heap"), heap, heap + top)
     prefetch_rows(of(E, "report_slot"), reports, reports + near)
     prefetch_rows(of(E, "report"), reports, reports + near)
-    near = 2 * law[f.DECIDERS]
+    near = 2 * sizes[f.DECIDERS]
     prefetch_rows(of(E, "view_slot"), views, views + near)
     prefetch_rows(of(E, "view"), views, views + near)
     prefetch_rows(of(E, "decision"), views, views + near)
-    prefetch_rows(of(E, "decider"), b * law[f.DECIDERS], (b + 1) * law[f.DECIDERS])
+    prefetch_rows(of(E, "decider"), b * sizes[f.DECIDERS], (b + 1) * sizes[f.DECIDERS])
     prefetch_rows(of(E, "version"), b, b + 1)
     prefetch_rows(of(E, "as_of"), b, b + 1)
     prefetch_rows(of(E, "decided"), b, b + 1)
@@ -255,19 +249,19 @@ def store_old_end(E: Any, at: Any) -> None:
 @leaf
 def begin_lane(D: Any, E: Any, b: Any) -> None:
     """Nothing has been sent, decided or told; everything known is as it is."""
-    law, lane = of(E, "law"), of(E, "lane")
+    sizes, lane = of(E, "sizes"), of(E, "lane")
     for k in range(f.LANE_NUMBERS):
         lane[b, k] = 0
     begin_links(D, E, b)
     begin_knowledge(D, E, b)
-    for s in range(law[f.REPORT_SLOTS]):
-        of(E, "report_slot")[b * law[f.REPORT_SLOTS] + s, f.CHAIN] = s + 1
-    for s in range(law[f.VIEW_SLOTS]):
-        of(E, "view_slot")[b * law[f.VIEW_SLOTS] + s, f.CHAIN] = s + 1
-    lane[b, f.REPORTS_LEFT], lane[b, f.VIEWS_LEFT] = law[f.REPORT_SLOTS], law[f.VIEW_SLOTS]
-    due_next(E, b, 0, 0)
-    for p in range(law[f.DECIDERS]):
-        begin_decider(E, b * law[f.DECIDERS] + p)
+    for s in range(sizes[f.REPORT_SLOTS]):
+        of(E, "report_slot")[b * sizes[f.REPORT_SLOTS] + s, f.CHAIN] = s + 1
+    for s in range(sizes[f.VIEW_SLOTS]):
+        of(E, "view_slot")[b * sizes[f.VIEW_SLOTS] + s, f.CHAIN] = s + 1
+    lane[b, f.REPORTS_LEFT], lane[b, f.VIEWS_LEFT] = sizes[f.REPORT_SLOTS], sizes[f.VIEW_SLOTS]
+    schedule_substep(E, b, 0, 0)
+    for p in range(sizes[f.DECIDERS]):
+        begin_decider(E, b * sizes[f.DECIDERS] + p)
         r = of(E, "deciders")[p]
         push(E, b, tick_time(E, b, r, 0, 0), TICK_PHASE, r, f.AGENT_TICK, NONE, 0)
     lane[b, f.STATUS] = f.RUN
@@ -277,7 +271,7 @@ def begin_lane(D: Any, E: Any, b: Any) -> None:
 def begin_links(D: Any, E: Any, b: Any) -> None:
     """The keys of this episode's draws; no queue, no effect and no state of a chain from the one before."""
     x = key_with(key_with(GOLDEN, table(D, "seeds")[b]), table(D, "episodes")[b])
-    for r in range(of(E, "law")[f.RANKS]):
+    for r in range(of(E, "sizes")[f.RANKS]):
         of(E, "key")[b, r] = key_with(x, of(E, "hashes")[r])
         of(E, "decided")[b, r] = NONE
         of(E, "last_effect")[b, r] = of(E, "acted")[b, r] = of(E, "lived")[b, r] = of(E, "masked")[b, r] = 0
@@ -292,7 +286,7 @@ def begin_links(D: Any, E: Any, b: Any) -> None:
 def begin_knowledge(D: Any, E: Any, b: Any) -> None:
     """The proxy knows the truth; neighbours have told each other nothing."""
     cache, truth, sums = of(E, "cache"), table(D, "truth"), of(E, "sums")
-    for row in range(of(E, "law")[f.RANKS] + 1):
+    for row in range(of(E, "sizes")[f.RANKS] + 1):
         of(E, "version")[b, row] = of(E, "as_of")[b, row] = 0
     for c in range(cache.shape[1]):
         cache[b, c] = truth[b, c]
@@ -326,14 +320,14 @@ def has_end(decider: Any, at: Any) -> Any:
 @phase
 def count(D: Any, first: Any, last: Any, E: Any) -> Any:
     """Into `counts` `[lanes, 2 * groups]`: how many rows, then ends, of each group."""
-    law, lane, decider = of(E, "law"), of(E, "lane"), of(E, "decider")
+    sizes, lane, decider = of(E, "sizes"), of(E, "lane"), of(E, "decider")
     group, counts = of(E, "group"), of(E, "counts")
     groups = counts.shape[1] // 2
     for b in range(first, last):
         for g in range(2 * groups):
             counts[b, g] = 0
-        for p in range(law[f.DECIDERS]):
-            at = b * law[f.DECIDERS] + p
+        for p in range(sizes[f.DECIDERS]):
+            at = b * sizes[f.DECIDERS] + p
             counts[b, groups + group[p]] += has_end(decider, at)
             counts[b, group[p]] += decider[at, f.ASKED] >= 0 and lane[b, f.STATUS] == f.WAIT
     return 0
@@ -342,12 +336,12 @@ def count(D: Any, first: Any, last: Any, E: Any) -> Any:
 @phase
 def collect(D: Any, first: Any, last: Any, E: Any) -> Any:
     """Copy rows and ends to the places that `counts` say: the first of each lane and group; ends are told then."""
-    law, lane, decider = of(E, "law"), of(E, "lane"), of(E, "decider")
+    sizes, lane, decider = of(E, "sizes"), of(E, "lane"), of(E, "decider")
     group, counts = of(E, "group"), of(E, "counts")
     groups = counts.shape[1] // 2
     for b in range(first, last):
-        for p in range(law[f.DECIDERS]):
-            at, r = b * law[f.DECIDERS] + p, of(E, "deciders")[p]
+        for p in range(sizes[f.DECIDERS]):
+            at, r = b * sizes[f.DECIDERS] + p, of(E, "deciders")[p]
             if has_end(decider, at):
                 n = counts[b, groups + group[p]]
                 counts[b, groups + group[p]] = n + 1
@@ -379,7 +373,7 @@ def collect_end(E: Any, b: Any, r: Any, at: Any, n: Any) -> None:
 @leaf
 def collect_row(E: Any, b: Any, r: Any, slot: Any, n: Any) -> None:
     """An unanswered observation to place `n`."""
-    s, width = b * of(E, "law")[f.VIEW_SLOTS] + slot, of(E, "law")[f.ACTION_WIDTH]
+    s, width = b * of(E, "sizes")[f.VIEW_SLOTS] + slot, of(E, "sizes")[f.ACTION_WIDTH]
     row, obs, earned = of(E, "row"), of(E, "row_obs"), of(E, "row_earned")
     slots, decision = of(E, "view_slot"), of(E, "decision")
     row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT] = b, r, slot
@@ -401,12 +395,12 @@ def collect_row(E: Any, b: Any, r: Any, slot: Any, n: Any) -> None:
 @phase
 def answer(D: Any, first: Any, last: Any, E: Any) -> Any:
     """Take the actions in `answer`, of the rows in `row`, within their bounds; their lanes go on."""
-    law, lane, row = of(E, "law"), of(E, "lane"), of(E, "row")
+    sizes, lane, row = of(E, "sizes"), of(E, "lane"), of(E, "row")
     given, slots = of(E, "answer"), of(E, "view_slot")
     limits, elements, decider = table(D, "limits"), of(E, "elements"), of(E, "decider")
     for n in range(first, last):
         b, r, slot = row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT]
-        s, at = b * law[f.VIEW_SLOTS] + slot, b * law[f.DECIDERS] + of(E, "decides")[r] - 1
+        s, at = b * sizes[f.VIEW_SLOTS] + slot, b * sizes[f.DECIDERS] + of(E, "decides")[r] - 1
         for e in range(elements[r], elements[r + 1]):
             k = e - elements[r]
             of(E, "decision")[s, k] = within(given[n, k], limits[LOW, e], limits[HIGH, e])

@@ -61,8 +61,10 @@ behind rank and time, of an action also the latency; ages behind the rank."""
 KEEP_REWARDS, KEEP_ACTIONS, KEEP_AGES, KEEP_OBSERVATIONS, KEEP_MESSAGES = 1, 2, 4, 8, 16
 (RANKS, DECIDERS, HEAP_SIZE, REPORT_SLOTS, VIEW_SLOTS, LOG_SIZE, RING, SCHEDULES, DT, SUBSTEPS, EVERY, PER_BOUNDARY,
  HOOKS, KEEPS, NEED_HEAP, NEED_REPORTS, NEED_VIEWS, NEED_LOG, APPLY, OFFER, NATIVE, NATIVE_AT, OBS_WIDTH, ACTION_WIDTH,
- WITH_STATE, LAW_NUMBERS) = range(26)  # fmt: skip
-"""Places in `law`. SCHEDULES: rows of `timing` from one lane's to the next one's, 0 where all have the same. EVERY:
+ WITH_STATE, SIZE_NUMBERS) = range(26)  # fmt: skip
+"""Places in `sizes`: these, and what else is one number.
+
+SCHEDULES: rows of `timing` from one lane's to the next one's, 0 where all have the same. EVERY:
 substeps from report to report; PER_BOUNDARY: reports a step. NEED_...: what one event may take at the most.
 APPLY, OFFER: addresses of the engine's entries, 0 where there is none."""
 ADVANCE_HOOK, FINISH_HOOK, TRAINING_HOOK = 1, 2, 4
@@ -70,7 +72,7 @@ GAMMA, STATE_LOW, STATE_HIGH, REAL_NUMBERS = range(4)
 """Places in `reals`."""
 
 FORMS: dict[str, tuple[str, int]] = {
-    "law": ("int64", 1), "reals": ("float64", 1), "natives": ("int64", 2),
+    "sizes": ("int64", 1), "reals": ("float64", 1), "natives": ("int64", 2),
     # schedules, `[lanes or 1 * ranks, ...]`
     "timing": ("int64", 2), "odds": ("float64", 2), "source_of": ("int64", 2),
     "sources": ("int64", 2), "first_delay": ("int64", 1), "delays": ("int64", 1), "departures": ("int64", 1),

@@ -29,7 +29,7 @@ GROWING = {
     f.REPORTS_SHORT: (f.REPORT_SLOTS, ("report_slot", "report")),
     f.VIEWS_SHORT: (f.VIEW_SLOTS, ("view_slot", "view", "view_as_of", "decision", "view_mask", "view_state")),
 }
-"""By what is short: the place of its size in `law`, and the arrays that hold as many rows for each lane."""
+"""By what is short: the place of its size in `sizes`, and the arrays that hold as many rows for each lane."""
 
 
 class EventMemory:
@@ -38,23 +38,28 @@ class EventMemory:
     Args:
         lanes: how many.
         fixed: tables of the hierarchy and the schedules.
-        law: single numbers, int64 `[LAW_NUMBERS]`, but for sizes.
+        sizes: and what else is one number, int64 `[SIZE_NUMBERS]`; those that `_size` finds are still 0.
         reals: likewise, float64.
         columns: of the truth; states: of what a critic is shown, or 0. drawn: are there other schedules to come?
     """
 
     def __init__(
-        self, lanes: int, fixed: Mapping[str, NDArray[Any]], law: NDArray[np.int64], reals: NDArray[np.float64],
+        self, lanes: int, fixed: Mapping[str, NDArray[Any]], sizes: NDArray[np.int64], reals: NDArray[np.float64],
         *, columns: int, states: int, drawn: bool = False,
     ) -> None:  # fmt: skip
-        self.lanes, self.law = lanes, law
-        _size(law, fixed, doubles=drawn or bool((fixed["odds"][:, f.DUPLICATE] > 0.0).any()))
-        masks = len(fixed["masks"]) // max(int(law[f.DECIDERS]), 1)
-        state = states if law[f.WITH_STATE] else 0
-        self.arrays: dict[str, NDArray[Any]] = {"law": law, "reals": reals, **fixed}
-        for name, shape in _shapes(lanes, law, fixed, columns, masks, state).items():
+        self.lanes, self.sizes = lanes, sizes
+        _size(sizes, fixed, doubles=drawn or bool((fixed["odds"][:, f.DUPLICATE] > 0.0).any()))
+        masks = len(fixed["masks"]) // max(int(sizes[f.DECIDERS]), 1)
+        state = states if sizes[f.WITH_STATE] else 0
+        self.arrays: dict[str, NDArray[Any]] = {"sizes": sizes, "reals": reals, **fixed}
+        for name, shape in _shapes(lanes, sizes, fixed, columns, masks, state).items():
             self.arrays[name] = zeros(shape, getattr(np, f.FORMS[name][0]), f"num_envs={lanes}")
-        self.widths = {"obs": int(law[f.OBS_WIDTH]), "mask": masks, "state": state, "action": int(law[f.ACTION_WIDTH])}
+        self.widths = {
+            "obs": int(sizes[f.OBS_WIDTH]),
+            "mask": masks,
+            "state": state,
+            "action": int(sizes[f.ACTION_WIDTH]),
+        }
         self.bind()
         self.hand_out(0)
         self.arrays["lane"][:, f.STATUS] = f.RESTING
@@ -85,8 +90,8 @@ class EventMemory:
             self._widen_ring(steps)
         for bit, (size, names) in GROWING.items():
             if short & bit:
-                before = int(self.law[size])
-                self.law[size] = 2 * before
+                before = int(self.sizes[size])
+                self.sizes[size] = 2 * before
                 for name in names:
                     old = self.arrays[name]
                     new = zeros((self.lanes, 2 * before, old.shape[1]), old.dtype, f"num_envs={self.lanes}")
@@ -97,7 +102,7 @@ class EventMemory:
 
     def _widen_ring(self, steps: NDArray[np.int64]) -> None:
         """The truth at a boundary, whose news is under way, lies where its number modulo the size says."""
-        before, columns = int(self.law[f.RING]), self.arrays["ring"].shape[1]
+        before, columns = int(self.sizes[f.RING]), self.arrays["ring"].shape[1]
         old, versions = self.arrays["ring"].reshape(self.lanes, before, columns), self.arrays["ring_version"]
         asked = f"num_envs={self.lanes}"
         new = zeros((self.lanes, 2 * before, columns), np.float64, asked)
@@ -107,7 +112,7 @@ class EventMemory:
             number = steps[lanes] - back
             new[lanes, number % (2 * before)] = old[lanes, number % before]
             kept[lanes, number % (2 * before)] = versions[lanes, number % before]
-        self.law[f.RING] = 2 * before
+        self.sizes[f.RING] = 2 * before
         self.arrays["ring"], self.arrays["ring_version"] = new.reshape(-1, columns), kept
 
     def _free(self, bit: int, before: int) -> None:
@@ -122,17 +127,17 @@ class EventMemory:
             lane[:, first + 1] += before
 
 
-def _size(law: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], *, doubles: bool) -> None:
-    """What one event may need, and how much there is at first, into `law`; `doubles`: may messages travel twice?"""
-    ranks, edges, rows = int(law[f.RANKS]), len(fixed["edge"]), int((np.diff(fixed["first_reported"]) > 0).sum())
-    law[f.NEED_HEAP] = (1 + doubles) * (rows + edges + 2 * ranks) + ranks + 4
-    law[f.NEED_REPORTS] = (1 + doubles) * (rows + edges + 1) + doubles * (ranks + 1)
-    law[f.NEED_VIEWS] = 2
-    law[f.HEAP_SIZE], law[f.REPORT_SLOTS] = law[f.NEED_HEAP] + SPARE, law[f.NEED_REPORTS] + SPARE
-    law[f.VIEW_SLOTS] = 2 * int(law[f.DECIDERS]) + SPARE
-    records = (ranks + 3, int(law[f.ACTION_WIDTH]) + 5, _widest(fixed, "source") + 3, int(law[f.OBS_WIDTH]) + 4)
-    law[f.NEED_LOG] = 2 * max(records) if law[f.KEEPS] & ~f.KEEP_MESSAGES else 0
-    law[f.LOG_SIZE] = 32 * law[f.NEED_LOG]
+def _size(sizes: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], *, doubles: bool) -> None:
+    """What one event may need, and how much there is at first, into `sizes`; `doubles`: may messages travel twice?"""
+    ranks, edges, rows = int(sizes[f.RANKS]), len(fixed["edge"]), int((np.diff(fixed["first_reported"]) > 0).sum())
+    sizes[f.NEED_HEAP] = (1 + doubles) * (rows + edges + 2 * ranks) + ranks + 4
+    sizes[f.NEED_REPORTS] = (1 + doubles) * (rows + edges + 1) + doubles * (ranks + 1)
+    sizes[f.NEED_VIEWS] = 2
+    sizes[f.HEAP_SIZE], sizes[f.REPORT_SLOTS] = sizes[f.NEED_HEAP] + SPARE, sizes[f.NEED_REPORTS] + SPARE
+    sizes[f.VIEW_SLOTS] = 2 * int(sizes[f.DECIDERS]) + SPARE
+    records = (ranks + 3, int(sizes[f.ACTION_WIDTH]) + 5, _widest(fixed, "source") + 3, int(sizes[f.OBS_WIDTH]) + 4)
+    sizes[f.NEED_LOG] = 2 * max(records) if sizes[f.KEEPS] & ~f.KEEP_MESSAGES else 0
+    sizes[f.LOG_SIZE] = 32 * sizes[f.NEED_LOG]
 
 
 def _widest(fixed: Mapping[str, NDArray[Any]], name: str) -> int:
@@ -141,30 +146,30 @@ def _widest(fixed: Mapping[str, NDArray[Any]], name: str) -> int:
 
 
 def _shapes(
-    lanes: int, law: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], columns: int, masks: int, state: int
+    lanes: int, sizes: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], columns: int, masks: int, state: int
 ) -> dict[str, tuple[int, ...]]:
     """Of all arrays that belong to lanes; arguments as of EventMemory."""
-    ranks, deciders, width = int(law[f.RANKS]), int(law[f.DECIDERS]), int(law[f.OBS_WIDTH])
+    ranks, deciders, width = int(sizes[f.RANKS]), int(sizes[f.DECIDERS]), int(sizes[f.OBS_WIDTH])
     edges, received, sources = len(fixed["edge"]), int(fixed["edge"][:, f.EDGE_SIZE].sum()), _widest(fixed, "source")
     chains = f.SOURCED_FIELDS * ranks if len(fixed["sources"]) else 0
-    reports, views = lanes * int(law[f.REPORT_SLOTS]), lanes * int(law[f.VIEW_SLOTS])
+    reports, views = lanes * int(sizes[f.REPORT_SLOTS]), lanes * int(sizes[f.VIEW_SLOTS])
     widest = max(_widest(fixed, "reported"), *fixed["edge"][:, f.EDGE_SIZE].tolist(), 1)
     return {
         "lane": (lanes, f.LANE_NUMBERS), "key": (lanes, ranks), "cache": (lanes, columns),
         "version": (lanes, ranks + 1), "as_of": (lanes, ranks + 1), "ended_sums": (lanes, len(fixed["sums"])),
         "decided": (lanes, ranks), "last_effect": (lanes, ranks), "acted": (lanes, ranks),
         "queue": (lanes, f.QUEUES * ranks), "member": (lanes, ranks), "lived": (lanes, ranks),
-        "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(law[f.RING]), columns),
-        "ring_version": (lanes, int(law[f.RING])), "scratch": (lanes, width), "kept": (lanes, 0),
+        "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(sizes[f.RING]), columns),
+        "ring_version": (lanes, int(sizes[f.RING])), "scratch": (lanes, width), "kept": (lanes, 0),
         "chain_last": (lanes, chains), "chain_state": (lanes, chains),
         "received": (lanes, received), "newest": (lanes, edges), "training": (lanes, deciders),
         "since": (lanes, sources),
         "decider": (lanes * deciders, f.DECIDER_NUMBERS), "earned": (lanes * deciders, f.DECIDER_FLOATS),
         "end_obs": (2 * lanes * deciders, width), "end_state": (2 * lanes * deciders, state),
-        "heap": (lanes * int(law[f.HEAP_SIZE]), 3), "log": (lanes, int(law[f.LOG_SIZE])),
+        "heap": (lanes * int(sizes[f.HEAP_SIZE]), 3), "log": (lanes, int(sizes[f.LOG_SIZE])),
         "report_slot": (reports, f.REPORT_NUMBERS), "report": (reports, widest),
         "view_slot": (views, f.VIEW_NUMBERS), "view": (views, width), "view_as_of": (views, sources),
-        "decision": (views, int(law[f.ACTION_WIDTH]) + 2), "view_mask": (views, masks), "view_state": (views, state),
+        "decision": (views, int(sizes[f.ACTION_WIDTH]) + 2), "view_mask": (views, masks), "view_state": (views, state),
         "counts": (lanes, 2 * int(fixed["group"].max(initial=0) + 1)),
     }  # fmt: skip
 
@@ -177,8 +182,8 @@ def schedule_tables(schedules: Sequence[Sequence[Timing]]) -> Table:
         flags = c.reorder * f.REORDER + (c.on_missing == "noop") * f.FAILSAFE + one.local * f.LOCAL
         kind = JITTERS.index(c.jitter_type)
         timing.append((one.tick, one.phase, one.obs, one.act, one.msg, one.min_delay, kind, flags))
-        late, ticks = c.jitter_ratio, c.tick_jitter_ratio
-        odds.append((late, ticks, mean_s(c.loss), c.duplicate, _spread(late), _spread(ticks)))
+        delays, ticks = c.jitter_ratio, c.tick_jitter_ratio
+        odds.append((delays, ticks, mean_s(c.loss), c.duplicate, _spread(delays), _spread(ticks)))
         data.note(c)
     return {"timing": np.array(timing, dtype=np.int64), "odds": np.array(odds, dtype=np.float64), **data.tables()}
 

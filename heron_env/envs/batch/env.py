@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.bounds import clip
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import (
@@ -23,7 +24,17 @@ from heron_env.envs.batch.building import (
     seeds_of,
     why_slow,
 )
-from heron_env.envs.batch.lane_groups import Arrays, Given, Infos, Lanes, Makers, Turn, deciders_of, known_group, shown
+from heron_env.envs.batch.lane_groups import (
+    Arrays,
+    Given,
+    Infos,
+    Lanes,
+    Makers,
+    TurnCounter,
+    deciders_of,
+    known_group,
+    shown,
+)
 from heron_env.envs.settings import require_options
 from heron_env.errors import InvalidAction, ResetNeeded
 from heron_env.given import require_one_of, require_switch
@@ -111,7 +122,7 @@ class BatchEnv(Batch):
         self.at_close: list[Callable[[], None]] = []
         self._stopped = np.ones(num_envs, dtype=bool)
         self._torn = np.zeros(num_envs, dtype=bool)  # by a step or reset that ended in an error half-way
-        self._all_run, self._turn, self.quiet = False, Turn(), False
+        self._all_run, self._turn, self.quiet = False, TurnCounter(), False
         self._makers: dict[str, Makers] = {}
         self._shown: dict[int, tuple[Arrays, Arrays, Arrays, Arrays]] = {}
 
@@ -243,7 +254,7 @@ class BatchEnv(Batch):
     def state(self) -> NDArray[np.float32]:
         """Every lane's truth as `HeronEnv.state` gives it, `[B, columns]`: for a central critic, never for actors."""
         space = self.env.state_space
-        return np.clip(self._engine.truth, space.low.min(), space.high.max()).astype(np.float32)
+        return clip(self._engine.truth, space.low.min(), space.high.max()).astype(np.float32)
 
     def training_rewards(self, group: str) -> NDArray[np.float64] | None:
         """What a trainer should use instead of the last rewards, `[B, agents]`; None: those. To be asked `at_close`."""

@@ -25,7 +25,6 @@ from heron_env.envs.batch.building import (
     why_slow,
 )
 from heron_env.envs.batch.event_lanes import KEEPS, EventLanes, compiled_clock, result_of
-from heron_env.envs.batch.lane_groups import require_action
 from heron_env.envs.batch.rows import Rows
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.context import has_link_rule
@@ -185,7 +184,7 @@ class EventBatchEnv(Batch):
             if not legal.all():
                 at = part.start + int(np.argmin(legal))
                 agent, lane = self.env.hierarchy.ids[rows.rank[at]], int(rows.lane[at])
-                require_action(group.spec, values[at, : group.spec.size], agent, lane if self.num_envs > 1 else None)
+                group.spec.parse(values[at, : group.spec.size], agent, lane if self.num_envs > 1 else None)
         return values
 
     def _go_on(self) -> Rows:

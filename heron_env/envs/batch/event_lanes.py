@@ -92,30 +92,30 @@ class EventLanes:
         fixed["natives"] = np.array(addresses.natives, dtype=np.int64).reshape(-1, 2)
         fixed["masks"] = self._masks([simulation.specs[rank] for rank in observers])
         self._trains = with_state and has_training_rewards(env)
-        law = self._numbers(groups, len(observers), addresses)
-        law[f.KEEPS], law[f.WITH_STATE] = keeps, with_state
+        sizes = self._numbers(groups, len(observers), addresses)
+        sizes[f.KEEPS], sizes[f.WITH_STATE] = keeps, with_state
         reals, space = np.zeros(f.REAL_NUMBERS), env.state_space
         reals[f.GAMMA], reals[f.STATE_LOW], reals[f.STATE_HIGH] = gamma, space.low.min(), space.high.max()
-        self.memory = EventMemory(lanes, fixed, law, reals, columns=layout.size, states=layout.size, drawn=drawn)
+        self.memory = EventMemory(lanes, fixed, sizes, reals, columns=layout.size, states=layout.size, drawn=drawn)
         self.arrays = self.memory.arrays
         self.logs: list[list[NDArray[np.float64]]] = [[] for _ in range(lanes)]
         self._silent = np.zeros(lanes, dtype=np.int64)
 
     def _numbers(self, groups: Mapping[str, Group], deciders: int, addresses: Entries) -> NDArray[np.int64]:
-        """What the clock must know of the environment and its first schedule, int64 `[LAW_NUMBERS]`."""
+        """What the clock must know of the environment and its first schedule, int64 `[SIZE_NUMBERS]`."""
         env, timings, hooks = self._env, self.timings[0], self.steps.hooks.names
-        law = np.zeros(f.LAW_NUMBERS, dtype=np.int64)
-        law[f.RANKS], law[f.DECIDERS], law[f.DT] = len(timings), deciders, env.dt_ns
-        law[f.SUBSTEPS], law[f.PER_BOUNDARY] = env.physics_substeps, env.reports
-        law[f.EVERY] = env.physics_substeps // env.reports
-        law[f.SCHEDULES] = len(timings) * self._drawn
-        law[f.RING] = min(2 * timings[0].msg // env.dt_ns + 2, SPARE)
-        law[f.APPLY], law[f.OFFER] = addresses.apply, addresses.offer
-        law[f.OBS_WIDTH] = max(groups[name].width for name in self._names)
-        law[f.ACTION_WIDTH] = max(spec.size for spec in env.simulation.specs)
-        law[f.HOOKS] = f.ADVANCE_HOOK * ("advance" in hooks) + f.FINISH_HOOK * ("finish" in hooks)
-        law[f.HOOKS] += f.TRAINING_HOOK * self._trains
-        return law
+        sizes = np.zeros(f.SIZE_NUMBERS, dtype=np.int64)
+        sizes[f.RANKS], sizes[f.DECIDERS], sizes[f.DT] = len(timings), deciders, env.dt_ns
+        sizes[f.SUBSTEPS], sizes[f.PER_BOUNDARY] = env.physics_substeps, env.reports
+        sizes[f.EVERY] = env.physics_substeps // env.reports
+        sizes[f.SCHEDULES] = len(timings) * self._drawn
+        sizes[f.RING] = min(2 * timings[0].msg // env.dt_ns + 2, SPARE)
+        sizes[f.APPLY], sizes[f.OFFER] = addresses.apply, addresses.offer
+        sizes[f.OBS_WIDTH] = max(groups[name].width for name in self._names)
+        sizes[f.ACTION_WIDTH] = max(spec.size for spec in env.simulation.specs)
+        sizes[f.HOOKS] = f.ADVANCE_HOOK * ("advance" in hooks) + f.FINISH_HOOK * ("finish" in hooks)
+        sizes[f.HOOKS] += f.TRAINING_HOOK * self._trains
+        return sizes
 
     @staticmethod
     def _masks(specs: Sequence[Any]) -> NDArray[np.uint8]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
+from heron_env.core.bounds import clip
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, draws_of, forward_rows
 from heron_env.engine.arrays import Published
 from heron_env.envs.answering import Asking
@@ -79,14 +80,6 @@ class Group:
         return array
 
 
-def require_action(spec: ActionSpec, value: Any, agent: str, lane: int | None) -> NDArray[np.float64]:
-    """The action vector of one agent in one lane (None: the only one). Raises InvalidAction naming both."""
-    try:
-        return spec.parse(value, agent)
-    except InvalidAction as error:
-        raise InvalidAction(f"{error}" if lane is None else f"lane {lane}: {error}") from None
-
-
 def groups_of(env: HeronEnv) -> dict[str, Group]:
     """All groups with actions; those of possible agents come first, in the order of `env.group_map`."""
     simulation, index = env.simulation, env.hierarchy.index
@@ -135,7 +128,7 @@ Given = Sequence[tuple[Group, NDArray[Any]]]
 Makers = Mapping[str, Callable[[], NDArray[Any]]]
 
 
-class Turn:
+class TurnCounter:
     """Counts what a batch does, so that infos know when they are old."""
 
     def __init__(self) -> None:
@@ -147,7 +140,7 @@ class Infos(Mapping[str, NDArray[Any]]):
 
     __slots__ = ("_made", "_makers", "_number", "_turn")
 
-    def __init__(self, makers: Makers, turn: Turn) -> None:
+    def __init__(self, makers: Makers, turn: TurnCounter) -> None:
         self._makers, self._turn, self._number = makers, turn, turn.number
         self._made: dict[str, NDArray[Any]] = {}
 
@@ -236,9 +229,8 @@ class Decider:
             for lane in np.flatnonzero(asked[:, column]).tolist():
                 draw = partial(lambda *place: int(draws()[place]), lane, column)
                 action = decide(seen[lane, column].copy(), int(steps[lane, column]), draw)
-                values[lane, column] = require_action(
-                    self.group.spec, action, self.group.agents[place], lane if len(asked) > 1 else None
-                )
+                several = lane if len(asked) > 1 else None
+                values[lane, column] = self.group.spec.parse(action, self.group.agents[place], several)
 
     def _draws(self, steps: NDArray[np.int64], seeds: Keys, episodes: Keys) -> Keys:
         """The keys of what each agent draws, `[lanes, places]`."""
@@ -276,8 +268,8 @@ class Decider:
         if not legal.all():
             lane, place = divmod(int(np.argmin(legal)), len(self.places))
             agent = self.group.agents[self.places[place]]
-            require_action(spec, values[lane, place], agent, lane if len(values) > 1 else None)
-        np.clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
+            spec.parse(values[lane, place], agent, lane if len(values) > 1 else None)
+        clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
 
 
 def deciders_of(env: HeronEnv, groups: Mapping[str, Group], others: Policies) -> tuple[Decider, ...]:

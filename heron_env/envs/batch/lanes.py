@@ -6,7 +6,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import floor, inf
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,7 @@ class LaneEngine(ABC):
         self.last_length = arrays.last_length
         edges, agents = simulation.exchange.edges, len(simulation.hierarchy)
         self._exchange = Exchange(edges, simulation.layout, agents, lanes.count) if edges else None
-        self._last_step = 0.0 if lanes.ends else _last_step(lanes.blueprint)
+        self._last_step = 0 if lanes.ends else lanes.blueprint.last_step
         self._spans = {name: self._elements(group) for name, group in groups.items()}
         self._room = {name: self._view(group) for name, group in groups.items()}
         self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
@@ -361,12 +360,6 @@ def threads_for(lanes: int) -> int:
     """As many as there are cores for us, or one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 1 if lanes < FEW_LANES else cores
-
-
-def _last_step(blueprint: Blueprint) -> float:
-    """The first step after which a limit may end an episode."""
-    timely = inf if blueprint.max_time is None else floor(blueprint.max_time * SECOND / blueprint.dt_ns) - 1
-    return min(timely, blueprint.max_steps or inf)
 
 
 def _columns(table: NDArray[Any], columns: NDArray[np.int64]) -> NDArray[Any]:

@@ -263,7 +263,7 @@ class LaneHooks:
 
     def _settle(self, name: str, rows: Floats, lanes: Ints, time: Floats, check: bool) -> None:
         """Clip, round and check; `rows` are the lanes' truth, or a copy that is written back."""
-        self._layout.clip(rows)
+        self._layout.clip_columns(rows)
         if rows.base is not self._truth.base:
             self._truth[lanes] = rows
         if check and np.isnan(rows.sum()) and (bad := np.isnan(rows).any(axis=1)).any():

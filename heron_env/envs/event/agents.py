@@ -91,7 +91,7 @@ class AgentLoop:
         if self.clock[rank] == rank:
             self.tick_on(rank, number, now)
             if self.failsafe[rank]:
-                self._replace_missing(rank, number - 1, now)
+                self.replace_missing(rank, number - 1, now)
         if rank in self.deciding:
             turn = turn_of(number, timing.tick, timing.phase, c.dt_ns)
             request = make(ObservationRequest, (rank, number, c.broker.next_id(), now, turn))
@@ -115,10 +115,10 @@ class AgentLoop:
 
     def deadline(self, event: events.Deadline, now: int) -> None:
         """A commanded agent has waited for its command until its commander's next nominal tick (T11)."""
-        if self._awaits(event.agent):
-            self._replace_missing(event.agent, event.number, now)
+        if self.awaits_command(event.agent):
+            self.replace_missing(event.agent, event.number, now)
 
-    def _awaits(self, rank: int) -> bool:
+    def awaits_command(self, rank: int) -> bool:
         """Will there be decisions for this agent: do all live through whom they come, and who gives the ticks?"""
         simulation = self.context.simulation
         giver = rank
@@ -128,20 +128,20 @@ class AgentLoop:
                 return False
         return simulation.alive[self.clock[rank]]
 
-    def _replace_missing(self, rank: int, number: int, now: int) -> None:
+    def replace_missing(self, rank: int, number: int, now: int) -> None:
         """The no-op counts as decision `number` if nothing else does."""
         c = self.context
         if number >= 0 and self.decided[rank] < number and c.simulation.alive[rank]:
             self.commit(rank, number, c.simulation.specs[rank].noop.copy(), now, None)
 
-    def gather(self, request: ObservationRequest, now: int) -> None:
+    def answer_request(self, request: ObservationRequest, now: int) -> None:
         """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
         c, rank, number, turn = self.context, request.agent, request.number, request.turn
         timing, proxy, view = c.timings[rank], c.proxy, c.simulation.plan.views[rank]
         exact = self._exact[rank]
         seen = proxy.cache[self._columns[rank]] if exact else view.read(proxy.cache, c.moment(turn))
-        late = c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, number, now)
-        leaves = min(now + late, END_OF_TIME - 1)  # what is drawn for it is drawn of a time that there is
+        delay = c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, number, now)
+        leaves = min(now + delay, END_OF_TIME - 1)  # what is drawn for it is drawn of a time that there is
         asked = c.timings[self.clock[rank]].nominal(number)
         as_of = proxy.as_of[self._sources[rank]].copy()
         reply = make(
@@ -150,20 +150,20 @@ class AgentLoop:
         )
         c.broker.send(reply, REPLY, DOWN, timing.msg, "tick")
 
-    def decide(self, reply: ObservationReply, now: int) -> None:
+    def receive_reply(self, reply: ObservationReply, now: int) -> None:
         """At the agent: its policy decides, unless a newer observation was used or a no-op took the place."""
         c, rank, number = self.context, reply.agent, reply.number
         if not c.simulation.alive[rank] or number <= self.decided[rank]:
             return
-        vector = self.show(reply, now)
+        vector = self.complete_observation(reply, now)
         shown = vector.copy() if self.keeps_vectors else vector  # a policy may work in place; records stay
         self.commit(rank, number, self.ask(rank, shown, number, reply.turn, now), now, "tick")
 
-    def show(self, message: ObservationReply | ObservationPush, now: int) -> NDArray[np.float32]:
+    def complete_observation(self, message: ObservationReply | ObservationPush, now: int) -> NDArray[np.float32]:
         """What an observation shows its agent, who will decide on it now; it is noted."""
         c, rank, vector, as_of = self.context, message.agent, message.vector, message.as_of
         if c.timings[rank].local:
-            c.measuring.show(rank, vector, as_of)
+            c.measuring.read_own(rank, vector, as_of)
         c.received[rank].append((as_of, now))
         if c.simulation.plan.adds:
             vector = c.simulation.plan.whole(rank, vector, ages(as_of, now))
@@ -216,7 +216,7 @@ class AgentLoop:
         effect = events.PushedEffect if pushed else events.ActionEffect
         c.scheduler.schedule(due, ACTION_EFFECT, rank, make(effect, (rank, number, values, *pushed)))
 
-    def act(self, event: events.ActionEffect, now: int) -> None:
+    def take_effect(self, event: events.ActionEffect, now: int) -> None:
         """A decision takes effect; its report goes to the proxy."""
         c, rank = self.context, event.agent
         if not c.simulation.alive[rank]:
@@ -232,7 +232,7 @@ class AgentLoop:
         c.latency[rank].append(to_seconds(now - c.timings[self.clock[rank]].nominal(event.number)))
         if self.reporting[rank]:
             version, row = c.next_version(), c.measuring.row(rank)
-            c.report(rank, row, event.number, now, now, version, REPORT, "effect", effect=True)
+            c.send_report(rank, row, event.number, now, now, version, REPORT, "effect", effect=True)
 
     def receive_report(self, report: StateReport, now: int) -> None:
         """At the proxy: newer facts enter the cache, the report of an effect is acknowledged."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NO_END = 2 * END_OF_TIME
 DELIVERED: Final = frozenset(Message.__subclasses__())
-"""What the post office accounts for."""
+"""What may come twice."""
 
 
 class EventRun:
@@ -94,12 +94,12 @@ class EventRun:
             events.CloseEpisode: self._close,
             events.AgentTick: agents.tick,
             events.Deadline: agents.deadline,
-            messages.ObservationRequest: agents.gather,
-            messages.ObservationReply: self.answers.decide if asking else agents.decide,
+            messages.ObservationRequest: agents.answer_request,
+            messages.ObservationReply: self.answers.receive_reply if asking else agents.receive_reply,
             events.Answered: self.answers.conclude,
             messages.LetterUnderWay: partial(receive_letter, self.context),
             messages.Command: agents.receive_command,
-            events.ActionEffect: agents.act,
+            events.ActionEffect: agents.take_effect,
             messages.StateReport: agents.receive_report,
             messages.ReportReceived: _nothing,
         }
@@ -156,9 +156,9 @@ class EventRun:
             )
 
     def _handle_until(self, limit: int) -> None:
-        """The loop: the next event is taken off the heap, booked if it is a message, traced, and handled."""
+        """The loop: the next event is taken off the heap, traced and handled; second copies are dropped."""
         scheduler, broker, handlers = self.context.scheduler, self.context.broker, self._handlers
-        heap, accounts, accept = scheduler.heap, broker.accounts, broker.accept if broker.doubles else None
+        heap, accept = scheduler.heap, broker.accept if broker.doubles else None
         trace = self.context.result.trace
         end = END_OF_TIME if self.t_end is None else self.t_end
         stop = min(limit + 1, end)
@@ -178,13 +178,8 @@ class EventRun:
             event = entry[4]
             kind = type(event)
             scheduler.now = now
-            if kind in DELIVERED:
-                if accept is None:
-                    account = accounts[entry[2]]
-                    account.delivered += 1
-                    account.in_flight -= 1
-                elif not accept(event):
-                    continue
+            if accept is not None and kind in DELIVERED and not accept(event):
+                continue
             if trace is not None:
                 scheduler.here = len(trace.rows)
                 trace.rows.append(entry)

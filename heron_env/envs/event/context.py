@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.bounds import within
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.hooks import PROXY, Hooks
@@ -95,7 +96,7 @@ class EventContext:
         self.version += 1
         return self.version
 
-    def report(
+    def send_report(
         self, row: int, values: NDArray[np.float64], number: int, now: int, as_of: int, version: int | None,
         phase: int, cause: str, *, effect: bool = False,
     ) -> None:  # fmt: skip
@@ -158,9 +159,7 @@ class LinkRule:
                 f"{answer!r:.100}; return (factor on the delay, probability of loss), two numbers, none of them nan"
             )
         assert isinstance(link, RuledLink)
-        link.factor, link.more = (
-            min(max(float(x), 0.0), most) for x, most in zip(pair, (MOST_FACTOR, 1.0), strict=True)
-        )
+        link.factor, link.more = (within(float(x), 0.0, most) for x, most in zip(pair, (MOST_FACTOR, 1.0), strict=True))
 
     def _ends(self, message: Any, queue: int) -> tuple[int, int]:
         """Who sends to whom, by rank."""

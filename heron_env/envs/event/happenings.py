@@ -108,10 +108,10 @@ class DisturbanceLoop:
             events.Disturbed: self.disturb,
             events.Settle: self.settle,
             events.Custom: self.custom.happen,
-            events.PushedEffect: pushes.act,
+            events.PushedEffect: pushes.take_effect,
             events.PushedAnswer: pushes.conclude,
             messages.ObservationReply: self._unless_down(handlers[messages.ObservationReply]),
-            messages.ObservationPush: self._unless_down(pushes.decide),
+            messages.ObservationPush: self._unless_down(pushes.receive_push),
             messages.Command: self.receive_command,
             messages.PushedCommand: self._unless_down(pushes.receive_command),
             messages.CustomLetter: self.custom.arrive,
@@ -137,7 +137,7 @@ class DisturbanceLoop:
     def report(self, rows: Iterable[int], number: int, cause: str, now: int) -> None:
         """The reports of some rows leave."""
         for row in sorted(rows):
-            self.context.report(row, self.context.measuring.row(row), number, now, now, None, ENV_UPDATE, cause)
+            self.context.send_report(row, self.context.measuring.row(row), number, now, now, None, ENV_UPDATE, cause)
 
     def simulate(self, event: events.Simulation, now: int) -> None:
         """PhysicsCycle.simulate, of what is left of the substep; the conditions are asked afterwards."""

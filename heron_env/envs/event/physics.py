@@ -57,9 +57,9 @@ class PhysicsCycle:
 
     def start(self) -> None:
         """Schedule the first substep."""
-        self._schedule(0, 0)
+        self.schedule_substep(0, 0)
 
-    def _schedule(self, step: int, substep: int) -> None:
+    def schedule_substep(self, step: int, substep: int) -> None:
         c = self.context
         ns = step * c.dt_ns + c.wait_ns * (substep + 1) // c.simulation.substeps
         c.scheduler.schedule(ns, PHYSICS, 0, events.Simulation(step, substep))
@@ -70,27 +70,27 @@ class PhysicsCycle:
         c.simulation.substep(event.substep)
         c.measuring.physics = event.step * c.dt_ns + c.dt_ns * done // c.simulation.substeps
         if done < c.simulation.substeps:
-            self._schedule(event.step, done)
+            self.schedule_substep(event.step, done)
             if not done % self._every:
-                self._telemeter(event.step, done, c.next_version(), c.measuring.measure_all(), now)
+                self.telemeter(event.step, done, c.next_version(), c.measuring.measure_all(), now)
             return
         require_before_the_end((event.step + 1) * c.dt_ns, f"the end of step {event.step}")
         members = self.members = [rank for rank, alive in enumerate(c.simulation.alive) if alive]
         for rank in members:
             self.lived[rank] += 1
         outcome = c.simulation.close_step(deliver=False)
-        self._score(members, outcome)
+        self.score(members, outcome)
         if c.simulation.exchange.edges:
-            self._share(members, event.step, now)
+            self.send_shares(members, event.step, now)
         if c.simulation.over:
             c.scheduler.schedule(now, int(Phase.CLOSE), 0, events.CloseEpisode(event.step))
         else:
-            self._schedule(event.step + 1, 0)
+            self.schedule_substep(event.step + 1, 0)
         truth, version = c.simulation.truth.copy(), c.next_version()
         c.measuring.ended = truth
         self.cycles[event.step] = Cycle((event.step + 1) * c.dt_ns, version, truth, outcome, members, len(members))
         if self.telemetry:
-            self._telemeter(event.step, done, version, truth, now)
+            self.telemeter(event.step, done, version, truth, now)
         token = CycleToken(0, event.step, c.broker.next_id(), now, Leg.TOKEN_TO_PROXY)
         c.broker.send_reliable(token, PHYSICS, c.timings[0].msg)
 
@@ -99,13 +99,25 @@ class PhysicsCycle:
         """Do rows report more often than the cycle comes round, at times of their own (T18)?"""
         return self.context.reports > 1
 
-    def _telemeter(self, step: int, substeps: int, version: int, truth: NDArray[np.float64], now: int) -> None:
+    def telemeter(self, step: int, substeps: int, version: int, truth: NDArray[np.float64], now: int) -> None:
         """Every row's report of this instant leaves, in place of leg 3. They are numbered by intervals."""
         reports = self.context.reports
         number = step * reports + substeps * reports // self.context.simulation.substeps
-        self._report_all(number, version, now, truth, now, "telemetry")
+        self.report_all(number, version, now, truth, now, "telemetry")
 
-    def _share(self, members: list[int], step: int, now: int) -> None:
+    def score(self, members: list[int], outcome: StepOutcome) -> None:
+        """T4: what counts is the truth at the boundary, whatever the network does with the news of it."""
+        result, ids = self.context.result, self.context.simulation.hierarchy.ids
+        time, rewards, terminated, truncated = outcome.time, outcome.rewards, outcome.terminated, outcome.truncated
+        earned = result.rewards
+        for rank in members:
+            earned[ids[rank]].append((time, rewards[rank]))
+        if True in terminated or True in truncated:
+            for rank in members:
+                result.terminated[ids[rank]] = terminated[rank]
+                result.truncated[ids[rank]] = truncated[rank]
+
+    def send_shares(self, members: list[int], step: int, now: int) -> None:
         """V8: what agents tell their neighbours leaves at the boundary, over the sender's link."""
         c = self.context
         for rank in members:
@@ -123,18 +135,6 @@ class PhysicsCycle:
         c = self.context
         c.simulation.exchange.receive(share.edge, share.number, share.values, c.simulation.truth, c.proxy.cache)
 
-    def _score(self, members: list[int], outcome: StepOutcome) -> None:
-        """T4: what counts is the truth at the boundary, whatever the network does with the news of it."""
-        result, ids = self.context.result, self.context.simulation.hierarchy.ids
-        time, rewards, terminated, truncated = outcome.time, outcome.rewards, outcome.terminated, outcome.truncated
-        earned = result.rewards
-        for rank in members:
-            earned[ids[rank]].append((time, rewards[rank]))
-        if True in terminated or True in truncated:
-            for rank in members:
-                result.terminated[ids[rank]] = terminated[rank]
-                result.truncated[ids[rank]] = truncated[rank]
-
     def pass_token(self, token: CycleToken, now: int) -> None:
         """Leg 1 has come to the proxy: leg 2. Leg 2 has come back: every report leaves, then the completion."""
         c = self.context
@@ -144,7 +144,7 @@ class PhysicsCycle:
             return
         cycle = self.cycles[token.number]
         if not self.telemetry:
-            self._report_all(token.number, cycle.version, cycle.as_of, cycle.truth, now, "cycle")
+            self.report_all(token.number, cycle.version, cycle.as_of, cycle.truth, now, "cycle")
         if c.result.trace is None or not cycle.members:
             del self.cycles[token.number]
             return
@@ -153,21 +153,13 @@ class PhysicsCycle:
             completion = make(CycleCompletion, (rank, token.number, c.broker.next_id(), leaves))
             c.broker.send_reliable(completion, PHYSICS, c.timings[rank].msg)
 
-    def _report_all(
+    def report_all(
         self, number: int, version: int, as_of: int, truth: NDArray[np.float64], now: int, cause: str
     ) -> None:
         """Leg 3, the only one that the network may delay or lose; `truth`: float64 `[layout.size]`."""
         for row, each in enumerate(self.context.simulation.layout.rows):
             if each.reported.counts:
-                self.context.report(row, truth[each.reported.where], number, now, as_of, version, PHYSICS, cause)
-
-    def messages(self) -> MessageCounts:
-        """What became of all messages of the run so far."""
-        c, counts = self.context, self.context.broker.total()
-        if c.result.trace is not None:
-            return counts
-        until = max(c.reached, c.scheduler.now)
-        return with_more(counts, *score_legs(c.timings, self.lived, c.dt_ns, c.wait_ns, until))
+                self.context.send_report(row, truth[each.reported.where], number, now, as_of, version, PHYSICS, cause)
 
     def ask_score(self, completion: CycleCompletion, now: int) -> None:
         """Leg 4 has come to the agent: leg 5."""
@@ -192,6 +184,14 @@ class PhysicsCycle:
         c, rank = self.context, reply.agent
         note = make(TickResultReport, (rank, reply.number, c.broker.next_id(), now, reply.body))
         c.broker.send_reliable(note, REWARD, c.timings[rank].msg)
+
+    def messages(self) -> MessageCounts:
+        """What became of all messages of the run so far."""
+        c, counts = self.context, self.context.broker.total()
+        if c.result.trace is not None:
+            return counts
+        until = max(c.reached, c.scheduler.now)
+        return with_more(counts, *score_legs(c.timings, self.lived, c.dt_ns, c.wait_ns, until))
 
 
 def score_legs(

@@ -111,8 +111,8 @@ class PushLoop:
         """The number of the last nominal tick of the agent's clock; -1 before the first."""
         return max(int(self.context.timings[self.agents.clock[rank]].number(now)), NEVER)
 
-    def decide(self, push: ObservationPush, now: int) -> None:
-        """AgentLoop.decide, for an observation newer than that of its tick: one of a later tick is newer still."""
+    def receive_push(self, push: ObservationPush, now: int) -> None:
+        """AgentLoop.receive_reply; newer than the observation of its tick, older than that of a later one."""
         c, a, rank = self.context, self.agents, push.agent
         if not c.simulation.alive[rank] or push.number < a.decided[rank]:
             return
@@ -121,7 +121,7 @@ class PushLoop:
             return
         if push.preempt:
             self._cancel(rank, now)
-        vector, asking = a.show(push, now), a.policies[rank]
+        vector, asking = a.complete_observation(push, now), a.policies[rank]
         if isinstance(asking, Asking):
             self._ask(asking, vector, push, now)
         else:
@@ -129,7 +129,7 @@ class PushLoop:
             a.commit(rank, push.number, values, now, push.cause, (push.asked,))
 
     def _ask(self, asking: Asking, vector: Any, push: ObservationPush, now: int) -> None:
-        """AnswerLoop.decide, of one agent alone."""
+        """AnswerLoop.receive_reply, of one agent alone."""
         rank, number, answers = push.agent, push.number, self.answers
         [answer] = answers.ask([(asking, asking.asked(vector, number, step_of(push.turn), push.asked))], now)
         event = answers.accept(answer, events.PushedAnswer, rank, number, now, push.cause, push.asked)
@@ -162,10 +162,10 @@ class PushLoop:
         heap[:] = kept
         heapify(heap)
 
-    def act(self, event: events.PushedEffect, now: int) -> None:
-        """AgentLoop.act; its latency counts from the push."""
+    def take_effect(self, event: events.PushedEffect, now: int) -> None:
+        """AgentLoop.take_effect; its latency counts from the push."""
         if self.context.simulation.alive[event.agent]:
-            self.agents.act(event, now)
+            self.agents.take_effect(event, now)
             self.context.latency[event.agent][-1] = to_seconds(now - event.fired)
         else:
             self.agents.cancelled += 1

@@ -44,7 +44,7 @@ THOUGHT = REQUEST
 
 
 class AnswerLoop:
-    """Stands before `AgentLoop.decide` for the agents whose policies are asked.
+    """Stands before `AgentLoop.receive_reply` for the agents whose policies are asked.
 
     The first observation of an instant that comes to a policy with `answer_all` brings the questions of all others that
     come to it at that instant; each answer counts when its own observation is handled, by rank. One of an agent that a
@@ -63,11 +63,11 @@ class AnswerLoop:
         self.waiting: dict[int, Waiting] = {}
         self._ready: dict[int, Taken | Promise] = {}  # by id of the observation; of this instant only
 
-    def decide(self, reply: ObservationReply, now: int) -> None:
-        """AgentLoop.decide; who is thinking does not look."""
+    def receive_reply(self, reply: ObservationReply, now: int) -> None:
+        """AgentLoop.receive_reply; who is thinking does not look."""
         rank, asking = reply.agent, self.agents.policies[reply.agent]
         if not isinstance(asking, Asking):
-            self.agents.decide(reply, now)
+            self.agents.receive_reply(reply, now)
             return
         answer = self._ready.pop(reply.id, None)
         if answer is None:
@@ -98,7 +98,7 @@ class AnswerLoop:
         return answers[0]
 
     def _question(self, reply: ObservationReply, now: int) -> tuple[Asking, Asked]:
-        asking, vector = self.agents.policies[reply.agent], self.agents.show(reply, now)
+        asking, vector = self.agents.policies[reply.agent], self.agents.complete_observation(reply, now)
         assert isinstance(asking, Asking)
         return asking, asking.asked(vector, reply.number, step_of(reply.turn), reply.asked)
 

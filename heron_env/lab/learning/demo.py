@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from heron_env.lab.benchmark import NOTHING, RANDOM
-from heron_env.lab.gap.conditions import along, one_at_a_time
-from heron_env.lab.gap.presets import preset, realistic
-from heron_env.lab.gap.records import SETTINGS
-from heron_env.lab.gap.sweep import Sweep
-from heron_env.lab.gap.tables import to_rich
 from heron_env.lab.learning.validation import unfinished
 from heron_env.lab.output import styled, terminal
 from heron_env.lab.policies import Baseline, PolicySpec, TrainedRun
-from heron_env.lab.reports.document import PAGE, write_report
-from heron_env.lab.reports.whole import Sources, report_of
 from heron_env.lab.runs import RunFolder, files_of_run
+from heron_env.lab.show.document import PAGE, write_report
+from heron_env.lab.show.report import Sources, report_of
+from heron_env.lab.sweep.conditions import along, one_at_a_time
+from heron_env.lab.sweep.plan import SETTINGS
+from heron_env.lab.sweep.presets import preset, realistic
+from heron_env.lab.sweep.sweep import Sweep
+from heron_env.lab.sweep.tables import to_rich
 from heron_env.registry import make
 
 if TYPE_CHECKING:
@@ -83,6 +83,11 @@ def run_demo(
 
     Returns:
         0; 1 if the trained policy does not beat random and do-nothing on the synchronous clock; 130 if interrupted.
+
+    Raises:
+        ConfigError: something that it needs is missing (extras `train` and `plots`).
+
+    Example: `run_demo("runs/demo", short=True)`.
     """
     chosen, out = plan or (SHORT if short else FULL), Path(out)
     console, started, run = terminal(quiet=quiet), time.monotonic(), None
@@ -125,8 +130,8 @@ def _evaluated(out: Path, plan: DemoPlan, run: RunFolder, started: float, consol
     )
     console.print(to_rich(delays))
     evaluated = time.monotonic()
-    told = f" of the gap, each alone and all together, {plan.cause_days} held-out cases"
-    console.print(styled(("3. Causes", "bold"), told))
+    text = f" of the gap, each alone and all together, {plan.cause_days} held-out cases"
+    console.print(styled(("3. Causes", "bold"), text))
     causes = _causes(plan, trained_policy).run(out / CAUSES, processes=plan.processes, progress=not console.quiet)
     seconds = {"training": trained - started, "evaluation": evaluated - trained, "causes": time.monotonic() - evaluated}
     report = report_of(
@@ -141,8 +146,8 @@ def _evaluated(out: Path, plan: DemoPlan, run: RunFolder, started: float, consol
     own, *others = (delays.point(name).mean.value for name in (TRAINED, NOTHING, RANDOM))
     if own > max(others):
         return 0
-    told = f"In the mean {TRAINED!r} earns no more than {NOTHING!r} and {RANDOM!r} on the synchronous clock."
-    console.print(told, style="red")
+    text = f"In the mean {TRAINED!r} earns no more than {NOTHING!r} and {RANDOM!r} on the synchronous clock."
+    console.print(text, style="red")
     return WORSE
 
 

@@ -1,26 +1,27 @@
-"""One group's training: environments, scales, and PPO rollout by rollout."""
+"""What the trainings of a group have in common, whoever trains: seeds, scales, and rollouts until all is learned.
+
+Scales of observations and rewards are fixed: measured once on warm-up episodes, before anything is learned.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-from gymnasium import spaces
+from numpy.typing import NDArray
 
-from heron_env.core.policy import Policies
-from heron_env.envs.base import HeronEnv
-from heron_env.lab.episodes import Earned
-from heron_env.lab.learning.plan import Plan, load_weights, scales_of
-from heron_env.lab.learning.scales import Anchors, Scales, measure
-from heron_env.lab.learning.validation import Curve, Validation
-from heron_env.lab.run_groups import group_config
-from heron_env.lab.trained import Choice, Correction, NetworkPolicy, network_of, on_vectors
-
-if TYPE_CHECKING:
-    from heron_env.adapters.sb3 import HeronVecEnv
+from heron_env.envs.batch.env import BatchEnv
+from heron_env.envs.batch.rows import Ended, Rows
+from heron_env.lab.learning.plan import Plan
+from heron_env.lab.learning.step_rows import Role, RowSource, StepRows
+from heron_env.lab.learning.validation import Curve
+from heron_env.lab.run_groups import GroupConfig
+from heron_env.lab.trained import NetworkPolicy, RememberingPolicy, Scaling, act_of, network_of, recurrent_of
+from heron_env.seeding import stream
 
 FIRST_SEED = 10_000_000
 """Training seeds begin here, far from those of evaluations."""
@@ -42,117 +43,208 @@ class Annealing:
         return self.end + (self.start - self.end) * self.remaining
 
 
-class GroupTraining:
-    """PPO for one group of `env`'s kind.
+class Training(ABC):
+    """A training of `plan`: rollout by rollout, measured on the way."""
 
-    Args:
-        plan: what was asked for.
-        env: any environment of the kind.
-        group: of `env.group_map`.
-        acting: policies of all agents, by agent; those of the other groups act beside.
-        rules: the baseline to correct, by agent; empty: none.
-        validation: episodes to measure on.
-    """
-
-    def __init__(
-        self, plan: Plan, env: HeronEnv, group: str, acting: Policies, rules: Policies, validation: Validation
-    ) -> None:
-        from heron_env.adapters.ctde import CentralCriticPolicy
-        from heron_env.adapters.sb3 import ManySlotsPPO, MappedVecEnv
-
-        self.plan, self.group, self.validation = plan, group, validation
-        agents = env.group_map[group]
-        spec = env.simulation.specs[env.hierarchy.index[agents[0]]]
-        self.rules = {agent: on_vectors(rules[agent]) for agent in agents} if rules and not spec.dim_d else {}
-        anchors = Anchors(list(self.rules.values())) if self.rules else None
-        self.others = {agent: policy for agent, policy in acting.items() if agent not in agents}
-        settings, first_seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed
-        scales = (
-            self._measured(anchors, first_seed) if plan.start is None else scales_of(plan.start.config.groups[group])
-        )
-        self.scaling = scales.seen
-        self.config = group_config(env, group, scales.seen, scales.reward, state=scales.state)
-        act = Correction(spec.low, spec.high, anchors)
-        unit = spaces.Box(-1.0, 1.0, shape=(spec.dim_c,), dtype=np.float32)
-        self.venv = MappedVecEnv(
-            self._venv(settings.num_envs, first_seed, plan.critic),
-            observe=self.scaling,
-            state=scales.state,
-            act=(lambda observations, choices: choices) if spec.dim_d else act,
-            reward_scale=scales.reward,
-            action_space=None if spec.dim_d else unit,
-        )
+    def __init__(self, plan: Plan) -> None:
+        self.plan, settings = plan, plan.hyperparameters
         self.annealing = Annealing(settings.learning_rate, settings.final_learning_rate)
-        self.model = ManySlotsPPO(
-            "MlpPolicy" if plan.critic == "local" else CentralCriticPolicy,
-            self.venv,
-            learning_rate=self.annealing,
-            n_steps=settings.n_steps,
-            batch_size=_divisor(settings.n_steps * self.venv.num_envs, settings.batch_size),
-            n_epochs=settings.n_epochs,
-            gamma=settings.gamma,
-            gae_lambda=settings.gae_lambda,
-            policy_kwargs={"net_arch": list(settings.hidden), "log_std_init": settings.first_log_std(bool(self.rules))},
-            seed=plan.seed,
-            device="cpu",
-        )
-        self.venv.seed(first_seed)  # PPO seeded the environments with its own seed
-        if plan.start is not None:
-            load_weights(self.model.policy, plan.start, group)
 
-    def _measured(self, anchors: Anchors | None, first_seed: int) -> Scales:
-        """From warm-up episodes of their own seeds."""
-        settings, central = self.plan.hyperparameters, self.plan.critic == "central"
-        venv = self._venv(min(settings.num_envs, WARM_UP_ENVS), first_seed + SEEDS // 2)
-        return measure(venv, anchors, seed=self.plan.seed, discount=settings.gamma, central=central)
+    @property
+    @abstractmethod
+    def transitions(self) -> int:
+        """Decisions that were learned from."""
 
-    def _venv(self, num_envs: int, seed: int, critic: str = "local") -> HeronVecEnv:
-        from heron_env.adapters.sb3 import HeronVecEnv
+    @abstractmethod
+    def rollout(self) -> None:
+        """Collect a rollout, and learn from it."""
 
-        return HeronVecEnv(self.plan.make, num_envs, group=self.group, seed=seed, others=self.others, critic=critic)
+    @abstractmethod
+    def measure(self, curve: Curve) -> None:
+        """A row of the learning curve for each group: what was earned since the last, what is earned now."""
 
-    def policies(self) -> dict[str, NetworkPolicy]:
-        """The deterministic policies as they are now, by agent."""
-        network, log_std = network_of(self.model.policy.state_dict())
-        low, high, ncats = np.array(self.config.action_low), np.array(self.config.action_high), tuple(self.config.ncats)
-        if ncats:
-            return dict.fromkeys(self.config.agents, NetworkPolicy(network, self.scaling, Choice(ncats)))
-        return {
-            agent: NetworkPolicy(network, self.scaling, Correction(low, high, self.rules.get(agent)), log_std=log_std)
-            for agent in self.config.agents
-        }
-
-    def run(self, curve: Curve, tell: Callable[[float, str], None], deadline: float | None) -> None:
-        """Train to the planned number of transitions, or to the deadline (monotonic s) if that comes first."""
-        model, total, began = self.model, self.plan.total_steps, time.monotonic()
-        wanted = [(number + 1) / max(self.plan.validations, 1) for number in range(self.plan.validations)]
-        rollout = self.venv.num_envs * self.plan.hyperparameters.n_steps
-        if self.plan.validations:
-            self._measure(curve)
-        while True:
+    def run(self, total: int, curve: Curve, tell: Callable[[float, str], None], deadline: float | None) -> None:
+        """Train to `total` transitions, or to the deadline (monotonic s) if that comes first."""
+        began, validations = time.monotonic(), self.plan.validations
+        wanted = [(number + 1) / max(validations, 1) for number in range(validations)]
+        if validations:
+            self.measure(curve)
+        done = 0.0
+        while done < 1.0:
             before = time.monotonic()
-            model.learn(rollout, reset_num_timesteps=False, log_interval=1_000_000)
+            self.rollout()
             now = time.monotonic()
-            done = model.num_timesteps / total
+            done = self.transitions / total
             if deadline is not None:
                 done = max(done, (now - began) / (deadline - began), float(now + (now - before) > deadline))
             self.annealing.remaining = max(1.0 - done, 0.0)
-            tell(done, f"{model.num_timesteps:,} transitions")
+            tell(done, f"{self.transitions:,} transitions")
             if wanted and (done >= wanted[0] or done >= 1.0):
-                self._measure(curve)
+                self.measure(curve)
                 wanted = [share for share in wanted if share > done]
-            if done >= 1.0:
-                return
-
-    def _measure(self, curve: Curve) -> None:
-        """A row of the learning curve: what was earned since the last row, what the deterministic policy earns now."""
-        venv = self.venv
-        signal = venv.reward_sum / venv.transitions if venv.transitions else float("nan")
-        venv.reward_sum, venv.transitions = 0.0, 0
-        earned = Earned.mean(self.validation.returns({**self.others, **self.policies()}))
-        curve.row(self.group, self.model.num_timesteps, signal, earned)
 
 
-def _divisor(total: int, most: int) -> int:
-    """The greatest divisor of `total` that is not above `most`: minibatches of one size."""
-    return next(size for size in range(min(total, most), 0, -1) if total % size == 0)
+def row_source(plan: Plan, num_envs: int, seed: int, *, with_state: bool) -> RowSource:
+    """A new batch of the plan's environments, on the clock that it trains on."""
+    gamma = plan.hyperparameters.gamma
+    if plan.schedule is None:
+        return StepRows(plan.make, num_envs, seed=seed, gamma=gamma, with_state=with_state)
+    batch: Any = BatchEnv
+    source: RowSource = batch(
+        plan.make, num_envs, seed=seed, clock="event", schedule=plan.schedule, gamma=gamma, with_state=with_state
+    )
+    return source
+
+
+Floats = NDArray[np.float64]
+
+EPISODES = 2
+MAX_STEPS = 2000
+LEAST_SPREAD = 1e-6
+"""A column that varies less than this, times its size, is taken as constant."""
+FARTHEST = 10.0
+"""Scaled states are cut off here: a tally that never moved in the warm-up has no known spread and may grow large."""
+
+
+@dataclass(frozen=True)
+class StateScaling(Scaling):
+    """The scale of a central critic's state, cut off at +-10."""
+
+    def __call__(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """`[..., s]` -> float32 `[..., s]`."""
+        return np.clip(super().__call__(vectors), -FARTHEST, FARTHEST)
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Of what agents see, of rewards (a factor), and of the state, which is None for a local critic."""
+
+    seen: Scaling
+    reward: float
+    state: StateScaling | None = None
+
+
+def columns_of(table: Floats) -> Scaling:
+    """Mean and spread of each column of `[n, d]`; a constant column keeps its unit."""
+    center, scale = table.mean(axis=0), table.std(axis=0)
+    constant = scale <= LEAST_SPREAD * np.maximum(np.abs(center), 1.0)
+    return Scaling(center, np.where(constant, 1.0, scale))
+
+
+def state_scaling(states: Floats | None, agents: int) -> StateScaling | None:
+    """Of the state `[n, s]` and the columns behind it that say which of so many agents is meant; None: no state."""
+    if states is None:
+        return None
+    scaling, identity = columns_of(states), agents if agents > 1 else 0
+    center, scale = np.append(scaling.center, np.zeros(identity)), np.append(scaling.scale, np.ones(identity))
+    return StateScaling(center, scale)
+
+
+def measure_rows(
+    source: RowSource, roles: Sequence[Role], *, seed: int, discount: float, central: bool
+) -> list[Scales]:
+    """The scales of each role, over two episodes of each lane.
+
+    Of every observation column mean and spread, of discounted returns 1 / spread. Rules act where they are corrected;
+    who corrects none holds one random action through an episode, which leads farther from the start than fresh draws
+    would. With `central` the state is measured too, once per lane and step; the columns that say which agent is meant
+    stay 0 and 1.
+    """
+    random, rows = stream(seed, "warm-up"), source.begin()
+    warm_ups = [_WarmUp(role, source.num_envs, random, discount) for role in roles]
+    states: list[NDArray[np.float32]] = []
+    for _ in range(MAX_STEPS):
+        if central and rows.state is not None:
+            states.append(rows.state[np.unique(rows.lane, return_index=True)[1]])
+        actions = np.zeros((len(rows), max(role.spec.size for role in roles)))
+        for warm_up in warm_ups:
+            actions[warm_up.role.part(rows), : warm_up.role.spec.size] = warm_up.answer(rows)
+        rows = source.answer(actions)
+        for warm_up in warm_ups:
+            warm_up.end(rows.ended)
+        if min(int(warm_up.ended.max(axis=1).min()) for warm_up in warm_ups) >= EPISODES:
+            break
+    state = np.concatenate(states).astype(np.float64) if central else None
+    return [
+        Scales(warm_up.seen_scaling(), warm_up.reward_scale(), state_scaling(state, len(warm_up.role.agents)))
+        for warm_up in warm_ups
+    ]
+
+
+class _WarmUp:
+    """What the warm-up episodes show of one role."""
+
+    def __init__(self, role: Role, lanes: int, random: np.random.Generator, discount: float) -> None:
+        self.role, self._random, self._discount = role, random, discount
+        agents = len(role.agents)
+        self._held = np.zeros((lanes * agents, role.spec.size))
+        self._returns, self._running = list[Floats](), np.zeros(lanes * agents)
+        self._seen = [np.zeros((0, role.width))]
+        self.ended = np.zeros((lanes, agents), dtype=np.int64)
+
+    def answer(self, rows: Rows) -> Floats:
+        """Note rows, and act: as the rule does, or as drawn when the episode began."""
+        role, slots, mine = self.role, self.role.slots(rows), self.role.part(rows)
+        self._seen.append(role.seen(rows).astype(np.float64))
+        later = ~rows.first[mine]
+        self._add(slots[later], role.earned(rows)[later], rows.steps[mine][later])
+        if role.corrects:
+            return role.act(rows, np.zeros((len(slots), role.spec.size), dtype=np.float32))
+        fresh = slots[rows.first[mine]]
+        low, high = role.spec.low, role.spec.high
+        drawn = self._random.uniform(size=(len(fresh), role.spec.size))
+        numbers, choices = drawn[:, : role.spec.dim_c], drawn[:, role.spec.dim_c :]
+        choices = np.minimum(np.floor(choices * role.spec.ncats), role.spec.ncats - 1)
+        self._held[fresh] = np.concatenate([low + numbers * (high - low), choices], axis=1)
+        return self._held[slots]
+
+    def end(self, ended: Ended) -> None:
+        """Note ends."""
+        slots = self.role.slots(ended)
+        self._add(slots, self.role.earned(ended), ended.steps[self.role.part(ended)])
+        self._running[slots] = 0.0
+        np.add.at(self.ended.reshape(-1), slots, 1)
+
+    def _add(self, slots: NDArray[np.int64], reward: Floats, steps: NDArray[np.int64]) -> None:
+        self._running[slots] = reward + self._discount**steps * self._running[slots]
+        self._returns.append(self._running[slots])
+
+    def seen_scaling(self) -> Scaling:
+        """Of what its agents saw; where nobody saw anything, as it is."""
+        seen = np.concatenate(self._seen)
+        return columns_of(seen) if len(seen) else Scaling(np.zeros(self.role.width), np.ones(self.role.width))
+
+    def reward_scale(self) -> float:
+        """1 / spread of discounted returns."""
+        returns = np.concatenate(self._returns)
+        spread = float(np.std(returns)) if len(returns) else 0.0
+        return 1.0 / spread if spread > LEAST_SPREAD else 1.0
+
+
+def scales_of(kept: GroupConfig) -> Scales:
+    """Those the run measured: the weights mean nothing in others."""
+    state = StateScaling(np.array(kept.state_center), np.array(kept.state_scale)) if kept.state_center else None
+    return Scales(Scaling(np.array(kept.center), np.array(kept.scale)), kept.reward_scale, state)
+
+
+def role_scales(plan: Plan, roles: Sequence[Role], *, with_state: bool) -> list[Scales]:
+    """The scales of each role: those of the run that it starts from, or measured in a warm-up on seeds of its own."""
+    if plan.start is not None:
+        return [scales_of(plan.start.config.groups[role.groups[0]]) for role in roles]
+    settings, seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed + SEEDS // 2
+    source = row_source(plan, min(settings.num_envs, WARM_UP_ENVS), seed, with_state=with_state)
+    return measure_rows(source, roles, seed=plan.seed, discount=settings.gamma, central=plan.critic == "central")
+
+
+def policies_of(
+    role: Role, weights: Mapping[str, Any], scales: Scales, frames: int = 1
+) -> dict[str, NetworkPolicy | RememberingPolicy]:
+    """The deterministic policies that a state dict of torch makes, by agent."""
+    result: dict[str, NetworkPolicy | RememberingPolicy] = {}
+    (network, log_std), recurrent, spec = network_of(weights), recurrent_of(weights), role.spec
+    for agent in role.agents:
+        act = act_of(spec.low, spec.high, tuple(map(int, spec.ncats)), role.rules.get(agent))
+        decides = NetworkPolicy(network, scales.seen, act, log_std=log_std)
+        remembers = frames > 1 or recurrent is not None
+        result[agent] = RememberingPolicy(decides, frames=frames, recurrent=recurrent) if remembers else decides
+    return result

@@ -155,7 +155,7 @@ def _linear(width: int, outputs: int, gain: float) -> nn.Linear:
     return layer
 
 
-def _taken(column: Tensor, where: Tensor) -> Tensor:
+def _rows_at(column: Tensor, where: Tensor) -> Tensor:
     """`column[where]`, faster."""
     return column.index_select(0, where.reshape(-1)).reshape(*where.shape, *column.shape[1:])
 
@@ -186,7 +186,7 @@ class PolicyInputs(NamedTuple):
     first: NDArray[np.bool_]
 
 
-class Brought(NamedTuple):
+class DecisionRewards(NamedTuple):
     """What the decisions before have brought, n of them, as `Rows` and `Ended` tell it; rewards in learner's units."""
 
     reward: Floats
@@ -204,7 +204,7 @@ does), where its agent's next decision stands (-1: there is none), is all that k
 which call of all was it made?"""
 
 
-TOLD = ("obs", "state", "hidden", "mask", "action", "likely", "value", "took")
+BATCH_COLUMNS = ("obs", "state", "hidden", "mask", "action", "likely", "value", "took")
 """What an update takes as it was kept."""
 
 
@@ -247,7 +247,7 @@ class Learner:
 
     # Collecting
 
-    def end(self, seen: PolicyInputs, brought: Brought, cut_off: NDArray[np.bool_]) -> None:
+    def end(self, seen: PolicyInputs, brought: DecisionRewards, cut_off: NDArray[np.bool_]) -> None:
         """Agents have ended, the last decision of each is whole; only where a limit cut one off is there a future."""
         after = np.zeros(len(cut_off), dtype=np.float32)
         if cut_off.any():
@@ -256,12 +256,12 @@ class Learner:
         self._close(seen.slot, brought, after, np.full(len(cut_off), -1))
         self._open[seen.slot] = -1
 
-    def ask(self, seen: PolicyInputs, brought: Brought) -> None:
+    def ask(self, seen: PolicyInputs, brought: DecisionRewards) -> None:
         """Rows have come: the decisions before are whole, and new ones wait for `decide`."""
         self._hidden[seen.slot[seen.first]] = 0.0
         self.seen, self._answer = seen, self._ask(seen.obs, seen.state, self._hidden[seen.slot])
         later = ~seen.first
-        known = Brought(brought.reward[later], brought.steps[later], brought.took[later])
+        known = DecisionRewards(brought.reward[later], brought.steps[later], brought.took[later])
         self._close(seen.slot[later], known, self._answer[1].numpy()[later], self.count + np.flatnonzero(later))
 
     def decide(self) -> Vectors:
@@ -291,7 +291,7 @@ class Learner:
         outputs, values, after = self.network(given[0][None], given[1][None], given[2])
         return outputs[0], values[0], after
 
-    def _close(self, slot: Ints, brought: Brought, after: Vectors, number: Ints) -> None:
+    def _close(self, slot: Ints, brought: DecisionRewards, after: Vectors, number: Ints) -> None:
         at = self._open[slot]
         known = at >= 0  # an agent may end that has never decided
         at = at[known]
@@ -314,12 +314,12 @@ class Learner:
             group["lr"] = rate
         self._weigh()
         gains, value = self.gains(), self.column("value")
-        told = {name: torch.from_numpy(self.column(name)) for name in TOLD if name in self._columns}
-        told["return"] = torch.from_numpy((gains + value).astype(np.float32))
-        told["gain"] = torch.from_numpy((gains - self.of_twins(gains)).astype(np.float32))
-        told["took"] = told["took"].float()
+        values = {name: torch.from_numpy(self.column(name)) for name in BATCH_COLUMNS if name in self._columns}
+        values["return"] = torch.from_numpy((gains + value).astype(np.float32))
+        values["gain"] = torch.from_numpy((gains - self.of_twins(gains)).astype(np.float32))
+        values["took"] = values["took"].float()
         for _ in range(self.settings.n_epochs if self.whole else 0):
-            for part, mine in self._minibatches(told):
+            for part, mine in self._minibatches(values):
                 self._improve(part, mine)
         self._forget()
         self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
@@ -368,7 +368,7 @@ class Learner:
         order = torch.randperm(columns, generator=self.generator)
         number = min(max(round(int(usable.sum()) / settings.batch_size), 1), columns)
         mixed = torch.from_numpy(index)[:, order]
-        parts = [torch.tensor_split(_taken(column, mixed), number, dim=1) for column in told.values()]
+        parts = [torch.tensor_split(_rows_at(column, mixed), number, dim=1) for column in told.values()]
         chosen = [None] * number if some is None else torch.tensor_split(some[:, order], number, dim=1)
         for part, which in zip(zip(*parts, strict=True), chosen, strict=True):
             yield dict(zip(told, part, strict=True)), which
@@ -421,8 +421,8 @@ def advantages(
         calls: bounds of what was decided at once, from 0 to n: nothing in it follows anything in it.
     """
     shrink = gamma**steps
-    found = reward + shrink * after - value
+    result = reward + shrink * after - value
     for first, last in reversed(list(pairwise(calls))):
         later = following[first:last]
-        found[first:last] += np.where(later >= 0, shrink[first:last] * lam * found[later], 0.0)
-    return np.asarray(found)
+        result[first:last] += np.where(later >= 0, shrink[first:last] * lam * result[later], 0.0)
+    return np.asarray(result)

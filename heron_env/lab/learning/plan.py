@@ -7,8 +7,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from heron_env.adapters.slots import require_critic
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import TrainingDefaults
@@ -16,17 +14,16 @@ from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, RunFolderError, did_you_mean
 from heron_env.given import is_one_of, whole
 from heron_env.lab import benchmark
-from heron_env.lab.learning.scales import Scales, StateScaling
-from heron_env.lab.run_groups import MOST_FRAMES, GroupConfig
+from heron_env.lab.run_groups import MOST_FRAMES
 from heron_env.lab.runs import RunFolder
-from heron_env.lab.trained import Scaling, on_vectors
+from heron_env.lab.trained import on_vectors
 from heron_env.registry import make
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.trust import on_behalf_of
 
 
-def opened(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
+def open_run(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
     """The run to go on from. Raises RunFolderError; ConfigError for another environment or critic."""
     run = RunFolder.open(start_from)
     for what, ours, its in (("env_id", env_id, run.config.env_id), ("critic", critic, run.config.critic)):
@@ -49,12 +46,6 @@ def require_same(run: RunFolder, env: HeronEnv, base: str | None) -> None:
         )
 
 
-def scales_of(kept: GroupConfig) -> Scales:
-    """Those the run measured: the weights mean nothing in others."""
-    state = StateScaling(*_pair(kept.state_center, kept.state_scale)) if kept.state_center else None
-    return Scales(Scaling(*_pair(kept.center, kept.scale)), kept.reward_scale, state)
-
-
 def load_weights(policy: Any, run: RunFolder, group: str) -> None:
     """Put the run's actor, critic and spread into a network of either trainer, read without unpickling.
 
@@ -68,10 +59,6 @@ def load_weights(policy: Any, run: RunFolder, group: str) -> None:
             f"{run.config.hyperparameters.get('hidden')} and {run.config.hyperparameters.get('gru', 0)} units that "
             "remember; give Hyperparameters(hidden=..., gru=...) the same, or start anew"
         ) from error
-
-
-def _pair(center: list[float], scale: list[float]) -> tuple[Any, Any]:
-    return np.array(center), np.array(scale)
 
 
 DEFAULT = "default"
@@ -185,20 +172,11 @@ def make_plan(
     trainer: str | None = None,
 ) -> Plan:
     """Fill in the environment's defaults. Raises ConfigError."""
-    for name, value, least in (("total_steps", total_steps, 1), ("seed", seed, 0), ("validations", validations, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ConfigError(f"train({name}={value!r}): must be a whole number >= {least}")
-    if time_limit is not None and not time_limit > 0.0:
-        raise ConfigError(f"train(time_limit={time_limit!r}): must be > 0 s, or None")
+    _require_numbers({"total_steps": (total_steps, 1), "seed": (seed, 0), "validations": (validations, 0)}, time_limit)
     require_critic(critic, "train")
     trainer = _trainer(trainer, schedule)
-    if DELAYS in env_options:
-        raise ConfigError(
-            f"train(env_options=...): {DELAYS} are of training alone; write train({DELAYS}={env_options[DELAYS]!r})"
-        )
-    if not isinstance(delays, TrainingDelays | None):
-        raise ConfigError(f"train(training_delays={delays!r}): must be a TrainingDelays, or None")
-    start = None if start_from is None else opened(start_from, env_id, critic)
+    _require_delays(delays, env_options)
+    start = None if start_from is None else open_run(start_from, env_id, critic)
     if start is not None:
         env_options = {**start.config.env_options, **env_options}
         residual = start.config.base if residual == DEFAULT else residual
@@ -217,14 +195,8 @@ def make_plan(
     if schedule is not None:
         _require_schedule(schedule, delays, env)
     base = defaults.base if residual == DEFAULT else residual
-    corrected = {} if base is None else None if base == benchmark.RANDOM else benchmark.baseline(env, base, seed)
-    if corrected is None:
-        offered = [name for name in benchmark.baselines(env, seed) if name != benchmark.RANDOM]
-        raise ConfigError(
-            f"train(residual={base!r}): {env_id} has the baselines {offered} to correct.{did_you_mean(base, offered)}"
-        )
-    for policy in corrected.values():
-        on_vectors(policy)
+    if base is not None:
+        _require_correctable(env, env_id, base, seed)
     settings = hyperparameters or Hyperparameters.of(
         env_id, defaults if training_options is None else TrainingDefaults()
     )
@@ -233,6 +205,37 @@ def make_plan(
         env_id, run_dir, env_options, chosen, base, total_steps, seed, time_limit, settings, validations, critic,
         delays, start, schedule, trainer,
     )  # fmt: skip
+
+
+def _require_numbers(numbers: Mapping[str, tuple[object, int]], time_limit: float | None) -> None:
+    """Raise ConfigError for one that is no whole number of at least so much, and for a time limit that is none."""
+    for name, (value, least) in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ConfigError(f"train({name}={value!r}): must be a whole number >= {least}")
+    if time_limit is not None and not time_limit > 0.0:
+        raise ConfigError(f"train(time_limit={time_limit!r}): must be > 0 s, or None")
+
+
+def _require_delays(delays: object, env_options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for what are none, or stand among the options that evaluation uses too."""
+    if DELAYS in env_options:
+        raise ConfigError(
+            f"train(env_options=...): {DELAYS} are of training alone; write train({DELAYS}={env_options[DELAYS]!r})"
+        )
+    if not isinstance(delays, TrainingDelays | None):
+        raise ConfigError(f"train(training_delays={delays!r}): must be a TrainingDelays, or None")
+
+
+def _require_correctable(env: HeronEnv, env_id: str, base: str, seed: int) -> None:
+    """Raise ConfigError unless `base` is a baseline that decides on vectors, and not by chance."""
+    corrected = None if base == benchmark.RANDOM else benchmark.baseline(env, base, seed)
+    if corrected is None:
+        offered = [name for name in benchmark.baselines(env, seed) if name != benchmark.RANDOM]
+        raise ConfigError(
+            f"train(residual={base!r}): {env_id} has the baselines {offered} to correct.{did_you_mean(base, offered)}"
+        )
+    for policy in corrected.values():
+        on_vectors(policy)
 
 
 def _trainer(trainer: str | None, schedule: AnySchedule) -> str:

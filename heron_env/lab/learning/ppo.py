@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.hooks import has_training_rewards
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.envs.unused_rules import warn_of_unused
 from heron_env.errors import ConfigError
@@ -23,8 +23,8 @@ from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
 from heron_env.lab.learning.validation import Curve, Validation, print_baselines
+from heron_env.lab.output import bar
 from heron_env.lab.policies import Baseline
-from heron_env.lab.progress import bar
 from heron_env.lab.run_groups import GroupConfig
 from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, unused, versions
 from heron_env.scheduling.drawn import AnySchedule, as_dict
@@ -86,10 +86,15 @@ def train(
         validation_episodes: episodes of each measurement.
         progress: show a bar, where a terminal or a notebook shows it, and print the final table.
 
+    Returns:
+        The run: `run.config` has the validation returns, `run.policies()` what was learned.
+
     Raises:
         RunFolderError: `start_from` is no finished run.
         ConfigError: an argument is wrong, `start_from` does not fit, or what the trainer needs is missing (install the
             extra `train`).
+
+    Example: `train("heron/BatteryGrid-v0", "runs/grid", total_steps=100_000)`.
     """
     began = time.monotonic()
     plan = make_plan(
@@ -159,20 +164,24 @@ def _one_by_one(
     plan: Plan, env: HeronEnv, acting: Policies, rules: Policies, validation: Validation, curve: Curve, progress: bool
 ) -> Done:
     """Train one group after the other with Stable-Baselines3."""
-    from heron_env.lab.learning.group import GroupTraining
+    from heron_env.lab.learning.group import role_scales
+    from heron_env.lab.learning.sb3 import SlotTraining
+    from heron_env.lab.learning.step_rows import Role
 
-    began, acting, transitions = curve.started, dict(acting), 0
+    acting, transitions, limit = dict(acting), 0, plan.time_limit
     configs, models = list[tuple[str, GroupConfig]](), dict[str, bytes]()
-    for number, group in enumerate(env.group_map):
-        limit = plan.time_limit
-        deadline = None if limit is None else began + limit * (number + 1) / len(env.group_map)
-        course = GroupTraining(plan, env, group, acting, rules, validation)
+    roles = [Role(env, [group], rules) for group in env.group_map]
+    with_state = plan.critic == "central" or has_training_rewards(env)
+    for number, (role, known) in enumerate(zip(roles, role_scales(plan, roles, with_state=with_state), strict=True)):
+        group, others = role.groups[0], {agent: acting[agent] for agent in acting if agent not in role.agents}
+        deadline = None if limit is None else curve.started + limit * (number + 1) / len(roles)
+        course = SlotTraining(plan, env, role, known, others, validation)
         with bar(group, progress) as tell:
-            course.run(curve, tell, deadline)
+            course.run(plan.total_steps, curve, tell, deadline)
         configs.append((group, course.config))
-        models[group] = _saved(course.model)
+        models[group] = course.saved()
         acting.update(course.policies())
-        transitions += course.model.num_timesteps
+        transitions += course.transitions
     return Done(configs, models, acting, transitions)
 
 
@@ -184,16 +193,10 @@ def _together(
 
     course = RowTraining(plan, env, rules, validation)
     with bar(", ".join(env.group_map), progress) as tell:
-        course.run(curve, tell, None if plan.time_limit is None else curve.started + plan.time_limit)
+        total = plan.total_steps * len(course.configs)
+        course.run(total, curve, tell, None if plan.time_limit is None else curve.started + plan.time_limit)
     models = {group: course.weights(group) for group in course.configs}
     return Done([*course.configs.items()], models, {**acting, **course.policies()}, course.transitions, course.kept_at)
-
-
-def _saved(model: Any) -> bytes:
-    """The file of a Stable-Baselines3 model."""
-    packed = io.BytesIO()
-    model.save(packed)
-    return packed.getvalue()
 
 
 def _require_training_extra(trainer: str) -> None:

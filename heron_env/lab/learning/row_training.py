@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import io
-import time
 import zipfile
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -14,17 +13,15 @@ from numpy.typing import NDArray
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.envs.hooks import has_training_rewards
 from heron_env.lab.episodes import Earned
-from heron_env.lab.learning.group import FIRST_SEED, SEEDS, WARM_UP_ENVS, Annealing
-from heron_env.lab.learning.plan import Plan, load_weights, scales_of
-from heron_env.lab.learning.scales import Scales, measure_rows
-from heron_env.lab.learning.step_rows import Role, RowSource, StepRows
+from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Scales, Training, policies_of, role_scales, row_source
+from heron_env.lab.learning.plan import Plan, load_weights
+from heron_env.lab.learning.step_rows import Role
 from heron_env.lab.learning.validation import Curve, Validation
 from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config
-from heron_env.lab.trained import NetworkPolicy, RememberingPolicy, act_of, network_of, recurrent_of
+from heron_env.lab.trained import NetworkPolicy, RememberingPolicy
 from heron_env.seeding import key
 
 if TYPE_CHECKING:
@@ -54,24 +51,24 @@ class Student:
 
     def take(self, rows: Rows) -> None:
         """What has ended, then what waits for actions."""
-        from heron_env.lab.learning.lean_ppo import Brought
+        from heron_env.lab.learning.lean_ppo import DecisionRewards
 
         role = self.role
-        for told in (rows.ended, rows):
-            mine = role.part(told)
-            brought = Brought(role.earned(told) * self.scales.reward, told.steps[mine], told.took[mine])
-            first = rows.first[mine] if isinstance(told, Rows) else np.zeros(len(brought.reward), dtype=bool)
-            seen = self._seen(told, first)
-            if isinstance(told, Ended):
+        for each in (rows.ended, rows):
+            mine = role.part(each)
+            brought = DecisionRewards(role.earned(each) * self.scales.reward, each.steps[mine], each.took[mine])
+            first = rows.first[mine] if isinstance(each, Rows) else np.zeros(len(brought.reward), dtype=bool)
+            seen = self._seen(each, first)
+            if isinstance(each, Ended):
                 if len(first):
-                    self.learner.end(seen, brought, told.truncated[mine] & ~told.terminated[mine])
+                    self.learner.end(seen, brought, each.truncated[mine] & ~each.terminated[mine])
             else:
                 self.learner.ask(seen, brought)
             for group in role.groups:
-                part = slice(told.parts[group].start - mine.start, told.parts[group].stop - mine.start)
+                part = slice(each.parts[group].start - mine.start, each.parts[group].stop - mine.start)
                 later = ~first[part]
                 self.transitions[group] += int(later.sum())
-                self._signal[group][0] += float(role.earned(told)[part][later].sum())
+                self._signal[group][0] += float(role.earned(each)[part][later].sum())
                 self._signal[group][1] += int(later.sum())
 
     def _seen(self, rows: Rows | Ended, first: NDArray[np.bool_]) -> PolicyInputs:
@@ -98,7 +95,7 @@ class Student:
         return total / count if count else float("nan")
 
 
-class RowTraining:
+class RowTraining(Training):
     """PPO for all groups of `env`'s kind.
 
     Args:
@@ -113,22 +110,16 @@ class RowTraining:
     """
 
     def __init__(self, plan: Plan, env: HeronEnv, rules: Policies, validation: Validation) -> None:
-        self.plan, self.validation = plan, validation
+        super().__init__(plan)
+        self.validation = validation
         settings, first_seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed
         self._seeds = [first_seed + lane // settings.twins for lane in range(settings.num_envs)]
         groups = list(env.group_map)
         roles = [Role(env, names, rules) for names in ([groups] if settings.shared else [[g] for g in groups])]
         central = plan.critic == "central"
         with_state = central or has_training_rewards(env)
-        if plan.start is None:
-            warm_up = row_source(
-                plan, min(settings.num_envs, WARM_UP_ENVS), first_seed + SEEDS // 2, gamma=settings.gamma,
-                with_state=with_state,
-            )  # fmt: skip
-            scales = measure_rows(warm_up, roles, seed=plan.seed, discount=settings.gamma, central=central)
-        else:
-            scales = [scales_of(plan.start.config.groups[role.groups[0]]) for role in roles]
-        self._source = row_source(plan, settings.num_envs, first_seed, gamma=settings.gamma, with_state=with_state)
+        scales = role_scales(plan, roles, with_state=with_state)
+        self._source = row_source(plan, settings.num_envs, first_seed, with_state=with_state)
         self.students = [
             Student(plan, role, known, settings.num_envs, len(env.state_names), masked=bool(env.simulation.masks.ranks))
             for role, known in zip(roles, scales, strict=True)
@@ -146,7 +137,7 @@ class RowTraining:
         self._student_of = {group: student for student in self.students for group in student.role.groups}
         self._rollout = settings.num_envs * settings.n_steps * sum(len(role.agents) for role in roles)
         self._width = max(role.spec.size for role in roles)
-        self.annealing = Annealing(settings.learning_rate, settings.final_learning_rate)
+        self._rows: Rows | None = None
         self._best, self._kept = -np.inf, list[Any]()
         self.kept_at: int | None = None
 
@@ -159,49 +150,30 @@ class RowTraining:
         """A model file: the state dict of actor and critic, packed as Stable-Baselines3 packs it."""
         import torch
 
-        told, packed = io.BytesIO(), io.BytesIO()
-        torch.save(self._student_of[group].learner.network.state_dict(), told)
+        state, packed = io.BytesIO(), io.BytesIO()
+        torch.save(self._student_of[group].learner.network.state_dict(), state)
         with zipfile.ZipFile(packed, "w") as archive:
-            archive.writestr(zipfile.ZipInfo(WEIGHTS), told.getvalue())  # of no date: equal runs, equal files
+            archive.writestr(zipfile.ZipInfo(WEIGHTS), state.getvalue())  # of no date: equal runs, equal files
         return packed.getvalue()
 
     def policies(self) -> dict[str, NetworkPolicy | RememberingPolicy]:
         """The deterministic policies as they are now, by agent."""
-        found: dict[str, NetworkPolicy | RememberingPolicy] = {}
-        frames = self.plan.hyperparameters.frames
+        result: dict[str, NetworkPolicy | RememberingPolicy] = {}
         for student in self.students:
             weights = student.learner.network.state_dict()
-            (network, log_std), recurrent, spec = network_of(weights), recurrent_of(weights), student.role.spec
-            for agent in student.role.agents:
-                act = act_of(spec.low, spec.high, tuple(map(int, spec.ncats)), student.role.rules.get(agent))
-                decides = NetworkPolicy(network, student.scales.seen, act, log_std=log_std)
-                remembers = frames > 1 or recurrent is not None
-                found[agent] = RememberingPolicy(decides, frames=frames, recurrent=recurrent) if remembers else decides
-        return found
+            result |= policies_of(student.role, weights, student.scales, self.plan.hyperparameters.frames)
+        return result
 
-    def run(self, curve: Curve, tell: Callable[[float, str], None], deadline: float | None) -> None:
-        """Train to the planned number of transitions of all groups, or to the deadline (monotonic s), if before."""
-        total, began = self.plan.total_steps * len(self.configs), time.monotonic()
-        wanted = [(number + 1) / max(self.plan.validations, 1) for number in range(self.plan.validations)]
-        if self.plan.validations:
-            self._measure(curve)
-        rows = self.begin()
-        while True:
-            before = time.monotonic()
-            rows = self.collect(rows)
-            self.learn()
-            now = time.monotonic()
-            done = self.transitions / total
-            if deadline is not None:
-                done = max(done, (now - began) / (deadline - began), float(now + (now - before) > deadline))
-            self.annealing.remaining = max(1.0 - done, 0.0)
-            tell(done, f"{self.transitions:,} transitions")
-            if wanted and (done >= wanted[0] or done >= 1.0):
-                self._measure(curve)
-                wanted = [share for share in wanted if share > done]
-            if done >= 1.0:
-                self._restore()
-                return
+    def run(self, total: int, curve: Curve, tell: Callable[[float, str], None], deadline: float | None) -> None:
+        """As any training; in the end the weights are those that earned most, if these are to be kept."""
+        super().run(total, curve, tell, deadline)
+        for student, weights in zip(self.students, self._kept, strict=False):
+            student.learner.network.load_state_dict(weights)
+
+    def rollout(self) -> None:
+        """Collect a rollout, and learn from it."""
+        self._rows = self.collect(self.begin() if self._rows is None else self._rows)
+        self.learn()
 
     def begin(self) -> Rows:
         """Begin an episode in every lane: the first rows."""
@@ -234,8 +206,8 @@ class RowTraining:
             actions[student.role.part(rows), : outputs.shape[1]] = student.role.act(rows, outputs)
         return actions
 
-    def _measure(self, curve: Curve) -> None:
-        """A row of the learning curve for each group: what was earned since the last, what is earned now."""
+    def measure(self, curve: Curve) -> None:
+        """A row of the learning curve for each group."""
         policies = self.policies()
         episodes = [self.validation.returns(policies)]
         if self.plan.schedule is not None:
@@ -246,19 +218,3 @@ class RowTraining:
         if self.plan.hyperparameters.keep_best and not earned[-1].value <= self._best:
             self._best, self.kept_at = earned[-1].value, self.transitions
             self._kept = [copy.deepcopy(student.learner.network.state_dict()) for student in self.students]
-
-    def _restore(self) -> None:
-        """Go back to the weights that earned most, if these are to be kept."""
-        for student, weights in zip(self.students, self._kept, strict=False):
-            student.learner.network.load_state_dict(weights)
-
-
-def row_source(plan: Plan, num_envs: int, seed: int, *, gamma: float, with_state: bool) -> RowSource:
-    """A new batch of the plan's environments, on the clock that it trains on."""
-    if plan.schedule is None:
-        return StepRows(plan.make, num_envs, seed=seed, gamma=gamma, with_state=with_state)
-    batch: Any = BatchEnv
-    source: RowSource = batch(
-        plan.make, num_envs, seed=seed, clock="event", schedule=plan.schedule, gamma=gamma, with_state=with_state
-    )
-    return source

@@ -15,10 +15,10 @@ from heron_env.envs.base import HeronEnv
 from heron_env.files.writing import write
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
-from heron_env.lab.episodes import Earned, can_play, groups_apart, played
-from heron_env.lab.gap.conditions import IDEAL
+from heron_env.lab.episodes import Earned, can_play, groups_apart, play_lanes
 from heron_env.lab.output import terminal
 from heron_env.lab.robust_stats import mean_interval, paired_difference
+from heron_env.lab.sweep.conditions import IDEAL
 from heron_env.registry import make
 from heron_env.scheduling.drawn import AnySchedule
 
@@ -101,7 +101,7 @@ class Validation:
 
     def _played(self, policies: Policies, schedule: AnySchedule) -> list[Earned]:
         assert self._lanes is not None
-        batch = played(self._lanes, self._cases, [policies] * len(self._cases), schedule)
+        batch = play_lanes(self._lanes, self._cases, [policies] * len(self._cases), schedule)
         return [Earned.of(self._lanes, result) for result in batch.results()]
 
     def __str__(self) -> str:

@@ -44,15 +44,15 @@ WORDS: Final = {
 """What people call the kinds of messages and events; one without a word keeps its name."""
 
 
-def word(kind: str) -> str:
+def kind_word(kind: str) -> str:
     """The kind of a message or event in words."""
     return WORDS.get(kind, kind)
 
 
-def named(each: SentMessage | Event) -> str:
+def event_words(each: SentMessage | Event) -> str:
     """What it is in words: `tick`, `cancelled effect`, `masked effect`."""
     marks = [mark for mark in ("cancelled", "masked") if isinstance(each, Event) and getattr(each, mark)]
-    return " ".join([*marks, word(each.kind)])
+    return " ".join([*marks, kind_word(each.kind)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class TraceMoment:
     @property
     def name(self) -> str:
         """`tick`, `observation, effect`, `3 state reports`; what leaves only where nothing happens."""
-        found = [named(each) for each in self.happens]
-        if not found:
-            return f"sends {_counted([word(m.kind) for m in self.leaves])}"
-        return _counted(found)
+        names = [event_words(each) for each in self.happens]
+        if not names:
+            return f"sends {_counted([kind_word(m.kind) for m in self.leaves])}"
+        return _counted(names)
 
 
 def _counted(names: list[str]) -> str:
@@ -107,7 +107,7 @@ def lane_of(event: Event) -> str:
     return OUTSIDE if event.kind == DISTURBED else event.agent
 
 
-def told_disturbance(content: dict[str, Any]) -> str:
+def disturbance_words(content: dict[str, Any]) -> str:
     """What a `Disturbed` event is about: `load_spike (zone zone_1, factor 1.5)`."""
     about = content["disturbance"]
     payload = ", ".join(
@@ -117,17 +117,17 @@ def told_disturbance(content: dict[str, Any]) -> str:
     return f"{about['type']} ({payload})" if payload else str(about["type"])
 
 
-def came(message: SentMessage) -> bool:
+def arrived(message: SentMessage) -> bool:
     """Did this copy reach its receiver?"""
     return message.fate in ("delivered", "second copy")
 
 
 def moments(episode: Episode) -> list[TraceMoment]:
     """What happens on each lane, by time; where a message leaves or comes there is a moment."""
-    found: dict[tuple[str, int], TraceMoment] = {}
+    at_place: dict[tuple[str, int], TraceMoment] = {}
 
     def at(lane: str, t: int) -> TraceMoment:
-        return found.setdefault((lane, t), TraceMoment(lane, t, [], []))
+        return at_place.setdefault((lane, t), TraceMoment(lane, t, [], []))
 
     for each in sorted(episode.handled().items()):
         thing: Any = each[1]
@@ -138,15 +138,15 @@ def moments(episode: Episode) -> list[TraceMoment]:
         if message.fate == "second copy":
             assert message.arrives is not None
             at(message.receiver, message.arrives).happens.append(message)
-    return sorted(found.values(), key=lambda moment: moment.t)
+    return sorted(at_place.values(), key=lambda moment: moment.t)
 
 
 def spans(episode: Episode) -> list[Span]:
     """What lasts, by start."""
-    found = [
+    result = [
         *_disturbed(episode), *_waiting(episode), *_thinking(episode), *_acting(episode), *_gathering(episode)
     ]  # fmt: skip
-    return sorted(found, key=lambda span: (span.start, -span.end))
+    return sorted(result, key=lambda span: (span.start, -span.end))
 
 
 def _waiting(episode: Episode) -> Iterator[Span]:
@@ -202,63 +202,64 @@ def _disturbed(episode: Episode) -> Iterator[Span]:
         if event.kind == DISTURBED and not event.content["ends"]:
             duration = event.content["disturbance"]["duration"]
             end = event.t if duration is None else min(event.t + round(duration * 1e9), last)
-            yield Span(OUTSIDE, "disturbed", event.t, end, event.number, told_disturbance(event.content))
+            yield Span(OUTSIDE, "disturbed", event.t, end, event.number, disturbance_words(event.content))
 
 
 MOST = 6
 """Things told of one moment; the others are counted."""
 
 
-def seconds(ns: int) -> str:
+def seconds_text(ns: int) -> str:
     """`12.345` for 12,345,000,000 ns; tenths of a millisecond at most."""
     return f"{ns / 1e9:.4f}".rstrip("0").rstrip(".")
 
 
-def numbers(values: list[Any], most: int = 4) -> str:
+def numbers_text(values: list[Any], most: int = 4) -> str:
     """`0.15, -1, ...`."""
     shown = ", ".join(f"{x:.4g}" if isinstance(x, float) else str(x) for x in values[:most])
     return shown + (", ..." if len(values) > most else "")
 
 
-def told_span(span: Span) -> str:
+def span_words(span: Span) -> str:
     """`battery_1, waiting 3: 4 to 4.2 s (0.2 s)`."""
-    when = f"{seconds(span.start)} to {seconds(span.end)} s ({seconds(span.end - span.start)} s)"
+    when = f"{seconds_text(span.start)} to {seconds_text(span.end)} s ({seconds_text(span.end - span.start)} s)"
     if span.doing == "disturbed":
         return f"{span.who}: {when}"
     whose = "" if span.who == span.lane else f" for {span.who}"
     return f"{span.lane}, {span.doing}{whose}, {span.number}: {when}"
 
 
-def told_moment(moment: TraceMoment, age: Age | None) -> str:
+def moment_words(moment: TraceMoment, age: Age | None) -> str:
     """`4.2 s, battery_1: observation 3 from proxy (0.2 s under way); facts up to 0.4 s old; ...`."""
-    parts = [_happening(each) for each in moment.happens]
+    parts = [_happening_words(each) for each in moment.happens]
     if age is not None:
         parts.append(f"facts up to {age.oldest:.4g} s old")
-    parts += [_leaving(m) for m in moment.leaves]
+    parts += [_leaving_words(m) for m in moment.leaves]
     more = [f"and {len(parts) - MOST} more"] if len(parts) > MOST else []
-    return f"{seconds(moment.t)} s, {moment.lane}: {'; '.join(parts[:MOST] + more)}"
+    return f"{seconds_text(moment.t)} s, {moment.lane}: {'; '.join(parts[:MOST] + more)}"
 
 
-def _happening(each: SentMessage | Event) -> str:
+def _happening_words(each: SentMessage | Event) -> str:
     if isinstance(each, Event):
         if each.kind == DISTURBED:
-            return f"{told_disturbance(each.content)} {'ends' if each.content['ends'] else 'begins'}"
+            return f"{disturbance_words(each.content)} {'ends' if each.content['ends'] else 'begins'}"
         values = each.content.get("values")
-        return f"{named(each)} {each.number}" + (f" ({numbers(values)})" if values is not None else "")
+        return f"{event_words(each)} {each.number}" + (f" ({numbers_text(values)})" if values is not None else "")
     assert each.arrives is not None
     dropped = ", a second copy, dropped" if each.fate == "second copy" else ""
     who = each.agent if each.sender == each.receiver or each.sender == "proxy" else each.sender
     source = "the proxy" if each.sender == "proxy" else who
-    return f"{word(each.kind)} {each.number} from {source} ({seconds(each.arrives - each.sent)} s under way{dropped})"
+    way = f"{seconds_text(each.arrives - each.sent)} s under way{dropped}"
+    return f"{kind_word(each.kind)} {each.number} from {source} ({way})"
 
 
-def _leaving(m: SentMessage) -> str:
+def _leaving_words(m: SentMessage) -> str:
     fate = {"lost": ", lost", "in flight": ", still under way at the end"}.get(m.fate, "")
-    return f"sends {word(m.kind)} to {'the proxy' if m.receiver == 'proxy' else m.receiver}{fate}"
+    return f"sends {kind_word(m.kind)} to {'the proxy' if m.receiver == 'proxy' else m.receiver}{fate}"
 
 
-def told_lane(lane: str, found: list[TraceMoment]) -> str:
+def lane_words(lane: str, found: list[TraceMoment]) -> str:
     """`battery_1: 5 x tick, 5 x observation, 5 x effect`."""
-    kinds = [named(each) for moment in found for each in moment.happens]
+    kinds = [event_words(each) for moment in found for each in moment.happens]
     counts = ", ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
     return f"{lane}: {counts or 'nothing happens'}"

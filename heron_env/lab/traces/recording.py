@@ -16,9 +16,7 @@ from heron_env.core.policy import Policies
 from heron_env.envs.event.clock import EventRun
 from heron_env.errors import TraceError
 from heron_env.given import mapping, path_of, whole
-from heron_env.injection.fixtures import Fixture
-from heron_env.injection.recording import Recording
-from heron_env.lab.gap.records import injected, origin_words
+from heron_env.injection.recording import Fixture, Recording
 from heron_env.lab.policies import (
     About,
     External,
@@ -30,18 +28,17 @@ from heron_env.lab.policies import (
     side_by_side,
 )
 from heron_env.lab.runs import versions
+from heron_env.lab.sweep.records import injected, origin_words
 from heron_env.lab.traces.episode import (
     PHYSICS,
     PROXY,
     Episode,
     Event,
     Fate,
-    Outcome,
     SentMessage,
-    Setting,
-    World,
-)
-from heron_env.lab.traces.identity import (
+    TraceOutcome,
+    TraceSetting,
+    TraceWorld,
     content,
     happening_entries,
     happenings_of,
@@ -51,7 +48,7 @@ from heron_env.lab.traces.identity import (
     schedule_of,
     written_options,
 )
-from heron_env.lab.traces.series import TimeSeries
+from heron_env.lab.traces.file import TimeSeries
 from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule
@@ -68,7 +65,7 @@ Play = Callable[[Policies], Episode]
 
 
 def record_answers(
-    env: HeronEnv, policies: Policies | External, setting: Setting, fixture: Path | None, play: Play
+    env: HeronEnv, policies: Policies | External, setting: TraceSetting, fixture: Path | None, play: Play
 ) -> Episode:
     """Play an episode with the agents that endpoints play, if there are any, and keep their answers in `fixture`.
 
@@ -123,7 +120,7 @@ def _placed(copies: list[Path], moved: list[Path], fixture: Path) -> list[Path]:
     return names
 
 
-def replayed_answers(setting: Setting, env: HeronEnv, fixture: Path) -> Policies:
+def replayed_answers(setting: TraceSetting, env: HeronEnv, fixture: Path) -> Policies:
     """The answers of the recorded episode, from its fixtures. Raises TraceError where they are gone or changed."""
     files = side_by_side(fixture)
     if not files:
@@ -138,8 +135,8 @@ def replayed_answers(setting: Setting, env: HeronEnv, fixture: Path) -> Policies
 
 def answer_counts(fixture: Path) -> dict[str, int]:
     """Answers by origin and code, `fallback TIMEOUT`."""
-    found = [Fixture(path).decisions.values() for path in side_by_side(fixture)]
-    return dict(sorted(Counter(origin_words(one.source, one.code) for of in found for one in of).items()))
+    result = [Fixture(path).decisions.values() for path in side_by_side(fixture)]
+    return dict(sorted(Counter(origin_words(one.source, one.code) for of in result for one in of).items()))
 
 
 class Lost(NamedTuple):
@@ -219,12 +216,20 @@ def record_episode(
             asked.
         series: filled with the episode's time series.
 
-    Raises UnknownEnvironment, ConfigError, RunFolderError, and TraceError for what can't be written down.
+    Returns:
+        The record: messages, events, rewards and actions (times in ns, or in s where they are floats).
+
+    Raises:
+        UnknownEnvironment, ConfigError, RunFolderError: environment, policy or an option is none.
+        TraceError: something can't be written down.
+
+    >>> record_episode("heron/BatteryGrid-v0", "do nothing", t_end=2.0).outcome.end_time
+    2.0
     """
     chosen = written_options(mapping({} if options is None else options, "record_episode(options)"))
     whole(seed, "record_episode(seed)")
     env = registry.make(env_id, **chosen)
-    setting = Setting(
+    setting = TraceSetting(
         env_id=env_id,
         options=chosen,
         compiled=env.compiled,
@@ -247,7 +252,7 @@ def record_episode(
         return record_answers(env, deciding, setting, path, lambda policies: record(env, policies, setting, series))
 
 
-def record(env: HeronEnv, policies: Policies, setting: Setting, series: TimeSeries | None = None) -> Episode:
+def record(env: HeronEnv, policies: Policies, setting: TraceSetting, series: TimeSeries | None = None) -> Episode:
     """Run the episode of `setting` in `env`, which was built for it; `series` is filled on the way."""
     run = env.start_event_driven(
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait,
@@ -264,12 +269,12 @@ def record(env: HeronEnv, policies: Policies, setting: Setting, series: TimeSeri
     return episode
 
 
-def _world(run: EventRun) -> World:
+def _world(run: EventRun) -> TraceWorld:
     env, plan = run.env, run.env.simulation.plan
     ids, parent = env.hierarchy.ids, env.hierarchy.parent
     decides = {ids[rank]: plan.views[rank] for rank in sorted(run.agents.deciding)}
     owners = [*ids, GLOBAL]
-    return World(
+    return TraceWorld(
         agents=list(ids),
         parents={agent: ids[parent[rank]] if parent[rank] >= 0 else "" for rank, agent in enumerate(ids)},
         decides=list(decides),
@@ -280,9 +285,9 @@ def _world(run: EventRun) -> World:
     )
 
 
-def _outcome(run: EventRun) -> Outcome:
+def _outcome(run: EventRun) -> TraceOutcome:
     result = run.result()
-    return Outcome(
+    return TraceOutcome(
         rewards={agent: [(float(t), float(value)) for t, value in earned] for agent, earned in result.rewards.items()},
         actions={agent: [(float(t), values.tolist()) for t, values in done] for agent, done in result.actions.items()},
         terminated={agent: bool(ended) for agent, ended in result.terminated.items()},
@@ -354,8 +359,8 @@ def ends(message: Any, env: HeronEnv) -> tuple[str, str]:
 
 def _balance(run: EventRun, episode: Episode) -> None:
     """Our own books against those of the post office: not one copy may be missing."""
-    booked, found = run.context.broker.total(), episode.counts
+    booked, counts = run.context.broker.total(), episode.counts
     assert (booked.lost, booked.in_flight, booked.dropped_duplicates) == (
-        found["lost"], found["in flight"], found["second copy"],
-    ), f"{booked} but {found}"  # fmt: skip
-    assert booked.delivered == found["delivered"] + found["second copy"], f"{booked} but {found}"
+        counts["lost"], counts["in flight"], counts["second copy"],
+    ), f"{booked} but {counts}"  # fmt: skip
+    assert booked.delivered == counts["delivered"] + counts["second copy"], f"{booked} but {counts}"

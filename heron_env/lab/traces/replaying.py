@@ -17,8 +17,7 @@ from heron_env.files.reading import is_folder
 from heron_env.given import path_of
 from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
-from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, Setting
-from heron_env.lab.traces.identity import plain
+from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, TraceSetting, plain
 from heron_env.lab.traces.recording import NAME, record, replayed_answers
 from heron_env.trust import Trust, listed, trusting
 
@@ -43,7 +42,7 @@ class Difference:
 
     Attributes:
         time: virtual time, s.
-        what: which fact, down to the element: `reward`, `ObservationReply 3: vector[2] (battery_2.Charge.soc)`.
+        what: which fact, down to the element: `reward`, `ObservationReply 3: vector[2] (battery_2.Charge.level)`.
         recorded, now: its values; "nothing" where one side has no such fact.
     """
 
@@ -82,21 +81,21 @@ def _course(episode: Episode) -> Iterator[Fact]:
     """What was handled, one after another."""
     for place, each in episode.handled().items():
         if isinstance(each, Event):
-            told = {"cause": each.cause, "cancelled": each.cancelled, "masked": each.masked, **each.content}
-            if told.get("origin"):
-                told["origin"] = {**told["origin"], "source": "endpoint"}  # a replay answers for it
-            yield Fact(each.t, (2, place), each.agent, f"{each.kind} {each.number}", told)
+            values = {"cause": each.cause, "cancelled": each.cancelled, "masked": each.masked, **each.content}
+            if values.get("origin"):
+                values["origin"] = {**values["origin"], "source": "endpoint"}  # a replay answers for it
+            yield Fact(each.t, (2, place), each.agent, f"{each.kind} {each.number}", values)
         else:
             assert each.arrives is not None
-            told = {"sent": each.sent, "id": each.id, "cause": each.cause, **each.content}
-            yield Fact(each.arrives, (2, place), each.agent, f"{each.kind} {each.number}", told)
+            values = {"sent": each.sent, "id": each.id, "cause": each.cause, **each.content}
+            yield Fact(each.arrives, (2, place), each.agent, f"{each.kind} {each.number}", values)
 
 
 def _unhandled(episode: Episode) -> Iterator[Fact]:
     for number, m in enumerate(episode.messages):
         if m.place is None:
-            told = {"arrives": m.arrives, "id": m.id, "cause": m.cause, **m.content}
-            yield Fact(m.sent, (3, number), m.agent, f"{m.kind} {m.number}, {m.fate}", told)
+            values = {"arrives": m.arrives, "id": m.id, "cause": m.cause, **m.content}
+            yield Fact(m.sent, (3, number), m.agent, f"{m.kind} {m.number}, {m.fate}", values)
 
 
 def _end(episode: Episode) -> Iterator[Fact]:
@@ -126,12 +125,12 @@ def _difference(recorded: Fact | None, now: Fact | None, episode: Episode) -> Di
         what = f"{recorded.what}{f': {where}' if where else ''}{f' ({name})' if name else ''}"
         return Difference(recorded.t / NS, recorded.agent, what, old, new)
     if recorded and (now is None or recorded[:2] <= now[:2]):
-        return Difference(recorded.t / NS, recorded.agent, recorded.what, _told(recorded), NOTHING)
+        return Difference(recorded.t / NS, recorded.agent, recorded.what, _fact_text(recorded), NOTHING)
     assert now is not None
-    return Difference(now.t / NS, now.agent, now.what, NOTHING, _told(now))
+    return Difference(now.t / NS, now.agent, now.what, NOTHING, _fact_text(now))
 
 
-def _told(fact: Fact) -> str:
+def _fact_text(fact: Fact) -> str:
     text = json.dumps(plain(fact.value, fact.what))
     return text if len(text) <= 200 else f"{text[:197]}..."
 
@@ -208,9 +207,9 @@ def replay(
             f"this episode was recorded by heron_env {then}, this is {__version__}: install that version, "
             "or compare anyway with --any-version (any_version=True)"
         )
-    told_by = RECORD if isinstance(trace, Episode) else str(trace)
+    named_by = RECORD if isinstance(trace, Episode) else str(trace)
     with trusting(*listed(trust)):
-        env = rebuilt(setting, told_by)
+        env = rebuilt(setting, named_by)
         _require_same_data(setting, env)
         if policies is None:
             policies = _policies(setting, policy, env)
@@ -221,29 +220,29 @@ def replay(
     return Replay(recorded, now, first_difference(recorded, now), changed)
 
 
-def rebuilt(setting: Setting, told_by: str = RECORD) -> Any:
+def rebuilt(setting: TraceSetting, named_by: str = RECORD) -> Any:
     """Built as then: rules compiled if they were, since that may change the last bits. Raises Untrusted."""
-    spec = registry.spec(setting.env_id, told_by)
+    spec = registry.spec(setting.env_id, named_by)
     env = spec.make(**setting.options)
     if env.compiled == setting.compiled:
         return env
     return spec.make(**{**setting.options, "compile": setting.compiled})
 
 
-def _require_same_data(setting: Setting, env: Any) -> None:
+def _require_same_data(setting: TraceSetting, env: Any) -> None:
     """Raise TraceError where a file that the environment is built from is not what it was."""
     now = env.data_files()
     for name in dict.fromkeys([*setting.data, *now]):
         if setting.data and setting.data.get(name) != now.get(name):
-            told = "has changed since" if name in now and name in setting.data else "is not named by both"
+            text = "has changed since" if name in now and name in setting.data else "is not named by both"
             raise TraceError(
-                f"the data file {name!r} {told}: the episode was recorded from other data; restore the file, "
+                f"the data file {name!r} {text}: the episode was recorded from other data; restore the file, "
                 "or record the episode again"
             )
 
 
-def _policies(setting: Setting, moved: str | None, env: Any) -> Policies:
-    from heron_env.lab.traces.identity import policies_of
+def _policies(setting: TraceSetting, moved: str | None, env: Any) -> Policies:
+    from heron_env.lab.traces.episode import policies_of
 
     identity: PolicyIdentity = setting.policy
     if moved is not None:

@@ -1,15 +1,31 @@
-"""A recorded episode as a picture: lanes of agents, bars for what lasts, arrows for messages, marks for instants."""
+"""A recorded episode drawn: a figure, and the document that ui.perfetto.dev opens.
+
+Lanes are agents, bars what lasts, arrows messages, marks instants.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from heron_env.errors import ConfigError
 from heron_env.lab.figure_style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, SKY, VERMILION, house_style
 from heron_env.lab.traces.episode import DISTURBED, OBSERVATIONS, Episode, Event, SentMessage
-from heron_env.lab.traces.lanes import OUTSIDE, Span, TraceMoment, came, lane_of, lanes, moments, spans
+from heron_env.lab.traces.lanes import (
+    OUTSIDE,
+    Span,
+    TraceMoment,
+    arrived,
+    disturbance_words,
+    event_words,
+    kind_word,
+    lane_of,
+    lanes,
+    moments,
+    spans,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,9 +61,9 @@ def excerpt(episode: Episode, window: tuple[float, float] | None) -> Excerpt:
 
     Raises ConfigError for a window in which nothing happened.
     """
-    found = lanes(episode)
+    result = lanes(episode)
     left_out = max(len(episode.world.agents) - MOST_AGENTS, 0)
-    shown = found[: len(found) - left_out]
+    shown = result[: len(result) - left_out]
     part = _of_lanes(episode, set(shown))
     last = round(episode.outcome.end_time * NS)
     start, end = _legible(part, last) if window is None else (round(window[0] * NS), round(window[1] * NS))
@@ -194,8 +210,8 @@ class Timeline:
 
     def _boundaries(self) -> Sequence[int]:
         s, dt = self.shown, self.shown.episode.world.dt_ns
-        found = range(-(-s.start // dt) * dt, s.end + 1, dt)
-        return found if len(found) <= BOUNDARIES else ()
+        result = range(-(-s.start // dt) * dt, s.end + 1, dt)
+        return result if len(result) <= BOUNDARIES else ()
 
     def _y(self, lane: str) -> int:
         return self.shown.lanes.index(lane)
@@ -227,7 +243,7 @@ class Timeline:
 
         used = list[Family]()
         for m in self.messages:
-            if not came(m):
+            if not arrived(m):
                 continue
             assert m.arrives is not None
             family = FAMILY_OF.get(m.kind, FAMILIES["cycle"])
@@ -274,8 +290,156 @@ class Timeline:
 
 
 def draw(episode: Episode, window: tuple[float, float] | None = None) -> Figure:
-    """The timeline of `window` (s), or of as much as is legible, as a figure of matplotlib.
+    """The timeline of a recorded episode.
 
-    Raises ConfigError for an impossible window, and where matplotlib is missing.
+    Args:
+        episode: as `record_episode` gives it.
+        window: start and end, s; None: as much as is legible.
+
+    Returns:
+        A figure of matplotlib: lanes with what agents do, and the ages of what they saw below.
+
+    Raises:
+        ConfigError: nothing happened in this window, or matplotlib is missing (extra `plots`).
+
+    Example: `draw(record_episode("heron/BatteryGrid-v0", "random", t_end=5.0)).savefig("timeline.svg")`.
     """
     return Timeline(excerpt(episode, window)).figure()
+
+
+PERFETTO: Final = "perfetto.json"
+OF_LANES, OF_AGES = 1, 2
+"""Process ids: of the lanes, and of the counters."""
+MOMENT: Final = 1
+"""us; how long an instant is shown."""
+THREADS: Final = 1000
+"""Thread ids of one agent: its own lane first, then those for what overlaps."""
+SHOWN: Final = 8
+"""Numbers of a vector that a slice tells, at most."""
+ORDER: Final = {"M": 0, "X": 1, "C": 2, "i": 3, "s": 4, "f": 5}
+"""Of events at one instant: an arrow's ends come after the slices that they lie in, its start before its end."""
+
+Entry = dict[str, Any]
+
+
+def perfetto_text(episode: Episode) -> str:
+    """The episode in the Trace Event Format, which ui.perfetto.dev and chrome://tracing open, an event a line.
+
+    Virtual time is shown as if it were real, in whole microseconds; the record itself has the nanoseconds. A lane is a
+    thread. At every instant at which a message leaves or comes there is a slice of 1 us on the lane, so that both ends
+    of the message's arrow lie in one. Spans that overlap on a lane go to further lanes of the same agent, since slices
+    of one thread must nest.
+    """
+    setting, outcome = episode.setting, episode.outcome
+    facts = {
+        "environment": setting.env_id,
+        "options": setting.options,
+        "policy": setting.policy.name or setting.policy.kind,
+        "seed": setting.seed,
+        "schedule": setting.schedule,
+        "virtual time, s": outcome.end_time,
+        "messages": episode.counts,
+        "versions": setting.versions,
+        "note": "time is the virtual time of the simulation",
+    }
+    entries = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in trace_events(episode))
+    return f'{{"displayTimeUnit":"ms","otherData":{json.dumps(facts)},"traceEvents":[\n{entries}\n]}}\n'
+
+
+def trace_events(episode: Episode) -> list[Entry]:
+    """All trace events, by time."""
+    place = {lane: THREADS * (number + 1) for number, lane in enumerate(lanes(episode))}
+    drawn = list(_slices(spans(episode), place))
+    result = [
+        *_names(episode, place, {entry["tid"] for entry in drawn}),
+        *drawn,
+        *(_moment(moment, place) for moment in moments(episode)),
+        *_ages(episode),
+        *_messages(episode.messages, place),
+    ]
+    return sorted(result, key=lambda e: (e["ph"] != "M", e["ts"], ORDER[e["ph"]], -e.get("dur", 0)))
+
+
+def _us(ns: int) -> int:
+    return ns // 1000
+
+
+def _names(episode: Episode, place: dict[str, int], used: set[int]) -> Iterator[Entry]:
+    for pid, name in (
+        (OF_LANES, f"{episode.setting.env_id}, virtual time"),
+        (OF_AGES, "age of the oldest fact seen, s"),
+    ):
+        yield _meta("process_name", pid, 0, name=name)
+        yield _meta("process_sort_index", pid, 0, sort_index=pid)
+    of_lane = {first: lane for lane, first in place.items()}
+    for tid in sorted({*place.values(), *used}):
+        first = tid - tid % THREADS
+        way = tid - first
+        yield _meta("thread_name", OF_LANES, tid, name=of_lane[first] + (f" ({way + 1})" if way else ""))
+        yield _meta("thread_sort_index", OF_LANES, tid, sort_index=tid)
+
+
+def _meta(what: str, pid: int, tid: int, **args: Any) -> Entry:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": args}
+
+
+def _slices(found: Iterable[Span], place: dict[str, int]) -> Iterator[Entry]:
+    """Each on the first way of its lane that is free; what is over at once has its moment only."""
+    free: dict[str, list[int]] = {}
+    for span in found:
+        start, end = _us(span.start), _us(span.end)
+        if end <= start:
+            continue
+        ways = free.setdefault(span.lane, [])
+        way = next((number for number, until in enumerate(ways) if until <= start), len(ways))
+        ways[way : way + 1] = [end]
+        name = span.who if span.doing == "disturbed" else span.doing
+        yield {
+            "ph": "X", "cat": "span", "name": name, "pid": OF_LANES, "tid": place[span.lane] + way,
+            "ts": start, "dur": end - start, "args": {"number": span.number, "who": span.who},
+        }  # fmt: skip
+
+
+def _moment(moment: TraceMoment, place: dict[str, int]) -> Entry:
+    args: dict[str, Any] = {}
+    for each in moment.happens:
+        args[f"{event_words(each)} {each.number} of {each.agent}"] = _shown(each)
+    if moment.leaves:
+        args["sends"] = ", ".join(f"{kind_word(m.kind)} to {m.receiver}" for m in moment.leaves[:SHOWN])
+    return {
+        "ph": "X", "cat": "moment", "name": moment.name, "pid": OF_LANES, "tid": place[moment.lane],
+        "ts": _us(moment.t), "dur": MOMENT, "args": args,
+    }  # fmt: skip
+
+
+def _shown(each: SentMessage | Event) -> str:
+    """The numbers that say something to people, in short."""
+    content = each.content
+    if each.kind == DISTURBED:
+        return f"{'end' if content['ends'] else 'beginning'} of {disturbance_words(content)}"
+    for name in ("vector", "values"):
+        if name in content:
+            numbers = [f"{x:.4g}" if isinstance(x, float) else str(x) for x in content[name]]
+            return f"{name} {', '.join(numbers[:SHOWN])}{', ...' if len(numbers) > SHOWN else ''}"
+    return ", ".join(f"{name} {value}" for name, value in content.items())
+
+
+def _ages(episode: Episode) -> Iterator[Entry]:
+    for agent in episode.world.decides:
+        for age in episode.ages(agent):
+            yield {"ph": "C", "name": agent, "pid": OF_AGES, "ts": _us(age.t), "args": {"s": age.oldest}}
+
+
+def _messages(sent: Iterable[SentMessage], place: dict[str, int]) -> Iterator[Entry]:
+    """An arrow for each copy that came, a mark where it left for each that did not."""
+    for number, m in enumerate(sent):
+        common = {"cat": "message", "name": kind_word(m.kind), "pid": OF_LANES}
+        start = {"tid": place[m.sender], "ts": _us(m.sent)}
+        if arrived(m):
+            assert m.arrives is not None
+            yield {"ph": "s", "id": number, **common, **start}
+            yield {"ph": "f", "bp": "e", "id": number, **common, "tid": place[m.receiver], "ts": _us(m.arrives)}
+        else:
+            values = {"to": m.receiver, "number": m.number}
+            name = f"{m.fate}: {kind_word(m.kind)}"
+            yield {"ph": "i", "s": "t", **common, **start, "name": name, "args": values}

@@ -8,11 +8,10 @@ from functools import partial
 
 from heron_env.registry import make, make_aec
 from heron_env.worlds.energy_management.agents import Battery, GridOperator, TransformerZone
-from heron_env.worlds.energy_management.baselines import MPC, STRONGEST, TunedRule
+from heron_env.worlds.energy_management.baselines import MPC, STRONGEST, Foresight, TunedRule, Tuning
 from heron_env.worlds.energy_management.central import Central
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
 from heron_env.worlds.energy_management.factory import energy_management
-from heron_env.worlds.energy_management.rules import Foresight, Tuning
 
 parallel_env = partial(make, "heron/EnergyManagement-v1")
 env = raw_env = partial(make_aec, "heron/EnergyManagement-v1")

@@ -27,10 +27,10 @@ from pydantic import BaseModel, FiniteFloat, ValidationError
 from heron_env.errors import ConfigError, DataError, checked_keywords
 from heron_env.files.reading import first_fault, read_json
 from heron_env.given import require_one_of
-from heron_env.worlds.energy_management.neighbourhood import DAYS
 
 YEAR: Final = 2025
-HOURS: Final = 8760
+DAYS: Final = 365
+HOURS: Final = 24 * DAYS
 LONGEST: Final = 24  # hours shown at most until the next change
 
 Array = NDArray[np.float64]

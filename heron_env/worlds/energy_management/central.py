@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError, NoOptimum
-from heron_env.worlds.energy_management.agents import Battery, TransformerZone
-from heron_env.worlds.energy_management.day import DAY
+from heron_env.worlds.energy_management.agents import MAX_POWER, Battery, Constants, TransformerZone
 from heron_env.worlds.energy_management.env import EnergyManagementEnv
-from heron_env.worlds.energy_management.features import MAX_POWER, Constants
-from heron_env.worlds.energy_management.linear_program import LinearProgram
 from heron_env.worlds.energy_management.network import NetworkedEnergyManagementEnv
+from heron_env.worlds.energy_management.optimum import LinearProgram
+from heron_env.worlds.energy_management.site import DAY
 
 STAGES: Final = (1, 1, 1, 2, 5, 5, *(15,) * 7, *(30,) * 4, *(60,) * 20)
 """Lengths in control steps: at 60 s a quarter of an hour in minutes, two hours in quarters, then hours."""
@@ -126,7 +125,7 @@ class CentralProgram:
         try:
             import highspy
         except ImportError as error:
-            raise ConfigError('"MPC, central" needs HiGHS: pip install "heron_env[mpc]"') from error
+            raise ConfigError('"MPC, central" needs HiGHS: pip install "heron_env[solvers]"') from error
         program, lp = self.program, highspy.HighsLp()
         rows, columns, factors = program.entries()
         order = np.lexsort((rows, columns))

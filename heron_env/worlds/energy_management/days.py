@@ -20,12 +20,10 @@ from heron_env.engine.arrays import addresses
 from heron_env.engine.cache import cached_file
 from heron_env.seeding import keys, standard_normal, uniform_rows
 from heron_env.worlds.energy_management import days_tables as tables
-from heron_env.worlds.energy_management.agents import Battery, TransformerZone
-from heron_env.worlds.energy_management.calendar import hourly
-from heron_env.worlds.energy_management.day import Before, DaySeries, OwnSite, Site
+from heron_env.worlds.energy_management.agents import Battery, Constants, TransformerZone
+from heron_env.worlds.energy_management.calendar import DAYS, hourly
 from heron_env.worlds.energy_management.days_tables import AHEAD, CYCLES, DAY, DRAWN, FORMS, HORIZONS, QUARTERS
-from heron_env.worlds.energy_management.features import Constants
-from heron_env.worlds.energy_management.neighbourhood import DAYS, Profiles
+from heron_env.worlds.energy_management.site import Before, DaySeries, OwnSite, Profiles, Site
 
 WORST_ERROR: Final = 3.0  # standard deviations at which a forecast's error is cut
 KEPT: Final = 16384  # bytes of a lane's rows that are made ahead

@@ -22,7 +22,7 @@ from heron_env.scheduling.disturbances import (
     poisson_disturbances,
 )
 from heron_env.worlds.energy_management.agents import Battery, TransformerZone
-from heron_env.worlds.energy_management.day import DAY
+from heron_env.worlds.energy_management.site import DAY
 
 if TYPE_CHECKING:
     from heron_env.worlds.energy_management.env import EnergyManagementEnv

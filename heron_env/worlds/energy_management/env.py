@@ -12,9 +12,20 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.envs.snapshot import KEPT, require_state
 from heron_env.errors import ConfigError, ResetNeeded
+from heron_env.pictures.course import PictureSeries
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.worlds.energy_management import disturbances as disturbing
-from heron_env.worlds.energy_management.agents import LEAST, Battery, Bins, GridOperator, TransformerZone, bins_of
+from heron_env.worlds.energy_management.agents import (
+    LEAST,
+    Battery,
+    Bins,
+    Clock,
+    Constants,
+    GridOperator,
+    Tariff,
+    TransformerZone,
+    bins_of,
+)
 from heron_env.worlds.energy_management.calendar import (
     OPTIMA_DT,
     RETURN_UNIT,
@@ -22,10 +33,9 @@ from heron_env.worlds.energy_management.calendar import (
     evaluation_cases,
     shipped_optima,
 )
-from heron_env.worlds.energy_management.day import DaySeries, Site
 from heron_env.worlds.energy_management.days import Days
-from heron_env.worlds.energy_management.features import Clock, Constants, Tariff
 from heron_env.worlds.energy_management.optimum import DayOptimum, DayProblem, solve
+from heron_env.worlds.energy_management.site import DaySeries, Site
 
 SOC_START = (0.1, 0.9)
 NEUTRAL = frozenset(
@@ -245,6 +255,18 @@ class EnergyManagementEnv(HeronEnv):
     def local_time(self, time: float) -> str:
         """Local time with its offset, of the running day."""
         return self.site.calendar.local(self.day, time).isoformat()
+
+    def picture_series(self) -> Sequence[PictureSeries]:
+        """The content of a zone's batteries, the price, and the power through the zone's transformer."""
+        zone = self.hierarchy.ids[max(self.hierarchy.parent[self.hierarchy.index[self.possible_agents[0]]], 0)]
+        power = f"Power through the transformer of {zone}"
+        return (
+            PictureSeries(f"Content of the batteries of {zone}, mean", "share", "soc", mean=True),
+            PictureSeries("Price", "EUR/kWh", "Tariff.price", stepwise=True, label="tariff"),
+            PictureSeries(
+                power, "kW", "Zone.power", limit="Zone.limit", stepwise=True, closer="Where the clocks differ most"
+            ),
+        )
 
     def problem(self, day: int, seed: int) -> DayProblem:
         """Everything about one day, as the perfect-foresight optimum needs it; starts an episode."""

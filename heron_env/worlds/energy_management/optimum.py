@@ -4,16 +4,14 @@ Perfect foresight decides what the agents decide, one set-point a battery, held 
 exactly what the environment pays; it only knows each bin (10 s) of the whole day at its start. No policy can know that,
 so part of the way to it is not there to be gone: how much, "MPC, central" tells.
 
-Zones share nothing and are solved one by one. A linear program can't forbid charging and discharging
-one battery at once, which burns energy where a transformer overflows. On days on which that pays it becomes a mixed
-integer program: one binary wherever the last solution did both, until no solution does (SciPy's HiGHS).
+Zones share nothing, so each is a program of its own. A linear program can't forbid charging and discharging one battery
+at once, which burns energy where a transformer overflows. On days on which that pays it becomes a mixed integer
+program: one binary wherever the last solution did both, until no solution does (SciPy's HiGHS).
 
-One zone's day with everything known, as a linear program whose bins are merged where that changes nothing.
-
-Zones share nothing, so each is a program of its own. A set-point holds for a step and its bins differ only where load
-or generation change within it: bins of equal net power are one piece. Over such a run the slow mean approaches the
-power without passing it, so the distance paid is the first one times a constant, and a home's import has one kink. What
-no set-point can reach (a limit, a change of sign) is left out. All of it is exact.
+Bins are merged where that changes nothing. A set-point holds for a step and its bins differ only where load or
+generation change within it: bins of equal net power are one piece. Over such a run the slow mean approaches the power
+without passing it, so the distance paid is the first one times a constant, and a home's import has one kink. What no
+set-point can reach (a limit, a change of sign) is left out. All of it is exact.
 """
 
 import time
@@ -26,15 +24,78 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import NoOptimum
-from heron_env.worlds.energy_management.day import DaySeries
-from heron_env.worlds.energy_management.features import MAX_POWER, Constants
-from heron_env.worlds.energy_management.linear_program import LinearProgram
-
-EQUAL: Final = 1e-7  # kW; powers nearer than this are one
-SAFE: Final = 0.8  # of the gap is asked for: cost @ x may grow a little beyond that of the relaxed program
+from heron_env.worlds.energy_management.agents import MAX_POWER, Constants
+from heron_env.worlds.energy_management.site import DaySeries
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+
+class LinearProgram:
+    """Minimise cost @ x with low <= matrix @ x <= high and below <= x <= above."""
+
+    def __init__(self) -> None:
+        self.size = self.rows = 0
+        self._costs: list[Array] = []
+        self._below: list[Array] = []
+        self._above: list[Array] = []
+        self._entries: list[tuple[Indices, Indices, Array]] = []
+        self._low: list[Array] = []
+        self._high: list[Array] = []
+
+    def variables(self, cost: Array, below: Any, above: Any) -> Indices:
+        """Columns of new variables, in the shape of their cost."""
+        places: Indices = self.size + np.arange(cost.size).reshape(cost.shape)
+        self.size += cost.size
+        self._costs.append(cost.ravel())
+        self._below.append(np.broadcast_to(below, cost.shape).ravel().astype(np.float64))
+        self._above.append(np.broadcast_to(above, cost.shape).ravel().astype(np.float64))
+        return places
+
+    def constrain(self, low: Any, high: Any, *terms: tuple[Indices, Any]) -> Indices:
+        """New rows, low <= sum of factor x variable <= high, in the shape that all terms have."""
+        shape = terms[0][0].shape
+        rows: Indices = self.rows + np.arange(terms[0][0].size)
+        self.rows += rows.size
+        for columns, factor in terms:
+            self._entries.append((rows, columns.ravel(), np.broadcast_to(factor, shape).ravel()))
+        self._low.append(np.broadcast_to(low, shape).ravel())
+        self._high.append(np.broadcast_to(high, shape).ravel())
+        return rows.reshape(shape)
+
+    @property
+    def cost(self) -> Array:
+        """`[size]`."""
+        return np.concatenate(self._costs)
+
+    @property
+    def below(self) -> Array:
+        """`[size]`."""
+        return np.concatenate(self._below)
+
+    @property
+    def above(self) -> Array:
+        """`[size]`."""
+        return np.concatenate(self._above)
+
+    @property
+    def low(self) -> Array:
+        """`[rows]`."""
+        return np.concatenate(self._low)
+
+    @property
+    def high(self) -> Array:
+        """`[rows]`."""
+        return np.concatenate(self._high)
+
+    def entries(self) -> tuple[Indices, Indices, Array]:
+        """Row, column and factor of each term."""
+        rows, columns, factors = (np.concatenate(parts) for parts in zip(*self._entries, strict=True))
+        return rows, columns, factors
+
+
+EQUAL: Final = 1e-7  # kW; powers nearer than this are one
+SAFE: Final = 0.8  # of the gap is asked for: cost @ x may grow a little beyond that of the relaxed program
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from heron_env.agents.horizontal import Mail, StateShare
 from heron_env.core.policy import AnyPolicy
 from heron_env.core.rule import rule
 from heron_env.core.world import World
-from heron_env.dcop.formats import STUDY, problem_of
+from heron_env.dcop.instances import STUDY, problem_of
 from heron_env.dcop.problem import Assignment, Part, Problem
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark, TrainingDefaults
@@ -24,9 +24,18 @@ from heron_env.given import is_finite, require_one_of, whole
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Timing, to_ns
 from heron_env.worlds.graph_coloring.agents import (
+    PRICE,
+    Board,
     Cluster,
+    Colour,
     FixedNode,
+    Graph,
+    Heard,
     Judge,
+    Map,
+    Own,
+    Place,
+    Tally,
     Vertex,
     Voice,
     confer,
@@ -34,8 +43,8 @@ from heron_env.worlds.graph_coloring.agents import (
     node_of,
     recount,
     scatter,
+    sized,
 )
-from heron_env.worlds.graph_coloring.features import PRICE, Board, Colour, Graph, Heard, Map, Own, Place, Tally, sized
 from heron_env.worlds.graph_coloring.policies import STABLE, Process, Shape, baselines, scene_of
 
 TURNS = ("apart", "all", "one")

@@ -7,9 +7,8 @@ take the options of `spread`, and `max_cycles` for max_steps.
 from functools import partial
 
 from heron_env.registry import make, make_aec
-from heron_env.worlds.spread.agents import Chooser, Pusher
-from heron_env.worlds.spread.baselines import Assigned, Drive
-from heron_env.worlds.spread.env import SpreadEnv, spread
+from heron_env.worlds.spread.discs import Chooser, Pusher
+from heron_env.worlds.spread.env import Assigned, Drive, SpreadEnv, spread
 
 parallel_env = partial(make, "heron/Spread-v0")
 env = raw_env = partial(make_aec, "heron/Spread-v0")

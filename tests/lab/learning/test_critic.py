@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
+from cli_kit import as_json
+from training_kit import tiny, trained
 
 from heron_env import (
     Continuous,
@@ -28,15 +29,15 @@ from heron_env import (
 )
 from heron_env.adapters import HeronVecEnv
 from heron_env.adapters.gymnasium import JointEnv
-from heron_env.cli import app
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.lab import Hyperparameters, RunFolder, train
-from heron_env.lab.learning.group import FIRST_SEED, SEEDS, GroupTraining
+from heron_env.lab import Hyperparameters, RunFolder
+from heron_env.lab.learning.group import FARTHEST, FIRST_SEED, SEEDS, StateScaling, measure_rows, role_scales
 from heron_env.lab.learning.plan import make_plan
-from heron_env.lab.learning.scales import FARTHEST, StateScaling, measure
+from heron_env.lab.learning.sb3 import SlotTraining
+from heron_env.lab.learning.step_rows import Role, StepRows
 from heron_env.lab.learning.validation import Validation
 
-TINY = Hyperparameters(num_envs=4, n_steps=8, batch_size=64, n_epochs=2, hidden=(8, 8))
+TINY = tiny(num_envs=4, batch_size=64)
 CRITICS = ("local", "central")
 TRAINERS = ("lean", "sb3")
 LUCK = "test/Luck-v0"
@@ -104,7 +105,7 @@ register(LUCK, luck)
 
 def quick(folder: Path, critic: str, env_id: str = LUCK, **options: Any) -> RunFolder:
     settings = {"total_steps": 256, "hyperparameters": TINY, "validations": 0, "validation_episodes": 0}
-    return train(env_id, folder, critic=critic, progress=False, **{**settings, **options})
+    return trained(folder, env_id, critic=critic, **{**settings, **options})
 
 
 @pytest.fixture(scope="module")
@@ -303,15 +304,16 @@ def test_states_are_scaled_by_what_the_warm_up_saw_and_cut_off_far_from_it(centr
 
 
 def test_a_state_that_never_moves_is_scaled_to_zero_not_to_nan():
-    venv = HeronVecEnv("heron/EnergyManagement-v1", 2, dt=3600.0, physics_substeps=1)
-    state = measure(venv, None, seed=0, discount=0.9, central=True).state
-    env = venv.batch.lane(0)
+    source = StepRows("heron/EnergyManagement-v1", 2, dt=3600.0, physics_substeps=1, with_state=True)
+    env = source.env
+    roles = [Role(env, ["battery"], {})]
+    state = measure_rows(source, roles, seed=0, discount=0.9, central=True)[0].state
     constant = np.array(["Constants" in name for name in env.state_names])
     assert constant.any()
     told = state(np.append(env.state(), np.zeros(6)).astype(np.float32))
     assert np.isfinite(told).all()
     assert np.abs(told[: len(constant)][constant]).max() < 1e-5
-    assert measure(venv, None, seed=0, discount=0.9).state is None
+    assert measure_rows(source, roles, seed=0, discount=0.9, central=False)[0].state is None
 
 
 def test_a_run_folder_says_which_critic_it_had(central: RunFolder, tmp_path: Path):
@@ -341,7 +343,9 @@ def test_the_actor_sees_the_same_episodes_in_the_same_units_whoever_criticises(t
             validations=0, critic=critic,
         )  # fmt: skip
         env = plan.make()
-        course = GroupTraining(plan, env, "gambler", {}, {}, Validation(env, LUCK, {}, 0))
+        role = Role(env, ["gambler"], {})
+        (scales,) = role_scales(plan, [role], with_state=critic == "central")
+        course = SlotTraining(plan, env, role, scales, {}, Validation(env, LUCK, {}, 0))
         seen[critic], kept[critic] = course.venv.reset(), course.config
     assert seen["local"].tobytes() == seen["central"]["obs"].tobytes()
     raw = HeronVecEnv(LUCK, TINY.num_envs, seed=FIRST_SEED + 2 * SEEDS).reset()
@@ -361,11 +365,9 @@ def test_groups_are_trained_one_after_the_other_with_a_central_critic(tmp_path: 
 
 @pytest.mark.slow
 def test_the_command_line_trains_with_either_critic_and_with_delays(tmp_path: Path):
-    words = ["train", "heron/BatteryGrid-v0", "--steps", "1", "--option", "max_steps=4", "--json"]
-    more = ["--critic", "central", "--train-delays", "obs=1,act=0-2", "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(app, [*words, *more])
-    assert done.exit_code == 0, done.output
-    told, config = json.loads(done.stdout), RunFolder.open(tmp_path / "run").config
+    more = ["--critic", "central", "--train-delays", "obs=1,act=0-2", "--out", tmp_path / "run"]
+    told = as_json("train", "heron/BatteryGrid-v0", "--steps", "1", "--option", "max_steps=4", *more)
+    config = RunFolder.open(tmp_path / "run").config
     assert told["critic"] == config.critic == "central"
     assert told["training_delays"] == {"observation": 1, "action": [0, 2]}
     assert config.training_delays == TrainingDelays(observation=1, action=(0, 2))

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from training_kit import tiny, trained
 
 from heron_env import ScheduleConfig, load_policy
 from heron_env.errors import ConfigError
-from heron_env.lab import Hyperparameters, NetworkPolicy, train
+from heron_env.lab import NetworkPolicy
 from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.validation import Validation
 
-TINY: dict[str, Any] = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8)}
 JUDGES = {"synchronous": "returns", "network": "under_schedule"}
 EARNED = [3.0, 1.0, 7.0, 2.0, 5.0, 4.0]
 """On the way, from the start on; not what they really earn."""
@@ -34,17 +34,19 @@ def test_the_best_of_the_curve_is_kept(clock: str, tmp_path: Path, monkeypatch: 
         return [Earned(EARNED[len(seen) - 1], {})]
 
     monkeypatch.setattr(Validation, JUDGES[clock], judged)
-    run = train(
-        "heron/BatteryGrid-v0", tmp_path / "run", total_steps=400, env_options={"max_steps": 6, "compile": True},
-        hyperparameters=Hyperparameters(**TINY, keep_best=True), validations=5, validation_episodes=1, progress=False,
+    run = trained(
+        tmp_path / "run",
+        total_steps=400,
+        env_options={"max_steps": 6, "compile": True},
+        hyperparameters=tiny(keep_best=True),
+        validations=5,
         schedule=ScheduleConfig(msg_delay=0.3, act_delay=0.2) if clock == "network" else None,
-    )  # fmt: skip
+    )
     assert len(seen) == len(EARNED)
     assert set(weights(load_policy(run.path))) == set(seen[2]) != set(seen[-1])
     assert run.config.kept_at is not None and 0 < run.config.kept_at < run.config.transitions
 
 
 def test_stable_baselines3_keeps_the_last(tmp_path: Path):
-    settings = Hyperparameters(keep_best=True)
     with pytest.raises(ConfigError, match="keep_best"):
-        train("heron/BatteryGrid-v0", tmp_path, total_steps=8, trainer="sb3", hyperparameters=settings)
+        trained(tmp_path, trainer="sb3", hyperparameters=tiny(keep_best=True))

@@ -24,7 +24,7 @@ from heron_env.lab.learning import lean_ppo
 from heron_env.lab.learning.lean_ppo import (
     LENGTH,
     WARM_UP,
-    Brought,
+    DecisionRewards,
     Learner,
     PolicyInputs,
     advantages,
@@ -66,11 +66,11 @@ class Stream:
             mask[:, np.cumsum(self.spec.ncats) - self.spec.ncats] = True
         return PolicyInputs(np.array(slots, dtype=np.int64), obs, state, mask, np.array(first, dtype=bool))
 
-    def brought(self, n: int) -> Brought:
+    def brought(self, n: int) -> DecisionRewards:
         steps = self.rng.integers(0, 5, n)
-        return Brought(self.rng.normal(size=n), steps, self.rng.random(n) < 0.8)
+        return DecisionRewards(self.rng.normal(size=n), steps, self.rng.random(n) < 0.8)
 
-    def note(self, slots: list[int], brought: Brought, after: list[Any]) -> None:
+    def note(self, slots: list[int], brought: DecisionRewards, after: list[Any]) -> None:
         for i, slot in enumerate(slots):
             if slot in self.deciding:
                 told = self.decisions[self.deciding.pop(slot)]
@@ -91,7 +91,7 @@ class Stream:
         seen, brought = self.seen(slots, first), self.brought(len(slots))
         student.ask(seen, brought)
         later = [slot for slot, fresh in zip(slots, first, strict=True) if not fresh]
-        self.note(later, Brought(*(part[~np.array(first)] for part in brought)), [None] * len(later))
+        self.note(later, DecisionRewards(*(part[~np.array(first)] for part in brought)), [None] * len(later))
         self.pending, self.values = seen, student._answer[1].numpy()
 
     def value_of(self, seen: PolicyInputs, i: int) -> float:
@@ -281,7 +281,7 @@ def test_decisions_that_took_no_effect_move_the_critic_and_not_the_actor():
     def moved(took: bool) -> dict[str, bool]:
         student = learner(seed=2)
         stream = Stream(student, 8)
-        stream.brought = lambda n: Brought(np.arange(1.0, n + 1), np.ones(n, int), np.full(n, took))  # type: ignore
+        stream.brought = lambda n: DecisionRewards(np.arange(1.0, n + 1), np.ones(n, int), np.full(n, took))  # type: ignore
         before = {name: tensor.clone() for name, tensor in student.network.state_dict().items()}
         stream.run(6, rate=1e-2)
         return {name: not torch.equal(t, before[name]) for name, t in student.network.state_dict().items()}

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from cli_kit import heron
 
 from heron_env import train
-from heron_env.cli import app
 from heron_env.errors import HeronWarning
 
 IDLE = """
@@ -37,7 +36,7 @@ def test_train_tells_it_in_python_and_on_the_command_line(tmp_path: Path, monkey
         train("idleworld:idle", tmp_path / "run", total_steps=8)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = CliRunner().invoke(app, ["train", "idleworld:idle", "--steps", "8", "--out", str(tmp_path / "two")])
+        result = heron("train", "idleworld:idle", "--steps", "8", "--out", tmp_path / "two", code=None)
     assert result.exception is stopped
     assert result.stderr.startswith(
         "warning: nobody earns anything: no agent has a reward, so that all rewards are 0; "

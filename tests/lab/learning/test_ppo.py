@@ -5,16 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ends import Mixed
+from training_kit import tiny, trained
 
 from heron_env import HeronEnv, SystemAgent, TrainingDefaults, TrainingDelays, load_policy, make, register, registered
 from heron_env.errors import ConfigError
-from heron_env.lab import Hyperparameters, RunFolder, train
+from heron_env.lab import Hyperparameters, RunFolder
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.validation import COLUMNS
-from heron_env.lab.reports.parts import training_facts, training_part
+from heron_env.lab.show.parts import training_facts, training_part
 
-TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=2, hidden=(8, 8))
 SHORT = {
     "heron/BatteryGrid-v0": {"max_steps": 6},
     "heron/EnergyManagement-v1": {"dt": 3600.0, "physics_substeps": 1},
@@ -34,14 +34,7 @@ VARIANTS = [
 
 
 def quick(env_id: str, folder: Path, **options) -> RunFolder:
-    settings = {
-        "total_steps": 64,
-        "hyperparameters": TINY,
-        "validations": 1,
-        "validation_episodes": 1,
-        "progress": False,
-    }
-    return train(env_id, folder, **{**settings, **options})
+    return trained(folder, env_id, **options)
 
 
 @pytest.mark.parametrize(("critic", "trainer"), [("local", "lean"), ("central", "lean"), ("central", "sb3")])
@@ -183,7 +176,7 @@ def planned(env_id: str, training_options: dict | None = None, hyperparameters: 
 def test_an_environment_s_hyperparameters_go_with_its_training_options_unless_others_are_given():
     assert planned("test/Particular-v0") == Hyperparameters(n_steps=4, hidden=(8, 8))
     assert planned("test/Particular-v0", training_options={}) == Hyperparameters()
-    assert planned("test/Particular-v0", hyperparameters=TINY) == TINY
+    assert planned("test/Particular-v0", hyperparameters=tiny()) == tiny()
     with pytest.raises(
         ConfigError, match=r"test/Misspelt-v0: training_defaults\(\) has the hyperparameter 'n_step'.*n_st"
     ):

@@ -1,24 +1,23 @@
 """The study of remedies: its statistics, and that what is measured is kept."""
 
 import json
-import sys
 from pathlib import Path
 
+import again
+import episodes
 import numpy as np
+import packed
 import pytest
+import remedies
+import remedies_report
+from training_kit import trained
 
 from heron_env import make
 from heron_env.errors import DataError
 from heron_env.lab import SYNC as SYNC_CLOCK
-from heron_env.lab import Hyperparameters, Sweep, TrainedRun, WithoutAges, train
+from heron_env.lab import Sweep, TrainedRun, WithoutAges
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "training"))
-
-import again
-import remedies
-import remedies_report
-
-TINY = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
+UNJUDGED = {"validations": 0, "validation_episodes": 0}
 RNG = np.random.default_rng(3)
 SYNC = RNG.normal(-20.0, 3.0, (5, 8))
 GAP = RNG.uniform(4.0, 8.0, (5, 8))
@@ -112,10 +111,7 @@ def test_episodes_are_kept_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("HERON_COMPILE", "1")  # whole days in plain Python take minutes
     runs = [tmp_path / f"seed{seed}" for seed in (0, 1)]
     for seed, folder in enumerate(runs):
-        train(
-            remedies.ENV, folder, total_steps=32, seed=seed, hyperparameters=TINY, validations=0,
-            validation_episodes=0, progress=False,
-        )  # fmt: skip
+        trained(folder, remedies.ENV, total_steps=32, seed=seed, **UNJUDGED)
     names = ("rule", "rule, local fallback", "PPO", "PPO, later ticks")
     study = remedies.Study(
         tmp_path / "work", "field", tuple(map(str, runs)), days=1, split="validation", remedies=names, processes=1
@@ -127,7 +123,7 @@ def test_episodes_are_kept_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.
     text = remedies.write(study, tmp_path / "out")
     assert {path: path.read_bytes() for path in kept} == kept
     assert text == remedies.write(study, tmp_path / "out")
-    returns = json.loads((tmp_path / "out" / "remedies.json").read_text())["returns"]["field"]
+    returns = packed.load(tmp_path / "out" / "remedies.json.gz")["returns"]["field"]
     assert [returns[name]["seeds"] for name in names] == [[0], [0], [0, 1], [0, 1]]
     assert [len(run) for run in returns["PPO"]["late"]] == [1, 1]
     assert returns["rule, local fallback"]["sync"] == returns["rule"]["sync"]
@@ -137,10 +133,7 @@ def test_a_policy_around_a_run_is_another_one_once_the_run_is_trained_anew(tmp_p
     run = TrainedRun(str(tmp_path))
     found = []
     for seed in (0, 1):
-        train(
-            "heron/BatteryGrid-v0", tmp_path, total_steps=16, seed=seed, hyperparameters=TINY, validations=0,
-            validation_episodes=0, progress=False,
-        )  # fmt: skip
+        trained(tmp_path, total_steps=16, seed=seed, **UNJUDGED)
         sweep = Sweep.of("heron/BatteryGrid-v0", {"blind": WithoutAges(run)}, [], cases=1)
         found.append(sweep.identities["blind"])
     assert found[0] != found[1] and all(text.startswith(repr(WithoutAges(run))) for text in found)
@@ -149,24 +142,26 @@ def test_a_policy_around_a_run_is_another_one_once_the_run_is_trained_anew(tmp_p
 def test_policies_of_a_recorded_sweep_are_measured_again_beside_it(tmp_path: Path):
     policies = {"do nothing": "do nothing", "random": "random"}
     asked = Sweep.of("heron/BatteryGrid-v0", policies, [], cases=2, options={"max_steps": 4})
-    first = asked.run(tmp_path, processes=1)
-    lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    work, study = tmp_path / "work", tmp_path / "study"
+    first = asked.run(work, processes=1)
+    lines = [json.loads(line) for line in (work / "results.jsonl").read_text().splitlines()]
     wrong = [{**line, "value": 7.0} if line["policy"] == "random" else line for line in lines]  # by an older law
-    (tmp_path / "results.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in wrong))
-    before = (tmp_path / "results.jsonl").read_bytes()
-    assert again.read(tmp_path).point("random").values == (7.0, 7.0)
-    again.measured(tmp_path, ["random"], processes=1)
-    assert again.read(tmp_path).point("random").values == first.point("random").values
-    assert (tmp_path / "results.jsonl").read_bytes() == before
+    (work / "results.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in wrong))
+    episodes.keep(study, {"sweep": work})
+    before = episodes.rows(study)
+    assert episodes.read(study, "sweep").point("random").values == (7.0, 7.0)
+    again.measured(study, "sweep", ["random"], processes=1)
+    assert episodes.read(study, "sweep").point("random").values == first.point("random").values
+    assert [row for row in episodes.rows(study) if row["sweep"] == "sweep"] == before
 
 
 def test_rows_that_are_not_measured_now_stay_as_they_were_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    kept = json.loads(Path("training/results/remedies/remedies.json").read_text())
-    (tmp_path / "remedies.json").write_text(json.dumps(kept))
+    kept = packed.load(Path("training/results/remedies/remedies.json.gz"))
+    (tmp_path / "remedies.json.gz").write_bytes(packed.dumped(kept))
     row = {**kept["returns"]["field"]["MPC"], "sync": [[0.0] * 20]}
     monkeypatch.setattr(remedies.Study, "results", lambda self, only_kept: iter([("MPC", row)]))
     remedies.write(remedies.Study(tmp_path / "work"), tmp_path)
-    data = json.loads((tmp_path / "remedies.json").read_text())
+    data = packed.load(tmp_path / "remedies.json.gz")
     assert data["returns"]["field"] == {**kept["returns"]["field"], "MPC": row}
     assert data["recorded"] == {**kept["recorded"], "MPC": remedies.__version__} and data["runs"] == kept["runs"]
     with pytest.raises(DataError, match="measured with other days"):

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from cli_kit import as_json, heron
 from ends import endings
 from masked_worlds import lamps
-from typer.testing import CliRunner
+from training_kit import GRID, tiny, trained
 
 from heron_env import (
     BatchEnv,
@@ -39,31 +40,27 @@ from heron_env import (
     rule,
 )
 from heron_env.adapters import HeronVecEnv
-from heron_env.cli import app
 from heron_env.core.action import join_specs
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
-from heron_env.lab import Hyperparameters, RunFolder, train
+from heron_env.lab import Hyperparameters, RunFolder
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import can_play, played
-from heron_env.lab.gap.records import RECORD
+from heron_env.lab.episodes import can_play, play_lanes
+from heron_env.lab.learning.group import measure_rows
 from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.row_training import RowTraining
-from heron_env.lab.learning.scales import Anchors, measure, measure_rows
 from heron_env.lab.learning.step_rows import Role, StepRows
 from heron_env.lab.learning.validation import Validation
+from heron_env.lab.sweep.records import RECORD
 from heron_env.lab.trained import RememberingPolicy
 
-GRID = "heron/BatteryGrid-v0"
-TINY: dict[str, Any] = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "hidden": (8, 8)}
 SLOW = ScheduleConfig(msg_delay=0.3, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1)
 
 
 def quick(folder: Path, env_id: str = GRID, **options: Any) -> RunFolder:
     own = {"env_options": {"max_steps": 6, "compile": True}} if env_id == GRID else {}
-    settings = {"total_steps": 64, "hyperparameters": Hyperparameters(**TINY), "validations": 1, "progress": False}
-    return train(env_id, folder, **{"validation_episodes": 1, **settings, **own, **options})
+    return trained(folder, env_id, **{**own, **options})
 
 
 def model(run: RunFolder) -> list[bytes]:
@@ -75,7 +72,7 @@ def model(run: RunFolder) -> list[bytes]:
 
 @pytest.mark.parametrize("options", [{}, {"gru": 4}])
 def test_at_zero_delay_a_run_on_the_event_clock_is_the_synchronous_one(options: dict[str, Any], tmp_path: Path):
-    settings = {"hyperparameters": Hyperparameters(**{**TINY, **options}), "critic": "central"}
+    settings = {"hyperparameters": tiny(**options), "critic": "central"}
     one = quick(tmp_path / "one", **settings)
     other = quick(tmp_path / "other", schedule=ScheduleConfig(), **settings)
     late = quick(tmp_path / "late", schedule=SLOW, **settings)
@@ -114,18 +111,16 @@ def test_a_drawn_schedule_is_drawn_for_each_lane_and_episode(tmp_path: Path, mon
 
 
 def test_the_command_line_trains_under_a_schedule(tmp_path: Path):
-    words = ["train", GRID, "--steps", "1", "--option", "max_steps=4", "--option", "compile=true", "--json"]
-    given = ["--schedule", "msg_delay=0.5", "--schedule", "field.act_delay=0.25", "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(app, [*words, *given])
-    assert done.exit_code == 0, done.output
-    told, config = json.loads(done.stdout), RunFolder.open(tmp_path / "run").config
+    words = ["train", GRID, "--steps", "1", "--option", "max_steps=4", "--option", "compile=true"]
+    given = ["--schedule", "msg_delay=0.5", "--schedule", "field.act_delay=0.25", "--out", tmp_path / "run"]
+    told, config = as_json(*words, *given), RunFolder.open(tmp_path / "run").config
     assert told["schedule"] == config.schedule
     assert told["trainer"] == "lean" and "trained" in told["validation_under_schedule"]
     assert (config.schedule["field"]["act_delay"], config.schedule["field"]["msg_delay"]) == (0.25, 0.5)
-    drawn = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "drawn"), "--schedule", "loss=0-0.2"])
-    assert json.loads(drawn.stdout)["schedule"]["*"]["loss"] == "0.0-0.2"
-    wrong = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "two"), "--schedule", "msg_dely=1"])
-    assert wrong.exit_code == 2 and "Did you mean 'msg_delay'?" in wrong.stderr
+    drawn = as_json(*words, "--out", tmp_path / "drawn", "--schedule", "loss=0-0.2")
+    assert drawn["schedule"]["*"]["loss"] == "0.0-0.2"
+    wrong = heron(*words, "--out", tmp_path / "two", "--schedule", "msg_dely=1", code=2)
+    assert "Did you mean 'msg_delay'?" in wrong.stderr
 
 
 @pytest.mark.parametrize(
@@ -157,13 +152,13 @@ def test_what_a_schedule_excludes_is_named(options: dict[str, Any], told: str, t
 )
 def test_what_stable_baselines3_can_t_is_named(settings: dict[str, Any], told: str, tmp_path: Path):
     with pytest.raises(ConfigError) as error:
-        quick(tmp_path, trainer="sb3", hyperparameters=Hyperparameters(**{**TINY, **settings}))
+        quick(tmp_path, trainer="sb3", hyperparameters=tiny(**settings))
     assert told in str(error.value)
 
 
 def test_lanes_are_whole_families_of_twins(tmp_path: Path):
     with pytest.raises(ConfigError, match="num_envs=4, twins=3"):
-        quick(tmp_path, hyperparameters=Hyperparameters(**{**TINY, "num_envs": 4, "twins": 3}))
+        quick(tmp_path, hyperparameters=tiny(num_envs=4, twins=3))
 
 
 @pytest.mark.parametrize("schedule", [None, SLOW])
@@ -179,7 +174,7 @@ def test_twins_live_the_same_days(schedule: Any, tmp_path: Path, monkeypatch: py
         take(self, rows)
 
     monkeypatch.setattr(RowTraining, "_take", noting)
-    quick(tmp_path, hyperparameters=Hyperparameters(**{**TINY, "num_envs": 4, "twins": 2}), schedule=schedule)
+    quick(tmp_path, hyperparameters=tiny(num_envs=4, twins=2), schedule=schedule)
     lanes = [[(rows.rank[rows.lane == b], rows.time[rows.lane == b]) for rows in seen] for b in range(4)]
     for one, other in ((0, 1), (2, 3)):
         for mine, its in zip(lanes[one], lanes[other], strict=True):
@@ -208,7 +203,7 @@ def test_lean_training_and_what_it_leaves_need_no_stable_baselines3(tmp_path: Pa
 @pytest.mark.parametrize(("first", "second"), [("sb3", "lean"), ("lean", "sb3")])
 @pytest.mark.parametrize("critic", ["local", "central"])
 def test_either_trainer_goes_on_from_the_other(first: str, second: str, critic: str, tmp_path: Path):
-    still = Hyperparameters(**TINY, learning_rate=1e-30, final_learning_rate=1e-30)
+    still = tiny(learning_rate=1e-30, final_learning_rate=1e-30)
     run = quick(tmp_path / "a", trainer=first, critic=critic)
     later = quick(tmp_path / "b", trainer=second, critic=critic, start_from=run.path, hyperparameters=still)
     old, new = run.weights("battery"), later.weights("battery")
@@ -233,7 +228,7 @@ def test_a_learner_is_told_what_the_rows_tell_in_its_own_units(tmp_path: Path, m
     monkeypatch.setattr(Learner, "ask", lambda own, *given, ask=Learner.ask: (told.append(given), ask(own, *given)))
     monkeypatch.setattr(Learner, "end", lambda own, *given, end=Learner.end: (told.append(given), end(own, *given)))
     options = {"dt": 7200.0, "physics_substeps": 1}
-    settings = Hyperparameters(**TINY)
+    settings = tiny()
     course = course_of(
         "heron/EnergyManagement-v1", tmp_path, env_options=options, hyperparameters=settings, critic="central"
     )
@@ -270,7 +265,7 @@ def test_only_what_a_limit_cut_off_has_a_future(ends: Any, limit: int, expected:
                                                                               end(own, seen, brought, cut_off))
     )  # fmt: skip
     register("test/Endings-v0", lambda: endings(ends, limit))
-    settings = Hyperparameters(**{**TINY, "num_envs": 1})
+    settings = tiny(num_envs=1)
     course = course_of("test/Endings-v0", tmp_path, hyperparameters=settings)
     rows = course._source.begin()
     for _ in range(limit):
@@ -284,7 +279,7 @@ def test_only_what_a_limit_cut_off_has_a_future(ends: Any, limit: int, expected:
 @pytest.mark.parametrize("memory", [{"frames": 3}, {"gru": 4}, {"gru": 4, "frames": 2}])
 def test_what_is_trained_remembers_as_what_is_loaded_will(memory: dict[str, int], schedule: Any, tmp_path: Path):
     options = {"max_steps": 5, "compile": True}
-    settings = Hyperparameters(**{**TINY, **memory})
+    settings = tiny(**memory)
     course = course_of(GRID, tmp_path, hyperparameters=settings, schedule=schedule, env_options=options)
     (student,) = course.students
     with torch.no_grad():
@@ -331,18 +326,36 @@ def test_each_agent_s_own_rule_is_corrected_also_where_not_all_tick():
     assert alone > 2
 
 
+def seen_on_slots(venv: HeronVecEnv) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What slots see, the states, and discounted returns over two episodes in which the rules act."""
+    vectors, seen, states, returns, running = venv.reset(), [], [], [], np.zeros(venv.num_envs)
+    ended = np.zeros(venv.num_envs)
+    while ended.min() < 2:
+        seen.append(vectors)
+        states.append(venv.batch.state())
+        acts = [RULES[f"battery_{slot % len(RULES) + 1}"](vector) for slot, vector in enumerate(vectors)]
+        vectors, rewards, dones, _ = venv.step(np.array(acts, dtype=np.float32))
+        running = rewards + 0.9 * running
+        returns.append(running)
+        running, ended = np.where(dones, 0.0, running), ended + dones
+    return np.concatenate(seen).astype(np.float64), np.concatenate(states).astype(np.float64), np.array(returns)
+
+
 @pytest.mark.parametrize("central", [False, True])
-def test_scales_measured_on_rows_are_those_measured_on_slots(central: bool):
+def test_scales_are_means_and_spreads_of_what_slots_see(central: bool):
     options = {"seed": 5, "max_steps": 6}
     source = StepRows(GRID, 3, with_state=central, gamma=0.9, **options)
     role = Role(source.env, ["battery"], RULES)
     (mine,) = measure_rows(source, [role], seed=0, discount=0.9, central=central)
-    its = measure(HeronVecEnv(GRID, 3, **options), Anchors(list(RULES.values())), seed=0, discount=0.9, central=central)
-    pairs = [(mine.seen, its.seen), (mine.state, its.state)] if central else [(mine.seen, its.seen)]
-    for one, other in pairs:
-        assert np.allclose(one.center, other.center, rtol=1e-6) and np.allclose(one.scale, other.scale, rtol=1e-6)
-    assert mine.reward == pytest.approx(its.reward, rel=1e-6)
-    assert (mine.state is None) == (its.state is None) == (not central)
+    seen, states, returns = seen_on_slots(HeronVecEnv(GRID, 3, **options))
+    pairs = [(mine.seen, seen), (mine.state, states)] if central else [(mine.seen, seen)]
+    for scaling, table in pairs:
+        columns, moves = table.shape[1], table.std(axis=0) > 1e-6
+        assert np.allclose(scaling.center[:columns], table.mean(axis=0), rtol=1e-6)
+        assert np.allclose(scaling.scale[:columns][moves], table.std(axis=0)[moves], rtol=1e-6)
+        assert (scaling.scale[:columns][~moves] == 1.0).all()
+    assert mine.reward == pytest.approx(1.0 / returns.std(), rel=1e-6)
+    assert (mine.state is None) == (not central)
 
 
 # What must be learned
@@ -501,7 +514,7 @@ def test_groups_that_see_and_do_the_same_may_share_one_policy(tmp_path: Path):
         return RecallEnv(SystemAgent("system_agent", Witness("early_1"), Witness("late_1")), max_steps=4)
 
     register("test/Twins-v0", twins)
-    run = quick(tmp_path, "test/Twins-v0", hyperparameters=Hyperparameters(**TINY, shared=True), critic="central")
+    run = quick(tmp_path, "test/Twins-v0", hyperparameters=tiny(shared=True), critic="central")
     assert list(run.config.groups) == ["early", "late"]
     assert model(run)[0] == model(run)[1]
     early, late = run.weights("early"), run.weights("late")
@@ -510,7 +523,7 @@ def test_groups_that_see_and_do_the_same_may_share_one_policy(tmp_path: Path):
     plain = quick(tmp_path / "own", "test/Twins-v0")
     assert model(plain)[0] != model(plain)[1]
     with pytest.raises(ConfigError, match=r"shared=True: group 'pair' sees \d+ numbers and does .* can't share one"):
-        quick(tmp_path / "no", "test/Lamps-v0", hyperparameters=Hyperparameters(**TINY, shared=True))
+        quick(tmp_path / "no", "test/Lamps-v0", hyperparameters=tiny(shared=True))
 
 
 # What remembers, after loading
@@ -518,16 +531,14 @@ def test_groups_that_see_and_do_the_same_may_share_one_policy(tmp_path: Path):
 
 @pytest.fixture(scope="module")
 def with_memory(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    settings = Hyperparameters(**TINY, gru=5, frames=3)
-    return quick(
-        tmp_path_factory.mktemp("memory"), "test/Recall-v0", hyperparameters=settings, validations=0, total_steps=256
-    )
+    few = {"hyperparameters": tiny(gru=5, frames=3), "validations": 0, "total_steps": 256}
+    return quick(tmp_path_factory.mktemp("memory"), "test/Recall-v0", **few)
 
 
 def test_a_loaded_memory_is_the_trained_one(with_memory: RunFolder):
     kept = with_memory.config.groups["witness"]
     weights = with_memory.weights("witness")
-    network = ActorCritic(3, 0, Witness.action, Hyperparameters(**TINY, gru=5, frames=3), 0.0)
+    network = ActorCritic(3, 0, Witness.action, tiny(gru=5, frames=3), 0.0)
     network.load_state_dict(weights)
     policy = load_policy(with_memory.path)["witness_2"]
     drawn = np.random.default_rng(0)
@@ -594,16 +605,15 @@ def test_without_a_network_validation_on_lanes_is_the_synchronous_one(ticks: flo
 
 @pytest.fixture(scope="module")
 def grid_with_memory(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    settings = Hyperparameters(**TINY, gru=5, frames=3)
-    return quick(tmp_path_factory.mktemp("grid_memory"), hyperparameters=settings, schedule=SLOW)
+    return quick(tmp_path_factory.mktemp("grid_memory"), hyperparameters=tiny(gru=5, frames=3), schedule=SLOW)
 
 
 @pytest.mark.parametrize("schedule", [ScheduleConfig(), SLOW, ScheduleConfig(msg_delay=0.4, loss=0.3)])
 def test_what_remembers_plays_on_lanes_as_one_by_one(grid_with_memory: RunFolder, schedule: ScheduleConfig):
     env, policies = make(GRID, max_steps=6, compile=True), load_policy(grid_with_memory.path)
     assert can_play(env, policies, ())
-    batch = played(env, [Case(seed) for seed in range(5)], [policies] * 5, schedule, RECORD)
+    batch = play_lanes(env, [Case(seed) for seed in range(5)], [policies] * 5, schedule, RECORD)
     for seed, result in enumerate(batch.results()):
         assert result.same_course(env.run_event_driven(policies, seed=seed, schedule=schedule, record=RECORD))
-    fewer = played(env, [Case(3)], [policies], schedule)
+    fewer = play_lanes(env, [Case(3)], [policies], schedule)
     assert fewer.result(0).returns == batch.result(3).returns

@@ -1,23 +1,19 @@
 """The study that compares learning on heron/Spread-v0 and on mpe2's simple_spread; mpe2 itself is not needed here."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import spread_long
+import spread_parity
+import spread_ppo
 import torch
 
 from heron_env import make
 from heron_env.adapters import HeronVecEnv
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "training"))
-
-import spread_long
-import spread_parity
-import spread_ppo
 
 TINY = spread_ppo.Settings(num_envs=2, n_steps=25, batch_size=75, n_epochs=1, hidden=(8, 8))
 

@@ -1,24 +1,19 @@
-import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from cli_kit import as_json, heron
+from training_kit import GRID, tiny, trained
 
-from heron_env.cli import app
 from heron_env.errors import ConfigError, HeronError, RunFolderError
-from heron_env.lab import Hyperparameters, RunFolder, Sweep, train
+from heron_env.lab import Hyperparameters, RunFolder, Sweep
 
-GRID = "heron/BatteryGrid-v0"
-SETTINGS = {"num_envs": 2, "n_steps": 8, "batch_size": 16, "n_epochs": 1, "hidden": (8, 8)}
-TINY = Hyperparameters(**SETTINGS)
-STILL = Hyperparameters(**SETTINGS, learning_rate=1e-30, final_learning_rate=1e-30)
+STILL = tiny(learning_rate=1e-30, final_learning_rate=1e-30)
 """Steps too small to change a float32: what comes out is what it began with."""
 
 
 def quick(folder: Path, env_id: str = GRID, **options) -> RunFolder:
     own = {"env_options": {"max_steps": 6}} if env_id == GRID and "start_from" not in options else {}
-    settings = {"total_steps": 32, "hyperparameters": TINY, "validations": 1, "validation_episodes": 1, **own}
-    return train(env_id, folder, progress=False, **{**settings, **options})
+    return trained(folder, env_id, **{"total_steps": 32, **own, **options})
 
 
 @pytest.fixture(scope="module")
@@ -76,20 +71,14 @@ def test_a_folder_without_a_finished_run_is_refused(tmp_path: Path):
 
 
 def test_the_command_takes_it(first: RunFolder, tmp_path: Path):
-    ran = CliRunner().invoke(
-        app, ["train", GRID, "--out", str(tmp_path), "--steps", "1", "--start-from", str(first.path), "--json"]
-    )
-    assert ran.exit_code == 0, ran.output
-    assert json.loads(ran.output)["start_from"] == str(first.path)
+    ran = as_json("train", GRID, "--out", tmp_path, "--steps", "1", "--start-from", first.path)
+    assert ran["start_from"] == str(first.path)
 
 
 def test_the_command_does_not_overwrite_a_finished_run(first: RunFolder):
     before = first.digest()
-    ran = CliRunner().invoke(app, ["train", GRID, "--out", str(first.path), "--steps", "1"])
-    assert ran.exit_code == 2
-    assert (
-        ran.stderr == f"error: {first.path} holds a finished run: name another folder with --out, or remove that one\n"
-    )
+    told = heron("train", GRID, "--out", first.path, "--steps", "1", code=2).stderr
+    assert told == f"error: {first.path} holds a finished run: name another folder with --out, or remove that one\n"
     assert RunFolder.open(first.path).digest() == before
 
 

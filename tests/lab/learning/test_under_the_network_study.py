@@ -3,23 +3,20 @@
 Planted once and caught: ages left out of their environment, seeds taken for pairs, a cell's title in another's panel.
 """
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import packed
 import pytest
-
-from heron_env import Baseline, BatchEnv, DrawnSchedule, Hyperparameters, ScheduleConfig, load_policy, make, train
-from heron_env.errors import ConfigError, DataError
-from heron_env.lab import RunFolder
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "training"))
-
 import tuning
 import under_the_network as study
 import under_the_network_report as reporting
+from training_kit import trained
+
+from heron_env import Baseline, BatchEnv, DrawnSchedule, ScheduleConfig, load_policy, make
+from heron_env.errors import ConfigError, DataError
+from heron_env.lab import RunFolder
 
 RNG = np.random.default_rng(5)
 DAYS = RNG.normal(-25.0, 4.0, (1, 8))
@@ -110,11 +107,7 @@ def test_arms_differ_in_one_thing(cell: str):
 
 def test_a_run_corrects_a_baseline_with_constants_and_does_so_when_it_is_read_back(tmp_path: Path):
     options, name = {"dt": 900.0, "physics_substeps": 1}, "MPC(follow=0.2, window=6, excess=1)"
-    tiny = Hyperparameters(num_envs=2, n_steps=8, batch_size=16, n_epochs=1, hidden=(8, 8))
-    run = train(
-        study.ENV, tmp_path, total_steps=32, env_options=options, training_options={}, residual=name,
-        hyperparameters=tiny, validations=1, validation_episodes=1, progress=False,
-    )  # fmt: skip
+    run = trained(tmp_path, study.ENV, total_steps=32, env_options=options, training_options={}, residual=name)
     assert run.config.base == name and {name, "MPC"} <= run.config.validation.keys()
     assert run.config.validation[name] != run.config.validation["MPC"]
     env = make(study.ENV, **options)
@@ -140,9 +133,9 @@ def test_what_networks_have_no_part_in_is_trained_once():
     assert {run.seed for run in runs} == {0, 1, 2, 3, 4}
 
 
-@pytest.mark.skipif(not (RESULTS / "study.json").is_file(), reason="not measured yet")
+@pytest.mark.skipif(not (RESULTS / "study.json.gz").is_file(), reason="not measured yet")
 def test_the_committed_text_is_what_the_committed_data_give():
-    data = json.loads((RESULTS / "study.json").read_text())
+    data = packed.load(RESULTS / "study.json.gz")
     assert reporting.markdown(data) == (RESULTS / "study.md").read_text()
     seeds = {arm: len({run["seed"] for run in data["training"] if run["arm"] == arm}) for arm in study.ARMS}
     for name, runs in ((name, runs) for table in data["returns"].values() for name, runs in table.items()):
@@ -172,10 +165,10 @@ def test_references_are_tuned_on_validation_days_once(tmp_path: Path, monkeypatc
 
 
 def test_a_sweep_of_another_version_is_refused_before_anything_is_trained(tmp_path: Path):
-    folder = tmp_path / "late-field" / "memory"
+    folder = tmp_path / "runs" / "sweeps" / "late-field" / "memory"
     folder.mkdir(parents=True)
-    (folder / "sweep.json").write_text((RESULTS / "late-field" / "memory" / "sweep.json").read_text())
+    (folder / "sweep.json").write_text((RESULTS.parent / "honest_gap" / "trained" / "sweep.json").read_text())
     asked = study.Study(tmp_path / "runs", tmp_path, ("late/field",), (study.MEMORY,))
     with pytest.raises(DataError, match=r"memory/sweep.json was recorded by heron_env 0.1.0"):
         asked.measured()
-    assert not (tmp_path / "runs").exists()
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["sweeps"]

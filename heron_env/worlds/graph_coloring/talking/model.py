@@ -21,7 +21,7 @@ from heron_env.errors import FixtureError
 if TYPE_CHECKING:
     from heron_env.injection.answers import Consulted
     from heron_env.injection.endpoint import Connection, Endpoint
-    from heron_env.injection.fixtures import FixtureWriter
+    from heron_env.injection.recording import FixtureWriter
 
 WRITE: Final = (
     "You put a letter between agents that colour a graph into words. Say what the JSON says and nothing else: which "
@@ -76,7 +76,7 @@ class Model:
     @classmethod
     def recorded(cls, path: str | Path) -> Self:
         """The answers of a fixture. Raises FixtureError: it is damaged, or was cut off."""
-        from heron_env.injection.fixtures import Fixture
+        from heron_env.injection.recording import Fixture
 
         fixture = Fixture(path)
         if not fixture.whole:
@@ -90,7 +90,7 @@ class Model:
 
         Raises FixtureError where a recording has none, or to another question.
         """
-        from heron_env.injection.fixtures import difference
+        from heron_env.injection.contract import difference
 
         content = json.dumps(told, sort_keys=True, ensure_ascii=False)
         request = {
@@ -133,11 +133,11 @@ class Model:
     def _open(self, seed: int) -> FixtureWriter | None:
         """The file that grows, if there is one."""
         if self._record is not None and self._kept is None and self._writer is None:
-            from heron_env.injection.fixtures import FixtureWriter, Header
             from heron_env.injection.questions import Questions, Telling
-            from heron_env.injection.setting import Setting
+            from heron_env.injection.recording import FixtureWriter, Header
+            from heron_env.injection.setting import EnvironmentFacts
 
-            setting = Setting.of(None, env_id="heron/GraphColoring-v0")
+            setting = EnvironmentFacts.of(None, env_id="heron/GraphColoring-v0")
             baseline = {"host": self.endpoint.host, "model": self.endpoint.model}
             header = Header.of(Questions(setting, Telling(chat=True)), baseline, seed, lambda: datetime.now(UTC))
             self._writer = FixtureWriter(self._record, header)

@@ -18,13 +18,20 @@ from typing import Any, Final, Literal, get_args
 from heron_env.core.letters import Letter
 from heron_env.core.policy import Answer, Asked, Origin
 from heron_env.dcop.cluster.agent import ClusterAgent
-from heron_env.dcop.cluster.hearing import UNCLEAR
-from heron_env.dcop.cluster.view import Option, StepReport
+from heron_env.dcop.cluster.view import UNCLEAR, Option, StepReport
 from heron_env.errors import ConfigError
 from heron_env.worlds.graph_coloring.env import GraphColoringEnv
 from heron_env.worlds.graph_coloring.policies import STABLE, Process
-from heron_env.worlds.graph_coloring.talking.claims import Facts, holds
-from heron_env.worlds.graph_coloring.talking.ledger import OFFERING, Offer, OfferLedger, Wish, settled, wish
+from heron_env.worlds.graph_coloring.talking.claims import (
+    OFFERING,
+    Facts,
+    Offer,
+    OfferLedger,
+    Wish,
+    holds,
+    settled,
+    wish,
+)
 from heron_env.worlds.graph_coloring.talking.model import READ, WRITE, Model
 from heron_env.worlds.graph_coloring.talking.verifier import Block, Grammar, Names, claim_of, require_plain, verify
 

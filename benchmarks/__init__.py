@@ -1,0 +1,1 @@
+"""`python -m benchmarks`: how fast this library is, beside floors, ceilings and peers measured in the same run."""

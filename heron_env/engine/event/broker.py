@@ -1,0 +1,308 @@
+"""A lane's events and messages in the compiled event clock: the heap, slots of numbers, the post office, the proxy.
+
+The law is told by heron_env.scheduling.scheduler and broker.
+
+`D` is the address of the engine's table, `E` of the clock's (forms), `b` a lane, `r` a rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heron_env.engine.event import forms as f
+from heron_env.engine.event.links import delay, is_doubled, is_lost, of, schedule_of
+from heron_env.engine.kernels import leaf, table, within
+from heron_env.seeding import h
+
+(PHYSICS_PHASE, REWARD_PHASE, CLOSE_PHASE, TICK_PHASE, REQUEST_PHASE, REPLY_PHASE, COMMAND_PHASE, EFFECT_PHASE,
+ REPORT_PHASE) = 0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt: skip
+"""As scheduling.scheduler.Phase numbers them."""
+NONE = -1
+NEVER = 2**63 - 1
+"""ns: the last time there is; what is so late does not happen."""
+CYCLE, TELEMETRY, TICKED, EFFECTED, COMMANDED, CYCLE_OF_GLOBAL, TELEMETRY_OF_GLOBAL = (
+    np.uint64(h(cause)) for cause in
+    ("cycle", "telemetry", "tick", "effect", "command", "cycle of the global row", "telemetry of the global row")
+)  # fmt: skip
+"""What messages and delays are caused by: keys of their draws."""
+(LEG_REPORT, LEG_RECEIVED, LEG_REQUEST, LEG_REPLY, LEG_COMMAND, LEG_GATHERING, LEG_ACTION,
+ LEG_SHARE) = 3, 8, 9, 10, 11, 12, 13, 14  # fmt: skip
+"""As scheduling.messages.Leg numbers them."""
+
+
+@leaf
+def key_of(phase: Any, r: Any, sequence: Any) -> Any:
+    """The order of events within an instant."""
+    return (np.int64(phase) << 56) | (np.int64(r) << 36) | sequence
+
+
+@leaf
+def later(ns: Any, delay: Any) -> Any:
+    """`delay` ns after `ns`, NEVER if time ends before."""
+    return np.int64(NEVER) if delay > NEVER - ns else ns + delay
+
+
+@leaf
+def push(E: Any, b: Any, ns: Any, phase: Any, r: Any, kind: Any, slot: Any, number: Any) -> None:
+    """Schedule an event; `slot`: where its numbers are, NONE."""
+    lane, heap = of(E, "lane"), of(E, "heap")
+    lane[b, f.SEQUENCE] += 1
+    key, base, i = key_of(phase, r, lane[b, f.SEQUENCE]), b * of(E, "sizes")[f.HEAP_SIZE], lane[b, f.TOP]
+    lane[b, f.TOP] = i + 1
+    while i > 0:
+        above = (i - 1) >> 1
+        one = base + above
+        if heap[one, 0] < ns or (heap[one, 0] == ns and heap[one, 1] < key):
+            break
+        heap[base + i, 0], heap[base + i, 1], heap[base + i, 2] = heap[one, 0], heap[one, 1], heap[one, 2]
+        i = above
+    heap[base + i, 0], heap[base + i, 1] = ns, key
+    heap[base + i, 2] = kind | (np.int64(slot) + 1) << 8 | np.int64(number) << 32
+
+
+@leaf
+def pop(E: Any, b: Any) -> None:
+    """Remove the first event."""
+    lane, heap = of(E, "lane"), of(E, "heap")
+    base, size = b * of(E, "sizes")[f.HEAP_SIZE], lane[b, f.TOP] - 1
+    lane[b, f.TOP] = size
+    ns, key, what = heap[base + size, 0], heap[base + size, 1], heap[base + size, 2]
+    i, below = 0, 1
+    while below < size:
+        one, two = base + below, base + below + 1
+        if below + 1 < size and (
+            heap[two, 0] < heap[one, 0] or (heap[two, 0] == heap[one, 0] and heap[two, 1] < heap[one, 1])
+        ):
+            below, one = below + 1, two
+        if ns < heap[one, 0] or (ns == heap[one, 0] and key < heap[one, 1]):
+            break
+        heap[base + i, 0], heap[base + i, 1], heap[base + i, 2] = heap[one, 0], heap[one, 1], heap[one, 2]
+        i, below = below, 2 * below + 1
+    heap[base + i, 0], heap[base + i, 1], heap[base + i, 2] = ns, key, what
+
+
+@leaf
+def acquire(E: Any, b: Any, slots: Any, size: Any, free: Any, uses: Any) -> Any:
+    """A free slot of a lane, which has `size` of them; `free`: column of `lane` with the first one."""
+    lane = of(E, "lane")
+    slot = lane[b, free]
+    at = b * size + slot
+    lane[b, free], lane[b, free + 1] = slots[at, f.CHAIN], lane[b, free + 1] - 1
+    slots[at, f.USES], slots[at, f.CHAIN] = uses, NONE
+    return slot
+
+
+@leaf
+def release(E: Any, b: Any, slots: Any, size: Any, free: Any, slot: Any) -> None:
+    """One event less needs this slot; with the last one it is free."""
+    lane, at = of(E, "lane"), b * size + slot
+    slots[at, f.USES] -= 1
+    if slots[at, f.USES] <= 0:
+        slots[at, f.CHAIN], lane[b, free] = lane[b, free], slot
+        lane[b, free + 1] += 1
+
+
+@leaf
+def acquire_report(E: Any, b: Any, uses: Any, real: Any) -> Any:
+    """A slot for a report, a share, or a record of the two copies of what is in the slot `real`."""
+    slots, size = of(E, "report_slot"), of(E, "sizes")[f.REPORT_SLOTS]
+    slot = acquire(E, b, slots, size, f.FREE_REPORT, uses)
+    slots[b * size + slot, f.SEEN], slots[b * size + slot, f.REAL] = 0, real
+    return slot
+
+
+@leaf
+def release_report(E: Any, b: Any, slot: Any) -> None:
+    """One event less needs this slot."""
+    release(E, b, of(E, "report_slot"), of(E, "sizes")[f.REPORT_SLOTS], f.FREE_REPORT, slot)
+
+
+@leaf
+def acquire_view(E: Any, b: Any, r: Any, number: Any) -> Any:
+    """A slot for an observation, or a decision."""
+    slots, size = of(E, "view_slot"), of(E, "sizes")[f.VIEW_SLOTS]
+    slot = acquire(E, b, slots, size, f.FREE_VIEW, 0)
+    at = b * size + slot
+    slots[at, f.WHOSE], slots[at, f.NUMBER], slots[at, f.ANSWERED], slots[at, f.USED] = r, number, 0, 0
+    return slot
+
+
+@leaf
+def release_view(E: Any, b: Any, slot: Any) -> None:
+    """One event less needs this slot."""
+    release(E, b, of(E, "view_slot"), of(E, "sizes")[f.VIEW_SLOTS], f.FREE_VIEW, slot)
+
+
+@leaf
+def is_report(kind: Any) -> Any:
+    """Are the numbers of such an event in a slot for reports?"""
+    return kind == f.REPORT or kind == f.EFFECT_REPORT or kind == f.SHARE
+
+
+@leaf
+def release_slot(E: Any, b: Any, kind: Any, slot: Any) -> None:
+    """An event that needed a slot is done with."""
+    if slot >= 0:
+        if is_report(kind):
+            release_report(E, b, slot)
+        else:
+            release_view(E, b, slot)
+
+
+@leaf
+def send(
+    E: Any, b: Any, r: Any, queue: Any, leaves: Any, cause: Any, leg: Any, number: Any, kind: Any, phase: Any, real: Any
+) -> Any:
+    """Send a message over the link of `r`: how many copies will arrive. Loss keeps a message's place in its queue.
+
+    `real`: the slot of its numbers; a report takes one (FRESH), unless it arrives at once.
+    """
+    lane, last, q = of(E, "lane"), of(E, "queue"), np.int64(f.QUEUES) * r + queue
+    ordered, copies = of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.REORDER == 0, 1
+    lane[b, f.SENT] += 1
+    if is_doubled(E, b, r, cause, leg, number):
+        copies = 2
+        lane[b, f.DUPLICATED] += 1
+    first = second = arrivals = np.int64(0)
+    for twin in range(copies):
+        arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number, twin))
+        if ordered:
+            arrival = max(arrival, last[b, q])
+            last[b, q] = arrival
+        if is_lost(E, b, r, leaves, cause, leg, number, twin):
+            lane[b, f.LOST] += 1
+        else:
+            first, second = first if arrivals else arrival, arrival
+            arrivals += 1
+    if arrivals == 1 and first == leaves and kind == f.REPORT:  # nobody looks before it is there
+        lane[b, f.FRESH] = NONE
+        lane[b, f.DELIVERED] += 1
+    elif arrivals > 0:
+        slot = use_slot(E, b, kind, real, arrivals)
+        if arrivals == 1:
+            push(E, b, first, phase, r, kind, slot, number)
+        else:  # a record of both copies says which comes second
+            record = acquire_report(E, b, 2, slot)
+            push(E, b, first, phase, r, kind | f.TWIN, record, number)
+            push(E, b, second, phase, r, kind | f.TWIN, record, number)
+    return arrivals
+
+
+@leaf
+def use_slot(E: Any, b: Any, kind: Any, real: Any, arrivals: Any) -> Any:
+    """The slot of a message's numbers, which so many copies need: a new one for a report, else `real`, or NONE."""
+    slot = np.int64(real)
+    if is_report(kind):
+        slot = acquire_report(E, b, arrivals, NONE)
+        of(E, "lane")[b, f.FRESH] = slot
+    elif slot >= 0:
+        of(E, "view_slot")[b * of(E, "sizes")[f.VIEW_SLOTS] + slot, f.USES] += arrivals
+    return slot
+
+
+@leaf
+def into_cache(E: Any, b: Any, row: Any, version: Any, as_of: Any) -> Any:
+    """T12: is this report of a row newer than what is known? Then it is noted."""
+    known = of(E, "version")
+    if version <= known[b, row]:
+        return False
+    known[b, row], of(E, "as_of")[b, row] = version, as_of
+    return True
+
+
+@leaf
+def measured(E: Any, b: Any, source: Any, at: Any, k: Any) -> Any:
+    """The k-th reported column: of a quantity per step the sum of the last step that has ended (T18)."""
+    total = of(E, "reported_sum")[k]
+    return source[at, of(E, "reported")[k]] if total < 0 else of(E, "ended_sums")[b, total]
+
+
+@leaf
+def send_report(
+    E: Any, b: Any, row: Any, r: Any, now: Any, source: Any, at: Any, version: Any, as_of: Any, cause: Any, number: Any,
+    kind: Any, phase: Any,
+) -> None:  # fmt: skip
+    """A report of a row leaves; `source[at]` is the truth that it tells of."""
+    first, reported, sizes = of(E, "first_reported"), of(E, "reported"), of(E, "sizes")
+    if not send(E, b, r, f.UP, now, cause, LEG_REPORT, number, kind, phase, NONE):
+        return
+    slot = of(E, "lane")[b, f.FRESH]
+    if slot < 0:
+        if into_cache(E, b, row, version, as_of):
+            cache = of(E, "cache")
+            for k in range(first[row], first[row + 1]):
+                cache[b, reported[k]] = measured(E, b, source, at, k)
+        return
+    values, numbers, s = of(E, "report"), of(E, "report_slot"), b * sizes[f.REPORT_SLOTS] + slot
+    numbers[s, f.WHAT], numbers[s, f.VERSION_OF], numbers[s, f.AS_OF] = row, version, as_of
+    for k in range(first[row], first[row + 1]):
+        values[s, k - first[row]] = measured(E, b, source, at, k)
+
+
+@leaf
+def report_all(E: Any, b: Any, number: Any, version: Any, now: Any, source: Any, at: Any, as_of: Any) -> None:
+    """Leg 3, or telemetry: every row with something to tell. The global row uses the system agent's link."""
+    ranks, first = of(E, "sizes")[f.RANKS], of(E, "first_reported")
+    by_telemetry = of(E, "sizes")[f.PER_BOUNDARY] > 1
+    for row in range(ranks + 1):
+        if first[row + 1] > first[row]:
+            if row < ranks:
+                cause = TELEMETRY if by_telemetry else CYCLE
+                send_report(E, b, row, row, now, source, at, version, as_of, cause, number, f.REPORT, PHYSICS_PHASE)
+            else:
+                cause = TELEMETRY_OF_GLOBAL if by_telemetry else CYCLE_OF_GLOBAL
+                send_report(E, b, row, 0, now, source, at, version, as_of, cause, number, f.REPORT, PHYSICS_PHASE)
+
+
+@leaf
+def receive_report(E: Any, b: Any, slot: Any) -> None:
+    """At the proxy."""
+    numbers, values, first = of(E, "report_slot"), of(E, "report"), of(E, "first_reported")
+    s = b * of(E, "sizes")[f.REPORT_SLOTS] + slot
+    row = numbers[s, f.WHAT]
+    if into_cache(E, b, row, numbers[s, f.VERSION_OF], numbers[s, f.AS_OF]):
+        cache, reported = of(E, "cache"), of(E, "reported")
+        for k in range(first[row], first[row + 1]):
+            cache[b, reported[k]] = values[s, k - first[row]]
+
+
+@leaf
+def send_shares(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
+    """V8: what an agent tells its neighbours leaves."""
+    first, edges, truth, sizes = of(E, "first_edge"), of(E, "edge"), table(D, "truth"), of(E, "sizes")
+    for k in range(first[r], first[r + 1]):
+        e = of(E, "outgoing")[k]
+        cause = of(E, "edge_cause")[e]
+        if send(E, b, r, f.SHARES, now, cause, LEG_SHARE, number, f.SHARE, PHYSICS_PHASE, NONE):
+            s = b * sizes[f.REPORT_SLOTS] + of(E, "lane")[b, f.FRESH]
+            of(E, "report_slot")[s, f.WHAT] = e
+            for j in range(edges[e, f.EDGE_SIZE]):
+                of(E, "report")[s, j] = truth[b, edges[e, f.EDGE_SOURCE] + j]
+
+
+@leaf
+def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
+    """A share has come: the mean of what each edge of its slot brought last, into truth and cache."""
+    s = b * of(E, "sizes")[f.REPORT_SLOTS] + slot
+    e = of(E, "report_slot")[s, f.WHAT]
+    edges, newest, received = of(E, "edge"), of(E, "newest"), of(E, "received")
+    if number <= newest[b, e]:
+        return
+    newest[b, e] = number
+    for k in range(edges[e, f.EDGE_SIZE]):
+        received[b, edges[e, f.EDGE_KEPT] + k] = of(E, "report")[s, k]
+    count = 0
+    for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
+        count += newest[b, other] >= 0
+    low, high, whole = table(D, "low"), table(D, "high"), table(D, "whole")
+    for k in range(edges[e, f.EDGE_WIDTH]):
+        total = 0.0
+        for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
+            total += received[b, edges[other, f.EDGE_KEPT] + k]
+        c = edges[e, f.EDGE_TARGET] + k
+        value = within(total / count, low[c], high[c])
+        for j in range(len(whole)):
+            value = np.rint(value) if np.int64(whole[j]) == c else value
+        table(D, "truth")[b, c] = of(E, "cache")[b, c] = value

@@ -1,0 +1,165 @@
+"""Fates in the compiled event clock: how late, lost or doubled messages and decisions are, how far ticks move (T7, T8).
+
+The law is told by heron_env.scheduling.links.
+
+`E` is the address of the clock's table (forms), `b` a lane, `r` a rank, whose link it is; `field` is a column of
+`timing` from OBS on: of what a delay is. `sent` is the departure, ns.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from heron_env.engine.draw_kernel import key_with, standard_normal, uniform
+from heron_env.engine.event import forms as f
+from heron_env.engine.kernels import leaf, table_of, within
+from heron_env.seeding import h
+
+of = table_of(f.FORMS)
+"""`of(E, name)`: an array of this clock."""
+DELAYS = (np.uint64(h("delay")), np.uint64(h("twin delay")))
+LOSSES = (np.uint64(h("loss")), np.uint64(h("twin loss")))
+SAMPLES = (np.uint64(h("sample")), np.uint64(h("twin sample")))
+DUPLICATES, TICKS, CHAINED = np.uint64(h("duplicate")), np.uint64(h("tick")), np.uint64(h("chain"))
+FIELDS = tuple(np.uint64(h(name)) for name in ("obs_delay", "act_delay", "msg_delay", "loss"))
+"""In the order of `source_of`."""
+UNIFORM, GAUSSIAN = 1, 2
+"""Kinds of jitter; 3 is lognormal."""
+FAR = 2.0**62
+"""No delay is longer, ns."""
+
+
+@leaf
+def schedule_of(E: Any, b: Any, r: Any) -> Any:
+    """The agent's row in `timing`, `odds` and `source_of`."""
+    return b * of(E, "sizes")[f.SCHEDULES] + r
+
+
+@leaf
+def draw(E: Any, b: Any, r: Any, purpose: Any, cause: Any, leg: Any, number: Any) -> Any:
+    """The link's draw u in [0, 1)."""
+    return uniform(key_with(key_with(key_with(of(E, "key")[b, r], purpose), cause), leg), number)
+
+
+@leaf
+def deviation(u: Any, kind: Any, ratio: Any, spread: Any) -> Any:
+    """ratio * z."""
+    if kind == UNIFORM:
+        return ratio * (2.0 * u - 1.0)
+    n = standard_normal(u)
+    return ratio * n if kind == GAUSSIAN else math.expm1(spread * n - 0.5 * spread * spread)
+
+
+@leaf
+def tick_shift(E: Any, b: Any, r: Any, number: Any) -> Any:
+    """How far tick `number` moves, ns."""
+    timing, odds, at = of(E, "timing"), of(E, "odds"), schedule_of(E, b, r)
+    if odds[at, f.TICK_RATIO] == 0.0 or number == 0:
+        return np.int64(0)
+    u = draw(E, b, r, TICKS, TICKS, 0, number)
+    part = deviation(u, timing[at, f.JITTER], odds[at, f.TICK_RATIO], odds[at, f.TICK_SPREAD])
+    return np.int64(np.rint(within(part, -0.5, 0.5) * timing[at, f.TICK]))
+
+
+@leaf
+def is_doubled(E: Any, b: Any, r: Any, cause: Any, leg: Any, number: Any) -> Any:
+    """Does a message travel twice?"""
+    share = of(E, "odds")[schedule_of(E, b, r), f.DUPLICATE]
+    return share > 0.0 and draw(E, b, r, DUPLICATES, cause, leg, number) < share
+
+
+@leaf
+def is_lost(E: Any, b: Any, r: Any, sent: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
+    """Does a message get lost, or its second copy (twin)?"""
+    share = loss_at(E, b, r, sent)
+    return share > 0.0 and draw(E, b, r, LOSSES[twin], cause, leg, number) < share
+
+
+@leaf
+def delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
+    """The delay of one leg, ns, with its jitter."""
+    timing, odds, at = of(E, "timing"), of(E, "odds"), schedule_of(E, b, r)
+    ns = base_delay(E, b, r, field, sent, cause, leg, number, twin)
+    if odds[at, f.RATIO] > 0.0 and ns != 0:
+        u = draw(E, b, r, DELAYS[twin], cause, leg, number)
+        spread = ns * (1.0 + deviation(u, timing[at, f.JITTER], odds[at, f.RATIO], odds[at, f.SPREAD]))
+        ns = np.int64(min(np.rint(spread), FAR))
+    return max(ns, timing[at, f.LEAST])
+
+
+@leaf
+def base_delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
+    """The same before jitter."""
+    at = schedule_of(E, b, r)
+    source = of(E, "source_of")[at, field - f.OBS]
+    if source < 0:
+        return of(E, "timing")[at, field]
+    sources, starts, delays = of(E, "sources"), of(E, "first_delay"), of(E, "delays")
+    values = sources[source, f.VALUES]
+    if sources[source, f.KIND] == f.RECORDED:
+        within, k = sent % sources[source, f.PERIOD], starts[values]
+        while k + 1 < starts[values + 1] and of(E, "departures")[k + 1] <= within:
+            k += 1
+        return delays[k]
+    if sources[source, f.KIND] == f.MARKOV:
+        values += state_at(E, b, r, field - f.OBS, source, sent)
+    count = starts[values + 1] - starts[values]
+    if count == 1:
+        return delays[starts[values]]
+    return delays[starts[values] + np.int64(draw(E, b, r, SAMPLES[twin], cause, leg, number) * count)]
+
+
+@leaf
+def loss_at(E: Any, b: Any, r: Any, sent: Any) -> Any:
+    """The probability that a message is lost."""
+    at = schedule_of(E, b, r)
+    source = of(E, "source_of")[at, f.LOSS_FROM]
+    if source < 0:
+        return of(E, "odds")[at, f.LOSS]
+    where = of(E, "sources")[source, f.LEVELS] + 3  # behind one of the start and two of the moves
+    return of(E, "thresholds")[where + state_at(E, b, r, f.LOSS_FROM, source, sent)]
+
+
+@leaf
+def state_at(E: Any, b: Any, r: Any, place: Any, source: Any, ns: Any) -> Any:
+    """The state of a chain at a time: back to where all states meet, to the start, or to where it was asked last.
+
+    `place`: the column of `source_of` that it comes from.
+    """
+    sources, levels = of(E, "sources"), of(E, "thresholds")
+    last, known, at = of(E, "chain_last"), of(E, "chain_state"), r * np.int64(f.SOURCED_FIELDS) + place
+    wanted, n, first = ns // sources[source, f.PERIOD], sources[source, f.STATES], sources[source, f.LEVELS]
+    x = key_with(key_with(key_with(of(E, "key")[b, r], CHAINED), FIELDS[place]), 0)  # leg 0
+    k, state = wanted, -1
+    while k != last[b, at]:
+        u = uniform(x, k)
+        if k == 0:
+            state = number_below(levels, first, first + n - 1, u)
+            break
+        state = number_below(levels, first + n - 1, first + 2 * (n - 1), u)
+        for i in range(1, n):
+            if number_below(levels, first + (1 + i) * (n - 1), first + (2 + i) * (n - 1), u) != state:
+                state = -1
+                break
+        if state >= 0:
+            break
+        k -= 1
+    if state < 0:
+        state = known[b, at]
+    for j in range(k + 1, wanted + 1):
+        row = first + (1 + state) * (n - 1)
+        state = number_below(levels, row, row + n - 1, uniform(x, j))
+    last[b, at], known[b, at] = wanted, state
+    return state
+
+
+@leaf
+def number_below(values: Any, first: Any, last: Any, u: Any) -> Any:
+    """How many of `values[first:last]`, ascending, are <= u."""
+    k = first
+    while k < last and values[k] <= u:
+        k += 1
+    return k - first

@@ -1,0 +1,206 @@
+"""The world's half of the compiled event clock: heron_env.envs.event.physics tells the law.
+
+`D` is the address of the engine's table, `E` of the clock's (forms), `b` a lane, `r` a rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heron_env.engine.arrays import CLEAR, CLOSE, END, FINISH, PHYSICS
+from heron_env.engine.event import forms as f
+from heron_env.engine.event.agents import complete_observation, copy_state, gather, new_record
+from heron_env.engine.event.broker import (
+    CLOSE_PHASE,
+    NEVER,
+    NONE,
+    PHYSICS_PHASE,
+    REWARD_PHASE,
+    later,
+    push,
+    report_all,
+    send_shares,
+)
+from heron_env.engine.event.links import of, schedule_of
+from heron_env.engine.kernels import call, leaf, table
+
+
+@leaf
+def schedule_substep(E: Any, b: Any, step: Any, substep: Any) -> None:
+    """Schedule a substep; one that would come after the end of time before all that does not happen either."""
+    sizes, lane = of(E, "sizes"), of(E, "lane")
+    lane[b, f.SEQUENCE] += 1
+    due = later(step * sizes[f.DT], within_step(E, substep + 1))
+    lane[b, f.NEXT], lane[b, f.NEXT_KEY] = due, lane[b, f.SEQUENCE] if due < NEVER else NONE
+    lane[b, f.SUBSTEP] = substep
+
+
+@leaf
+def within_step(E: Any, substeps: Any) -> Any:
+    """What so many substeps take, ns: dt * substeps // all of them, without a product beyond int64."""
+    sizes = of(E, "sizes")
+    return sizes[f.DT] // sizes[f.SUBSTEPS] * substeps + sizes[f.DT] % sizes[f.SUBSTEPS] * substeps // sizes[f.SUBSTEPS]
+
+
+@leaf
+def simulate(D: Any, E: Any, b: Any, now: Any) -> Any:
+    """A substep, and with the last one the boundary; stops for hooks. How many rules failed."""
+    sizes, lane = of(E, "sizes"), of(E, "lane")
+    failures = 0
+    if lane[b, f.STAGE] == f.AGENT:
+        failures += substep(D, E, b, now)
+        if sizes[f.HOOKS] & f.ADVANCE_HOOK and failures == 0:
+            lane[b, f.STATUS], lane[b, f.STAGE] = f.HOOK, f.PHYSICS_DONE
+            return 0
+        lane[b, f.STAGE] = f.PHYSICS_DONE
+    if lane[b, f.STAGE] == f.PHYSICS_DONE:
+        failures += end_substep(D, E, b, now)
+        lane[b, f.STAGE] = f.AGENT
+        if lane[b, f.SUBSTEP] < sizes[f.SUBSTEPS]:
+            return failures
+        lane[b, f.STAGE] = f.BOUNDARY
+        if sizes[f.HOOKS] & (f.FINISH_HOOK | f.TRAINING_HOOK) and failures == 0:
+            lane[b, f.STATUS] = f.HOOK
+            return 0
+    lane[b, f.STAGE] = f.AGENT
+    end_step(D, E, b, now)
+    return failures
+
+
+@leaf
+def substep(D: Any, E: Any, b: Any, now: Any) -> Any:
+    """A substep up to its rules; how many failed."""
+    phases, lane = table(D, "phases"), of(E, "lane")
+    failures = 0
+    if lane[b, f.SUBSTEP] == 0 and phases[CLEAR] != 0:
+        failures += call(phases[CLEAR], (D, b, b + 1))
+    if phases[PHYSICS] != 0:
+        failures += call(phases[PHYSICS], (D, b, b + 1, lane[b, f.SUBSTEP]))
+    natives = of(E, "natives")
+    for k in range(len(natives)):
+        failures += call(natives[k, 0], (D, natives[k, 1], b, b + 1))
+    return failures
+
+
+@leaf
+def end_substep(D: Any, E: Any, b: Any, now: Any) -> Any:
+    """The rest of the substep: telemetry, or the boundary up to the hook `finish`; how many rules failed."""
+    sizes, lane, phases = of(E, "sizes"), of(E, "lane"), table(D, "phases")
+    step, done = table(D, "steps")[b], lane[b, f.SUBSTEP] + 1
+    substeps = sizes[f.SUBSTEPS]
+    lane[b, f.DONE] = step * sizes[f.DT] + within_step(E, done)
+    lane[b, f.SUBSTEP] = done
+    if done < substeps:
+        schedule_substep(E, b, step, done)
+        if done % sizes[f.EVERY] == 0:
+            lane[b, f.VERSION] += 1
+            number = step * sizes[f.PER_BOUNDARY] + done * sizes[f.PER_BOUNDARY] // substeps
+            report_all(E, b, number, lane[b, f.VERSION], now, table(D, "truth"), b, now)
+        return 0
+    alive, member, place = table(D, "alive"), of(E, "member"), of(E, "place")
+    for r in range(sizes[f.RANKS]):
+        member[b, r] = alive[b, place[r]]
+    failures = call(phases[CLOSE], (D, b, b + 1))
+    call(phases[END], (D, b, b + 1))
+    if phases[FINISH] != 0:
+        failures += call(phases[FINISH], (D, b, b + 1))
+    return failures
+
+
+@leaf
+def end_step(D: Any, E: Any, b: Any, now: Any) -> None:
+    """The rest of a boundary: scores, shares, the next step or the end, and the news of it."""
+    sizes, lane, truth = of(E, "sizes"), of(E, "lane"), table(D, "truth")
+    step, ranks, sums = table(D, "steps")[b] - 1, sizes[f.RANKS], of(E, "sums")
+    score(D, E, b, now, step)
+    edges = of(E, "first_edge")
+    if edges[ranks] > 0:
+        for r in range(ranks):
+            if of(E, "member")[b, r] != 0:
+                send_shares(D, E, b, r, step, now)
+    if table(D, "over")[b] != 0:
+        push(E, b, now, CLOSE_PHASE, 0, f.CLOSED, NONE, 0)
+        lane[b, f.NEXT] = NEVER
+    else:
+        schedule_substep(E, b, step + 1, 0)
+    lane[b, f.VERSION] += 1
+    for j in range(len(sums)):
+        of(E, "ended_sums")[b, j] = truth[b, sums[j]]
+    leg = of(E, "timing")[schedule_of(E, b, 0), f.MSG]
+    if sizes[f.PER_BOUNDARY] > 1:
+        report_all(E, b, (step + 1) * sizes[f.PER_BOUNDARY], lane[b, f.VERSION], now, truth, b, now)
+    elif leg == 0:
+        report_all(E, b, step, lane[b, f.VERSION], now, truth, b, now)
+    else:
+        ring, k = of(E, "ring"), step % sizes[f.RING]
+        for c in range(ring.shape[1]):
+            ring[b * sizes[f.RING] + k, c] = truth[b, c]
+        of(E, "ring_version")[b, k] = lane[b, f.VERSION]
+        lane[b, f.TOKENS] += 1
+        push(E, b, later(later(now, leg), leg), PHYSICS_PHASE, 0, f.TOKEN, NONE, step)
+
+
+@leaf
+def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
+    """T4: what everyone in the step earned, and who ended."""
+    sizes, place, member = of(E, "sizes"), of(E, "place"), of(E, "member")
+    rewards, terminated, truncated = table(D, "rewards"), table(D, "terminated"), table(D, "truncated")
+    lived, how, ranks = of(E, "lived"), of(E, "how"), sizes[f.RANKS]
+    if sizes[f.KEEPS] & f.KEEP_REWARDS:
+        log, at = of(E, "log"), new_record(E, b, f.REWARD_LOG, ranks + 1)
+        log[b, at] = now / 1e9
+        for r in range(ranks):
+            log[b, at + 1 + r] = rewards[b, place[r]] if member[b, r] != 0 else np.nan
+    for r in range(ranks):
+        if member[b, r] != 0:
+            i = place[r]
+            lived[b, r] = step + 1
+            how[b, r] = (terminated[b, i] != 0) + 2 * (truncated[b, i] != 0)
+    decider, earned, deciders, gamma = of(E, "decider"), of(E, "earned"), of(E, "deciders"), of(E, "reals")
+    for p in range(sizes[f.DECIDERS]):
+        at, r = b * sizes[f.DECIDERS] + p, deciders[p]
+        if member[b, r] != 0:
+            earned[at, f.EARNED] += earned[at, f.DISCOUNT] * rewards[b, place[r]]
+            if sizes[f.HOOKS] & f.TRAINING_HOOK:
+                earned[at, f.EARNED_TRAINING] += earned[at, f.DISCOUNT] * of(E, "training")[b, p]
+            earned[at, f.DISCOUNT] *= gamma[f.GAMMA]
+            decider[at, f.STEPS] += 1
+            if how[b, r] != 0 and decider[at, f.LAST_NUMBER] >= 0:
+                note_end(E, b, p, r, now)
+
+
+@leaf
+def note_end(E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
+    """An agent has ended: what became of its last decision."""
+    at, decider, earned = b * of(E, "sizes")[f.DECIDERS] + p, of(E, "decider"), of(E, "earned")
+    took = decider[at, f.LAST_EFFECT] >= decider[at, f.LAST_NUMBER]  # a no-op may have come after it
+    decider[at, f.END], decider[at, f.END_STEPS] = 1 + 2 * of(E, "how")[b, r] + 8 * took, decider[at, f.STEPS]
+    earned[at, f.END_EARNED], earned[at, f.END_TRAINING] = earned[at, f.EARNED], earned[at, f.EARNED_TRAINING]
+    push(E, b, now, REWARD_PHASE, r, f.ENDING, NONE, 0)
+
+
+@leaf
+def observe_end(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
+    """What the agent would be shown, had it asked at the instant of its end."""
+    sizes, obs, seen = of(E, "sizes"), of(E, "end_obs"), of(E, "first_seen")
+    at = 2 * (b * sizes[f.DECIDERS] + of(E, "decides")[r] - 1)
+    gather(D, E, b, r, np.int64(table(D, "steps")[b]))
+    for j in range(obs.shape[1]):
+        obs[at, j] = of(E, "scratch")[b, j] if j < seen[r + 1] - seen[r] else np.float32(0.0)
+    sources, first = of(E, "source"), of(E, "first_source")
+    for j in range(first[r], first[r + 1]):
+        of(E, "since")[b, j - first[r]] = of(E, "as_of")[b, sources[j]]
+    complete_observation(D, E, b, r, now, obs, at, of(E, "since"), b)
+    if sizes[f.WITH_STATE]:
+        copy_state(D, E, b, of(E, "end_state"), at)
+
+
+@leaf
+def pass_token(E: Any, b: Any, number: Any, now: Any) -> None:
+    """The cycle's token is back at the world: reports leave, of the truth as it was at the boundary."""
+    sizes, k = of(E, "sizes"), number % of(E, "sizes")[f.RING]
+    of(E, "lane")[b, f.TOKENS] -= 1
+    version, row = of(E, "ring_version")[b, k], b * sizes[f.RING] + k
+    report_all(E, b, number, version, now, of(E, "ring"), row, (number + 1) * sizes[f.DT])

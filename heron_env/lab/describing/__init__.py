@@ -1,1 +1,0 @@
-"""What an environment is, in words, values and pictures: its tree and clock, and who sees what."""

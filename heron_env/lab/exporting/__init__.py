@@ -1,1 +1,0 @@
-"""Trained policies as files that other programs run: ONNX."""

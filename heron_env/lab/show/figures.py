@@ -1,0 +1,378 @@
+"""Figures of an evaluation: how a policy was learned, and what delays (or anything else) cost it.
+
+Each function returns a matplotlib Figure and draws nothing on a screen. Lines carry their names, axes their units.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.errors import ConfigError
+from heron_env.given import require_one_of, several
+from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.figure_style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    PALE,
+    PURPLE,
+    SERIES,
+    VERMILION,
+    blank,
+    end_labels,
+    house_style,
+)
+from heron_env.lab.robust_stats import Estimate
+from heron_env.lab.sweep.conditions import CAUSES, SYNC
+from heron_env.lab.sweep.decomposition import Decomposition
+from heron_env.scheduling.sources import mean_s
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from heron_env.lab.sweep.results import Measurements, SweepPoint
+
+Floats = NDArray[np.float64]
+Summary = Callable[[Floats], Estimate]
+"""A figure of values `[runs, cases]` with its interval."""
+MOST_DOTS, FEW_LINES = 30, 3
+"""Cases that get a dot each, where there are few lines; more would be a smear, and the band tells of them."""
+
+
+def learning_figure(
+    points: Sequence[tuple[float, float]],
+    levels: Mapping[str, float],
+    below: Sequence[tuple[float, float]] = (),
+    *,
+    x_label: str,
+    y_label: str,
+    titles: tuple[str, str],
+) -> Figure:
+    """The learning curve, for comparison the levels of policies that did not learn, and `below` another curve."""
+    with house_style():
+        figure, (axes, *lowers) = blank(4.7 if below else 3.1, rows=2 if below else 1, sharex=True)
+        for lower in lowers:
+            lower.plot(*np.array(below, dtype=np.float64).T, color=BLUE, marker="o", markersize=3.0)
+            lower.set_ylabel(y_label)
+            lower.set_title(titles[1])
+        x, y = np.array(points, dtype=np.float64).reshape(-1, 2).T
+        axes.plot(x, y, color=BLUE, marker="o", markersize=3.0)
+        labels = [(float(y[-1]), "in training", BLUE)] if len(y) else []
+        others = iter((VERMILION, GREEN, PURPLE, INK))
+        for name, level in levels.items():
+            colour = GREY if name == NOTHING else next(others)
+            axes.axhline(level, color=colour, linewidth=1.2, linestyle=(0, (5, 3)))
+            labels.append((level, name, colour))
+        figure.axes[-1].set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.xaxis.set_major_formatter(
+            lambda value, _: f"{value / 1e6:g} M" if value and x[-1] >= 4e5 else f"{value:g}"
+        )
+        axes.margins(x=0.02, y=0.08)
+        end_labels(axes, labels)
+        axes.set_title(titles[0])
+        return figure
+
+
+# Return against an amount of something
+
+
+@dataclass(frozen=True)
+class PolicyLine:
+    """One policy: what it earned under rising amounts of a cause.
+
+    Attributes:
+        amounts: `[n]`, rising.
+        returns: of each amount, training seed and case, float64 `[n, runs, cases]`.
+        sync: on the synchronous clock, `[runs, cases]`.
+    """
+
+    name: str
+    amounts: Floats
+    returns: Floats
+    sync: Floats
+
+
+def sweep_figure(result: Measurements, cause: str, policies: Sequence[str] | None = None) -> Figure:
+    """Returns of a sweep, or of some of its policies, against one cause alone.
+
+    Args:
+        result: of a finished sweep.
+        cause: such as "msg_delay".
+        policies: only these; None: all that ran under all conditions.
+
+    Returns:
+        A figure of matplotlib; below, the paired difference to the synchronous clock. Returns are in the sweep's unit.
+
+    Raises:
+        ConfigError: no condition has the cause alone, a name is unknown, or matplotlib is missing (extra `plots`).
+
+    Example: `sweep_figure(read_sweep("runs/sweep"), "act_delay").savefig("delay.svg")`.
+    """
+    require_one_of(f"sweep_figure(cause={cause!r:.60})", cause, tuple(CAUSES))
+    shown = result.policies if policies is None else several(policies, "sweep_figure(policies")
+    for name in shown:
+        require_one_of(f"sweep_figure(policies={policies!r:.60}): {name!r:.60}", name, result.policies)
+    lines = [_line(result, name, name, result.along(name, cause)) for name in shown]
+    if not all(len(line.amounts) for line in lines):
+        raise ConfigError(f"sweep_figure(): no condition of this sweep has {cause!r} alone")
+    return _of_sweep(result, lines, cause)
+
+
+def product_figure(result: Measurements, policy: str, cause: str, by: str) -> Figure:
+    """Returns of one policy against a cause, a line for each amount of another. Raises ConfigError where none is."""
+    points = [
+        p
+        for p in result.of(policy)
+        if p.condition != SYNC
+        and set(p.condition.causes) <= {cause, by}
+        and not any(isinstance(amount, tuple) for amount in p.condition.causes.values())
+    ]
+    lines = []
+    for level in sorted({mean_s(getattr(p.condition, by)) for p in points}):
+        rows = [(mean_s(getattr(p.condition, cause)), p) for p in points if mean_s(getattr(p.condition, by)) == level]
+        if len(rows) > 1:
+            lines.append(_line(result, policy, f"{CAUSES[by].words} {level:g}", rows))
+    if not lines:
+        raise ConfigError(f"product_figure(): no conditions of this sweep have {cause!r} and {by!r}")
+    return _of_sweep(result, lines, cause)
+
+
+def _line(result: Measurements, policy: str, name: str, found: Sequence[tuple[float, SweepPoint]]) -> PolicyLine:
+    ordered = sorted(found, key=lambda pair: pair[0])
+    returns = np.array([point.by_run for _, point in ordered])
+    return PolicyLine(name, np.array([amount for amount, _ in ordered]), returns, result.table(policy))
+
+
+def _of_sweep(result: Measurements, lines: Sequence[PolicyLine], cause: str) -> Figure:
+    said, there = CAUSES[cause], NOTHING in result.sweep.policies
+    return gap_figure(
+        lines, result.intervals.mean, unit=result.sweep.unit, return_of=result.sweep.return_of,
+        x_label=said.words if said.unit == "1" else f"{said.words}, {said.unit}",
+        nothing=np.array(result.point(NOTHING).values) if there else None,
+        optimum=_optimum([case.optimum for case in result.sweep.cases]),
+    )  # fmt: skip
+
+
+def gap_figure(
+    lines: Sequence[PolicyLine],
+    summary: Summary,
+    *,
+    x_label: str,
+    unit: str,
+    return_of: str,
+    nothing: Floats | None = None,
+    optimum: Floats | None = None,
+) -> Figure:
+    """The return of an agent against an amount, and below it the paired difference to the synchronous clock.
+
+    Bands are the intervals of `summary`, dots are cases, dashed lines the synchronous clock. Given what doing `nothing`
+    earns by case, the upper part shows the gain over it; the best possible, where it is known, is a line there.
+    """
+    with house_style():
+        figure, (top, bottom) = blank(5.6, rows=2, sharex=True, height_ratios=[1.25, 1.0])
+        base = 0.0 if nothing is None else nothing
+        spread = 0.012 * max(float(np.ptp(line.amounts)) for line in lines)
+        above, below = [], [(0.0, "synchronous", GREY)]
+        for number, (line, colour) in enumerate(zip(lines, SERIES, strict=False)):
+            if len(lines) <= FEW_LINES:
+                aside = line.amounts + spread * (number - (len(lines) - 1) / 2)
+                _dots(top, aside, line.returns - base, colour)
+                _dots(bottom, aside, line.returns - line.sync, colour)
+            above.append((_curve(top, line.amounts, line.returns - base, summary, colour), line.name, colour))
+            top.axhline(summary(line.sync - base).value, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
+            last = _curve(bottom, line.amounts, line.returns - line.sync, summary, colour)
+            below.append((last, line.name, colour))
+        above += _levels(top, nothing, optimum)
+        bottom.axhline(0.0, color=GREY, linewidth=1.2)
+        for axes, labels, gap in ((top, above, 0.085), (bottom, below, 0.11)):
+            end_labels(axes, labels, gap)
+            axes.set_ylabel(unit or "return")
+        bottom.set(xlabel=x_label, xticks=_ticks(lines), title="Difference to the synchronous clock, same case")
+        above_nothing = "" if nothing is None else " above doing nothing"
+        top.set_title(f"Return of {return_of}{above_nothing}\n(dashed: synchronous clock)")
+        figure.draw_without_rendering()  # its layout settles at the second drawing
+        return figure
+
+
+def _levels(axes: Axes, nothing: Floats | None, optimum: Floats | None) -> Iterator[tuple[float, str, str]]:
+    """Lines of what perfect foresight and doing nothing earn, as far as they are known; their labels."""
+    if optimum is not None:
+        best = float(np.mean(optimum - (0.0 if nothing is None else nothing)))
+        axes.axhline(best, color=INK, linewidth=1.2, linestyle=(0, (1, 2)))
+        yield best, "optimum", INK
+    if nothing is not None:
+        axes.axhline(0.0, color=GREY, linewidth=1.2)
+        yield 0.0, NOTHING, GREY
+
+
+def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str) -> float:
+    """Line and band of values `[n, runs, cases]`; where the line ends."""
+    result = [summary(of_amount) for of_amount in values]
+    level, low, high = np.array([(one.value, one.low, one.high) for one in result]).T
+    axes.plot(x, level, color=colour, marker="o", markersize=4.5)
+    if not np.isnan(low).any():
+        axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    return float(level[-1])
+
+
+def _dots(axes: Axes, x: Floats, values: Floats, colour: str) -> None:
+    """The cases themselves, means over the runs of `[n, runs, cases]`."""
+    by_case = values.mean(axis=1)
+    if 1 < by_case.shape[1] <= MOST_DOTS:
+        across = np.repeat(x, by_case.shape[1])
+        axes.plot(across, by_case.ravel(), "o", color=colour, markersize=3.4, markeredgewidth=0, alpha=0.5)
+
+
+def _ticks(lines: Sequence[PolicyLine]) -> list[float]:
+    """The amounts themselves, without those that stand too near to the one before to be read."""
+    amounts = np.unique(np.concatenate([line.amounts for line in lines]))
+    kept = [float(amounts[-1])]
+    for amount in amounts[-2::-1].tolist():
+        if kept[-1] - amount >= 0.06 * np.ptp(amounts):
+            kept.append(amount)
+    return kept[::-1]
+
+
+def _optimum(known: Sequence[float | None]) -> Floats | None:
+    """By case, or None where it is not known of all."""
+    return None if any(value is None for value in known) else np.array(known, dtype=np.float64)
+
+
+TOGETHER: Final = "all together"
+OF_CAUSES: Final = 46
+"""Letters of a line of the title."""
+METHODS: Final = {"one at a time": "each cause alone, then what they do together", "shapley": "Shapley values"}
+
+
+def waterfall_figure(found: Decomposition, unit: str) -> Figure:
+    """What each cause takes from a policy: each bar begins where the one before ended.
+
+    Args:
+        found: one of `result.decompositions` of a sweep.
+        unit: of returns, for the axis; "": none.
+
+    Returns:
+        A figure of matplotlib; thin lines are the intervals of the parts.
+
+    Raises:
+        ConfigError: matplotlib is missing (extra `plots`).
+
+    Example: `waterfall_figure(result.decompositions[0], result.sweep.unit)`.
+    """
+    rows = [(part.words, part.mean) for part in found.parts] + [(TOGETHER, found.gap.mean)]
+    with house_style():
+        figure, (axes,) = blank(0.34 * len(rows) + 1.3)
+        reached = 0.0
+        for y, (name, cost) in enumerate(rows):
+            start = 0.0 if name == TOGETHER else reached
+            _bar(axes, y, start, cost, INK if name == TOGETHER else VERMILION if cost.value >= 0.0 else BLUE)
+            if y:
+                axes.plot([reached, reached], [y - 1 + 0.3, y - 0.3], color=GREY, linewidth=0.8)
+            reached = start + cost.value
+        axes.axvline(0.0, color=GREY, linewidth=1.2)
+        axes.set_yticks(range(len(rows)), [name for name, _ in rows])
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.tick_params(axis="y", length=0, labelcolor=INK)
+        axes.grid(visible=False, axis="y")
+        axes.margins(x=0.04)
+        _costs_beside(axes, found.texts())
+        axes.set_xlabel(f"less than on the synchronous clock{f', {unit}' if unit else ''}")
+        axes.set_title(
+            "\n".join(textwrap.wrap(f"What each cause takes from {found.policy!r} ({found.method})", OF_CAUSES))
+        )
+        return figure
+
+
+def _costs_beside(axes: Axes, texts: Sequence[str]) -> None:
+    for y, text in enumerate(texts):
+        axes.annotate(
+            text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
+            va="center", fontsize=9.0, annotation_clip=False,
+        )  # fmt: skip
+
+
+def _bar(axes: Axes, y: float, start: float, cost: Estimate, colour: str) -> None:
+    axes.barh(y, cost.value, left=start, height=0.6, color=colour, linewidth=0)
+    if cost.low == cost.low:
+        axes.plot([start + cost.low, start + cost.high], [y, y], color=GREY, linewidth=2.4, zorder=3)
+        axes.plot([start + cost.low, start + cost.high], [y, y], color="white", linewidth=0.8, zorder=3.1)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One quantity over time: lines by name, in the colours of the clocks where they bear a clock's name."""
+
+    title: str
+    unit: str
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    """(time in h, value) by name."""
+    limit: float | None = None
+    """A level that should not be exceeded, in either direction."""
+    held: bool = False
+    """Is a value valid until the next one? Then it is drawn in steps."""
+    window: tuple[float, float] | None = None
+    """Only these hours; they are marked in the panel above."""
+
+
+OF_DAY: Final = 84
+"""Letters of a line of the title."""
+UNITS: Final = (("h", 1.0, 2.0), ("min", 60.0, 0.05), ("s", 3600.0, 0.0))
+"""Of time: name, how many of it an hour has, and the shortest course in h that is drawn in it."""
+CLOCKS: Final = {"synchronous": (BLUE, 2.0), "event-driven": (VERMILION, 1.0)}
+"""Colour and width of a line: the thin one lies on the broad one, so that both are seen where they agree."""
+
+
+def day_figure(panels: Sequence[Panel], title: str) -> Figure:
+    """Quantities of the same day on both clocks, one below the other."""
+    longest = max(max(t) for panel in panels for t, _ in panel.lines.values())
+    unit, per_hour = next((name, factor) for name, factor, least in UNITS if longest >= least)
+    with house_style():
+        figure, axes = blank(1.7 * len(panels) + 0.9, rows=len(panels))
+        for number, (panel, ax) in enumerate(zip(panels, axes, strict=True)):
+            _draw_panel(ax, panel, per_hour)
+            if panel.window is not None and number:
+                start, end = panel.window
+                axes[number - 1].axvspan(
+                    start * per_hour, end * per_hour, color=PALE, alpha=0.6, linewidth=0, zorder=0.5
+                )
+        axes[-1].set_xlabel(f"virtual time, {unit}")
+        figure.suptitle("\n".join(textwrap.wrap(title, OF_DAY)), x=0.01, ha="left", fontsize=10.0, color=GREY)
+        return figure
+
+
+def _draw_panel(ax: Axes, panel: Panel, per_hour: float) -> None:
+    start, end = panel.window or (0.0, max(max(t) for t, _ in panel.lines.values()))
+    labels, lowest = [], 0.0
+    for name, (times, numbers) in panel.lines.items():
+        t, values = np.asarray(times), np.asarray(numbers)
+        inside = (t >= start) & (t <= end)
+        t, values = t[inside], values[inside]
+        colour, width = CLOCKS.get(name, (GREEN, 1.5))
+        ax.plot(
+            t * per_hour, values, color=colour, linewidth=width, drawstyle="steps-post" if panel.held else "default"
+        )
+        labels.append((float(values[-max(1, len(values) // 50) :].mean()), name, colour))
+        lowest = min(lowest, float(values.min()))
+    if panel.limit is not None:
+        for level in (panel.limit, -panel.limit)[: 1 + (lowest < -0.6 * panel.limit)]:
+            ax.axhline(level, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
+        labels.append((panel.limit, "limit", INK))
+    ax.set_title(panel.title)
+    ax.set_ylabel(panel.unit)
+    ax.set_xlim(start * per_hour, end * per_hour)
+    ax.margins(y=0.1)
+    if panel.window is None and end > 20.0:
+        ax.set_xticks(range(0, 25, 3))
+    if panel.window is not None and per_hour == 1.0:
+        ax.set_xticks(np.arange(np.ceil(2 * start), 2 * end + 0.01) / 2)
+        ax.xaxis.set_major_formatter(lambda hour, _: f"{int(hour):02d}:{round(60 * (hour % 1)):02d}")
+    end_labels(ax, labels, gap=0.17)

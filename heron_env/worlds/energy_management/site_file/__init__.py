@@ -1,1 +1,0 @@
-"""Own sites from files: `homes.yaml`, and the measured series that it names."""

@@ -1,1 +1,0 @@
-"""`python -m training.bench`: how fast this library is, beside floors, ceilings and peers measured in the same run."""

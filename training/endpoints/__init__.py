@@ -1,1 +1,0 @@
-"""What must be shown of external agents, bar by bar: `python training/injection_bars.py`."""
