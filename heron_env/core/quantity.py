@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.bounds import clip, within
 from heron_env.errors import FeatureError, checked_keywords, did_you_mean
 
 if TYPE_CHECKING:
@@ -25,6 +24,20 @@ MEANT = {
 }
 """What the flags of a quantity are for."""
 KINDS = {float: "float", int: "int", bool: "bool"}
+
+
+def within(value: Any, low: Any, high: Any) -> Any:
+    """A number, as a float, within its bounds, in plain and in compiled code; nan stays nan."""
+    number = value * 1.0  # compiled, `float` takes no bool
+    return low if number < low else high if number > high else number
+
+
+def clip(
+    values: Floats, low: Any, high: Any, *, whole: NDArray[np.bool_] | None = None, out: Floats | None = None
+) -> Floats:
+    """The same of numbers `[..., n]` and bounds `[n]`, rounded where `whole` `[n]` says so; into `out`, or fresh."""
+    clipped: Floats = values.clip(low, high, out=out)
+    return clipped if whole is None else np.rint(clipped, out=clipped, where=whole)
 
 
 class Quantity:
