@@ -49,20 +49,11 @@ class Quantity:
     )  # fmt: skip
 
     def __init__(
-        self,
-        default: Any = 0.0,
-        low: float | None = None,
-        high: float | None = None,
-        unit: str = "1",
-        kind: str | None = None,
-        categories: Sequence[str] = (),
-        shape: tuple[int, ...] = (),
-        noisy: bool = True,
-        per_step: bool = False,
-        observed: bool = True,
-        visibility: Iterable[str] | None = None,
-        foreknown: bool = False,
-    ) -> None:
+        self, default: Any, low: float | None, high: float | None, unit: str, categories: Sequence[str],
+        shape: tuple[int, ...], noisy: bool, per_step: bool, observed: bool, visibility: Iterable[str] | None,
+        foreknown: bool,
+    ) -> None:  # fmt: skip
+        """Arguments as of `quantity`."""
         _require_form(low=low, high=high, unit=unit, categories=categories, shape=shape)
         _require_flags(noisy=noisy, per_step=per_step, observed=observed, foreknown=foreknown)
         self.default, self.unit, self.shape, self.noisy = default, unit, shape, noisy
@@ -70,7 +61,7 @@ class Quantity:
         self.foreknown = foreknown
         self.low = -math.inf if low is None else float(low)
         self.high = math.inf if high is None else float(high)
-        self.kind = "category" if categories else kind
+        self.kind = "category" if categories else None
         if categories:
             self.low, self.high = 0.0, float(len(categories) - 1)
         self.visibility = None if visibility is None else checked_tags(visibility, "quantity(visibility=...)")
@@ -188,7 +179,7 @@ def quantity(
             forecast, a plan, a value published when it takes effect. Anything else describes what has happened, and
             `heron check` warns of those that do not.
     """
-    return Quantity(default, low, high, unit, None, categories, shape, noisy, per_step, observed, visibility, foreknown)
+    return Quantity(default, low, high, unit, categories, shape, noisy, per_step, observed, visibility, foreknown)
 
 
 def checked_tags(tags: Iterable[str], where: str) -> tuple[str, ...]:
