@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from heron_env.core.action import ActionSpec, join_specs
-from heron_env.core.bounds import clip
+from heron_env.core.quantity import clip
 from heron_env.errors import ConfigError
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from heron_env.core.bounds import clip
-from heron_env.core.quantity import unit_text
+from heron_env.core.quantity import clip, unit_text
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.given import several, whole
 

@@ -79,7 +79,7 @@ class FeatureProvider:
             raise FeatureError(f"{cls.__name__}.{name}: features have a {name!r} of their own; choose another name")
         declared = cls.__dict__.get(name, 0.0)
         if not isinstance(declared, Quantity):
-            declared = Quantity(declared)
+            declared = quantity(default=declared)
         replaced = cls.quantities.get(name)
         declared.bind(cls, name, annotation, cls.width if replaced is None else replaced.index)
         if replaced is None:

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.bounds import clip
 from heron_env.core.feature import FeatureProvider, labelled
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.quantity import Quantity, element_names
+from heron_env.core.quantity import Quantity, clip, element_names
 from heron_env.seeding import h
 
 GLOBAL = "global"

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
-from heron_env.core.bounds import clip
 from heron_env.core.layout import spans_of
+from heron_env.core.quantity import clip
 from heron_env.errors import RuleError
 
 Flags = NDArray[np.int8]

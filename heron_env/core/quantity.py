@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.bounds import clip, within
 from heron_env.errors import FeatureError, checked_keywords, did_you_mean
 
 if TYPE_CHECKING:
@@ -27,6 +26,20 @@ MEANT = {
 KINDS = {float: "float", int: "int", bool: "bool"}
 
 
+def within(value: Any, low: Any, high: Any) -> Any:
+    """A number, as a float, within its bounds, in plain and in compiled code; nan stays nan."""
+    number = value * 1.0  # compiled, `float` takes no bool
+    return low if number < low else high if number > high else number
+
+
+def clip(
+    values: Floats, low: Any, high: Any, *, whole: NDArray[np.bool_] | None = None, out: Floats | None = None
+) -> Floats:
+    """The same of numbers `[..., n]` and bounds `[n]`, rounded where `whole` `[n]` says so; into `out`, or fresh."""
+    clipped: Floats = values.clip(low, high, out=out)
+    return clipped if whole is None else np.rint(clipped, out=clipped, where=whole)
+
+
 class Quantity:
     """The declaration of one quantity, and the descriptor that reads and writes its place in the array."""
 
@@ -36,20 +49,11 @@ class Quantity:
     )  # fmt: skip
 
     def __init__(
-        self,
-        default: Any = 0.0,
-        low: float | None = None,
-        high: float | None = None,
-        unit: str = "1",
-        kind: str | None = None,
-        categories: Sequence[str] = (),
-        shape: tuple[int, ...] = (),
-        noisy: bool = True,
-        per_step: bool = False,
-        observed: bool = True,
-        visibility: Iterable[str] | None = None,
-        foreknown: bool = False,
-    ) -> None:
+        self, default: Any, low: float | None, high: float | None, unit: str, categories: Sequence[str],
+        shape: tuple[int, ...], noisy: bool, per_step: bool, observed: bool, visibility: Iterable[str] | None,
+        foreknown: bool,
+    ) -> None:  # fmt: skip
+        """Arguments as of `quantity`."""
         _require_form(low=low, high=high, unit=unit, categories=categories, shape=shape)
         _require_flags(noisy=noisy, per_step=per_step, observed=observed, foreknown=foreknown)
         self.default, self.unit, self.shape, self.noisy = default, unit, shape, noisy
@@ -57,7 +61,7 @@ class Quantity:
         self.foreknown = foreknown
         self.low = -math.inf if low is None else float(low)
         self.high = math.inf if high is None else float(high)
-        self.kind = "category" if categories else kind
+        self.kind = "category" if categories else None
         if categories:
             self.low, self.high = 0.0, float(len(categories) - 1)
         self.visibility = None if visibility is None else checked_tags(visibility, "quantity(visibility=...)")
@@ -175,7 +179,7 @@ def quantity(
             forecast, a plan, a value published when it takes effect. Anything else describes what has happened, and
             `heron check` warns of those that do not.
     """
-    return Quantity(default, low, high, unit, None, categories, shape, noisy, per_step, observed, visibility, foreknown)
+    return Quantity(default, low, high, unit, categories, shape, noisy, per_step, observed, visibility, foreknown)
 
 
 def checked_tags(tags: Iterable[str], where: str) -> tuple[str, ...]:

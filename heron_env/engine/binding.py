@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import Vector
-from heron_env.core.bounds import within
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, Row
-from heron_env.core.quantity import Quantity
+from heron_env.core.quantity import Quantity, within
 from heron_env.core.rule import RULE_NAMES, Children, Parameter, RuleSpec, parameters, rule_spec
 from heron_env.errors import RuleError, UnknownField, did_you_mean
 

@@ -20,7 +20,7 @@ from numba.core import caching, cgutils
 from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
-from heron_env.core import bounds
+from heron_env.core import quantity
 from heron_env.engine.arrays import FORMS, NUMBERS, PLACE
 from heron_env.files.reading import read
 from heron_env.files.writing import CLOSED, write
@@ -260,7 +260,7 @@ def refused(value: Any) -> Any:
     return number - number != 0.0
 
 
-within: Any = inlined(bounds.within)
+within: Any = inlined(quantity.within)
 """The text that Python runs, compiled."""
 
 

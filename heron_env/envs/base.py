@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.bounds import clip
 from heron_env.core.letters import LetterCounts
 from heron_env.core.policy import Policies
+from heron_env.core.quantity import clip
 from heron_env.core.rule import told_in_help
 from heron_env.envs.description import help_texts, html_tree, one_line, picture
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record, run_episode

@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from heron_env.agents.agent import CoordinatorAgent
 from heron_env.agents.horizontal import HorizontalProtocol, Inbox, Topology, as_protocols
-from heron_env.core.bounds import clip
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Edge, Layout, Route, Row, spans_of
-from heron_env.core.quantity import Quantity
+from heron_env.core.quantity import Quantity, clip
 from heron_env.core.rule import RULE_NAMES, rule_spec
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError, did_you_mean
 

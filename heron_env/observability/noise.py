@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.bounds import clip, within
 from heron_env.core.layout import Layout
+from heron_env.core.quantity import clip, within
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_finite, is_one_of
 from heron_env.seeding import GOLDEN, MASK, h, mix, mixed

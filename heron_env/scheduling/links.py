@@ -46,7 +46,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.bounds import clip, within
+from heron_env.core.quantity import clip, within
 from heron_env.scheduling.messages import Leg
 from heron_env.scheduling.sources import Chain, DelaySource, Empirical, GilbertElliott, Markov, Recorded, mean_s
 from heron_env.scheduling.timing import END_OF_TIME, Timing

@@ -112,7 +112,7 @@ def test_generated_code_holds_what_it_imports_and_the_shared_loops(
     assert key() == before
 
 
-@pytest.mark.parametrize("shared", ["seeding.py", "scheduling/ticks.py", "core/bounds.py"])
+@pytest.mark.parametrize("shared", ["seeding.py", "scheduling/ticks.py", "core/quantity.py"])
 def test_functions_that_run_in_python_and_compiled_belong_to_the_key(
     shared: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.bounds import clip
 from heron_env.core.policy import Policies
+from heron_env.core.quantity import clip
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import (
     MOST_COPIES,

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
-from heron_env.core.bounds import clip
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, draws_of, forward_rows
+from heron_env.core.quantity import clip
 from heron_env.engine.arrays import Published
 from heron_env.envs.answering import Asking
 from heron_env.envs.base import HeronEnv

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.bounds import within
+from heron_env.core.quantity import within
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.hooks import PROXY, Hooks
