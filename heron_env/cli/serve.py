@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,6 +86,16 @@ def serve(
         raise ConfigError(
             "--env and --option are for --policy and --seat; clients of simulations name environments themselves"
         )
+    _serve_simulations(
+        folder, host=host, port=port, token_env=token_env, trust=trust or (), allow=allow or (),
+        loopback=allow_loopback, keys=key_env or (),
+    )  # fmt: skip
+
+
+def _serve_simulations(
+    folder: Path, *, host: str, port: int, token_env: str | None, trust: Sequence[str], allow: Sequence[str],
+    loopback: bool, keys: Sequence[str],
+) -> None:  # fmt: skip
     try:
         from heron_env.serve import app
     except ImportError as error:
@@ -93,8 +104,8 @@ def serve(
     from heron_env.net.guard import Guard
 
     app.serve(
-        folder, host=host, port=port, token=token_of(token_env, host), trust=trust or (),
-        guard=Guard(allow or (), loopback=allow_loopback), keys=key_env or (), ready=_ready,
+        folder, host=host, port=port, token=token_of(token_env, host), trust=trust,
+        guard=Guard(allow, loopback=loopback), keys=keys, ready=_ready,
     )  # fmt: skip
 
 

@@ -16,8 +16,7 @@ from heron_env.observability.config import DefaultObservability, ObservabilityCo
 from heron_env.observability.config import ObservabilityLevel as Level
 
 if TYPE_CHECKING:
-    from heron_env.declared.injected import AgentInjectionConfig
-    from heron_env.declared.simulation_config import SimulationConfig
+    from heron_env.declared.configuration import AgentInjectionConfig, SimulationConfig
     from heron_env.envs.base import HeronEnv
     from heron_env.files.yaml_file import YamlFile
 
@@ -169,8 +168,7 @@ def validate(
 
 
 def _of_file(file: YamlFile) -> Validity:
-    from heron_env.declared.injected import injection_of, is_alone
-    from heron_env.declared.simulation_config import SimulationConfig
+    from heron_env.declared.configuration import SimulationConfig, injection_of, is_alone
     from heron_env.observability.config import observability_of
 
     if is_alone(file):
@@ -201,7 +199,7 @@ def _of_world(file: YamlFile, world: SimulationConfig) -> Validity:
 
 def _external(block: AgentInjectionConfig) -> dict[str, str]:
     """By agent or group: where it is asked, and what it is told."""
-    from heron_env.declared.injected import guard_of
+    from heron_env.declared.configuration import guard_of
 
     tier = {entry.agent_id: entry.privacy_tier or block.privacy_tier for entry in block.endpoints}
     place = {entry.agent_id: guard_of(entry.url).passed(entry.url).place for entry in block.endpoints}
@@ -233,7 +231,7 @@ def _in_words(world: SimulationConfig) -> str:
 
 
 def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Validity:
-    from heron_env.declared.injected import injection_of, is_alone, section_of
+    from heron_env.declared.configuration import injection_of, is_alone, section_of
     from heron_env.injection.agents import playable
     from heron_env.observability.config import observability_of
 

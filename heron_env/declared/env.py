@@ -17,9 +17,8 @@ from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.core.layout import GLOBAL
 from heron_env.core.rule import rule
 from heron_env.core.world import World
+from heron_env.declared.configuration import BLOCK, AgentConfig, SimulationConfig
 from heron_env.declared.engine import OF_ENGINES, Engine, Scene, built
-from heron_env.declared.injected import BLOCK
-from heron_env.declared.simulation_config import AgentConfig, SimulationConfig
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.envs.seeing import Values

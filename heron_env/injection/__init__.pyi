@@ -1,9 +1,9 @@
-from heron_env.declared.injected import AgentInjectionConfig as AgentInjectionConfig
-from heron_env.declared.injected import BreakerConfig as BreakerConfig
-from heron_env.declared.injected import ConcurrencyConfig as ConcurrencyConfig
-from heron_env.declared.injected import Latency as Latency
-from heron_env.declared.injected import Persona as Persona
-from heron_env.declared.injected import load_agents as load_agents
+from heron_env.declared.configuration import AgentInjectionConfig as AgentInjectionConfig
+from heron_env.declared.configuration import BreakerConfig as BreakerConfig
+from heron_env.declared.configuration import ConcurrencyConfig as ConcurrencyConfig
+from heron_env.declared.configuration import Latency as Latency
+from heron_env.declared.configuration import Persona as Persona
+from heron_env.declared.configuration import load_agents as load_agents
 from heron_env.injection.agents import policies as policies
 from heron_env.injection.answers import ExternalAgentMetrics as ExternalAgentMetrics
 from heron_env.injection.chat import ScriptedPersona as ScriptedPersona

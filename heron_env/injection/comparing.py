@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from heron_env.core.policy import Origin
-from heron_env.declared.injected import Tier
+from heron_env.declared.configuration import Tier
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault
 from heron_env.given import is_finite

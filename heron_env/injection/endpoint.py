@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from heron_env.declared.injected import (
+from heron_env.declared.configuration import (
     AgentInjectionConfig,
     BreakerConfig,
     ConcurrencyConfig,

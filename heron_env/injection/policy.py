@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from heron_env.core.letters import Letter, sealed
 from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Origin, decide_with, draw_of
-from heron_env.declared.injected import Latency, Persona, Strategy
+from heron_env.declared.configuration import Latency, Persona, Strategy
 from heron_env.errors import ConfigError, ExternalAgentError, checked_keywords
 from heron_env.given import require_switch, require_type
 from heron_env.injection.answers import Consulted, DecisionTally, ExternalAgentMetrics, Reading, audience, read

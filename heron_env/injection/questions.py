@@ -21,7 +21,7 @@ from pydantic import Field
 
 from heron_env.core.letters import Letter
 from heron_env.core.policy import Asked
-from heron_env.declared.injected import Tier
+from heron_env.declared.configuration import Tier
 from heron_env.errors import ConfigError
 from heron_env.files.writing import compact
 from heron_env.injection import contract as c

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pydantic import BaseModel
 
-from heron_env.declared.injected import Persona
+from heron_env.declared.configuration import Persona
 from heron_env.errors import ConfigError
 from heron_env.given import keywords, mapping, require_type
 from heron_env.injection.contract import Numbers, Texts, WireModel

@@ -144,7 +144,7 @@ class AgentsFile(External):
 
     def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
         """Raises ConfigError with file and line."""
-        from heron_env.declared.injected import BenchmarkConfig
+        from heron_env.declared.configuration import BenchmarkConfig
         from heron_env.injection import load_agents, policies
 
         block = load_agents(self.path)

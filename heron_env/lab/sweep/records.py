@@ -23,9 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from heron_env._version import __version__
 from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError, path_text
-from heron_env.files.journal import Journal, full_lines, lock_folder
 from heron_env.files.reading import first_fault, parsed, read
-from heron_env.files.writing import write
+from heron_env.files.writing import Journal, full_lines, lock_folder, write
 from heron_env.injection.answers import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.endpoint import Connection
 from heron_env.injection.policy import ExternalPolicy
