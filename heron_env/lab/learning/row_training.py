@@ -139,7 +139,7 @@ class RowTraining(Training):
         self._student_of = {group: student for student in self.students for group in student.role.groups}
         self._rollout = settings.num_envs * settings.n_steps * sum(len(role.agents) for role in roles)
         self._width = max(role.spec.size for role in roles)
-        self._rows: Rows | None = None
+        self._rows: Rows  # set by `prepare`
         self._best, self._kept = -np.inf, list[Any]()
         self.kept_at: int | None = None
 
@@ -172,9 +172,13 @@ class RowTraining(Training):
         for student, weights in zip(self.students, self._kept, strict=False):
             student.learner.network.load_state_dict(weights)
 
+    def prepare(self) -> None:
+        """Begin an episode in every lane."""
+        self._rows = self.begin()
+
     def rollout(self) -> None:
         """Collect a rollout, and learn from it."""
-        self._rows = self.collect(self.begin() if self._rows is None else self._rows)
+        self._rows = self.collect(self._rows)
         self.learn()
 
     def begin(self) -> Rows:
