@@ -131,10 +131,10 @@ def with_optima(env: HeronEnv, cases: list[Case], options: dict[str, Any]) -> li
     offer = env.benchmark()
     if offer.optima is None or not set(options) <= offer.neutral:
         return cases
-    known = {seed: Case(seed, dict(case), best) for case, seed, best in offer.optima()}
+    by_seed = {seed: Case(seed, dict(case), best) for case, seed, best in offer.optima()}
 
     def best(case: Case) -> float | None:
-        result = known.get(case.seed)
+        result = by_seed.get(case.seed)
         return result.optimum if result is not None and result.options == case.options else None
 
     return [Case(case.seed, case.options, best(case)) for case in cases]

@@ -53,13 +53,13 @@ class ComparedAlgorithm:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        known = self.against_optimum() or (None, None)
+        ratios = self.against_optimum() or (None, None)
         values: dict[str, Any] = {"instance": self.problem.name, "algorithm": self.algo}
         if not self.found:
             return {**values, "why_not": self.why_not}
         runs = {"conflicts": [one.conflicts for one in self.found], "seconds": [one.seconds for one in self.found]}
         means = {name: median(getattr(one, name) for one in self.found) for name in ("messages", "cycles")}
-        return {**values, **runs, "sat_ratio": known[0], "norm_gap": known[1], **means}
+        return {**values, **runs, "sat_ratio": ratios[0], "norm_gap": ratios[1], **means}
 
     def words(self) -> tuple[str, ...]:
         """For a table: instance, algorithm, conflicts, sat_ratio, norm_gap, messages, cycles, seconds."""

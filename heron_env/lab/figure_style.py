@@ -25,11 +25,8 @@ WIDTH = 6.4
 DOTS_PER_INCH = 150
 
 STYLE: Final[Any] = {
-    "font.family": "DejaVu Sans",
+    **palette.STYLE,
     "font.size": 10.0,
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
     "axes.edgecolor": GREY,
     "axes.labelcolor": INK,
     "axes.spines.top": False,
@@ -38,12 +35,9 @@ STYLE: Final[Any] = {
     "grid.color": "#E8E8E8",
     "grid.linewidth": 0.8,
     "axes.axisbelow": True,
-    "xtick.color": GREY,
     "ytick.color": GREY,
-    "text.color": INK,
     "lines.linewidth": 1.8,
-    "svg.hashsalt": "heron_env",
-    "text.parse_math": False,  # a name may hold $
+    "hatch.linewidth": 1.0,
 }
 
 

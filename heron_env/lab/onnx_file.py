@@ -92,12 +92,12 @@ class OnnxGraph:
         from onnx import helper, numpy_helper
 
         nodes = [*self.nodes, *(helper.make_node("Identity", [s.name], [name]) for name, s in outputs.items())]
-        known = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
+        constants = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
         given, returned = (
             [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(s.dtype), s.shape) for name, s in some]
             for some in ([(s.name, s) for s in self.inputs], outputs.items())
         )
-        graph = helper.make_graph(nodes, "policy", given, returned, initializer=known)
+        graph = helper.make_graph(nodes, "policy", given, returned, initializer=constants)
         made = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9, producer_name="heron_env"
         )

@@ -73,14 +73,14 @@ class Palette:
 
         self.factors = np.unique(factors[factors > 0.0])
         self.few = len(self.factors) <= FEW_FACTORS
-        known = self.factors if len(self.factors) else np.ones(1)
+        ramp = self.factors if len(self.factors) else np.ones(1)
         if self.few:
-            around = np.concatenate([[0.0], known, [2.0 * known[-1]]])
+            around = np.concatenate([[0.0], ramp, [2.0 * ramp[-1]]])
             edges = (around[1:] + around[:-1]) / 2.0
         else:
-            edges = np.geomspace(known[0] * 0.999, known[-1] * 1.001, STEPS + 1)
+            edges = np.geomspace(ramp[0] * 0.999, ramp[-1] * 1.001, STEPS + 1)
         colours = LinearSegmentedColormap.from_list("noise", NOISE_COLOURS)
-        if len(known) == 1:
+        if len(ramp) == 1:
             colours = LinearSegmentedColormap.from_list("noise", NOISE_COLOURS[1:2] * 2)
         steps = len(edges) - 1
         self.norm = BoundaryNorm(edges, steps)  # a logarithmic norm would mask 0, and draw what is exact as hidden

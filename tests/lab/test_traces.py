@@ -303,8 +303,8 @@ def test_a_disturbance_is_a_span_with_its_name_in_a_lane_of_its_own(faulty: tupl
 
     first = min(kept, key=lambda d: d.t)
     drawn = timeline(episode)
-    assert drawn.shown.lanes[:3] == ["disturbances", "physics", "proxy"]
-    assert drawn.shown.start == first.t // 900.0 * 900e9 > 0
+    assert drawn.excerpt.lanes[:3] == ["disturbances", "physics", "proxy"]
+    assert drawn.excerpt.start == first.t // 900.0 * 900e9 > 0
     payload = ", ".join(f"{name} {value}" for name, value in first.payload.items())
     happens = trace_report(episode).parts[0].blocks[1]
     assert any("disturbances" in when and what == f"{first.type} ({payload}) begins" for when, what in happens.rows)
@@ -600,11 +600,11 @@ def test_the_page_is_one_file_that_asks_for_nothing(episode: Episode):
 def test_a_long_episode_with_many_agents_is_shown_in_part():
     many = recorded(num_batteries=20, max_steps=30)
     drawn = timeline(many)
-    assert "of 30 s, and the first 12 of 23 agents" in drawn.shown.note
-    assert 0 < drawn.shown.end < 30e9
+    assert "of 30 s, and the first 12 of 23 agents" in drawn.excerpt.note
+    assert 0 < drawn.excerpt.end < 30e9
     assert len(render(trace_report(many))) < 900_000
     part = timeline(many, (7.5, 9.0))
-    assert part.shown.note.startswith("It shows 7.5 to 9 s of 30 s")
+    assert part.excerpt.note.startswith("It shows 7.5 to 9 s of 30 s")
     assert all(7.5e9 <= moment.t <= 9e9 for moment in part.moments)
     with pytest.raises(ConfigError, match="the episode ended at 30 s; start earlier"):
         draw(many, (30.0, 31.0))

@@ -56,6 +56,10 @@ class Training(ABC):
         """Decisions that were learned from."""
 
     @abstractmethod
+    def prepare(self) -> None:
+        """What is done once, before the first rollout, and may take time: what runs is compiled."""
+
+    @abstractmethod
     def rollout(self) -> None:
         """Collect a rollout, and learn from it."""
 
@@ -69,6 +73,7 @@ class Training(ABC):
         wanted = [(number + 1) / max(validations, 1) for number in range(validations)]
         if validations:
             self.measure(curve)
+        self.prepare()
         done = 0.0
         while done < 1.0:
             before = time.monotonic()

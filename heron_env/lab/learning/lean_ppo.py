@@ -261,8 +261,8 @@ class Learner:
         self._hidden[seen.slot[seen.first]] = 0.0
         self.seen, self._answer = seen, self._ask(seen.obs, seen.state, self._hidden[seen.slot])
         later = ~seen.first
-        known = DecisionRewards(brought.reward[later], brought.steps[later], brought.took[later])
-        self._close(seen.slot[later], known, self._answer[1].numpy()[later], self.count + np.flatnonzero(later))
+        rewards = DecisionRewards(brought.reward[later], brought.steps[later], brought.took[later])
+        self._close(seen.slot[later], rewards, self._answer[1].numpy()[later], self.count + np.flatnonzero(later))
 
     def decide(self) -> Vectors:
         """Actions `[n, k]` of the rows that came last, drawn from the policy."""
@@ -293,10 +293,10 @@ class Learner:
 
     def _close(self, slot: Ints, brought: DecisionRewards, after: Vectors, number: Ints) -> None:
         at = self._open[slot]
-        known = at >= 0  # an agent may end that has never decided
-        at = at[known]
+        waiting = at >= 0  # an agent may end that has never decided
+        at = at[waiting]
         for name, given in {**brought._asdict(), "after": after, "next": number}.items():
-            self._columns[name][at] = given[known]
+            self._columns[name][at] = given[waiting]
         self._columns["whole"][at] = True
         self.whole += len(at)
 
@@ -344,9 +344,9 @@ class Learner:
             return np.zeros(len(gains))
         moment = self.column("call") * len(self._twin) + self._twin[self.column("slot")]
         where = np.unique(moment, return_inverse=True)[1]
-        known = self.column("whole") & ~self.column("old")
-        others = np.bincount(where, known)[where] - known
-        total = np.bincount(where, gains * known)[where] - gains * known
+        usable = self.column("whole") & ~self.column("old")
+        others = np.bincount(where, usable)[where] - usable
+        total = np.bincount(where, gains * usable)[where] - gains * usable
         return np.asarray(total / np.maximum(others, 1.0))
 
     def _following(self) -> Ints:
@@ -356,8 +356,8 @@ class Learner:
         following[~self.column("whole")[following] & (following >= 0)] = -1
         return following
 
-    def _minibatches(self, told: dict[str, Tensor]) -> Iterator[tuple[dict[str, Tensor], Tensor | None]]:
-        """Parts `[t, n]` of what is told, in random order, and which of it is learned from (None: all)."""
+    def _minibatches(self, table: dict[str, Tensor]) -> Iterator[tuple[dict[str, Tensor], Tensor | None]]:
+        """Parts `[t, n]` of the table, in random order, and which of it is learned from (None: all)."""
         usable, settings, some = self.column("whole") & ~self.column("old"), self.settings, None
         if settings.gru:
             index, mine = windows(self.column("slot"), self.column("first"), self.column("whole"), usable)
@@ -368,27 +368,27 @@ class Learner:
         order = torch.randperm(columns, generator=self.generator)
         number = min(max(round(int(usable.sum()) / settings.batch_size), 1), columns)
         mixed = torch.from_numpy(index)[:, order]
-        parts = [torch.tensor_split(_rows_at(column, mixed), number, dim=1) for column in told.values()]
+        parts = [torch.tensor_split(_rows_at(column, mixed), number, dim=1) for column in table.values()]
         chosen = [None] * number if some is None else torch.tensor_split(some[:, order], number, dim=1)
         for part, which in zip(zip(*parts, strict=True), chosen, strict=True):
-            yield dict(zip(told, part, strict=True)), which
+            yield dict(zip(table, part, strict=True)), which
 
-    def _improve(self, told: dict[str, Tensor], mine: Tensor | None) -> None:
+    def _improve(self, batch: dict[str, Tensor], mine: Tensor | None) -> None:
         """One step of gradient descent on a minibatch `[t, n]`."""
-        outputs, values, _ = self.network(told["obs"], told["state"], told["hidden"][0])
+        outputs, values, _ = self.network(batch["obs"], batch["state"], batch["hidden"][0])
         if mine is None:
-            outputs, values, told = outputs[0], values[0], {name: column[0] for name, column in told.items()}
+            outputs, values, batch = outputs[0], values[0], {name: column[0] for name, column in batch.items()}
         else:
-            outputs, values, told = outputs[mine], values[mine], {name: column[mine] for name, column in told.items()}
-        likely = self.network.log_probability(outputs, told["action"], told.get("mask"))
-        ratio = torch.exp(likely - told["likely"])
-        took, gain = told["took"], told["gain"]
+            outputs, values, batch = outputs[mine], values[mine], {name: column[mine] for name, column in batch.items()}
+        likely = self.network.log_probability(outputs, batch["action"], batch.get("mask"))
+        ratio = torch.exp(likely - batch["likely"])
+        took, gain = batch["took"], batch["gain"]
         number = took.sum().clamp_min(1.0)
         mean = (took * gain).sum() / number
         spread = ((took * (gain - mean) ** 2).sum() / (number - 1.0).clamp_min(1.0)).sqrt()
         gain = took * (gain - mean) / (spread + 1e-8)
         better = torch.minimum(gain * ratio, gain * ratio.clamp(1.0 - CLIP, 1.0 + CLIP))
-        loss = VALUE_WEIGHT * nn.functional.mse_loss(values, told["return"]) - better.sum() / number
+        loss = VALUE_WEIGHT * nn.functional.mse_loss(values, batch["return"]) - better.sum() / number
         self.optimizer.zero_grad(set_to_none=False)
         loss.backward()  # type: ignore[no-untyped-call]
         gradient = self._weights.grad

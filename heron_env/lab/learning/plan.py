@@ -106,12 +106,12 @@ class Hyperparameters:
     @classmethod
     def of(cls, env_id: str, defaults: TrainingDefaults) -> Hyperparameters:
         """Those that an environment is best trained with. Raises ConfigError for a name that there is not."""
-        known = [field.name for field in fields(cls)]
+        names = [field.name for field in fields(cls)]
         for name in defaults.hyperparameters:
-            if name not in known:
+            if name not in names:
                 raise ConfigError(
-                    f"{env_id}: training_defaults() has the hyperparameter {name!r}; there are {known}."
-                    f"{did_you_mean(name, known)}"
+                    f"{env_id}: training_defaults() has the hyperparameter {name!r}; there are {names}."
+                    f"{did_you_mean(name, names)}"
                 )
         return cls(**defaults.hyperparameters)
 

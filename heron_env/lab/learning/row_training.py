@@ -77,14 +77,14 @@ class Student:
         role, mine, slot = self.role, self.role.part(rows), self.role.slots(rows)
         obs = self.scales.seen(role.seen(rows))
         if self._frames > 1:
-            shown = np.where(first[:, None, None], obs[:, None], np.roll(self._shown[slot], -1, axis=1))
-            shown[:, -1] = obs
-            self._shown[slot] = shown
-            obs = shown.reshape(len(slot), self._frames * role.width)
+            recent = np.where(first[:, None, None], obs[:, None], np.roll(self._shown[slot], -1, axis=1))
+            recent[:, -1] = obs
+            self._shown[slot] = recent
+            obs = recent.reshape(len(slot), self._frames * role.width)
         state = np.zeros((len(slot), 0), dtype=np.float32)
         if self.scales.state is not None and rows.state is not None:
-            whose = self._identity[role.places(rows)]
-            state = self.scales.state(np.concatenate([rows.state[mine], whose], axis=1))
+            identity = self._identity[role.places(rows)]
+            state = self.scales.state(np.concatenate([rows.state[mine], identity], axis=1))
         mask = rows.mask[mine, : self._choices] if isinstance(rows, Rows) and rows.mask is not None else None
         return PolicyInputs(slot, obs, state, mask if self._choices else None, first)
 
@@ -121,14 +121,16 @@ class RowTraining(Training):
         scales = role_scales(plan, roles, with_state=with_state)
         self._source = row_source(plan, settings.num_envs, first_seed, with_state=with_state)
         self.students = [
-            Student(plan, role, known, settings.num_envs, len(env.state_names), masked=bool(env.simulation.masks.ranks))
-            for role, known in zip(roles, scales, strict=True)
+            Student(
+                plan, role, scaling, settings.num_envs, len(env.state_names), masked=bool(env.simulation.masks.ranks)
+            )
+            for role, scaling in zip(roles, scales, strict=True)
         ]
         self.configs: dict[str, GroupConfig] = {
             group: group_config(
-                env, group, known.seen, known.reward, state=known.state, frames=settings.frames
+                env, group, scaling.seen, scaling.reward, state=scaling.state, frames=settings.frames
             )
-            for role, known in zip(roles, scales, strict=True)
+            for role, scaling in zip(roles, scales, strict=True)
             for group in role.groups
         }  # fmt: skip
         if plan.start is not None:
@@ -137,7 +139,7 @@ class RowTraining(Training):
         self._student_of = {group: student for student in self.students for group in student.role.groups}
         self._rollout = settings.num_envs * settings.n_steps * sum(len(role.agents) for role in roles)
         self._width = max(role.spec.size for role in roles)
-        self._rows: Rows | None = None
+        self._rows: Rows  # set by `prepare`
         self._best, self._kept = -np.inf, list[Any]()
         self.kept_at: int | None = None
 
@@ -170,9 +172,13 @@ class RowTraining(Training):
         for student, weights in zip(self.students, self._kept, strict=False):
             student.learner.network.load_state_dict(weights)
 
+    def prepare(self) -> None:
+        """Begin an episode in every lane."""
+        self._rows = self.begin()
+
     def rollout(self) -> None:
         """Collect a rollout, and learn from it."""
-        self._rows = self.collect(self.begin() if self._rows is None else self._rows)
+        self._rows = self.collect(self._rows)
         self.learn()
 
     def begin(self) -> Rows:

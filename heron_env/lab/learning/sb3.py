@@ -92,6 +92,9 @@ class SlotTraining(Training):
         """Steps of all slots."""
         return int(self.model.num_timesteps)
 
+    def prepare(self) -> None:
+        """Nothing: PPO begins the episodes itself."""
+
     def rollout(self) -> None:
         """As PPO does it."""
         steps = self.venv.num_envs * self.plan.hyperparameters.n_steps

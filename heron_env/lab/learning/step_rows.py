@@ -76,11 +76,11 @@ class StepRows:
         self.batch = BatchEnv(env, num_envs, seed=seed, threads=threads, final_observations=True, **options)
         self.env, self.num_envs, self.groups = self.batch.env, num_envs, self.batch.groups
         self._names = list(self.groups)
-        known = [self.batch._groups[name] for name in self._names]
-        self._sizes, self._widths = [len(group.agents) for group in known], [group.width for group in known]
+        groups = [self.batch._groups[name] for name in self._names]
+        self._sizes, self._widths = [len(group.agents) for group in groups], [group.width for group in groups]
         self._starts = np.cumsum([0, *self._sizes]).tolist()
-        self._ranks = np.array([rank for group in known for rank in group.ranks], dtype=np.int64)
-        self._specs, self._gamma, self._with_state = [group.spec for group in known], float(gamma), with_state
+        self._ranks = np.array([rank for group in groups for rank in group.ranks], dtype=np.int64)
+        self._specs, self._gamma, self._with_state = [group.spec for group in groups], float(gamma), with_state
         self.action_size = max(spec.size for spec in self._specs)
         self._choices = max(int(spec.ncats.sum()) for spec in self._specs) if self.env.simulation.masks.ranks else 0
         shape = num_envs, len(self._ranks)
@@ -339,7 +339,7 @@ class Role:
         distinct = {id(rule): rule for rule in self.rules.values()}
         most = max(len(distinct), 1)
         self._move = [Correction(self.spec.low, self.spec.high, rule) for rule in (*distinct.values(), None)[:most]]
-        numbers = {known: number for number, known in enumerate(distinct)}
+        numbers = {rule: number for number, rule in enumerate(distinct)}
         self._which = np.array([numbers[id(self.rules[a])] if self.rules else 0 for a in self.agents])
 
     def part(self, rows: Rows | Ended) -> slice:

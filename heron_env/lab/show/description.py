@@ -273,10 +273,10 @@ def _lines(children: dict[str | None, list[AgentDescription]], most: int, limit:
         here = len(result)
         result.append(TreeLine(what, depth, parent))
         below = children.get(what.id, [])
-        shown = below if len(below) <= most + 1 else below[:most]
-        rest: list[tuple[AgentDescription | int, int, int | None]] = [(child, depth + 1, here) for child in shown]
-        if len(below) > len(shown):
-            rest.append((len(below) - len(shown), depth + 1, here))
+        visible = below if len(below) <= most + 1 else below[:most]
+        rest: list[tuple[AgentDescription | int, int, int | None]] = [(child, depth + 1, here) for child in visible]
+        if len(below) > len(visible):
+            rest.append((len(below) - len(visible), depth + 1, here))
         stack.extend(reversed(rest))
     return result
 
@@ -302,17 +302,17 @@ def protocols(agent: AgentDescription) -> str:
 MOST_SENDERS = 4
 
 
-def sender_words(agent: AgentDescription, told: Sequence[MessageDescription]) -> str:
+def sender_words(agent: AgentDescription, messages: Sequence[MessageDescription]) -> str:
     """`hears battery_4, battery_2`, whoever tells it anything; "" if nobody does."""
-    senders = list(dict.fromkeys(edge.sender for edge in told if edge.receiver == agent.id))
+    senders = list(dict.fromkeys(edge.sender for edge in messages if edge.receiver == agent.id))
     more = f" and {len(senders) - MOST_SENDERS} more" if len(senders) > MOST_SENDERS else ""
     return f"hears {', '.join(senders[:MOST_SENDERS])}{more}" if senders else ""
 
 
-def message_pairs(told: Sequence[MessageDescription]) -> dict[tuple[str, str], bool]:
+def message_pairs(messages: Sequence[MessageDescription]) -> dict[tuple[str, str], bool]:
     """Who talks to whom, each pair once; True if both tell each other."""
     pairs: dict[tuple[str, str], bool] = {}
-    for edge in told:
+    for edge in messages:
         if (edge.receiver, edge.sender) in pairs:
             pairs[edge.receiver, edge.sender] = True
         else:
@@ -352,10 +352,10 @@ def sight_lines(d: Description) -> Iterator[SightLine]:
     """The table, the critic in one line; groups that see nothing are told too."""
     agents = {label(name, d.seen.critic): group.agents for name, group in d.groups.items()}
     by_group: dict[str, list[Share]] = {name: [] for name in agents}
-    whole: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for share in d.seen.shares:
         if share.observers == d.seen.critic:
-            whole.setdefault(share.owners, []).append(share.name)
+            names_of.setdefault(share.owners, []).append(share.name)
         else:
             by_group[share.observers].append(share)
     for group, of_group in by_group.items():
@@ -367,8 +367,8 @@ def sight_lines(d: Description) -> Iterator[SightLine]:
         for share in of_group:
             alike.setdefault((_owners(share), _how(share)), []).append(share)
         for (owners, how), same in alike.items():
-            known = whole[group if same[0].owners == ITSELF else same[0].owners]
-            yield SightLine(name, owners, how, _what([share.name for share in same], known))
+            all_names = names_of[group if same[0].owners == ITSELF else same[0].owners]
+            yield SightLine(name, owners, how, _what([share.name for share in same], all_names))
         yield from _message_lines(d, name, set(agents[group]))
     yield SightLine(d.seen.critic, "all", "exact", f"{d.seen.columns} columns, bookkeeping included")
 
@@ -422,11 +422,11 @@ def _how(share: Share) -> str:
     return f"{f'noise {share.low:g}' if share.low else 'exact'} to noise {share.high:g}"
 
 
-def _what(names: Sequence[str], known: Sequence[str]) -> str:
+def _what(names: Sequence[str], all_names: Sequence[str]) -> str:
     """`Price.*, Load.power`: a feature of which everything is seen is named once."""
     result: dict[str, None] = {}
     for name in names:
         feature = name.partition(".")[0] + "."
-        all_of_it = [other for other in known if other.startswith(feature)]
+        all_of_it = [other for other in all_names if other.startswith(feature)]
         result[f"{feature}*" if len(all_of_it) > 1 and set(all_of_it) <= set(names) else name] = None
     return ", ".join(result)

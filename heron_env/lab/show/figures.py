@@ -118,10 +118,10 @@ def sweep_figure(result: Measurements, cause: str, policies: Sequence[str] | Non
     Example: `sweep_figure(read_sweep("runs/sweep"), "act_delay").savefig("delay.svg")`.
     """
     require_one_of(f"sweep_figure(cause={cause!r:.60})", cause, tuple(CAUSES))
-    shown = result.policies if policies is None else several(policies, "sweep_figure(policies")
-    for name in shown:
+    names = result.policies if policies is None else several(policies, "sweep_figure(policies")
+    for name in names:
         require_one_of(f"sweep_figure(policies={policies!r:.60}): {name!r:.60}", name, result.policies)
-    lines = [_line(result, name, name, result.along(name, cause)) for name in shown]
+    lines = [_line(result, name, name, result.along(name, cause)) for name in names]
     if not all(len(line.amounts) for line in lines):
         raise ConfigError(f"sweep_figure(): no condition of this sweep has {cause!r} alone")
     return _of_sweep(result, lines, cause)
@@ -146,8 +146,8 @@ def product_figure(result: Measurements, policy: str, cause: str, by: str) -> Fi
     return _of_sweep(result, lines, cause)
 
 
-def _line(result: Measurements, policy: str, name: str, found: Sequence[tuple[float, SweepPoint]]) -> PolicyLine:
-    ordered = sorted(found, key=lambda pair: pair[0])
+def _line(result: Measurements, policy: str, name: str, points: Sequence[tuple[float, SweepPoint]]) -> PolicyLine:
+    ordered = sorted(points, key=lambda pair: pair[0])
     returns = np.array([point.by_run for _, point in ordered])
     return PolicyLine(name, np.array([amount for amount, _ in ordered]), returns, result.table(policy))
 
@@ -242,9 +242,9 @@ def _ticks(lines: Sequence[PolicyLine]) -> list[float]:
     return kept[::-1]
 
 
-def _optimum(known: Sequence[float | None]) -> Floats | None:
+def _optimum(optima: Sequence[float | None]) -> Floats | None:
     """By case, or None where it is not known of all."""
-    return None if any(value is None for value in known) else np.array(known, dtype=np.float64)
+    return None if any(value is None for value in optima) else np.array(optima, dtype=np.float64)
 
 
 TOGETHER: Final = "all together"

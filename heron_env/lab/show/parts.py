@@ -50,7 +50,7 @@ def environment_part(
     env_id: str,
     options: Mapping[str, Any],
     schedule: Callable[[HeronEnv], Schedule] | None = None,
-    told: str = "as the environment has them",
+    timing: str = "as the environment has them",
 ) -> Section:
     """Tree with rates and delays (of `schedule`, which `told` names), visibility as a picture and as a table."""
     described, matrix = describe_environment(env_id, dict(options), schedule)
@@ -58,7 +58,7 @@ def environment_part(
     return Section(
         HIERARCHY,
         [
-            _hierarchy(described, told),
+            _hierarchy(described, timing),
             Picture(
                 "who_sees_what",
                 matrix.plot(title="Who sees what"),
@@ -71,15 +71,15 @@ def environment_part(
     )
 
 
-def _hierarchy(d: Description, told: str) -> Picture:
+def _hierarchy(d: Description, timing: str) -> Picture:
     deciding = [agent.id for agent in d.agents if agent.role == "decides"]
-    shown = ", ".join(f"{a.id} below {a.parent}" if a.parent else a.id for a in d.agents[:12])
+    names = ", ".join(f"{a.id} below {a.parent}" if a.parent else a.id for a in d.agents[:12])
     counted = f"{len(deciding)} of {len(d.agents)} agents decide"
     return Picture(
         "hierarchy",
         hierarchy_figure(d),
-        f"The hierarchy: {counted} (blue); the others command, obey or watch. Rates and delays {told}.",
-        f"Tree of agents, {counted}; {clock_words(d)}. {shown}{', and more' if len(d.agents) > 12 else ''}.",
+        f"The hierarchy: {counted} (blue); the others command, obey or watch. Rates and delays {timing}.",
+        f"Tree of agents, {counted}; {clock_words(d)}. {names}{', and more' if len(d.agents) > 12 else ''}.",
     )
 
 
@@ -197,8 +197,8 @@ def trace_part(
     """
     drawn = Timeline(excerpt(episode, window))
     counts = ", ".join(f"{count} {fate}" for fate, count in episode.counts.items())
-    summary = f"{drawn.shown.note}. Messages: {counts}."
-    lanes = [lane_words(lane, [m for m in drawn.moments if m.lane == lane]) for lane in drawn.shown.lanes]
+    summary = f"{drawn.excerpt.note}. Messages: {counts}."
+    lanes = [lane_words(lane, [m for m in drawn.moments if m.lane == lane]) for lane in drawn.excerpt.lanes]
     picture = Picture(
         name,
         drawn.figure(),
@@ -218,8 +218,8 @@ def trace_report(episode: Episode, window: tuple[float, float] | None = None) ->
 
 
 def _tables(drawn: Timeline) -> list[TextTable]:
-    ages = {(agent, age.t): age for agent in drawn.shown.episode.world.decides
-            for age in drawn.shown.episode.ages(agent)}  # fmt: skip
+    ages = {(agent, age.t): age for agent in drawn.excerpt.episode.world.decides
+            for age in drawn.excerpt.episode.ages(agent)}  # fmt: skip
     happened = [moment_words(m, ages.get((m.lane, m.t))).partition(": ") for m in drawn.moments]
     messages = [
         (
@@ -390,14 +390,14 @@ def _thin(gap: Estimate) -> str:
     return f"; thin lines are 95 % t intervals over {over}" if gap.known else ""
 
 
-def _waterfall(found: Decomposition, unit: str, name: str) -> Picture:
-    text = ", ".join(f"{part.words} {part.mean.value:.2f}" for part in found.parts)
-    gap, where = found.gap.mean, f"{found.policy!r} under {found.condition.words}"
+def _waterfall(decomposition: Decomposition, unit: str, name: str) -> Picture:
+    text = ", ".join(f"{part.words} {part.mean.value:.2f}" for part in decomposition.parts)
+    gap, where = decomposition.gap.mean, f"{decomposition.policy!r} under {decomposition.condition.words}"
     flat = "" if gap.excludes_zero or not gap.known else " These cases can't tell the whole gap from none."
     return Picture(
         name,
-        waterfall_figure(found, unit),
-        f"The gap of {where} by cause ({METHODS[found.method]}), each bar from where the one before ended"
+        waterfall_figure(decomposition, unit),
+        f"The gap of {where} by cause ({METHODS[decomposition.method]}), each bar from where the one before ended"
         f"{_thin(gap)}. Steps to the left give something "
         f"back.{flat}",
         f"Waterfall of {where}: {text}; all together {gap.value:.2f} {unit} less than synchronous.",

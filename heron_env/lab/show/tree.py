@@ -55,11 +55,11 @@ def description_figure(d: Description, matrix: VisibilityMatrix) -> Figure:
         axes.set_title("\n".join(textwrap.wrap(f"{d.id}  {d.summary}", int(width / LETTER / 1.25))), loc="left")
         room = max(0.0, width - wide)
         below = bottom.subplots(1, 2 if room > 0.6 else 1, width_ratios=[wide, room] if room > 0.6 else None)
-        shown = below[0] if room > 0.6 else below
+        matrix_axes = below[0] if room > 0.6 else below
         if room > 0.6:
             below[1].axis("off")
-        seen.draw(shown)
-        shown.set_title(f"Who sees what, by {BY[d.seen.by]}", pad=seen.letters)
+        seen.draw(matrix_axes)
+        matrix_axes.set_title(f"Who sees what, by {BY[d.seen.by]}", pad=seen.letters)
         return figure
 
 

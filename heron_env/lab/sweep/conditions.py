@@ -185,13 +185,13 @@ class Condition:
         return [disturbance for name in self.disturbances for disturbance in sets[name](seed)]
 
     def _require_keys(self, env: HeronEnv) -> None:
-        known = [*env.hierarchy.ids, *env.groups, *LEVELS.values(), "*"]
+        keys = [*env.hierarchy.ids, *env.groups, *LEVELS.values(), "*"]
         for cause, key in self._keys():
-            if key not in known:
+            if key not in keys:
                 raise ScheduleError(
                     f"condition {self.name!r}: {cause} of {key!r}: no such agent, group or level; groups are "
                     f"{sorted(env.groups)}, levels {list(LEVELS.values())}, and '*' means all."
-                    f"{did_you_mean(key, known)}"
+                    f"{did_you_mean(key, keys)}"
                 )
 
     def _keys(self) -> Iterator[tuple[str, str]]:
@@ -210,9 +210,9 @@ def _law_of_jitter(own: ScheduleConfig, jitter: float) -> Literal["none", "unifo
 
 def require_cause(name: str) -> None:
     """Raise ConfigError for a name that is no cause."""
-    known = [*CAUSES, DISTURBANCES]
-    if name not in known:
-        raise ConfigError(f"{name!r} is no cause; there are {known}.{did_you_mean(name, known)}")
+    names = [*CAUSES, DISTURBANCES]
+    if name not in names:
+        raise ConfigError(f"{name!r} is no cause; there are {names}.{did_you_mean(name, names)}")
 
 
 def checked_names(given: object) -> Names:

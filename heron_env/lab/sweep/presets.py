@@ -59,7 +59,7 @@ class Preset:
     """A named sweep.
 
     Attributes:
-        told: what it is, in one line.
+        summary: what it is, in one line.
         conditions: from the control step in s.
         cases: how many, unless somebody says otherwise.
         env_id: where it runs unless another environment is named.
@@ -67,7 +67,7 @@ class Preset:
     """
 
     name: str
-    told: str
+    summary: str
     conditions: Callable[[float], list[Condition]]
     cases: int = 5
     env_id: str = ENERGY

@@ -182,10 +182,10 @@ def run_item(item: Item, lines: EndpointConnections | None = None) -> Record:
         raise
 
 
-def require_finite(found: Outcome) -> None:
+def require_finite(figures: Outcome) -> None:
     """Raise ConfigError where the return is no number to reckon with."""
-    if not math.isfinite(found.value):
-        raise ConfigError(f"the team's return is {found.value}: no statistics can be made of it; mend the rewards")
+    if not math.isfinite(figures.value):
+        raise ConfigError(f"the team's return is {figures.value}: no statistics can be made of it; mend the rewards")
 
 
 def run_episode(item: Item, record: Sequence[str] = RECORD) -> tuple[HeronEnv, EpisodeResult]:

@@ -112,10 +112,10 @@ class Measurements:
         for point in self.points:
             if point.policy == policy and point.condition == condition:
                 return point
-        known = self.sweep.shown
+        names = self.sweep.shown
         raise ConfigError(
-            f"the sweep has no policy {policy!r} under {condition.name!r}; its policies are {known}, "
-            f"its conditions {[c.name for c in self.sweep.conditions]}.{did_you_mean(policy, known)}"
+            f"the sweep has no policy {policy!r} under {condition.name!r}; its policies are {names}, "
+            f"its conditions {[c.name for c in self.sweep.conditions]}.{did_you_mean(policy, names)}"
         )
 
     def of(self, policy: str) -> list[SweepPoint]:
@@ -228,8 +228,8 @@ class Measurements:
                 costs[frozenset(part.causes)] = sync - self.table(policy, part)
         return costs
 
-    def _sync_only(self, shown: str) -> bool:
-        return self.sweep.members(shown)[0] in self.sweep.sync_only
+    def _sync_only(self, name: str) -> bool:
+        return self.sweep.members(name)[0] in self.sweep.sync_only
 
     def _of(self, policy: str, condition: Condition) -> list[Record]:
         """The records by case."""
@@ -276,18 +276,18 @@ class Measurements:
 
     def _score(self, values: list[float]) -> float:
         """Sums over the cases with an optimum, so that those with little to gain do not outweigh the others."""
-        known = [
+        gains = [
             (value - idle, case.optimum - idle)
             for value, idle, case in zip(values, self._nothing.tolist(), self.sweep.cases, strict=True)
             if case.optimum is not None
         ]
-        possible = sum(best for _, best in known)
-        return sum(gained for gained, _ in known) / possible if possible > 0.0 else math.nan
+        possible = sum(best for _, best in gains)
+        return sum(gained for gained, _ in gains) / possible if possible > 0.0 else math.nan
 
 
 def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if value == value]
-    return float(np.mean(known)) if known else math.nan
+    numbers = [value for value in values if value == value]
+    return float(np.mean(numbers)) if numbers else math.nan
 
 
 def elo(returns: Mapping[str, Sequence[float]]) -> dict[str, float]:

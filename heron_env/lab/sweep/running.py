@@ -114,8 +114,8 @@ def _as_completed(
 
 def _listed(items: Sequence[object]) -> str:
     """The first ones, each in a line's length."""
-    shown = [text if len(text := str(item)) <= LONG else f"{text[:LONG]}..." for item in items[:FEW]]
-    return "; ".join(shown) + (f"; and {len(items) - FEW} more" if len(items) > FEW else "")
+    texts = [text if len(text := str(item)) <= LONG else f"{text[:LONG]}..." for item in items[:FEW]]
+    return "; ".join(texts) + (f"; and {len(items) - FEW} more" if len(items) > FEW else "")
 
 
 def _start_worker(folder: str, path: list[str], trust: frozenset[str]) -> None:
@@ -150,14 +150,14 @@ Bundle = tuple[Item, ...]
 def bundles(items: Sequence[Item], processes: int) -> list[Bundle]:
     """The items, in their order by the first of each bundle: those that can run side by side, and the others alone."""
     together: dict[tuple[Any, ...], list[Item]] = {}
-    known: dict[tuple[str, bool], bool] = {}
+    possible: dict[tuple[str, bool], bool] = {}
     cases = Counter((item.name, item.condition.name) for item in items)
     for number, item in enumerate(items):
         of, kind = (item.name, item.condition.name), (item.name, item.condition.synchronous)
         kept = not (item.condition.disturbances or item.live or (kind[1] and cases[of] < LEAST))
-        if kept and kind not in known:
-            known[kind] = _can(item)
-        together.setdefault(of if kept and known[kind] else (number,), []).append(item)
+        if kept and kind not in possible:
+            possible[kind] = _can(item)
+        together.setdefault(of if kept and possible[kind] else (number,), []).append(item)
     result, parts = [], processes if isinstance(processes, int) and processes > 1 else 1  # who runs them checks it
     for some in together.values():
         size = min(MOST, -(-len(some) // parts))
@@ -218,12 +218,12 @@ def _policies(bundle: Bundle, env: HeronEnv) -> list[Any]:
     first = spec.build(env, bundle[0].case.seed)
     if isinstance(spec, TrainedRun):
         return [first] * len(bundle)
-    known: dict[bytes, Any] = {}
+    by_content: dict[bytes, Any] = {}
     result = []
     for item in bundle:
         policy = spec.build(env, item.case.seed)
         with contextlib.suppress(Exception):  # what does not pickle is its case's own
-            policy = known.setdefault(pickle.dumps(policy), policy)
+            policy = by_content.setdefault(pickle.dumps(policy), policy)
         result.append(policy)
     return result
 

@@ -246,19 +246,19 @@ class SweepResult(Measurements):
 
         Raises ConfigError where no condition has a cause alone, and where matplotlib is missing (extra `plots`).
         """
-        shown = self.policies if policies is None else several(policies, "plot(policies)")
-        for name in shown:
+        names = self.policies if policies is None else several(policies, "plot(policies)")
+        for name in names:
             if not is_one_of(name, self.policies):
                 near = did_you_mean(name, self.policies)
                 raise ConfigError(
                     f"plot(policies): {name!r:.60} is not in this sweep, which has {self.policies}.{near}"
                 )
-        if not shown:
+        if not names:
             raise ConfigError(f"plot(policies=[]): there is none to draw; name some of {self.policies}")
         if cause is not None:
             require_one_of(f"plot(cause={cause!r:.60})", cause, tuple(CAUSES))
-        chosen = cause or max(CAUSES, key=lambda name: len(self.along(shown[0], name)))
-        return sweep_figure(self, chosen, shown)
+        chosen = cause or max(CAUSES, key=lambda name: len(self.along(names[0], name)))
+        return sweep_figure(self, chosen, names)
 
     def __repr__(self) -> str:
         """One line: `<SweepResult: heron/BatteryGrid-v0, 2 policies x 4 conditions x 3 cases>`."""

@@ -221,9 +221,9 @@ def to_csv(result: Measurements) -> str:
         ]
         causes = [*network, amount_text(point.condition.disturbances)]
         figures_of = answer_values(result, point) or {}
-        known = [*numbers, *(getattr(point, name) for name in others), *(figures_of.get(name) for name in more)]
+        values = [*numbers, *(getattr(point, name) for name in others), *(figures_of.get(name) for name in more)]
         sizes = (len(point.values), len(point.by_run))
-        writer.writerow([point.policy, point.condition.name, *causes, *sizes, *map(_field, known)])
+        writer.writerow([point.policy, point.condition.name, *causes, *sizes, *map(_field, values)])
     return stream.getvalue()
 
 
@@ -328,8 +328,8 @@ def heading(result: Measurements, policy: str) -> str:
 def legend(result: Measurements) -> str:
     """What the columns hold, and what the intervals are over."""
     unit = f"; returns and gaps in {result.sweep.unit}" if result.sweep.unit else ""
-    n, known = len(result.sweep.cases), sum(case.optimum is not None for case in result.sweep.cases)
-    of = {"optimum": f" (for {known} of {n} cases)"} if known < n else {}
+    n, with_optimum = len(result.sweep.cases), sum(case.optimum is not None for case in result.sweep.cases)
+    of = {"optimum": f" (for {with_optimum} of {n} cases)"} if with_optimum < n else {}
     if result.sweep.return_of == TEAM:
         of["return"] = NOT_KEPT
     heads = zip(columns(result), headings(result)[2:], strict=True)

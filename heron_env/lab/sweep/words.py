@@ -405,15 +405,15 @@ def _shares(decomposition: Decomposition, unit: str) -> str:
     return f"By cause ({how}), the gap of {subject}, {total}{unit}{open_}, adds up from {'; '.join(lines)}."
 
 
-def _together(found: Interaction, unit: str) -> str:
-    network, faults, both = found.network, found.faults, found.both
+def _together(effects: Interaction, unit: str) -> str:
+    network, faults, both = effects.network, effects.faults, effects.both
     text = (
-        f"The network changes what {found.policy!r} earns by {network}{unit}, the faults in synchronous steps by "
-        f"{faults}, both by {both}: interaction {found.interaction}"
+        f"The network changes what {effects.policy!r} earns by {network}{unit}, the faults in synchronous steps by "
+        f"{faults}, both by {both}: interaction {effects.interaction}"
     )
-    if not found.interaction.excludes_zero:
+    if not effects.interaction.excludes_zero:
         return f"{text}, not to be told from none by these cases."
-    return f"{text}: they make each other {'worse' if found.interaction.value < 0.0 else 'milder'}."
+    return f"{text}: they make each other {'worse' if effects.interaction.value < 0.0 else 'milder'}."
 
 
 def _unit(result: Measurements) -> str:

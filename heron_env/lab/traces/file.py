@@ -68,11 +68,11 @@ def _faults(episode: Episode) -> Iterator[str]:
     if not 0.0 <= outcome.end_time * 1e9 < FARTHEST:
         yield "outcome.end_time: must be a time"
     yield from _of_setting(episode)
-    known = {*world.agents, PROXY, PHYSICS}
+    names = {*world.agents, PROXY, PHYSICS}
     for number, message in enumerate(episode.messages):
-        yield from (f"messages[{number}]: {fault}" for fault in _of_message(message, known, episode))
+        yield from (f"messages[{number}]: {fault}" for fault in _of_message(message, names, episode))
     for number, event in enumerate(episode.events):
-        yield from (f"events[{number}]: {fault}" for fault in _of_event(event, known))
+        yield from (f"events[{number}]: {fault}" for fault in _of_event(event, names))
 
 
 def _of_setting(episode: Episode) -> Iterator[str]:
@@ -89,8 +89,8 @@ def _of_setting(episode: Episode) -> Iterator[str]:
         yield f"setting: what happened and when can't be understood ({error})"
 
 
-def _of_message(m: SentMessage, known: set[str], episode: Episode) -> Iterator[str]:
-    if not {m.agent, m.sender, m.receiver} <= known:
+def _of_message(m: SentMessage, names: set[str], episode: Episode) -> Iterator[str]:
+    if not {m.agent, m.sender, m.receiver} <= names:
         yield "is of nobody"
     if not all(map(_counts, (m.id, m.number, m.sent, m.cause, m.arrives or 0, m.place or 0))):
         yield "has a number that is none"
@@ -107,8 +107,8 @@ def _of_message(m: SentMessage, known: set[str], episode: Episode) -> Iterator[s
             yield "was gathered at no time"
 
 
-def _of_event(event: Event, known: set[str]) -> Iterator[str]:
-    if event.agent not in known:
+def _of_event(event: Event, names: set[str]) -> Iterator[str]:
+    if event.agent not in names:
         yield "is of nobody"
     if not all(map(_counts, (event.place, event.t, event.number, event.cause))):
         yield "has a number that is none"

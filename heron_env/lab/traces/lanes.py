@@ -216,8 +216,8 @@ def seconds_text(ns: int) -> str:
 
 def numbers_text(values: list[Any], most: int = 4) -> str:
     """`0.15, -1, ...`."""
-    shown = ", ".join(f"{x:.4g}" if isinstance(x, float) else str(x) for x in values[:most])
-    return shown + (", ..." if len(values) > most else "")
+    text = ", ".join(f"{x:.4g}" if isinstance(x, float) else str(x) for x in values[:most])
+    return text + (", ..." if len(values) > most else "")
 
 
 def span_words(span: Span) -> str:
@@ -225,8 +225,8 @@ def span_words(span: Span) -> str:
     when = f"{seconds_text(span.start)} to {seconds_text(span.end)} s ({seconds_text(span.end - span.start)} s)"
     if span.doing == "disturbed":
         return f"{span.who}: {when}"
-    whose = "" if span.who == span.lane else f" for {span.who}"
-    return f"{span.lane}, {span.doing}{whose}, {span.number}: {when}"
+    for_whom = "" if span.who == span.lane else f" for {span.who}"
+    return f"{span.lane}, {span.doing}{for_whom}, {span.number}: {when}"
 
 
 def moment_words(moment: TraceMoment, age: Age | None) -> str:
@@ -258,8 +258,8 @@ def _leaving_words(m: SentMessage) -> str:
     return f"sends {kind_word(m.kind)} to {'the proxy' if m.receiver == 'proxy' else m.receiver}{fate}"
 
 
-def lane_words(lane: str, found: list[TraceMoment]) -> str:
+def lane_words(lane: str, happened: list[TraceMoment]) -> str:
     """`battery_1: 5 x tick, 5 x observation, 5 x effect`."""
-    kinds = [event_words(each) for moment in found for each in moment.happens]
+    kinds = [event_words(each) for moment in happened for each in moment.happens]
     counts = ", ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
     return f"{lane}: {counts or 'nothing happens'}"

@@ -61,10 +61,10 @@ def excerpt(episode: Episode, window: tuple[float, float] | None) -> Excerpt:
 
     Raises ConfigError for a window in which nothing happened.
     """
-    result = lanes(episode)
+    names = lanes(episode)
     left_out = max(len(episode.world.agents) - MOST_AGENTS, 0)
-    shown = result[: len(result) - left_out]
-    part = _of_lanes(episode, set(shown))
+    visible = names[: len(names) - left_out]
+    part = _of_lanes(episode, set(visible))
     last = round(episode.outcome.end_time * NS)
     start, end = _legible(part, last) if window is None else (round(window[0] * NS), round(window[1] * NS))
     if not last:
@@ -77,14 +77,14 @@ def excerpt(episode: Episode, window: tuple[float, float] | None) -> Excerpt:
     note = f"It shows {start / NS:g} to {end / NS:g} s of {last / NS:g} s"
     if left_out:
         note += f", and the first {MOST_AGENTS} of {len(episode.world.agents)} agents"
-    return Excerpt(part, shown, start, end, note)
+    return Excerpt(part, visible, start, end, note)
 
 
-def _of_lanes(episode: Episode, shown: set[str]) -> Episode:
+def _of_lanes(episode: Episode, names: set[str]) -> Episode:
     return replace(
         episode,
-        messages=[m for m in episode.messages if m.sender in shown and m.receiver in shown],
-        events=[e for e in episode.events if lane_of(e) in shown],
+        messages=[m for m in episode.messages if m.sender in names and m.receiver in names],
+        events=[e for e in episode.events if lane_of(e) in names],
     )
 
 
@@ -162,14 +162,14 @@ ABOVE, BELOW = -0.33, 0.2
 class Timeline:
     """What is in the picture of an excerpt: moments, spans and messages of its window."""
 
-    shown: Excerpt
+    excerpt: Excerpt
     moments: list[TraceMoment] = field(init=False)
     spans: list[Span] = field(init=False)
     messages: list[SentMessage] = field(init=False)
 
     def __post_init__(self) -> None:
         """Find what lies in the window."""
-        s = self.shown
+        s = self.excerpt
         self.moments = [m for m in moments(s.episode) if s.start <= m.t <= s.end]
         self.spans = [span for span in spans(s.episode) if span.start <= s.end and span.end >= s.start]
         self.messages = [m for m in s.episode.messages if m.sent <= s.end and (m.arrives or m.sent) >= s.start]
@@ -179,14 +179,14 @@ class Timeline:
         with house_style():
             from matplotlib.figure import Figure
 
-            heights = [LANE * len(self.shown.lanes), AGES]
+            heights = [LANE * len(self.excerpt.lanes), AGES]
             figure = Figure((WIDTH, sum(heights) + LEGEND), layout="constrained")
             above, below = figure.subplots(2, 1, sharex=True, height_ratios=heights)
             self._frame(above)
-            known = [*self._bars(above), *self._arrows(above), *self._marks(above)]
+            handles = [*self._bars(above), *self._arrows(above), *self._marks(above)]
             self._ages(below)
-            figure.legend(handles=known, loc="outside lower center", ncols=4, frameon=False, fontsize=8.5)
-            setting = self.shown.episode.setting
+            figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8.5)
+            setting = self.excerpt.episode.setting
             title = f"{setting.env_id}, {setting.policy.name or 'own policies'}, seed {setting.seed}"
             figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=GREY)
             figure.draw_without_rendering()
@@ -195,7 +195,7 @@ class Timeline:
 
     def _frame(self, axes: Axes) -> None:
         """Lanes with their names, and the ends of control steps."""
-        s, world = self.shown, self.shown.episode.world
+        s, world = self.excerpt, self.excerpt.episode.world
         for number in range(0, len(s.lanes), 2):
             axes.axhspan(number - 0.5, number + 0.5, color="#F6F6F6", linewidth=0, zorder=0)
         for end in self._boundaries():
@@ -209,16 +209,16 @@ class Timeline:
         axes.tick_params(length=0)
 
     def _boundaries(self) -> Sequence[int]:
-        s, dt = self.shown, self.shown.episode.world.dt_ns
+        s, dt = self.excerpt, self.excerpt.episode.world.dt_ns
         result = range(-(-s.start // dt) * dt, s.end + 1, dt)
         return result if len(result) <= BOUNDARIES else ()
 
     def _y(self, lane: str) -> int:
-        return self.shown.lanes.index(lane)
+        return self.excerpt.lanes.index(lane)
 
     def _bars(self, axes: Axes) -> Iterator[Any]:
         """Spans, below each other where they overlap; a disturbance's says which it is. The legend's entries."""
-        free, s = {lane: [0] * WAYS for lane in self.shown.lanes}, self.shown
+        free, s = {lane: [0] * WAYS for lane in self.excerpt.lanes}, self.excerpt
         drawn: dict[str, Any] = {}
         for span in self.spans:
             if span.end <= span.start:
@@ -280,7 +280,7 @@ class Timeline:
 
     def _ages(self, axes: Axes) -> None:
         """How old the oldest fact was in each observation that came."""
-        s = self.shown
+        s = self.excerpt
         ages = [age for agent in s.episode.world.decides if agent in s.lanes for age in s.episode.ages(agent)]
         seen = [age for age in ages if s.start <= age.t <= s.end]
         axes.scatter([age.t / NS for age in seen], [age.oldest for age in seen], s=12, color=BLUE, alpha=0.7)
@@ -383,10 +383,10 @@ def _meta(what: str, pid: int, tid: int, **args: Any) -> Entry:
     return {"ph": "M", "name": what, "pid": pid, "tid": tid, "ts": 0, "args": args}
 
 
-def _slices(found: Iterable[Span], place: dict[str, int]) -> Iterator[Entry]:
+def _slices(given_spans: Iterable[Span], place: dict[str, int]) -> Iterator[Entry]:
     """Each on the first way of its lane that is free; what is over at once has its moment only."""
     free: dict[str, list[int]] = {}
-    for span in found:
+    for span in given_spans:
         start, end = _us(span.start), _us(span.end)
         if end <= start:
             continue
