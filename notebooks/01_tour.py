@@ -150,7 +150,7 @@ recorded = record_episode(
     "heron/EnergyManagement-v1", trained, seed=0, t_end=36_300.0, schedule=late, options={"day": 100}
 )
 timeline = draw(recorded, (36_000.0, 36_120.0))
-timeline.set_dpi(72)  # a smaller picture
+timeline.set_dpi(64)  # a smaller picture
 timeline
 
 # %% [markdown]

@@ -2,7 +2,7 @@
 
 The sources are the .py files (jupytext's percent format); beside each lies the .ipynb with its outputs, which this
 writes. With `--check` nothing is written: every notebook must run, within its time, and must have been built from the
-source as it is. Pictures are kept in 64 colours, and a notebook in 150 kB.
+source as it is. Pictures are kept in 32 colours, and a notebook in 150 kB.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from PIL import Image
 
 HERE = Path(__file__).resolve().parent
-MOST_SECONDS, MOST_BYTES, COLOURS = 60, 150_000, 64
+MOST_SECONDS, MOST_BYTES, COLOURS = 60, 150_000, 32
 
 
 def execute(source: Path) -> nbformat.NotebookNode:

@@ -1,5 +1,6 @@
 """Environments that show the coming step, each in its way, and honest ones: `heron check` must tell which is which."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -90,39 +91,23 @@ class Shown(HeronEnv):
         return 0.0
 
 
-class CopiesTheHidden(Shown):
-    """Shows what physics will read."""
-
-    def show(self, columns: Any, bins: Any, whole: Any) -> Any:
-        return columns.Demand.whole
+def showing(name: str, show: Callable[..., Any]) -> type[Shown]:
+    """A `Shown` of that name with this `show`."""
+    return type(name, (Shown,), {"__module__": __name__, "show": staticmethod(show)})
 
 
-class CopiesABin(Shown):
-    """Shows what physics will read at the end of the coming step."""
-
-    def show(self, columns: Any, bins: Any, whole: Any) -> Any:
-        return columns.Demand.bins[:, -1]
-
-
-class ShowsTheMean(Shown):
-    """Shows the mean of the coming step."""
-
-    def show(self, columns: Any, bins: Any, whole: Any) -> Any:
-        return columns.Demand.bins.mean(axis=1)
-
-
-class ShowsThePast(Shown):
-    """Shows what was asked for in the step that has ended."""
-
-    def show(self, columns: Any, bins: Any, whole: Any) -> Any:
-        return whole
-
-
-class ShowsThePastMean(Shown):
-    """Shows the mean of the step that has ended."""
-
-    def show(self, columns: Any, bins: Any, whole: Any) -> Any:
-        return bins.mean(axis=1)
+CopiesTheHidden = showing("CopiesTheHidden", lambda columns, bins, whole: columns.Demand.whole)
+"""Shows what physics will read."""
+CopiesABin = showing("CopiesABin", lambda columns, bins, whole: columns.Demand.bins[:, -1])
+"""Shows what physics will read at the end of the coming step."""
+ShowsTheMean = showing("ShowsTheMean", lambda columns, bins, whole: columns.Demand.bins.mean(axis=1))
+"""Shows the mean of the coming step."""
+ShowsThePast = showing("ShowsThePast", lambda columns, bins, whole: whole)
+"""Shows what was asked for in the step that has ended."""
+ShowsThePastMean = showing("ShowsThePastMean", lambda columns, bins, whole: bins.mean(axis=1))
+"""Shows the mean of the step that has ended."""
+ShowsTheSumToCome = showing("ShowsTheSumToCome", lambda columns, bins, whole: 0.5 * columns.Demand.bins.sum(axis=1))
+"""Shows twice the mean of the coming step: what the check can't find."""
 
 
 class ShowsTheLastBin(Shown):
@@ -136,13 +121,6 @@ class ShowsTheLastBin(Shown):
 
     def show(self, columns: Any, bins: Any, whole: Any) -> Any:
         return bins[:, -1]
-
-
-class ShowsTheSumToCome(Shown):
-    """Shows twice the mean of the coming step: what the check can't find."""
-
-    def show(self, columns: Any, bins: Any, whole: Any) -> Any:
-        return 0.5 * columns.Demand.bins.sum(axis=1)
 
 
 class Slow(Shown):

@@ -197,24 +197,22 @@ class Lane:
 
     # Deciding in a synchronous step
 
-    def take_jointly(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
-        """The actions of all deciding agents; False, and nothing happens, where they are out of the ordinary."""
-        if not self._read(read, actions):
-            return False
-        try:
-            self.lanes.check(self.range)
-        except InvalidAction:
-            return False
-        self._jointly = True
-        return True
-
-    def _read(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
+    def read(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
+        """Take the actions of all deciding agents, legal or not; False, and nothing happens, if they can't be read."""
         if not read(self._joint, actions):
             return False
         if self._copies:
             self._actions[self._elements] = self._joint
         if not self._jointly:
-            self._given[:] = self._all_given
+            self._given[:], self._jointly = self._all_given, True
+        return True
+
+    def is_legal(self) -> bool:
+        """Is what was read?"""
+        try:
+            self.lanes.check(self.range)
+        except InvalidAction:
+            return False
         return True
 
     def take(self, given: Mapping[int, Floats], own: Mapping[int, Floats], answered: Mapping[int, int]) -> None:
@@ -261,15 +259,13 @@ class Lane:
         """What was decided acts on the truth, top-down."""
         self.lanes.affect(self.range)
 
-    def step_jointly(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
-        """`take_jointly`, then a whole step in one call; for steps in which nobody can end."""
-        if not self._read(read, actions):
-            return False
+    def step_jointly(self) -> bool:
+        """A whole step in one call with what was read; for steps in which nobody can end. False if it is illegal."""
         try:
             self.lanes.step()
         except InvalidAction:
             return False
-        self._jointly, self._members = True, self.simulation.alive
+        self._members = self.simulation.alive
         return True
 
     def outcome(self) -> StepOutcome:

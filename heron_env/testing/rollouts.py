@@ -15,7 +15,6 @@ from heron_env.core.layout import Layout
 from heron_env.core.masking import flat
 from heron_env.core.policy import Answer, Asked
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.decisions import act
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.seeding import key, uniforms
 
@@ -164,7 +163,7 @@ def undone(env: HeronEnv) -> Iterator[None]:
 
 def until_the_end(env: HeronEnv, actions: Mapping[str, Any]) -> None:
     """Carry out the coming step but for its end."""
-    act(env, actions)
+    env._act(actions)
     for number in range(env.simulation.substeps):
         env.simulation.substep(number)
 

@@ -196,16 +196,6 @@ def test_the_legs_of_the_cycle_follow_each_agents_own_link():
     assert times(result, "CycleToken", 0)[:2] == [1.01, 1.02]
 
 
-def test_a_lost_report_leaves_the_cycle_and_the_score_alone():
-    env = heaters(1, max_steps=4)
-    lossy = {"heater_1": ScheduleConfig(msg_delay=0.01, loss=1.0)}
-    result = env.run_event_driven({"*": constant(1.0)}, seed=0, schedule=lossy, trace=True)
-    assert times(result, "StateReport", 2) == []
-    assert len(times(result, "LocalStateReply", 2)) == 3
-    assert [t for t, _ in result.rewards["heater_1"]] == [1.0, 2.0, 3.0, 4.0]
-    assert not result.actions["heater_1"]
-
-
 def test_physics_spreads_its_substeps_over_the_wait():
     env = heaters(1, physics_substeps=4, max_steps=2)
     result = env.run_event_driven({"*": constant(1.0)}, seed=0, wait=0.4, trace=True)

@@ -187,28 +187,6 @@ def test_a_wired_agent_sees_itself_as_it_is_when_it_decides_and_others_as_the_pr
     assert result.staleness["heater_1"].mean == pytest.approx(0.3)
 
 
-def test_own_information_is_younger_than_a_substep_and_as_old_as_its_last_change():
-    # it asks at 0, is shown at 0.26, and acts at once
-    shown = heaters(Wired, n=1, observe_age=True).run_event_driven(
-        {"*": lambda vector: [1.0]}, seed=0, record=("observations",),
-        schedule={"heater": ScheduleConfig(tick_interval=0.03, msg_delay=0.13)},
-    )  # fmt: skip
-    ages = [round(float(vector[-1]), 5) for _, vector in shown.observations["heater_1"]]
-    assert ages[:4] == [0.06, 0.03, 0.02, 0.03], "0.26 after the substep of 0.2; 0.29 and 0.35 after its own effects"
-    assert max(ages) < 0.1
-
-
-def test_the_proxy_goes_on_knowing_what_it_was_told():
-    env, told = heaters(Wired, n=1), []
-
-    def policy(vector: Any) -> list[float]:
-        told.append((round(float(vector[0]), 5), round(float(env.proxy.get_local_state("heater_1")["Store"][0]), 5)))
-        return [0.0]
-
-    env.run_event_driven({"*": policy}, seed=0, schedule=ScheduleConfig(msg_delay=0.25))
-    assert told == [(0.5, 0.2), (1.5, 1.2), (2.5, 2.2), (3.5, 3.2)]
-
-
 def test_a_policy_of_states_is_shown_it_too():
     class Reader:
         def __init__(self) -> None:
