@@ -348,19 +348,22 @@ def solve(
         best, curve = _anytime(passes(costs, stream(seed, "dcop", algo)), costs, most, start + limit)
         messages = along * len(problem.edges) * (len(curve) - 1)
     else:
-        if algo == "greedy":
-            best = greedy(problem)
-        elif algo == "cpsat":
-            best, bound = cpsat(problem, seed, limit)
-        else:
-            best = eliminate(problem.unary, problem.ends, problem.conflict_penalty).assignments()[:, 0]
-            bound = costs.total(best)
+        best, bound = _at_once(problem, costs, algo, seed, limit)
         curve = np.array([costs.total(best)])
-    took, cost = perf_counter() - start, costs.total(best)
-    conflicts = problem.conflicts_of(best)
+    took, cost, conflicts = perf_counter() - start, costs.total(best), problem.conflicts_of(best)
     return Solution(
         algo, problem.assignment(best), conflicts, cost, curve, messages, len(curve) - 1, bound, took
     )  # fmt: skip
+
+
+def _at_once(problem: Problem, costs: Costs, algo: str, seed: int, limit: float) -> tuple[Codes, float]:
+    """The answer of an algorithm without passes, and a bound of the cost."""
+    if algo == "greedy":
+        return greedy(problem), costs.bound
+    if algo == "cpsat":
+        return cpsat(problem, seed, limit)
+    best: Codes = eliminate(problem.unary, problem.ends, problem.conflict_penalty).assignments()[:, 0]
+    return best, costs.total(best)
 
 
 def _anytime(passes: Iterator[Codes], costs: Costs, most: int, deadline: float) -> tuple[Codes, Floats]:

@@ -110,8 +110,7 @@ def options(view: View, recipient: str, actual: Assignment) -> list[Option]:
         for codes in np.stack(np.unravel_index(order, shape), axis=1).tolist()
     ]
     figures = (column[order].tolist() for column in (penalty, mine, theirs, combined))
-    rows = zip(configurations, *figures, (order == current).tolist(), strict=True)
-    found = [Option(*row) for row in rows]
+    found = [Option(*row) for row in zip(configurations, *figures, (order == current).tolist(), strict=True)]
     for told in [one.configuration for one in found[:LOGGED]] if LOG.isEnabledFor(logging.INFO) else ():
         LOG.info("%s: If %s changes to %s, I could do %s", part.cluster, recipient, dict(told), table.response(told))
     return found
@@ -132,6 +131,38 @@ class _Move(NamedTuple):
     why: str
     by: Reason
     goal: View
+
+
+def _part_of(problem: Problem | Part, cluster: str | None) -> Part:
+    """The cluster's part of the problem. Raises ConfigError where there is none, or nothing to colour in it."""
+    require_type(f"ClusterAgent({problem!r:.60})", problem, (Problem, Part), "a Problem or a Part")
+    if isinstance(problem, Problem):
+        problem = problem.part(str(cluster))
+    elif not (cluster is None or is_one_of(cluster, [problem.cluster])):
+        raise ConfigError(f"ClusterAgent(..., {cluster!r:.60}): the part is of {problem.cluster!r}")
+    if not problem.nodes:
+        raise ConfigError(f"ClusterAgent(..., {problem.cluster!r}): the cluster owns no node; there is none to colour")
+    return problem
+
+
+def _check_words(**words: str) -> None:
+    """Raise ConfigError for a process or an algorithm that there is not."""
+    for name, word in words.items():
+        known = PROCESSES if name == "process" else ALGORITHMS
+        if not is_one_of(word, known):
+            near = did_you_mean(word, known) or f" There are {', '.join(known)}."
+            if is_one_of(word, EXACT):
+                near = " One cluster's nodes are solved by 'exhaustive', which finds the best colours of all."
+            raise ConfigError(f"ClusterAgent({name}={word!r:.60}): is no {name}.{near}")
+
+
+def _check_numbers(*, snap_threshold: float, p: float) -> None:
+    """Raise ConfigError for a threshold or a probability that is none."""
+    for name, value, most, span in (
+        ("snap_threshold", snap_threshold, float("inf"), ">= 0"), ("p", p, 1.0, "from 0 to 1"),
+    ):  # fmt: skip
+        if isinstance(value, bool) or not is_finite(value) or not 0 <= value <= most:
+            raise ConfigError(f"ClusterAgent({name}={value!r:.60}): must be a number {span}")
 
 
 class ClusterAgent:
@@ -178,38 +209,21 @@ class ClusterAgent:
         sideways: bool = False,
         seed: int = 0,
     ) -> None:
-        require_type(f"ClusterAgent({problem!r:.60})", problem, (Problem, Part), "a Problem or a Part")
-        if isinstance(problem, Problem):
-            problem = problem.part(str(cluster))
-        elif not (cluster is None or is_one_of(cluster, [problem.cluster])):
-            raise ConfigError(f"ClusterAgent(..., {cluster!r:.60}): the part is of {problem.cluster!r}")
-        if not problem.nodes:
-            raise ConfigError(
-                f"ClusterAgent(..., {problem.cluster!r}): the cluster owns no node; there is none to colour"
-            )
-        for name, word, known in (("process", process, PROCESSES), ("algorithm", algorithm, ALGORITHMS)):
-            if not is_one_of(word, known):
-                near = did_you_mean(word, known) or f" There are {', '.join(known)}."
-                if is_one_of(word, EXACT):
-                    near = " One cluster's nodes are solved by 'exhaustive', which finds the best colours of all."
-                raise ConfigError(f"ClusterAgent({name}={word!r:.60}): is no {name}.{near}")
-        infinity = float("inf")
-        for name, value, most in (("snap_threshold", snap_threshold, infinity), ("p", p, 1.0)):
-            if isinstance(value, bool) or not is_finite(value) or not 0 <= value <= most:
-                span = ">= 0" if most == infinity else "from 0 to 1"
-                raise ConfigError(f"ClusterAgent({name}={value!r:.60}): must be a number {span}")
+        part = _part_of(problem, cluster)
+        _check_words(process=process, algorithm=algorithm)
+        _check_numbers(snap_threshold=snap_threshold, p=p)
         require_switch(f"ClusterAgent(sideways={sideways!r:.60})", sideways)
-        self.part, self.process, self.algorithm = problem, process, algorithm
+        self.part, self.process, self.algorithm = part, process, algorithm
         self.snap_threshold, self.p, self.sideways = snap_threshold, p, sideways
-        self._seed, self._free = whole(seed, "seed"), replace(problem, fixed={})
-        own, domain = problem.nodes, problem.domain
-        self.fixed = Colours("fixed", own, domain, problem.fixed)
+        self._seed, self._free = whole(seed, "seed"), replace(part, fixed={})
+        own, domain = part.nodes, part.domain
+        self.fixed = Colours("fixed", own, domain, part.fixed)
         self.forced = Colours("forced", own, domain, {})
         self.forbidden = Forbidden("forbidden", own, domain, {})
-        self.beliefs = Colours("beliefs", problem.owners, domain, {})
+        self.beliefs = Colours("beliefs", part.owners, domain, {})
         first = dict.fromkeys(own, domain[0])
         self.assignments = Colours(
-            "start", own, domain, {**first, **mapping({} if start is None else start, "start"), **problem.fixed}
+            "start", own, domain, {**first, **mapping({} if start is None else start, "start"), **part.fixed}
         )
         self.history: list[Past] = []
         self.unknown = self.unclear = 0

@@ -2,7 +2,7 @@
 
 A lane's day is kept as what its draws decide, never as a series: cloud cycles, appliance pulses with the quarter hours
 they touch, one number a home where one is enough, and sums of the forecasts by quarter hour. The kernels
-(days_kernel.py, sun_kernel.py, load_kernel.py) make of it what a step needs when it is due.
+(days_kernel.py, load_kernel.py) make of it what a step needs when it is due.
 """
 
 from typing import Final

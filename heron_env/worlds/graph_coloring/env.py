@@ -255,9 +255,7 @@ def graph_coloring(
     """
     for name, value, choices in (("turns", turns, TURNS), ("start", start, STARTS), ("control", control, ("cluster",))):
         require_one_of(f"graph_coloring({name}={value!r:.60})", value, choices)
-    for name, cost in (("recolour_cost", recolour_cost), ("letter_cost", letter_cost)):
-        if isinstance(cost, bool) or not isinstance(cost, int | float) or not (is_finite(cost) and 0 <= cost <= PRICE):
-            raise ConfigError(f"graph_coloring({name}={cost!r:.60}): must be a number >= 0 and <= {PRICE:.0f}")
+    _check_costs(recolour_cost=recolour_cost, letter_cost=letter_cost)
     to_ns(dt, "dt")
     whole(rounds, "graph_coloring(rounds=...)", least=1)
     board = {"rounds": rounds, "recolour_cost": recolour_cost, "letter_cost": letter_cost, "random": start == "random"}
@@ -266,6 +264,12 @@ def graph_coloring(
     )
     kind = PaidLettersEnv if letter_cost else GraphColoringEnv
     return kind(found, turns=turns, board=board, dt=dt, max_steps=max_steps, **options)
+
+
+def _check_costs(**costs: float) -> None:
+    for name, cost in costs.items():
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not (is_finite(cost) and 0 <= cost <= PRICE):
+            raise ConfigError(f"graph_coloring({name}={cost!r:.60}): must be a number >= 0 and <= {PRICE:.0f}")
 
 
 def required(problem: Problem, penalty: float | None, fixed: Assignment | None) -> Problem:
