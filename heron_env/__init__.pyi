@@ -34,9 +34,9 @@ from heron_env.core.state import Observation as Observation
 from heron_env.core.state import State as State
 from heron_env.core.state import SystemAgentState as SystemAgentState
 from heron_env.core.world import World as World
+from heron_env.declared.configuration import SimulationConfig as SimulationConfig
+from heron_env.declared.configuration import load_config as load_config
 from heron_env.declared.env import from_config as from_config
-from heron_env.declared.simulation_config import SimulationConfig as SimulationConfig
-from heron_env.declared.simulation_config import load_config as load_config
 from heron_env.envs.base import HeronEnv as HeronEnv
 from heron_env.envs.batch.env import BatchEnv as BatchEnv
 from heron_env.envs.batch.event import EventBatchEnv as EventBatchEnv

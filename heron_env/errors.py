@@ -81,7 +81,7 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         """`file.yaml:12: matrix[0].noise: must be >= 0, got -0.1`, without the parts that are empty."""
-        return ": ".join(part for part in (self.source, shown_path(self.path), self.message) if part)
+        return ": ".join(part for part in (self.source, path_text(self.path), self.message) if part)
 
 
 class DeclarationError(ConfigError):
@@ -222,7 +222,7 @@ def values_go_by_name(called: str, value: object, names: Iterable[str]) -> Confi
     return ConfigError(f"{called}({reprlib.repr(value)}): values go by name; write {called}({words})")
 
 
-def shown_path(path: Iterable[str | int]) -> str:
+def path_text(path: Iterable[str | int]) -> str:
     """`matrix[0].noise`; a key that is no plain word is quoted: `agent_vars['two words']`."""
     text = ""
     for part in path:

@@ -27,7 +27,7 @@ class EnvironmentSpec:
     id: str
     entry_point: EntryPoint
     options: dict[str, Any]
-    told_by: str = ""
+    named_by: str = ""
     """The file that named it, if the caller did not: then the law of `heron_env.trust` holds."""
 
     def factory(self) -> Callable[..., "HeronEnv"]:
@@ -45,7 +45,7 @@ class EnvironmentSpec:
     def require_trust(self) -> None:
         """Raise Untrusted where only a file says so, and it is not registered."""
         if self.entry_point == self.id:
-            require_trust(self.id, self.told_by)
+            require_trust(self.id, self.named_by)
 
     def make(self, **options: Any) -> "HeronEnv":
         """Build the environment; `options` win over the registered ones; PettingZoo's `max_cycles` means max_steps.
@@ -56,14 +56,14 @@ class EnvironmentSpec:
             options["max_steps"] = options.pop("max_cycles")
         build, given = self.factory(), {**self.options, **options}
         try:
-            with on_behalf_of(self.told_by if _may_name(options) else ""):
+            with on_behalf_of(self.named_by if _may_name(options) else ""):
                 env = build(**given)
         except (Exception, SystemExit) as error:
             if isinstance(error, TypeError):
                 self._require_known(given, build, error)
             if isinstance(error, HeronError) or self.entry_point != self.id:
                 raise
-            raise ConfigError(f"make({self.id!r}): building it {_told(error)}; mend that") from error
+            raise ConfigError(f"make({self.id!r}): building it {_failure_words(error)}; mend that") from error
         if not hasattr(env, "possible_agents"):
             raise ConfigError(f"make({self.id!r}): {build!r} returned {env!r}; let it return the environment")
         return env
@@ -78,7 +78,7 @@ class EnvironmentSpec:
             raise UnknownArgument(f"make({self.id!r}, ", str(unknown), dict.fromkeys(known)) from error
 
 
-def _told(error: BaseException) -> str:
+def _failure_words(error: BaseException) -> str:
     """`raised OSError: no licence (at grid.py:7)`."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"raised {type(error).__name__}: {error} (at {last.filename}:{last.lineno})"
@@ -138,23 +138,23 @@ def make_aec(id: str, **options: Any) -> Any:
     return parallel_to_aec(make(id, **options))
 
 
-def spec(id: str, told_by: str = "") -> EnvironmentSpec:
+def spec(id: str, named_by: str = "") -> EnvironmentSpec:
     """What `id` stands for; "module:attribute" needs no registration.
 
-    `told_by`: the file that says so, if it is not the caller's own word.
+    `named_by`: the file that says so, if it is not the caller's own word.
 
     Raises UnknownEnvironment with the nearest id, and with the reason for one that was removed.
     """
     if isinstance(id, str) and id in _removed:
         raise UnknownEnvironment(f"make({id!r}): removed. {_removed[id]}")
     if isinstance(id, str) and id not in _registry and ":" in id:
-        return EnvironmentSpec(id, id, {}, told_by)
+        return EnvironmentSpec(id, id, {}, named_by)
     if not isinstance(id, str) or id not in _registry:
         raise UnknownEnvironment(
             f"make({id!r}): no such environment; registered are {registered()}, your own is 'module:function'."
             f"{did_you_mean(id, _registry)}"
         )
-    return replace(_registry[id], told_by=told_by)
+    return replace(_registry[id], named_by=named_by)
 
 
 def names_environment(text: str) -> bool:
@@ -223,7 +223,7 @@ def imported_module(name: str, where: str) -> ModuleType:
         raise
     except (Exception, SystemExit) as error:  # when it is imported, a module may do anything
         raise ConfigError(
-            f"{where}: importing {name!r} {_told(error)}; mend that, `import {name}` in Python shows all of it"
+            f"{where}: importing {name!r} {_failure_words(error)}; mend that, `import {name}` in Python shows all of it"
         ) from error
 
 

@@ -26,7 +26,7 @@ Trust = str | Iterable[str]
 """One name, "module:function", or several."""
 
 _vouched: ContextVar[frozenset[str]] = ContextVar("vouched", default=frozenset())
-_told_by: ContextVar[str] = ContextVar("told_by", default="")
+_named_by: ContextVar[str] = ContextVar("named_by", default="")
 
 
 @contextmanager
@@ -71,12 +71,12 @@ def on_behalf_of(file: str) -> Iterator[None]:
     try:
         yield
     finally:
-        _told_by.reset(token)
+        _named_by.reset(token)
 
 
 def speak_for(file: str) -> Token[str]:
     """The same until the context ends."""
-    return _told_by.set(file or _told_by.get())
+    return _named_by.set(file or _named_by.get())
 
 
 def require_trust(name: str, file: str | None = None) -> None:
@@ -84,7 +84,7 @@ def require_trust(name: str, file: str | None = None) -> None:
 
     `file`: which one; None: that on whose behalf this runs, if any.
     """
-    source = _told_by.get() if file is None else file
+    source = _named_by.get() if file is None else file
     if source and name not in vouched():
         raise Untrusted(
             f"{source} names {name!r}, which is not registered here: a file runs no code that nobody vouched for. "

@@ -22,7 +22,7 @@
 
 # %%
 # %matplotlib inline
-# %config InlineBackend.figure_formats = ["retina"]
+# %config InlineBackend.figure_formats = ["png"]
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -150,7 +150,7 @@ recorded = record_episode(
     "heron/EnergyManagement-v1", trained, seed=0, t_end=36_300.0, schedule=late, options={"day": 100}
 )
 timeline = draw(recorded, (36_000.0, 36_120.0))
-timeline.set_dpi(50)  # a smaller picture
+timeline.set_dpi(64)  # a smaller picture
 timeline
 
 # %% [markdown]

@@ -19,7 +19,7 @@
 
 # %%
 # %matplotlib inline
-# %config InlineBackend.figure_formats = ["svg"]
+# %config InlineBackend.figure_formats = ["png"]
 import matplotlib.pyplot as plt
 import numpy as np
 

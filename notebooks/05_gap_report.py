@@ -21,7 +21,7 @@
 
 # %%
 # %matplotlib inline
-# %config InlineBackend.figure_formats = ["svg"]
+# %config InlineBackend.figure_formats = ["png"]
 from pathlib import Path
 from tempfile import mkdtemp
 

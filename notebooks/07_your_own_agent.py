@@ -19,7 +19,7 @@
 
 # %%
 # %matplotlib inline
-# %config InlineBackend.figure_formats = ["svg"]
+# %config InlineBackend.figure_formats = ["png"]
 from typing import Any
 
 import heron_env

@@ -19,7 +19,7 @@
 
 # %%
 # %matplotlib inline
-# %config InlineBackend.figure_formats = ["svg"]
+# %config InlineBackend.figure_formats = ["png"]
 from collections.abc import Mapping, Sequence
 from math import cos, pi, sin
 from typing import Any

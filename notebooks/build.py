@@ -2,10 +2,12 @@
 
 The sources are the .py files (jupytext's percent format); beside each lies the .ipynb with its outputs, which this
 writes. With `--check` nothing is written: every notebook must run, within its time, and must have been built from the
-source as it is.
+source as it is. Pictures are kept in 32 colours, and a notebook in 150 kB.
 """
 
 import argparse
+import base64
+import io
 import os
 import sys
 import time
@@ -16,9 +18,10 @@ import jupytext
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
+from PIL import Image
 
 HERE = Path(__file__).resolve().parent
-MOST_SECONDS = 60
+MOST_SECONDS, MOST_BYTES, COLOURS = 60, 150_000, 32
 
 
 def execute(source: Path) -> nbformat.NotebookNode:
@@ -30,6 +33,17 @@ def execute(source: Path) -> nbformat.NotebookNode:
     os.environ["TQDM_DISABLE"] = "1"  # a bar in motion is nothing to keep
     client = NotebookClient(notebook, timeout=MOST_SECONDS, record_timing=False, resources={"metadata": {"path": HERE}})
     return client.execute()
+
+
+def shrink(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The same with pictures of few colours."""
+    for data in (output.data for cell in notebook.cells for output in cell.get("outputs", ()) if "data" in output):
+        if "image/png" in data:
+            picture = Image.open(io.BytesIO(base64.b64decode(data["image/png"]))).convert("RGB")
+            small = io.BytesIO()
+            picture.quantize(COLOURS).save(small, "PNG", optimize=True)
+            data["image/png"] = base64.b64encode(small.getvalue()).decode()
+    return notebook
 
 
 def sources_of(notebook: nbformat.NotebookNode) -> list[tuple[str, str]]:
@@ -48,8 +62,11 @@ def build(source: Path, check: bool) -> str | None:
     print(f"{source.name}: {seconds:.0f} s", flush=True)
     if seconds > MOST_SECONDS:
         return f"{source.name}: took {seconds:.0f} s; a notebook has {MOST_SECONDS} s"
+    text = nbformat.writes(shrink(notebook)) + "\n"
+    if len(text.encode()) > MOST_BYTES:
+        return f"{target.name} would have {len(text.encode()):,} bytes; a notebook has {MOST_BYTES:,}: smaller pictures"
     if not check:
-        nbformat.write(notebook, target)
+        target.write_text(text, encoding="utf-8")
     elif not target.is_file() or sources_of(nbformat.read(target, 4)) != sources_of(notebook):
         return f"{target.name} was not built from {source.name} as it is: run python notebooks/build.py {source.stem}"
     return None

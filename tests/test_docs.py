@@ -2,7 +2,6 @@
 
 import importlib.util
 import inspect
-import json
 import re
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import episodes
+import packed
 import pytest
 
 import heron_env
@@ -120,7 +120,7 @@ def test_the_learning_table_is_of_its_data_and_no_interval_ends_beyond_what_can_
     from training.coloring import learning
 
     kept = ROOT / "training" / "results" / "coloring"
-    text = learning.table(json.loads((kept / learning.FILE).read_text()))
+    text = learning.table(packed.load(kept / learning.FILE))
     assert text == (kept / "learning.md").read_text()
     of = {name: number for number, name in enumerate(learning.KPIS)}
     for line in text.splitlines()[2:]:

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 import types
 from functools import cache
 from importlib.metadata import version
@@ -81,6 +82,32 @@ def test_the_workflow_runs_every_part_of_ci():
     assert len(parts) > 5 and called == set(parts)
     for job in jobs.values():
         assert any(step.get("run", "").startswith("bash .ci/run ") for step in job["steps"])
+
+
+DOORS = ("train", "plots", "agents", "solvers", "data", "onnx", "ray", "all", "notebooks", "docs", "dev")
+OLD_EXTRAS = {"masks": "train", "inject": "agents", "serve": "agents"}
+OLD_EXTRAS |= {"mpc": "solvers", "dcop": "solvers", "parquet": "data"}
+
+
+def test_extras_are_few_and_old_names_lead_to_them():
+    text = (PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"]["optional-dependencies"]
+    assert sorted(extras) == sorted([*DOORS, *OLD_EXTRAS])
+    assert {old: extras[old] for old in OLD_EXTRAS} == {old: [f"heron_env[{new}]"] for old, new in OLD_EXTRAS.items()}
+
+
+def test_every_extra_that_a_text_names_is_one_of_todays():
+    root = PACKAGE.parent
+    files = [*PACKAGE.rglob("*.py"), *root.glob("docs/**/*.md"), *root.glob("training/**/*.py"), root / "README.md"]
+    files += [*root.glob("examples/**/*.py"), *root.glob("notebooks/*.py"), *root.glob("benchmarks/*.py")]
+    named = {extra for path in files for extra in named_extras(path.read_text(encoding="utf-8"))}
+    assert named and named <= set(DOORS)
+
+
+def named_extras(text: str) -> set[str]:
+    """Extras in `heron_env[a,b]`, `.[a]` and "extra `a`"."""
+    listed = re.findall(r"(?:heron_env|'\.)\[([a-z,]+)\]", text) + re.findall(r"\bextra `(\w+)`", text)
+    return {extra for each in listed for extra in each.split(",")}
 
 
 @pytest.mark.parametrize("page", ["SECURITY.md", "CONTRIBUTING.md"])

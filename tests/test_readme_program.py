@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,25 +24,45 @@ def blocks(page: Path) -> list[str]:
 PROGRAMS = [page for page in PAGES if blocks(page)]
 
 
-def run(source: str, folder: Path) -> str:
-    """What the program prints, run in a fresh process in an empty folder; warnings are errors."""
-    script = folder / "program.py"
-    script.write_text(source, encoding="utf-8")
-    compiled = 'clock="event"' in source  # as it is unless somebody says otherwise; most run as well without
-    environ = {**os.environ, "HERON_COMPILE": "1"} if compiled else None
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environ,
+FORKS = """
+import os, runpy, sys
+import numba, numpy, heron_env  # once for all
+for line in sys.stdin:
+    folder, compiled = line.split()
+    if child := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    os.chdir(folder)
+    os.environ["HERON_COMPILE"] = compiled
+    for number, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600), number)
+    runpy.run_path(folder + "/program.py", run_name="__main__")
+    break
+"""
+Run = Callable[[str, Path], str]
+"""What a program prints, run in a fresh process in an empty folder; warnings are errors."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    command = [sys.executable, "-W", "error", "-c", FORKS]
+    forks = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path_factory.mktemp("empty")
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+
+    def ran(source: str, folder: Path) -> str:
+        (folder / "program.py").write_text(source, encoding="utf-8")
+        compiled = int('clock="event"' in source)  # as it is unless somebody says otherwise; most run as well without
+        forks.stdin.write(f"{folder} {compiled}\n")
+        forks.stdin.flush()
+        assert forks.stdout.readline() == "0\n", (folder / "err").read_text("utf-8")
+        return (folder / "out").read_text("utf-8")
+
+    yield ran
+    forks.communicate(timeout=60)
 
 
-def test_the_user_program_prints_returns_and_staleness(tmp_path: Path):
+def test_the_user_program_prints_returns_and_staleness(tmp_path: Path, run: Run):
     printed = run(PROGRAM.read_text(encoding="utf-8"), tmp_path)
     returns, p95 = printed.rstrip().rsplit(" ", 1)
     assert list(eval(returns)) == [
@@ -57,7 +78,7 @@ def test_the_user_program_prints_returns_and_staleness(tmp_path: Path):
 
 
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(ROOT).with_suffix("")))
-def test_the_blocks_of_a_page_run_one_after_another(page: Path, tmp_path: Path):
+def test_the_blocks_of_a_page_run_one_after_another(page: Path, tmp_path: Path, run: Run):
     program = "\n\n".join(blocks(page))
     for module in re.findall(r"^(?:import|from) (\w+)", program, re.MULTILINE):
         if importlib.util.find_spec(module) is None:  # docs/use_with: libraries that not everybody has

@@ -25,7 +25,7 @@ def loaded() -> ModuleType:
 
 runner = loaded()
 RECIPES = runner.recipes()
-LIGHT = {"heron_env", "heron_env[train]", "heron_env[masks]"}
+LIGHT = {"heron_env", "heron_env[train]"}
 """What the extra `dev` has."""
 QUICK = {"pettingzoo_aec", "gymnasium_vector", "sb3_ppo"}
 HERE = [
@@ -81,7 +81,7 @@ def test_a_recipe_that_ends_without_a_result_has_failed(tmp_path: Path):
 
 
 def test_heron_env_is_this_checkout_and_the_rest_comes_from_the_index(tmp_path: Path):
-    assert runner.installable("heron_env[masks]") == ["--editable", f"{ROOT}[masks]"]
+    assert runner.installable("heron_env[train]") == ["--editable", f"{ROOT}[train]"]
     assert runner.installable("heron_env") == ["--editable", str(ROOT)]
     assert runner.installable("minari[hdf5]==0.5.4") == ["minari[hdf5]==0.5.4"]
     twice = tmp_path / "twice.py"

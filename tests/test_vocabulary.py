@@ -8,17 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ends import Mixed
+from small_worlds import Panel
 
 from heron_env import (
-    Continuous,
     CoordinatorAgent,
-    Discrete,
-    FeatureProvider,
     FieldAgent,
     HeronEnv,
     MultiDiscrete,
     SystemAgent,
-    quantity,
 )
 from heron_env.agents.agent import Agent
 from heron_env.agents.horizontal import TOPOLOGIES, HorizontalProtocol
@@ -61,45 +59,29 @@ def test_every_function_that_an_author_may_override_is_a_hook():
     assert all(hooks.OVERRIDABLE[name] is getattr(HeronEnv, name) for name in hooks.OVERRIDABLE)
 
 
-class Charge(FeatureProvider):
-    soc: float = quantity(default=0.5, low=0.0, high=1.0)
-    mode: int = quantity(categories=("off", "on"))
-
-
-class Switch(FieldAgent):
-    features = (Charge,)
-    action = Discrete(3)
-
-
-class Mixer(FieldAgent):
-    features = (Charge,)
-    action = Continuous(-1.0, 1.0)
-
-
 def test_infos_hold_what_the_vocabulary_says():
-    env = HeronEnv(SystemAgent("system_agent", Switch("switch_1"), Mixer("mixer_1")), max_steps=2)
-    _, infos = env.reset(seed=0)
-    assert set(infos["mixer_1"]) == {name for name in description.INFOS if name != "action_mask"}
-    assert set(infos["switch_1"]) <= set(description.INFOS)
+    _, infos = HeronEnv(SystemAgent("system_agent", *Mixed.pair()), max_steps=2).reset(seed=0)
+    assert set(infos["mover_1"]) == {name for name in description.INFOS if name != "action_mask"}
+    assert set(infos["chooser_1"]) <= set(description.INFOS)
 
 
 @pytest.mark.parametrize("choice", [2, 2.0, np.int64(2), np.array(2), [2], np.array([2.0]), {"d": [2]}, {"d": 2}])
 def test_what_a_discrete_policy_may_return(choice: object):
-    env = HeronEnv(SystemAgent("system_agent", Switch("switch_1")), max_steps=1)
-    result = env.run_synchronous({"switch": lambda vector: choice}, seed=0, record=("actions",))
-    assert [action.tolist() for _, action in result.actions["switch_1"]] == [[2.0]]
+    env = HeronEnv(SystemAgent("system_agent", *Mixed.choosers(1)), max_steps=1)
+    result = env.run_synchronous({"chooser": lambda vector: choice}, seed=0, record=("actions",))
+    assert [action.tolist() for _, action in result.actions["chooser_1"]] == [[2.0]]
 
 
 @pytest.mark.parametrize("choice", [3, -1, 1.5, [0, 1]])
 def test_and_what_not(choice: object):
-    env = HeronEnv(SystemAgent("system_agent", Switch("switch_1")), max_steps=1)
+    env = HeronEnv(SystemAgent("system_agent", *Mixed.choosers(1)), max_steps=1)
     with pytest.raises(InvalidAction):
-        env.run_synchronous({"switch": lambda vector: choice}, seed=0)
+        env.run_synchronous({"chooser": lambda vector: choice}, seed=0)
 
 
 def test_a_category_is_its_index():
-    assert (Charge.mode.low, Charge.mode.high) == (0.0, 1.0)
-    assert Charge(mode=1).mode == 1
+    assert (Panel.colour.low, Panel.colour.high) == (0.0, 2.0)
+    assert Panel(colour=2).colour == 2
 
 
 def test_all_pairs_are_full():

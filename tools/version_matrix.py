@@ -86,7 +86,7 @@ def cell(version: str, choice: str) -> dict[str, Any] | None:
     if base is None:
         print(f"SKIPPED: no python{version} answers; nothing was tested with it")
         return None
-    extras = ["plots", "mpc", "inject", *(["train"] if version in WITH_TORCH else [])]
+    extras = ["plots", "solvers", "agents", *(["train"] if version in WITH_TORCH else [])]
     pin = re.findall(r"^torch==.*$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[0]
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import episodes
-from heron_env.lab.sweep.tables import to_json
+import packed
 
 from heron_env.lab import SweepResult
+from heron_env.lab.sweep.tables import to_json
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 RESULTS: Final = ROOT / "training" / "results"
@@ -75,8 +76,11 @@ class Line:
 @cache
 def read(name: str) -> Any:
     """A committed result."""
-    text = (RESULTS / name).read_text(encoding="utf-8")
-    return json.loads(text) if name.endswith(".json") else text
+    path = RESULTS / name
+    if path.suffix == ".gz":
+        return packed.load(path)
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text) if path.suffix == ".json" else text
 
 
 def rounded(value: float) -> float:
@@ -154,7 +158,7 @@ def measuring() -> Iterator[Line]:
 
 def consensus() -> Iterator[Line]:
     """How often clusters reach a consensus within 120 s."""
-    file = "coloring/network.json"
+    file = "coloring/network.json.gz"
     cells = read(file)["cells"]
     for condition in cells["stable process"]:
         for policy in ("stable process", "patient process"):

@@ -139,7 +139,7 @@ def main() -> None:
             "schema_version": SCHEMA, "name": name, "env_id": given.env, "env_options": options, "runs": runs,
             "versions": versions(),
         }  # fmt: skip
-        write(given.out / f"{name}.json", json.dumps(study, indent=1) + "\n")
+        write(given.out / f"{name}.json", json.dumps(study) + "\n")
     text = report(given.out)
     write(given.out / "table.md", text)
     print(text)

@@ -34,6 +34,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
+import packed
 import remedies_report
 import tuning
 
@@ -231,7 +232,7 @@ class Study:
 
 
 def write(study: Study, out: Path, only_kept: bool = False) -> str:
-    """remedies.json, .md and .svg of what is measured, and of what remedies.json had before; the text of the table.
+    """remedies.json.gz, .md and .svg of what is measured, and of what the first had before; the text of the table.
 
     Raises DataError where the two do not compare.
     """
@@ -240,9 +241,9 @@ def write(study: Study, out: Path, only_kept: bool = False) -> str:
         "schema_version": SCHEMA, "env_id": ENV, "split": study.split, "days": study.days,
         "conditions": {name: condition.to_dict() for name, condition in CONDITIONS[study.control].items()},
     }  # fmt: skip
-    file, recorded, runs = out / "remedies.json", dict.fromkeys(returns, __version__), list(study.runs)
+    file, recorded, runs = out / "remedies.json.gz", dict.fromkeys(returns, __version__), list(study.runs)
     if file.is_file():
-        kept = json.loads(file.read_text(encoding="utf-8"))
+        kept = packed.load(file)
         if other := [name for name in data if kept[name] != json.loads(json.dumps(data[name]))]:
             raise DataError(f"{file} was measured with other {', '.join(other)}: give another --out")
         returns, recorded = {**kept["returns"][study.control], **returns}, {**kept["recorded"], **recorded}
@@ -260,7 +261,7 @@ def write(study: Study, out: Path, only_kept: bool = False) -> str:
     titles = {name: TITLES[name] for name in CONDITIONS[study.control]}
     write_all(
         {
-            file: json.dumps(data, indent=1) + "\n",
+            file: packed.dumped(data),
             out / "remedies.md": text,
             out / "remedies.svg": remedies_report.figure(found, titles),
         }

@@ -1,6 +1,6 @@
 """RLlib's PPO on TrafficCorridor over one node and over two: are the learning curves the same?
 
-    python training/rllib_two_nodes.py                  # needs: heron_env[rllib,plots], ray 2.60; half an hour
+    python training/rllib_two_nodes.py                  # needs: plots, and RLlib (docs/use_with/rllib.md)
     python training/rllib_two_nodes.py --only-report    # of the trainings that are there
 
 Two env runners collect, each on a node of its own or both on one; the learner is in the driver's process, on neither.
@@ -184,8 +184,8 @@ def main() -> None:
     kept: dict[str, Any] = json.loads(file.read_text()) if file.is_file() else {}
     if not parser.parse_args().only_report:
         run_arms(kept)
-        told_by = {**versions(), "ray": version("ray")}
-        write_all({OUT / "versions.json": json.dumps(told_by, indent=1) + "\n"})
+        named_by = {**versions(), "ray": version("ray")}
+        write_all({OUT / "versions.json": json.dumps(named_by, indent=1) + "\n"})
     told = report(kept)
     study = json.dumps(told, indent=1) + "\n"
     write_all({OUT / "study.json": study, OUT / "table.md": as_table(told), OUT / "curves.svg": drawn(told)})

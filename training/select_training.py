@@ -155,7 +155,7 @@ def main() -> None:
     beside = {name: returns(Baseline(name)) for name in BESIDE} if given.candidates else {}
     for name in given.candidates:
         kept["rows"].append({**measured(name, given.steps, given.seed, given.runs), "beside": beside})
-        write(file, json.dumps(kept, indent=1) + "\n")
+        write(file, json.dumps(kept) + "\n")
     write(given.out / "selection.md", table(kept))
     print(table(kept))
 

@@ -1,11 +1,11 @@
 """Does a policy that is trained with masks control the corridor's signals better than a fixed cycle?
 
-    pip install heron_env[train,masks]
+    pip install heron_env[train]
     python training/traffic_corridor.py                    # three seeds; then the report
     python training/traffic_corridor.py --only-report      # of the trainings that are there
 
 MaskablePPO (sb3-contrib) trains one policy for all intersections through HeronVecEnv; the coordinator follows its rule.
-The test cases are episodes of seeds that no training sees. Kept in --out: SEED.json of each training (the network's
+The test cases are episodes of seeds that no training sees. Kept in --out: SEED.json.gz of each training (the network's
 weights and its returns), study.json, table.md, and gap.md: what delays between the signals and their control cost.
 """
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import packed
 import torch
 from sb3_contrib import MaskablePPO
 
@@ -90,7 +91,7 @@ def report(out: Path) -> None:
     """Compare what is there with the baselines."""
     env = heron_env.make(ID)
     baselines = {name: rules["intersection"] for name, rules in env.benchmark().baselines(0).items()}
-    runs = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(out.glob("[0-9]*.json"))]
+    runs = [packed.load(file) for file in sorted(out.glob("[0-9]*.json.gz"))]
     counting = [Counting(restored(run["layers"])) for run in runs]
     found = {delay: {name: returns(env, rule, s) for name, rule in baselines.items()} for delay, s in DELAYS.items()}
     for delay, s in DELAYS.items():
@@ -130,9 +131,9 @@ def main() -> None:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     for seed in [] if given.only_report else given.seeds:
-        if not (file := given.out / f"{seed}.json").is_file():
+        if not (file := given.out / f"{seed}.json.gz").is_file():
             policy, took = trained(seed, given.steps)
-            file.write_text(json.dumps({"seed": seed, **took, "layers": kept(policy)}) + "\n", encoding="utf-8")
+            file.write_bytes(packed.dumped({"seed": seed, **took, "layers": kept(policy)}))
             print(f"seed {seed}: {took}", flush=True)
     report(given.out)
 

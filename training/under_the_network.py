@@ -23,7 +23,7 @@ Beside them the references: the rule and, where it can be, MPC, as they are and 
 validation days (tuning.py). How PPO was set was chosen on validation days; test days were not looked at for it.
 
 Sweeps in --out that another version of heron_env recorded are not gone on with: name the --arms that are new, and
-study.json keeps the rows of the others; a row that is measured again replaces the one before.
+study.json.gz keeps the rows of the others; a row that is measured again replaces the one before.
 """
 
 import argparse
@@ -284,11 +284,11 @@ class Study:
                 if file.is_file() and (version := read_settings(file).heron_env) != __version__:
                     raise DataError(
                         f"{file} was recorded by heron_env {version}, this is {__version__}: give other --runs, or "
-                        f"other --arms than {list(arms)}; study.json keeps their rows"
+                        f"other --arms than {list(arms)}; study.json.gz keeps their rows"
                     )
 
     def returns(self, measured: Mapping[str, Mapping[str, SweepResult]]) -> dict[str, Any]:
-        """Returns `[runs][days]` by cell, policy and clock, as they are kept in study.json."""
+        """Returns `[runs][days]` by cell, policy and clock, as they are kept in study.json.gz."""
         return {
             name: {
                 policy: {
@@ -303,7 +303,7 @@ class Study:
         }
 
     def write(self, measured: Mapping[str, Mapping[str, SweepResult]]) -> str:
-        """study.json, study.md and study.svg; the text."""
+        """study.json.gz, study.md and study.svg; the text."""
         data = {
             "schema_version": 2, "env_id": ENV, "days": self.days, "updates": self.updates, "seeds": list(self.seeds),
             "settings": reporting.plain(SETTINGS), "world": WORLD, "random_networks": RANDOM_NETWORKS.to_dict(),

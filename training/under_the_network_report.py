@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import packed
 import tuning
 from numpy.typing import NDArray
 
@@ -178,10 +179,10 @@ def plain(settings: Any) -> dict[str, Any]:
 
 
 def write(out: Path, data: Mapping[str, Any]) -> str:
-    """study.json, study.md, study.svg; the text."""
+    """study.json.gz, study.md, study.svg; the text."""
     text = markdown(data)
     results: dict[Path, str | bytes] = {
-        out / "study.json": json.dumps(data, indent=1) + "\n",
+        out / "study.json.gz": packed.dumped(data),
         out / "study.md": text,
         out / "study.svg": figure(data),
     }
@@ -194,11 +195,11 @@ SAME = ("schema_version", "env_id", "days", "updates", "settings", "world", "ran
 
 
 def merged(out: Path, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What was measured now, and from study.json the arms that were not. Raises DataError where they do not compare."""
-    file = out / "study.json"
+    """What was measured now, and from study.json.gz the other arms. Raises DataError where they do not compare."""
+    file = out / "study.json.gz"
     if not file.is_file():
         return dict(data)
-    kept = json.loads(file.read_text(encoding="utf-8"))
+    kept = packed.load(file)
     if other := [name for name in SAME if kept[name] != json.loads(json.dumps(data[name]))]:
         raise DataError(f"{file} was measured with other {', '.join(other)}: give another --out, or run all arms anew")
     new = {run["folder"] for run in data["training"]}
@@ -222,8 +223,8 @@ def merged(out: Path, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rewrite(out: Path) -> str:
-    """Text and figure anew, of what study.json keeps. Raises DataError."""
-    file = out / "study.json"
+    """Text and figure anew, of what study.json.gz keeps. Raises DataError."""
+    file = out / "study.json.gz"
     if not file.is_file():
         raise DataError(f"{file}: there is none; run the study first, or give its --out")
-    return write(out, json.loads(file.read_text(encoding="utf-8")))
+    return write(out, packed.load(file))

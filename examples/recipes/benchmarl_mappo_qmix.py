@@ -1,6 +1,6 @@
 """BenchMARL on batched environments: MAPPO for batteries, QMIX for traffic lights, which masks hold back."""
 
-# needs: heron_env[torchrl] benchmarl==1.5.2 torchrl==0.11.1 tensordict==0.11.0 torchvision==0.28.0
+# needs: heron_env benchmarl==1.5.2 torchrl==0.11.1 tensordict==0.11.0 torchvision==0.28.0
 
 from dataclasses import replace
 from importlib.metadata import version

@@ -1,6 +1,6 @@
 """Minari: episodes of a rule under a network as a dataset for each group; a policy cloned from what is read back."""
 
-# needs: heron_env[minari] minari==0.5.4
+# needs: heron_env minari[hdf5]==0.5.4 pillow
 
 import os
 import tempfile

@@ -1,6 +1,6 @@
 """RLlib: PPO on its new API stack, one policy a group; batteries that tick every other step are absent in between."""
 
-# needs: heron_env[rllib] ray==2.60.0
+# needs: heron_env[ray] ray==2.60.0 dm-tree fsspec lz4 ormsgpack pandas pyarrow requests tensorboardX torch
 
 import os
 from importlib.metadata import version

@@ -1,6 +1,6 @@
 """sb3-contrib: MaskablePPO with the masks of TrafficCorridor, where a light must stay as it is for a while."""
 
-# needs: heron_env[masks]
+# needs: heron_env[train]
 
 from importlib.metadata import version
 

@@ -1,6 +1,6 @@
 """sb3-contrib: RecurrentPPO, whose memory starts anew with every slot's episode; one LSTM for all agents of a group."""
 
-# needs: heron_env[masks]
+# needs: heron_env[train]
 
 from importlib.metadata import version
 

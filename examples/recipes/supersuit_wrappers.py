@@ -1,6 +1,6 @@
 """SuperSuit: its wrappers around the ParallelEnv, here frame stacking, scaled observations and clipped actions."""
 
-# needs: heron_env[supersuit] supersuit==3.11.0
+# needs: heron_env supersuit==3.11.0
 
 from importlib.metadata import version
 

@@ -1,6 +1,6 @@
 """TorchRL: PPO with masks and a central critic; 64 environments are one tensordict, and a step of all is one call."""
 
-# needs: heron_env[torchrl] torchrl==0.14.1 tensordict==0.14.3
+# needs: heron_env torchrl==0.14.1 tensordict==0.14.3
 
 from importlib.metadata import version
 

@@ -1,6 +1,6 @@
 """TorchRL: HeronTorchEnv beside TorchRL's own PettingZooWrapper, in turns: same random policy, one thread, CPU time."""
 
-# needs: heron_env[torchrl] torchrl==0.14.1 tensordict==0.14.3
+# needs: heron_env torchrl==0.14.1 tensordict==0.14.3
 
 import json
 import sys

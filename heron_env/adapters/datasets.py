@@ -261,7 +261,7 @@ def _minari() -> Any:
         import minari.storage.datasets_root_dir
         import PIL  # noqa: F401
     except ImportError as error:
-        raise ConfigError(f"datasets need Minari ({error}): pip install 'heron_env[minari]'") from error
+        raise ConfigError(f"datasets need Minari ({error}): pip install 'minari[hdf5]' pillow") from error
     return minari
 
 

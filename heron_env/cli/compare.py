@@ -57,8 +57,8 @@ def compare(
         typer.echo(dumps(found.to_dict()))
     else:
         console = terminal()
-        for told in (_by_agent(found), _furthest(found)):
-            for part in told.to_rich() if told.rows else ():
+        for table in (_by_agent(found), _furthest(found)):
+            for part in table.to_rich() if table.rows else ():
                 console.print(part)
     answered = all(point.answer is not None for point in found.points)
     raise typer.Exit(0 if answered and (found.total.agreement or 0.0) >= least else 1)
@@ -71,7 +71,7 @@ def _by_agent(found: Comparison) -> TextTable:
     def row(name: str, of: Agreement) -> list[str]:
         distances = (NONE if value is None else f"{value:.3g}" for value in (of.distance, of.most))
         latencies = (of.answers.latency_p50_ms, of.answers.latency_p99_ms)
-        answers = ", ".join(f"{told} {count}" for told, count in of.answers.counts.items())
+        answers = ", ".join(f"{kind} {count}" for kind, count in of.answers.counts.items())
         return [
             name, answers, f"{of.compared} of {of.decisions}", percent(of.agreement), *distances,
             *(NONE if ms is None else f"{ms:.3g} ms" for ms in latencies),

@@ -38,9 +38,11 @@ def solve(
     if as_json:
         from heron_env.lab.output import dumps
 
-        told: dict[str, Any] = {name: getattr(found, name) for name in ("algo", "conflicts", "cost", "bound", "proven")}
-        told |= {"messages": found.messages, "cycles": found.cycles, "seconds": found.seconds}
-        typer.echo(dumps({**told, "curve": found.curve.tolist(), "assignment": dict(found.assignment)}))
+        figures: dict[str, Any] = {
+            name: getattr(found, name) for name in ("algo", "conflicts", "cost", "bound", "proven")
+        }
+        figures |= {"messages": found.messages, "cycles": found.cycles, "seconds": found.seconds}
+        typer.echo(dumps({**figures, "curve": found.curve.tolist(), "assignment": dict(found.assignment)}))
         return
     for colour in given.domain:
         typer.echo(f"{colour}: {' '.join(node for node, own in found.assignment.items() if own == colour) or '-'}")
@@ -71,7 +73,7 @@ def compare(
     if as_json:
         from heron_env.lab.output import dumps
 
-        typer.echo(dumps([row.told() for row in rows]))
+        typer.echo(dumps([row.to_dict() for row in rows]))
         return
     _print(rows)
 

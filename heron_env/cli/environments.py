@@ -96,9 +96,9 @@ def _print(console: Console, d: Description) -> None:
         if line.agent is None:
             console.print(shown.rstrip())
             continue
-        told = [text for text in (protocols(line.agent), sender_words(line.agent, d.exchange)) if text]
-        console.print("; ".join([f"{shown} {_agent_text(line.agent)}", *told]))
-    _print_seen(console, d)
+        more = [text for text in (protocols(line.agent), sender_words(line.agent, d.exchange)) if text]
+        console.print("; ".join([f"{shown} {_agent_text(line.agent)}", *more]))
+    _print_visibility(console, d)
     for name, group in d.groups.items():
         _print_group(console, name, group)
     if any(column.foreknown for group in d.groups.values() for column in group.observation):
@@ -112,7 +112,7 @@ def _agent_text(agent: AgentDescription) -> str:
     return f"level {agent.level}  {', '.join(part for part in parts if part)}"
 
 
-def _print_seen(console: Console, d: Description) -> None:
+def _print_visibility(console: Console, d: Description) -> None:
     from heron_env.lab.output import styled
     from heron_env.lab.show.description import BY, HEADING, as_text, sight_lines
 
@@ -223,11 +223,11 @@ def _print_findings(console: Console, report: CheckReport) -> None:
     table.add_column(ratio=1)
     for found in report.findings:
         colour = COLOURS[found.status.value]
-        told = Text(found.what)
+        words = Text(found.what)
         if found.mend:
-            told.append("\nmend: ", "italic").append(found.mend)
+            words.append("\nmend: ", "italic").append(found.mend)
         elif found.status.value == "passed":
-            told.no_wrap, told.overflow = True, "ellipsis"
-        table.add_row(Text(found.status.value, colour), found.check, told)
+            words.no_wrap, words.overflow = True, "ellipsis"
+        table.add_row(Text(found.status.value, colour), found.check, words)
     console.print(Padding(table, (0, 0, 0, 2)))
     console.print(report.summary, style="green" if report.ok else "bold red")

@@ -16,6 +16,8 @@ from heron_env.files.reading import is_folder
 from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+    from heron_env.envs.episodes import EpisodeResult
     from heron_env.lab.real_time import Punctuality
     from heron_env.lab.traces.episode import Episode
 
@@ -93,15 +95,14 @@ def trace(
 
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
-    from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
     from heron_env.lab.sweep.conditions import Condition
     from heron_env.lab.traces.file import TimeSeries, require_ending
     from heron_env.lab.traces.recording import NAME, answer_counts, record_episode
 
-    series = None if csv is None else TimeSeries()
     if csv is not None:
         require_ending(csv)
+    series = None if csv is None else TimeSeries()
     env_id, chosen, options = wanted(run_or_env, policy, parsed_options(option))
     times = None if window is None else _seconds(window)
     env = built(env_id, options)
@@ -118,16 +119,17 @@ def trace(
     answers = answer_counts(out / NAME) if episode.setting.fixture else {}
     if answers:
         files["fixture"] = out / NAME
+    _print_trace(episode, files, answers, as_json)
+
+
+def _print_trace(episode: Episode, files: dict[str, Path], answers: Mapping[str, int], as_json: bool) -> None:
+    from heron_env.lab.output import dumps
+
+    setting, summary = episode.setting, _summary(episode)
     if as_json:
         more = {"answers": answers} if answers else {}
-        texts = {name: str(path) for name, path in files.items()}
-        typer.echo(dumps({"files": texts, **_summary(episode), **more}))
-    else:
-        _print_trace(episode, files, answers)
-
-
-def _print_trace(episode: Episode, files: dict[str, Path], answers: Mapping[str, int]) -> None:
-    setting, summary = episode.setting, _summary(episode)
+        typer.echo(dumps({"files": {name: str(path) for name, path in files.items()}, **summary, **more}))
+        return
     typer.echo(
         f"{setting.env_id}, {setting.policy.name}, seed {setting.seed}: {summary['end_time']:g} s of virtual time"
     )
@@ -296,17 +298,13 @@ def run(
     """
     from heron_env.files.writing import write
     from heron_env.lab.output import dumps
-    from heron_env.lab.policies import External, policy_spec
     from heron_env.lab.real_time import run_real_time
     from heron_env.lab.schedules import with_settings
 
     env_id, chosen, options = wanted(run_or_env, policy, parsed_options(option))
     env = built(env_id, options)
     name = chosen or env.benchmark().strongest or "random"
-    spec = policy_spec(name)
-    if isinstance(spec, External):
-        raise ConfigError(f"--policy {name}: give its agents to the environment in agents.yaml, or use `heron trace`")
-    played = dict(spec.build(env, seed))
+    played = _local_policies(name, env, seed)
     settings: dict[str, Any] = {"seed": seed, "t_end": until, "schedule": with_settings(env.schedule, schedule or [])}
     punctuality = None
     with ExitStack() as stack:
@@ -314,8 +312,7 @@ def run(
             from heron_env.serve.seats import Seats
 
             seats = stack.enter_context(Seats(env, seat))
-            for agent, url in seats.urls.items():
-                typer.echo(f"{agent}: {url}", err=as_json)
+            typer.echo("\n".join(f"{agent}: {url}" for agent, url in seats.urls.items()), err=as_json)
             played |= seats.policies
         if realtime:
             wall: dict[str, Any] = {"speed": speed, "tolerance": tolerance, "wait_for_answers": wait_for_answers}
@@ -326,16 +323,26 @@ def run(
     summary |= {"kpis": result.kpis, **({"real_time": punctuality.to_dict()} if punctuality else {})}
     if out is not None:
         write(out, dumps(summary) + "\n")
-    if as_json:
-        typer.echo(dumps(summary))
-    else:
-        typer.echo(f"{env_id}, {name}, seed {seed}: {result.end_time:g} s of virtual time")
-        for agent, value in result.returns.items():
-            typer.echo(f"return of {agent}: {value:.6g}")
-        if punctuality is not None:
-            _print_punctuality(punctuality)
+    typer.echo(dumps(summary) if as_json else _result_text(f"{env_id}, {name}, seed {seed}", result))
+    if punctuality is not None and not as_json:
+        _print_punctuality(punctuality)
     if punctuality is not None and punctuality.interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _local_policies(name: str, env: HeronEnv, seed: int) -> dict[str, Any]:
+    """By agent, group or "*". Raises ConfigError for endpoints."""
+    from heron_env.lab.policies import External, policy_spec
+
+    spec = policy_spec(name)
+    if isinstance(spec, External):
+        raise ConfigError(f"--policy {name}: give its agents to the environment in agents.yaml, or use `heron trace`")
+    return dict(spec.build(env, seed))
+
+
+def _result_text(what: str, result: EpisodeResult) -> str:
+    returns = [f"return of {agent}: {value:.6g}" for agent, value in result.returns.items()]
+    return "\n".join([f"{what}: {result.end_time:g} s of virtual time", *returns])
 
 
 def _print_punctuality(punctuality: Punctuality) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,10 +94,8 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
-    from heron_env.cli.sweep import INTERRUPTED
     from heron_env.envs.unused_rules import unused_rules
     from heron_env.lab.learning.ppo import train as run_training
-    from heron_env.lab.learning.validation import unfinished
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
 
@@ -105,25 +105,35 @@ def train(
     for entry in unused_rules(there.simulation):  # what is wrong is told before torch is imported
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
     folder = _new_folder(out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeronWarning)  # told above
-        try:
-            run = run_training(
-                env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
-                residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
-                schedule=timed, trainer=trainer, start_from=start_from, progress=not as_json,
-            )  # fmt: skip
-        except KeyboardInterrupt as error:
-            typer.echo(
-                f"stopped. {unfinished(folder)}. --time-limit ends a training early and keeps its policy", err=True
-            )
-            raise typer.Exit(INTERRUPTED) from error
+    with _training_into(folder):
+        run = run_training(
+            env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
+            residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
+            schedule=timed, trainer=trainer, start_from=start_from, progress=not as_json,
+        )  # fmt: skip
     if as_json:
         typer.echo(dumps({"run_dir": str(run.path), **run.config.model_dump(include=set(REPORTED))}))
         return
     trust = "".join(f" --trust {name}" for name in named(run.config.env_id))
     took = f"{run.config.transitions:,} transitions in {run.config.seconds:g} s"
     typer.echo(f"{run.path}: {took}. Next: heron eval {run.path}{trust}")
+
+
+@contextmanager
+def _training_into(folder: Path) -> Iterator[None]:
+    """No warning of what was said before; stopped by the user, it says what is kept and exits with 130."""
+    from heron_env.cli.sweep import INTERRUPTED
+    from heron_env.lab.learning.validation import unfinished
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeronWarning)
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            typer.echo(
+                f"stopped. {unfinished(folder)}. --time-limit ends a training early and keeps its policy", err=True
+            )
+            raise typer.Exit(INTERRUPTED) from error
 
 
 def _new_folder(folder: Path) -> Path:

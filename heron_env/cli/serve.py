@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,16 +86,26 @@ def serve(
         raise ConfigError(
             "--env and --option are for --policy and --seat; clients of simulations name environments themselves"
         )
+    _serve_simulations(
+        folder, host=host, port=port, token_env=token_env, trust=trust or (), allow=allow or (),
+        loopback=allow_loopback, keys=key_env or (),
+    )  # fmt: skip
+
+
+def _serve_simulations(
+    folder: Path, *, host: str, port: int, token_env: str | None, trust: Sequence[str], allow: Sequence[str],
+    loopback: bool, keys: Sequence[str],
+) -> None:  # fmt: skip
     try:
         from heron_env.serve import app
     except ImportError as error:
-        raise ConfigError("heron serve needs fastapi and uvicorn: pip install 'heron_env[serve]'") from error
+        raise ConfigError("heron serve needs fastapi and uvicorn: pip install 'heron_env[agents]'") from error
     from heron_env.net.access import token_of
     from heron_env.net.guard import Guard
 
     app.serve(
-        folder, host=host, port=port, token=token_of(token_env, host), trust=trust or (),
-        guard=Guard(allow or (), loopback=allow_loopback), keys=key_env or (), ready=_ready,
+        folder, host=host, port=port, token=token_of(token_env, host), trust=trust,
+        guard=Guard(allow, loopback=loopback), keys=keys, ready=_ready,
     )  # fmt: skip
 
 

@@ -402,8 +402,8 @@ def report(
     made = report_of(read_sources(runs))
     files = write_report(out, made)
     if as_json:
-        told = {"files": {name: str(path) for name, path in files.items()}, "finding": list(made.finding)}
-        typer.echo(dumps(told))
+        summary = {"files": {name: str(path) for name, path in files.items()}, "finding": list(made.finding)}
+        typer.echo(dumps(summary))
         return
     for sentence in made.finding:
         typer.echo(sentence)

@@ -16,8 +16,7 @@ from heron_env.observability.config import DefaultObservability, ObservabilityCo
 from heron_env.observability.config import ObservabilityLevel as Level
 
 if TYPE_CHECKING:
-    from heron_env.declared.injected import AgentInjectionConfig
-    from heron_env.declared.simulation_config import SimulationConfig
+    from heron_env.declared.configuration import AgentInjectionConfig, SimulationConfig
     from heron_env.envs.base import HeronEnv
     from heron_env.files.yaml_file import YamlFile
 
@@ -46,7 +45,7 @@ class Visible:
         """external or internal."""
         return "external" if (self.of_agents if of_agents else self.of_world)[name] else "internal"
 
-    def shown(self, target: str, level: Level) -> str:
+    def names(self, target: str, level: Level) -> str:
         """Names of what the level shows of a target."""
         variables = self.of_world if target == GLOBAL else self.of_agents
         if level is Level.INSIDER or all(variables.values()):
@@ -74,11 +73,11 @@ def by_observer(
     for row in config.matrix:
         if row.observer != row.target:
             variables = (
-                f" ({visible.shown(row.target, row.level)})" if visible and row.level is not Level.UNAWARE else ""
+                f" ({visible.names(row.target, row.level)})" if visible and row.level is not Level.UNAWARE else ""
             )
             rows[row.observer].append(f"{row.target} {_clarity(row)}{variables}")
     others = [f"others {_clarity(config.default)}", *on_top]
-    return {observer: "; ".join([*told, *others]) for observer, told in rows.items()}
+    return {observer: "; ".join([*seen, *others]) for observer, seen in rows.items()}
 
 
 def _clarity(source: RowOrDefault) -> str:
@@ -100,7 +99,7 @@ def warnings_of(config: ObservabilityConfig | None, visible: Visible | None = No
     listed = config.variable_visibility
     if "external" in listed.model_fields_set and not listed.external:
         found.append("variable_visibility.external is empty: what is not listed as internal stays as it was declared")
-    return found + (_seen_by_nobody(config, visible) if visible is not None and config.enabled else [])
+    return found + (_without_observer(config, visible) if visible is not None and config.enabled else [])
 
 
 def _of_row(index: int, row: ObservabilityEntry, default: DefaultObservability) -> list[str]:
@@ -112,7 +111,7 @@ def _of_row(index: int, row: ObservabilityEntry, default: DefaultObservability) 
     return [f"{place} says what the default says"] if _clarity(row) == _clarity(default) else []
 
 
-def _seen_by_nobody(config: ObservabilityConfig, visible: Visible) -> list[str]:
+def _without_observer(config: ObservabilityConfig, visible: Visible) -> list[str]:
     """Internal variables that no insider is declared for."""
     if config.default.level is Level.INSIDER:
         return []
@@ -169,8 +168,7 @@ def validate(
 
 
 def _of_file(file: YamlFile) -> Validity:
-    from heron_env.declared.injected import injection_of, is_alone
-    from heron_env.declared.simulation_config import SimulationConfig
+    from heron_env.declared.configuration import SimulationConfig, injection_of, is_alone
     from heron_env.observability.config import observability_of
 
     if is_alone(file):
@@ -201,7 +199,7 @@ def _of_world(file: YamlFile, world: SimulationConfig) -> Validity:
 
 def _external(block: AgentInjectionConfig) -> dict[str, str]:
     """By agent or group: where it is asked, and what it is told."""
-    from heron_env.declared.injected import guard_of
+    from heron_env.declared.configuration import guard_of
 
     tier = {entry.agent_id: entry.privacy_tier or block.privacy_tier for entry in block.endpoints}
     place = {entry.agent_id: guard_of(entry.url).passed(entry.url).place for entry in block.endpoints}
@@ -233,7 +231,7 @@ def _in_words(world: SimulationConfig) -> str:
 
 
 def _of_environment(file: YamlFile, env_id: str, option: list[str] | None) -> Validity:
-    from heron_env.declared.injected import injection_of, is_alone, section_of
+    from heron_env.declared.configuration import injection_of, is_alone, section_of
     from heron_env.injection.agents import playable
     from heron_env.observability.config import observability_of
 

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from heron_env.errors import ConfigError, shown_path
+from heron_env.errors import ConfigError, path_text
 
 MOST_BYTES = 16_000
 """Of a letter's body as JSON in UTF-8: keys sorted, no spaces."""
@@ -126,4 +126,4 @@ def _require_json(value: object, where: str, path: Path, left: list[int]) -> Non
                 "booleans or None"
             )
     if fault:
-        raise ConfigError(f"{where}: {shown_path(path)} {fault}")
+        raise ConfigError(f"{where}: {path_text(path)} {fault}")

@@ -10,7 +10,8 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import add
 from typing import Annotated, Any, Generic, Protocol, TypeVar, get_args, get_origin, get_type_hints, overload
 
 import numpy as np
@@ -199,10 +200,7 @@ def one_by_one(values: Iterable[float]) -> float:
     """The sum of rewards in this order, rounded after each addition, as compiled code has it: since Python 3.12 `sum`
     carries what was rounded off.
     """
-    total = 0.0
-    for value in values:
-        total += value
-    return total
+    return reduce(add, values, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

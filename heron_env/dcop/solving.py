@@ -1,4 +1,4 @@
-"""`solve`: one door to six algorithms, from a heuristic to the proven optimum of CP-SAT (OR-Tools, extra `dcop`).
+"""`solve`: one door to six algorithms, from a heuristic to the proven optimum of CP-SAT (OR-Tools, extra `solvers`).
 
 CP-SAT runs in a process of its own: OR-Tools and highspy, which plans EnergyManagement, each bring a libhighs of
 another version under one name, and whichever comes second can't be loaded.
@@ -195,7 +195,7 @@ def cpsat(problem: Problem, seed: int, seconds: float) -> tuple[Codes, float]:
         WorkerLost: its process ended.
     """
     if importlib.util.find_spec("ortools") is None:
-        raise ConfigError("algo='cpsat' needs OR-Tools; install it with: pip install 'heron_env[dcop]'")
+        raise ConfigError("algo='cpsat' needs OR-Tools; install it with: pip install 'heron_env[solvers]'")
     with _turn:
         worker = _worker()
         assert worker.stdin is not None and worker.stdout is not None
@@ -328,7 +328,7 @@ def solve(
         problem: what to colour.
         algo: "greedy" (DSATUR: Brélaz, Communications of the ACM 22, 1979), "dsa" (variant B: Zhang et al., Artificial
             Intelligence 161, 2005), "mgm" (Maheswaran et al., PDCS 2004), "maxsum" (Farinelli et al., AAMAS 2008),
-            "elimination" (exact), "cpsat" (exact; extra `dcop`).
+            "elimination" (exact), "cpsat" (exact; extra `solvers`).
         seed: of every draw; "greedy" and "elimination" draw nothing.
         cycles: the most of them; an assignment at the bound ends the search, and "mgm" where nobody can gain.
         seconds: of wall time, after which the best so far is the answer.

@@ -18,7 +18,7 @@ from heron_env.observability.config import remedy
 from heron_env.registry import engine
 
 if TYPE_CHECKING:
-    from heron_env.declared.simulation_config import SimulationConfig
+    from heron_env.declared.configuration import SimulationConfig
     from heron_env.envs.base import HeronEnv
 
 OF_ENGINES = (("engine",), ("agents",), ("state_variables",))

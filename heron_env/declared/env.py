@@ -17,9 +17,8 @@ from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.core.layout import GLOBAL
 from heron_env.core.rule import rule
 from heron_env.core.world import World
+from heron_env.declared.configuration import BLOCK, AgentConfig, SimulationConfig
 from heron_env.declared.engine import OF_ENGINES, Engine, Scene, built
-from heron_env.declared.injected import BLOCK
-from heron_env.declared.simulation_config import AgentConfig, SimulationConfig
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.envs.seeing import Values
@@ -154,7 +153,7 @@ class DeclaredEnv(HeronEnv):
     def __init__(self, config: SimulationConfig, **options: Any) -> None:
         given = options.pop("observability", None)
         if given is not None:
-            config = _seen_as(config, given)
+            config = _with_observability(config, given)
         self.config = config
         self.metadata = {**HeronEnv.metadata, "name": config.simulation.name}
         self.engine: Engine = built(config)
@@ -286,7 +285,7 @@ def _qualified(config: SimulationConfig) -> ObservabilityConfig | None:
     )
 
 
-def _seen_as(config: SimulationConfig, given: Observability) -> SimulationConfig:
+def _with_observability(config: SimulationConfig, given: Observability) -> SimulationConfig:
     """The same world with another observability. Raises DeclarationError, with file and line if it is from a file."""
     try:
         return SimulationConfig(**{**dict(config), "observability": read_observability(given)})

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from heron_env._version import __version__
+from heron_env.engine.checking import code_blocks, library, line_in_source
 from heron_env.errors import HeronWarning, RuleError
 from heron_env.files.reading import OPEN, read, why_not_ours
 from heron_env.files.writing import CLOSED, write
@@ -48,8 +49,6 @@ IMPORT = re.compile(r"^from (heron_env[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.
 COMPILES = re.compile(r"^(import numba|from heron_env\.engine\.kernels import)", re.MULTILINE)
 """In a module with compiled functions."""
 CONSTANTS = (bool, int, float, str, tuple, list, dict)
-LIBRARIES = ("builtins", "cmath", "enum", "math", "numba", "numpy", "operator", "typing")
-"""Known by their version: what comes from them is a name."""
 PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
 
 
@@ -220,36 +219,6 @@ def _prune(folder: Path) -> None:
         _forget(old)
 
 
-def library(value: Any) -> bool:
-    """Does this come from a library that numba knows?"""
-    name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
-    return isinstance(value, np.ufunc) or str(name).split(".")[0] in LIBRARIES
-
-
-def code_blocks(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code, and that of the functions, comprehensions and lambdas in it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from code_blocks(constant)
-
-
-def line_of(code: types.CodeType, holds: Callable[[dis.Instruction], bool]) -> int | None:
-    """Line of the first instruction that `holds`."""
-    for block in code_blocks(code):
-        line = block.co_firstlineno
-        for instruction in dis.get_instructions(block):
-            line = _line(instruction) or line
-            if holds(instruction):
-                return line
-    return None
-
-
-def _line(instruction: dis.Instruction) -> int | None:
-    """Where it stands in the source; `starts_line` would be a bool from Python 3.13 on."""
-    return None if instruction.positions is None else instruction.positions.lineno
-
-
 def _unhashable(value: Any, name: str) -> RuleError:
     article = "an" if type(value).__name__[0] in "aeiou" else "a"
     what = f"the class {value.__name__}" if isinstance(value, type) else f"{article} {type(value).__name__}"
@@ -342,7 +311,7 @@ class Digest:
         line = code.co_firstlineno
         instructions = list(dis.get_instructions(code))
         for at, instruction in enumerate(instructions):
-            line = _line(instruction) or line
+            line = line_in_source(instruction) or line
             name = instruction.argval
             place = f"{code.co_filename}:{line}: {where} reads"
             if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):

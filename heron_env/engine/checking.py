@@ -13,13 +13,14 @@ import linecache
 import os
 import re
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from heron_env.core.rule import rule_spec
-from heron_env.engine.cache import code_blocks, library, line_of
-from heron_env.engine.source import Facts, Kind, Source
+from heron_env.engine.source import CompilerFacts, Kind, Source
 from heron_env.errors import RuleError, did_you_mean
 
 Jit = Callable[[Callable[..., Any]], Any]
@@ -45,6 +46,8 @@ REASONS = {
     "exception_match": "a compiled rule can't catch exceptions by class",
 }
 DEFAULT = f"write it with numbers, arrays, math and numpy functions that numba knows, {OTHERWISE}"
+LIBRARIES = ("builtins", "cmath", "enum", "math", "numba", "numpy", "operator", "typing")
+"""Known by their version: what comes from them is a name."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _PLACES = re.compile(r'File "([^"]+)", line (\d+)|(?:at|from) (\S+\.py|<[^>]+>) \((\d+)\)')
 _RETURNS = re.compile(r"Return of: IR name '[^']*', type '(.*)', location:\s+File \"[^\"]+\", line (\d+)")
@@ -65,7 +68,7 @@ def linkers_of_rules() -> tuple[Linker, Linker]:
     return Linker(kernels.rule_leaf), Linker(kernels.rule_allocating)
 
 
-def examined(source: Source, linkers: tuple[Linker, Linker]) -> Facts:
+def examined(source: Source, linkers: tuple[Linker, Linker]) -> CompilerFacts:
     """Compile every rule. Raises RuleError for the first that can't be compiled, or returns what can't be stored."""
     allocates, infos = [], {}
     for kind in source.kinds:
@@ -76,7 +79,7 @@ def examined(source: Source, linkers: tuple[Linker, Linker]) -> Facts:
             _require_fit(kind, rule, returned)
             if rule == "get_local_info":
                 infos[kind.name] = tuple(returned.fields)
-    return Facts(tuple(allocates), infos)
+    return CompilerFacts(tuple(allocates), infos)
 
 
 def _compiled(source: Source, kind: Kind, rule: str, linkers: tuple[Linker, Linker]) -> tuple[bool, Any]:
@@ -325,3 +328,33 @@ def _store(rule: Any) -> str:
                 place = f"{block.co_filename}:{line}: `{shown}`"
                 return f"{place}: a rule can't replace a column; write .{at.argval}[:] = ..."
     return ""
+
+
+def library(value: Any) -> bool:
+    """Does this come from a library that numba knows?"""
+    name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None) or ""
+    return isinstance(value, np.ufunc) or str(name).split(".")[0] in LIBRARIES
+
+
+def code_blocks(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code, and that of the functions, comprehensions and lambdas in it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from code_blocks(constant)
+
+
+def line_of(code: types.CodeType, holds: Callable[[dis.Instruction], bool]) -> int | None:
+    """Line of the first instruction that `holds`."""
+    for block in code_blocks(code):
+        line = block.co_firstlineno
+        for instruction in dis.get_instructions(block):
+            line = line_in_source(instruction) or line
+            if holds(instruction):
+                return line
+    return None
+
+
+def line_in_source(instruction: dis.Instruction) -> int | None:
+    """Where it stands in the source; `starts_line` would be a bool from Python 3.13 on."""
+    return None if instruction.positions is None else instruction.positions.lineno

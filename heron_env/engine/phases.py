@@ -18,7 +18,7 @@ from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.cache import LOOPS, cached, cached_file, key_of, uncollected
 from heron_env.engine.checking import examined, linkers_of_rules
 from heron_env.engine.loops import loops_text
-from heron_env.engine.source import SHARED, Facts, Source
+from heron_env.engine.source import SHARED, CompilerFacts, Source
 from heron_env.engine.world_rules import KERNEL_NAMES, WorldSource
 
 _loaded: dict[str, CompiledLoops] = {}
@@ -31,7 +31,7 @@ class CompiledLoops:
 
     key: str
     module: ModuleType
-    facts: Facts
+    facts: CompilerFacts
 
 
 class Program:
@@ -41,7 +41,7 @@ class Program:
         self.source = Source(blueprint.hierarchy, blueprint.layout, blueprint.global_features)
         self.world = WorldSource(blueprint.layout, blueprint.global_features, blueprint.hooks, blueprint.owner)
 
-    def text(self, facts: Facts | None = None) -> str:
+    def text(self, facts: CompilerFacts | None = None) -> str:
         """The module. Without facts nothing is taken to allocate, and infos are as annotated."""
         parts = [self.source.text(facts)]
         hooks = [name.removeprefix("world_").removesuffix("_rule") for name in self.world.rules]
@@ -74,10 +74,10 @@ class Program:
 
         def text() -> str:
             facts = examined(self.source, linkers)
-            return self.text(Facts((*facts.allocates, *self.world.examined()), facts.infos))
+            return self.text(CompilerFacts((*facts.allocates, *self.world.examined()), facts.infos))
 
         module = cached(key, text)
-        facts = Facts(module.ALLOCATES, module.INFOS)
+        facts = CompilerFacts(module.ALLOCATES, module.INFOS)
         for name, function in self.source.rules.items():
             assert isinstance(function, FunctionType)
             setattr(module, name, linkers[name.removesuffix("_rule") in facts.allocates].link(function))

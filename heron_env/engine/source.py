@@ -42,7 +42,7 @@ TAKEN = {*ARGUMENTS, *IMPORTS, *SHARED, *MASKING, *RULE_NAMES, *LOCAL.split()}
 
 
 @dataclass(frozen=True)
-class Facts:
+class CompilerFacts:
     """What only a compiler finds out: which functions allocate, and the fields of each kind's info."""
 
     allocates: tuple[str, ...] = ()
@@ -129,9 +129,9 @@ class Source:
         self._named: dict[Feature, str] = {}
         self._bodies = {f"{k.name}_{rule}": self._body(k, rule) for k in self.kinds for rule in k.rules}
 
-    def text(self, facts: Facts | None = None) -> str:
+    def text(self, facts: CompilerFacts | None = None) -> str:
         """The module. Without facts nothing is taken to allocate, and infos are as annotated."""
-        facts = facts or Facts((), self.annotated_infos())
+        facts = facts or CompilerFacts((), self.annotated_infos())
         parts = [
             f'"""Rules of {", ".join(k.name for k in self.kinds)} and the loops over them; by heron_env."""\n\n'
             f"import numpy as np\nfrom heron_env.engine.kernels import {', '.join(IMPORTS)}\n"

@@ -163,19 +163,15 @@ def deciding(env: SynchronousEnv, named: Mapping[int, Any]) -> list[int]:
     return [rank for rank in awake if env.is_active(clocks[rank])]
 
 
-def act(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
-    """Decide and apply a synchronous step, top-down. Raises InvalidAction, UnknownAgent; then nothing has changed."""
-    simulation, lane = env.simulation, env.simulation.lane
-    whole = env._publisher.always and simulation.everyone and not env._origins
-    if not (whole and lane.take_jointly(env._read, actions)):
-        given = _given(env, actions)
-        own = _own(env, given)
-        lane.take(given, own, {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()})
-    if env._late is not None:
-        env._late.act(lane.decide)
-    else:
-        lane.decide()
-        lane.affect()
+def take(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
+    """Bring the caller's actions and what agents decide by their own policies into the lane.
+
+    Raises InvalidAction, UnknownAgent; then nothing has changed.
+    """
+    given = _given(env, actions)
+    own = _own(env, given)
+    answered = {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()}
+    env.simulation.lane.take(given, own, answered)
 
 
 def _given(env: SynchronousEnv, actions: Mapping[str, Any]) -> Vectors:

@@ -114,7 +114,7 @@ class Lane:
     """What may be done to one simulation in its lane. Rows of the engine's arrays are by position, lists by rank.
 
     Attributes:
-        lanes: the engine's; number: which of them this is.
+        lanes: the engine's; number: which of them this is; range: of this one alone.
         truth: float64 `[layout.size]`.
         position: place of each rank in the rows; deciding: of the agents that decide.
         informs: are there infos of compiled rules? fields: names of each rank's, and where they lie in `infos`.
@@ -123,7 +123,7 @@ class Lane:
 
     def __init__(self, simulation: Simulation, lanes: Lanes, number: int = 0) -> None:
         self.simulation, self.lanes, self.number = simulation, lanes, number
-        self._range = range(number, number + 1)
+        self.range = range(number, number + 1)
         arrays, ranks = lanes.arrays, range(len(simulation.hierarchy))
         self.truth: Floats = arrays.truth[number, : simulation.layout.size]
         self.rewards, self.over = arrays.rewards[number], arrays.over[number : number + 1]
@@ -193,28 +193,26 @@ class Lane:
 
     def inform(self) -> None:
         """Compute infos anew, from the truth as it is now."""
-        self.lanes.inform(self._range)
+        self.lanes.inform(self.range)
 
     # Deciding in a synchronous step
 
-    def take_jointly(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
-        """The actions of all deciding agents; False, and nothing happens, where they are out of the ordinary."""
-        if not self._read(read, actions):
-            return False
-        try:
-            self.lanes.check(self._range)
-        except InvalidAction:
-            return False
-        self._jointly = True
-        return True
-
-    def _read(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
+    def read(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
+        """Take the actions of all deciding agents, legal or not; False, and nothing happens, if they can't be read."""
         if not read(self._joint, actions):
             return False
         if self._copies:
             self._actions[self._elements] = self._joint
         if not self._jointly:
-            self._given[:] = self._all_given
+            self._given[:], self._jointly = self._all_given, True
+        return True
+
+    def is_legal(self) -> bool:
+        """Is what was read?"""
+        try:
+            self.lanes.check(self.range)
+        except InvalidAction:
+            return False
         return True
 
     def take(self, given: Mapping[int, Floats], own: Mapping[int, Floats], answered: Mapping[int, int]) -> None:
@@ -234,7 +232,7 @@ class Lane:
         self._members = self.simulation.alive
         corrects = self.simulation.splits or self.simulation.down
         force = self._applied.copy() if corrects else None
-        self.lanes.decide(self._range)
+        self.lanes.decide(self.range)
         if force is not None:
             self.correct(force)
 
@@ -259,17 +257,15 @@ class Lane:
 
     def affect(self) -> None:
         """What was decided acts on the truth, top-down."""
-        self.lanes.affect(self._range)
+        self.lanes.affect(self.range)
 
-    def step_jointly(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
-        """`take_jointly`, then a whole step in one call; for steps in which nobody can end."""
-        if not self._read(read, actions):
-            return False
+    def step_jointly(self) -> bool:
+        """A whole step in one call with what was read; for steps in which nobody can end. False if it is illegal."""
         try:
             self.lanes.step()
         except InvalidAction:
             return False
-        self._jointly, self._members = True, self.simulation.alive
+        self._members = self.simulation.alive
         return True
 
     def outcome(self) -> StepOutcome:
@@ -284,25 +280,16 @@ class Lane:
         self.lanes.apply(self.number, rank)
         return self._applied[self._spans[rank]].copy() if rank in self.simulation.masks.ranks else values
 
-    def offer(self, rank: int, own: NDArray[Any]) -> NDArray[np.int8]:
-        """The flat mask of an agent that has one, on its own observed columns."""
-        arrays, view = self.lanes.arrays, self.simulation.plan.views[rank]
-        arrays.seen[self.number, view.columns[: view.own]] = own
-        arrays.acting[self.number] = 0
-        arrays.acting[self.number, self.position[rank]] = 1
-        self.lanes.offer(self._range)
-        return arrays.allowed[self.number, self.lanes.choices_of(rank)].view(np.int8).copy()
-
     def advance(self, number: int) -> None:
         """The agents' own physics, bottom-up, then the rule `advance`; what counts per step starts at 0."""
         if self.simulation.piece is None:
-            self.lanes.substep(number, self._range)
+            self.lanes.substep(number, self.range)
         else:
-            self.lanes.part_of_substep(number, *self.simulation.piece, self._range)
+            self.lanes.part_of_substep(number, *self.simulation.piece, self.range)
 
     def close(self, members: list[bool]) -> tuple[StepOutcome, list[bool]]:
         """The step's outcome, and who is alive after it; then the rule `finish`."""
-        self.lanes.close(self._range)
+        self.lanes.close(self.range)
         alive = self._living.tobytes()
         ended = alive != self._alive
         if ended:

@@ -6,7 +6,7 @@ nothing is late, what was offered is what is enforced.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,46 @@ if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
 
 
+class GroupMasks:
+    """What agents with equal actions (`ranks`) are offered in some lanes; who is not active, the no-op alone."""
+
+    def __init__(self, simulation: Simulation, ranks: Sequence[int]) -> None:
+        specs, views, lanes = simulation.specs, simulation.plan.views, simulation.lane.lanes
+        self.ranks = tuple(ranks)
+        self._alone, self._all = (np.stack([of(specs[rank]) for rank in ranks]) for of in (noop_alone, everything))
+        self._ruled = [place for place, rank in enumerate(ranks) if rank in simulation.masks.ranks]
+        ruled, width = [ranks[place] for place in self._ruled], simulation.plan.size(ranks[0])
+        self._positions = [lanes.position[rank] for rank in ruled]
+        self._choices = [lanes.choices_of(rank) for rank in ruled]
+        nothing, own = [np.zeros(0, dtype=np.int64)], [views[rank].own for rank in ruled]
+        shown = [place * width + np.arange(size) for place, size in zip(self._ruled, own, strict=True)]
+        self._shown = span_of(np.concatenate(nothing + shown))
+        self._seen = np.concatenate(nothing + [views[r].columns[:size] for r, size in zip(ruled, own, strict=True)])
+
+    @property
+    def rules(self) -> bool:
+        """May a rule forbid any of them anything?"""
+        return bool(self._ruled)
+
+    def offered(
+        self, lanes: Lanes, seen: NDArray[np.float32], active: NDArray[np.bool_], which: range | None = None
+    ) -> NDArray[np.int8]:
+        """Flat masks `[n, agents, choices]` of n lanes, all or `which`.
+
+        On what is `seen` `[n, agents, floats]`; `active` `[n, agents]`: whose turn is it?
+        """
+        flags = np.where(active[:, :, None], self._all, self._alone)
+        if self._ruled:
+            arrays, rows = lanes.arrays, slice(None) if which is None else slice(which.start, which.stop)
+            arrays.seen[rows, self._seen] = seen.reshape(len(seen), -1)[:, self._shown]
+            arrays.acting[rows] = 0
+            arrays.acting[rows, self._positions] = active[:, self._ruled]
+            lanes.offer(which)
+            for place, span in zip(self._ruled, self._choices, strict=True):
+                np.copyto(flags[:, place], arrays.allowed[rows, span].view(np.int8), where=active[:, place, None])
+        return flags
+
+
 class Masks:
     """Whom a mask may bind, and what each agent is offered.
 
@@ -27,13 +67,16 @@ class Masks:
     """
 
     def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
+        self._simulation, self._alone = simulation, dict[int, GroupMasks]()
         self.ranks = frozenset(rank for rank, bound in enumerate(simulation.rules.bound) if bound.mask is not None)
-        self._own = [view.own for view in simulation.plan.views]
 
     def offered(self, rank: int, vector: NDArray[np.float32]) -> Flags:
         """The flat mask of an agent of `ranks` on a vector `[n]` that it is shown."""
-        return self._simulation.lane.offer(rank, vector[: self._own[rank]])
+        if rank not in self._alone:
+            self._alone[rank] = GroupMasks(self._simulation, (rank,))
+        lane, active = self._simulation.lane, np.ones((1, 1), dtype=bool)
+        flags: Flags = self._alone[rank].offered(lane.lanes, vector[None, None], active, lane.range)[0, 0]
+        return flags
 
     def offer(self, rank: int) -> Callable[[NDArray[np.float32]], Any] | None:
         """vector -> mask as the agent's space takes it; None where everything is always allowed."""
@@ -44,70 +87,30 @@ class Masks:
 
 
 class Offers:
-    """The masks in infos, for the deciding agents.
+    """The masks in infos, for the deciding agents of a single environment.
 
-    An agent whose turn it is not is offered its no-op alone. Where nothing can be forbidden no mask is told, but all of
-    a group have one if any has. always: is everyone active in every step?
+    Where nothing can be forbidden no mask is told, but all of a group have one if any has. always: is everyone active
+    in every step?
     """
 
     def __init__(self, simulation: Simulation, always: bool) -> None:
-        self._simulation, self.masks, groups = simulation, simulation.masks, simulation.group_map
-        self._all = [(a, r) for a, r in self._choosing(groups)]
-        bound = {g: members for g, members in groups.items() if not always or self._ruled(members)}
-        self._usual = list(self._choosing(bound))
-        self.groups = frozenset(group for group, members in bound.items() if [*self._choosing({group: members})])
-
-    def _ruled(self, members: Sequence[str]) -> bool:
-        return any(self._simulation.hierarchy.index[agent] in self.masks.ranks for agent in members)
-
-    def _choosing(self, groups: dict[str, list[str]]) -> Iterator[tuple[str, int]]:
-        """Agents of these groups that choose, and their ranks."""
-        for members in groups.values():
-            for agent in members:
-                if self._simulation.specs[rank := self._simulation.hierarchy.index[agent]].dim_d:
-                    yield agent, rank
+        self._simulation, index = simulation, simulation.hierarchy.index
+        ranks = {name: [index[agent] for agent in agents] for name, agents in simulation.group_map.items()}
+        choosing = {name: of for name, of in ranks.items() if simulation.specs[of[0]].dim_d}
+        self._masks = {name: GroupMasks(simulation, of) for name, of in choosing.items()}
+        self.groups = frozenset(name for name, masks in self._masks.items() if masks.rules or not always)
 
     def add_to(self, infos: dict[str, dict[str, Any]], seen: dict[str, NDArray[np.float32]]) -> None:
         """Add them to the infos of the agents in `seen`, by what these see; disturbances may make anyone inactive."""
-        for agent, rank in self._usual if self._simulation.course is None else self._all:
-            if agent in seen:
-                spec = self._simulation.specs[rank]
-                flags = noop_alone(spec)
-                if infos[agent]["is_active"]:
-                    ruled = rank in self.masks.ranks
-                    flags = self.masks.offered(rank, seen[agent]) if ruled else everything(spec)
-                infos[agent]["action_mask"] = shaped(spec, flags)
-
-
-class GroupMasks:
-    """What agents with equal actions are offered in the lanes of a batch, on what was published last.
-
-    `columns`: where their observations lie in what is published.
-    """
-
-    def __init__(self, simulation: Simulation, ranks: Sequence[int], columns: slice, lanes: Lanes) -> None:
-        masks, views, spec = simulation.masks, simulation.plan.views, simulation.specs[ranks[0]]
-        self._lanes, self._alone, self._all = lanes, noop_alone(spec), everything(spec)
-        self._ruled = [place for place, rank in enumerate(ranks) if rank in masks.ranks]
-        ruled = [ranks[place] for place in self._ruled]
-        self._positions = [lanes.position[rank] for rank in ruled]
-        self._choices = [lanes.choices_of(rank) for rank in ruled]
-        width = (columns.stop - columns.start) // len(ranks)
-        first = [columns.start + place * width for place in self._ruled]
-        nothing = [np.zeros(0, dtype=np.int64)]
-        shown = [at + np.arange(views[rank].own) for at, rank in zip(first, ruled, strict=True)]
-        self._shown = span_of(np.concatenate(nothing + shown))
-        self._seen = np.concatenate(nothing + [views[rank].columns[: views[rank].own] for rank in ruled])
-
-    def offered(self, active: NDArray[np.bool_]) -> NDArray[np.int8]:
-        """Flat masks `[lanes, agents, choices]`; the no-op alone where `active` `[lanes, agents]` is not."""
-        flags = np.where(active[:, :, None], self._all, self._alone)
-        if self._ruled:
-            arrays = self._lanes.arrays
-            arrays.seen[:, self._seen] = self._lanes.published.observations[:, self._shown]
-            arrays.acting[:] = 0
-            arrays.acting[:, self._positions] = active[:, self._ruled]
-            self._lanes.offer()
-            for place, span in zip(self._ruled, self._choices, strict=True):
-                flags[:, place] = np.where(active[:, place, None], arrays.allowed[:, span], flags[:, place])
-        return flags
+        simulation, lane = self._simulation, self._simulation.lane
+        for name in self.groups if simulation.course is None else self._masks:
+            masks, ids = self._masks[name], simulation.group_map[name]
+            vectors = np.zeros((1, len(ids), simulation.plan.size(masks.ranks[0])), dtype=np.float32)
+            active = np.zeros((1, len(ids)), dtype=bool)
+            for place, agent in enumerate(ids):
+                if agent in seen:
+                    vectors[0, place], active[0, place] = seen[agent], infos[agent]["is_active"]
+            flags = masks.offered(lane.lanes, vectors, active, lane.range)[0]
+            for rank, agent, mask in zip(masks.ranks, ids, flags, strict=True):
+                if agent in seen:
+                    infos[agent]["action_mask"] = shaped(simulation.specs[rank], mask)

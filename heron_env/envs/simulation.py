@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from heron_env.engine.checking import require_no_stores
 from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks, require_numbers
-from heron_env.envs.lane import Lane, ReadActions, StepOutcome, blueprint_of
+from heron_env.envs.lane import Lane, StepOutcome, blueprint_of
 from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
 from heron_env.envs.seeing import group_agents, kinds_of
@@ -27,7 +27,7 @@ from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError, HierarchyError
 from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan
-from heron_env.scheduling.timing import END_OF_TIME, to_ns, to_seconds
+from heron_env.scheduling.timing import END_OF_TIME, to_ns
 from heron_env.seeding import MASK
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Simulation:
             and what it does meanwhile: "hold" or "noop".
         groups: ids of agents that see and act alike, by name; `group_map`: of those that decide.
         most_steps: how many fit into the time that there is.
+        begin_lanes: what the lanes of a batch begin by, in place of the hook `begin`.
         piece: (begun, length) s of a part of a substep, while it is carried out.
         ticks: (interval, phase) of each agent's decisions in synchronous steps, ns; who knows the schedule sets it
             before the first reset.
@@ -127,6 +128,7 @@ class Simulation:
         self.course: Course | None = None
         self.down: Mapping[int, str] = NOBODY
         self.piece: tuple[float, float] | None = None
+        self.begin_lanes: Callable[[], None] | None = None
 
     def _clock_of(self, rank: int) -> int:
         while self.commanded[rank]:
@@ -167,7 +169,7 @@ class Simulation:
     @property
     def time(self) -> float:
         """Nominal time of the last step boundary, s."""
-        return to_seconds(self.step_index * self.dt_ns)
+        return self.step_index * self.dt_ns / 1e9  # rounded as to_seconds() does
 
     @property
     def moment(self) -> Moment:
@@ -206,7 +208,10 @@ class Simulation:
             agent.current_action._vector[:] = self.specs[rank].noop
             self._rebind(rank, self.truth)
         if "begin" in self._hooked:
-            self.hooks.run_hook("begin", world)
+            if self.begin_lanes is not None:
+                self.begin_lanes()
+            else:
+                self.hooks.run_hook("begin", world)
             self._check("begin()")
         if "begin" in self._hooked or not self.compiled:
             self.lane.inform()
@@ -274,15 +279,15 @@ class Simulation:
             self.course.catch_up()
         return outcome
 
-    def whole_step(self, read: ReadActions, actions: Mapping[str, Any]) -> StepOutcome | None:
-        """A step in one call of the engine; None, and nothing happens, if anything stands against it.
+    def whole_step(self) -> StepOutcome | None:
+        """A step, with the actions that `lane.read`, in one call of the engine; None, and nothing happens, if it can't.
 
-        That is: odd actions, Python hooks, neighbours to tell, or somebody who may end at this boundary.
+        What stands against it: illegal actions, Python hooks, neighbours to tell, or somebody who may end here.
         """
         lane, after = self.lane, self.step_index + 1
-        if not (self._smooth and self.everyone):
+        if not self._smooth:
             return None
-        if after >= lane.lanes.blueprint.last_step or not lane.step_jointly(read, actions):
+        if after >= lane.lanes.blueprint.last_step or not lane.step_jointly():
             return None
         self.step_index = self.world.step = after
         outcome = lane.outcome()

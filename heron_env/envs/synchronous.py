@@ -19,7 +19,7 @@ from heron_env.core.policy import Origin, Show, draw_of
 from heron_env.core.world import World
 from heron_env.engine.blueprint import compiled_by_default
 from heron_env.envs.answering import Asking, begin_policies
-from heron_env.envs.decisions import Decision, Source, act, last_decisions, own_policies
+from heron_env.envs.decisions import Decision, Source, last_decisions, own_policies, take
 from heron_env.envs.dictionaries import JointActions, Publisher
 from heron_env.envs.disturbing import Course, checked_disturbances
 from heron_env.envs.hooks import Hooks
@@ -263,7 +263,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self._origins = {}
         outcome = self.advance_step(actions)
         results = publisher.results(live, outcome)
-        self.proxy.set_results_later(partial(self._results, results[0], outcome))
+        self.proxy.step_results = partial(self._results, results[0], outcome)
         if not self.simulation.everyone:
             self.agents = [a for a in live if self.simulation.alive[self.hierarchy.index[a]]]
         return results
@@ -276,13 +276,13 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         simulation = self.simulation
         if simulation.step_index >= simulation.most_steps:
             require_before_the_end((simulation.step_index + 1) * self.dt_ns, "step(): its end")
-        whole = self._publisher.always and not self._origins
-        outcome = simulation.whole_step(self._read, actions) if whole else None
+        joint = self._takes(actions)
+        outcome = simulation.whole_step() if joint else None
         if outcome is None:
             if simulation.post.receivers:
-                simulation.post.unless_it_fails(act, self, actions)
+                simulation.post.unless_it_fails(self._act, actions, joint)
             else:
-                act(self, actions)
+                self._act(actions, joint)
             for number in range(simulation.substeps):
                 simulation.substep(number)
             outcome = simulation.close_step()
@@ -290,6 +290,25 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
             self._late.look()
         self.proxy.time = outcome.time
         return outcome
+
+    def _takes(self, actions: Mapping[str, Any]) -> bool:
+        """The actions of all deciding agents go into the lane at once; False where anything is out of the ordinary."""
+        usual = self._publisher.always and self.simulation.everyone and not self._origins
+        return usual and self.simulation.lane.read(self._read, actions)
+
+    def _act(self, actions: Mapping[str, Any], joint: bool = False) -> None:
+        """Decide and apply, top-down; `joint`: are all `actions` in the lane?
+
+        Raises InvalidAction, UnknownAgent; then nothing has changed.
+        """
+        lane = self.simulation.lane
+        if not (joint and lane.is_legal()):
+            take(self, actions)
+        if self._late is not None:
+            self._late.act(lane.decide)
+        else:
+            lane.decide()
+            lane.affect()
 
     def _observe(self) -> dict[str, Obs]:
         return self._publisher.observations(self.agents)

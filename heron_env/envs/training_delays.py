@@ -375,7 +375,7 @@ class LateLane:
 
     def look(self) -> None:
         """To be called once in each step, before anybody decides: what there is to see now enters the lines."""
-        vectors = np.concatenate(self._gather(self._simulation.truth, self._simulation.moment))
+        vectors = self._gather(self._simulation.truth, self._simulation.moment)
         lanes = slice(self._number, self._number + 1)
         self.lines.look(self._late.arrays.steps[lanes], vectors[None], lanes)
 

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heron_env.declared.injected import AgentInjectionConfig, load_agents
+from heron_env.declared.configuration import AgentInjectionConfig, load_agents
 from heron_env.errors import DeclarationError
 from heron_env.given import path_of
 from heron_env.injection.endpoint import Connection, Endpoint

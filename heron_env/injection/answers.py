@@ -122,7 +122,7 @@ def _letters(response: Response, asked: Asked, questions: Questions) -> tuple[Le
     if questions.telling.chat:
         if response.response_text is None:
             raise Failure(Code.INVALID_RESPONSE, "it has no response_text")
-        hear = heard_by(asked, questions)
+        hear = audience(asked, questions)
         written += [Letter(sender, receiver, WORDS, response.response_text) for receiver in hear]
     reachable = questions.setting.facts(sender).can_message
     for letter in written:
@@ -136,7 +136,7 @@ def _letters(response: Response, asked: Asked, questions: Questions) -> tuple[Le
     return tuple(written)
 
 
-def heard_by(asked: Asked, questions: Questions) -> tuple[str, ...]:
+def audience(asked: Asked, questions: Questions) -> tuple[str, ...]:
     """Who hears what an agent says to nobody by name: the last who wrote to it, else all it can write to."""
     reachable = questions.setting.facts(asked.agent).can_message
     senders = [letter.sender for letter in asked.letters if letter.sender in reachable]

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from pydantic import ValidationError
 
 from heron_env.core.policy import Origin
-from heron_env.declared.injected import Tier
+from heron_env.declared.configuration import Tier
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault
 from heron_env.given import is_finite
@@ -112,7 +112,7 @@ class _Question:
         try:
             self.request = Request.model_validate(found.request)
             decision = self.request.decision
-            self._wire = None if decision is None else Wire.of_told(decision.action_space)
+            self._wire = None if decision is None else Wire.of_description(decision.action_space)
             if decision and decision.action_mask and tuple(map(len, decision.action_mask)) != decision.action_space.n:
                 raise ValueError("its mask has another length than its choices")
             own = found.source == "external" and found.code in ("", CLIPPED)
@@ -199,40 +199,25 @@ def compare(
     """
     if isinstance(within, bool) or not is_finite(within) or not 0 <= within <= 1:
         raise ConfigError(f"compare(within={within!r:.60}): must be a share of a number's range, from 0 to 1")
-    held = Fixture(fixture)
-    asked = [_Question(found, held.path, within) for found in held.decisions.values()]
+    recorded = Fixture(fixture)
+    asked = [_Question(found, recorded.path, within) for found in recorded.decisions.values()]
     if all(each.baseline is None for each in asked):
         raise FixtureError(
-            f"{held.path}: of {len(asked)} decisions the recorded agent answered none, so there is nothing to compare "
-            "with; record it again"
+            f"{recorded.path}: of {len(asked)} decisions the recorded agent answered none, so there is nothing to "
+            "compare with; record it again"
         )
     endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
-    telling = held.header.telling
+    telling = recorded.header.telling
     line = line or Connection(replace(endpoint, timeout=telling.timeout_ms / 1000.0))
-    tallies: dict[str | None, DecisionTally] = {
-        name: DecisionTally() for name in (None, *(each.found.agent for each in asked))
-    }
-    points = []
     try:
-        for each, outcome in _answered(asked, line):
-            point = each.point(outcome)
-            points.append(point)
-            for tally in (tallies[None], tallies[point.agent]):
-                tally.add(
-                    Origin(
-                        "fallback" if point.answer is None else "external",
-                        point.code,
-                        outcome.attempts,
-                        outcome.circuit,
-                    ),
-                    point.latency_ms,
-                )
+        answered = [(each.point(outcome), outcome) for each, outcome in _answered(asked, line)]
     finally:
         line.close()
-    found = {n: _agreement([p for p in points if n in (None, p.agent)], tally) for n, tally in tallies.items()}
-    agents = {name: agreement for name, agreement in found.items() if name is not None}
+    points = tuple(point for point, _ in answered)
+    agents = {name: _agreement(answered, name) for name in dict.fromkeys(point.agent for point in points)}
     rival = {"host": endpoint.host, "model": endpoint.model}
-    return Comparison(held.header.baseline_agent, rival, telling.tier, held.whole, tuple(points), found[None], agents)
+    total = _agreement(answered)
+    return Comparison(recorded.header.baseline_agent, rival, telling.tier, recorded.whole, points, total, agents)
 
 
 def _answered(asked: list[_Question], line: Connection) -> Iterator[tuple[_Question, CallOutcome]]:
@@ -241,7 +226,14 @@ def _answered(asked: list[_Question], line: Connection) -> Iterator[tuple[_Quest
         yield from zip(together, line.client.call_all([each.question() for each in together]), strict=True)
 
 
-def _agreement(points: list[Point], tally: DecisionTally) -> Agreement:
+def _agreement(answered: list[tuple[Point, CallOutcome]], agent: str | None = None) -> Agreement:
+    """Over all points, or one agent's."""
+    tally, points = DecisionTally(), []
+    for point, outcome in answered:
+        if agent in (None, point.agent):
+            points.append(point)
+            source: Literal["fallback", "external"] = "fallback" if point.answer is None else "external"
+            tally.add(Origin(source, point.code, outcome.attempts, outcome.circuit), point.latency_ms)
     agreed = [point.agrees for point in points if point.agrees is not None]
     apart = [point.distance for point in points if point.distance is not None]
     return Agreement(

@@ -24,7 +24,7 @@ from pydantic.json_schema import models_json_schema
 
 from heron_env.core.action import Action, ActionSpec
 from heron_env.core.masking import drawn, flat
-from heron_env.errors import ConfigError, shown_path
+from heron_env.errors import ConfigError, path_text
 
 SCHEMA_VERSION: Final = "1.0"
 PRIVATE: Final = ("reasoning", "chain_of_thought", "thoughts")
@@ -217,7 +217,7 @@ class Illegal(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Wire:
-    """One action space as JSON: `told` for requests, and readers for what comes back.
+    """One action space as JSON: `description` for requests, and readers for what comes back.
 
     Attributes:
         low, high: bounds of the numbers, float32 `[c]`, as the space has them.
@@ -253,15 +253,15 @@ class Wire:
         return cls(kind, low, high, n, np.asarray(noop, np.float64) if len(noop) == len(still) else still)
 
     @classmethod
-    def of_told(cls, space: ActionSpace) -> Wire:
-        """Of what `told` gave. Raises ValueError, TypeError, KeyError where it is none."""
+    def of_description(cls, space: ActionSpace) -> Wire:
+        """Of what `description` gave. Raises ValueError, TypeError, KeyError where it is none."""
         low, high = np.array(space.low, np.float32), np.array(space.high, np.float32)
         if len(low) != len(high):
             raise ValueError(f"{len(low)} lower bounds and {len(high)} upper ones")
         wire = cls(space.type, low, high, space.n, np.zeros(len(low) + len(space.n)))
         return replace(wire, noop=wire.flat(space.noop))
 
-    def told(self) -> ActionSpace:
+    def description(self) -> ActionSpace:
         """For a request."""
         low, high = decimals(self.low), decimals(self.high)
         return ActionSpace(type=self.kind, low=low, high=high, n=self.n, noop=self.written(self.noop))  # type: ignore[arg-type]  # one of them
@@ -375,7 +375,7 @@ def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:
     if isinstance(old, dict) and isinstance(new, dict):
         for name in dict.fromkeys([*old, *new]):
             if (name in old) != (name in new):
-                return f"{shown_path((*path, name))}: {'there' if name in old else 'asked'} alone"
+                return f"{path_text((*path, name))}: {'there' if name in old else 'asked'} alone"
             if found := difference(old[name], new[name], (*path, name)):
                 return found
         return ""
@@ -383,4 +383,4 @@ def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:
         each = (difference(a, b, (*path, place)) for place, (a, b) in enumerate(zip(old, new, strict=True)))
         return next(filter(None, each), "")
     first, second = json.dumps(old), json.dumps(new)
-    return "" if first == second else f"{shown_path(path)}: {first:.60} there, {second:.60} asked"
+    return "" if first == second else f"{path_text(path)}: {first:.60} there, {second:.60} asked"

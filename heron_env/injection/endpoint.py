@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from heron_env.declared.injected import (
+from heron_env.declared.configuration import (
     AgentInjectionConfig,
     BreakerConfig,
     ConcurrencyConfig,
@@ -148,12 +148,12 @@ class Connection:
 def client_of(endpoint: Endpoint, clock: TimeSource | None = None, guard: Guard | None = None) -> Client:
     """The client of an endpoint, which by default lets its own host through.
 
-    Raises ConfigError, also where the extra `inject` is missing.
+    Raises ConfigError, also where the extra `agents` is missing.
     """
     try:
         from heron_env.net.client import Client, Limits
     except ImportError as error:
-        raise ConfigError("external agents need httpx: pip install 'heron_env[inject]'") from error
+        raise ConfigError("external agents need httpx: pip install 'heron_env[agents]'") from error
     limits = Limits(
         timeout=endpoint.timeout,
         in_flight=endpoint.concurrency.max_inflight_per_endpoint,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from heron_env.core.letters import Letter, sealed
 from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Origin, decide_with, draw_of
-from heron_env.declared.injected import Latency, Persona, Strategy
+from heron_env.declared.configuration import Latency, Persona, Strategy
 from heron_env.errors import ConfigError, ExternalAgentError, checked_keywords
 from heron_env.given import require_switch, require_type
-from heron_env.injection.answers import Consulted, DecisionTally, ExternalAgentMetrics, Reading, heard_by, read
+from heron_env.injection.answers import Consulted, DecisionTally, ExternalAgentMetrics, Reading, audience, read
 from heron_env.injection.contract import LetterGiven
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.questions import Questions, Telling
@@ -71,7 +71,7 @@ class StandIn:
                 return self._simulated(asked, questions)
             case "error_message":
                 letters = (
-                    Letter(asked.agent, one, "error", {"code": str(outcome.code)}) for one in heard_by(asked, questions)
+                    Letter(asked.agent, one, "error", {"code": str(outcome.code)}) for one in audience(asked, questions)
                 )
                 return wire.written(wire.noop), tuple(letters)
         return wire.written(wire.noop), ()
@@ -91,10 +91,10 @@ class StandIn:
             for letter in answer.letters:
                 sealed(letter, f"local policy of {asked.agent!r}")
             return wire.written(answer.action), tuple(answer.letters)
-        decide = decide_with(policy, lambda: self._shown_to(asked.agent), lambda vector: asked.mask)
+        decide = decide_with(policy, lambda: self._object_view(asked.agent), lambda vector: asked.mask)
         return wire.written(decide(asked.vector, asked.turn, lambda: draw)), ()
 
-    def _shown_to(self, agent: str) -> Any:
+    def _object_view(self, agent: str) -> Any:
         """How an agent's observations read in object form."""
         if self._env is None:
             raise ConfigError(f"fallback={self._given!r:.100}: it wants observations in object form; give env=...")

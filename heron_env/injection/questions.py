@@ -21,7 +21,7 @@ from pydantic import Field
 
 from heron_env.core.letters import Letter
 from heron_env.core.policy import Asked
-from heron_env.declared.injected import Tier
+from heron_env.declared.configuration import Tier
 from heron_env.errors import ConfigError
 from heron_env.files.writing import compact
 from heron_env.injection import contract as c
@@ -143,11 +143,11 @@ class Telling(c.WireModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Still:
+class _AgentConstants:
     """What of an agent's requests stays: its persona, names and units as told, its action space."""
 
     names: tuple[str, ...]
-    told_names: tuple[str, ...]
+    names_on_wire: tuple[str, ...]
     units: tuple[str, ...]
     wire: Wire
     space: Any
@@ -164,7 +164,7 @@ class Questions:
         self.aliases = Aliases(setting.agents, hidden=hidden, redact=telling.redact_pii_patterns)
         self._persona_hash: dict[str, str] = {}
         self._snapshots: dict[str, c.PersonaSnapshot] = {}
-        self._still: dict[str, _Still] = {}
+        self._constants: dict[str, _AgentConstants] = {}
         self._often: Counter[Where] = Counter()
         self._turns: dict[str, deque[tuple[str, str, float]]] = {}
 
@@ -240,10 +240,10 @@ class Questions:
 
     def _snapshot(self, agent: str) -> c.PersonaSnapshot:
         if agent not in self._snapshots:
-            self._snapshots[agent] = self._told_persona(agent)
+            self._snapshots[agent] = self._persona_of(agent)
         return self._snapshots[agent]
 
-    def _told_persona(self, agent: str) -> c.PersonaSnapshot:
+    def _persona_of(self, agent: str) -> c.PersonaSnapshot:
         persona, text = self.setting.facts(agent).persona, self.aliases.text
         if self.tier == "minimal":
             return c.PersonaSnapshot(name="", background="", traits={})
@@ -268,7 +268,7 @@ class Questions:
         )
 
     def _decision(self, asked: Asked) -> c.Decision:
-        still = self._of(asked)
+        constants = self._of(asked)
         if not np.isfinite(asked.vector).all():
             first = asked.names[int(np.argmin(np.isfinite(asked.vector)))]
             raise ConfigError(f"{asked.agent!r} sees {first!r} as no finite number, which JSON has none of; bound it")
@@ -277,15 +277,15 @@ class Questions:
             step=asked.turn,
             episode=asked.episode,
             time_s=float(asked.time),
-            observation=c.Observed(vector=decimals(asked.vector), names=still.told_names, units=still.units),
-            action_space=still.space,
-            action_mask=still.wire.masks(asked.mask),
+            observation=c.Observed(vector=decimals(asked.vector), names=constants.names_on_wire, units=constants.units),
+            action_space=constants.space,
+            action_mask=constants.wire.masks(asked.mask),
             reward_prev=None,
         )
 
-    def _of(self, asked: Asked) -> _Still:
-        still = self._still.get(asked.agent)
-        if still is None or (still.names is not asked.names and still.names != asked.names):
+    def _of(self, asked: Asked) -> _AgentConstants:
+        constants = self._constants.get(asked.agent)
+        if constants is None or (constants.names is not asked.names and constants.names != asked.names):
             facts = self.setting.facts(asked.agent)
             wire = Wire.of(asked.space, facts.noop)
             told: tuple[str, ...] = ()
@@ -294,8 +294,10 @@ class Questions:
                 told = tuple(map(self._named, asked.names))
                 units = facts.units if len(facts.units) == len(told) else ("",) * len(told)
                 shown = tuple(unit if name else "" for name, unit in zip(told, units, strict=True))
-            still = self._still[asked.agent] = _Still(asked.names, told, shown, wire, wire.told())
-        return still
+            constants = self._constants[asked.agent] = _AgentConstants(
+                asked.names, told, shown, wire, wire.description()
+            )
+        return constants
 
     def _named(self, name: str) -> str:
         """An element of an observation by its name, where the tier lets it be told."""

@@ -19,9 +19,8 @@ from pydantic import ValidationError
 from heron_env._version import __version__
 from heron_env.core.policy import Answer, Asked
 from heron_env.errors import ConfigError, FixtureError
-from heron_env.files.journal import Journal, full_lines, lock
 from heron_env.files.reading import first_fault, parsed, read
-from heron_env.files.writing import compact
+from heron_env.files.writing import Journal, compact, full_lines, lock
 from heron_env.given import path_of
 from heron_env.injection.answers import Consulted, ExternalAgentMetrics
 from heron_env.injection.contract import SCHEMA_VERSION, Sha256, WireModel, difference

@@ -61,7 +61,7 @@ class ServedAgent:
         self._spec, self._names = env.simulation.specs[rank], tuple(env.observation_names(agent))
         self._space, self._timing = env.action_space(agent), env.timings[env.simulation.clocks[rank]]
         self.wire = Wire.of(self._space, self._spec.noop.tolist())
-        self.told, self._mask = self.wire.told(), None
+        self.action_space, self._mask = self.wire.description(), None
         self._decide: DecideAt | None = None
         if not isinstance(policy, AnsweringPolicy):
             offer = None if env.simulation.masks.offer(rank) is None else lambda vector: self._mask
@@ -139,7 +139,7 @@ class Served:
         if agent in self._seats:
             return self._seats[agent]
         for seat in self._seats.values():
-            if seat.told == decision.action_space:
+            if seat.action_space == decision.action_space:
                 return seat
         raise Refused(422, f"agent_id is none of {list(self._seats)[:12]}, nor has one of them this action_space")
 

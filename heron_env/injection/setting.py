@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from pydantic import BaseModel
 
-from heron_env.declared.injected import Persona
+from heron_env.declared.configuration import Persona
 from heron_env.errors import ConfigError
 from heron_env.given import keywords, mapping, require_type
 from heron_env.injection.contract import Numbers, Texts, WireModel
@@ -37,11 +37,11 @@ EXACT: Final = 2**53
 
 
 def canonical(value: Any) -> bytes:
-    """RFC 8785 JSON of what `plain` makes of a value. Raises ConfigError where the extra `inject` is missing."""
+    """RFC 8785 JSON of what `plain` makes of a value. Raises ConfigError where the extra `agents` is missing."""
     try:
         import rfc8785
     except ImportError as error:
-        raise ConfigError("external agents need rfc8785: pip install 'heron_env[inject]'") from error
+        raise ConfigError("external agents need rfc8785: pip install 'heron_env[agents]'") from error
     return rfc8785.dumps(plain(value))
 
 

@@ -134,15 +134,15 @@ def with_optima(env: HeronEnv, cases: list[Case], options: dict[str, Any]) -> li
     known = {seed: Case(seed, dict(case), best) for case, seed, best in offer.optima()}
 
     def best(case: Case) -> float | None:
-        found = known.get(case.seed)
-        return found.optimum if found is not None and found.options == case.options else None
+        result = known.get(case.seed)
+        return result.optimum if result is not None and result.options == case.options else None
 
     return [Case(case.seed, case.options, best(case)) for case in cases]
 
 
 def rules_of(policies: Policies, group: str, agents: list[str]) -> dict[str, AnyPolicy]:
     """The policy of each agent of a group: by id, by group, or by "*". Raises RunFolderError."""
-    found: dict[str, AnyPolicy] = {}
+    result: dict[str, AnyPolicy] = {}
     for agent in agents:
         name = next((key for key in (agent, group, "*") if key in policies), None)
         if name is None:
@@ -150,8 +150,8 @@ def rules_of(policies: Policies, group: str, agents: list[str]) -> dict[str, Any
                 f"the baseline has no policy for {agent!r} of group {group!r}, only for {list(policies)}; "
                 "name another base"
             )
-        found[agent] = policies[name]
-    return found
+        result[agent] = policies[name]
+    return result
 
 
 def by_agent(policies: Policies, env: HeronEnv) -> dict[str, AnyPolicy]:

@@ -51,15 +51,15 @@ class ComparedAlgorithm:
             return None
         return (edges - self.conflicts) / (edges - least), (chance - self.conflicts) / (chance - least)
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         known = self.against_optimum() or (None, None)
-        told: dict[str, Any] = {"instance": self.problem.name, "algorithm": self.algo}
+        values: dict[str, Any] = {"instance": self.problem.name, "algorithm": self.algo}
         if not self.found:
-            return {**told, "why_not": self.why_not}
+            return {**values, "why_not": self.why_not}
         runs = {"conflicts": [one.conflicts for one in self.found], "seconds": [one.seconds for one in self.found]}
         means = {name: median(getattr(one, name) for one in self.found) for name in ("messages", "cycles")}
-        return {**told, **runs, "sat_ratio": known[0], "norm_gap": known[1], **means}
+        return {**values, **runs, "sat_ratio": known[0], "norm_gap": known[1], **means}
 
     def words(self) -> tuple[str, ...]:
         """For a table: instance, algorithm, conflicts, sat_ratio, norm_gap, messages, cycles, seconds."""
@@ -98,8 +98,8 @@ def compared(
         for algo in algorithms or ALGORITHMS:
             runs = range(seeds if algo in DRAWING else 1)
             try:
-                found = tuple(solve(problem, algo, seed=seed, cycles=cycles, seconds=seconds) for seed in runs)
-                rows.append(ComparedAlgorithm(problem, algo, found))
+                solutions = tuple(solve(problem, algo, seed=seed, cycles=cycles, seconds=seconds) for seed in runs)
+                rows.append(ComparedAlgorithm(problem, algo, solutions))
             except ConfigError as error:
                 if algorithms:
                     raise

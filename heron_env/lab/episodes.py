@@ -72,14 +72,14 @@ def lane_outcome(env: HeronEnv, lane: Noted) -> Outcome:
     ids, (times, rewards), actions = env.hierarchy.ids, lane.rewards(), lane.actions()
     been = rewards == rewards  # nan where an agent had ended
     paid = {a: (times[here], column[here]) for a, column, here in zip(ids, rewards.T, been.T, strict=True)}
-    acted = {ids[rank]: (told[:, 0], told[:, 2:]) for rank, told in actions.items()}
+    acted = {ids[rank]: (rows[:, 0], rows[:, 2:]) for rank, rows in actions.items()}
     returns = dict(zip(ids, lane.totals().tolist(), strict=True))
     return Outcome(
         value=returns[ids[0]],
         course=digest(paid, acted, *lane.ends),
         kpis=lane.kpis(),
         staleness_p95=_mean(_p95(ages.reshape(-1)) for ages in lane.ages().values() if len(ages)),
-        latency_p95=_mean(_p95(told[:, 1]) for told in actions.values() if len(told)),
+        latency_p95=_mean(_p95(rows[:, 1]) for rows in actions.values() if len(rows)),
         notes=lane.notes(),
         by_group=by_group(env, returns),
     )
@@ -88,7 +88,17 @@ def lane_outcome(env: HeronEnv, lane: Noted) -> Outcome:
 def team_return(env: HeronEnv, result: EpisodeResult) -> float:
     """The return of the root of the hierarchy; what it does not count of its subordinates' rewards is not in it.
 
-    Raises ConfigError where the result is none of this environment's.
+    Args:
+        env: the environment.
+        result: of an episode in it.
+
+    Returns:
+        The sum of the root's rewards, in their unit.
+
+    Raises:
+        ConfigError: the result is none of this environment's.
+
+    Example: `team_return(env, env.run_synchronous(policies, seed=1))`.
     """
     if not isinstance(env, HeronEnv) or not isinstance(result, EpisodeResult):
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): give an environment and what it returned")
@@ -147,8 +157,8 @@ def course(result: EpisodeResult) -> str:
     """128 bits over every reward, action and end, in hexadecimal; -0.0 counts as 0.0, which it equals."""
     rewards, actions = (
         {
-            agent: (np.array([time for time, _ in told]), np.array([what for _, what in told]))
-            for agent, told in of.items()
+            agent: (np.array([time for time, _ in pairs]), np.array([what for _, what in pairs]))
+            for agent, pairs in of.items()
         }
         for of in (result.rewards, result.actions)
     )
@@ -166,14 +176,14 @@ def digest(
     truncated: dict[str, bool],
 ) -> str:
     """The `course` of an episode whose rewards and actions are in arrays, by agent in the hierarchy's order."""
-    found = hashlib.blake2b(digest_size=16)
+    result = hashlib.blake2b(digest_size=16)
     for kind, table in (("rewards", rewards), ("actions", actions)):
         for agent, (times, values) in table.items():
-            found.update(f"{kind} {agent} {len(times)}".encode())
-            found.update(times.tobytes())
-            found.update((values + 0.0).tobytes())
-    found.update(repr((terminated, truncated)).encode())
-    return found.hexdigest()
+            result.update(f"{kind} {agent} {len(times)}".encode())
+            result.update(times.tobytes())
+            result.update((values + 0.0).tobytes())
+    result.update(repr((terminated, truncated)).encode())
+    return result.hexdigest()
 
 
 def _mean(values: Iterable[float]) -> float:
@@ -214,28 +224,35 @@ def play_lanes(
     batch: Any = BatchEnv(
         env, len(cases), clock="event", schedule=schedule, autoreset="disabled", threads=1, record=tuple(record)
     )
-    engine, ranks, specs = batch._lanes.steps, len(env.hierarchy), env.simulation.specs
-    names = env.hierarchy.hashes
-    asked = _PolicyOfLane([resolve_policies(of_case, env) for of_case in policies], ranks)
+    specs = env.simulation.specs
+    asked = _PolicyOfLane([resolve_policies(of_case, env) for of_case in policies], len(env.hierarchy))
     width = max(specs[rank].size for rank in env.simulation.possible)
     rows = batch.reset([case.seed for case in cases], options=[case.options or None for case in cases])
     while len(rows):
         actions = np.zeros((len(rows), width))
         for policy, places in asked.by_policy(rows):
-            lanes, whose, more = rows.lane[places], rows.rank[places], dict[str, Any]()
-            rank = int(whose[0])
-            decide = policy.forward_rows if isinstance(policy, RememberingPolicy) else policy.forward_batch
-            if isinstance(policy, RememberingPolicy):
-                more = {"who": lanes * ranks + whose, "first": rows.first[places]}
-            actions[places, : specs[rank].size] = forward_rows(
-                decide,
-                rows.obs[places, : env.simulation.plan.size(rank)],
-                partial(_masks, rows, places, int(specs[rank].ncats.sum())),
-                partial(draws_of, engine.seeds[lanes], engine.episodes[lanes], names[whose], rows.number[places]),
-                **more,
-            )
+            size = specs[rows.rank[places][0]].size
+            actions[places, :size] = _decisions(env, batch._lanes.steps, rows, policy, places)
         rows = batch.answer(actions)
     return batch
+
+
+def _decisions(env: HeronEnv, engine: Any, rows: Rows, policy: Any, places: Any) -> NDArray[np.float64]:
+    """Actions `[n, k]` of one policy for its rows, which are of agents of one group."""
+    lanes, ranks, more = rows.lane[places], rows.rank[places], dict[str, Any]()
+    rank = int(ranks[0])
+    if isinstance(policy, RememberingPolicy):
+        more = {"who": lanes * len(env.hierarchy) + ranks, "first": rows.first[places]}
+    actions: NDArray[np.float64] = forward_rows(
+        policy.forward_rows if more else policy.forward_batch,
+        rows.obs[places, : env.simulation.plan.size(rank)],
+        partial(_masks, rows, places, int(env.simulation.specs[rank].ncats.sum())),
+        partial(
+            draws_of, engine.seeds[lanes], engine.episodes[lanes], env.hierarchy.hashes[ranks], rows.number[places]
+        ),
+        **more,
+    )
+    return actions
 
 
 def _masks(rows: Rows, places: Any, choices: int) -> NDArray[np.int8] | None:

@@ -71,10 +71,18 @@ def to_svg(figure: Figure, text: bool = False) -> bytes:
 
 
 def _smaller(svg: bytes) -> bytes:
-    """The same picture in fewer bytes, with fonts to fall back on."""
+    """The same picture in fewer bytes, with fonts to fall back on; numbers stand in tags alone."""
+    used = set(re.findall(rb"#([\w-]+)", svg))
+    family = b"*{stroke-linejoin: round; stroke-linecap: butt} text{font-family: 'DejaVu Sans', Verdana, sans-serif}"
     svg = re.sub(rb"\s*<metadata>.*?</metadata>", b"", svg, flags=re.DOTALL)
-    svg = re.sub(rb"\n\s+", b"\n", svg).replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
-    return re.sub(rb"<[^>]+>", lambda tag: re.sub(rb"(?<=\d)\.(\d\d)\d+", rb".\1", tag[0]), svg)  # in tags alone
+    svg = svg.replace(b"*{stroke-linejoin: round; stroke-linecap: butt}", family).replace(
+        b" font-family: 'DejaVu Sans';", b""
+    )
+    svg = re.sub(rb"\n\s+", b"\n", svg)
+    svg = re.sub(rb"<[^>]+>", lambda tag: re.sub(rb"(?<=\d)\.(\d\d)\d+", rb".\1", tag[0]), svg)
+    svg = re.sub(rb' id="([\w-]+)"', lambda name: name[0] if name[1] in used else b"", svg)
+    svg = re.sub(rb"<g/>\n", b"", svg)
+    return re.sub(rb' d="[^"]+"', lambda path: path[0].replace(b" \n", b"").replace(b"\n", b""), svg)
 
 
 def to_png(figure: Figure) -> bytes:

@@ -93,11 +93,11 @@ class OnnxGraph:
 
         nodes = [*self.nodes, *(helper.make_node("Identity", [s.name], [name]) for name, s in outputs.items())]
         known = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
-        given, told = (
+        given, returned = (
             [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(s.dtype), s.shape) for name, s in some]
             for some in ([(s.name, s) for s in self.inputs], outputs.items())
         )
-        graph = helper.make_graph(nodes, "policy", given, told, initializer=known)
+        graph = helper.make_graph(nodes, "policy", given, returned, initializer=known)
         made = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9, producer_name="heron_env"
         )
@@ -289,7 +289,14 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
     the versions. Decisions are the deterministic ones: choices are the same, numbers within 1e-5 of the range (sums of
     float32 in another order).
 
-    Raises ConfigError for another ending and where the package onnx is missing; RunFolderError for what is no run.
+    Returns:
+        The paths of the files.
+
+    Raises:
+        ConfigError: another ending, or the package onnx is missing (extra `onnx`).
+        RunFolderError: it is no run folder.
+
+    Example: `export_onnx("runs/grid", "grid.onnx")`.
     """
     path = path_of(file, "export_onnx(file)")
     if path.suffix != ".onnx":
@@ -363,18 +370,18 @@ def decided(
     kept: GroupConfig, actor: Actor, rule: Any, observation: Any, mask: Any, anchor: Any, before: Remembered | None
 ) -> dict[str, Any]:
     """What NetworkPolicy and RememberingPolicy do for one observation `[1, d]`, in functions of numpy alone."""
-    told: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     inputs = Scaling(np.array(kept.center), np.array(kept.scale))(observation)
     if before is not None and before.shown is not None:
         later = np.concatenate([before.shown[:, 1:], inputs.reshape(1, 1, -1)], axis=1)
         alone = np.concatenate([inputs.reshape(1, 1, -1)] * kept.frames, axis=1)
-        told["next_shown"] = np.where(before.first.reshape(1, 1, 1), alone, later)
-        inputs = told["next_shown"].reshape(1, -1)
+        values["next_shown"] = np.where(before.first.reshape(1, 1, 1), alone, later)
+        inputs = values["next_shown"].reshape(1, -1)
     if before is not None and actor.recurrent is not None:
         hidden = np.where(before.first.reshape(1, 1), np.float32(0.0), before.hidden)
         shares = _run(actor.recurrent.seen, inputs), _run(actor.recurrent.kept, hidden)
-        told["next_hidden"] = actor.recurrent.remembered(*shares, hidden)
-        inputs = np.concatenate([inputs, told["next_hidden"]], axis=1)
+        values["next_hidden"] = actor.recurrent.remembered(*shares, hidden)
+        inputs = np.concatenate([inputs, values["next_hidden"]], axis=1)
     outputs = _run(actor.network, inputs)
     numbers = len(kept.action_low)
     if mask is not None:
@@ -383,8 +390,8 @@ def decided(
     act = act_of(np.array(kept.action_low), np.array(kept.action_high), tuple(kept.ncats))
     anchor = _arithmetic(rule, observation) if rule is not None else anchor
     if anchor is not None and isinstance(act, Correction):
-        return {"action": act.around(anchor, outputs), **told}
-    return {"action": act(observation, outputs), **told}
+        return {"action": act.around(anchor, outputs), **values}
+    return {"action": act(observation, outputs), **values}
 
 
 def _arithmetic(rule: Any, observation: Symbol) -> Symbol:

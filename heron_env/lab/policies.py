@@ -63,7 +63,7 @@ class About:
         return Path(path).with_stem(f"{Path(path).stem}-{end}") if end else Path(path)
 
 
-class Connections:
+class EndpointConnections:
     """The ways to endpoints, one for each address: its caps, pace and breaker hold for all who ask there."""
 
     def __init__(self) -> None:
@@ -144,7 +144,7 @@ class AgentsFile(External):
 
     def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
         """Raises ConfigError with file and line."""
-        from heron_env.declared.injected import BenchmarkConfig
+        from heron_env.declared.configuration import BenchmarkConfig
         from heron_env.injection import load_agents, policies
 
         block = load_agents(self.path)
@@ -171,8 +171,8 @@ class FixturePolicy(External):
 
     def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
         """Raises FixtureError, also for a fixture of another environment, other options, or other seeds."""
-        found = side_by_side(about.named(self.path)) if about.episode else []
-        files = found or side_by_side(Path(self.path))
+        result = side_by_side(about.named(self.path)) if about.episode else []
+        files = result or side_by_side(Path(self.path))
         if not files:
             raise FixtureError(f"{self.path}: no such fixture; record one with `heron trace`, or correct the path")
         return {**strongest_policies(env, seed), **answers_of(files, env, seed, about)}
@@ -246,10 +246,10 @@ def numbered(path: Path, number: int) -> Path:
 
 def side_by_side(path: Path) -> list[Path]:
     """The fixtures of one episode that are there, one for each endpoint."""
-    found: list[Path] = []
-    while (after := numbered(path, len(found))).is_file():
-        found.append(after)
-    return found
+    result: list[Path] = []
+    while (after := numbered(path, len(result))).is_file():
+        result.append(after)
+    return result
 
 
 def answers_of(paths: Iterable[Path], env: HeronEnv, seed: int, about: About) -> Policies:
@@ -260,7 +260,7 @@ def answers_of(paths: Iterable[Path], env: HeronEnv, seed: int, about: About) ->
     for path in paths:
         recorded = Recorded(path)
         _require_of(recorded.fixture, env, seed, about)
-        chosen |= {found.agent: recorded for found in recorded.fixture.decisions.values()}
+        chosen |= {decision.agent: recorded for decision in recorded.fixture.decisions.values()}
     return chosen
 
 
@@ -311,14 +311,14 @@ class Baseline:
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
         """Raises ConfigError with the nearest name."""
-        found = benchmark.baseline(env, self.name, seed)
-        if found is None:
+        result = benchmark.baseline(env, self.name, seed)
+        if result is None:
             offered = list(benchmark.baselines(env, seed))
             raise ConfigError(
                 f"policy {self.name!r}: neither a run folder nor a baseline; this environment has {offered}."
                 f"{did_you_mean(self.name, offered)}"
             )
-        return found
+        return result
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,8 @@ def run_real_time(
     """One episode in the event-driven clock, no event before its time of the wall clock.
 
     Args:
+        env: the environment.
+        policies: as of `run_event_driven`.
         speed: seconds of virtual time in one of wall time; 1: as fast as the world.
         tolerance: s of wall time; an action that takes effect later counts as missed for its agent.
         wait_for_answers: hold the loop up for people and endpoints, too. Their answers fall as in `run_event_driven`,
@@ -99,7 +101,13 @@ def run_real_time(
 
     Ctrl-C ends it, and what was recorded so far is returned. Rules are compiled before the clock starts.
 
-    Raises ConfigError for a speed or a tolerance that is none, and what `run_event_driven` raises.
+    Returns:
+        The result, and how the run kept to the wall clock.
+
+    Raises:
+        ConfigError: a speed or a tolerance that is none; and what `run_event_driven` raises.
+
+    Example: `result, punctuality = run_real_time(env, policies, speed=10.0, t_end=60.0)`.
     """
     if not isinstance(env, HeronEnv):
         raise ConfigError(f"run_real_time({env!r:.60}): give an environment, as make('heron/BatteryGrid-v0')")
@@ -113,9 +121,9 @@ def run_real_time(
     now = _checked(clock)
     record = checked_record(options.pop("record", ("rewards", "actions")))
     run = env.start_event_driven(policies, record=record | {"actions"}, **options)
-    actions, told = run.context.result.actions, Punctuality(float(speed), float(tolerance))
-    told.actions.update(dict.fromkeys(actions, 0))
-    told.missed.update(dict.fromkeys(actions, 0))
+    actions, punctuality = run.context.result.actions, Punctuality(float(speed), float(tolerance))
+    punctuality.actions.update(dict.fromkeys(actions, 0))
+    punctuality.missed.update(dict.fromkeys(actions, 0))
     threads = ThinkingThreads()
     if not wait_for_answers:
         run.think_in_threads(threads)
@@ -128,21 +136,21 @@ def run_real_time(
                 if (came := threads.next(early)) is not None:
                     run.come(came, (now() - begun) * speed)
                     for _, asked in came.questions:
-                        told.answers.setdefault(asked.agent, []).append(came.seconds)
+                        punctuality.answers.setdefault(asked.agent, []).append(came.seconds)
                     continue
             elif early > 0.0:
                 sleep(early)
-            told.began.append(max(now() - at, 0.0))
+            punctuality.began.append(max(now() - at, 0.0))
             run.until(due if due != options.get("t_end") else None)
-            told.done.append(max(now() - at, 0.0))
+            punctuality.done.append(max(now() - at, 0.0))
             for agent, fallen in actions.items():
-                fresh = len(fallen) - told.actions[agent]
-                told.actions[agent] += fresh
-                told.missed[agent] += fresh * (told.done[-1] > tolerance)
+                fresh = len(fallen) - punctuality.actions[agent]
+                punctuality.actions[agent] += fresh
+                punctuality.missed[agent] += fresh * (punctuality.done[-1] > tolerance)
     except KeyboardInterrupt:
         interrupted = True
     result = run.result()
-    return result, replace(told, skipped=dict(result.busy), seconds=now() - begun, interrupted=interrupted)
+    return result, replace(punctuality, skipped=dict(result.busy), seconds=now() - begun, interrupted=interrupted)
 
 
 def _checked(clock: Callable[[], float]) -> Callable[[], float]:
@@ -159,5 +167,5 @@ def _checked(clock: Callable[[], float]) -> Callable[[], float]:
 def _lateness(late: list[float]) -> dict[str, float]:
     if not late:
         return {"median": 0.0, "p99": 0.0, "max": 0.0}
-    found = np.percentile(late, [50.0, 99.0, 100.0])
-    return dict(zip(("median", "p99", "max"), np.round(found, 6).tolist(), strict=True))
+    quantiles = np.percentile(late, [50.0, 99.0, 100.0])
+    return dict(zip(("median", "p99", "max"), np.round(quantiles, 6).tolist(), strict=True))

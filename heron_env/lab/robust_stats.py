@@ -64,9 +64,20 @@ class Interval:
 
 
 def mean_interval(values: Sequence[float] | NDArray[np.float64], level: float = LEVEL) -> Interval:
-    """Mean with its two-sided t interval; nan ends for one value, which says nothing about the spread.
+    """Mean with its two-sided t interval.
 
-    Raises ConfigError for no values and for a level outside (0, 1).
+    Args:
+        values: `[n]`, such as returns by seed.
+        level: the share of intervals that shall hold the truth.
+
+    Returns:
+        In the unit of the values; nan ends for one value, which says nothing about the spread.
+
+    Raises:
+        ConfigError: no values, or a level outside (0, 1).
+
+    >>> print(mean_interval([1.0, 2.0, 3.0]))
+    2.00 [-0.48, 4.48]
     """
     if not is_finite(level) or not 0.0 < level < 1.0:
         raise ConfigError(f"level={level!r}: must lie between 0 and 1, as 0.95 does")
@@ -81,9 +92,20 @@ def mean_interval(values: Sequence[float] | NDArray[np.float64], level: float = 
 
 
 def paired_difference(values: Sequence[float], reference: Sequence[float], level: float = LEVEL) -> Interval:
-    """Mean of `values - reference` with its t interval; both in the same order of the same cases.
+    """Mean of `values - reference` with its t interval.
 
-    Raises ConfigError where the lengths differ.
+    Args:
+        values, reference: `[n]` each, of the same cases in the same order.
+        level: as of `mean_interval`.
+
+    Returns:
+        In their unit; above 0: the values are larger.
+
+    Raises:
+        ConfigError: the lengths differ, or as of `mean_interval`.
+
+    >>> print(paired_difference([3.0, 5.0], [2.0, 4.0]))
+    1.00 [1.00, 1.00]
     """
     x, y = _numbers(values, "paired_difference(values)"), _numbers(reference, "paired_difference(reference)")
     if len(x) != len(y) or x.shape != y.shape:

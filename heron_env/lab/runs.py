@@ -113,10 +113,10 @@ def read_config(folder: Path) -> RunConfig:
             f"{file} does not exist: {folder} is no finished run folder; train one, or correct the path"
         )
     try:
-        found = _Versioned.model_validate_json(text := read(file)).schema_version
-        if found != SCHEMA:
+        result = _Versioned.model_validate_json(text := read(file)).schema_version
+        if result != SCHEMA:
             raise RunFolderError(
-                f"{file} has schema version {found}, heron_env {__version__} reads version {SCHEMA}: "
+                f"{file} has schema version {result}, heron_env {__version__} reads version {SCHEMA}: "
                 "install the heron_env that wrote it, or train again"
             )
         return RunConfig.model_validate_json(text)
@@ -149,14 +149,21 @@ def unused(stem: str, ending: str, taken: set[str]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """heron_env, Python, and the packages a run depends on."""
-    found = {"heron_env": __version__, "python": platform.python_version()}
+    """What a run depends on, as run folders and traces keep it.
+
+    Returns:
+        Versions by name: heron_env, Python, and those packages that are installed.
+
+    >>> sorted(versions())[:2]
+    ['gymnasium', 'heron_env']
+    """
+    result = {"heron_env": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            result[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return result
 
 
 MEND = "copy it from where the run was made, or train again"
@@ -228,15 +235,15 @@ class RunFolder:
 
     def digest(self) -> str:
         """128 bits, in hexadecimal, of all that decides: the configuration and the models. Raises RunFolderError."""
-        found = hashlib.blake2b(digest_size=16)
+        result = hashlib.blake2b(digest_size=16)
         for name in (NAME, *(group.model for group in self.config.groups.values())):
             try:
-                found.update(hashlib.blake2b(read(self.path / name)).digest())
+                result.update(hashlib.blake2b(read(self.path / name)).digest())
             except (OSError, ValueError) as error:
                 raise RunFolderError(
                     f"{self.path / name}: can't be read ({error}); restore it, or train again"
                 ) from error
-        return found.hexdigest()
+        return result.hexdigest()
 
     def make(self, **options: Any) -> HeronEnv:
         """The environment of the run with its own options; `options` win. Raises UnknownEnvironment, Untrusted."""
@@ -337,13 +344,13 @@ class RunFolder:
                 f"{self.path / 'config.json'}: the policy corrects the baseline {base!r} of {self.config.env_id!r}, "
                 "which is not registered here; import the module that registers it, then load again"
             )
-        found = benchmark.baseline(env, base)
-        if found is None:
+        result = benchmark.baseline(env, base)
+        if result is None:
             raise RunFolderError(
                 f"{self.path / 'config.json'}: {self.config.env_id!r} has no baseline {base!r}, only "
                 f"{list(benchmark.baselines(env))}; install the heron_env that wrote the folder, or train again"
             )
-        rules = {agent: on_vectors(rule) for agent, rule in benchmark.rules_of(found, group, kept.agents).items()}
+        rules = {agent: on_vectors(rule) for agent, rule in benchmark.rules_of(result, group, kept.agents).items()}
         first = next(iter(rules.values()))
         shared = not by_agent and all(rule is first for rule in rules.values())
         return {group: first} if shared else dict(rules)
@@ -371,9 +378,14 @@ def load_policy(
         env: an environment of this kind; then none is built.
         trust: the environment that the folder names, "module:function", where it is not registered.
 
+    Returns:
+        Policies by group, or by agent where they remember or correct rules of their own.
+
     Raises:
         RunFolderError: a file is missing, of another schema version, or does not fit the environment.
         Untrusted: the environment is neither registered nor trusted, and no other is given.
+
+    Example: `env.run_event_driven(load_policy("runs/grid"), seed=1)`.
     """
     with trusting(*listed(trust)):
         return dict(RunFolder.open(run_dir).policies(deterministic, seed, env))

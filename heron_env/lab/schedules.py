@@ -63,24 +63,24 @@ def with_settings(own: AnySchedule, settings: Sequence[str]) -> AnySchedule:
     fixed = not isinstance(own, DrawnSchedule)
     table: dict[Key, dict[str, Any]] = {who: dict(values) for who, values in entries_of(own).items()}
     table.setdefault(EVERYONE, given_fields(ScheduleConfig()) if fixed else {})
-    told = [setting for text in settings for setting in _said(text)]
-    for who, name, value, _ in told:
+    entries = [setting for text in settings for setting in _said(text)]
+    for who, name, value, _ in entries:
         if who == EVERYONE:
             for values in table.values():
                 values[name] = value
-    for who, name, value, _ in told:
+    for who, name, value, _ in entries:
         if who != EVERYONE:
             table.setdefault(who, dict(table[EVERYONE]))[name] = value
     for key, values in table.items():
         for name, fault in faults_of(values):
-            raise ScheduleError(f"{_source(told, key, name)}: {fault}")
+            raise ScheduleError(f"{_source(entries, key, name)}: {fault}")
     return drawn_or_fixed(table)
 
 
-def _source(told: Sequence[ScheduleSetting], who: Key, name: str) -> str:
+def _source(entries: Sequence[ScheduleSetting], who: Key, name: str) -> str:
     """Where this field was set last; of fields that only go together, where the other was."""
     names = TOGETHER if name in TOGETHER else (name,)
-    said = [one.said for own in (who, EVERYONE) for one in reversed(told) if one.who == own and one.name in names]
+    said = [one.said for own in (who, EVERYONE) for one in reversed(entries) if one.who == own and one.name in names]
     return said[0] if said else f"schedule[{who!r}]"
 
 
@@ -102,17 +102,17 @@ def _of_file(path: str) -> Iterator[ScheduleSetting]:
         file = YamlFile.read(path)
     except ConfigError as error:
         raise ScheduleError(f"--schedule {error}") from error
-    problems, found = [], []
+    problems, entries = [], []
     for who, values in file.data.items():
-        for where, told in _of_entry(who, values, Path(path).parent):
-            if isinstance(told, str):
-                problems.append(Problem(where, told))
+        for where, entry in _of_entry(who, values, Path(path).parent):
+            if isinstance(entry, str):
+                problems.append(Problem(where, entry))
             else:
-                found.append(told)
+                entries.append(entry)
     if problems:
         raise ScheduleError(str(file.located(DeclarationError(problems))))
-    places = file.located(DeclarationError(Problem((one.who, one.name), "") for one in found)).problems
-    for one, place in zip(found, places, strict=True):
+    places = file.located(DeclarationError(Problem((one.who, one.name), "") for one in entries)).problems
+    for one, place in zip(entries, places, strict=True):
         yield one._replace(said=place.source)
 
 

@@ -49,10 +49,10 @@ class Network:
     def __call__(self, x: Vectors) -> Vectors:
         """`[n, inputs]` -> `[n, outputs]`."""
         sizes, weights = self._packed
-        found = np.empty((len(x), sizes[-1]), dtype=np.float32)
+        result = np.empty((len(x), sizes[-1]), dtype=np.float32)
         between = np.empty((2, int(sizes.max())), dtype=np.float32)
-        kernel().outputs(np.ascontiguousarray(x, dtype=np.float32), sizes, weights, between, found)
-        return found
+        kernel().outputs(np.ascontiguousarray(x, dtype=np.float32), sizes, weights, between, result)
+        return result
 
     @functools.cached_property
     def _packed(self) -> tuple[NDArray[np.int64], Vectors]:
@@ -252,7 +252,19 @@ class NetworkPolicy(OnBatches):
 
 
 def network_of(weights: Mapping[str, Any]) -> tuple[Network, NDArray[Any] | None]:
-    """The actor in numpy, from the state dict of a Stable-Baselines3 ActorCriticPolicy; and its log_std `[k]`."""
+    """The actor of a Stable-Baselines3 ActorCriticPolicy, or of the lean trainer, in numpy.
+
+    Args:
+        weights: the state dict, tensors of torch by name.
+
+    Returns:
+        The network, and log_std `[k]` of its normal distribution, None where it only chooses.
+
+    Raises:
+        KeyError: a tensor is missing.
+
+    Example: `network, log_std = network_of(model.policy.state_dict())`.
+    """
     layers = list(_layers(weights, "mlp_extractor.policy_net"))
     layers.append((_array(weights["action_net.weight"]).T.copy(), _array(weights["action_net.bias"])))
     log_std = weights.get("log_std")

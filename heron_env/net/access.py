@@ -24,7 +24,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
-class Refusal(NamedTuple):
+class Rejection(NamedTuple):
     """Why a request is not passed on."""
 
     status: int
@@ -32,9 +32,11 @@ class Refusal(NamedTuple):
     words: str
 
 
-MISDIRECTED: Final = Refusal(421, "MISDIRECTED", "the Host header names another server")
-UNAUTHORIZED: Final = Refusal(401, "UNAUTHORIZED", "the header Authorization must be 'Bearer ' and the server's token")
-TOO_LARGE: Final = Refusal(413, "TOO_LARGE", f"the body has more than {MOST_BYTES:,} bytes")
+MISDIRECTED: Final = Rejection(421, "MISDIRECTED", "the Host header names another server")
+UNAUTHORIZED: Final = Rejection(
+    401, "UNAUTHORIZED", "the header Authorization must be 'Bearer ' and the server's token"
+)
+TOO_LARGE: Final = Rejection(413, "TOO_LARGE", f"the body has more than {MOST_BYTES:,} bytes")
 
 
 class Access(NamedTuple):
@@ -43,7 +45,7 @@ class Access(NamedTuple):
     hosts: frozenset[str] = frozenset()
     token: str | None = None
 
-    def refusal(self, host: str, authorization: str) -> Refusal | None:
+    def refusal(self, host: str, authorization: str) -> Rejection | None:
         """Of a request with these headers; None: it is passed on."""
         if self.hosts and host not in self.hosts:
             return MISDIRECTED
@@ -115,7 +117,7 @@ class GuardedApplication:
 
         await self._app(scope, again, send)
 
-    def _refusal(self, headers: Mapping[str, str]) -> Refusal | None:
+    def _refusal(self, headers: Mapping[str, str]) -> Rejection | None:
         refused = self._access.refusal(headers.get("host", ""), headers.get("authorization", ""))
         length = headers.get("content-length", "0")
         if refused is None and (not (length.isascii() and length.isdigit()) or is_too_long(length)):
@@ -123,13 +125,13 @@ class GuardedApplication:
         return refused
 
 
-async def _body(receive: Receive) -> tuple[bytearray, Refusal | None]:
+async def _body(receive: Receive) -> tuple[bytearray, Rejection | None]:
     """All of it, as long as it is short enough."""
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return body, Refusal(400, "DISCONNECTED", "the client went away")
+            return body, Rejection(400, "DISCONNECTED", "the client went away")
         body += message.get("body", b"")
         if len(body) > MOST_BYTES:
             return body, TOO_LARGE
@@ -137,7 +139,7 @@ async def _body(receive: Receive) -> tuple[bytearray, Refusal | None]:
             return body, None
 
 
-async def _send(send: Send, refusal: Refusal) -> None:
+async def _send(send: Send, refusal: Rejection) -> None:
     status, code, words = refusal
     body = json.dumps({"error": {"code": code, "message": words}}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]

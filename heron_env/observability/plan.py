@@ -29,8 +29,8 @@ Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]
 Bounds = tuple[Floats32, Floats32]
 """Least and greatest value of each element."""
-Vectors = Callable[[Floats, Moment], list[Floats32]]
-"""The vectors of several observers, from the truth or the cache, at a moment."""
+Vectors = Callable[[Floats, Moment], Floats32]
+"""The vectors of several observers one after another, fresh, from the truth or the cache, at a moment."""
 
 
 class ObserverView:
@@ -255,31 +255,19 @@ class ObservationPlan:
         return np.concatenate(parts)
 
     def gather(self, ranks: Sequence[int]) -> Vectors:
-        """A function that makes the vectors of several observers in one go, each a view of one fresh float32 array."""
+        """A function that makes the vectors of several observers in one go."""
         read = self.reader(ranks)
-        stops = np.cumsum([self.size(rank) for rank in ranks]).tolist()
-        spans = [slice(a, b) for a, b in zip([0, *stops], stops, strict=False)]
-        if self.adds:
-            return self._gather_into(ranks, read, spans)
-
-        def vectors(array: Floats, moment: Moment) -> list[Floats32]:
-            values = read(array, moment).astype(np.float32)
-            return [values[span] for span in spans]
-
-        return vectors
-
-    def _gather_into(
-        self, ranks: Sequence[int], read: Callable[[Floats, Moment], Floats], spans: list[slice]
-    ) -> Vectors:
-        """The same where something comes after what is seen."""
+        if not self.adds:
+            return lambda array, moment: read(array, moment).astype(np.float32)
         seen = [len(self.views[rank].columns) for rank in ranks]
         blank = np.concatenate([self.whole(rank, np.zeros(n, np.float32)) for rank, n in zip(ranks, seen, strict=True)])
-        places = np.concatenate([np.arange(s.start, s.start + n) for s, n in zip(spans, seen, strict=True)])
+        starts = np.cumsum([0, *(self.size(rank) for rank in ranks)]).tolist()
+        places = np.concatenate([np.arange(start, start + n) for start, n in zip(starts, seen, strict=False)])
 
-        def vectors(array: Floats, moment: Moment) -> list[Floats32]:
+        def vectors(array: Floats, moment: Moment) -> Floats32:
             values = blank.copy()
             values[places] = read(array, moment)
-            return [values[span] for span in spans]
+            return values
 
         return vectors
 

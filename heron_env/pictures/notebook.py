@@ -25,8 +25,8 @@ def html_table(head: Sequence[object], rows: Iterable[Sequence[object]], *, word
     style = [LEFT if number < words else RIGHT for number in range(len(head))]
 
     def line(tag: str, cells: Sequence[object]) -> str:
-        told = (f'<{tag} style="{s}">{escape(str(c))}</{tag}>' for s, c in zip(style, cells, strict=True))
-        return f"<tr>{''.join(told)}</tr>"
+        parts = (f'<{tag} style="{s}">{escape(str(c))}</{tag}>' for s, c in zip(style, cells, strict=True))
+        return f"<tr>{''.join(parts)}</tr>"
 
     body = "".join(line("td", row) for row in rows)
     below = f"<p>{escape(note)}</p>" if note else ""

@@ -1,1 +1,1 @@
-"""Environments as an HTTP service: `heron serve`. Needs the extra `serve`."""
+"""Environments as an HTTP service: `heron serve`. Needs the extra `agents`."""

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from heron_env._version import __version__
-from heron_env.declared.injected import Strategy
+from heron_env.declared.configuration import Strategy
 from heron_env.errors import ExternalAgentError, HeronError, ResetNeeded, RunFolderError
 from heron_env.net.access import LOOPBACK, GuardedApplication, listening
 from heron_env.net.guard import Guard

@@ -18,11 +18,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from heron_env.declared.injected import Strategy
+from heron_env.declared.configuration import Strategy
 from heron_env.errors import RunFolderError
-from heron_env.files.journal import Journal
 from heron_env.files.reading import first_fault, parsed, read
-from heron_env.files.writing import compact
+from heron_env.files.writing import Journal, compact
 
 MOST_STEPS: Final = 10_000
 MOST_SEED: Final = 2**53 - 1

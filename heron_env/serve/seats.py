@@ -113,13 +113,13 @@ class Seat:
 
     # What the page asks
 
-    def shown(self, after: int = -1) -> dict[str, Any] | None:
+    def page_state(self, after: int = -1) -> dict[str, Any] | None:
         """What the page shows: the open question by its number, or that there is none; None: nothing since `after`."""
         with self._changed:
             version = 2 * self._number - (self._open is not None) + bool(self._over)  # opens: odd; is answered: even
             if version <= after:
                 return None
-            shown: dict[str, Any] = {
+            state: dict[str, Any] = {
                 "version": version,
                 "number": self._number,
                 "over": self._over,
@@ -128,8 +128,8 @@ class Seat:
             if self._open is not None:
                 _, request, ends = self._open
                 left = None if ends == float("inf") else max(0.0, ends - time.monotonic())
-                shown |= {"scene": self.scene, "request": request, "seconds_left": left}
-            return shown
+                state |= {"scene": self.scene, "request": request, "seconds_left": left}
+            return state
 
     def answer(self, number: int, value: Mapping[str, Any]) -> None:
         """The person's answer to the question of that number.
@@ -168,23 +168,28 @@ LOOK: Final = 0.05
 MOST_WAIT: Final = 25.0
 
 
-def seat_application(seats: Iterable[Seat], hosts: Collection[str] = ()) -> Any:
-    """The ASGI application: GET /seat/TOKEN, GET /seat/TOKEN/asked, POST /seat/TOKEN/answer, and the page's files."""
-    all_seats = tuple(seats)
+class SeatPages:
+    """What the pages of `seats` ask for; a token in the address says which seat."""
 
-    def of(request: Request) -> Seat | None:
+    def __init__(self, seats: Iterable[Seat]) -> None:
+        self._seats = tuple(seats)
+
+    def _seat(self, request: Request) -> Seat | None:
         token = request.path_params["token"].encode()
-        found = [seat for seat in all_seats if hmac.compare_digest(seat.token.encode(), token)]
-        return found[0] if found else None
+        seats = [seat for seat in self._seats if hmac.compare_digest(seat.token.encode(), token)]
+        return seats[0] if seats else None
 
-    async def page(request: Request) -> Response:
-        return _missing() if of(request) is None else _file("seat.html")
+    async def page(self, request: Request) -> Response:
+        """The page itself."""
+        return _missing() if self._seat(request) is None else _file("seat.html")
 
-    async def file(request: Request) -> Response:
+    async def file(self, request: Request) -> Response:
+        """A file of the page."""
         return _file(request.path_params["name"])
 
-    async def asked(request: Request) -> Response:
-        seat = of(request)
+    async def asked(self, request: Request) -> Response:
+        """The open question, as soon as there is another than the page knows; 204: not yet."""
+        seat = self._seat(request)
         if seat is None:
             return _missing()
         try:
@@ -192,12 +197,13 @@ def seat_application(seats: Iterable[Seat], hosts: Collection[str] = ()) -> Any:
         except ValueError:
             return _refusal(422, "INVALID_REQUEST", "after and wait are numbers")
         ends = asyncio.get_running_loop().time() + min(wait, MOST_WAIT)
-        while (shown := seat.shown(after)) is None and asyncio.get_running_loop().time() < ends:
+        while (state := seat.page_state(after)) is None and asyncio.get_running_loop().time() < ends:
             await asyncio.sleep(LOOK)
-        return Response(status_code=204, headers=HEADERS) if shown is None else _json(200, shown)
+        return Response(status_code=204, headers=HEADERS) if state is None else _json(200, state)
 
-    async def answer(request: Request) -> Response:
-        seat = of(request)
+    async def answer(self, request: Request) -> Response:
+        """Take the person's answer, or say why it does not count."""
+        seat = self._seat(request)
         if seat is None:
             return _missing()
         try:
@@ -214,11 +220,15 @@ def seat_application(seats: Iterable[Seat], hosts: Collection[str] = ()) -> Any:
             return _refusal(422, "INVALID_REQUEST", 'an answer is {"number": n, "action": ..., "letters": [...]}')
         return _json(200, {"taken": number})
 
+
+def seat_application(seats: Iterable[Seat], hosts: Collection[str] = ()) -> Any:
+    """The ASGI application: GET /seat/TOKEN, GET /seat/TOKEN/asked, POST /seat/TOKEN/answer, and the page's files."""
+    pages = SeatPages(seats)
     routes = [
-        Route("/seat/page/{name}", file, methods=["GET"]),
-        Route("/seat/{token}", page, methods=["GET"]),
-        Route("/seat/{token}/asked", asked, methods=["GET"]),
-        Route("/seat/{token}/answer", answer, methods=["POST"]),
+        Route("/seat/page/{name}", pages.file, methods=["GET"]),
+        Route("/seat/{token}", pages.page, methods=["GET"]),
+        Route("/seat/{token}/asked", pages.asked, methods=["GET"]),
+        Route("/seat/{token}/answer", pages.answer, methods=["POST"]),
     ]
     faults: dict[Any, Any] = {HTTPException: _other}
     return GuardedApplication(Starlette(routes=routes, exception_handlers=faults), hosts=hosts, token=None)
@@ -279,7 +289,7 @@ class Seats:
         try:
             import uvicorn
         except ImportError as error:
-            raise ConfigError("seats need uvicorn: pip install 'heron_env[serve]'") from error
+            raise ConfigError("seats need uvicorn: pip install 'heron_env[agents]'") from error
         names = (agents,) if isinstance(agents, str) else tuple(agents)
         self.seats = {name: Seat(env, name, timeout) for name in names}
         self._listening, hosts = listening(host, port)

@@ -17,8 +17,8 @@ from heron_env.core.hierarchy import at_most
 from heron_env.engine.cache import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.files.journal import lock_folder
 from heron_env.files.reading import first_fault, parsed, read
+from heron_env.files.writing import lock_folder
 from heron_env.given import require_count
 from heron_env.injection.endpoint import Connection, Endpoint, client_of
 from heron_env.injection.policy import ExternalPolicy

@@ -73,7 +73,7 @@ class InjectedAgent:
     recording: Recording
 
 
-class Shown(NamedTuple):
+class Snapshot(NamedTuple):
     """A simulation as its last operation left it, for who only looks: `asked` is what each seat would be asked now."""
 
     state: dict[str, Any]
@@ -97,7 +97,7 @@ class Session:
         self._done, self._moved = 0, False
         self._last: dict[str, Any] = {}
         self._queue = BoundedSemaphore(WAITING)
-        self._shown: Shown | None = None
+        self._snapshot: Snapshot | None = None
         self._ending = ""
 
     @classmethod
@@ -105,7 +105,7 @@ class Session:
         """A new one. Raises what building and resetting the environment do, before anything is written."""
         made = cls(folder, asked, house)
         made._begin()
-        made._show()
+        made._take_snapshot()
         write(folder / SETTING, json.dumps(asked.model_dump(), indent=1, allow_nan=False) + "\n")
         return made
 
@@ -122,7 +122,7 @@ class Session:
                     self._do_again(f"{self._journal.path}:{number}", operation)
                 for seat in self.seats.values():  # of an operation that was cut off
                     seat.recording.forget_rest()
-                self._show()
+                self._take_snapshot()
             except BaseException:
                 self.close()
                 raise
@@ -162,7 +162,7 @@ class Session:
             try:
                 told = self._perform(form)
                 self._journal.add(Operation.of(self._done, form, self._digest()))
-                self._show()
+                self._take_snapshot()
             except BaseException:
                 self._done -= 1
                 if self._moved:
@@ -276,9 +276,9 @@ class Session:
         finally:
             self.lock.release()
 
-    def _show(self) -> None:
+    def _take_snapshot(self) -> None:
         asked = {name: self._question(name, seat) for name, seat in self.seats.items()}
-        self._shown = Shown(self._state(), dict(self.seats), asked)
+        self._snapshot = Snapshot(self._state(), dict(self.seats), asked)
 
     def _question(self, name: str, seat: InjectedAgent) -> Asked:
         env = self.env
@@ -289,20 +289,20 @@ class Session:
     @property
     def is_built(self) -> bool:
         """Can its state be told without work?"""
-        return self._shown is not None
+        return self._snapshot is not None
 
-    def shown(self) -> Shown:
+    def snapshot(self) -> Snapshot:
         """As the last operation left it: who only looks waits for none. Raises what building it again does."""
-        shown = self._shown
-        if shown is None:
+        snapshot = self._snapshot
+        if snapshot is None:
             with self._held():
-                _, shown = self.env, self._shown
-                assert shown is not None
-        return shown
+                _, snapshot = self.env, self._snapshot
+                assert snapshot is not None
+        return snapshot
 
     def state(self) -> dict[str, Any]:
         """Where it is, and what its agents saw and earned last."""
-        return self.shown().state
+        return self.snapshot().state
 
     def _state(self) -> dict[str, Any]:
         env = self._env
@@ -320,18 +320,18 @@ class Session:
 
     def injected(self) -> list[dict[str, Any]]:
         """Who is played by which endpoint."""
-        return [seat.form.model_dump() for seat in self.shown().seats.values()]
+        return [seat.form.model_dump() for seat in self.snapshot().seats.values()]
 
     def metrics(self, name: str) -> dict[str, Any]:
         """How an injected agent fares, in the middle of an operation, too. Raises NoSuchSimulation."""
-        return asdict(seat_of(name, self.shown().seats).policy.metrics(name))
+        return asdict(seat_of(name, self.snapshot().seats).policy.metrics(name))
 
     def probe(self, name: str) -> dict[str, Any]:
         """Ask its endpoint an ordinary question, which counts nowhere. Raises NoSuchSimulation."""
         from heron_env.net.client import Question
 
-        shown = self.shown()
-        policy, asked = seat_of(name, shown.seats).policy, shown.asked[name]
+        snapshot = self.snapshot()
+        policy, asked = seat_of(name, snapshot.seats).policy, snapshot.asked[name]
         questions = Questions(policy.questions.setting, policy.questions.telling)  # the others count what was asked
         request = questions.request(asked).model_dump(mode="json")
 
@@ -359,7 +359,7 @@ class Session:
         """Let go of the environment and its files; the next question builds it again."""
         with self.lock:
             env, seats = self._env, self.seats
-            self._env, self.seats, self._shown = None, {}, None
+            self._env, self.seats, self._snapshot = None, {}, None
             for seat in seats.values():
                 try:
                     seat.recording.stop(finished=False)

@@ -24,9 +24,9 @@ import heron_env.core
 from heron_env.envs.base import HeronEnv
 from heron_env.testing.check import Broken, Remark, Subject, failed, load, passed, skipped, warning
 from heron_env.testing.interface import CYCLES, as_aec, pettingzoos_own
-from heron_env.testing.rollouts import Entry, event_driven, first_difference, synchronous
+from heron_env.testing.rollouts import RolloutEntry, event_driven, first_difference, synchronous
 
-Record = Callable[[HeronEnv, int, int], list[Entry]]
+Record = Callable[[HeronEnv, int, int], list[RolloutEntry]]
 
 
 def same_seed(subject: Subject) -> Iterator[Remark]:
@@ -56,7 +56,7 @@ def _twice(subject: Subject, record: Record, outer_seeds: tuple[int, int]) -> st
     return first_difference(records[0], records[1], "the first time", "the second time")
 
 
-def _cure(asked: Asked) -> str:
+def _cure(asked: SourcesAsked) -> str:
     """How to mend what was found."""
     if asked.random:
         source, place = next(iter(asked.random.items()))
@@ -123,7 +123,7 @@ class CannotGoElsewhere(Exception):
     """Why no other process can build this environment."""
 
 
-def record_elsewhere(subject: Subject, hash_seeds: tuple[str, ...]) -> dict[str, list[Entry]]:
+def record_elsewhere(subject: Subject, hash_seeds: tuple[str, ...]) -> dict[str, list[RolloutEntry]]:
     """The records of one process per PYTHONHASHSEED, all at the same time.
 
     Raises CannotGoElsewhere if they can't build the environment, TimeoutError if one does not come to an end.
@@ -155,7 +155,7 @@ def _start(folder: str, hash_seed: str) -> subprocess.Popen[bytes]:
         )  # fmt: skip
 
 
-def _collect(started: dict[str, subprocess.Popen[bytes]], folder: str, timeout: float) -> dict[str, list[Entry]]:
+def _collect(started: dict[str, subprocess.Popen[bytes]], folder: str, timeout: float) -> dict[str, list[RolloutEntry]]:
     deadline = time.monotonic() + timeout
     records = {}
     for seed, process in started.items():
@@ -169,7 +169,7 @@ def _collect(started: dict[str, subprocess.Popen[bytes]], folder: str, timeout: 
         if code:
             raise RuntimeError(f"in another process: {output[-1] if output else f'exit code {code}'}")
         record = json.loads((Path(folder) / f"record-{seed}").read_text(encoding="utf-8"))
-        records[seed] = [Entry(what, when, tuple(names), tuple(values)) for what, when, names, values in record]
+        records[seed] = [RolloutEntry(what, when, tuple(names), tuple(values)) for what, when, names, values in record]
     return records
 
 
@@ -199,9 +199,9 @@ def reseeded(seed: int) -> Iterator[None]:
         random.setstate(drawn)
 
 
-def watch(task: Callable[[], Any]) -> Asked:
+def watch(task: Callable[[], Any]) -> SourcesAsked:
     """Run `task` and note what it asks."""
-    asked = Asked()
+    asked = SourcesAsked()
     before = sys.getprofile()
     sys.setprofile(asked.note)
     try:
@@ -211,7 +211,7 @@ def watch(task: Callable[[], Any]) -> Asked:
     return asked
 
 
-class Asked:
+class SourcesAsked:
     """The outside sources asked so far: {source: function and place}."""
 
     def __init__(self) -> None:

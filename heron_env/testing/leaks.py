@@ -16,8 +16,8 @@ from heron_env.seeding import key, uniforms
 from heron_env.testing.check import Broken, Remark, Subject, in_python, passed, silenced, warning
 from heron_env.testing.rollouts import (
     Columns,
-    Entry,
     Floats,
+    RolloutEntry,
     choices,
     constants,
     entry,
@@ -105,7 +105,7 @@ def _stop_the_world(env: HeronEnv) -> None:
     simulation.attach()
 
 
-Look = Callable[[HeronEnv, int], list[Entry]]
+Look = Callable[[HeronEnv, int], list[RolloutEntry]]
 
 
 def _leak(env: HeronEnv, array: Floats, rank: int, columns: Columns, look: Look) -> str:
@@ -132,7 +132,7 @@ def _difference(env: HeronEnv, array: Floats, rank: int, columns: Columns, look:
     return next(filter(None, differences), "").partition(" at 0 s")[0]
 
 
-def _glance(env: HeronEnv, rank: int) -> list[Entry]:
+def _glance(env: HeronEnv, rank: int) -> list[RolloutEntry]:
     """The vector, and the object at the proxy."""
     agent, level = env.hierarchy.ids[rank], env.hierarchy.level[rank]
     cached = env.proxy.state_cache
@@ -146,19 +146,19 @@ def _glance(env: HeronEnv, rank: int) -> list[Entry]:
     ]
 
 
-def _at_the_proxy(env: HeronEnv, rank: int) -> list[Entry]:
+def _at_the_proxy(env: HeronEnv, rank: int) -> list[RolloutEntry]:
     """What the proxy would tell."""
     return [entry("proxy.get_observation()", 0.0, repr(env.proxy.get_observation(env.hierarchy.ids[rank]).to_dict()))]
 
 
-def _turn(env: HeronEnv, rank: int) -> list[Entry]:
+def _turn(env: HeronEnv, rank: int) -> list[RolloutEntry]:
     """What a step shows in a world at a standstill."""
     agent = env.hierarchy.ids[rank]
     observations, _, _, _, infos = env.step({a: policy(None) for a, policy in noops(env).items() if a in env.agents})
     return _results(env, agent, observations, infos, "step()")
 
 
-def _beginning(env: HeronEnv, rank: int) -> list[Entry]:
+def _beginning(env: HeronEnv, rank: int) -> list[RolloutEntry]:
     """What a reset shows that finds the truth as it is."""
     agent, simulation = env.hierarchy.ids[rank], env.simulation
     initial = simulation._initial
@@ -169,7 +169,7 @@ def _beginning(env: HeronEnv, rank: int) -> list[Entry]:
         simulation._initial = initial
 
 
-def _results(env: HeronEnv, agent: str, observations: Any, infos: Any, where: str) -> list[Entry]:
+def _results(env: HeronEnv, agent: str, observations: Any, infos: Any, where: str) -> list[RolloutEntry]:
     return [
         entry(f"observation of {where}", 0.0, observations[agent], env.observation_names(agent)),
         *(info_entry(f"info {name!r} of {where}", 0.0, name, value) for name, value in infos[agent].items()),
@@ -204,7 +204,7 @@ def _depths(env: HeronEnv) -> list[int]:
     return depths
 
 
-def _scores(subject: Subject, schedule: ScheduleConfig, *, deaf: bool) -> list[Entry]:
+def _scores(subject: Subject, schedule: ScheduleConfig, *, deaf: bool) -> list[RolloutEntry]:
     """Rewards, ends and truth of a run in which neither seeing nor telling matters; a deaf proxy learns nothing."""
     env = silenced(subject.build())
     if deaf:

@@ -16,7 +16,7 @@ from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.testing.check import Broken, Remark, Subject, failed, in_python, passed, skipped, warning
 from heron_env.testing.rollouts import (
     Answers,
-    Entry,
+    RolloutEntry,
     Timed,
     choices,
     constants,
@@ -60,7 +60,7 @@ def _undelayed(config: ScheduleConfig) -> ScheduleConfig:
     )  # fmt: skip
 
 
-def _by_step(env: HeronEnv, subject: Subject) -> list[Entry]:
+def _by_step(env: HeronEnv, subject: Subject) -> list[RolloutEntry]:
     """Observations of those who decide, rewards and the truth at the end, from `reset` and `step`."""
     policies, timed, rank = waves(env), Timed(), env.hierarchy.index
     observations, _ = env.reset(seed=subject.seed)
@@ -78,7 +78,7 @@ def _by_step(env: HeronEnv, subject: Subject) -> list[Entry]:
     return in_order(env, timed, ended)
 
 
-def _by_event(env: HeronEnv, result: EpisodeResult) -> list[Entry]:
+def _by_event(env: HeronEnv, result: EpisodeResult) -> list[RolloutEntry]:
     """The same of an event-driven run."""
     timed = Timed()
     for agent in env.possible_agents:
@@ -87,7 +87,7 @@ def _by_event(env: HeronEnv, result: EpisodeResult) -> list[Entry]:
     return in_order(env, timed, result.terminated)
 
 
-def _observation(env: HeronEnv, agent: str, time: float, vector: Any) -> Entry:
+def _observation(env: HeronEnv, agent: str, time: float, vector: Any) -> RolloutEntry:
     return entry(f"{agent}'s observation", time, vector, env.observation_names(agent))
 
 
@@ -128,7 +128,7 @@ def executions(subject: Subject) -> Iterator[Remark]:
     yield passed(f"{subject.steps} steps, each from the same state, to {AGREE:g}")
 
 
-def _outcome(env: HeronEnv, actions: Mapping[str, Any]) -> tuple[Any, list[Entry]]:
+def _outcome(env: HeronEnv, actions: Mapping[str, Any]) -> tuple[Any, list[RolloutEntry]]:
     """The observations after a step, and what rules made of it: the truth, everybody's rewards, ends and infos."""
     observations, _, _, _, infos = env.step(actions)
     simulation, now, ids = env.simulation, env.simulation.time, env.hierarchy.ids
@@ -182,9 +182,9 @@ def copies(subject: Subject) -> Iterator[Remark]:
     yield passed(f"after {half} steps")
 
 
-def _go_on(env: HeronEnv, policies: Any, observations: Any, steps: int) -> tuple[Any, list[Entry]]:
+def _go_on(env: HeronEnv, policies: Any, observations: Any, steps: int) -> tuple[Any, list[RolloutEntry]]:
     """The last observations of so many steps, and everything they yielded."""
-    entries: list[Entry] = []
+    entries: list[RolloutEntry] = []
     for _ in range(steps):
         if env.agents:
             observations, more = one_step(env, policies, observations)

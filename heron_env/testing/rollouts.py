@@ -15,7 +15,6 @@ from heron_env.core.layout import Layout
 from heron_env.core.masking import flat
 from heron_env.core.policy import Answer, Asked
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.decisions import act
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.seeding import key, uniforms
 
@@ -23,7 +22,7 @@ Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
 
 
-def synchronous(env: HeronEnv, seed: int, steps: int, policies: Mapping[str, Any] | None = None) -> list[Entry]:
+def synchronous(env: HeronEnv, seed: int, steps: int, policies: Mapping[str, Any] | None = None) -> list[RolloutEntry]:
     """`steps` steps through `reset` and `step`, over the episode's end if need be, then the start of one more."""
     policies = policies or waves(env)
     observations, infos = env.reset(seed=seed)
@@ -37,7 +36,7 @@ def synchronous(env: HeronEnv, seed: int, steps: int, policies: Mapping[str, Any
     return entries + visible(env, *env.reset())
 
 
-def event_driven(env: HeronEnv, seed: int, steps: int) -> list[Entry]:
+def event_driven(env: HeronEnv, seed: int, steps: int) -> list[RolloutEntry]:
     """As long an event-driven run over a bad network: what agents saw, did and earned, and every event's time."""
     result = env.run_event_driven(
         waves(env), seed=seed, t_end=to_seconds(steps * env.dt_ns), schedule=network(env), trace=True,
@@ -66,7 +65,9 @@ def network(env: HeronEnv) -> ScheduleConfig:
     )  # fmt: skip
 
 
-def one_step(env: HeronEnv, policies: Mapping[str, Any], observations: Mapping[str, Any]) -> tuple[Any, list[Entry]]:
+def one_step(
+    env: HeronEnv, policies: Mapping[str, Any], observations: Mapping[str, Any]
+) -> tuple[Any, list[RolloutEntry]]:
     """One step with the policies: (the next observations, everything it yielded)."""
     following, rewards, terminated, truncated, infos = env.step(choices(env, policies, observations))
     now = env.simulation.time
@@ -76,7 +77,7 @@ def one_step(env: HeronEnv, policies: Mapping[str, Any], observations: Mapping[s
     return following, entries + visible(env, following, infos)
 
 
-def visible(env: HeronEnv, observations: Mapping[str, Any], infos: Mapping[str, Any]) -> list[Entry]:
+def visible(env: HeronEnv, observations: Mapping[str, Any], infos: Mapping[str, Any]) -> list[RolloutEntry]:
     """What the agents are shown now, and the truth."""
     now = env.simulation.time
     entries = [entry("quantity", now, env.simulation.truth, env.state_names)]
@@ -84,7 +85,7 @@ def visible(env: HeronEnv, observations: Mapping[str, Any], infos: Mapping[str, 
     return entries + info_entries(infos, now)
 
 
-class Entry(NamedTuple):
+class RolloutEntry(NamedTuple):
     """Some named values at a time: `battery_1's observation`, `at 3 s`."""
 
     what: str
@@ -93,25 +94,25 @@ class Entry(NamedTuple):
     values: tuple[float | str, ...]
 
 
-def entry(what: str, time: float, value: Any, names: Iterable[str] = ()) -> Entry:
+def entry(what: str, time: float, value: Any, names: Iterable[str] = ()) -> RolloutEntry:
     """Anything numeric, flattened; what is no number is kept as its text."""
     array = np.asarray(value)
     values = array.ravel().tolist() if array.dtype.kind in "buif" else [repr(value)]
-    return Entry(what, f"at {time:g} s", tuple(names), tuple(values))
+    return RolloutEntry(what, f"at {time:g} s", tuple(names), tuple(values))
 
 
-def info_entries(infos: Mapping[str, Any], time: float) -> list[Entry]:
+def info_entries(infos: Mapping[str, Any], time: float) -> list[RolloutEntry]:
     """An entry for each agent and name."""
     return [info_entry(f"{a}'s info {n!r}", time, n, v) for a, info in infos.items() for n, v in info.items()]
 
 
-def info_entry(what: str, time: float, name: str, value: Any) -> Entry:
+def info_entry(what: str, time: float, name: str, value: Any) -> RolloutEntry:
     """The entry of an info."""
     return entry(what, time, flat(value) if name == "action_mask" else value)
 
 
 def first_difference(
-    first: list[Entry], second: list[Entry], one: str, other: str, tolerance: float | None = None
+    first: list[RolloutEntry], second: list[RolloutEntry], one: str, other: str, tolerance: float | None = None
 ) -> str | None:
     """Where two records part, in words, `one` and `other` saying which is which; None if they are equal bit by bit, or
     their numbers to `tolerance` times their size (at least 1).
@@ -136,11 +137,11 @@ def _near(x: float | str, y: float | str, tolerance: float) -> bool:
     return abs(x - y) <= tolerance * max(1.0, abs(x), abs(y))
 
 
-Timed = list[tuple[float, int, Entry]]
+Timed = list[tuple[float, int, RolloutEntry]]
 """Entries with their time, s, and their place among those of one time."""
 
 
-def in_order(env: HeronEnv, timed: Timed, ended: Mapping[str, bool]) -> list[Entry]:
+def in_order(env: HeronEnv, timed: Timed, ended: Mapping[str, bool]) -> list[RolloutEntry]:
     """The entries by time, place and name; then who was terminated, and the truth as it is now."""
     now = env.simulation.time
     entries = [e for *_, e in sorted(timed, key=lambda one: (one[0], one[1], one[2].what))]
@@ -162,7 +163,7 @@ def undone(env: HeronEnv) -> Iterator[None]:
 
 def until_the_end(env: HeronEnv, actions: Mapping[str, Any]) -> None:
     """Carry out the coming step but for its end."""
-    act(env, actions)
+    env._act(actions)
     for number in range(env.simulation.substeps):
         env.simulation.substep(number)
 

@@ -274,5 +274,5 @@ def test_without_what_it_needs_the_extra_is_named(library: str, monkeypatch: pyt
     from heron_env.adapters import write_minari
 
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ConfigError, match=r": pip install 'heron_env\[minari\]'"):
+    with pytest.raises(ConfigError, match=r": pip install 'minari\[hdf5\]' pillow"):
         write_minari(GRID, {"*": wavering}, "aa")

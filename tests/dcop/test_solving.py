@@ -83,7 +83,7 @@ def test_no_algorithm_lies_about_what_it_found(problem: Problem, seed: int):
 @given(problems())
 def test_cpsat_proves_the_optimum(problem: Problem):
     if find_spec("ortools") is None:
-        pytest.skip("pip install heron_env[dcop]")
+        pytest.skip("pip install heron_env[solvers]")
     found = solve(problem, "cpsat")
     assert found.cost == pytest.approx(enumerated(problem)) and found.proven
 
@@ -115,7 +115,7 @@ def test_elimination_attains_the_proven_optimum(name: str):
 @pytest.mark.parametrize("name", ["clu15", "clu50", "clu100", "clu500", "er15", "er50"])
 def test_cpsat_attains_the_proven_optimum(name: str):
     if find_spec("ortools") is None:
-        pytest.skip("pip install heron_env[dcop]")
+        pytest.skip("pip install heron_env[solvers]")
     problem = read_problem(INSTANCES / f"{name}.json")
     assert problem.optimum is not None
     assert solve(problem, "cpsat", seconds=60).conflicts == problem.optimum.conflicts
@@ -242,7 +242,7 @@ def test_the_oracle_and_the_planner_of_energy_work_in_one_process():
     """OR-Tools and highspy each bring a libhighs: whichever were loaded second would fail."""
     pytest.importorskip("highspy")
     if find_spec("ortools") is None:
-        pytest.skip("pip install heron_env[dcop]")
+        pytest.skip("pip install heron_env[solvers]")
     script = (
         "from heron_env.dcop import g15, solve\n"
         "assert solve(g15(), 'cpsat').proven\n"
@@ -256,7 +256,7 @@ def test_the_oracle_and_the_planner_of_energy_work_in_one_process():
 
 def test_an_oracle_that_dies_is_told_and_another_one_answers_the_next_question():
     if find_spec("ortools") is None:
-        pytest.skip("pip install heron_env[dcop]")
+        pytest.skip("pip install heron_env[solvers]")
     assert solve(g15(), "cpsat").proven
     _worker().kill()
     _worker().wait()

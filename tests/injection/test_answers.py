@@ -125,7 +125,7 @@ def test_a_forbidden_choice_is_none_but_the_no_op_may_always_fall():
     "space", [BOX, ONE, MANY, MIXED, MIXED_MANY], ids=["box", "one", "many", "mixed", "mixed many"]
 )
 def test_the_told_space_says_all_that_the_space_does(space: spaces.Space[Any]):
-    told = Wire.of(space).told()
+    told = Wire.of(space).description()
     box = space["c"] if isinstance(space, spaces.Dict) else space
     choices = space["d"] if isinstance(space, spaces.Dict) else space
     if isinstance(box, spaces.Box):
@@ -138,7 +138,7 @@ def test_the_told_space_says_all_that_the_space_does(space: spaces.Space[Any]):
 
 def test_the_told_no_op_is_the_environments():
     spec = join_specs([Continuous(-1.0, 1.0, noop=0.5), MultiDiscrete([3], noop=[2])])
-    told = Wire.of(spec.space(), spec.noop.tolist()).told()
+    told = Wire.of(spec.space(), spec.noop.tolist()).description()
     assert told.noop == {"c": [0.5], "d": 2}
 
 

@@ -179,8 +179,8 @@ WIRES = [
 
 @given(st.sampled_from(WIRES), st.lists(st.floats(0, 1), min_size=4, max_size=4))
 def test_a_distance_is_a_share_alike_from_both_sides_and_zero_for_equals(wire: Wire, u: list[float]):
-    again = Wire.of_told(wire.told())
-    assert again.told() == wire.told() and again.noop.tolist() == wire.noop.tolist()
+    again = Wire.of_description(wire.description())
+    assert again.description() == wire.description() and again.noop.tolist() == wire.noop.tolist()
     many, draws = len(wire.noop), np.minimum(u, 1 - 1e-9)
     one, other = wire.sampled(draws[:many]), wire.sampled(draws[-many:])
     there, back = apart(again, one, other), apart(wire, other, one)

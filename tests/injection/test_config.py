@@ -45,7 +45,7 @@ def block(*endpoints: str, more: str = "") -> str:
 
 
 def test_the_specifications_own_file_is_read():
-    from heron_env.declared.injected import injection_of
+    from heron_env.declared.configuration import injection_of
     from heron_env.files.yaml_file import YamlFile
 
     config = injection_of(YamlFile.parse(ADR, "agents.yaml"))

@@ -198,7 +198,7 @@ def test_tables_are_free_of_nan_and_say_what_their_intervals_are_over(result: Sw
 @pytest.mark.parametrize(
     ("where", "planted"),
     [
-        ("Cost.told", property(lambda self: self.gap.value != 0.0)),  # a mean is taken for a finding
+        ("Cost.significant", property(lambda self: self.gap.value != 0.0)),  # a mean is taken for a finding
         ("SignedGaps.rivals", property(lambda self: [])),  # the largest mean is taken for the winner
         ("Cost.negligible", property(lambda self: True)),  # nothing is ever a gap
         ("order_differs", lambda before, after: True),  # any difference is an order

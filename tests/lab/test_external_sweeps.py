@@ -22,7 +22,14 @@ from heron_env.errors import ConfigError, FixtureError, HeronWarning
 from heron_env.injection import BreakerConfig, Fixture, serve_policy
 from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, benchmark, finding, read_sweep
 from heron_env.lab.output import Progress
-from heron_env.lab.policies import AgentsFile, Connections, EndpointPolicy, FixturePolicy, display_names, policy_spec
+from heron_env.lab.policies import (
+    AgentsFile,
+    EndpointConnections,
+    EndpointPolicy,
+    FixturePolicy,
+    display_names,
+    policy_spec,
+)
 from heron_env.lab.sweep.records import AnswerCounts, Record, metrics
 from heron_env.lab.sweep.results import elo
 from heron_env.lab.sweep.tables import columns, lines, to_csv, to_json, to_markdown
@@ -399,7 +406,7 @@ def test_a_recorded_sweep_is_repeated_without_a_socket(tmp_path: Path, url: str)
 
 
 def test_ways_to_endpoints_are_shared_within_a_sweep():
-    with Connections() as ways:
+    with EndpointConnections() as ways:
         first = ways(at("http://127.0.0.1:9/"))
         assert ways(at("http://127.0.0.1:9/", privacy_tier="full")) is first
         assert ways(at("http://127.0.0.1:9/other")) is not first

@@ -115,12 +115,6 @@ def test_sync_only_policies_have_one_point():
     assert result.policies == ["push"]
 
 
-def test_the_number_of_processes_changes_nothing_but_the_time(tmp_path: Path):
-    for processes in (1, 2):
-        sweep({"push": Push(0.3), "random": "random"}).run(tmp_path / str(processes), processes=processes)
-    assert texts(tmp_path / "1") == texts(tmp_path / "2")
-
-
 CHILD = """
 import os, signal, sys
 from heron_env.lab.sweep.conditions import Condition

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from heron_env.lab import (
     waterfall_figure,
     write_report,
 )
-from heron_env.lab.figure_style import to_png, to_svg
+from heron_env.lab.figure_style import blank, to_png, to_svg
 from heron_env.lab.output import TextTable
 from heron_env.lab.show import report as whole
 from heron_env.lab.show.document import Listing, Picture, Report, Section, render
@@ -303,6 +304,20 @@ def test_a_figure_has_the_same_bytes_each_time(swept):
     assert to_png(waterfall_figure(swept.decompositions[0], "EUR")) == to_png(
         waterfall_figure(swept.decompositions[0], "EUR")
     )
+
+
+def test_a_figure_with_its_letters_as_text_is_smaller_and_says_the_same():
+    figure, (axes,) = blank(2.0)
+    axes.plot(np.linspace(0.0, 1.0, 50), np.sin(np.linspace(0.0, 6.0, 50)))
+    axes.set_title("a delay of 0.00125 s, C L")
+    shapes, text = to_svg(figure), to_svg(figure, text=True)
+    assert len(text) < len(shapes) / 2
+    root = ElementTree.fromstring(text)
+    assert "a delay of 0.00125 s, C L" in {one.text for one in root.iter("{http://www.w3.org/2000/svg}text")}
+    counts = [
+        len(list(ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}clipPath"))) for svg in (shapes, text)
+    ]
+    assert counts[0] == counts[1] > 0
 
 
 def test_the_tree_names_who_decides_with_rates_and_delays_of_the_condition():

@@ -1,5 +1,6 @@
 """The compiled event clock equals the Python clock in random worlds, under any schedule, and tells rows truly."""
 
+import ast
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from laws.checks_event_batch import check_event_batch, check_on_and_on
 from laws.examples import ROUGH, SLOW, TALK
 from laws.mutants_event import EVENT_MUTANTS, GOING_ON_MUTANTS, LATE_MUTANTS
 from laws.test_plain_clock import networks
-from laws.uncompiled import PLAIN
+from laws.uncompiled import PACKAGE, PLAIN
 from strategies import Node, Recipe, batched, sourced
 
 from heron_env import (
@@ -265,3 +266,27 @@ def test_a_fault_in_its_text_makes_another_clock(name: str) -> None:
     except (AssertionError, IndexError, ValueError, HeronError):
         return
     pytest.fail(f"{name}: nobody noticed")
+
+
+TWINS = {
+    "agents": {
+        "tick", "deadline", "awaits_command", "replace_missing", "answer_request", "receive_reply",
+        "complete_observation", "receive_command", "commit", "take_effect",
+    },
+    "physics": {"schedule_substep", "simulate", "score", "pass_token"},
+}  # fmt: skip
+"""Jobs that both clocks have, by file."""
+
+
+@pytest.mark.parametrize("file", TWINS)
+def test_a_job_has_one_name_in_both_clocks_and_stands_in_one_order(file: str) -> None:
+    compiled, plain = (_jobs(f"{room}/event/{file}.py") for room in ("engine", "envs"))
+    both = [name for name in compiled if name in plain]
+    assert both == [name for name in plain if name in compiled]
+    assert {*both} >= TWINS[file]
+
+
+def _jobs(file: str) -> list[str]:
+    """The functions and methods of a module, in their order."""
+    tree = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+    return [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]

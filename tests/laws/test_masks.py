@@ -14,7 +14,7 @@ from masked_worlds import Book, expected, lamps
 from heron_env import BatchEnv, HeronEnv, ScheduleConfig, TrainingDelays
 from heron_env.core.masking import flat
 from heron_env.engine import loops, python_rules
-from heron_env.envs.masking import Masks
+from heron_env.envs.masking import GroupMasks
 
 KINDS = ("lamp", "pair", "dimmer", "hand")
 RULED = ("pair", "dimmer", "pair")
@@ -197,9 +197,10 @@ def test_compiled_all_of_it_holds_too() -> None:
 
 
 def offered_from_the_truth(original: Any) -> Any:
-    def offered(self: Masks, rank: int, vector: Any) -> Any:
-        simulation = self._simulation
-        return original(self, rank, simulation.plan.vector(rank, simulation.truth, simulation.moment))
+    def offered(self: GroupMasks, lanes: Any, seen: Any, *more: Any) -> Any:
+        true = np.zeros_like(seen)
+        true.reshape(len(seen), -1)[:, self._shown] = lanes.arrays.truth[:, self._seen]
+        return original(self, lanes, true, *more)
 
     return offered
 
@@ -213,15 +214,15 @@ def not_counted(original: Any) -> Any:
 
 
 def everything_offered(original: Any) -> Any:
-    return lambda self, rank, vector: original(self, rank, vector) * 0 + 1
+    return lambda *what: original(*what) * 0 + 1
 
 
 LATE = partial(check_offers_follow_the_vector, training_delays=TrainingDelays(observation=2))
 DELAYED = ScheduleConfig(tick_interval=0.1, act_delay=0.25)
 MUTANTS: list[tuple[Any, str, Callable[[Any], Any], Callable[[], None]]] = [
-    (Masks, "offered", offered_from_the_truth, LATE),
-    (Masks, "offered", everything_offered, check_offers_follow_the_vector),
-    (Masks, "offered", everything_offered, partial(check_whoever_obeys_is_never_masked, False)),
+    (GroupMasks, "offered", offered_from_the_truth, LATE),
+    (GroupMasks, "offered", everything_offered, check_offers_follow_the_vector),
+    (GroupMasks, "offered", everything_offered, partial(check_whoever_obeys_is_never_masked, False)),
     (python_rules, "enforced", never_enforced, partial(check_nothing_forbidden_falls, DELAYED, False)),
     (python_rules, "enforced", not_counted, partial(check_nothing_forbidden_falls, DELAYED, False)),
     (np, "float32", lambda original: np.float64, partial(check_whoever_obeys_is_never_masked, False)),

@@ -405,7 +405,7 @@ def test_patience_pays_where_messages_are_slower_than_turns():
     assert sum(k["false_consensus"] for k in patient) == 0 < sum(k["false_consensus"] for k in plain)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ortools") is None, reason="pip install heron_env[dcop]")
+@pytest.mark.skipif(importlib.util.find_spec("ortools") is None, reason="pip install heron_env[solvers]")
 def test_the_exact_policy_attains_the_optimum():
     edges = [(u, v) for u in "abc" for v in "bcd" if u < v]
     crowded = Problem(tuple("abcd"), edges, clusters={"X": ("a", "b"), "Y": ("c", "d")})

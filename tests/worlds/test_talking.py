@@ -9,7 +9,7 @@ from heron_env.dcop import Problem, g15
 from heron_env.dcop.cluster import ClusterAgent
 from heron_env.errors import ConfigError
 from heron_env.worlds.graph_coloring.talking import Facts, verify
-from heron_env.worlds.graph_coloring.talking.ledger import LASTS, OfferLedger, settled, wish
+from heron_env.worlds.graph_coloring.talking.claims import LASTS, OfferLedger, settled, wish
 from heron_env.worlds.graph_coloring.talking.policy import text_of
 from heron_env.worlds.graph_coloring.talking.verifier import require_plain
 from tests.worlds.drafts import Form, Situation, drafts, forms, is_true, situation, values_of

@@ -10,7 +10,7 @@ from heron_env.adapters import HeronVecEnv
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.core.masking import flat
 from heron_env.errors import ConfigError
-from heron_env.worlds.traffic_corridor.env import (
+from heron_env.worlds.traffic_corridor import (
     CLEARANCE,
     CYCLE,
     MIN_GREEN,
@@ -145,7 +145,7 @@ def test_the_joint_view_joins_the_masks():
 
 
 def test_maskable_ppo_learns_through_both():
-    contrib = pytest.importorskip("sb3_contrib", reason="pip install heron_env[masks]")
+    contrib = pytest.importorskip("sb3_contrib", reason="pip install heron_env[train]")
     venv = HeronVecEnv(ID, 2, group="intersection", max_steps=16)
     for env in (venv, JointEnv(make(ID, num_intersections=2, max_steps=16))):
         model = contrib.MaskablePPO("MlpPolicy", env, n_steps=16, batch_size=16, n_epochs=1, seed=0, device="cpu")

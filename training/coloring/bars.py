@@ -106,7 +106,7 @@ def kept(out: Path, rows: Sequence[Row], order: Sequence[str]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     machine = {"python": platform.python_version(), "system": platform.system(), "cores": os.cpu_count()}
     told = {"schema_version": 1, "machine": machine, "bars": [asdict(row) for row in whole]}
-    write(file, json.dumps(told, indent=1) + "\n")
+    write(file, json.dumps(told) + "\n")
     write(out / "bars.md", table(whole))
 
 

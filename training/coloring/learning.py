@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ import numpy as np
 from heron_env import ScheduleConfig, TrainingDelays, make
 from heron_env.files import write
 from heron_env.lab import Estimate, Intervals, load_policy, train
+from training import packed
 from training.coloring.bars import Bar, Found, Setting
 
 ENV = "heron/GraphColoring-v0"
@@ -29,7 +29,7 @@ KPIS: Final = {
 }
 MOST: Final = {"conflicts": 23.0, "rounds": 120.0, "first_valid": 120.0}
 """Edges, boundaries, s: what there is at most, and at least nothing."""
-FILE = "learning.json"
+FILE = "learning.json.gz"
 RUNS = Path("runs/coloring")
 
 
@@ -98,7 +98,7 @@ def compared(setting: Setting) -> Found:
     """Train, play, and tell."""
     found = measured(setting)
     if setting.figures is not None:
-        write(setting.figures / FILE, json.dumps(found) + "\n")
+        write(setting.figures / FILE, packed.dumped(found))
         write(setting.figures / "learning.md", table(found))
     print(table(found))
     words = "; ".join(

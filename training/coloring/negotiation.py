@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 LEAST = {"messages 0 s": 0.98, "loss 0.3": 0.90, "messages 1.7 s": 0.85}
 """Share of seeds in which the stable process must reach consensus."""
 SLOW = "messages 5 s"
-FILE = "network.json"
+FILE = "network.json.gz"
 
 
 def measured(setting: Setting) -> dict[str, dict[str, Any]]:
-    """Figures by policy and condition: of `network.json` where it has them, which is kept with them."""
+    """Figures by policy and condition: of `network.json.gz` where it has them, which is kept with them."""
     folder, seeds = (setting.scratch, 10) if setting.quick or setting.figures is None else (setting.figures, SEEDS)
     found: dict[str, dict[str, Any]] = {policy: {} for policy in POLICIES}
     for policy, condition, runs in cells(seeds, Path(folder) / FILE):

@@ -4,7 +4,6 @@ All links are alike: 1.7 s of delay are 1.7 s for each question, answer, command
 figures by policy and condition are kept, so that a measurement goes on where it was stopped.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from heron_env import ScheduleConfig, make, paired_difference
 from heron_env.files import write
 from heron_env.lab.robust_stats import wilson
+from training import packed
 
 ENV, TURNS, SEEDS = "heron/GraphColoring-v0", "apart", 100
 POLICIES = ("stable process", "patient process")
@@ -57,7 +57,7 @@ def summary(runs: Runs) -> dict[str, Any]:
 
 def cells(seeds: int, out: Path, policies: Sequence[str] = POLICIES) -> Iterator[tuple[str, str, Runs]]:
     """(policy, condition, figures) of all, those in `out` not run again; each is kept as soon as it is there."""
-    table: dict[str, dict[str, Any]] = json.loads(out.read_text())["cells"] if out.exists() else {}
+    table: dict[str, dict[str, Any]] = packed.load(out)["cells"] if out.exists() else {}
     for policy in policies:
         for condition in CONDITIONS:
             known = table.setdefault(policy, {}).get(condition)
@@ -66,7 +66,7 @@ def cells(seeds: int, out: Path, policies: Sequence[str] = POLICIES) -> Iterator
                 table[policy][condition] = {"causes": CONDITIONS[condition], **summary(runs), "runs": runs}
                 told = {"env": ENV, "turns": TURNS, "remedies": remedies(table), "cells": table}
                 out.parent.mkdir(parents=True, exist_ok=True)
-                write(out, json.dumps(told) + "\n")
+                write(out, packed.dumped(told))
             yield policy, condition, table[policy][condition]["runs"]
 
 

@@ -127,7 +127,7 @@ def drawn(setting: Setting) -> Found:
     if setting.figures is not None:
         write(setting.figures / "anytime.svg", to_svg(anytime_figure(rows), text=True))
     told = {f"{row.problem.name} {row.algo}": row.words()[2] for row in rows}
-    return Found(f"{len(rows)} rows; anytime.svg", True, {"conflicts": told, "rows": [row.told() for row in rows]})
+    return Found(f"{len(rows)} rows; anytime.svg", True, {"conflicts": told, "rows": [row.to_dict() for row in rows]})
 
 
 def words(algo: str) -> str:

@@ -19,8 +19,8 @@ from heron_env.dcop.cluster.view import (
     Reason,
     StepReport,
     View,
-    heard,
     remembered,
+    statements,
 )
 from heron_env.dcop.problem import Assignment, Part, Problem, spelled
 from heron_env.dcop.responses import counterfactuals
@@ -218,7 +218,7 @@ class ClusterAgent:
         """Take orders, reports, bans and releases from a text; returns what was said, unclear sentences too."""
         if not isinstance(text, str):
             raise ConfigError(f"receive({text!r:.60}): must be a text; what is typed goes into `beliefs` or `forced`")
-        found = tuple(heard(text, self.part))
+        found = tuple(statements(text, self.part))
         for one in found:
             self._take(one, sender)
         return found

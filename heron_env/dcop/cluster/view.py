@@ -51,7 +51,7 @@ class Heard:
     text: str = ""
 
 
-def heard(text: str, part: Part) -> Iterator[Heard]:
+def statements(text: str, part: Part) -> Iterator[Heard]:
     """What a text says, in its order; nodes and colours in the problem's spelling."""
     grammar = _grammar(part.nodes, tuple(part.owners), part.domain)
     for sentence in SENTENCES.split(text.translate(TYPED).partition(UNCLEAR)[0]):

@@ -24,7 +24,17 @@ from heron_env.envs.batch.building import (
     seeds_of,
     why_slow,
 )
-from heron_env.envs.batch.lane_groups import Arrays, Given, Infos, Lanes, Makers, Turn, deciders_of, known_group, shown
+from heron_env.envs.batch.lane_groups import (
+    Arrays,
+    Given,
+    Infos,
+    Lanes,
+    Makers,
+    TurnCounter,
+    deciders_of,
+    known_group,
+    shown,
+)
 from heron_env.envs.settings import require_options
 from heron_env.errors import InvalidAction, ResetNeeded
 from heron_env.given import require_one_of, require_switch
@@ -112,7 +122,7 @@ class BatchEnv(Batch):
         self.at_close: list[Callable[[], None]] = []
         self._stopped = np.ones(num_envs, dtype=bool)
         self._torn = np.zeros(num_envs, dtype=bool)  # by a step or reset that ended in an error half-way
-        self._all_run, self._turn, self.quiet = False, Turn(), False
+        self._all_run, self._turn, self.quiet = False, TurnCounter(), False
         self._makers: dict[str, Makers] = {}
         self._shown: dict[int, tuple[Arrays, Arrays, Arrays, Arrays]] = {}
 

@@ -128,7 +128,7 @@ Given = Sequence[tuple[Group, NDArray[Any]]]
 Makers = Mapping[str, Callable[[], NDArray[Any]]]
 
 
-class Turn:
+class TurnCounter:
     """Counts what a batch does, so that infos know when they are old."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class Infos(Mapping[str, NDArray[Any]]):
 
     __slots__ = ("_made", "_makers", "_number", "_turn")
 
-    def __init__(self, makers: Makers, turn: Turn) -> None:
+    def __init__(self, makers: Makers, turn: TurnCounter) -> None:
         self._makers, self._turn, self._number = makers, turn, turn.number
         self._made: dict[str, NDArray[Any]] = {}
 

@@ -183,13 +183,18 @@ class LaneEngine(ABC):
         """Ask one of the batch's policies about the agents whose turn it is."""
         arrays, group, places = self.arrays, decider.group, list(decider.places)
         asked = self.active(group)[:, places]
-        seen = self.published.observations[:, group.floats].reshape(self._count, -1, group.width)
         turns = self._turns(group)
-        values = decider.decide(seen, turns[:, places], asked, self.seeds, self.episodes, self._masks.get(group.name))
+        values = decider.decide(
+            self._seen(group), turns[:, places], asked, self.seeds, self.episodes, self._masks.get(group.name)
+        )
         for column, place in enumerate(places):
             rank = group.ranks[place]
             arrays.actions[:, self.lanes.action_slice(rank)] = values[:, column]
             arrays.given[:, self.position[rank]] = asked[:, column] * int(decider.source)
+
+    def _seen(self, group: Group) -> NDArray[np.float32]:
+        """What was published last of a group's observations, `[B, agents, d]`."""
+        return self.published.observations[:, group.floats].reshape(self._count, -1, group.width)
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`."""
@@ -270,8 +275,8 @@ class LaneEngine(ABC):
 
     def _offered(self, group: Group) -> Callable[[], NDArray[np.int8]]:
         """What makes the masks of a group."""
-        masks = GroupMasks(self._env.simulation, group.ranks, group.floats, self.lanes)
-        return lambda: masks.offered(self.active(group))
+        masks = GroupMasks(self._env.simulation, group.ranks)
+        return lambda: masks.offered(self.lanes, self._seen(group), self.active(group))
 
     def training_rewards(self) -> NDArray[np.float64] | None:
         """From the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""

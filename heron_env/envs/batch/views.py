@@ -279,12 +279,12 @@ def takes_options(env: HeronEnv) -> bool:
 
 
 def begin_together(env: HeronEnv, options: Mapping[str, Any], begin: Callable[[], None]) -> None:
-    """For classes with `batched = True`: reset() takes the options, and calls `begin`, which begins lanes."""
-    env.__dict__["begin"] = lambda world: begin()
+    """For classes with `batched = True`: reset() takes the options, and `begin`, which begins lanes, is its hook."""
+    env.simulation.begin_lanes = begin
     try:
         env.reset(options=options)
     finally:
-        del env.__dict__["begin"]
+        env.simulation.begin_lanes = None
 
 
 def begin_one_by_one(

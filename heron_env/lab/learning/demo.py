@@ -83,6 +83,11 @@ def run_demo(
 
     Returns:
         0; 1 if the trained policy does not beat random and do-nothing on the synchronous clock; 130 if interrupted.
+
+    Raises:
+        ConfigError: something that it needs is missing (extras `train` and `plots`).
+
+    Example: `run_demo("runs/demo", short=True)`.
     """
     chosen, out = plan or (SHORT if short else FULL), Path(out)
     console, started, run = terminal(quiet=quiet), time.monotonic(), None
@@ -125,8 +130,8 @@ def _evaluated(out: Path, plan: DemoPlan, run: RunFolder, started: float, consol
     )
     console.print(to_rich(delays))
     evaluated = time.monotonic()
-    told = f" of the gap, each alone and all together, {plan.cause_days} held-out cases"
-    console.print(styled(("3. Causes", "bold"), told))
+    text = f" of the gap, each alone and all together, {plan.cause_days} held-out cases"
+    console.print(styled(("3. Causes", "bold"), text))
     causes = _causes(plan, trained_policy).run(out / CAUSES, processes=plan.processes, progress=not console.quiet)
     seconds = {"training": trained - started, "evaluation": evaluated - trained, "causes": time.monotonic() - evaluated}
     report = report_of(
@@ -141,8 +146,8 @@ def _evaluated(out: Path, plan: DemoPlan, run: RunFolder, started: float, consol
     own, *others = (delays.point(name).mean.value for name in (TRAINED, NOTHING, RANDOM))
     if own > max(others):
         return 0
-    told = f"In the mean {TRAINED!r} earns no more than {NOTHING!r} and {RANDOM!r} on the synchronous clock."
-    console.print(told, style="red")
+    text = f"In the mean {TRAINED!r} earns no more than {NOTHING!r} and {RANDOM!r} on the synchronous clock."
+    console.print(text, style="red")
     return WORSE
 
 

@@ -240,11 +240,11 @@ def policies_of(
     role: Role, weights: Mapping[str, Any], scales: Scales, frames: int = 1
 ) -> dict[str, NetworkPolicy | RememberingPolicy]:
     """The deterministic policies that a state dict of torch makes, by agent."""
-    found: dict[str, NetworkPolicy | RememberingPolicy] = {}
+    result: dict[str, NetworkPolicy | RememberingPolicy] = {}
     (network, log_std), recurrent, spec = network_of(weights), recurrent_of(weights), role.spec
     for agent in role.agents:
         act = act_of(spec.low, spec.high, tuple(map(int, spec.ncats)), role.rules.get(agent))
         decides = NetworkPolicy(network, scales.seen, act, log_std=log_std)
         remembers = frames > 1 or recurrent is not None
-        found[agent] = RememberingPolicy(decides, frames=frames, recurrent=recurrent) if remembers else decides
-    return found
+        result[agent] = RememberingPolicy(decides, frames=frames, recurrent=recurrent) if remembers else decides
+    return result

@@ -314,12 +314,12 @@ class Learner:
             group["lr"] = rate
         self._weigh()
         gains, value = self.gains(), self.column("value")
-        told = {name: torch.from_numpy(self.column(name)) for name in BATCH_COLUMNS if name in self._columns}
-        told["return"] = torch.from_numpy((gains + value).astype(np.float32))
-        told["gain"] = torch.from_numpy((gains - self.of_twins(gains)).astype(np.float32))
-        told["took"] = told["took"].float()
+        values = {name: torch.from_numpy(self.column(name)) for name in BATCH_COLUMNS if name in self._columns}
+        values["return"] = torch.from_numpy((gains + value).astype(np.float32))
+        values["gain"] = torch.from_numpy((gains - self.of_twins(gains)).astype(np.float32))
+        values["took"] = values["took"].float()
         for _ in range(self.settings.n_epochs if self.whole else 0):
-            for part, mine in self._minibatches(told):
+            for part, mine in self._minibatches(values):
                 self._improve(part, mine)
         self._forget()
         self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
@@ -421,8 +421,8 @@ def advantages(
         calls: bounds of what was decided at once, from 0 to n: nothing in it follows anything in it.
     """
     shrink = gamma**steps
-    found = reward + shrink * after - value
+    result = reward + shrink * after - value
     for first, last in reversed(list(pairwise(calls))):
         later = following[first:last]
-        found[first:last] += np.where(later >= 0, shrink[first:last] * lam * found[later], 0.0)
-    return np.asarray(found)
+        result[first:last] += np.where(later >= 0, shrink[first:last] * lam * result[later], 0.0)
+    return np.asarray(result)

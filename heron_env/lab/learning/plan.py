@@ -172,19 +172,10 @@ def make_plan(
     trainer: str | None = None,
 ) -> Plan:
     """Fill in the environment's defaults. Raises ConfigError."""
-    for name, value, least in (("total_steps", total_steps, 1), ("seed", seed, 0), ("validations", validations, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ConfigError(f"train({name}={value!r}): must be a whole number >= {least}")
-    if time_limit is not None and not time_limit > 0.0:
-        raise ConfigError(f"train(time_limit={time_limit!r}): must be > 0 s, or None")
+    _require_numbers({"total_steps": (total_steps, 1), "seed": (seed, 0), "validations": (validations, 0)}, time_limit)
     require_critic(critic, "train")
     trainer = _trainer(trainer, schedule)
-    if DELAYS in env_options:
-        raise ConfigError(
-            f"train(env_options=...): {DELAYS} are of training alone; write train({DELAYS}={env_options[DELAYS]!r})"
-        )
-    if not isinstance(delays, TrainingDelays | None):
-        raise ConfigError(f"train(training_delays={delays!r}): must be a TrainingDelays, or None")
+    _require_delays(delays, env_options)
     start = None if start_from is None else open_run(start_from, env_id, critic)
     if start is not None:
         env_options = {**start.config.env_options, **env_options}
@@ -204,14 +195,8 @@ def make_plan(
     if schedule is not None:
         _require_schedule(schedule, delays, env)
     base = defaults.base if residual == DEFAULT else residual
-    corrected = {} if base is None else None if base == benchmark.RANDOM else benchmark.baseline(env, base, seed)
-    if corrected is None:
-        offered = [name for name in benchmark.baselines(env, seed) if name != benchmark.RANDOM]
-        raise ConfigError(
-            f"train(residual={base!r}): {env_id} has the baselines {offered} to correct.{did_you_mean(base, offered)}"
-        )
-    for policy in corrected.values():
-        on_vectors(policy)
+    if base is not None:
+        _require_correctable(env, env_id, base, seed)
     settings = hyperparameters or Hyperparameters.of(
         env_id, defaults if training_options is None else TrainingDefaults()
     )
@@ -220,6 +205,37 @@ def make_plan(
         env_id, run_dir, env_options, chosen, base, total_steps, seed, time_limit, settings, validations, critic,
         delays, start, schedule, trainer,
     )  # fmt: skip
+
+
+def _require_numbers(numbers: Mapping[str, tuple[object, int]], time_limit: float | None) -> None:
+    """Raise ConfigError for one that is no whole number of at least so much, and for a time limit that is none."""
+    for name, (value, least) in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ConfigError(f"train({name}={value!r}): must be a whole number >= {least}")
+    if time_limit is not None and not time_limit > 0.0:
+        raise ConfigError(f"train(time_limit={time_limit!r}): must be > 0 s, or None")
+
+
+def _require_delays(delays: object, env_options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for what are none, or stand among the options that evaluation uses too."""
+    if DELAYS in env_options:
+        raise ConfigError(
+            f"train(env_options=...): {DELAYS} are of training alone; write train({DELAYS}={env_options[DELAYS]!r})"
+        )
+    if not isinstance(delays, TrainingDelays | None):
+        raise ConfigError(f"train(training_delays={delays!r}): must be a TrainingDelays, or None")
+
+
+def _require_correctable(env: HeronEnv, env_id: str, base: str, seed: int) -> None:
+    """Raise ConfigError unless `base` is a baseline that decides on vectors, and not by chance."""
+    corrected = None if base == benchmark.RANDOM else benchmark.baseline(env, base, seed)
+    if corrected is None:
+        offered = [name for name in benchmark.baselines(env, seed) if name != benchmark.RANDOM]
+        raise ConfigError(
+            f"train(residual={base!r}): {env_id} has the baselines {offered} to correct.{did_you_mean(base, offered)}"
+        )
+    for policy in corrected.values():
+        on_vectors(policy)
 
 
 def _trainer(trainer: str | None, schedule: AnySchedule) -> str:

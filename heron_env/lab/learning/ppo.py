@@ -86,10 +86,15 @@ def train(
         validation_episodes: episodes of each measurement.
         progress: show a bar, where a terminal or a notebook shows it, and print the final table.
 
+    Returns:
+        The run: `run.config` has the validation returns, `run.policies()` what was learned.
+
     Raises:
         RunFolderError: `start_from` is no finished run.
         ConfigError: an argument is wrong, `start_from` does not fit, or what the trainer needs is missing (install the
             extra `train`).
+
+    Example: `train("heron/BatteryGrid-v0", "runs/grid", total_steps=100_000)`.
     """
     began = time.monotonic()
     plan = make_plan(

@@ -54,21 +54,21 @@ class Student:
         from heron_env.lab.learning.lean_ppo import DecisionRewards
 
         role = self.role
-        for told in (rows.ended, rows):
-            mine = role.part(told)
-            brought = DecisionRewards(role.earned(told) * self.scales.reward, told.steps[mine], told.took[mine])
-            first = rows.first[mine] if isinstance(told, Rows) else np.zeros(len(brought.reward), dtype=bool)
-            seen = self._seen(told, first)
-            if isinstance(told, Ended):
+        for each in (rows.ended, rows):
+            mine = role.part(each)
+            brought = DecisionRewards(role.earned(each) * self.scales.reward, each.steps[mine], each.took[mine])
+            first = rows.first[mine] if isinstance(each, Rows) else np.zeros(len(brought.reward), dtype=bool)
+            seen = self._seen(each, first)
+            if isinstance(each, Ended):
                 if len(first):
-                    self.learner.end(seen, brought, told.truncated[mine] & ~told.terminated[mine])
+                    self.learner.end(seen, brought, each.truncated[mine] & ~each.terminated[mine])
             else:
                 self.learner.ask(seen, brought)
             for group in role.groups:
-                part = slice(told.parts[group].start - mine.start, told.parts[group].stop - mine.start)
+                part = slice(each.parts[group].start - mine.start, each.parts[group].stop - mine.start)
                 later = ~first[part]
                 self.transitions[group] += int(later.sum())
-                self._signal[group][0] += float(role.earned(told)[part][later].sum())
+                self._signal[group][0] += float(role.earned(each)[part][later].sum())
                 self._signal[group][1] += int(later.sum())
 
     def _seen(self, rows: Rows | Ended, first: NDArray[np.bool_]) -> PolicyInputs:
@@ -150,19 +150,19 @@ class RowTraining(Training):
         """A model file: the state dict of actor and critic, packed as Stable-Baselines3 packs it."""
         import torch
 
-        told, packed = io.BytesIO(), io.BytesIO()
-        torch.save(self._student_of[group].learner.network.state_dict(), told)
+        state, packed = io.BytesIO(), io.BytesIO()
+        torch.save(self._student_of[group].learner.network.state_dict(), state)
         with zipfile.ZipFile(packed, "w") as archive:
-            archive.writestr(zipfile.ZipInfo(WEIGHTS), told.getvalue())  # of no date: equal runs, equal files
+            archive.writestr(zipfile.ZipInfo(WEIGHTS), state.getvalue())  # of no date: equal runs, equal files
         return packed.getvalue()
 
     def policies(self) -> dict[str, NetworkPolicy | RememberingPolicy]:
         """The deterministic policies as they are now, by agent."""
-        found: dict[str, NetworkPolicy | RememberingPolicy] = {}
+        result: dict[str, NetworkPolicy | RememberingPolicy] = {}
         for student in self.students:
             weights = student.learner.network.state_dict()
-            found |= policies_of(student.role, weights, student.scales, self.plan.hyperparameters.frames)
-        return found
+            result |= policies_of(student.role, weights, student.scales, self.plan.hyperparameters.frames)
+        return result
 
     def run(self, total: int, curve: Curve, tell: Callable[[float, str], None], deadline: float | None) -> None:
         """As any training; in the end the weights are those that earned most, if these are to be kept."""

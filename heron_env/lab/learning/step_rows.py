@@ -148,18 +148,18 @@ class StepRows:
 
     def _until_asked(self, observations: Arrays, infos: Mapping[str, Infos], ended: Ended) -> Rows:
         """The rows of now, or of the next step in which there are any."""
-        told = [ended]
+        ends = [ended]
         while not (active := np.concatenate([infos[name]["is_active"] for name in self._names], axis=1)).any():
             stepped = self.batch.step(self._given)
             observations, infos = stepped[0], stepped[-1]
-            told.append(self._take(*stepped))
+            ends.append(self._take(*stepped))
             if self._silent.max() >= SILENT:
                 raise ScheduleError(
                     f"{SILENT} episodes of lane {int(self._silent.argmax())} ended without a single tick: nobody "
                     "decides anything; lower phases, or let episodes last longer"
                 )
         self._asked = places = self._places(active != 0)
-        return self._rows(places, observations, infos, _joined(told, list(self._names)))
+        return self._rows(places, observations, infos, _joined(ends, list(self._names)))
 
     def _look(self) -> None:
         """Before lanes begin anew: the trainer's rewards, and the states in which episodes ended."""
@@ -184,12 +184,12 @@ class StepRows:
         self._power *= self._gamma
         self._since += 1
         places, over = self._places((by_rule | by_limit) & self._waiting), self.batch.over
-        told = self._ended(places, observations, infos, by_rule, by_limit)
+        ended = self._ended(places, observations, infos, by_rule, by_limit)
         self._waiting.reshape(-1)[places.at] = False
         if over.any():
             self._silent[over] = np.where(self._number[over].any(axis=1), 0, self._silent[over] + 1)
             self._number[over] = 0
-        return told
+        return ended
 
     def _ended(
         self, places: Places, observations: Arrays, infos: Mapping[str, Infos], by_rule: Bools, by_limit: Bools
@@ -229,11 +229,11 @@ class StepRows:
         """Where flags `[B, agents]` are set."""
         if flags.all():
             return self._everyone
-        found, agents = [], flags.shape[1]
+        result, agents = [], flags.shape[1]
         for start, stop in zip(self._starts, self._starts[1:], strict=False):
             lanes, columns = np.nonzero(flags[:, start:stop])
-            found.append(lanes * agents + start + columns)
-        return Places(np.concatenate(found), self._parts([len(part) for part in found]))
+            result.append(lanes * agents + start + columns)
+        return Places(np.concatenate(result), self._parts([len(part) for part in result]))
 
     def _parts(self, counts: Sequence[int]) -> dict[str, slice]:
         ends = np.cumsum([0, *counts]).tolist()
@@ -243,37 +243,37 @@ class StepRows:
         """What they see, float32 `[n, d]` of d of the widest group."""
         if len(self._names) == 1 and places is self._everyone:
             return observations[self._names[0]].reshape(-1, self._widths[0]).astype(np.float32)
-        found = np.zeros((len(places.at), max(self._widths)), dtype=np.float32)
+        result = np.zeros((len(places.at), max(self._widths)), dtype=np.float32)
         for name, start, width in zip(self._names, self._starts, self._widths, strict=False):
             part = places.parts[name]
             lanes, columns = np.divmod(places.at[part], len(self._ranks))
-            found[part, :width] = observations[name][lanes, columns - start]
-        return found
+            result[part, :width] = observations[name][lanes, columns - start]
+        return result
 
     def _masks(self, places: Places, infos: Mapping[str, Infos]) -> Bools | None:
         """What they may choose, bool `[n, m]`; None where nothing is ever forbidden."""
         if not self._choices:
             return None
-        found = np.ones((len(places.at), self._choices), dtype=bool)
+        result = np.ones((len(places.at), self._choices), dtype=bool)
         for name, start, spec in zip(self._names, self._starts, self._specs, strict=False):
             if "action_mask" in infos[name]:
                 part = places.parts[name]
                 lanes, columns = np.divmod(places.at[part], len(self._ranks))
-                found[part, : int(spec.ncats.sum())] = infos[name]["action_mask"][lanes, columns - start]
-        return found
+                result[part, : int(spec.ncats.sum())] = infos[name]["action_mask"][lanes, columns - start]
+        return result
 
 
-def _joined(told: Sequence[Ended], groups: Sequence[str]) -> Ended:
+def _joined(ends: Sequence[Ended], groups: Sequence[str]) -> Ended:
     """Ends of several steps as those of one, by group, lane and rank."""
-    if len(told) == 1:
-        return told[0]
-    group = np.concatenate([np.repeat(np.arange(len(groups)), [_length(one.parts[g]) for g in groups]) for one in told])
-    rank, lane = (np.concatenate([getattr(one, name) for one in told]) for name in ("rank", "lane"))
+    if len(ends) == 1:
+        return ends[0]
+    group = np.concatenate([np.repeat(np.arange(len(groups)), [_length(one.parts[g]) for g in groups]) for one in ends])
+    rank, lane = (np.concatenate([getattr(one, name) for one in ends]) for name in ("rank", "lane"))
     order = np.lexsort((rank, lane, group))
     ends = np.searchsorted(group[order], np.arange(len(groups) + 1)).tolist()
     fields: dict[str, NDArray[Any] | None] = {}
     for name in ENDED_ARRAYS:
-        each = [getattr(one, name) for one in told]
+        each = [getattr(one, name) for one in ends]
         fields[name] = None if each[0] is None else np.concatenate(each)[order]
     return Ended(parts=dict(zip(groups, map(slice, ends, ends[1:]), strict=False)), **fields)  # type: ignore[arg-type]
 

@@ -116,13 +116,32 @@ class Description:
 def describe_environment(
     env_id: str, options: dict[str, Any], schedule: Callable[[HeronEnv], Schedule] | None = None
 ) -> tuple[Description, VisibilityMatrix]:
-    """Build the environment and read it off, with its own timing or with that which `schedule` makes for it.
+    """Build the environment and read it off.
 
-    Raises UnknownEnvironment, and what building it raises.
+    Args:
+        env_id: a registered environment, or "module:function" of one's own.
+        options: of `make()`.
+        schedule: makes the timing that is described, of the environment; None: its own.
+
+    Returns:
+        The description, and who sees what.
+
+    Raises:
+        UnknownEnvironment: there is none of this id; and what building it raises.
+
+    >>> description, _ = describe_environment("heron/BatteryGrid-v0", {"num_batteries": 3})
+    >>> description.group_map
+    {'battery': ['battery_1', 'battery_2', 'battery_3']}
     """
     env = registry.make(env_id, **keywords(options, "describe_environment(options)"))
-    matrix = env.visibility_matrix()
-    described = Description(
+    matrix, timings = env.visibility_matrix(), env.timings if schedule is None else env.timings_of(schedule(env))
+    return _description(env, env_id, options, timings, matrix), matrix
+
+
+def _description(
+    env: HeronEnv, env_id: str, options: dict[str, Any], timings: Sequence[Timing], matrix: VisibilityMatrix
+) -> Description:
+    return Description(
         id=env_id,
         summary=summary(env_id),
         options=options,
@@ -132,7 +151,7 @@ def describe_environment(
         state_size=int(env.state_space.shape[0]),
         possible_agents=list(env.possible_agents),
         group_map={group: list(agents) for group, agents in env.group_map.items()},
-        agents=_agents(env, env.timings if schedule is None else env.timings_of(schedule(env))),
+        agents=_agents(env, timings),
         groups={name: _group(env, matrix, list(agents)) for name, agents in env.groups.items()},
         exchange=[
             MessageDescription(e.route.sender, e.route.receiver, f"{e.route.feature}.{e.route.field}", e.route.into)
@@ -150,7 +169,6 @@ def describe_environment(
             shares(matrix.plan, matrix.critic, env.groups),
         ),
     )
-    return described, matrix
 
 
 def generated_source(env_id: str, options: dict[str, Any]) -> str:
@@ -174,13 +192,13 @@ def summary(env_id: str) -> str:
 
 def _agents(env: HeronEnv, timings: Sequence[Timing]) -> list[AgentDescription]:
     tree, depths, possible = env.hierarchy, [0] * len(env.hierarchy), set(env.possible_agents)
-    found = []
+    result = []
     for rank, name in enumerate(tree.ids):
         parent, timing = tree.parent[rank], timings[rank]
         depths[rank] = 0 if parent < 0 else depths[parent] + 1
         role = "decides" if name in possible else "obeys" if env.simulation.specs[rank].size else "watches"
         delays = {"obs_delay": timing.obs / NS, "act_delay": timing.act / NS, "msg_delay": timing.msg / NS}
-        found.append(
+        result.append(
             AgentDescription(
                 name,
                 None if parent < 0 else tree.ids[parent],
@@ -195,7 +213,7 @@ def _agents(env: HeronEnv, timings: Sequence[Timing]) -> list[AgentDescription]:
                 "local" if timing.local else "proxy",
             )
         )
-    return found
+    return result
 
 
 def _group(env: HeronEnv, matrix: VisibilityMatrix, agents: list[str]) -> GroupDescription:
@@ -204,8 +222,10 @@ def _group(env: HeronEnv, matrix: VisibilityMatrix, agents: list[str]) -> GroupD
     names, (low, high) = env.observation_names(agents[0]), env.simulation.plan.bounds(rank)
     units, ahead = env.observation_units(agents[0]), env.simulation.plan.foreknown(rank)
     own = [matrix.told(rank, column) for column in env.simulation.plan.views[rank].columns.tolist()]
-    told = own + [""] * (len(names) - len(own))
-    columns = [Column(*column) for column in zip(names, units, low.tolist(), high.tolist(), ahead, told, strict=True)]
+    tellers = own + [""] * (len(names) - len(own))
+    columns = [
+        Column(*column) for column in zip(names, units, low.tolist(), high.tolist(), ahead, tellers, strict=True)
+    ]
     return GroupDescription(agents, spec.describe(), columns)
 
 
@@ -243,22 +263,22 @@ def tree_lines(agents: Sequence[AgentDescription], limit: int = MOST_LINES) -> l
 
 def _lines(children: dict[str | None, list[AgentDescription]], most: int, limit: int) -> list[TreeLine]:
     """At most one line more than the limit, unless nothing shorter is possible."""
-    found: list[TreeLine] = []
+    result: list[TreeLine] = []
     stack: list[tuple[AgentDescription | int, int, int | None]] = [(children[None][0], 0, None)]
-    while stack and (len(found) <= limit or most == AT_MOST[-1]):
+    while stack and (len(result) <= limit or most == AT_MOST[-1]):
         what, depth, parent = stack.pop()
         if isinstance(what, int):
-            found.append(TreeLine(None, depth, parent, what))
+            result.append(TreeLine(None, depth, parent, what))
             continue
-        here = len(found)
-        found.append(TreeLine(what, depth, parent))
+        here = len(result)
+        result.append(TreeLine(what, depth, parent))
         below = children.get(what.id, [])
         shown = below if len(below) <= most + 1 else below[:most]
         rest: list[tuple[AgentDescription | int, int, int | None]] = [(child, depth + 1, here) for child in shown]
         if len(below) > len(shown):
             rest.append((len(below) - len(shown), depth + 1, here))
         stack.extend(reversed(rest))
-    return found
+    return result
 
 
 def ticks(agent: AgentDescription) -> str:
@@ -355,12 +375,14 @@ def sight_lines(d: Description) -> Iterator[SightLine]:
 
 def _message_lines(d: Description, name: str, receivers: set[str]) -> Iterator[SightLine]:
     """What neighbours tell the agents of a group, by the senders' groups: `Charge.level into Heard.level`."""
-    group_of = {agent: label(group, d.seen.critic) for group, found in d.groups.items() for agent in found.agents}
+    group_of = {
+        agent: label(group, d.seen.critic) for group, described in d.groups.items() for agent in described.agents
+    }
     parent = {agent.id: agent.parent for agent in d.agents}
-    told: dict[str, dict[str, set[str]]] = {}
+    routes_of: dict[str, dict[str, set[str]]] = {}
     for edge in d.exchange:
         if edge.receiver in receivers:
-            senders = told.setdefault(group_of[edge.sender], {})
+            senders = routes_of.setdefault(group_of[edge.sender], {})
             is_a = {
                 "parent": parent[edge.receiver] == edge.sender,
                 "child": parent[edge.sender] == edge.receiver,
@@ -368,7 +390,7 @@ def _message_lines(d: Description, name: str, receivers: set[str]) -> Iterator[S
             }
             relation = next((word for word, holds in is_a.items() if holds), "")
             senders.setdefault(f"{edge.what} into {edge.into}", set()).add(relation)
-    for owners, routes in told.items():
+    for owners, routes in routes_of.items():
         relations = set().union(*routes.values())
         related = f", {WORDS[relations.pop()]}" if len(relations) == 1 and relations != {""} else ""
         yield SightLine(name, f"{owners}{related}", "told", ", ".join(routes))
@@ -402,9 +424,9 @@ def _how(share: Share) -> str:
 
 def _what(names: Sequence[str], known: Sequence[str]) -> str:
     """`Price.*, Load.power`: a feature of which everything is seen is named once."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for name in names:
         feature = name.partition(".")[0] + "."
         all_of_it = [other for other in known if other.startswith(feature)]
-        found[f"{feature}*" if len(all_of_it) > 1 and set(all_of_it) <= set(names) else name] = None
-    return ", ".join(found)
+        result[f"{feature}*" if len(all_of_it) > 1 and set(all_of_it) <= set(names) else name] = None
+    return ", ".join(result)

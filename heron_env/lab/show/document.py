@@ -84,11 +84,20 @@ class Report:
 
 
 def write_report(folder: str | Path, report: Report) -> dict[str, Path]:
-    """Write report.html, and each figure as SVG and PNG; folders are made.
+    """Write report.html, and each figure as SVG and PNG.
 
-    Returns the files by name. Raises ConfigError where they can't be written, or matplotlib or Jinja is missing.
+    Args:
+        folder: where to; it is made.
+        report: as `report_of` gives it.
+
+    Returns:
+        The files by name.
+
+    Raises:
+        ConfigError: they can't be written, or matplotlib or Jinja is missing (extra `plots`).
+
+    Example: `write_report("report", report_of(Sources(runs=[RunFolder.open("runs/grid")])))`.
     """
-
     folder = Path(folder)
     contents: dict[str, str | bytes] = {PAGE: render(report)}
     for picture in report.pictures:

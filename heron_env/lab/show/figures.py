@@ -6,7 +6,7 @@ Each function returns a matplotlib Figure and draws nothing on a screen. Lines c
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -104,7 +104,18 @@ class PolicyLine:
 def sweep_figure(result: Measurements, cause: str, policies: Sequence[str] | None = None) -> Figure:
     """Returns of a sweep, or of some of its policies, against one cause alone.
 
-    Raises ConfigError where no condition has it alone.
+    Args:
+        result: of a finished sweep.
+        cause: such as "msg_delay".
+        policies: only these; None: all that ran under all conditions.
+
+    Returns:
+        A figure of matplotlib; below, the paired difference to the synchronous clock. Returns are in the sweep's unit.
+
+    Raises:
+        ConfigError: no condition has the cause alone, a name is unknown, or matplotlib is missing (extra `plots`).
+
+    Example: `sweep_figure(read_sweep("runs/sweep"), "act_delay").savefig("delay.svg")`.
     """
     require_one_of(f"sweep_figure(cause={cause!r:.60})", cause, tuple(CAUSES))
     shown = result.policies if policies is None else several(policies, "sweep_figure(policies")
@@ -127,9 +138,9 @@ def product_figure(result: Measurements, policy: str, cause: str, by: str) -> Fi
     ]
     lines = []
     for level in sorted({mean_s(getattr(p.condition, by)) for p in points}):
-        found = [(mean_s(getattr(p.condition, cause)), p) for p in points if mean_s(getattr(p.condition, by)) == level]
-        if len(found) > 1:
-            lines.append(_line(result, policy, f"{CAUSES[by].words} {level:g}", found))
+        rows = [(mean_s(getattr(p.condition, cause)), p) for p in points if mean_s(getattr(p.condition, by)) == level]
+        if len(rows) > 1:
+            lines.append(_line(result, policy, f"{CAUSES[by].words} {level:g}", rows))
     if not lines:
         raise ConfigError(f"product_figure(): no conditions of this sweep have {cause!r} and {by!r}")
     return _of_sweep(result, lines, cause)
@@ -180,30 +191,33 @@ def gap_figure(
             top.axhline(summary(line.sync - base).value, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
             last = _curve(bottom, line.amounts, line.returns - line.sync, summary, colour)
             below.append((last, line.name, colour))
-        if optimum is not None:
-            best = float(np.mean(optimum - base))
-            top.axhline(best, color=INK, linewidth=1.2, linestyle=(0, (1, 2)))
-            above.append((best, "optimum", INK))
-        if nothing is not None:
-            top.axhline(0.0, color=GREY, linewidth=1.2)
-            above.append((0.0, NOTHING, GREY))
+        above += _levels(top, nothing, optimum)
         bottom.axhline(0.0, color=GREY, linewidth=1.2)
         for axes, labels, gap in ((top, above, 0.085), (bottom, below, 0.11)):
             end_labels(axes, labels, gap)
             axes.set_ylabel(unit or "return")
-        bottom.set_xlabel(x_label)
-        bottom.set_xticks(_ticks(lines))
+        bottom.set(xlabel=x_label, xticks=_ticks(lines), title="Difference to the synchronous clock, same case")
         above_nothing = "" if nothing is None else " above doing nothing"
         top.set_title(f"Return of {return_of}{above_nothing}\n(dashed: synchronous clock)")
-        bottom.set_title("Difference to the synchronous clock, same case")
         figure.draw_without_rendering()  # its layout settles at the second drawing
         return figure
 
 
+def _levels(axes: Axes, nothing: Floats | None, optimum: Floats | None) -> Iterator[tuple[float, str, str]]:
+    """Lines of what perfect foresight and doing nothing earn, as far as they are known; their labels."""
+    if optimum is not None:
+        best = float(np.mean(optimum - (0.0 if nothing is None else nothing)))
+        axes.axhline(best, color=INK, linewidth=1.2, linestyle=(0, (1, 2)))
+        yield best, "optimum", INK
+    if nothing is not None:
+        axes.axhline(0.0, color=GREY, linewidth=1.2)
+        yield 0.0, NOTHING, GREY
+
+
 def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str) -> float:
     """Line and band of values `[n, runs, cases]`; where the line ends."""
-    found = [summary(of_amount) for of_amount in values]
-    level, low, high = np.array([(one.value, one.low, one.high) for one in found]).T
+    result = [summary(of_amount) for of_amount in values]
+    level, low, high = np.array([(one.value, one.low, one.high) for one in result]).T
     axes.plot(x, level, color=colour, marker="o", markersize=4.5)
     if not np.isnan(low).any():
         axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
@@ -240,7 +254,20 @@ METHODS: Final = {"one at a time": "each cause alone, then what they do together
 
 
 def waterfall_figure(found: Decomposition, unit: str) -> Figure:
-    """Each part begins where the one before ended; thin lines are the intervals of its parts."""
+    """What each cause takes from a policy: each bar begins where the one before ended.
+
+    Args:
+        found: one of `result.decompositions` of a sweep.
+        unit: of returns, for the axis; "": none.
+
+    Returns:
+        A figure of matplotlib; thin lines are the intervals of the parts.
+
+    Raises:
+        ConfigError: matplotlib is missing (extra `plots`).
+
+    Example: `waterfall_figure(result.decompositions[0], result.sweep.unit)`.
+    """
     rows = [(part.words, part.mean) for part in found.parts] + [(TOGETHER, found.gap.mean)]
     with house_style():
         figure, (axes,) = blank(0.34 * len(rows) + 1.3)
@@ -257,16 +284,20 @@ def waterfall_figure(found: Decomposition, unit: str) -> Figure:
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.grid(visible=False, axis="y")
         axes.margins(x=0.04)
-        for y, text in enumerate(found.texts()):
-            axes.annotate(
-                text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0),
-                textcoords="offset points", va="center", fontsize=9.0, annotation_clip=False,
-            )  # fmt: skip
+        _costs_beside(axes, found.texts())
         axes.set_xlabel(f"less than on the synchronous clock{f', {unit}' if unit else ''}")
         axes.set_title(
             "\n".join(textwrap.wrap(f"What each cause takes from {found.policy!r} ({found.method})", OF_CAUSES))
         )
         return figure
+
+
+def _costs_beside(axes: Axes, texts: Sequence[str]) -> None:
+    for y, text in enumerate(texts):
+        axes.annotate(
+            text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
+            va="center", fontsize=9.0, annotation_clip=False,
+        )  # fmt: skip
 
 
 def _bar(axes: Axes, y: float, start: float, cost: Estimate, colour: str) -> None:

@@ -84,8 +84,10 @@ def _hierarchy(d: Description, told: str) -> Picture:
 
 
 def _sight_words(lines: list[SightLine], most: int = 8) -> str:
-    told = [" ".join(part for part in (f"{x.observers} sees of {x.owners}:", x.what, x.how) if part) for x in lines]
-    return "; ".join(told[:most]) + (f"; and {len(told) - most} more lines in the table" if len(told) > most else ".")
+    texts = [" ".join(part for part in (f"{x.observers} sees of {x.owners}:", x.what, x.how) if part) for x in lines]
+    return "; ".join(texts[:most]) + (
+        f"; and {len(texts) - most} more lines in the table" if len(texts) > most else "."
+    )
 
 
 def training_part(run: RunFolder, name: str = "learning") -> Section:
@@ -128,8 +130,8 @@ def _by_group(config: RunConfig) -> str:
     kept = config.validation_by_group
     earned = {name: Earned(root, kept[name]) for name, root in config.validation.items() if name in kept}
     apart = groups_apart([*earned.values()])
-    told = "; ".join(f"{name}: {each.words(apart)}" for name, each in earned.items())
-    return f" In sum by group: {told}." if apart else ""
+    text = "; ".join(f"{name}: {each.words(apart)}" for name, each in earned.items())
+    return f" In sum by group: {text}." if apart else ""
 
 
 def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str) -> Picture:
@@ -138,12 +140,12 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
     own = [(x, float(row.get("group_return", "nan"))) for (x, _), row in zip(points, rows, strict=True)]
     both = [Earned(root, {group: mine}) for (_, root), (_, mine) in zip(points, own, strict=True)]
     apart = groups_apart(both) and all(math.isfinite(mine) for _, mine in own)
-    names = [known for known in (NOTHING, config.base) if known in config.validation]
-    others = [known for known in config.validation if known != "trained"]
-    best = [max(others, key=lambda known: config.validation[known])] if others else []
-    levels = {known: config.validation[known] for known in dict.fromkeys([*names, *best]) if known is not None}
+    names = [policy for policy in (NOTHING, config.base) if policy in config.validation]
+    others = [policy for policy in config.validation if policy != "trained"]
+    best = [max(others, key=lambda policy: config.validation[policy])] if others else []
+    levels = {policy: config.validation[policy] for policy in dict.fromkeys([*names, *best]) if policy is not None}
     with_step = f" at dt = {config.training_options['dt']:g} s" if "dt" in config.training_options else ""
-    whose = f" of {group}" if len(config.groups) > 1 else ""
+    of_group = f" of {group}" if len(config.groups) > 1 else ""
     return Picture(
         name,
         learning_figure(
@@ -154,12 +156,12 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
             y_label=_unit(run),
             titles=(f"Learning curve: return of {config.return_of}", f"Sum of the returns of {group}"),
         ),
-        f"Training{whose} took {config.seconds:.0f} s and {config.transitions:,} transitions{with_step}, "
+        f"Training{of_group} took {config.seconds:.0f} s and {config.transitions:,} transitions{with_step}, "
         f"with seed {config.seed}: mean return of {config.return_of} under the deterministic policy on validation "
         f"cases, which neither training nor the tables use.{f' Below, the sum of those of {group}.' if apart else ''}",
-        f"Learning curve{whose}: return of {config.return_of} from {points[0][1]:.1f} to {points[-1][1]:.1f}; "
+        f"Learning curve{of_group}: return of {config.return_of} from {points[0][1]:.1f} to {points[-1][1]:.1f}; "
         + (f"{group} in sum from {own[0][1]:.1f} to {own[-1][1]:.1f}; " if apart else "")
-        + ", ".join(f"{known} {level:.1f}" for known, level in levels.items()),
+        + ", ".join(f"{policy} {level:.1f}" for policy, level in levels.items()),
     )
 
 
@@ -195,13 +197,13 @@ def trace_part(
     """
     drawn = Timeline(excerpt(episode, window))
     counts = ", ".join(f"{count} {fate}" for fate, count in episode.counts.items())
-    told = f"{drawn.shown.note}. Messages: {counts}."
+    summary = f"{drawn.shown.note}. Messages: {counts}."
     lanes = [lane_words(lane, [m for m in drawn.moments if m.lane == lane]) for lane in drawn.shown.lanes]
     picture = Picture(
         name,
         drawn.figure(),
-        " ".join(text for text in (about, READING, told, EXPLORE) if text),
-        f"Timeline. {told} {'; '.join(lanes)}.",
+        " ".join(text for text in (about, READING, summary, EXPLORE) if text),
+        f"Timeline. {summary} {'; '.join(lanes)}.",
     )
     return Section("How an event-driven run works", [picture, *(_tables(drawn) if in_words else ())])
 
@@ -281,16 +283,16 @@ def _counted(result: SweepResult) -> list[TextTable]:
         for policy in result.sweep.shown
         for number, point in enumerate(result.of(policy))
     ]
-    told = "Means over the cases, each at the end of its episode."
-    return [TextTable("What the environment counts", ["policy", "condition", *names], rows, 2, told)] if names else []
+    text = "Means over the cases, each at the end of its episode."
+    return [TextTable("What the environment counts", ["policy", "condition", *names], rows, 2, text)] if names else []
 
 
 def causes_part(result: SweepResult, prefix: str = "") -> Section | None:
     """A waterfall for each policy and method; None where the sweep has no conditions for one."""
     blocks: list[Block] = []
-    for found in result.decompositions:
+    for part in result.decompositions:
         number = f"{len(blocks) + 1}" if blocks else ""
-        blocks.append(_waterfall(found, result.sweep.unit, f"{prefix}causes{number}"))
+        blocks.append(_waterfall(part, result.sweep.unit, f"{prefix}causes{number}"))
     return Section("What causes the gap", blocks) if blocks else None
 
 
@@ -318,8 +320,8 @@ def widest(results: Sequence[SweepResult]) -> Condition:
 def subject(result: SweepResult) -> str:
     """What a sweep is about: its preset, or what was varied."""
     causes = dict.fromkeys(cause for condition in result.sweep.conditions for cause in condition.causes)
-    told = ", ".join(CAUSES[cause].words if cause in CAUSES else cause for cause in causes)
-    return result.sweep.preset or (told if len(causes) <= FEW else f"{len(causes)} causes")
+    text = ", ".join(CAUSES[cause].words if cause in CAUSES else cause for cause in causes)
+    return result.sweep.preset or (text if len(causes) <= FEW else f"{len(causes)} causes")
 
 
 def look_at(result: SweepResult, point: SweepPoint) -> Item:
@@ -340,20 +342,20 @@ def look_at(result: SweepResult, point: SweepPoint) -> Item:
 
 
 def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:
-    told, quiet = [], []
+    texts, unaffected = [], []
     for policy in result.policies:
-        found = result.along(policy, cause)
-        told += [f"{policy}, {CAUSES[cause].words} {amount:g}: {p.mean.value:.2f}" for amount, p in found]
-        if not any(shows_gap(result, p) for _, p in found if p.condition != IDEAL):
-            quiet.append(policy)
+        points = result.along(policy, cause)
+        texts += [f"{policy}, {CAUSES[cause].words} {amount:g}: {p.mean.value:.2f}" for amount, p in points]
+        if not any(shows_gap(result, p) for _, p in points if p.condition != IDEAL):
+            unaffected.append(policy)
     bands = intervals_words(result, "bands")
-    flat = f" No gap to be told for {', '.join(map(repr, quiet))}: {UNTOLD}." if quiet else ""
+    flat = f" No gap to be told for {', '.join(map(repr, unaffected))}: {UNTOLD}." if unaffected else ""
     return Picture(
         f"{prefix}{cause}",
         sweep_figure(result, cause),
         f"The {return_head(result)} against {CAUSES[cause].words} alone{bands}. Dots are "
         f"the cases themselves; below, differences of the same case.{flat}",
-        f"R{return_head(result)[1:]} against {CAUSES[cause].words}. {'; '.join(told)}.",
+        f"R{return_head(result)[1:]} against {CAUSES[cause].words}. {'; '.join(texts)}.",
     )
 
 
@@ -370,7 +372,7 @@ def _products(result: SweepResult) -> list[tuple[str, str]]:
 
 def _product(result: SweepResult, policy: str, cause: str, by: str, prefix: str) -> Picture:
     among = result.policies.index(policy)
-    told = [
+    texts = [
         f"{p.condition.words}: {p.mean.value:.2f}" for p in result.of(policy) if set(p.condition.causes) == {cause, by}
     ]
     return Picture(
@@ -379,7 +381,7 @@ def _product(result: SweepResult, policy: str, cause: str, by: str, prefix: str)
         f"What {policy!r} earns {result.sweep.return_of} against {CAUSES[cause].words} under several amounts of "
         f"{CAUSES[by].words}; bands and lines as above.",
         f"R{return_head(result)[1:]} by {policy}, against {CAUSES[cause].words} by {CAUSES[by].words}. "
-        f"{'; '.join(told)}.",
+        f"{'; '.join(texts)}.",
     )
 
 
@@ -389,14 +391,14 @@ def _thin(gap: Estimate) -> str:
 
 
 def _waterfall(found: Decomposition, unit: str, name: str) -> Picture:
-    told = ", ".join(f"{part.words} {part.mean.value:.2f}" for part in found.parts)
-    gap, whose = found.gap.mean, f"{found.policy!r} under {found.condition.words}"
+    text = ", ".join(f"{part.words} {part.mean.value:.2f}" for part in found.parts)
+    gap, where = found.gap.mean, f"{found.policy!r} under {found.condition.words}"
     flat = "" if gap.excludes_zero or not gap.known else " These cases can't tell the whole gap from none."
     return Picture(
         name,
         waterfall_figure(found, unit),
-        f"The gap of {whose} by cause ({METHODS[found.method]}), each bar from where the one before ended"
+        f"The gap of {where} by cause ({METHODS[found.method]}), each bar from where the one before ended"
         f"{_thin(gap)}. Steps to the left give something "
         f"back.{flat}",
-        f"Waterfall of {whose}: {told}; all together {gap.value:.2f} {unit} less than synchronous.",
+        f"Waterfall of {where}: {text}; all together {gap.value:.2f} {unit} less than synchronous.",
     )

@@ -173,20 +173,20 @@ def case_part(item: Item, recorded: tuple[float, float]) -> Section:
         day = compare_day(env, sync, late, deployed)
     except HeronError as error:
         return Section(title, [f"Not drawn: {error}"])
-    found = day.sync_return, day.event_return
-    if not np.allclose(found, recorded, rtol=1e-6):
-        then, now = ("{:.2f} synchronous, {:.2f} ".format(*pair) + deployed for pair in (recorded, found))
+    returns = day.sync_return, day.event_return
+    if not np.allclose(returns, recorded, rtol=1e-6):
+        then, now = ("{:.2f} synchronous, {:.2f} ".format(*pair) + deployed for pair in (recorded, returns))
         return Section(title, [f"Not drawn: run again it takes another course, return {now}; the sweep has {then}."])
-    told = (
+    text = (
         f"{item.name}, {item.case}, {item.condition.words}: return of {day.return_of} {day.sync_return:.2f} "
         f"synchronous, {day.event_return:.2f} {deployed}"
     )
     picture = Picture(
         "one_case",
-        day_figure(day.panels, told),
+        day_figure(day.panels, text),
         "One case on both clocks, as the agents saw it: the one whose loss is nearest to the mean under this "
         "condition.",
-        f"Time series. {told}. Panels: {', '.join(panel.title for panel in day.panels)}.",
+        f"Time series. {text}. Panels: {', '.join(panel.title for panel in day.panels)}.",
     )
     return Section(title, [picture])
 
@@ -255,22 +255,28 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     """The result first, then its causes, one case, its messages, the training, and the environment.
 
     Args:
+        sources: sweeps, run folders and recorded episodes of one environment.
         title: instead of a general one.
         facts: more about how it was done, by name.
+
+    Returns:
+        What `write_report` writes.
+
+    Raises:
+        ConfigError: there is no source, or they are of several environments.
+
+    Example: `write_report("report", report_of(Sources(sweeps=[read_sweep("runs/sweep")])))`.
     """
     require_type(f"report_of(title={title!r:.60})", title, (str, type(None)), "a text, or None")
     env, options = _environment(sources)
     parts, words, notes = list[Section](), list[str](), list[Listing]()
-    known = dict(EVERY_SWEEP) if sources.sweeps else {}
-    about, whose = _names(sources)
+    known, (about, folders) = dict(EVERY_SWEEP) if sources.sweeps else {}, _names(sources)
     for number, result in enumerate(sources.sweeps):
-        prefix = "" if not number else f"sweep{number + 1}-"
-        told = "" if len(sources.sweeps) == 1 else f": {about[number]}"
-        found = [gap_part(result, prefix), causes_part(result, prefix)]
-        parts += [Section(part.title + told, part.blocks) for part in found if part is not None]
+        suffix = "" if len(sources.sweeps) == 1 else f": {about[number]}"
+        parts += _sweep_sections(result, number, suffix)
         new = set(result.policies) - {policy for before in sources.sweeps[:number] for policy in before.policies}
         words += [sentence for sentence in (finding(result) if new else reasons(result)) if sentence not in words]
-        known |= {f"{name}{told}": text for name, text in sweep_facts(result).items()}
+        known |= {f"{name}{suffix}": text for name, text in sweep_facts(result).items()}
         notes += sweep_notes(result)
     if sources.sweeps:
         parts += _closely(sources.sweeps, with_messages=not sources.traces)
@@ -279,12 +285,19 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         words += [] if sources.sweeps else [_episode_words(episode)]
     for number, run in enumerate(sources.runs):
         parts.append(training_part(run, f"learning{number + 1 if number else ''}"))
-        known |= {f"{name}, {whose[number]}": text for name, text in training_facts(run).items()}
+        known |= {f"{name}, {folders[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
     known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
     what = "how much survives the network" if sources.sweeps else "what was recorded"
     return Report(title or f"{env.id}: {what}", words, parts)
+
+
+def _sweep_sections(result: SweepResult, number: int, suffix: str) -> list[Section]:
+    """What survives the network, and what causes the gap; `suffix`: of the titles."""
+    prefix = "" if not number else f"sweep{number + 1}-"
+    sections = [gap_part(result, prefix), causes_part(result, prefix)]
+    return [Section(part.title + suffix, part.blocks) for part in sections if part is not None]
 
 
 def _versions(sources: Sources) -> str:
@@ -296,8 +309,8 @@ def _versions(sources: Sources) -> str:
         *(of.get("heron_env", "unknown") for of in (episode.setting.versions for episode in sources.traces)),
     ]
     others = [version for version in dict.fromkeys(made) if version != now["heron_env"]]
-    told = ", ".join(f"{name} {version}" for name, version in now.items())
-    return f"{told}; some of what is shown was made by heron_env {', '.join(others)}" if others else told
+    text = ", ".join(f"{name} {version}" for name, version in now.items())
+    return f"{text}; some of what is shown was made by heron_env {', '.join(others)}" if others else text
 
 
 def _names(sources: Sources) -> tuple[list[str], list[str]]:
@@ -314,15 +327,15 @@ def _names(sources: Sources) -> tuple[list[str], list[str]]:
 
 def _environment(sources: Sources) -> tuple[EnvironmentSpec, dict[str, Any]]:
     """What it is, and its options; the sweep's, if there is one. Raises ConfigError for none, or for several ids."""
-    found: list[tuple[EnvironmentSpec, dict[str, Any]]] = [
+    candidates: list[tuple[EnvironmentSpec, dict[str, Any]]] = [
         *((result.sweep.env, dict(result.sweep.options)) for result in sources.sweeps),
         *((spec(episode.setting.env_id, RECORD), dict(episode.setting.options)) for episode in sources.traces),
         *((run.spec, dict(run.config.env_options)) for run in sources.runs),
     ]
-    ids = list(dict.fromkeys(env.id for env, _ in found))
+    ids = list(dict.fromkeys(env.id for env, _ in candidates))
     if len(ids) != 1:
         raise ConfigError(f"a report is about one environment, these are of {ids or 'none'}; make one for each")
-    return found[0]
+    return candidates[0]
 
 
 def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Section]:
@@ -345,7 +358,7 @@ def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) 
     """Says so where files name an environment, or in its options a policy, that is not trusted."""
     try:
         env.require_trust()
-        with on_behalf_of(env.told_by):
+        with on_behalf_of(env.named_by):
             if not sources.sweeps:
                 return environment_part(env.id, options)
             condition = widest(sources.sweeps)

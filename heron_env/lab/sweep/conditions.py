@@ -107,8 +107,8 @@ class Condition:
     @property
     def name(self) -> str:
         """`sync`, `ideal`, `act_delay=30 jitter=0.1`: equal conditions have equal names, others have others."""
-        told = [f"{cause}={amount_text(amount)}" for cause, amount in self.causes.items()]
-        return " ".join(["sync"] * self.synchronous + told) or "ideal"
+        texts = [f"{cause}={amount_text(amount)}" for cause, amount in self.causes.items()]
+        return " ".join(["sync"] * self.synchronous + texts) or "ideal"
 
     def __str__(self) -> str:
         """Its name."""
@@ -119,11 +119,11 @@ class Condition:
         """For people: `action delay 30 s, jitter 0.1`."""
         if not self.causes:
             return "synchronous clock" if self.synchronous else "event-driven, nothing wrong"
-        told = ["synchronous clock"] * self.synchronous
+        texts = ["synchronous clock"] * self.synchronous
         for cause, amount in self.causes.items():
             words, unit, _ = CAUSES.get(cause, Cause(cause, "1"))
-            told.append(f"{words} {amount_text(amount)}{'' if unit == '1' else f' {unit}'}")
-        return ", ".join(told)
+            texts.append(f"{words} {amount_text(amount)}{'' if unit == '1' else f' {unit}'}")
+        return ", ".join(texts)
 
     def only(self, *causes: str) -> Condition:
         """The same with these causes alone; without any: `Condition()`. Raises ConfigError for an unknown one."""
@@ -141,13 +141,13 @@ class Condition:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: `{"act_delay": 30.0}`, an amount by key as a mapping; `{"synchronous": true}`."""
-        told: dict[str, Any] = {"synchronous": True} if self.synchronous else {}
-        told |= {
+        values: dict[str, Any] = {"synchronous": True} if self.synchronous else {}
+        values |= {
             c: {key: plain(one) for key, one in getattr(self, c)} if isinstance(a, tuple) else plain(a)
             for c, a in self.causes.items()
             if c in CAUSES
         }
-        return {**told, DISTURBANCES: list(self.disturbances)} if self.disturbances else told
+        return {**values, DISTURBANCES: list(self.disturbances)} if self.disturbances else values
 
     def schedule(self, env: HeronEnv) -> dict[Key, ScheduleConfig]:
         """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent."""
@@ -286,7 +286,21 @@ Axes = Mapping[str, Sequence[GivenAmount]]
 
 
 def along(base: Condition = IDEAL, **axes: Sequence[GivenAmount]) -> list[Condition]:
-    """One axis after the other, the other causes as in `base`."""
+    """One axis after the other.
+
+    Args:
+        base: the amounts of the other causes.
+        axes: amounts by cause, in the cause's unit (delays in s).
+
+    Returns:
+        Each condition once, in the order of the axes.
+
+    Raises:
+        ConfigError, ScheduleError: an unknown cause, or an impossible amount.
+
+    >>> [condition.name for condition in along(act_delay=(0, 30), loss=(0.1,))]
+    ['ideal', 'act_delay=30', 'loss=0.1']
+    """
     return unique(base.but(**{cause: amount}) for cause, amounts in axes.items() for amount in _listed(cause, amounts))
 
 
@@ -297,13 +311,39 @@ def grid(base: Condition = IDEAL, **axes: Sequence[GivenAmount]) -> list[Conditi
 
 
 def one_at_a_time(all_of_it: Condition) -> list[Condition]:
-    """Nothing wrong; each cause alone; all together: what a waterfall needs. Raises ConfigError."""
+    """Nothing wrong; each cause alone; all together: what a waterfall needs.
+
+    Args:
+        all_of_it: the condition with all causes.
+
+    Returns:
+        k + 2 conditions for k causes above one.
+
+    Raises:
+        ConfigError: it is no Condition.
+
+    >>> [condition.name for condition in one_at_a_time(Condition(act_delay=30, loss=0.1))]
+    ['ideal', 'act_delay=30', 'loss=0.1', 'act_delay=30 loss=0.1']
+    """
     _require_condition(all_of_it, "one_at_a_time")
     return unique([IDEAL, *(all_of_it.only(cause) for cause in all_of_it.causes), all_of_it])
 
 
 def coalitions(all_of_it: Condition) -> list[Condition]:
-    """Every subset of the causes, small ones first: what exact Shapley values need. Raises ConfigError."""
+    """Every subset of the causes, small ones first: what exact Shapley values need.
+
+    Args:
+        all_of_it: the condition with all causes.
+
+    Returns:
+        2^k conditions for k causes.
+
+    Raises:
+        ConfigError: it is no Condition.
+
+    >>> len(coalitions(Condition(act_delay=30, msg_delay=1, loss=0.1)))
+    8
+    """
     _require_condition(all_of_it, "coalitions")
     causes = tuple(all_of_it.causes)
     subsets = chain.from_iterable(combinations(causes, size) for size in range(len(causes) + 1))
@@ -311,7 +351,20 @@ def coalitions(all_of_it: Condition) -> list[Condition]:
 
 
 def unique(conditions: Iterable[Condition]) -> list[Condition]:
-    """Each once, where it comes first. Raises ConfigError."""
+    """Each condition once, where it comes first.
+
+    Args:
+        conditions: in their order.
+
+    Returns:
+        Without repeats.
+
+    Raises:
+        ConfigError: one is no Condition.
+
+    >>> unique([IDEAL, SYNC, Condition()]) == [IDEAL, SYNC]
+    True
+    """
     return list(dict.fromkeys(all_of(conditions, "unique(conditions)", Condition)))
 
 

@@ -71,9 +71,9 @@ class Decomposition:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        told = [{"cause": p.cause, **p.mean.to_dict(), "by_case": list(p.by_case)} for p in (*self.parts, self.gap)]
+        parts = [{"cause": p.cause, **p.mean.to_dict(), "by_case": list(p.by_case)} for p in (*self.parts, self.gap)]
         named = {"policy": self.policy, "condition": self.condition.name, "method": self.method}
-        return {**named, "parts": told[:-1], "gap": told[-1]}
+        return {**named, "parts": parts[:-1], "gap": parts[-1]}
 
 
 def one_at_a_time(costs: Costs, causes: Sequence[str]) -> dict[str, Floats]:

@@ -22,7 +22,7 @@ from heron_env.lab.policies import (
     About,
     AgentsFile,
     Baseline,
-    Connections,
+    EndpointConnections,
     External,
     FixturePolicy,
     PolicySpec,
@@ -102,9 +102,9 @@ def read_settings(path: Path) -> SweepSettings:
         raise RunFolderError(f"{path}: no folder of a sweep ({why}); make one with `heron sweep`") from error
     if not isinstance(values, dict) or "schema" not in values:
         raise RunFolderError(f"{path}: no folder of a sweep (it has no 'schema'); make one with `heron sweep`")
-    found = values["schema"]
-    if found != SCHEMA or isinstance(found, bool):
-        raise RunFolderError(f"{path} has schema {found!r:.60}, this heron_env reads {SCHEMA}: run the sweep again")
+    schema = values["schema"]
+    if schema != SCHEMA or isinstance(schema, bool):
+        raise RunFolderError(f"{path} has schema {schema!r:.60}, this heron_env reads {SCHEMA}: run the sweep again")
     try:
         return SweepSettings.model_validate(values)
     except ValidationError as error:
@@ -272,7 +272,7 @@ class SweepPlan:
 
 
 def require_answers(
-    policy: External, made: tuple[HeronEnv, str, Mapping[str, Any]], cases: Sequence[Case], lines: Connections
+    policy: External, made: tuple[HeronEnv, str, Mapping[str, Any]], cases: Sequence[Case], lines: EndpointConnections
 ) -> None:
     """What can't answer in these cases fails here; no endpoint is asked. Raises ConfigError, FixtureError."""
     env, env_id, options = made

@@ -22,17 +22,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heron_env._version import __version__
 from heron_env.core.policy import Policies
-from heron_env.errors import ConfigError, RunFolderError, shown_path
-from heron_env.files.journal import Journal, full_lines, lock_folder
+from heron_env.errors import ConfigError, RunFolderError, path_text
 from heron_env.files.reading import first_fault, parsed, read
-from heron_env.files.writing import write
+from heron_env.files.writing import Journal, full_lines, lock_folder, write
 from heron_env.injection.answers import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.endpoint import Connection
 from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
 from heron_env.lab.episodes import Outcome, outcome
 from heron_env.lab.output import dumps
-from heron_env.lab.policies import About, Connections, External
+from heron_env.lab.policies import About, EndpointConnections, External
 from heron_env.lab.sweep.plan import SETTINGS, Item, Key, Number, read_settings
 
 if TYPE_CHECKING:
@@ -65,18 +64,20 @@ class AnswerCounts(BaseModel):
     @classmethod
     def of(cls, result: EpisodeResult, policies: Policies) -> AnswerCounts | None:
         """Of an episode that these policies have just played; None where no agent of another program answered."""
-        told = sorted(((t, o) for of in result.origins.values() for t, o in of), key=lambda each: each[0])
-        if not told:
+        origins = sorted(((t, o) for of in result.origins.values() for t, o in of), key=lambda each: each[0])
+        if not origins:
             return None
-        asked = {id(policy): policy for policy in policies.values() if isinstance(policy, ExternalPolicy | Recording)}
-        latencies = Counter(f"{ms:.3g}" for policy in asked.values() for ms in policy.latencies_ms())
+        policies_asked = {
+            id(policy): policy for policy in policies.values() if isinstance(policy, ExternalPolicy | Recording)
+        }
+        latencies = Counter(f"{ms:.3g}" for policy in policies_asked.values() for ms in policy.latencies_ms())
         return cls(
-            counts=dict(sorted(Counter(origin_words(o.source, o.code) for _, o in told).items())),
-            requests=sum(o.attempts for _, o in told if o.source != "replay"),
+            counts=dict(sorted(Counter(origin_words(o.source, o.code) for _, o in origins).items())),
+            requests=sum(o.attempts for _, o in origins if o.source != "replay"),
             latencies_ms=dict(sorted(latencies.items(), key=lambda pair: float(pair[0]))),
-            circuit=told[-1][1].circuit,
+            circuit=origins[-1][1].circuit,
             deterministic=result.deterministic,
-            reasoning_dropped=sum(policy.metrics().reasoning_dropped for policy in asked.values()),
+            reasoning_dropped=sum(policy.metrics().reasoning_dropped for policy in policies_asked.values()),
         )
 
 
@@ -113,10 +114,10 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        told = {**self.key._asdict(), **asdict(self.outcome), "seconds": self.seconds}
+        values = {**self.key._asdict(), **asdict(self.outcome), "seconds": self.seconds}
         if not self.outcome.by_group:
-            del told["by_group"]
-        return told if self.answers is None else {**told, "answers": self.answers.model_dump()}
+            del values["by_group"]
+        return values if self.answers is None else {**values, "answers": self.answers.model_dump()}
 
     @classmethod
     def from_dict(cls, values: object) -> Record:
@@ -155,7 +156,7 @@ def _nan_for_none(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def run_item(item: Item, lines: Connections | None = None) -> Record:
+def run_item(item: Item, lines: EndpointConnections | None = None) -> Record:
     """Run one episode and keep what a sweep needs of it. What it raises bears the item as a note.
 
     `lines`: the ways to endpoints that all items of a sweep share.
@@ -173,9 +174,9 @@ def run_item(item: Item, lines: Connections | None = None) -> Record:
             for policy in asked.values():
                 if isinstance(policy, Recording):
                     policy.close(finished=done)  # without a footer it can be continued
-        found = outcome(env, result)
-        require_finite(found)
-        return Record(item.key, found, round(time.perf_counter() - begun, 3), AnswerCounts.of(result, asked))
+        figures = outcome(env, result)
+        require_finite(figures)
+        return Record(item.key, figures, round(time.perf_counter() - begun, 3), AnswerCounts.of(result, asked))
     except Exception as error:
         error.add_note(f"while running {item}")
         raise
@@ -207,7 +208,7 @@ def made(item: Item) -> HeronEnv:
     return env
 
 
-def _policies(item: Item, env: HeronEnv, lines: Connections | None = None) -> Policies:
+def _policies(item: Item, env: HeronEnv, lines: EndpointConnections | None = None) -> Policies:
     """The policies of the item; those that ask endpoints have their ways from `lines`."""
     if lines is not None:
         for own in injected(env).values():
@@ -338,8 +339,8 @@ def _difference(old: Any, new: Any, path: tuple[str | int, ...]) -> str:
         pairs = [(number, a, b) for number, (a, b) in enumerate(zip(old, new, strict=True))]
         return next(filter(None, (_difference(a, b, (*path, number)) for number, a, b in pairs)), "")
     if isinstance(old, list) and isinstance(new, list):
-        return f"{shown_path(path)}: {len(old)} there, {len(new)} asked for"
-    return f"{shown_path(path)}: {json.dumps(old)} there, {json.dumps(new)} asked for"
+        return f"{path_text(path)}: {len(old)} there, {len(new)} asked for"
+    return f"{path_text(path)}: {json.dumps(old)} there, {json.dumps(new)} asked for"
 
 
 def read_records(path: Path, keys: Collection[Key]) -> dict[Key, Record]:

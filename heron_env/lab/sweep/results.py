@@ -124,12 +124,12 @@ class Measurements:
 
     def along(self, policy: str, cause: str) -> list[tuple[float, SweepPoint]]:
         """Amount and point of every condition with this cause alone, and without any, by amount: for a figure."""
-        found = []
+        result = []
         for point in self.of(policy):
             causes = point.condition.causes
             if point.condition != SYNC and set(causes) <= {cause} and not isinstance(causes.get(cause), tuple):
-                found.append((mean_s(getattr(point.condition, cause)), point))
-        return sorted(found, key=lambda pair: pair[0])
+                result.append((mean_s(getattr(point.condition, cause)), point))
+        return sorted(result, key=lambda pair: pair[0])
 
     def improvement(self, policy: str, rival: str, condition: Condition = SYNC) -> Estimate:
         """Probability that `policy` yields more than `rival` in the same case under the same condition."""
@@ -183,28 +183,28 @@ class Measurements:
     @cached_property
     def decompositions(self) -> tuple[Decomposition, ...]:
         """Of each policy, by each method for which all conditions are there; of the widest condition that has them."""
-        found = []
+        result = []
         for policy in self.policies:
             for method, needed, solve in (("one at a time", one_at_a_time, alone), ("shapley", coalitions, shapley)):
                 whole = self._widest(needed)
                 if whole is not None:
                     causes, costs = tuple(whole.causes), self._costs(policy, whole)
                     gap = costs[frozenset(causes)]
-                    found.append(decomposed(policy, whole, method, solve(costs, causes), gap, self.intervals))
-        return tuple(found)
+                    result.append(decomposed(policy, whole, method, solve(costs, causes), gap, self.intervals))
+        return tuple(result)
 
     @cached_property
     def interactions(self) -> tuple[Interaction, ...]:
         """Of faults with the network, of each policy for each condition with faults whose other three were run."""
-        there, found = set(self.sweep.conditions), []
+        there, result = set(self.sweep.conditions), []
         for policy in self.policies:
             for condition in self.sweep.conditions:
                 network = condition.but(disturbances=())
                 faults = Condition(synchronous=True, disturbances=condition.disturbances)
                 if condition.disturbances and network != SYNC and {network, faults} <= there:
                     arms = (self.table(policy, arm) for arm in (SYNC, network, faults, condition))
-                    found.append(interaction(policy, condition, arms, self.intervals))
-        return tuple(found)
+                    result.append(interaction(policy, condition, arms, self.intervals))
+        return tuple(result)
 
     def _widest(self, needed: Callable[[Condition], list[Condition]]) -> Condition | None:
         """The condition with most causes, more than one, for which all of `needed(condition)` was run.

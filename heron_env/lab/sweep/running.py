@@ -158,11 +158,11 @@ def bundles(items: Sequence[Item], processes: int) -> list[Bundle]:
         if kept and kind not in known:
             known[kind] = _can(item)
         together.setdefault(of if kept and known[kind] else (number,), []).append(item)
-    found, parts = [], processes if isinstance(processes, int) and processes > 1 else 1  # who runs them checks it
+    result, parts = [], processes if isinstance(processes, int) and processes > 1 else 1  # who runs them checks it
     for some in together.values():
         size = min(MOST, -(-len(some) // parts))
-        found += [tuple(some[k : k + size]) for k in range(0, len(some), size)]
-    return found
+        result += [tuple(some[k : k + size]) for k in range(0, len(some), size)]
+    return result
 
 
 def run_bundle(bundle: Bundle) -> list[Record]:
@@ -172,7 +172,7 @@ def run_bundle(bundle: Bundle) -> list[Record]:
     try:
         return _run(bundle)
     except Exception as error:  # noqa: BLE001  (what it is will be raised by the episode itself)
-        found = [run_item(item) for item in bundle]
+        result = [run_item(item) for item in bundle]
         where = f"{bundle[0].name}, {bundle[0].condition.name}"
         warnings.warn(
             f"{where}: {len(bundle)} cases ran one by one, for side by side there was {error!r:.300}; their results "
@@ -180,7 +180,7 @@ def run_bundle(bundle: Bundle) -> list[Record]:
             HeronWarning,
             stacklevel=2,
         )
-        return found
+        return result
 
 
 def _world(item: Item) -> HeronEnv:
@@ -203,13 +203,13 @@ def _run(bundle: Bundle) -> list[Record]:
     env, cases = _world(first), [item.case for item in bundle]
     schedule = in_step(env) if synchronous else first.condition.schedule(env)
     batch = play_lanes(env, cases, _policies(bundle, env), schedule, RECORD if synchronous else (*RECORD, "ages"))
-    found = [lane_outcome(env, lane) for lane in noted_lanes(batch)]  # one by one: what lanes note is large
+    result = [lane_outcome(env, lane) for lane in noted_lanes(batch)]  # one by one: what lanes note is large
     if synchronous:  # which measures no time
-        found = [replace(each, staleness_p95=math.nan, latency_p95=math.nan) for each in found]
-    for each in found:
+        result = [replace(each, staleness_p95=math.nan, latency_p95=math.nan) for each in result]
+    for each in result:
         require_finite(each)
     seconds = round((time.perf_counter() - begun) / len(bundle), 3)
-    return [Record(item.key, each, seconds) for item, each in zip(bundle, found, strict=True)]
+    return [Record(item.key, each, seconds) for item, each in zip(bundle, result, strict=True)]
 
 
 def _policies(bundle: Bundle, env: HeronEnv) -> list[Any]:
@@ -219,13 +219,13 @@ def _policies(bundle: Bundle, env: HeronEnv) -> list[Any]:
     if isinstance(spec, TrainedRun):
         return [first] * len(bundle)
     known: dict[bytes, Any] = {}
-    found = []
+    result = []
     for item in bundle:
         policy = spec.build(env, item.case.seed)
         with contextlib.suppress(Exception):  # what does not pickle is its case's own
             policy = known.setdefault(pickle.dumps(policy), policy)
-        found.append(policy)
-    return found
+        result.append(policy)
+    return result
 
 
 RETRIES: Final = 3

@@ -19,7 +19,7 @@ from heron_env.given import all_of, is_one_of, mapping, path_of, require_one_of,
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.output import Progress, sweep_bar
-from heron_env.lab.policies import Baseline, Connections, External
+from heron_env.lab.policies import Baseline, EndpointConnections, External
 from heron_env.lab.show.figures import sweep_figure
 from heron_env.lab.sweep.conditions import CAUSES, SYNC, Condition, unique
 from heron_env.lab.sweep.plan import (
@@ -102,7 +102,7 @@ class Sweep(SweepPlan):
         alone = dict.fromkeys(beside if NOTHING in specs else (*beside, NOTHING))
         specs.setdefault(NOTHING, Baseline(NOTHING))
         cases = tuple(benchmark.with_optima(env, chosen, given))
-        with trusting(*believed), Connections() as lines:
+        with trusting(*believed), EndpointConnections() as lines:
             for name, policy in specs.items():
                 if isinstance(policy, External):
                     require_answers(policy, (env, spec.id, given), cases, lines)
@@ -201,7 +201,7 @@ def _records(items: list[Item], hands: Workers) -> Iterator[Record]:
     """What came of each item: of those that ask endpoints here, one after another, while workers run the others."""
     live, rest = [item for item in items if item.live], [item for item in items if not item.live]
     unheard = {item.name for item in live}
-    with Connections() as lines, closing(hands.run(bundles(rest, hands.count))) as others:
+    with EndpointConnections() as lines, closing(hands.run(bundles(rest, hands.count))) as others:
         for item in live:
             record = run_item(item, lines)
             if item.name in unheard:
@@ -214,11 +214,11 @@ def _records(items: list[Item], hands: Workers) -> Iterator[Record]:
 
 def _tell_silence(record: Record) -> None:
     """Warn where no answer of an episode was the endpoint's own."""
-    found = metrics([] if record.answers is None else [record.answers])
-    if found is not None and found.fallback_rate == 1.0:
-        codes = ", ".join(f"{told} {count}" for told, count in found.counts.items())
+    answers = metrics([] if record.answers is None else [record.answers])
+    if answers is not None and answers.fallback_rate == 1.0:
+        codes = ", ".join(f"{origin} {count}" for origin, count in answers.counts.items())
         warnings.warn(
-            f"policy {record.key.policy!r}: not one of {found.decisions} answers of its first episode is the "
+            f"policy {record.key.policy!r}: not one of {answers.decisions} answers of its first episode is the "
             f"endpoint's ({codes}); the figures are those of what stands in. Is it running, and is it asked the right "
             "thing? The sweep goes on",
             HeronWarning, stacklevel=2,
@@ -263,8 +263,8 @@ class SweepResult(Measurements):
     def __repr__(self) -> str:
         """One line: `<SweepResult: heron/BatteryGrid-v0, 2 policies x 4 conditions x 3 cases>`."""
         sizes = (self.policies, "policy"), (self.sweep.conditions, "condition"), (self.sweep.cases, "case")
-        told = " x ".join(counted(len(things), name) for things, name in sizes)
-        return f"<SweepResult: {self.sweep.env.id}, {told}>"
+        text = " x ".join(counted(len(things), name) for things, name in sizes)
+        return f"<SweepResult: {self.sweep.env.id}, {text}>"
 
     def _repr_html_(self) -> str:
         """The table, for notebooks."""
@@ -286,8 +286,15 @@ def read_sweep(folder: str | Path, *later: str | Path) -> SweepResult:
         later: folders of sweeps that measured some of its policies again, such as with a later version of heron_env:
             what they have takes the place of what was measured before.
 
-    Raises RunFolderError where there is none, it is not finished, its file is of another schema, or a later one is of
-    other cases, conditions or policies; UnknownEnvironment.
+    Returns:
+        All figures as when it was run; `result.sweep` is what was asked.
+
+    Raises:
+        RunFolderError: there is none, it is not finished, its file is of another schema, or a later one is of other
+            cases, conditions or policies.
+        UnknownEnvironment: its environment is not known here.
+
+    Example: `read_sweep("runs/sweep").point("random").mean`.
     """
     sweep, records, version = _read(path_of(folder, "read_sweep(folder)"))
     versions = [version]
@@ -328,14 +335,14 @@ def _read(folder: Path) -> tuple[Sweep, dict[Key, Record], str]:
     return sweep, records, settings.heron_env
 
 
-def _sweep_of(settings: SweepSettings, told_by: str) -> Sweep:
+def _sweep_of(settings: SweepSettings, named_by: str) -> Sweep:
     """Raises ConfigError, ValueError for what no sweep has."""
-    conditions = tuple(Condition(**told.amounts()) for told in settings.conditions)
+    conditions = tuple(Condition(**condition.amounts()) for condition in settings.conditions)
     policies, pools = settings.policies, {name: tuple(members) for name, members in settings.pools.items()}
     members = [member for name in pools for member in pools[name]]
     for fault, wrong in {
         "conditions that are not what they are called": [c.name for c in conditions]
-        != [told.name for told in settings.conditions],
+        != [condition.name for condition in settings.conditions],
         "conditions that do not begin with the synchronous clock, or are there twice": conditions[0] != SYNC
         or len(set(conditions)) < len(conditions),
         f"no policy {NOTHING!r}": NOTHING not in policies,
@@ -348,7 +355,7 @@ def _sweep_of(settings: SweepSettings, told_by: str) -> Sweep:
         if wrong:
             raise ValueError(fault)
     return Sweep(
-        env=registry.spec(settings.env, told_by),
+        env=registry.spec(settings.env, named_by),
         options=settings.options,
         policies={name: policy_of(text) for name, text in policies.items()},
         identities=policies,

@@ -66,8 +66,8 @@ def answer_values(result: Measurements, point: SweepPoint) -> dict[str, Any] | N
         return None
     name, condition = point.policy, point.condition
     rating, preference = result.elo(condition).get(name), result.preference(name, condition)
-    told = vars(replace(point.external, preference_score=preference, elo_rating=rating))
-    return {**told, "deterministic": point.deterministic}
+    values = vars(replace(point.external, preference_score=preference, elo_rating=rating))
+    return {**values, "deterministic": point.deterministic}
 
 
 def comparison_values(result: Measurements) -> list[dict[str, Any]]:
@@ -93,13 +93,13 @@ def answer_table(result: Measurements) -> TextTable | None:
         [
             point.policy,
             f"{point.condition.name}{mark(point)}",
-            ", ".join(f"{told} {count}" for told, count in found.counts.items()),
-            *(NONE if ms is None else f"{ms:.3g} ms" for ms in (found.latency_p50_ms, found.latency_p99_ms)),
-            *map(percent, (found.error_rate, found.timeout_rate, found.fallback_rate)),
+            ", ".join(f"{origin} {count}" for origin, count in answers.counts.items()),
+            *(NONE if ms is None else f"{ms:.3g} ms" for ms in (answers.latency_p50_ms, answers.latency_p99_ms)),
+            *map(percent, (answers.error_rate, answers.timeout_rate, answers.fallback_rate)),
             "no" if point.deterministic else "yes",
         ]
         for point in result.points
-        if (found := point.external) is not None
+        if (answers := point.external) is not None
     ]
     head = ["policy", "condition", "answers", "p50", "p99", "errors", "timeouts", "fallback", "live"]
     return TextTable("External agents", head, rows, 3, ANSWERED) if rows else None
@@ -164,7 +164,7 @@ def write_tables(result: Measurements, folder: Path) -> None:
 
 def to_json(result: Measurements) -> str:
     """Everything a reader needs to repeat or re-analyse the sweep; nan becomes null."""
-    told = {
+    values = {
         **result.sweep.settings(),
         "heron_env": result.made_by,
         "finding": finding(result),
@@ -173,7 +173,7 @@ def to_json(result: Measurements) -> str:
         "interactions": [interaction.to_dict() for interaction in result.interactions],
         **({"comparisons": comparison_values(result)} if result.external else {}),
     }
-    return dumps(told) + "\n"
+    return dumps(values) + "\n"
 
 
 def _row(result: Measurements, point: SweepPoint) -> dict[str, Any]:
@@ -254,8 +254,8 @@ def to_rich(result: Measurements) -> Group:
         heading(result, policy): [{**cells(p), **_short_cells(p)} for p in result.of(policy)]
         for policy in result.sweep.shown
     }
-    told = [row for of_policy in rows.values() for row in of_policy]
-    widths = {name: max(len(name), *(len(row[name]) for row in told)) for name in ("condition", *names)}
+    all_rows = [row for of_policy in rows.values() for row in of_policy]
+    widths = {name: max(len(name), *(len(row[name]) for row in all_rows)) for name in ("condition", *names)}
     room = COLUMNS - sum(widths[name] + 1 for name in names)
     widths["condition"] = min(widths["condition"], max(room, LEAST))
 
@@ -279,8 +279,8 @@ def to_rich(result: Measurements) -> Group:
 
 def more_tables(result: Measurements, *, short: bool = False) -> list[TextTable]:
     """Beside the table: what each group earned, how external agents answered, and who yields more."""
-    found = group_returns(result, only_sync=short), answer_table(result), comparison(result)
-    return [told for told in found if told is not None]
+    tables = group_returns(result, only_sync=short), answer_table(result), comparison(result)
+    return [table for table in tables if table is not None]
 
 
 def group_returns(result: Measurements, *, only_sync: bool = False) -> TextTable | None:
@@ -333,8 +333,8 @@ def legend(result: Measurements) -> str:
     if result.sweep.return_of == TEAM:
         of["return"] = NOT_KEPT
     heads = zip(columns(result), headings(result)[2:], strict=True)
-    told = "; ".join(f"{head}: {EXPLAINED[name]}{of.get(name, '')}" for name, head in heads)
-    return f"{n} case{'s' * (n > 1)}{unit}{intervals_words(result)}. {told}."
+    text = "; ".join(f"{head}: {EXPLAINED[name]}{of.get(name, '')}" for name, head in heads)
+    return f"{n} case{'s' * (n > 1)}{unit}{intervals_words(result)}. {text}."
 
 
 def intervals_words(result: Measurements, drawn: str = "brackets") -> str:

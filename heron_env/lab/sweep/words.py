@@ -61,7 +61,7 @@ class Cost:
         return self.lost.within(NEGLIGIBLE) if self.lost.known else self.gap.within(NEGLIGIBLE * abs(self.level))
 
     @property
-    def told(self) -> bool:
+    def significant(self) -> bool:
         """Can these cases tell it from none, and is it not negligible?"""
         return self.gap.excludes_zero and not self.negligible
 
@@ -95,9 +95,9 @@ class Level(SweepClaim):
         what = "of what perfect foresight would gain over doing nothing"
         share = "" if self.score != self.score else f", {100 * self.score:.0f} % {what}"
         earned = f"{self.policy!r}{seeds} earns {self.return_of} {self.sync}{self.unit}"
-        told = f"On {cases} {earned} on the synchronous clock{share}."
+        text = f"On {cases} {earned} on the synchronous clock{share}."
         others = ", ".join(f"{more} to {other!r}" for other, more in self.against)
-        return f"{told} Its mean difference is {others}." if others else told
+        return f"{text} Its mean difference is {others}." if others else text
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Undecided(Conditions):
     @property
     def carried(self) -> bool:
         """Is none told?"""
-        return not any(cost.told for cost in self.costs)
+        return not any(cost.significant for cost in self.costs)
 
     def __str__(self) -> str:
         """A sentence."""
@@ -198,7 +198,7 @@ class SignedGaps(Conditions):
     @property
     def carried(self) -> bool:
         """Is one told at least?"""
-        return any(cost.told for cost in self.costs)
+        return any(cost.significant for cost in self.costs)
 
     @property
     def rivals(self) -> list[str]:
@@ -210,9 +210,9 @@ class SignedGaps(Conditions):
         if len(self.costs) == 1:
             does = "costs" if self.largest.gap.low > 0.0 else "brings more to"
             return f"T{self.whole[1:]} {does} {self.policy!r}: {self.largest}."
-        told = [cost for cost in self.costs if cost.told]
-        more, less = (sum(cost.gap.value * sign > 0.0 for cost in told) for sign in (1.0, -1.0))
-        rest = len(self.costs) - len(told)
+        significant = [cost for cost in self.costs if cost.significant]
+        more, less = (sum(cost.gap.value * sign > 0.0 for cost in significant) for sign in (1.0, -1.0))
+        rest = len(self.costs) - len(significant)
         counted = ([f"{more} cost{'s' * (more == 1)} {self.policy!r} something"] if more else []) + (
             [f"{less} bring{'s' * (less == 1)} {'it' if more else repr(self.policy)} more"] if less else []
         )
@@ -222,7 +222,7 @@ class SignedGaps(Conditions):
 
     def _first(self) -> str:
         """The costliest condition, or that there is none for certain."""
-        if not (self.largest.told and self.largest.gap.low > 0.0):
+        if not (self.largest.significant and self.largest.gap.low > 0.0):
             return ""
         if not self.rivals:
             return f". The costliest is {self.largest}"
@@ -288,9 +288,18 @@ def _few(names: Sequence[str]) -> str:
 
 
 def finding(result: Measurements) -> list[str]:
-    """A few sentences: the level of each policy, and its gap or that there is none; parity, order, and causes."""
-    told = [f"{level} {gap}" for level, gap in policy_claims(result)]
-    return [*told, *map(str, other_claims(result)), *reasons(result), *answer_sentences(result)]
+    """What a sweep says, in a few sentences that its intervals carry.
+
+    Args:
+        result: of a finished sweep.
+
+    Returns:
+        The level of each policy, with its gap or that there is none; then parity, order, and causes.
+
+    Example: `print(*finding(read_sweep("runs/sweep")), sep="\\n")`.
+    """
+    texts = [f"{level} {gap}" for level, gap in policy_claims(result)]
+    return [*texts, *map(str, other_claims(result)), *reasons(result), *answer_sentences(result)]
 
 
 def policy_claims(result: Measurements) -> Iterator[tuple[Level, SweepClaim]]:
@@ -315,7 +324,7 @@ def gap_claim(result: Measurements, policy: str) -> SweepClaim:
     costs = tuple(cost_of(result, point) for point in points)
     if not any(cost.gap.known for cost in costs):
         return NoInterval(policy, what, costs)
-    if any(cost.told for cost in costs):
+    if any(cost.significant for cost in costs):
         largest = max(points, key=lambda point: point.gap.value)
         others = [point for point in points if point is not largest]
         ahead = ((p.condition.words, result.step(policy, p.condition, largest.condition)) for p in others)
@@ -328,42 +337,42 @@ def other_claims(result: Measurements) -> list[SweepClaim]:
     """Whether nothing wrong changes nothing, and whether the order of the first policy and another one changes."""
     differing = tuple(p.policy for p in result.points if p.identical is False)
     asked = any(p.identical is not None for p in result.points)  # not of endpoints, which may answer otherwise
-    told: list[SweepClaim] = [Parity(differing, any(not p.deterministic for p in result.points))] if asked else []
+    claims: list[SweepClaim] = [Parity(differing, any(not p.deterministic for p in result.points))] if asked else []
     policy, *others = result.policies
     worst = costliest(result, policy)
     if worst is None:
-        return told
+        return claims
     for other in others:
         before, after = (result.difference(policy, other, condition) for condition in (SYNC, worst.condition))
         if order_differs(before, after):
-            told.append(Order(policy, other, worst.condition.words, before, after))
-    return told
+            claims.append(Order(policy, other, worst.condition.words, before, after))
+    return claims
 
 
 def answer_sentences(result: Measurements) -> Iterator[str]:
     """What external agents answered, all conditions together, and whether it can be repeated."""
     for policy in result.sweep.shown:
-        found = [(point, point.external) for point in result.of(policy) if point.external is not None]
-        if not found:
+        answers = [(point, point.external) for point in result.of(policy) if point.external is not None]
+        if not answers:
             continue
-        counts = sum((Counter(each.counts) for _, each in found), Counter[str]())
-        marked = sum(bool(each.fallback_rate) for _, each in found)
-        told = ", ".join(f"{origin} {count}" for origin, count in sorted(counts.items()))
+        counts = sum((Counter(each.counts) for _, each in answers), Counter[str]())
+        marked = sum(bool(each.fallback_rate) for _, each in answers)
+        text = ", ".join(f"{origin} {count}" for origin, count in sorted(counts.items()))
         rows = f" Something stood in in {marked} of its rows (*): they are not its own alone." if marked else ""
-        live = "" if all(point.deterministic for point, _ in found) else " It was asked live: no run can be repeated."
-        yield f"{policy!r} was asked {counts.total():,} times: {told}.{rows}{live}"
+        live = "" if all(point.deterministic for point, _ in answers) else " It was asked live: no run can be repeated."
+        yield f"{policy!r} was asked {counts.total():,} times: {text}.{rows}{live}"
 
 
 def reasons(result: Measurements) -> list[str]:
     """What a sweep says of causes: of each policy by the last method there is, and of faults with the network."""
     by_policy = {decomposition.policy: decomposition for decomposition in result.decompositions}  # Shapley comes last
-    told = [_shares(decomposition, _unit(result)) for decomposition in by_policy.values()]
-    return told + [_together(interaction, _unit(result)) for interaction in result.interactions]
+    texts = [_shares(decomposition, _unit(result)) for decomposition in by_policy.values()]
+    return texts + [_together(interaction, _unit(result)) for interaction in result.interactions]
 
 
 def shows_gap(result: Measurements, point: SweepPoint) -> bool:
     """Does the condition cost (or bring) anything to speak of, that these cases can tell from nothing?"""
-    return cost_of(result, point).told
+    return cost_of(result, point).significant
 
 
 def cost_of(result: Measurements, point: SweepPoint) -> Cost:
@@ -388,23 +397,23 @@ def _disturbed(result: Measurements, policy: str) -> list[SweepPoint]:
 
 def _shares(decomposition: Decomposition, unit: str) -> str:
     *texts, total = decomposition.texts()
-    told = [f"{part.words} {text}" for part, text in zip(decomposition.parts, texts, strict=True)]
+    lines = [f"{part.words} {text}" for part, text in zip(decomposition.parts, texts, strict=True)]
     how = "Shapley values" if decomposition.method == "shapley" else "each cause alone, and the rest as interaction"
-    whose = f"{decomposition.policy!r} under {decomposition.condition.words}"
+    subject = f"{decomposition.policy!r} under {decomposition.condition.words}"
     gap = decomposition.gap.mean
     open_ = ", not to be told from none by these cases" if gap.known and not gap.excludes_zero else ""
-    return f"By cause ({how}), the gap of {whose}, {total}{unit}{open_}, adds up from {'; '.join(told)}."
+    return f"By cause ({how}), the gap of {subject}, {total}{unit}{open_}, adds up from {'; '.join(lines)}."
 
 
 def _together(found: Interaction, unit: str) -> str:
     network, faults, both = found.network, found.faults, found.both
-    told = (
+    text = (
         f"The network changes what {found.policy!r} earns by {network}{unit}, the faults in synchronous steps by "
         f"{faults}, both by {both}: interaction {found.interaction}"
     )
     if not found.interaction.excludes_zero:
-        return f"{told}, not to be told from none by these cases."
-    return f"{told}: they make each other {'worse' if found.interaction.value < 0.0 else 'milder'}."
+        return f"{text}, not to be told from none by these cases."
+    return f"{text}: they make each other {'worse' if found.interaction.value < 0.0 else 'milder'}."
 
 
 def _unit(result: Measurements) -> str:

@@ -219,8 +219,8 @@ class Episode:
 
     def handled(self) -> dict[int, SentMessage | Event]:
         """Everything that was handled, by place."""
-        found: list[SentMessage | Event] = [*self.events, *self.messages]
-        return {each.place: each for each in found if each.place is not None}
+        result: list[SentMessage | Event] = [*self.events, *self.messages]
+        return {each.place: each for each in result if each.place is not None}
 
     def ages(self, agent: str) -> Iterator[Age]:
         """The age of information (T12) of each observation that a deciding agent received, in the order received."""

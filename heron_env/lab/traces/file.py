@@ -289,13 +289,13 @@ class TimeSeries:
     def columns(self) -> dict[str, list[Any]]:
         """By name, in their order; None where there is no value."""
         table = np.array(self.rows)
-        found: dict[str, list[Any]] = {TIME: self.times}
+        result: dict[str, list[Any]] = {TIME: self.times}
         if any(self.clock):
-            found[CLOCK] = self.clock
-        found.update({name: table[:, place].tolist() for place, name in enumerate(self.names)})
+            result[CLOCK] = self.clock
+        result.update({name: table[:, place].tolist() for place, name in enumerate(self.names)})
         for agent, earned in self.rewards.items():
-            found[f"{agent}.{REWARD}"] = [earned.get(round(time, DIGITS)) for time in self.times]
-        return found
+            result[f"{agent}.{REWARD}"] = [earned.get(round(time, DIGITS)) for time in self.times]
+        return result
 
     def write(self, path: str | Path) -> Path:
         """Write a file whose name ends with .csv or .parquet; numbers are exact. Raises ConfigError, OSError."""
@@ -331,6 +331,6 @@ def _arrow(path: Path) -> tuple[Any, Any]:
         from pyarrow import parquet
     except ImportError as error:
         raise ConfigError(
-            f'{path.name}: writing parquet needs pyarrow: pip install "heron_env[parquet]", or name a .csv'
+            f"{path.name}: writing parquet needs pyarrow: pip install 'heron_env[data]', or name a .csv"
         ) from error
     return pyarrow, parquet

@@ -85,10 +85,10 @@ class TraceMoment:
     @property
     def name(self) -> str:
         """`tick`, `observation, effect`, `3 state reports`; what leaves only where nothing happens."""
-        found = [event_words(each) for each in self.happens]
-        if not found:
+        names = [event_words(each) for each in self.happens]
+        if not names:
             return f"sends {_counted([kind_word(m.kind) for m in self.leaves])}"
-        return _counted(found)
+        return _counted(names)
 
 
 def _counted(names: list[str]) -> str:
@@ -124,10 +124,10 @@ def arrived(message: SentMessage) -> bool:
 
 def moments(episode: Episode) -> list[TraceMoment]:
     """What happens on each lane, by time; where a message leaves or comes there is a moment."""
-    found: dict[tuple[str, int], TraceMoment] = {}
+    at_place: dict[tuple[str, int], TraceMoment] = {}
 
     def at(lane: str, t: int) -> TraceMoment:
-        return found.setdefault((lane, t), TraceMoment(lane, t, [], []))
+        return at_place.setdefault((lane, t), TraceMoment(lane, t, [], []))
 
     for each in sorted(episode.handled().items()):
         thing: Any = each[1]
@@ -138,15 +138,15 @@ def moments(episode: Episode) -> list[TraceMoment]:
         if message.fate == "second copy":
             assert message.arrives is not None
             at(message.receiver, message.arrives).happens.append(message)
-    return sorted(found.values(), key=lambda moment: moment.t)
+    return sorted(at_place.values(), key=lambda moment: moment.t)
 
 
 def spans(episode: Episode) -> list[Span]:
     """What lasts, by start."""
-    found = [
+    result = [
         *_disturbed(episode), *_waiting(episode), *_thinking(episode), *_acting(episode), *_gathering(episode)
     ]  # fmt: skip
-    return sorted(found, key=lambda span: (span.start, -span.end))
+    return sorted(result, key=lambda span: (span.start, -span.end))
 
 
 def _waiting(episode: Episode) -> Iterator[Span]:

@@ -135,8 +135,8 @@ def replayed_answers(setting: TraceSetting, env: HeronEnv, fixture: Path) -> Pol
 
 def answer_counts(fixture: Path) -> dict[str, int]:
     """Answers by origin and code, `fallback TIMEOUT`."""
-    found = [Fixture(path).decisions.values() for path in side_by_side(fixture)]
-    return dict(sorted(Counter(origin_words(one.source, one.code) for of in found for one in of).items()))
+    result = [Fixture(path).decisions.values() for path in side_by_side(fixture)]
+    return dict(sorted(Counter(origin_words(one.source, one.code) for of in result for one in of).items()))
 
 
 class Lost(NamedTuple):
@@ -216,7 +216,15 @@ def record_episode(
             asked.
         series: filled with the episode's time series.
 
-    Raises UnknownEnvironment, ConfigError, RunFolderError, and TraceError for what can't be written down.
+    Returns:
+        The record: messages, events, rewards and actions (times in ns, or in s where they are floats).
+
+    Raises:
+        UnknownEnvironment, ConfigError, RunFolderError: environment, policy or an option is none.
+        TraceError: something can't be written down.
+
+    >>> record_episode("heron/BatteryGrid-v0", "do nothing", t_end=2.0).outcome.end_time
+    2.0
     """
     chosen = written_options(mapping({} if options is None else options, "record_episode(options)"))
     whole(seed, "record_episode(seed)")
@@ -351,8 +359,8 @@ def ends(message: Any, env: HeronEnv) -> tuple[str, str]:
 
 def _balance(run: EventRun, episode: Episode) -> None:
     """Our own books against those of the post office: not one copy may be missing."""
-    booked, found = run.context.broker.total(), episode.counts
+    booked, counts = run.context.broker.total(), episode.counts
     assert (booked.lost, booked.in_flight, booked.dropped_duplicates) == (
-        found["lost"], found["in flight"], found["second copy"],
-    ), f"{booked} but {found}"  # fmt: skip
-    assert booked.delivered == found["delivered"] + found["second copy"], f"{booked} but {found}"
+        counts["lost"], counts["in flight"], counts["second copy"],
+    ), f"{booked} but {counts}"  # fmt: skip
+    assert booked.delivered == counts["delivered"] + counts["second copy"], f"{booked} but {counts}"

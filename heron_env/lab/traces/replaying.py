@@ -81,21 +81,21 @@ def _course(episode: Episode) -> Iterator[Fact]:
     """What was handled, one after another."""
     for place, each in episode.handled().items():
         if isinstance(each, Event):
-            told = {"cause": each.cause, "cancelled": each.cancelled, "masked": each.masked, **each.content}
-            if told.get("origin"):
-                told["origin"] = {**told["origin"], "source": "endpoint"}  # a replay answers for it
-            yield Fact(each.t, (2, place), each.agent, f"{each.kind} {each.number}", told)
+            values = {"cause": each.cause, "cancelled": each.cancelled, "masked": each.masked, **each.content}
+            if values.get("origin"):
+                values["origin"] = {**values["origin"], "source": "endpoint"}  # a replay answers for it
+            yield Fact(each.t, (2, place), each.agent, f"{each.kind} {each.number}", values)
         else:
             assert each.arrives is not None
-            told = {"sent": each.sent, "id": each.id, "cause": each.cause, **each.content}
-            yield Fact(each.arrives, (2, place), each.agent, f"{each.kind} {each.number}", told)
+            values = {"sent": each.sent, "id": each.id, "cause": each.cause, **each.content}
+            yield Fact(each.arrives, (2, place), each.agent, f"{each.kind} {each.number}", values)
 
 
 def _unhandled(episode: Episode) -> Iterator[Fact]:
     for number, m in enumerate(episode.messages):
         if m.place is None:
-            told = {"arrives": m.arrives, "id": m.id, "cause": m.cause, **m.content}
-            yield Fact(m.sent, (3, number), m.agent, f"{m.kind} {m.number}, {m.fate}", told)
+            values = {"arrives": m.arrives, "id": m.id, "cause": m.cause, **m.content}
+            yield Fact(m.sent, (3, number), m.agent, f"{m.kind} {m.number}, {m.fate}", values)
 
 
 def _end(episode: Episode) -> Iterator[Fact]:
@@ -207,9 +207,9 @@ def replay(
             f"this episode was recorded by heron_env {then}, this is {__version__}: install that version, "
             "or compare anyway with --any-version (any_version=True)"
         )
-    told_by = RECORD if isinstance(trace, Episode) else str(trace)
+    named_by = RECORD if isinstance(trace, Episode) else str(trace)
     with trusting(*listed(trust)):
-        env = rebuilt(setting, told_by)
+        env = rebuilt(setting, named_by)
         _require_same_data(setting, env)
         if policies is None:
             policies = _policies(setting, policy, env)
@@ -220,9 +220,9 @@ def replay(
     return Replay(recorded, now, first_difference(recorded, now), changed)
 
 
-def rebuilt(setting: TraceSetting, told_by: str = RECORD) -> Any:
+def rebuilt(setting: TraceSetting, named_by: str = RECORD) -> Any:
     """Built as then: rules compiled if they were, since that may change the last bits. Raises Untrusted."""
-    spec = registry.spec(setting.env_id, told_by)
+    spec = registry.spec(setting.env_id, named_by)
     env = spec.make(**setting.options)
     if env.compiled == setting.compiled:
         return env
@@ -234,9 +234,9 @@ def _require_same_data(setting: TraceSetting, env: Any) -> None:
     now = env.data_files()
     for name in dict.fromkeys([*setting.data, *now]):
         if setting.data and setting.data.get(name) != now.get(name):
-            told = "has changed since" if name in now and name in setting.data else "is not named by both"
+            text = "has changed since" if name in now and name in setting.data else "is not named by both"
             raise TraceError(
-                f"the data file {name!r} {told}: the episode was recorded from other data; restore the file, "
+                f"the data file {name!r} {text}: the episode was recorded from other data; restore the file, "
                 "or record the episode again"
             )
 

@@ -61,9 +61,9 @@ def excerpt(episode: Episode, window: tuple[float, float] | None) -> Excerpt:
 
     Raises ConfigError for a window in which nothing happened.
     """
-    found = lanes(episode)
+    result = lanes(episode)
     left_out = max(len(episode.world.agents) - MOST_AGENTS, 0)
-    shown = found[: len(found) - left_out]
+    shown = result[: len(result) - left_out]
     part = _of_lanes(episode, set(shown))
     last = round(episode.outcome.end_time * NS)
     start, end = _legible(part, last) if window is None else (round(window[0] * NS), round(window[1] * NS))
@@ -210,8 +210,8 @@ class Timeline:
 
     def _boundaries(self) -> Sequence[int]:
         s, dt = self.shown, self.shown.episode.world.dt_ns
-        found = range(-(-s.start // dt) * dt, s.end + 1, dt)
-        return found if len(found) <= BOUNDARIES else ()
+        result = range(-(-s.start // dt) * dt, s.end + 1, dt)
+        return result if len(result) <= BOUNDARIES else ()
 
     def _y(self, lane: str) -> int:
         return self.shown.lanes.index(lane)
@@ -290,9 +290,19 @@ class Timeline:
 
 
 def draw(episode: Episode, window: tuple[float, float] | None = None) -> Figure:
-    """The timeline of `window` (s), or of as much as is legible, as a figure of matplotlib.
+    """The timeline of a recorded episode.
 
-    Raises ConfigError for an impossible window, and where matplotlib is missing.
+    Args:
+        episode: as `record_episode` gives it.
+        window: start and end, s; None: as much as is legible.
+
+    Returns:
+        A figure of matplotlib: lanes with what agents do, and the ages of what they saw below.
+
+    Raises:
+        ConfigError: nothing happened in this window, or matplotlib is missing (extra `plots`).
+
+    Example: `draw(record_episode("heron/BatteryGrid-v0", "random", t_end=5.0)).savefig("timeline.svg")`.
     """
     return Timeline(excerpt(episode, window)).figure()
 
@@ -340,14 +350,14 @@ def trace_events(episode: Episode) -> list[Entry]:
     """All trace events, by time."""
     place = {lane: THREADS * (number + 1) for number, lane in enumerate(lanes(episode))}
     drawn = list(_slices(spans(episode), place))
-    found = [
+    result = [
         *_names(episode, place, {entry["tid"] for entry in drawn}),
         *drawn,
         *(_moment(moment, place) for moment in moments(episode)),
         *_ages(episode),
         *_messages(episode.messages, place),
     ]
-    return sorted(found, key=lambda e: (e["ph"] != "M", e["ts"], ORDER[e["ph"]], -e.get("dur", 0)))
+    return sorted(result, key=lambda e: (e["ph"] != "M", e["ts"], ORDER[e["ph"]], -e.get("dur", 0)))
 
 
 def _us(ns: int) -> int:
@@ -430,6 +440,6 @@ def _messages(sent: Iterable[SentMessage], place: dict[str, int]) -> Iterator[En
             yield {"ph": "s", "id": number, **common, **start}
             yield {"ph": "f", "bp": "e", "id": number, **common, "tid": place[m.receiver], "ts": _us(m.arrives)}
         else:
-            told = {"to": m.receiver, "number": m.number}
+            values = {"to": m.receiver, "number": m.number}
             name = f"{m.fate}: {kind_word(m.kind)}"
-            yield {"ph": "i", "s": "t", **common, **start, "name": name, "args": told}
+            yield {"ph": "i", "s": "t", **common, **start, "name": name, "args": values}

@@ -125,7 +125,7 @@ class CentralProgram:
         try:
             import highspy
         except ImportError as error:
-            raise ConfigError('"MPC, central" needs HiGHS: pip install "heron_env[mpc]"') from error
+            raise ConfigError('"MPC, central" needs HiGHS: pip install "heron_env[solvers]"') from error
         program, lp = self.program, highspy.HighsLp()
         rows, columns, factors = program.entries()
         order = np.lexsort((rows, columns))

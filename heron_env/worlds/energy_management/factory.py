@@ -98,24 +98,20 @@ def energy_management(
     _check(dt=dt, limit_per_home=limit_per_home, forecast_error=forecast_error, options=options)
     if not isinstance(tariff, TimeOfUse | None):
         raise ConfigError(f"tariff={tariff!r}: must be a TimeOfUse; write TimeOfUse(low=0.2)")
-    site: Site
-    if homes is not None:
-        drawn = {
-            "num_batteries": num_batteries, "zone_size": zone_size, "passive_per_zone": passive_per_zone,
-            "neighbourhood": neighbourhood, "profiles": profiles,
-        }  # fmt: skip
-        _require_defaults(homes, drawn)
-        site = read_site(
-            Path(homes), limit_per_home=limit_per_home, forecast_error=float(forecast_error), tariff=tariff
-        )
+    of_all: dict[str, Any] = {
+        "limit_per_home": limit_per_home,
+        "forecast_error": float(forecast_error),
+        "tariff": tariff,
+    }
+    drawn: dict[str, Any] = {
+        "num_batteries": num_batteries, "zone_size": zone_size, "passive_per_zone": passive_per_zone,
+        "neighbourhood": neighbourhood, "profiles": profiles,
+    }  # fmt: skip
+    if homes is None:
+        site = _drawn_site(**drawn, **of_all)
     else:
-        drawn_homes = draw_neighbourhood(neighbourhood, num_batteries, zone_size, passive_per_zone)
-        if not isinstance(profiles, str | Path | None):
-            raise ConfigError(f"profiles={profiles!r}: must be the path of a CSV file, or None for the shipped series")
-        limits = tuple(limit_per_home * drawn_homes.connected(zone) for zone in range(drawn_homes.zones))
-        series = load_profiles(profiles)
-        digests = _digests(profiles)
-        site = Site(drawn_homes, series, tariff or TimeOfUse(), limits, float(forecast_error), digests)
+        _require_defaults(homes, drawn)
+        site = read_site(Path(homes), **of_all)
     if site.tariff.lowest < constants.feed_in_price:
         raise ConfigError(
             f"feed_in_price={constants.feed_in_price} EUR/kWh exceeds the lowest price {site.tariff.lowest}: "
@@ -137,6 +133,19 @@ def energy_management(
 def optimum(day: int, seed: int, dt: float = 60.0, **options: Any) -> DayOptimum:
     """The best possible return of a day, with perfect foresight; `options` as for `energy_management`."""
     return energy_management(dt=dt, **options).optimum(day, seed)
+
+
+def _drawn_site(
+    *, num_batteries: int, zone_size: int, passive_per_zone: int, neighbourhood: int, profiles: str | Path | None,
+    limit_per_home: float, forecast_error: float, tariff: TimeOfUse | None,
+) -> Site:  # fmt: skip
+    """A neighbourhood that is drawn, on the shipped series or a user's. Raises ConfigError, DataError."""
+    homes = draw_neighbourhood(neighbourhood, num_batteries, zone_size, passive_per_zone)
+    if not isinstance(profiles, str | Path | None):
+        raise ConfigError(f"profiles={profiles!r}: must be the path of a CSV file, or None for the shipped series")
+    limits = tuple(limit_per_home * homes.connected(zone) for zone in range(homes.zones))
+    series = load_profiles(profiles)
+    return Site(homes, series, tariff or TimeOfUse(), limits, forecast_error, _digests(profiles))
 
 
 def _digests(path: str | Path | None) -> dict[str, str]:

@@ -152,7 +152,7 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Connections:
+class HomeConnections:
     """Zones of one size, and which bus of their feeder everyone in them is connected to.
 
     The business comes first, then homes with and without battery in turns; background power, which is measured as one,
@@ -170,7 +170,7 @@ class Connections:
     buses: Indices
 
     @classmethod
-    def of(cls, zones: list[int], members: list[list[int]], passive: int, feeder: Feeder) -> Connections:
+    def of(cls, zones: list[int], members: list[list[int]], passive: int, feeder: Feeder) -> HomeConnections:
         """Of zones with `passive` homes without battery each; `members`: the batteries of each zone, equally many."""
         size = len(members[0])
         buses = np.array(feeder.connecting())
@@ -215,7 +215,7 @@ class ZoneNetworks:
     """
 
     def __init__(
-        self, connections: Connections, network: Network, flow: PowerFlow, hierarchy: Hierarchy, layout: Layout
+        self, connections: HomeConnections, network: Network, flow: PowerFlow, hierarchy: Hierarchy, layout: Layout
     ) -> None:
         self.connections, self.flow = connections, flow
         place = {name: column for column, name in enumerate(layout.full_names)}
@@ -272,7 +272,7 @@ def networks_of(site: Site, network: Network, hierarchy: Hierarchy, layout: Layo
     made = []
     for (size, connected), zones in by_size.items():
         feeder = network.feeder(connected + 1, connected)
-        connections = Connections.of(zones, [members[zone] for zone in zones], connected - size, feeder)
+        connections = HomeConnections.of(zones, [members[zone] for zone in zones], connected - size, feeder)
         made.append(ZoneNetworks(connections, network, PowerFlow(feeder), hierarchy, layout))
     return made
 

@@ -205,15 +205,15 @@ class SiteSources:
     """What a site's files say, and where in `homes.yaml` they are named."""
 
     file: YamlFile
-    said: SiteFile
+    declared: SiteFile
     tables: dict[str, Table]
     digests: dict[str, str]
     standard: int
 
     def slots(self, series: Series) -> EvenSlots:
         """The powers of a column. Raises DataError."""
-        said = self.said
-        return slots_of(self.tables[series.file], series, said.gaps, said.times.stamps, self.standard)
+        declared = self.declared
+        return slots_of(self.tables[series.file], series, declared.gaps, declared.times.stamps, self.standard)
 
 
 def read_site(
@@ -233,9 +233,9 @@ def read_site(
         ConfigError: `homes.yaml` can't be read, or pyarrow is missing for a parquet file.
     """
     sources = _sources(Path(path))
-    said = sources.said
-    order = _order(said)
-    homes = [said.homes[place] for place in order]
+    declared = sources.declared
+    order = _order(declared)
+    homes = [declared.homes[place] for place in order]
     loads = [sources.slots(home.load) for home in homes]
     roofs = [sources.slots(home.roof.series) if home.roof and home.roof.series else None for home in homes]
     calendar, minutes = _calendar(sources, [*loads, *filter(None, roofs)], any(map(_weathered, homes)))
@@ -245,21 +245,21 @@ def read_site(
         [rest if slots is None else _cut(slots, calendar, minutes) for slots, rest in zip(roofs, drawn, strict=True)],
         axis=-1,
     )
-    neighbourhood = _neighbourhood(said, homes, load, pv)
-    measured = Measured(load, pv, dict(_told_filled(homes, loads, roofs)))
+    neighbourhood = _neighbourhood(declared, homes, load, pv)
+    measured = Measured(load, pv, dict(_filled_values(homes, loads, roofs)))
     return OwnSite(
-        neighbourhood=neighbourhood, profiles=load_profiles(), tariff=tariff or said.tariff.made(),
-        limits=_limits(said, neighbourhood, limit_per_home), forecast_error=forecast_error,
+        neighbourhood=neighbourhood, profiles=load_profiles(), tariff=tariff or declared.tariff.made(),
+        limits=_limits(declared, neighbourhood, limit_per_home), forecast_error=forecast_error,
         files=sources.digests, dates=calendar, measured=measured, names=tuple(home.name for home in homes),
     )  # fmt: skip
 
 
 def _sources(path: Path) -> SiteSources:
     file = YamlFile.read(path)
-    said = file.build(SiteFile)
-    zone, clock = zone_of(said.timezone), zone_of(said.times.clock or said.timezone)
+    declared = file.build(SiteFile)
+    zone, clock = zone_of(declared.timezone), zone_of(declared.times.clock or declared.timezone)
     wanted: dict[str, list[str]] = {}
-    for where, series in _named(said):
+    for where, series in _named(declared):
         if not is_file(path.parent / series.file):
             near = chain(path.parent.glob("*.*"), path.parent.glob("*/*.*"))
             beside = [str(other.relative_to(path.parent)) for other in islice(near, 1000) if is_file(other)]
@@ -267,26 +267,26 @@ def _sources(path: Path) -> SiteSources:
             raise file.located(DeclarationError([Problem((*where, "file"), told)]))
         wanted.setdefault(series.file, []).append(series.column)
     tables = {
-        name: read_table(path.parent / name, name, columns, said.times, clock) for name, columns in wanted.items()
+        name: read_table(path.parent / name, name, columns, declared.times, clock) for name, columns in wanted.items()
     }
     first, last = (end(int(pick(t.times)) for t in tables.values()) for end, pick in ((min, np.min), (max, np.max)))
     standard = standard_of(zone, *(datetime.fromtimestamp(time, UTC) for time in (first, last)))
     digests = {path.name: hashlib.sha256(read(path, MOST)).hexdigest()}
-    return SiteSources(file, said, tables, {**digests, **{t.name: t.digest for t in tables.values()}}, standard)
+    return SiteSources(file, declared, tables, {**digests, **{t.name: t.digest for t in tables.values()}}, standard)
 
 
-def _named(said: SiteFile) -> Iterator[tuple[tuple[str | int, ...], Series]]:
-    for place, home in enumerate(said.homes):
+def _named(declared: SiteFile) -> Iterator[tuple[tuple[str | int, ...], Series]]:
+    for place, home in enumerate(declared.homes):
         yield ("homes", place, "load"), home.load
         if home.roof is not None and home.roof.series is not None:
             yield ("homes", place, "roof"), home.roof.series
 
 
-def _order(said: SiteFile) -> list[int]:
+def _order(declared: SiteFile) -> list[int]:
     """Places of the homes in the neighbourhood's order: those with batteries by zone, then the others."""
-    zones = said.zone_names
-    zone = [zones.index(home.zone) if home.zone else 0 for home in said.homes]
-    return sorted(range(len(zone)), key=lambda place: (said.homes[place].battery is None, zone[place], place))
+    zones = declared.zone_names
+    zone = [zones.index(home.zone) if home.zone else 0 for home in declared.homes]
+    return sorted(range(len(zone)), key=lambda place: (declared.homes[place].battery is None, zone[place], place))
 
 
 def _calendar(sources: SiteSources, series: list[EvenSlots], weathered: bool) -> tuple[Calendar, int]:
@@ -300,7 +300,7 @@ def _calendar(sources: SiteSources, series: list[EvenSlots], weathered: bool) ->
             f"{sources.file.name}: its series have no whole day in common: from {begin} to {stop}; bring more of them. "
             "Days begin at midnight of standard time"
         )
-    zone = sources.said.timezone
+    zone = sources.declared.timezone
     date = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=first)).date()
     plain = Calendar(date, days, zone, sources.standard)
     try:
@@ -312,11 +312,11 @@ def _calendar(sources: SiteSources, series: list[EvenSlots], weathered: bool) ->
 
 
 def _held_out(sources: SiteSources, calendar: Calendar) -> dict[str, frozenset[int]] | None:
-    said = sources.said.held_out
-    if said is None:
+    declared = sources.declared.held_out
+    if declared is None:
         return None
     found: dict[str, frozenset[int]] = {}
-    for name, dates in (("validation", said.validation), ("test", said.test)):
+    for name, dates in (("validation", declared.validation), ("test", declared.test)):
         numbers = set()
         for place, day in enumerate(dates):
             try:
@@ -351,8 +351,8 @@ def _weather(home: SiteHome, calendar: Calendar, minutes: int) -> Array:
     return np.asarray(home.roof.peak * np.repeat(year[days], int(QUARTER) // (minutes * MINUTE), axis=1))
 
 
-def _neighbourhood(said: SiteFile, homes: list[SiteHome], load: Array, pv: Array) -> Neighbourhood:
-    zones = said.zone_names
+def _neighbourhood(declared: SiteFile, homes: list[SiteHome], load: Array, pv: Array) -> Neighbourhood:
+    zones = declared.zone_names
     made = [
         Home(
             zone=zones.index(home.zone) if home.zone else 0, energy=float(load[..., place].mean() * 24.0 * DAYS),
@@ -364,12 +364,12 @@ def _neighbourhood(said: SiteFile, homes: list[SiteHome], load: Array, pv: Array
     return Neighbourhood(tuple(made), (0.0,) * len(zones))
 
 
-def _limits(said: SiteFile, homes: Neighbourhood, limit_per_home: float) -> tuple[float, ...]:
-    given = [zone.limit for zone in said.zones] or [None]
+def _limits(declared: SiteFile, homes: Neighbourhood, limit_per_home: float) -> tuple[float, ...]:
+    given = [zone.limit for zone in declared.zones] or [None]
     return tuple(limit_per_home * homes.connected(zone) if limit is None else limit for zone, limit in enumerate(given))
 
 
-def _told_filled(
+def _filled_values(
     homes: list[SiteHome], loads: list[EvenSlots], roofs: list[EvenSlots | None]
 ) -> Iterator[tuple[str, int]]:
     for home, load, roof in zip(homes, loads, roofs, strict=True):

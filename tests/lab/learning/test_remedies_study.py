@@ -6,6 +6,7 @@ from pathlib import Path
 import again
 import episodes
 import numpy as np
+import packed
 import pytest
 import remedies
 import remedies_report
@@ -122,7 +123,7 @@ def test_episodes_are_kept_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.
     text = remedies.write(study, tmp_path / "out")
     assert {path: path.read_bytes() for path in kept} == kept
     assert text == remedies.write(study, tmp_path / "out")
-    returns = json.loads((tmp_path / "out" / "remedies.json").read_text())["returns"]["field"]
+    returns = packed.load(tmp_path / "out" / "remedies.json.gz")["returns"]["field"]
     assert [returns[name]["seeds"] for name in names] == [[0], [0], [0, 1], [0, 1]]
     assert [len(run) for run in returns["PPO"]["late"]] == [1, 1]
     assert returns["rule, local fallback"]["sync"] == returns["rule"]["sync"]
@@ -155,12 +156,12 @@ def test_policies_of_a_recorded_sweep_are_measured_again_beside_it(tmp_path: Pat
 
 
 def test_rows_that_are_not_measured_now_stay_as_they_were_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    kept = json.loads(Path("training/results/remedies/remedies.json").read_text())
-    (tmp_path / "remedies.json").write_text(json.dumps(kept))
+    kept = packed.load(Path("training/results/remedies/remedies.json.gz"))
+    (tmp_path / "remedies.json.gz").write_bytes(packed.dumped(kept))
     row = {**kept["returns"]["field"]["MPC"], "sync": [[0.0] * 20]}
     monkeypatch.setattr(remedies.Study, "results", lambda self, only_kept: iter([("MPC", row)]))
     remedies.write(remedies.Study(tmp_path / "work"), tmp_path)
-    data = json.loads((tmp_path / "remedies.json").read_text())
+    data = packed.load(tmp_path / "remedies.json.gz")
     assert data["returns"]["field"] == {**kept["returns"]["field"], "MPC": row}
     assert data["recorded"] == {**kept["recorded"], "MPC": remedies.__version__} and data["runs"] == kept["runs"]
     with pytest.raises(DataError, match="measured with other days"):

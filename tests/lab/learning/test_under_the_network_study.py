@@ -3,11 +3,11 @@
 Planted once and caught: ages left out of their environment, seeds taken for pairs, a cell's title in another's panel.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import packed
 import pytest
 import tuning
 import under_the_network as study
@@ -133,9 +133,9 @@ def test_what_networks_have_no_part_in_is_trained_once():
     assert {run.seed for run in runs} == {0, 1, 2, 3, 4}
 
 
-@pytest.mark.skipif(not (RESULTS / "study.json").is_file(), reason="not measured yet")
+@pytest.mark.skipif(not (RESULTS / "study.json.gz").is_file(), reason="not measured yet")
 def test_the_committed_text_is_what_the_committed_data_give():
-    data = json.loads((RESULTS / "study.json").read_text())
+    data = packed.load(RESULTS / "study.json.gz")
     assert reporting.markdown(data) == (RESULTS / "study.md").read_text()
     seeds = {arm: len({run["seed"] for run in data["training"] if run["arm"] == arm}) for arm in study.ARMS}
     for name, runs in ((name, runs) for table in data["returns"].values() for name, runs in table.items()):

@@ -22,8 +22,16 @@ from heron_env.dcop.cluster.view import UNCLEAR, Option, StepReport
 from heron_env.errors import ConfigError
 from heron_env.worlds.graph_coloring.env import GraphColoringEnv
 from heron_env.worlds.graph_coloring.policies import STABLE, Process
-from heron_env.worlds.graph_coloring.talking.claims import Facts, holds
-from heron_env.worlds.graph_coloring.talking.ledger import OFFERING, Offer, OfferLedger, Wish, settled, wish
+from heron_env.worlds.graph_coloring.talking.claims import (
+    OFFERING,
+    Facts,
+    Offer,
+    OfferLedger,
+    Wish,
+    holds,
+    settled,
+    wish,
+)
 from heron_env.worlds.graph_coloring.talking.model import READ, WRITE, Model
 from heron_env.worlds.graph_coloring.talking.verifier import Block, Grammar, Names, claim_of, require_plain, verify
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from heron_env.errors import ConfigError
-from heron_env.worlds.graph_coloring.talking.claims import KINDS, Claim, Facts, holds
+from heron_env.worlds.graph_coloring.talking.claims import KINDS, Facts, LetterClaim, holds
 
 WORD: Final = r"[@#]\d+|\d+(?:\.\d+)?|'(?:s|ll|re|ve|m|d)\b|[a-z]+|->|[^\s]"
 MARKS: Final = str.maketrans({
@@ -115,7 +115,7 @@ GROUPS: Final = {
     "TS": PAIRS.replace("LINK", TO_LINK), "KS": PAIRS.replace("LINK", IF_LINK),
 }  # fmt: skip
 ASKING: Final = ("ask", "request")
-Reading = tuple[int, list[Claim]]
+Reading = tuple[int, list[LetterClaim]]
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Grammar:
         self._called = {f"@{i}": node for i, node in enumerate(nodes)} | {f"#{j}": c for j, c in enumerate(domain)}
         self._agents = agents
 
-    def claims(self, sentence: Sentence, before: str) -> list[Claim] | None:
+    def claims(self, sentence: Sentence, before: str) -> list[LetterClaim] | None:
         """All that it may be read to claim; None: it is not understood as a whole.
 
         "It" may be any node of this sentence so far, or where there is none, of `before`, the tokens of the last one
@@ -173,9 +173,9 @@ class Grammar:
         """
         tokens, called = sentence.tokens, self._called
         shown = re.findall(r"(@\d+) \( (#\d+) \)", tokens)
-        found = [Claim("assign", (called[node], called[colour])) for node, colour in shown]
+        found = [LetterClaim("assign", (called[node], called[colour])) for node, colour in shown]
         owned = re.findall(r"\b(my|your) (@\d+)", tokens)
-        found += [Claim("mine", (called[node],), whose == "my") for whose, node in owned]
+        found += [LetterClaim("mine", (called[node],), whose == "my") for whose, node in owned]
         tokens = re.sub(r"\b(?:my|your) (?=@)", "", re.sub(r"(@\d+) \( #\d+ \)", r"\1", tokens))
         said = re.split(r"\b(?:it|they) ", tokens)[0]
         meant = [*dict.fromkeys(re.findall(r"@\d+", said) or re.findall(r"@\d+", before))]
@@ -184,11 +184,11 @@ class Grammar:
         read = [self._read(one, sentence.asks) for one in every]
         return None if None in read or not read else found + [claim for one in read for claim in one or ()]
 
-    def _read(self, tokens: str, asks: bool) -> list[Claim] | None:
+    def _read(self, tokens: str, asks: bool) -> list[LetterClaim] | None:
         glue, prefixes = _joints()
-        known: dict[int, list[Claim] | None] = {}
+        known: dict[int, list[LetterClaim] | None] = {}
 
-        def rest(at: int) -> list[Claim] | None:
+        def rest(at: int) -> list[LetterClaim] | None:
             """What is claimed from there to the end; of readings that begin with equally long clauses, by all."""
             if at not in known:
                 known[at] = None
@@ -214,7 +214,7 @@ class Grammar:
         opening = glue.match(tokens)
         return rest(opening.end() if opening else 0)
 
-    def _made(self, made: tuple[str, ...], match: re.Match[str]) -> Iterator[Claim]:
+    def _made(self, made: tuple[str, ...], match: re.Match[str]) -> Iterator[LetterClaim]:
         """The claims of one entry; none where one of its groups is missing."""
         holds, (kind, *args) = made[0] != "not", made[made[0] == "not" :]
         if not all(match[int(arg)] for arg in args if arg.isdigit()):
@@ -223,15 +223,17 @@ class Grammar:
         if kind in ("between", "together"):
             (first,), *others = groups[0]
             kind = "conflict" if kind == "between" else "same"
-            yield from (Claim(kind, (first, *other), holds) for other in others or [()])
+            yield from (LetterClaim(kind, (first, *other), holds) for other in others or [()])
         elif kind in ("if", "offer"):
-            yield Claim(kind, tuple(name for group in groups for part in group for name in part), holds)
+            yield LetterClaim(kind, tuple(name for group in groups for part in group for name in part), holds)
         else:
-            yield from (Claim(kind, sum(parts, ()), holds) for parts in product(*groups) if parts != ((),))
+            yield from (LetterClaim(kind, sum(parts, ()), holds) for parts in product(*groups) if parts != ((),))
         for arg in filter(str.isdigit, args):
             for nodes, colour in re.findall(rf"({NODES})[^@#]*from (#\d+)", match[int(arg)]):
                 for node in re.findall(r"@\d+", nodes):
-                    yield Claim("was" if kind == "changed" else "assign", (self._called[node], self._called[colour]))
+                    yield LetterClaim(
+                        "was" if kind == "changed" else "assign", (self._called[node], self._called[colour])
+                    )
 
     def _group(self, text: str) -> list[tuple[str, ...]]:
         """What a group holds: names, numbers, or pairs of a node and a colour."""
@@ -276,7 +278,7 @@ class Block:
 class Verification:
     """The claims of a text, and what blocks it."""
 
-    claims: tuple[Claim, ...]
+    claims: tuple[LetterClaim, ...]
     blocks: tuple[Block, ...]
 
 
@@ -288,7 +290,7 @@ def verify(text: str, facts: Facts) -> Verification:
     if strange or not text.strip() or len(text) > LONGEST:
         return Verification((), (Block("unclear", f"write 1 to {LONGEST} plain characters, without {strange[:20]!r}"),))
     grammar = Grammar(nodes, part.domain, {"me": part.cluster, "you": facts.recipient})
-    claims: list[Claim] = []
+    claims: list[LetterClaim] = []
     blocks: list[Block] = []
     before = ""
     for sentence in names.sentences(text):
@@ -312,7 +314,7 @@ def _names_hidden(written: str, facts: Facts) -> bool:
     return any(word in hidden or (word not in seen and CODED.fullmatch(word)) for word in words)
 
 
-def _unsaid(claims: Sequence[Claim], facts: Facts) -> Sequence[tuple[str, str]]:
+def _unsaid(claims: Sequence[LetterClaim], facts: Facts) -> Sequence[tuple[str, str]]:
     """Conflicts that a text with these claims is silent about.
 
     One that gives their number or the penalty, or says that there are some and names none, tells of all.
@@ -335,9 +337,9 @@ def require_plain(names: Sequence[str]) -> None:
             raise ConfigError(f"{name!r:.60} can't be told from other words of a letter; rename this node or colour")
 
 
-def claim_of(told: str) -> Claim | None:
+def claim_of(told: str) -> LetterClaim | None:
     """A claim from its words (`not assign b2 red`), as a model may give it; None if it is none."""
     words = told.split()
     denied = words[:1] == ["not"]
     kind, *args = words[denied:] or [""]
-    return Claim(kind, tuple(args), not denied) if kind in KINDS else None
+    return LetterClaim(kind, tuple(args), not denied) if kind in KINDS else None

@@ -1,10 +1,13 @@
-"""The whole domain: intersections with two phases (arterial, side street), a coordinator that sets their offsets, rules
-that control them, and the traffic, which moves in compiled world rules.
+"""`heron/TrafficCorridor-v0`: signals along an arterial road; minimum green is a mask, a coordinator sets offsets.
 
 STM: Signal Timing Manual, 2nd ed. (NCHRP report 812, 2015). HCM: Highway Capacity Manual, 7th ed. (TRB, 2022).
+
+In PettingZoo's names: `parallel_env(**options)` is the environment, `env` and `raw_env` its agent-by-agent form; all
+take the options of `traffic_corridor`, and `max_cycles` for max_steps.
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark
 from heron_env.given import require_count
+from heron_env.registry import make, make_aec
 
 CLEARANCE = 4.0  # yellow and all-red before a green, s, in which nobody leaves (STM: 3 to 6 s and about 1 s)
 MIN_GREEN = 10.0  # s (STM: 7 to 15 s on arterials)
@@ -228,3 +232,9 @@ def traffic_corridor(num_intersections: int = 4, max_steps: int | None = 180, **
     signals = (Intersection(f"intersection_{i + 1}") for i in range(num_intersections))
     system = SystemAgent("system_agent", Corridor("corridor_1", *signals, policy=green_wave))
     return TrafficCorridorEnv(system, max_steps=max_steps, **options)
+
+
+parallel_env = partial(make, "heron/TrafficCorridor-v0")
+env = raw_env = partial(make_aec, "heron/TrafficCorridor-v0")
+
+__all__ = ["TrafficCorridorEnv", "env", "parallel_env", "raw_env", "traffic_corridor"]

@@ -1,12 +1,16 @@
-"""The whole domain: one feature, one action, reward = state of charge.
+"""BatteryGrid: batteries in zones, the specification's minimal example. An action moves the charge at once.
 
 `apply_action` integrates at once, so deciding more often acts more, and a delay below dt shows nothing. It is the
 documented exception to the law that actions only write set-points; use EnergyManagement for studies of delay.
+
+In PettingZoo's names: `parallel_env(**options)` is the environment, `env` and `raw_env` its agent-by-agent form; all
+take the options of `battery_grid`, and `max_cycles` for max_steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
@@ -17,6 +21,7 @@ from heron_env.core.rule import rule
 from heron_env.envs.base import HeronEnv
 from heron_env.given import ANY, require_count, require_one_of
 from heron_env.pictures.course import PictureSeries
+from heron_env.registry import make, make_aec
 
 GAIN = 0.01
 """State of charge per unit of action."""
@@ -119,3 +124,18 @@ def battery_grid(
         for z, start in enumerate(range(0, num_batteries, zone_size))
     ]
     return BatteryGridEnv(SystemAgent("system_agent", *zones), dt=dt, max_steps=max_steps, **options)
+
+
+parallel_env = partial(make, "heron/BatteryGrid-v0")
+env = raw_env = partial(make_aec, "heron/BatteryGrid-v0")
+
+__all__ = [
+    "Battery",
+    "BatteryChargeFeature",
+    "BatteryGridEnv",
+    "Zone",
+    "battery_grid",
+    "env",
+    "parallel_env",
+    "raw_env",
+]
