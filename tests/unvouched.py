@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from heron_env.worlds.battery_grid import battery_grid
+from heron_env.worlds import battery_grid
 
 RAN: list[str] = []
 
@@ -10,7 +10,7 @@ RAN: list[str] = []
 def own(**options: Any):
     """An environment that is not registered."""
     RAN.append("own")
-    return battery_grid(**options)
+    return battery_grid.battery_grid(**options)
 
 
 def evil(*arguments: Any, **options: Any) -> None:

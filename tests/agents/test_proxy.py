@@ -20,7 +20,7 @@ from heron_env import (
     quantity,
 )
 from heron_env.errors import UnknownAgent
-from heron_env.worlds.battery_grid import Battery
+from heron_env.worlds import battery_grid
 
 
 class Charge(FeatureProvider):
@@ -83,14 +83,14 @@ def test_in_an_environment_the_cache_is_the_truth_and_states_are_windows_on_it()
     env.reset(seed=0)
     proxy = env.proxy
     assert proxy.cache is env.simulation.truth
-    env.world[Battery].BatteryChargeFeature.soc = [0.1, 0.2]
+    env.world[battery_grid.Battery].BatteryChargeFeature.soc = [0.1, 0.2]
     assert proxy.state_cache["agents"]["battery_2"].features[0].soc == 0.2
     assert proxy.get_local_state("battery_1")["BatteryChargeFeature"][0] == 0.1
     proxy.set_local_state(
         "battery_1",
         FieldAgentState("battery_1", 1, [type(proxy.state_cache["agents"]["battery_1"].features[0])(soc=0.7)]),
     )
-    assert env.world[Battery].BatteryChargeFeature.soc[0] == 0.7
+    assert env.world[battery_grid.Battery].BatteryChargeFeature.soc[0] == 0.7
 
 
 def test_a_state_of_an_environment_answers_from_its_plan_not_from_levels():
@@ -114,7 +114,7 @@ def test_a_newer_report_is_taken_an_older_or_equal_one_not():
     assert not env.proxy.receive(rank, 4, 300, np.array([0.8, 100.0]))
     assert env.proxy.get_local_state("battery_1")["BatteryChargeFeature"].soc == 0.6
     assert env.proxy.as_of[rank] == 100
-    assert env.world[Battery].BatteryChargeFeature.soc[0] == 0.5, "no report ever writes the truth"
+    assert env.world[battery_grid.Battery].BatteryChargeFeature.soc[0] == 0.5, "no report ever writes the truth"
 
 
 def test_step_results_cover_all_agents():

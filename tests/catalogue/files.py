@@ -203,7 +203,7 @@ TRACES = {
     ),
     "a trace without its messages": (
         lambda d: trace(d, '{"schema": 1}'),
-        "TraceError: DIR/trace.json: «setting»: Input should be a dictionary or an instance of Setting; ⟨restore the file⟩, or record the episode again",
+        "TraceError: DIR/trace.json: «setting»: Input should be a dictionary or an instance of TraceSetting; ⟨restore the file⟩, or record the episode again",
     ),
     "an option that can't be written down": (
         lambda d: record_episode(GRID, "random", options={"max_steps": {3}}),

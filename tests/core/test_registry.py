@@ -13,7 +13,7 @@ from refusing import refuses
 import heron_env
 from heron_env import registry
 from heron_env.errors import ConfigError, FeatureError, UnknownEnvironment
-from heron_env.worlds.battery_grid import battery_grid
+from heron_env.worlds import battery_grid
 
 OURS = ["heron/BatteryGrid-v0", "heron/EnergyManagement-v1"]
 
@@ -51,7 +51,7 @@ def test_make_builds_with_options_and_max_cycles_means_max_steps():
 
 
 def test_registered_options_count_unless_make_gives_others(forget: None):
-    heron_env.register("test/Grid-v3", battery_grid, num_batteries=3)
+    heron_env.register("test/Grid-v3", battery_grid.battery_grid, num_batteries=3)
     assert len(heron_env.make("test/Grid-v3").possible_agents) == 3
     assert len(heron_env.make("test/Grid-v3", num_batteries=4).possible_agents) == 4
     assert pettingzoo.make("parallel", "test/Grid-v3").possible_agents[-1] == "battery_3"
@@ -79,7 +79,7 @@ def test_the_same_definition_may_be_registered_again_another_not(forget: None):
     assert registry.spec("test/Twice-v0").entry_point is again
     message = f"register('test/Twice-v0'): that id stands for {again!r} already; choose another version"
     with refuses(ConfigError, message):
-        heron_env.register("test/Twice-v0", battery_grid)
+        heron_env.register("test/Twice-v0", battery_grid.battery_grid)
     with refuses(ConfigError, message):
         heron_env.register("test/Twice-v0", define(), size=3)
 
@@ -87,7 +87,7 @@ def test_the_same_definition_may_be_registered_again_another_not(forget: None):
 @pytest.mark.parametrize("name", ["Storage-v0", "my/Storage", "my/Storage-vx", "", 3])
 def test_an_id_has_a_namespace_and_a_version(name: object):
     with refuses(ConfigError, f"register({name!r}): an id reads 'namespace/Name-v0'; add what is missing"):
-        heron_env.register(name, battery_grid)
+        heron_env.register(name, battery_grid.battery_grid)
 
 
 def test_an_environment_of_ones_own_needs_no_registration():
@@ -156,4 +156,4 @@ def test_a_removed_id_is_not_listed_and_not_given_again():
     assert registry.is_here(REMOVED), "make() knows what became of it"
     assert REMOVED not in heron_env.registered()
     with refuses(ConfigError, f"register({REMOVED!r}): that id was removed; choose another version"):
-        heron_env.register(REMOVED, battery_grid)
+        heron_env.register(REMOVED, battery_grid.battery_grid)

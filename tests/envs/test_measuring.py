@@ -21,7 +21,7 @@ from heron_env import (
     rule,
 )
 from heron_env.errors import ConfigError, ScheduleError
-from heron_env.testing.clock import StateReport
+from heron_env.testing import clock
 
 
 class Store(FeatureProvider):
@@ -132,7 +132,7 @@ def test_early_physics_leaves_no_time_for_telemetry():
 def reports(env: HeronEnv, schedule: Any = None) -> list[Any]:
     """The records of the reports of heater_1 that no effect caused."""
     result = env.run_event_driven({"*": lambda vector: [1.0]}, seed=0, schedule=schedule, trace=True)
-    found = [r for r in result.trace or () if isinstance(r.payload, StateReport)]
+    found = [r for r in result.trace or () if isinstance(r.payload, clock.StateReport)]
     return [r for r in found if r.payload.row == 2 and not r.payload.effect]
 
 
@@ -278,7 +278,7 @@ def test_what_the_ended_would_have_done_is_marked_and_counted_apart(t_end: float
     lines = trace.lines(env.hierarchy.ids)
     assert sum(line.endswith(" cancelled") for line in lines) == 2
     assert trace.table(env.hierarchy.ids).count("cancelled") == 2
-    late = [r for r in trace if isinstance(r.payload, StateReport) and r.payload.row == 1 and r.t_ns > 2 * 10**9]
+    late = [r for r in trace if isinstance(r.payload, clock.StateReport) and r.payload.row == 1 and r.t_ns > 2 * 10**9]
     assert late, "of an ended agent state reports go on"
 
 

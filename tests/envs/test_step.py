@@ -26,7 +26,7 @@ from heron_env import (
 )
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError, UnknownAgent
 from heron_env.testing import Source
-from heron_env.worlds.battery_grid import Battery
+from heron_env.worlds import battery_grid
 
 NAME = "heron/BatteryGrid-v0"
 
@@ -64,7 +64,7 @@ def grid(**options: Any) -> HeronEnv:
 
 
 def socs(env: HeronEnv) -> list[float]:
-    return env.world[Battery].BatteryChargeFeature.soc.tolist()
+    return env.world[battery_grid.Battery].BatteryChargeFeature.soc.tolist()
 
 
 def switches(n: int = 2, **options: Any) -> HeronEnv:
@@ -73,7 +73,7 @@ def switches(n: int = 2, **options: Any) -> HeronEnv:
 
 
 def test_step_takes_numbers_arrays_and_actions_alike():
-    action = Action(Battery.action)
+    action = Action(battery_grid.Battery.action)
     action.set_values([0.25])
     outcomes = []
     for value in (0.25, np.float32(0.25), np.array([0.25]), [0.25], action, {"c": [0.25]}):
@@ -90,7 +90,9 @@ def test_a_missing_agent_takes_its_own_policy_else_its_no_op():
         seen.append(vector.copy())
         return 1.0
 
-    zone = CoordinatorAgent("zone_1", Battery("battery_1", policy=policy), Battery("battery_2"))
+    zone = CoordinatorAgent(
+        "zone_1", battery_grid.Battery("battery_1", policy=policy), battery_grid.Battery("battery_2")
+    )
     env = HeronEnv(SystemAgent("s", zone), max_steps=3)
     obs, _ = env.reset(seed=0)
     env.step({})
@@ -146,7 +148,9 @@ def test_what_is_refused_changes_nothing(actions: dict[str, Any]):
 
 
 def test_a_policy_of_an_agent_that_fails_changes_nothing():
-    zone = CoordinatorAgent("zone_1", Battery("battery_1"), Battery("battery_2", policy=lambda vector: 7.0))
+    zone = CoordinatorAgent(
+        "zone_1", battery_grid.Battery("battery_1"), battery_grid.Battery("battery_2", policy=lambda vector: 7.0)
+    )
     env = HeronEnv(SystemAgent("s", zone), max_steps=3)
     env.reset(seed=0)
     decisions = env.last_decisions
@@ -158,7 +162,7 @@ def test_a_policy_of_an_agent_that_fails_changes_nothing():
 
 
 def test_a_sampled_action_is_always_accepted():
-    class Odd(Battery):
+    class Odd(battery_grid.Battery):
         action = Continuous(-0.1, 0.3)
 
     env = HeronEnv(SystemAgent("s", Odd("a")), max_steps=300)

@@ -12,7 +12,7 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.testing.clock import Leg
+from heron_env.testing import clock
 
 
 class BatteryChargeFeature(FeatureProvider):
@@ -53,28 +53,28 @@ class Grid(SystemAgent):
 SYSTEM = [
     (0.0, "AgentTick", None),
     (0.01, "Simulation", None),
-    (0.2, "ObservationRequest", Leg.OBSERVATION_REQUEST),
-    (0.21, "CycleToken", Leg.TOKEN_TO_PROXY),
-    (0.4, "ObservationReply", Leg.OBSERVATION_REPLY),
-    (0.41, "CycleToken", Leg.TOKEN_BACK),
-    (0.61, "StateReport", Leg.REPORT),
-    (0.81, "CycleCompletion", Leg.COMPLETION),
+    (0.2, "ObservationRequest", clock.Leg.OBSERVATION_REQUEST),
+    (0.21, "CycleToken", clock.Leg.TOKEN_TO_PROXY),
+    (0.4, "ObservationReply", clock.Leg.OBSERVATION_REPLY),
+    (0.41, "CycleToken", clock.Leg.TOKEN_BACK),
+    (0.61, "StateReport", clock.Leg.REPORT),
+    (0.81, "CycleCompletion", clock.Leg.COMPLETION),
     (0.9, "ActionEffect", None),
-    (1.01, "LocalStateRequest", Leg.STATE_REQUEST),
-    (1.1, "StateReport", Leg.REPORT),
-    (1.21, "LocalStateReply", Leg.STATE_REPLY),
-    (1.3, "ReportReceived", Leg.REPORT_RECEIVED),
-    (1.41, "TickResultReport", Leg.TICK_RESULT),
+    (1.01, "LocalStateRequest", clock.Leg.STATE_REQUEST),
+    (1.1, "StateReport", clock.Leg.REPORT),
+    (1.21, "LocalStateReply", clock.Leg.STATE_REPLY),
+    (1.3, "ReportReceived", clock.Leg.REPORT_RECEIVED),
+    (1.41, "TickResultReport", clock.Leg.TICK_RESULT),
 ]
 BATTERY = [
-    (0.61, "StateReport", Leg.REPORT),
-    (0.81, "CycleCompletion", Leg.COMPLETION),
-    (1.01, "LocalStateRequest", Leg.STATE_REQUEST),
-    (1.21, "LocalStateReply", Leg.STATE_REPLY),
-    (1.41, "TickResultReport", Leg.TICK_RESULT),
+    (0.61, "StateReport", clock.Leg.REPORT),
+    (0.81, "CycleCompletion", clock.Leg.COMPLETION),
+    (1.01, "LocalStateRequest", clock.Leg.STATE_REQUEST),
+    (1.21, "LocalStateReply", clock.Leg.STATE_REPLY),
+    (1.41, "TickResultReport", clock.Leg.TICK_RESULT),
     (5.0, "AgentTick", None),
-    (5.2, "ObservationRequest", Leg.OBSERVATION_REQUEST),
-    (5.4, "ObservationReply", Leg.OBSERVATION_REPLY),
+    (5.2, "ObservationRequest", clock.Leg.OBSERVATION_REQUEST),
+    (5.4, "ObservationReply", clock.Leg.OBSERVATION_REPLY),
 ]
 
 
@@ -86,7 +86,7 @@ def golden_run() -> tuple[HeronEnv, EpisodeResult]:
     return env, env.run_event_driven(policies, t_end=10.0, seed=0, schedule=schedule, wait=0.01, trace=True)
 
 
-def records(result: EpisodeResult, agent: int) -> list[tuple[float, str, Leg | None]]:
+def records(result: EpisodeResult, agent: int) -> list[tuple[float, str, clock.Leg | None]]:
     return [(r.t_ns / 1e9, r.kind, getattr(r.payload, "leg", None)) for r in result.trace if r.agent == agent]
 
 

@@ -11,7 +11,7 @@ from small_worlds import LawEnv
 from strategies import Recipe
 
 from heron_env import EpisodeResult, ScheduleConfig
-from heron_env.testing.clock import Message, StateReport
+from heron_env.testing import clock
 
 RECORD = ("rewards", "actions", "observations")
 
@@ -100,8 +100,13 @@ def journal(recipe: Recipe, schedule: Any, seed: int) -> dict[Any, tuple[int, in
     found = {}
     for r in result.trace:
         e = r.payload
-        detail = (e.row, e.effect) if isinstance(e, StateReport) else getattr(e, "leg", getattr(e, "substep", None))
-        found[r.kind, r.agent, r.number, detail] = (r.t_ns - r.latency if not isinstance(e, Message) else 0, r.latency)
+        detail = (
+            (e.row, e.effect) if isinstance(e, clock.StateReport) else getattr(e, "leg", getattr(e, "substep", None))
+        )
+        found[r.kind, r.agent, r.number, detail] = (
+            r.t_ns - r.latency if not isinstance(e, clock.Message) else 0,
+            r.latency,
+        )
     return found
 
 

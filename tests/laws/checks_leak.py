@@ -9,9 +9,9 @@ from small_worlds import LawEnv
 from strategies import Recipe
 
 from heron_env.seeding import key, uniforms
-from heron_env.testing.clock import Command, LocalStateReply, ObservationReply, exact
+from heron_env.testing import clock
 
-SENT = ObservationReply | Command | LocalStateReply
+SENT = clock.ObservationReply | clock.Command | clock.LocalStateReply
 """Messages to an agent that carry numbers."""
 
 
@@ -37,7 +37,7 @@ def glance(env: LawEnv, rank: int) -> list[bytes]:
         plan.vector(rank, env.proxy.cache, env.proxy.moment).tobytes(),
         repr(env.observation_names(agent)).encode(),
     ]
-    shown.append(exact(env.proxy.get_observation(agent).to_dict()).encode())
+    shown.append(clock.exact(env.proxy.get_observation(agent).to_dict()).encode())
     for state in (*cached["agents"].values(), cached["global"]):
         shown.append(repr({f: v.tolist() for f, v in state.observed_by(agent, level).items()}).encode())
     space = env.observation_space(agent)
@@ -61,11 +61,17 @@ def check_a_glance_tells_nothing(recipe: Recipe, seed: int = 0) -> None:
     cache, plan = env.proxy.cache, env.simulation.plan
     for rank, agent in enumerate(env.hierarchy.ids):
         before, kept = (
-            (plan.vector(rank, cache, env.proxy.moment).tobytes(), exact(env.proxy.get_observation(agent).to_dict())),
+            (
+                plan.vector(rank, cache, env.proxy.moment).tobytes(),
+                clock.exact(env.proxy.get_observation(agent).to_dict()),
+            ),
             cache.copy(),
         )
         _scramble(env, cache, hidden(env, rank), seed)
-        after = plan.vector(rank, cache, env.proxy.moment).tobytes(), exact(env.proxy.get_observation(agent).to_dict())
+        after = (
+            plan.vector(rank, cache, env.proxy.moment).tobytes(),
+            clock.exact(env.proxy.get_observation(agent).to_dict()),
+        )
         assert after == before, f"{agent} learns what is hidden from it"
         cache[:] = kept
 
@@ -99,14 +105,14 @@ def _diary(env: LawEnv, recipe: Recipe, rank: int, schedule: Any, seed: int) -> 
     agent, policies, pages = env.hierarchy.ids[rank], recipe.constants(env), []
     observations, infos = env.reset(seed=seed)
     while agent in env.agents:
-        pages += [exact(observations[agent]), repr(infos[agent])]
+        pages += [clock.exact(observations[agent]), repr(infos[agent])]
         observations, _, _, _, infos = env.step({a: policies[a](None) for a in env.agents})
-    pages += [exact(observations[agent]), repr(infos[agent])]
+    pages += [clock.exact(observations[agent]), repr(infos[agent])]
     result = env.run_event_driven(policies, seed=seed, schedule=schedule, trace=True, record=("observations",))
-    pages += [exact(vector) for _, vector in result.observations[agent]]
+    pages += [clock.exact(vector) for _, vector in result.observations[agent]]
     assert result.trace is not None
     received = (r for r in result.trace if r.agent == rank and isinstance(r.payload, SENT))
-    return pages + [f"{r.t_ns} {exact(r.payload)} {exact(r.payload.to_dict())}" for r in received]
+    return pages + [f"{r.t_ns} {clock.exact(r.payload)} {clock.exact(r.payload.to_dict())}" for r in received]
 
 
 def check_noise_hides_the_exact_value(recipe: Recipe, schedule: Any = None, seed: int = 0) -> None:

@@ -11,7 +11,7 @@ from strategies import Recipe, Wave
 
 from heron_env import Answer, Asked, EpisodeResult, HeronEnv, Letter, ScheduleConfig
 from heron_env.seeding import key, uniforms
-from heron_env.testing.clock import Answered, LetterUnderWay
+from heron_env.testing import clock
 
 Question = tuple[Any, ...]
 
@@ -109,13 +109,13 @@ def check_books(policies: dict[str, Any], result: EpisodeResult) -> None:
 def thoughts(result: EpisodeResult) -> list[Any]:
     """The records of answers that counted: those of the ended, and those that came too late, don't."""
     assert result.trace is not None
-    return [record for record in result.trace if isinstance(record.payload, Answered) and not record.cancelled]
+    return [record for record in result.trace if isinstance(record.payload, clock.Answered) and not record.cancelled]
 
 
 def letter_events(result: EpisodeResult) -> list[Any]:
     """The records of letters that came."""
     assert result.trace is not None
-    return [record for record in result.trace if isinstance(record.payload, LetterUnderWay)]
+    return [record for record in result.trace if isinstance(record.payload, clock.LetterUnderWay)]
 
 
 def check_nothing_is_lost_uncounted(
@@ -130,7 +130,7 @@ def check_nothing_is_lost_uncounted(
         result = run.result() if limit is None else run.context.result
         result.letters = env.letter_counts
         came = {record.id for record in letter_events(result)}
-        coming = {event.id for event in run.context.scheduler if isinstance(event, LetterUnderWay)}
+        coming = {event.id for event in run.context.scheduler if isinstance(event, clock.LetterUnderWay)}
         counts, messages = result.letters, run.context.broker.total()
         assert counts.in_flight == len(coming - came)
         assert counts.read + counts.unread == len(came)
@@ -210,7 +210,7 @@ def _journal(recipe: Recipe, schedule: Any, mute: bool) -> dict[Any, Any]:
     count: Counter[Any] = Counter()
     for record in result.trace:
         what: tuple[Any, ...] = (record.kind, record.agent, record.number)
-        if isinstance(record.payload, LetterUnderWay):
+        if isinstance(record.payload, clock.LetterUnderWay):
             what += (record.payload.receiver, record.payload.letter.kind)
         elif record.kind in ("CycleToken", "CycleCompletion", "Answered"):
             continue

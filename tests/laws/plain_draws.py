@@ -6,7 +6,7 @@ from typing import Any
 
 from heron_env import Empirical, GilbertElliott, Markov, Recorded
 from heron_env.seeding import GOLDEN, MASK, key, mix, standard_normal, uniform
-from heron_env.testing.clock import Leg
+from heron_env.testing import clock
 
 CENTURY = 2**62
 """No delay is longer, ns."""
@@ -47,7 +47,7 @@ class PlainLink:
 
     def _base(self, nominal: int, cause: str, leg: int, number: int, at: int, twin: str) -> int:
         """The delay before jitter of what departs `at`, ns: the number, or what its source says (T20)."""
-        name = {Leg.GATHERING: "obs_delay", Leg.ACTION: "act_delay"}.get(Leg(leg), "msg_delay")
+        name = {clock.Leg.GATHERING: "obs_delay", clock.Leg.ACTION: "act_delay"}.get(clock.Leg(leg), "msg_delay")
         source = getattr(self.config, name)
         if isinstance(source, Recorded):
             rest = at % source.period_ns

@@ -9,7 +9,7 @@ import numpy as np
 from laws.plain_agenda import CLOSE, ENV_UPDATE, PHYSICS, REPORT, REWARD, PlainAgenda
 from laws.plain_draws import PlainLink
 
-from heron_env.testing.clock import Leg
+from heron_env.testing import clock
 
 SECOND = 1_000_000_000
 NOBODY = -1
@@ -146,7 +146,9 @@ class PlainWorld(PlainAgenda):
             if mode == "vanish":
                 return
         rank, why = (0, f"{cause} of the global row") if row == len(self.rows) - 1 else (row, cause)
-        self._send("StateReport", rank, number, (row, as_of, values, version, cause), phase, "up", why, Leg.REPORT)
+        self._send(
+            "StateReport", rank, number, (row, as_of, values, version, cause), phase, "up", why, clock.Leg.REPORT
+        )
 
     def on_StateReport(self, rank: int, number: int, content: Any) -> None:
         """The cache takes a row only if it is newer."""
@@ -155,7 +157,7 @@ class PlainWorld(PlainAgenda):
             self.cache[self.rows[row].reported.columns] = values
             self.version[row], self.as_of[row] = version, as_of
         if cause == "effect":
-            self._send("ReportReceived", rank, number, None, REPORT, "receipts", "effect", Leg.REPORT_RECEIVED)
+            self._send("ReportReceived", rank, number, None, REPORT, "receipts", "effect", clock.Leg.REPORT_RECEIVED)
 
     # What neighbours tell each other (V8)
 
@@ -164,7 +166,7 @@ class PlainWorld(PlainAgenda):
             for edge in self.simulation.exchange.edges:
                 if edge.sender == rank:
                     content = (edge.index, self.simulation.truth[edge.source].copy())
-                    self._send("SharedState", rank, step, content, PHYSICS, "share", edge.route.cause, Leg.SHARE)
+                    self._send("SharedState", rank, step, content, PHYSICS, "share", edge.route.cause, clock.Leg.SHARE)
 
     def on_SharedState(self, rank: int, step: int, content: Any) -> None:
         """An inbox holds the mean of what came last from each who tells the same slot; it is its owner's memory."""

@@ -7,7 +7,7 @@ from laws.checks import check_reset_is_total
 from strategies import delays, recipes
 
 from heron_env import SystemAgent
-from heron_env.worlds.battery_grid import Battery, BatteryChargeFeature, BatteryGridEnv
+from heron_env.worlds import battery_grid
 
 
 @given(st.data())
@@ -17,8 +17,8 @@ def test_an_environment_with_a_past_starts_like_a_new_one(data: st.DataObject) -
 
 
 def test_a_battery_built_with_a_charge_resets_to_it() -> None:
-    system = SystemAgent("system_agent", Battery("battery_1", BatteryChargeFeature(soc=0.9)))
-    env = BatteryGridEnv(system, max_steps=5)
+    system = SystemAgent("system_agent", battery_grid.Battery("battery_1", battery_grid.BatteryChargeFeature(soc=0.9)))
+    env = battery_grid.BatteryGridEnv(system, max_steps=5)
     for _ in range(2):
         observations, _ = env.reset(seed=0)
         assert observations["battery_1"].tolist() == np.float32([0.9, 100.0]).tolist()

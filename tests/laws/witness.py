@@ -7,7 +7,7 @@ import numpy as np
 from laws.visibility import as_seen, sights
 from strategies import Recipe
 
-from heron_env.testing.clock import ActionEffect, Message, ObservationReply, ObservationRequest, Simulation, StateReport
+from heron_env.testing import clock
 
 
 class Witness:
@@ -32,18 +32,18 @@ class Witness:
             truth, cache = self.simulation.truth.copy(), self.proxy.cache.copy()
             alive, decisions = list(self.simulation.alive), self._decisions(event)
             handler(event, now)
-            if isinstance(event, ActionEffect | ObservationReply) and not alive[event.agent]:
+            if isinstance(event, clock.ActionEffect | clock.ObservationReply) and not alive[event.agent]:
                 assert np.array_equal(truth, self.simulation.truth), "the effect of an ended agent fell"
                 assert decisions == self._decisions(event), "an ended agent decided"
-                self.cancelled += isinstance(event, ActionEffect)
-            if isinstance(event, Message):
+                self.cancelled += isinstance(event, clock.ActionEffect)
+            if isinstance(event, clock.Message):
                 assert event.id not in self.handled, f"{type(event).__name__} {event.id} was handled twice"
                 self.handled.add(event.id)
                 self.delivered[event.agent] += 1
             self._check_sight(event, cache)
             self._check_truth(event, truth)
             self._check_cache(event, cache)
-            if isinstance(event, Simulation):
+            if isinstance(event, clock.Simulation):
                 self._check_accounts()
 
         return handle
@@ -54,11 +54,11 @@ class Witness:
 
     def _check_sight(self, event: Any, cache: Any) -> None:
         """An agent is told what the cache held when its request came, visible columns only, with its tick's noise."""
-        if isinstance(event, ObservationRequest):
+        if isinstance(event, clock.ObservationRequest):
             moment = (self.run.env._seed, self.run.env._episode, self._turn(event.agent, event.number))
             seen = as_seen(self.sights[event.agent], cache, moment)
             self.shown[event.agent, event.number] = seen.tobytes()
-        elif isinstance(event, ObservationReply):
+        elif isinstance(event, clock.ObservationReply):
             seen = event.vector.tobytes()
             assert seen == self.shown[event.agent, event.number], "an agent was shown what nobody had reported"
 
@@ -72,9 +72,9 @@ class Witness:
         """Only physics and effects move the truth, an effect only its agent's row."""
         changed = np.flatnonzero(before != self.simulation.truth)
         owners = set(self.simulation.layout.owner_of[changed].tolist())
-        if isinstance(event, Simulation):
+        if isinstance(event, clock.Simulation):
             self.steps += event.substep + 1 == self.simulation.substeps
-        elif isinstance(event, ActionEffect):
+        elif isinstance(event, clock.ActionEffect):
             assert owners <= {event.agent}, "an effect wrote another agent's state"
         else:
             assert not owners, f"{type(event).__name__} wrote the truth"
@@ -85,7 +85,7 @@ class Witness:
         """Only reports move the cache; what it holds was once true, and is never older than what it held."""
         changed = np.flatnonzero(before != self.proxy.cache)
         owners = set(self.simulation.layout.owner_of[changed].tolist())
-        assert not owners or (isinstance(event, StateReport) and owners == {event.row}), (
+        assert not owners or (isinstance(event, clock.StateReport) and owners == {event.row}), (
             "something else wrote the cache"
         )
         for row in owners:
@@ -98,7 +98,7 @@ class Witness:
     def _check_accounts(self) -> None:
         """Each message sent is delivered, lost or on the heap, and each is handed over once."""
         broker, heap = self.run.context.broker, list(self.run.context.scheduler)
-        flying = np.bincount([e.agent for e in heap if isinstance(e, Message)], minlength=len(self.rows))
+        flying = np.bincount([e.agent for e in heap if isinstance(e, clock.Message)], minlength=len(self.rows))
         for rank in range(len(self.rows) - 1):
             counts = broker.counts(rank)
             assert counts.balanced(), f"messages of agent {rank} are missing: {counts}"
@@ -124,7 +124,7 @@ class Witness:
                 happened = len(result.actions[ids[layout.owner_of[column]]])
                 assert truth[column] == happened, f"{happened} effects happened, {truth[column]} are in the truth"
         boundaries = max(len(rewards) for rewards in result.rewards.values())
-        waiting = [e.agent for e in self.run.context.scheduler if isinstance(e, ActionEffect)]
+        waiting = [e.agent for e in self.run.context.scheduler if isinstance(e, clock.ActionEffect)]
         dead = sum(len(result.rewards[ids[rank]]) < boundaries for rank in waiting)
         assert result.cancelled_effects == self.cancelled + dead, "cancelled effects are miscounted"
         assert result.unfinished_effects == len(waiting) - dead, "unfinished effects are miscounted"

@@ -8,22 +8,13 @@ from hypothesis import strategies as st
 
 from heron_env import EventScheduler, MessageBroker, ScheduleConfig
 from heron_env.errors import ScheduleError
-from heron_env.testing.clock import (
-    SECOND,
-    CycleCompletion,
-    Message,
-    MessageCounts,
-    ObservationRequest,
-    Phase,
-    Queue,
-    ReportReceived,
-    link,
-)
+from heron_env.testing import clock
 
 SHARES = st.sampled_from([0.0, 0.2, 0.5, 1.0])
 JITTERS = st.sampled_from(["uniform", "gaussian", "lognormal"])
 PLANS = st.lists(
-    st.tuples(st.integers(0, 1), st.sampled_from(list(Queue)), st.integers(0, 3 * SECOND), st.booleans()), max_size=25
+    st.tuples(st.integers(0, 1), st.sampled_from(list(clock.Queue)), st.integers(0, 3 * clock.SECOND), st.booleans()),
+    max_size=25,
 )
 WILD: dict[str, Any] = {"jitter_type": "lognormal", "jitter_ratio": 1.0}
 
@@ -35,15 +26,21 @@ class Post:
         config = ScheduleConfig(**fields)
         self.scheduler = EventScheduler()
         names = [f"agent_{rank}" for rank in range(agents)]
-        links = [link(name, config, seed=seed) for name in names]
+        links = [clock.link(name, config, seed=seed) for name in names]
         self.broker = MessageBroker(self.scheduler, links)
         self.log: list[tuple[int, Any, bool]] = []
 
     def send(
-        self, number: int, sent: int, *, agent: int = 0, queue: Queue = Queue.UP, nominal: int = SECOND
+        self,
+        number: int,
+        sent: int,
+        *,
+        agent: int = 0,
+        queue: clock.Queue = clock.Queue.UP,
+        nominal: int = clock.SECOND,
     ) -> int | None:
-        message = ObservationRequest(agent, number, self.broker.next_id(), sent, 0)
-        return self.broker.send(message, Phase.REQUEST, queue, nominal, "tick")
+        message = clock.ObservationRequest(agent, number, self.broker.next_id(), sent, 0)
+        return self.broker.send(message, clock.Phase.REQUEST, queue, nominal, "tick")
 
     def deliver(self) -> "Post":
         while self.scheduler:
@@ -60,10 +57,10 @@ class Post:
 
 def test_a_message_arrives_after_its_delay_with_its_phase_and_rank() -> None:
     post = Post(agents=3)
-    assert post.send(5, 2 * SECOND, agent=2) == 3 * SECOND
+    assert post.send(5, 2 * clock.SECOND, agent=2) == 3 * clock.SECOND
     ns, phase, rank, message = post.scheduler.pop()
-    assert (ns, phase, rank) == (3 * SECOND, Phase.REQUEST, 2)
-    assert (message.agent, message.number, message.id, message.sent) == (2, 5, 1, 2 * SECOND)
+    assert (ns, phase, rank) == (3 * clock.SECOND, clock.Phase.REQUEST, 2)
+    assert (message.agent, message.number, message.id, message.sent) == (2, 5, 1, 2 * clock.SECOND)
     assert post.broker.accept(message)
 
 
@@ -81,7 +78,7 @@ def test_a_fast_message_waits_behind_a_slow_one_of_its_lane() -> None:
 def test_lanes_and_agents_do_not_wait_for_each_other() -> None:
     post = Post(agents=2)
     post.send(0, 0, nominal=9)
-    for queue in (Queue.DOWN, Queue.COMMAND, Queue.ACKNOWLEDGEMENT):
+    for queue in (clock.Queue.DOWN, clock.Queue.COMMAND, clock.Queue.ACKNOWLEDGEMENT):
         assert post.send(1, 1, queue=queue, nominal=2) == 3
     assert post.send(1, 1, agent=1, nominal=2) == 3
 
@@ -93,11 +90,11 @@ def test_a_reordering_link_lets_messages_overtake() -> None:
     assert post.deliver().numbers() == [1, 0]
     jittered = Post(reorder=True, **WILD)
     for number in range(50):
-        jittered.send(number, number * SECOND // 10)
+        jittered.send(number, number * clock.SECOND // 10)
     assert jittered.deliver().numbers() != list(range(50))
 
 
-@given(st.integers(0, 10**6), JITTERS, SHARES, SHARES, st.lists(st.integers(0, SECOND), max_size=30))
+@given(st.integers(0, 10**6), JITTERS, SHARES, SHARES, st.lists(st.integers(0, clock.SECOND), max_size=30))
 def test_nothing_overtakes_on_a_fifo_link(
     seed: int, jitter: str, loss: float, duplicate: float, gaps: list[int]
 ) -> None:
@@ -119,7 +116,7 @@ def test_loss_moves_no_other_message(seed: int, loss: float, duplicate: float) -
     lossy, whole = (Post(seed=seed, loss=share, duplicate=duplicate, **WILD) for share in (loss, 0.0))
     for number in range(25):
         for post in (lossy, whole):
-            post.send(number, number * SECOND // 10)
+            post.send(number, number * clock.SECOND // 10)
     everything = {(ns, message.id) for ns, message, _ in whole.deliver().log}
     assert {(ns, message.id) for ns, message, _ in lossy.deliver().log} <= everything
     if not duplicate:
@@ -130,7 +127,7 @@ def test_a_dead_link_delivers_nothing_and_says_so() -> None:
     post = Post(loss=1.0, duplicate=1.0)
     assert [post.send(number, 0) for number in range(3)] == [None] * 3
     assert not post.scheduler
-    assert post.broker.counts(0) == MessageCounts(3, 3, 0, 6, 0, 0)
+    assert post.broker.counts(0) == clock.MessageCounts(3, 3, 0, 6, 0, 0)
 
 
 # Duplicates
@@ -139,21 +136,21 @@ def test_a_dead_link_delivers_nothing_and_says_so() -> None:
 def test_the_second_copy_has_the_same_id_its_own_delay_and_is_dropped() -> None:
     post = Post(duplicate=1.0, **WILD)
     for number in range(20):
-        post.send(number, number * 100 * SECOND)
-    assert post.broker.total() == MessageCounts(20, 20, 0, 0, 40, 0)
+        post.send(number, number * 100 * clock.SECOND)
+    assert post.broker.total() == clock.MessageCounts(20, 20, 0, 0, 40, 0)
     post.deliver()
     assert post.numbers() == list(range(20))
     copies = [[ns for ns, message, _ in post.log if message.number == number] for number in range(20)]
     assert all(len(times) == 2 for times in copies)
     assert sum(first != second for first, second in copies) > 5
     assert len({message.id for _, message, _ in post.log}) == 20
-    assert post.broker.total() == MessageCounts(20, 20, 40, 0, 0, 20)
+    assert post.broker.total() == clock.MessageCounts(20, 20, 40, 0, 0, 20)
 
 
 def test_ids_are_remembered_only_while_a_twin_is_in_flight() -> None:
     post = Post(duplicate=0.5, loss=0.2, **WILD)
     for number in range(300):
-        post.send(number, number * SECOND)
+        post.send(number, number * clock.SECOND)
     in_flight = [message.id for message in post.scheduler]
     assert set(post.broker._twins) == {id for id in in_flight if in_flight.count(id) == 2}
     assert post.deliver().broker._twins == {}
@@ -165,11 +162,11 @@ def test_ids_are_remembered_only_while_a_twin_is_in_flight() -> None:
 def test_a_reliable_leg_knows_no_jitter_loss_duplicate_or_queue() -> None:
     post = Post(loss=1.0, duplicate=1.0, min_delay=5.0, **WILD)
     for number, delay in ((0, 9), (1, 2)):
-        message = CycleCompletion(0, number, post.broker.next_id(), 0)
-        assert post.broker.send_reliable(message, Phase.PHYSICS, delay) == delay
+        message = clock.CycleCompletion(0, number, post.broker.next_id(), 0)
+        assert post.broker.send_reliable(message, clock.Phase.PHYSICS, delay) == delay
     assert post.scheduler.peek() == 2
     assert post.deliver().numbers() == [1, 0]
-    assert post.broker.counts(0) == MessageCounts(2, 0, 2, 0, 0, 0)
+    assert post.broker.counts(0) == clock.MessageCounts(2, 0, 2, 0, 0, 0)
 
 
 # Accounting
@@ -178,7 +175,7 @@ def test_a_reliable_leg_knows_no_jitter_loss_duplicate_or_queue() -> None:
 @settings(deadline=None)
 @given(st.integers(0, 10**6), JITTERS, SHARES, SHARES, st.booleans(), PLANS)
 def test_every_message_is_accounted_for(
-    seed: int, jitter: str, loss: float, duplicate: float, reorder: bool, plan: list[tuple[int, Queue, int, bool]]
+    seed: int, jitter: str, loss: float, duplicate: float, reorder: bool, plan: list[tuple[int, clock.Queue, int, bool]]
 ) -> None:
     post = Post(2, seed, jitter_type=jitter, jitter_ratio=0.7, loss=loss, duplicate=duplicate, reorder=reorder)
     broker, accepted = post.broker, {0: 0, 1: 0}
@@ -199,11 +196,11 @@ def test_every_message_is_accounted_for(
             message = post.scheduler.pop()[3]
             accepted[message.agent] += broker.accept(message)
         else:
-            message: Message = ReportReceived(agent, number, broker.next_id(), post.scheduler.now)
-            if queue is Queue.ACKNOWLEDGEMENT:
-                broker.send_reliable(message, Phase.PHYSICS, nominal)
+            message: clock.Message = clock.ReportReceived(agent, number, broker.next_id(), post.scheduler.now)
+            if queue is clock.Queue.ACKNOWLEDGEMENT:
+                broker.send_reliable(message, clock.Phase.PHYSICS, nominal)
             else:
-                broker.send(message, Phase.REPORT, queue, nominal, "effect")  # type: ignore[arg-type]
+                broker.send(message, clock.Phase.REPORT, queue, nominal, "effect")  # type: ignore[arg-type]
         check()
     while post.scheduler:
         message = post.scheduler.pop()[3]
@@ -213,13 +210,13 @@ def test_every_message_is_accounted_for(
 
 
 def test_an_unbalanced_account_is_noticed() -> None:
-    assert MessageCounts(5, 1, 3, 2, 1, 0).balanced()
-    assert not MessageCounts(5, 1, 3, 2, 2, 0).balanced()
+    assert clock.MessageCounts(5, 1, 3, 2, 1, 0).balanced()
+    assert not clock.MessageCounts(5, 1, 3, 2, 2, 0).balanced()
 
 
 def test_a_message_from_the_past_is_refused() -> None:
     post = Post()
-    post.send(0, 5 * SECOND)
+    post.send(0, 5 * clock.SECOND)
     post.deliver()
     with pytest.raises(ScheduleError, match="can't schedule ObservationRequest at 1 ns: the clock is at 6000000000 ns"):
-        post.send(1, 0, queue=Queue.DOWN, nominal=1)
+        post.send(1, 0, queue=clock.Queue.DOWN, nominal=1)

@@ -12,7 +12,7 @@ from refusing import refuses
 
 from heron_env import EventScheduler
 from heron_env.errors import ScheduleError
-from heron_env.testing.clock import ActionEffect, AgentTick, CloseEpisode, Deadline, Phase, Simulation
+from heron_env.testing import clock
 
 KEYS = st.tuples(st.integers(0, 5), st.integers(0, 10), st.integers(0, 3))
 
@@ -24,7 +24,7 @@ class Incomparable:
 
 
 def test_the_phases_are_in_the_order_of_the_specification() -> None:
-    assert [(phase.name, int(phase)) for phase in Phase] == [
+    assert [(phase.name, int(phase)) for phase in clock.Phase] == [
         ("PHYSICS", 0), ("REWARD", 1), ("CLOSE", 2), ("ENV_UPDATE", 3), ("AGENT_TICK", 4), ("REQUEST", 5),
         ("REPLY", 6), ("COMMAND", 7), ("ACTION_EFFECT", 8), ("REPORT", 9),
     ]  # fmt: skip
@@ -63,26 +63,26 @@ def test_the_clock_never_runs_backwards_while_events_schedule_others(
 def test_events_are_never_compared() -> None:
     scheduler = EventScheduler()
     for _ in range(3):
-        scheduler.schedule(1, Phase.REPLY, 0, Incomparable())
+        scheduler.schedule(1, clock.Phase.REPLY, 0, Incomparable())
     assert len(list(scheduler)) == 3
-    assert [scheduler.pop()[:3] for _ in range(3)] == [(1, Phase.REPLY, 0)] * 3
+    assert [scheduler.pop()[:3] for _ in range(3)] == [(1, clock.Phase.REPLY, 0)] * 3
 
 
 def test_a_message_of_the_physics_cycle_precedes_a_request_of_a_higher_agent_at_the_same_instant() -> None:
     scheduler = EventScheduler()
-    scheduler.schedule(5, Phase.REQUEST, 0, "request of rank 0")
-    scheduler.schedule(5, Phase.AGENT_TICK, 7, "tick of rank 7")
-    scheduler.schedule(5, Phase.PHYSICS, 9, "leg 4 of rank 9")
+    scheduler.schedule(5, clock.Phase.REQUEST, 0, "request of rank 0")
+    scheduler.schedule(5, clock.Phase.AGENT_TICK, 7, "tick of rank 7")
+    scheduler.schedule(5, clock.Phase.PHYSICS, 9, "leg 4 of rank 9")
     assert [scheduler.pop()[3] for _ in range(3)] == ["leg 4 of rank 9", "tick of rank 7", "request of rank 0"]
 
 
 def test_the_past_is_refused() -> None:
     scheduler = EventScheduler()
-    scheduler.schedule(10, Phase.AGENT_TICK, 0, AgentTick(0, 1))
+    scheduler.schedule(10, clock.Phase.AGENT_TICK, 0, clock.AgentTick(0, 1))
     scheduler.pop()
-    scheduler.schedule(10, Phase.AGENT_TICK, 0, AgentTick(0, 2))
+    scheduler.schedule(10, clock.Phase.AGENT_TICK, 0, clock.AgentTick(0, 2))
     with refuses(ScheduleError, "can't schedule AgentTick at 9 ns: the clock is at 10 ns already"):
-        scheduler.schedule(9, Phase.AGENT_TICK, 0, AgentTick(0, 3))
+        scheduler.schedule(9, clock.Phase.AGENT_TICK, 0, clock.AgentTick(0, 3))
     assert len(scheduler) == 1
 
 
@@ -93,16 +93,22 @@ def test_an_empty_heap_has_nothing_to_pop() -> None:
 
 def test_reset_forgets_everything() -> None:
     scheduler = EventScheduler()
-    scheduler.schedule(10, Phase.PHYSICS, 0, Simulation(0, 0))
-    scheduler.schedule(11, Phase.CLOSE, 0, CloseEpisode(0))
+    scheduler.schedule(10, clock.Phase.PHYSICS, 0, clock.Simulation(0, 0))
+    scheduler.schedule(11, clock.Phase.CLOSE, 0, clock.CloseEpisode(0))
     scheduler.pop()
     scheduler.reset()
     assert (scheduler.now, len(scheduler), scheduler.peek()) == (0, 0, None)
-    scheduler.schedule(0, Phase.PHYSICS, 0, "again")
-    assert scheduler.pop() == (0, Phase.PHYSICS, 0, "again")
+    scheduler.schedule(0, clock.Phase.PHYSICS, 0, "again")
+    assert scheduler.pop() == (0, clock.Phase.PHYSICS, 0, "again")
 
 
-EVENTS = (AgentTick(0, 1), Deadline(0, 1), Simulation(0, 1), CloseEpisode(0), ActionEffect(0, 1, np.zeros(2)))
+EVENTS = (
+    clock.AgentTick(0, 1),
+    clock.Deadline(0, 1),
+    clock.Simulation(0, 1),
+    clock.CloseEpisode(0),
+    clock.ActionEffect(0, 1, np.zeros(2)),
+)
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)

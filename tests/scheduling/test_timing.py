@@ -13,15 +13,15 @@ from strategies import schedules
 
 from heron_env import ScheduleConfig
 from heron_env.errors import ScheduleError
-from heron_env.testing.clock import SECOND, Timing, resolve, to_ns, to_seconds
+from heron_env.testing import clock
 
 IDS = ("system_agent", "zone_1", "battery_1", "battery_2", "battery_3")
 LEVELS = (3, 2, 1, 1, 1)
 GROUPS = {"zone": ["zone_1"], "battery": ["battery_1", "battery_2"], "battery:1": ["battery_3"]}
 
 
-def resolved(schedule: Any, dt: float = 1.0) -> dict[str, Timing]:
-    timings = resolve(schedule, ids=IDS, levels=LEVELS, groups=GROUPS, dt_ns=to_ns(dt, "dt"))
+def resolved(schedule: Any, dt: float = 1.0) -> dict[str, clock.Timing]:
+    timings = clock.resolve(schedule, ids=IDS, levels=LEVELS, groups=GROUPS, dt_ns=clock.to_ns(dt, "dt"))
     return dict(zip(IDS, timings, strict=True))
 
 
@@ -29,16 +29,16 @@ def resolved(schedule: Any, dt: float = 1.0) -> dict[str, Timing]:
 
 
 def test_a_time_is_rounded_to_nanoseconds_once() -> None:
-    assert to_ns(0.1, "dt") == 100_000_000
-    assert to_ns(0.1 + 0.2, "dt") == 300_000_000
-    assert to_ns(1 / 3, "dt") == 333_333_333
-    assert to_ns(np.float32(0.5), "dt") == 500_000_000
-    assert to_ns(np.int64(7), "dt") == 7 * SECOND
+    assert clock.to_ns(0.1, "dt") == 100_000_000
+    assert clock.to_ns(0.1 + 0.2, "dt") == 300_000_000
+    assert clock.to_ns(1 / 3, "dt") == 333_333_333
+    assert clock.to_ns(np.float32(0.5), "dt") == 500_000_000
+    assert clock.to_ns(np.int64(7), "dt") == 7 * clock.SECOND
 
 
 @given(st.integers(0, 10**15))
 def test_nanoseconds_survive_the_way_to_seconds_and_back(ns: int) -> None:
-    assert to_ns(to_seconds(ns), "t") == ns
+    assert clock.to_ns(clock.to_seconds(ns), "t") == ns
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_nanoseconds_survive_the_way_to_seconds_and_back(ns: int) -> None:
 )
 def test_an_impossible_time_is_refused_by_name(value: Any, message: str) -> None:
     with refuses(ScheduleError, message):
-        to_ns(value, "t_end")
+        clock.to_ns(value, "t_end")
 
 
 # What a schedule may say
@@ -108,14 +108,21 @@ def test_a_schedule_is_a_value() -> None:
 
 def test_without_a_schedule_every_agent_ticks_each_dt_without_delay() -> None:
     for agent, timing in resolved(None, dt=0.5).items():
-        assert timing == Timing(agent, SECOND // 2, 0, 0, 0, 0, 0, ScheduleConfig())
+        assert timing == clock.Timing(agent, clock.SECOND // 2, 0, 0, 0, 0, 0, ScheduleConfig())
 
 
 def test_seconds_become_nanoseconds() -> None:
     config = ScheduleConfig(tick_interval=5, phase=5.0, obs_delay=0.1, act_delay=0.5, msg_delay=0.2, min_delay=0.01)
     timing = resolved(config)["battery_1"]
     times = (timing.tick, timing.phase, timing.obs, timing.act, timing.msg, timing.min_delay)
-    assert times == (5 * SECOND, 5 * SECOND, SECOND // 10, SECOND // 2, SECOND // 5, SECOND // 100)
+    assert times == (
+        5 * clock.SECOND,
+        5 * clock.SECOND,
+        clock.SECOND // 10,
+        clock.SECOND // 2,
+        clock.SECOND // 5,
+        clock.SECOND // 100,
+    )
     assert timing.config is config
 
 
@@ -149,9 +156,11 @@ def test_a_level_has_a_number_and_a_name(number: int, name: str) -> None:
 
 def test_an_id_that_is_also_a_level_or_a_group_means_the_agent_or_both() -> None:
     config = ScheduleConfig(msg_delay=1.0)
-    timings = resolve({"field": config}, ids=("field", "a"), levels=(3, 1), groups={}, dt_ns=SECOND)
+    timings = clock.resolve({"field": config}, ids=("field", "a"), levels=(3, 1), groups={}, dt_ns=clock.SECOND)
     assert [timing.config is config for timing in timings] == [True, False]
-    timings = resolve({"a": config}, ids=("a", "b", "c"), levels=(1, 1, 1), groups={"a": ["a", "b"]}, dt_ns=SECOND)
+    timings = clock.resolve(
+        {"a": config}, ids=("a", "b", "c"), levels=(1, 1, 1), groups={"a": ["a", "b"]}, dt_ns=clock.SECOND
+    )
     assert [timing.config is config for timing in timings] == [True, True, False]
 
 
@@ -179,13 +188,13 @@ def test_a_wrong_entry_is_named(schedule: Any, message: str) -> None:
 
 
 def test_an_agent_is_active_from_its_phase_on_and_then_each_tick() -> None:
-    timing = Timing.of("a", ScheduleConfig(tick_interval=3.0, phase=2.0), SECOND)
-    assert [step for step in range(12) if timing.ticks_at(step * SECOND)] == [2, 5, 8, 11]
+    timing = clock.Timing.of("a", ScheduleConfig(tick_interval=3.0, phase=2.0), clock.SECOND)
+    assert [step for step in range(12) if timing.ticks_at(step * clock.SECOND)] == [2, 5, 8, 11]
 
 
 @given(st.integers(1, 7), st.integers(0, 9), st.integers(1, 10**10))
 def test_active_steps_are_the_nominal_ticks(tick: int, phase: int, dt_ns: int) -> None:
-    timing = Timing("a", tick * dt_ns, phase * dt_ns, 0, 0, 0, 0, ScheduleConfig())
+    timing = clock.Timing("a", tick * dt_ns, phase * dt_ns, 0, 0, 0, 0, ScheduleConfig())
     active = [step * dt_ns for step in range(60) if timing.ticks_at(step * dt_ns)]
     assert active == [timing.nominal(number) for number in range(len(active))]
     timing.require_multiples_of(dt_ns)
@@ -194,7 +203,7 @@ def test_active_steps_are_the_nominal_ticks(tick: int, phase: int, dt_ns: int) -
 @given(schedules(IDS, dt=0.1, synchronous=True))
 def test_every_schedule_of_whole_steps_suits_the_synchronous_clock(schedule: Any) -> None:
     for timing in resolved(schedule, dt=0.1).values():
-        timing.require_multiples_of(SECOND // 10)
+        timing.require_multiples_of(clock.SECOND // 10)
 
 
 @given(schedules(IDS))

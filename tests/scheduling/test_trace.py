@@ -6,32 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env.testing.clock import (
-    NOBODY,
-    SECOND,
-    ActionEffect,
-    AgentTick,
-    Command,
-    Leg,
-    ObservationRequest,
-    TickResult,
-    Trace,
-    TraceRecord,
-    exact,
-)
+from heron_env.testing import clock
 
 IDS = ("system_agent", "battery_1")
 
 
-def sample() -> Trace:
-    trace = Trace()
-    tick = trace.add(0, "AgentTick", 0, 0, NOBODY, NOBODY, 0, AgentTick(0, 0))
-    request = ObservationRequest(0, 0, 1, 0, 0)
-    asked = trace.add(SECOND // 5, "ObservationRequest", 0, 0, 1, tick, SECOND // 5, request)
-    command = Command(1, 0, 2, SECOND // 5, np.array([0.1, -1 / 3]))
-    came = trace.add(2 * SECOND, "Command", 1, 0, 2, asked, 9 * SECOND // 5, command)
-    trace.add(2 * SECOND, "ActionEffect", 1, 0, NOBODY, came, 0, ActionEffect(1, 0, np.array([0.1])))
-    trace.add(3 * SECOND, "End", NOBODY, NOBODY, NOBODY, NOBODY, 0)
+def sample() -> clock.Trace:
+    trace = clock.Trace()
+    tick = trace.add(0, "AgentTick", 0, 0, clock.NOBODY, clock.NOBODY, 0, clock.AgentTick(0, 0))
+    request = clock.ObservationRequest(0, 0, 1, 0, 0)
+    asked = trace.add(clock.SECOND // 5, "ObservationRequest", 0, 0, 1, tick, clock.SECOND // 5, request)
+    command = clock.Command(1, 0, 2, clock.SECOND // 5, np.array([0.1, -1 / 3]))
+    came = trace.add(2 * clock.SECOND, "Command", 1, 0, 2, asked, 9 * clock.SECOND // 5, command)
+    trace.add(2 * clock.SECOND, "ActionEffect", 1, 0, clock.NOBODY, came, 0, clock.ActionEffect(1, 0, np.array([0.1])))
+    trace.add(3 * clock.SECOND, "End", clock.NOBODY, clock.NOBODY, clock.NOBODY, clock.NOBODY, 0)
     return trace
 
 
@@ -39,15 +27,20 @@ def test_a_record_knows_its_place_and_its_cause() -> None:
     trace = sample()
     assert len(trace) == 5
     record = trace[1]
-    assert isinstance(record, TraceRecord)
+    assert isinstance(record, clock.TraceRecord)
     assert (record.index, record.t_ns, record.kind, record.agent, record.number) == (
         1,
-        SECOND // 5,
+        clock.SECOND // 5,
         "ObservationRequest",
         0,
         0,
     )
-    assert (record.id, record.cause, record.latency, type(record.payload)) == (1, 0, SECOND // 5, ObservationRequest)
+    assert (record.id, record.cause, record.latency, type(record.payload)) == (
+        1,
+        0,
+        clock.SECOND // 5,
+        clock.ObservationRequest,
+    )
     assert trace[record.cause].kind == "AgentTick"
     assert [each.index for each in trace] == [0, 1, 2, 3, 4]
     assert (trace[-1].index, trace[-1].kind) == (4, "End")
@@ -79,7 +72,7 @@ def test_the_table_of_a_trace() -> None:
         "3  2.000000         -  ActionEffect        battery_1          0      2  {values: [0.1]}",
         "4  3.000000         -  End                 -                  -      -",
     ]
-    assert Trace().table(IDS) == "#  time  latency  what  agent  number  cause  content"
+    assert clock.Trace().table(IDS) == "#  time  latency  what  agent  number  cause  content"
 
 
 @pytest.mark.parametrize(
@@ -92,33 +85,33 @@ def test_the_table_of_a_trace() -> None:
         (-0.0, "-0x0.0p+0"),
         (float("nan"), "nan"),
         ("a", "'a'"),
-        (Leg.COMMAND, "Leg.COMMAND"),
+        (clock.Leg.COMMAND, "Leg.COMMAND"),
         (np.float64(0.5), "0x1.0000000000000p-1"),
         (np.int64(3), "3"),
         (np.array([1, 2], np.int16), "<i2[2]:01000200"),
         ((1, [2.0]), "[1, [0x1.0000000000000p+1]]"),
         ({"a": None, 3: "b"}, "{'a': None, 3: 'b'}"),
         (
-            TickResult(1.0, False, True, {}),
+            clock.TickResult(1.0, False, True, {}),
             "TickResult{'reward': 0x1.0000000000000p+0, 'terminated': False, 'truncated': True, 'info': {}}",
         ),
     ],
 )
 def test_a_payload_is_written_bit_by_bit(value: Any, text: str) -> None:
-    assert exact(value) == text
+    assert clock.exact(value) == text
 
 
-@pytest.mark.parametrize("value", [{1, 2}, object(), AgentTick])
+@pytest.mark.parametrize("value", [{1, 2}, object(), clock.AgentTick])
 def test_a_payload_without_a_fixed_order_is_refused(value: Any) -> None:
     with pytest.raises(
         TypeError, match=r"a trace can't hold a (set|object|type): give it a to_dict\(\) or make it a data"
     ):
-        exact(value)
+        clock.exact(value)
 
 
 def test_the_last_bit_shows() -> None:
-    assert exact(np.array([0.1])) != exact(np.array([np.nextafter(0.1, 1.0)]))
-    assert exact(0.1) != exact(0.1 + 2**-56)
+    assert clock.exact(np.array([0.1])) != clock.exact(np.array([np.nextafter(0.1, 1.0)]))
+    assert clock.exact(0.1) != clock.exact(0.1 + 2**-56)
 
 
 def test_a_trace_pickles() -> None:

@@ -5,7 +5,6 @@ import pytest
 import heron_env.testing
 from heron_env import ScheduleConfig, make
 from heron_env.testing import Source, clock, inspect
-from heron_env.testing.clock import SECOND, Leg
 
 
 def test_a_look_at_an_environment_is_always_at_its_present_state() -> None:
@@ -33,7 +32,7 @@ def test_the_records_of_a_trace_are_of_the_classes_of_the_clock() -> None:
     result = env.run_event_driven({"*": lambda vector: [0.5]}, seed=0, schedule=schedule, trace=True)
     payloads = [record.payload for record in result.trace if record.payload is not None]
     assert {type(one).__name__ for one in payloads} <= set(clock.__all__)
-    assert {one.leg for one in payloads if isinstance(one, clock.ObservationRequest)} == {Leg.OBSERVATION_REQUEST}
+    assert {one.leg for one in payloads if isinstance(one, clock.ObservationRequest)} == {clock.Leg.OBSERVATION_REQUEST}
 
 
 def test_a_link_is_that_of_the_run() -> None:
@@ -41,7 +40,7 @@ def test_a_link_is_that_of_the_run() -> None:
     schedule = ScheduleConfig(msg_delay=0.2, jitter_type="uniform", jitter_ratio=0.5)
     result = env.run_event_driven({"*": lambda vector: [0.5]}, seed=7, schedule=schedule, trace=True)
     link = clock.link("battery_1", schedule, seed=7, dt=env.dt)
-    drawn = [link.delay(SECOND // 5, "tick", Leg.OBSERVATION_REQUEST, number) for number in range(3)]
+    drawn = [link.delay(clock.SECOND // 5, "tick", clock.Leg.OBSERVATION_REQUEST, number) for number in range(3)]
     rank = inspect(env).rank("battery_1")
     found = [r.latency for r in result.trace if (r.kind, r.agent) == ("ObservationRequest", rank)]
     assert found[: len(drawn)] == drawn
