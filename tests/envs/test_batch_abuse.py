@@ -180,6 +180,12 @@ def test_answers_without_the_last_axis_are_fine() -> None:
     assert batch(others={"valve": Answers([0.4] * LANES)}).step({})[1]["valve"].tolist() == [[0.6]] * LANES
 
 
+def test_others_that_are_no_mapping() -> None:
+    assert refused(ConfigError, lambda: batch(others=[3])) == (
+        "others=[3]: must be a mapping; write {'*': policy} for one that all share"
+    )
+
+
 def test_masked_actions_are_refused_and_not_unmasked() -> None:
     masked = np.ma.masked_array(np.zeros((LANES, 1, 1)), np.ones((LANES, 1, 1)))
     remedy = "is a masked array; fill it: values.filled(0.0)"
