@@ -68,7 +68,7 @@ FAULTS = {
     "decide: whose turn": ("decision_kernels", "(now, who[clock, TICK],", "(now, who[i, TICK],"),
     "decide: a command": ("decision_kernels", "within(command * ", "(lambda value, *bounds: value)(command * "),
     "end: with the last": ("loop_kernels", "= not anyone_cut, anyone_cut", "= True, False"),
-    "end: at a limit": ("loop_kernels", "steps[b] >= most)", "steps[b] > most)"),
+    "end: at a limit": ("loop_kernels", "steps[b] >= last_step", "steps[b] > last_step"),
     "end: returns": ("loop_kernels", "returns[b, i] += rewards[b, i]", "returns[b, i] = rewards[b, i]"),
     "begin: returns": ("loop_kernels", "returns[b, i] = 0.0", "pass"),
     "begin: who lives": ("loop_kernels", "alive[b, i] = 1", "alive[b, i] |= episodes[b] + np.uint64(1) == 0"),

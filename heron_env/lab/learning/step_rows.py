@@ -270,12 +270,12 @@ def _joined(ends: Sequence[Ended], groups: Sequence[str]) -> Ended:
     group = np.concatenate([np.repeat(np.arange(len(groups)), [_length(one.parts[g]) for g in groups]) for one in ends])
     rank, lane = (np.concatenate([getattr(one, name) for one in ends]) for name in ("rank", "lane"))
     order = np.lexsort((rank, lane, group))
-    ends = np.searchsorted(group[order], np.arange(len(groups) + 1)).tolist()
+    stops = np.searchsorted(group[order], np.arange(len(groups) + 1)).tolist()
     fields: dict[str, NDArray[Any] | None] = {}
     for name in ENDED_ARRAYS:
         each = [getattr(one, name) for one in ends]
         fields[name] = None if each[0] is None else np.concatenate(each)[order]
-    return Ended(parts=dict(zip(groups, map(slice, ends, ends[1:]), strict=False)), **fields)  # type: ignore[arg-type]
+    return Ended(parts=dict(zip(groups, map(slice, stops, stops[1:]), strict=False)), **fields)  # type: ignore[arg-type]
 
 
 def _length(part: slice) -> int:
