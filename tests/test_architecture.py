@@ -267,8 +267,8 @@ ROOMS = {
     "observability": (11, 2_581),
     "agents": (5, 788),
     "scheduling": (13, 2_819),
-    "engine": (29, 6_672),
-    "envs": (41, 9_393),
+    "engine": (29, 6_677),
+    "envs": (41, 9_402),
     "testing": (13, 2_590),  # the doors for tests, inspection and clock, stand here
     "adapters": (9, 1_588),
 }

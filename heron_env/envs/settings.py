@@ -73,7 +73,7 @@ class TerminationConfig:
     Args:
         max_steps: truncated after this many control steps.
         max_sim_time: truncated at the first step boundary at or after this time, s.
-        mode: "all" or "any"; with "any" the others are terminated in the same step.
+        mode: "all" or "any"; with "any" the others end in the same step: terminated if any was, else truncated.
     """
 
     max_steps: int | None = None
