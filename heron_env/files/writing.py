@@ -135,7 +135,7 @@ def lock(path: Path) -> BaseFileLock | None:
     """
     from filelock import FileLock, Timeout
 
-    file_lock = FileLock(path, timeout=0, mode=0o644, thread_local=False)
+    file_lock = FileLock(path, timeout=0, thread_local=False)
     try:
         file_lock.acquire()
     except Timeout:
@@ -165,7 +165,7 @@ class Journal:
 
     def __init__(self, path: Path, *, sync: bool = True) -> None:
         self.path, self._sync = path, sync
-        self._descriptor = os.open(path, FLAGS, 0o644)
+        self._descriptor = os.open(path, FLAGS, 0o666)
         if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
             os.close(self._descriptor)
             raise ValueError("is a pipe or a device, no regular file")

@@ -30,6 +30,8 @@ from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import EnvironmentFacts, sha256
 
 if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
     from heron_env.envs.base import HeronEnv
 
 
@@ -190,7 +192,7 @@ class FixtureWriter:
         except ValueError as error:
             raise FixtureError(f"{self.path}: {error}; choose another file") from error
         try:
-            self._lock = lock(path.with_name(f".{path.name}.lock"))
+            self._lock = self._locked()
             if self._lock is None:
                 raise FixtureError(f"{self.path}: another recording is writing here; choose another file")
             first = f"{header.model_dump_json()}\n".encode()
@@ -201,6 +203,14 @@ class FixtureWriter:
         except BaseException:
             self._close()
             raise
+
+    def _locked(self) -> BaseFileLock | None:
+        """The lock beside the file that `path` leads to, so that a link has none of its own."""
+        real = self.path.resolve()
+        try:
+            return lock(real.with_name(f".{real.name}.lock"))
+        except OSError as error:
+            raise FixtureError(f"{self.path}: can't be locked ({error.strerror}); choose another file") from error
 
     def _continue(self, first: bytes) -> int:
         """Take up what is there; the length of its whole lines."""

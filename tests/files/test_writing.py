@@ -13,7 +13,7 @@ import pytest
 from cli_kit import heron
 
 from heron_env.files import write, write_all
-from heron_env.files.writing import PART
+from heron_env.files.writing import PART, lock_folder
 
 OLD, NEW = b"old " * 100, b"new " * 5000
 ROOM = 4096
@@ -187,3 +187,32 @@ def test_an_output_that_takes_nothing_is_told_in_one_line():
     assert done.returncode == 2
     told = "error: a file or the output: No space left on device; mend that, or choose another folder or file\n"
     assert done.stderr == told
+
+
+FORKED = """
+import os, sys
+from pathlib import Path
+from heron_env.files.writing import lock_folder
+held = lock_folder(Path(sys.argv[1]))
+if not (child := os.fork()):
+    del held  # its copy of the lock ends, and the process in its usual way
+    sys.exit(0)
+os.waitpid(child, 0)
+print("forked", flush=True)
+input()
+"""
+
+
+def test_a_fork_that_ends_does_not_free_the_lock_and_the_end_of_its_holder_does(tmp_path: Path):
+    if not hasattr(os, "fork"):
+        pytest.skip("this system has no fork")
+    words = [sys.executable, "-c", FORKED, str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "forked\n"
+        assert lock_folder(tmp_path) is None
+        holder.kill()
+        holder.wait(timeout=30)
+    ours = lock_folder(tmp_path)
+    assert ours is not None
+    assert lock_folder(tmp_path) is None, "within one process, too"
+    ours.release()

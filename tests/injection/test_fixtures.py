@@ -164,7 +164,12 @@ def test_a_recording_is_of_one_thing_and_finished_once(tmp_path: Path):
         run(one, questions(1))
         with pytest.raises(FixtureError, match="another recording is writing here"):
             run(Recording(endpoint.url, other), questions(1))
+        (link := tmp_path / "link.jsonl").symlink_to(other)
+        with pytest.raises(FixtureError, match="another recording is writing here"):
+            run(Recording(endpoint.url, link), questions(1))
         one.close(finished=False)
+        with pytest.raises(FixtureError, match="can't be locked"):  # a name that leaves no room for the lock's
+            run(Recording(endpoint.url, tmp_path / f"{'x' * 245}.jsonl"), questions(1))
         with pytest.raises(FixtureError, match=r"something else \(telling\.label: \"\" there, \"b\" asked\)"):
             run(Recording(ExternalPolicy(endpoint.url, label="b"), other), questions(1))
     with pytest.raises(ConfigError, match=r"fallback.: these belong to the policy"):

@@ -347,5 +347,5 @@ def test_parquet_is_read_as_csv_is(tmp_path):
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     path = write_site(tmp_path, ["nothing"], HOMES.replace("mill.csv", "mill.parquet"), "mill.parquet")
-    with pytest.raises(ConfigError, match=r"reading parquet needs pyarrow: pip install 'heron_env\[data\]'"):
+    with pytest.raises(ConfigError, match=r"reading parquet needs pyarrow: pip install pyarrow"):
         read(path)

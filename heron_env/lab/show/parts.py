@@ -52,7 +52,7 @@ def environment_part(
     schedule: Callable[[HeronEnv], Schedule] | None = None,
     timing: str = "as the environment has them",
 ) -> Section:
-    """Tree with rates and delays (of `schedule`, which `told` names), visibility as a picture and as a table."""
+    """Tree with rates and delays (of `schedule`, which `timing` names), visibility as a picture and as a table."""
     described, matrix = describe_environment(env_id, dict(options), schedule)
     lines = list(sight_lines(described))
     return Section(

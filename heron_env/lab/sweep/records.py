@@ -238,7 +238,7 @@ TABLES = ("table.json", "table.csv", "table.md")
 
 
 class SweepJournal:
-    """The folder of one sweep, open for writing: `with Journal(folder, settings, keys) as journal`.
+    """The folder of one sweep, open for writing: `with SweepJournal(folder, settings, keys) as journal`.
 
     Args:
         folder: made where it does not exist.
@@ -285,8 +285,10 @@ class SweepJournal:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Close."""
-        self._file.close()
-        self._lock.release()
+        try:
+            self._file.close()
+        finally:
+            self._lock.release()
 
 
 def _read_folder(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Record], int]:

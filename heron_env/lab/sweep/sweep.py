@@ -143,8 +143,6 @@ class Sweep(SweepPlan):
         Raises ConfigError where `out` holds another sweep, or no cluster answers; RunFolderError where its lines can't
         be read. What an episode raises is raised here, with the episode as a note; the others' results are kept.
         """
-        from heron_env.lab.sweep.sweep import SweepResult
-
         items = self.items()
         hands = _workers(processes, ray)
         with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell, trusting(*self.trust):

@@ -330,7 +330,5 @@ def _arrow(path: Path) -> tuple[Any, Any]:
         import pyarrow
         from pyarrow import parquet
     except ImportError as error:
-        raise ConfigError(
-            f"{path.name}: writing parquet needs pyarrow: pip install 'heron_env[data]', or name a .csv"
-        ) from error
+        raise ConfigError(f"{path.name}: writing parquet needs pyarrow: pip install pyarrow, or name a .csv") from error
     return pyarrow, parquet

@@ -229,7 +229,7 @@ def _parquet_rows(raw: bytes, name: str, time: str, columns: Sequence[str]) -> I
         from pyarrow import parquet
     except ImportError as error:
         raise ConfigError(
-            f"{name}: reading parquet needs pyarrow: pip install 'heron_env[data]', or save the file as CSV"
+            f"{name}: reading parquet needs pyarrow: pip install pyarrow, or save the file as CSV"
         ) from error
     try:
         table = parquet.read_table(pyarrow.BufferReader(raw))
