@@ -35,11 +35,9 @@ PATTERNS = {
 }
 """What a place that tells a law looks like; a function counts once, and so does a module outside its functions."""
 HOMES = {
-    "legality": re.compile(
-        r"def (parse|legal|require_legal|require_action|refused_action|check|nothing_allowed|_parser)\b"
-    ),
+    "legality": re.compile(r"def (parse|legal|require_legal|refused_action|check|nothing_allowed|_parser)\b"),
     "split": re.compile(r"\.split\((values|np\.arange)|\bWEIGHT, at\]"),
-    "gather": re.compile(r"def _?(gather|_gather_into|observe|observed)\b"),
+    "gather": re.compile(r"def _?(gather|observe|observed)\b"),
     "fates": re.compile(r"def (delay|lost|fates?|loss_at|base_delay|_is_lost)\b"),
     "exchange": re.compile(r"def _?(share|exchanged?|share_of|tell_neighbours|\w*neighbours)\b"),
 }

@@ -30,7 +30,7 @@ class Arrays(NamedTuple):
     applied: Floats
     """`[B, elements]`: actions in force, as rules read them."""
     given: Bytes
-    """`[B, n]`. In: 0 nothing, 1 explicit, 2 by the agent's own policy."""
+    """`[B, n]`. In: 0 nothing, else the code of decisions.Source that the decision gets."""
     source: Bytes
     """`[B, n]`. Out: code of the last decision (decisions.Source)."""
     alive: Bytes

@@ -98,7 +98,7 @@ class Offers:
         ranks = {name: [index[agent] for agent in agents] for name, agents in simulation.group_map.items()}
         choosing = {name: of for name, of in ranks.items() if simulation.specs[of[0]].dim_d}
         self._masks = {name: GroupMasks(simulation, of) for name, of in choosing.items()}
-        self.groups = frozenset(name for name, masks in self._masks.items() if masks.rules or not always)
+        self.groups = tuple(name for name, masks in self._masks.items() if masks.rules or not always)
 
     def add_to(self, infos: dict[str, dict[str, Any]], seen: dict[str, NDArray[np.float32]]) -> None:
         """Add them to the infos of the agents in `seen`, by what these see; disturbances may make anyone inactive."""

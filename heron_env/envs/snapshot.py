@@ -27,7 +27,7 @@ def save(simulation: Simulation, late: LateLane | None) -> dict[str, Any]:
     return {
         "decided": [int(code) for code in simulation.lane.sources],
         "masked": list(simulation.lane.masked),
-        "late": None if late is None else late.lines.state(),
+        "late": None if late is None else late.state(),
         "course": None if simulation.course is None else simulation.course.state(),
         **simulation.state(),
     }
@@ -63,7 +63,7 @@ def restore(state: Mapping[str, Any], simulation: Simulation, late: LateLane | N
     simulation.restore(state)
     simulation.lane.sources, simulation.lane.masked = list(state["decided"]), state["masked"]
     if late is not None:
-        late.lines.restore(state["late"])
+        late.restore(state["late"])
         late.look()
     if not state["event_driven"]:
         show_truth(proxy, simulation.truth, simulation.hierarchy)

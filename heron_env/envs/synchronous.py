@@ -39,7 +39,7 @@ from heron_env.envs.settings import (
 )
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.snapshot import pickled, require_alike, require_version, restore, save
-from heron_env.envs.training_delays import TrainingDelays, make_lateness
+from heron_env.envs.training_delays import TrainingDelays, make_late_lane
 from heron_env.envs.unused_rules import require_used
 from heron_env.errors import DeclarationError, ResetNeeded, checked_keywords
 from heron_env.given import is_one_of
@@ -147,7 +147,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         if self.training_delays is None:  # with them it depends on what agents see, so it is not the engine that tells
             simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
         self._read = JointActions(self.possible_agents, [specs[rank] for rank in possible]).read_into
-        self._late = make_lateness(simulation, self.timings, self.training_delays)
+        self._late = make_late_lane(simulation, self.timings, self.training_delays)
         self._publisher = Publisher(simulation, self.timings, self._late, self.is_active)
         self._event_driven = False
         self._origins, self._asking = dict[int, Origin](), dict[int, Asking]()

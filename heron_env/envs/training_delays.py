@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -173,28 +174,28 @@ class DelayLines:
         return old
 
     def act(
-        self, steps: Ints, decided: NDArray[np.float64], given: NDArray[np.uint8]
+        self, steps: Ints, decided: NDArray[np.float64], given: NDArray[np.uint8], lanes: slice = slice(None)
     ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
         """What takes effect in step `steps` of what is decided now.
 
         `decided` float64 `[lanes, elements]`; `given` uint8 `[lanes, agents]`: 0 where an agent decides nothing.
         """
-        depth, lane = len(self._decided), self._lane
+        depth, lane = len(self._decided), self._lane[lanes]
         self._decided[steps % depth, lane], self._given[steps % depth, lane] = decided, given
         if depth == 1:
             return decided, given
-        due = steps[:, None] - self.action
+        due = steps[:, None] - self.action[lanes]
         at = due % depth
         falls: NDArray[np.uint8] = np.where(due >= 0, self._given[at, lane[:, None], np.arange(at.shape[1])], 0)
         return _taken(self._decided, at, lane, self._acts), falls.astype(np.uint8)
 
-    def state(self) -> dict[str, Any]:
-        """All of it, as arrays."""
-        return {name: array.copy() for name, array in self._kept().items()}
+    def state(self, lanes: slice = slice(None)) -> dict[str, Any]:
+        """All of some lanes, as arrays."""
+        return {name: array.copy() for name, array in self._kept(lanes).items()}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any], lanes: slice = slice(None)) -> None:
         """Go on from `state()`. Raises ConfigError if it is of other delays or agents."""
-        for name, array in self._kept().items():
+        for name, array in self._kept(lanes).items():
             if np.shape(state[name]) != array.shape:
                 raise ConfigError(
                     f"set_state(): training delays {name!r} have shape {np.shape(state[name])} in the state and "
@@ -202,13 +203,13 @@ class DelayLines:
                 )
             array[:] = state[name]
 
-    def _kept(self) -> dict[str, NDArray[Any]]:
+    def _kept(self, lanes: slice) -> dict[str, NDArray[Any]]:
         return {
-            "observation": self.observation,
-            "action": self.action,
-            "seen": self._seen,
-            "decided": self._decided,
-            "given": self._given,
+            "observation": self.observation[lanes],
+            "action": self.action[lanes],
+            "seen": self._seen[:, lanes],
+            "decided": self._decided[:, lanes],
+            "given": self._given[:, lanes],
         }
 
 
@@ -237,7 +238,7 @@ def _taken(line: NDArray[Any], at: Ints, lane: Ints, runs: Sequence[Run]) -> NDA
     return taken
 
 
-def make_lateness(simulation: Simulation, timings: Sequence[Timing], delays: TrainingDelays | None) -> LateLane | None:
+def make_late_lane(simulation: Simulation, timings: Sequence[Timing], delays: TrainingDelays | None) -> LateLane | None:
     """What there is for an environment with `delays`; None without. Raises ConfigError for what is none."""
     if not isinstance(delays, TrainingDelays | None):
         example = "TrainingDelays(observation=1, action=(0, 2))"
@@ -266,7 +267,7 @@ class LateLanes:
         acting: Sequence[int], observing: int,
     ) -> None:  # fmt: skip
         plan, specs, ids = simulation.plan, simulation.specs, simulation.hierarchy.ids
-        self.plan, self.acting, self.seeing, self.dt_ns = plan, tuple(acting), acting[:observing], simulation.dt_ns
+        self.plan, self.seeing, self.dt_ns = plan, acting[:observing], simulation.dt_ns
         self.own = {rank: plan.views[rank].own if timings[rank].local else 0 for rank in self.seeing}
         """How many columns at the beginning of its observation each seeing agent reads itself, never late (T19)."""
         self.place = {rank: place for place, rank in enumerate(acting)}
@@ -307,29 +308,31 @@ class LateLanes:
         """What agents see, in place of the true vectors; to be called once in each step, when restarts are done."""
         vectors[:] = self.lines.look(self.arrays.steps, vectors)
 
-    def act(self, decide: Callable[[], None]) -> None:
+    def act(self, decide: Callable[[], None], lanes: range | None = None) -> None:
         """All `decide`, into `source` and `applied`; what falls due takes effect, and the rest waits in the lines.
 
-        Nothing has changed if this raises InvalidAction.
+        `lanes`: in which; None: in all. Nothing has changed if this raises InvalidAction.
         """
-        arrays, lines, position = self.arrays, self.lines, self._position
-        force = arrays.applied.copy()
+        at = slice(None) if lanes is None else slice(lanes.start, lanes.stop)
+        arrays, position, elements = self.arrays, self._position, self._elements
+        applied, sources, steps = arrays.applied[at], arrays.source[at], arrays.steps[at]
+        force = applied.copy()
         decide()
-        source = arrays.source[:, position]
-        decided = np.where(self._active() & (source != HELD), source, 0).astype(np.uint8)
-        values, falls = lines.act(arrays.steps, arrays.applied[:, self._elements], decided)
-        alive = arrays.alive[:, position] != 0
+        source = sources[:, position]
+        decided = np.where(self._active(at) & (source != HELD), source, 0).astype(np.uint8)
+        values, falls = self.lines.act(steps, applied[:, elements], decided, at)
+        alive = arrays.alive[at, position] != 0
         falls = np.where(alive, falls, 0)
         due = falls.take(self._owner, axis=1) != 0
-        arrays.applied[:, self._elements] = np.where(due, values, force[:, self._elements])
-        arrays.source[:, position] = np.where(alive, np.where(falls != 0, falls, HELD), source)
-        self._lanes.affect()
+        applied[:, elements] = np.where(due, values, force[:, elements])
+        sources[:, position] = np.where(alive, np.where(falls != 0, falls, HELD), source)
+        self._lanes.affect(lanes)
 
-    def _active(self) -> NDArray[np.bool_]:
+    def _active(self, lanes: slice = slice(None)) -> NDArray[np.bool_]:
         """Was it the turn of each agent's clock in the step that it sees now, `[lanes, agents]`? (T10)"""
         arrays = self.arrays
-        seen = (arrays.steps[:, None] - self.lines.observation) * self.dt_ns
-        alive = (arrays.alive[:, self._position] != 0) & (arrays.alive[:, self._clock] != 0)
+        seen = (arrays.steps[lanes, None] - self.lines.observation[lanes]) * self.dt_ns
+        alive = (arrays.alive[lanes, self._position] != 0) & (arrays.alive[lanes, self._clock] != 0)
         active: NDArray[np.bool_] = ticks_at(seen, self._tick, self._phase) & alive
         return active
 
@@ -359,9 +362,9 @@ class LateLane:
 
     def move_to(self, late: LateLanes, number: int) -> None:
         """Be one of these lanes from now on."""
-        self._late, self._number = late, number
-        self.lines, self.acting, self._place, self.act = late.lines, late.acting, late.place, late.act
-        self._gather = late.plan.gather(late.seeing)
+        self._late, self._number, self._lanes = late, number, slice(number, number + 1)
+        self.lines, self._place, self._gather = late.lines, late.place, late.plan.gather(late.seeing)
+        self.act: Callable[[Callable[[], None]], None] = partial(late.act, lanes=range(number, number + 1))
 
     def begin(self) -> None:
         """An episode begins: draw its delays, forget the last one's."""
@@ -370,8 +373,15 @@ class LateLane:
     def look(self) -> None:
         """To be called once in each step, before anybody decides: what there is to see now enters the lines."""
         vectors = self._gather(self._simulation.truth, self._simulation.moment)
-        lanes = slice(self._number, self._number + 1)
-        self.lines.look(self._late.arrays.steps[lanes], vectors[None], lanes)
+        self.lines.look(self._late.arrays.steps[self._lanes], vectors[None], self._lanes)
+
+    def state(self) -> dict[str, Any]:
+        """What waits in its lines, as arrays of one lane."""
+        return self.lines.state(self._lanes)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state()`. Raises ConfigError if it is of other delays or agents."""
+        self.lines.restore(state, self._lanes)
 
     def vector(self, rank: int) -> NDArray[np.float32]:
         """What an agent sees now, float32 `[n]`, fresh."""

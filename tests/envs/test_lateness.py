@@ -257,3 +257,15 @@ def test_a_reset_of_one_s_own_sees_in_a_batch_what_the_batch_hands_out(compile: 
     for _ in range(2):
         assert np.array_equal(batch.reset(options={"any": 1})[0]["battery"], seen[-2:])
         batch.step({})
+
+
+def test_a_step_of_the_environment_that_a_batch_was_given_moves_its_lane_alone() -> None:
+    env = make("heron/BatteryGrid-v0", compile=False, training_delays=TrainingDelays(observation=1, action=1))
+    batch = BatchEnv(env, 3)
+    batch.reset(seed=0)
+    given = {name: np.full((3, len(agents), 1), 0.5) for name, agents in batch.groups.items()}
+    for _ in range(2):
+        batch.step(given)
+    others = batch.state()[1:].copy()
+    env.step({agent: np.full(1, 0.5) for agent in env.agents})
+    assert np.array_equal(batch.state()[1:], others)

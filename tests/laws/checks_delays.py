@@ -34,7 +34,7 @@ def delays_in_force(env: LawEnv) -> dict[str, ScheduleConfig]:
     for name, drawn in (("observation", lines.observation), ("action", lines.action)):
         least, most = lines.delays.bounds(name)
         assert ((least <= drawn) & (drawn <= most)).all(), f"{name} delays {drawn} are not those asked for"
-    steps = dict(zip(env._late.acting, zip(lines.observation[0], lines.action[0], strict=True), strict=True))
+    steps = dict(zip(env._late._place, zip(lines.observation[0], lines.action[0], strict=True), strict=True))
     for rank, agent in enumerate(env.hierarchy.ids):
         seeing, acting = (int(late) * env.dt for late in steps.get(rank, (0, 0)))
         config = env.timings[rank].config
