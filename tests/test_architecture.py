@@ -268,7 +268,7 @@ ROOMS = {
     "agents": (5, 788),
     "scheduling": (13, 2_819),
     "engine": (29, 6_677),
-    "envs": (41, 9_415),
+    "envs": (41, 9_412),
     "testing": (13, 2_590),  # the doors for tests, inspection and clock, stand here
     "adapters": (9, 1_588),
 }
