@@ -148,6 +148,12 @@ def lock_folder(folder: Path) -> BaseFileLock | None:
     return lock(folder / ".lock")
 
 
+def lock_beside(path: Path) -> BaseFileLock | None:
+    """The lock of one file, hidden beside what `path` leads to, so that a link has none of its own."""
+    real = path.resolve()
+    return lock(real.with_name(f".{real.name}.lock"))
+
+
 def full_lines(data: bytes) -> int:
     """Length of the lines that have their end, bytes."""
     return data.rfind(b"\n") + 1

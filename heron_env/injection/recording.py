@@ -20,7 +20,7 @@ from heron_env._version import __version__
 from heron_env.core.policy import Answer, Asked
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault, parsed, read
-from heron_env.files.writing import Journal, compact, full_lines, lock
+from heron_env.files.writing import Journal, compact, full_lines, lock_beside
 from heron_env.given import path_of
 from heron_env.injection.answers import Consulted, ExternalAgentMetrics
 from heron_env.injection.contract import SCHEMA_VERSION, Sha256, WireModel, difference
@@ -30,8 +30,6 @@ from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import EnvironmentFacts, sha256
 
 if TYPE_CHECKING:
-    from filelock import BaseFileLock
-
     from heron_env.envs.base import HeronEnv
 
 
@@ -192,7 +190,10 @@ class FixtureWriter:
         except ValueError as error:
             raise FixtureError(f"{self.path}: {error}; choose another file") from error
         try:
-            self._lock = self._locked()
+            try:
+                self._lock = lock_beside(path)
+            except OSError as error:
+                raise FixtureError(f"{self.path}: can't be locked ({error.strerror}); choose another file") from error
             if self._lock is None:
                 raise FixtureError(f"{self.path}: another recording is writing here; choose another file")
             first = f"{header.model_dump_json()}\n".encode()
@@ -203,14 +204,6 @@ class FixtureWriter:
         except BaseException:
             self._close()
             raise
-
-    def _locked(self) -> BaseFileLock | None:
-        """The lock beside the file that `path` leads to, so that a link has none of its own."""
-        real = self.path.resolve()
-        try:
-            return lock(real.with_name(f".{real.name}.lock"))
-        except OSError as error:
-            raise FixtureError(f"{self.path}: can't be locked ({error.strerror}); choose another file") from error
 
     def _continue(self, first: bytes) -> int:
         """Take up what is there; the length of its whole lines."""
