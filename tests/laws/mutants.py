@@ -513,7 +513,7 @@ def old_decisions_fall(original: Any) -> Any:
     """The lines are not cleared at a restart: what was under way falls in the next episode."""
     lines: dict[int, list[Any]] = {}
 
-    def act(self: Any, steps: Any, decided: Any, given: Any) -> Any:
+    def act(self: Any, steps: Any, decided: Any, given: Any, lanes: Any) -> Any:
         line = lines.setdefault(id(self), [])
         line.append((decided, given))
         late = int(self.action.max())
