@@ -16,6 +16,7 @@ from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.python_rules import PythonRules
 from heron_env.engine.tables import HELD, AgentTables
+from heron_env.scheduling.timing import to_seconds
 
 Floats = NDArray[np.float64]
 
@@ -129,7 +130,7 @@ class PythonPhases:
         steps, many = self._arrays.steps, len(self._rules) > 1
         for b in lanes:
             try:
-                do(b, self._rules[b], int(steps[b]) * self._dt_ns / 1e9)  # rounded as to_seconds() does
+                do(b, self._rules[b], to_seconds(int(steps[b]) * self._dt_ns))
             except Exception as error:
                 if many:
                     error.add_note(f"in lane {b}")

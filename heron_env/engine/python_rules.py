@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
 from inspect import signature
 from typing import Any, NoReturn
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from heron_env.agents.agent import Agent, imperative, overrides
 from heron_env.core.action import ActionSpec, Vector
 from heron_env.core.masking import Flags, checked, enforced
-from heron_env.core.rule import Parameter
+from heron_env.core.rule import Parameter, one_by_one
 from heron_env.engine.binding import Binder, Run, require_known_rules
 from heron_env.engine.blueprint import Blueprint
 from heron_env.errors import RuleError
@@ -100,7 +99,7 @@ class PythonRules:
             if not alive[rank]:
                 continue
             if reward is None:
-                rewards[rank] = reduce(float.__add__, [rewards[child] for child in children], 0.0)
+                rewards[rank] = one_by_one(rewards[child] for child in children)
             else:
                 below = np.array([rewards[child] for child in children]) if children else CHILDLESS
                 rewards[rank] = self._number(reward(self._dt, time, below), rank, time)

@@ -27,7 +27,7 @@ from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError, HierarchyError
 from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan
-from heron_env.scheduling.timing import END_OF_TIME, to_ns
+from heron_env.scheduling.timing import END_OF_TIME, to_ns, to_seconds
 from heron_env.seeding import MASK
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Simulation:
     @property
     def time(self) -> float:
         """Nominal time of the last step boundary, s."""
-        return self.step_index * self.dt_ns / 1e9  # rounded as to_seconds() does
+        return to_seconds(self.step_index * self.dt_ns)
 
     @property
     def moment(self) -> Moment:

@@ -263,7 +263,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self._origins = {}
         outcome = self.advance_step(actions)
         results = publisher.results(live, outcome)
-        self.proxy.step_results = partial(self._results, results[0], outcome)
+        self.proxy.set_results_later(partial(self._results, results[0], outcome))
         if not self.simulation.everyone:
             self.agents = [a for a in live if self.simulation.alive[self.hierarchy.index[a]]]
         return results
