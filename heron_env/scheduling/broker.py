@@ -36,17 +36,16 @@ FATE = int(What.FATE)
 
 
 class Account:
-    """Running counts of one agent's link: what is in flight is on the heap, and the rest has been delivered."""
+    """Running counts of one agent's link; what is in flight is counted on the heap, so that the balance is a check."""
 
-    __slots__ = ("dropped", "duplicated", "lost", "sent")
+    __slots__ = ("delivered", "dropped", "duplicated", "lost", "sent")
 
     def __init__(self) -> None:
-        self.sent = self.duplicated = self.lost = self.dropped = 0
+        self.sent = self.duplicated = self.delivered = self.lost = self.dropped = 0
 
     def counts(self, in_flight: int) -> MessageCounts:
         """What became of its messages."""
-        delivered = self.sent + self.duplicated - self.lost - in_flight
-        return MessageCounts(self.sent, self.duplicated, delivered, self.lost, in_flight, self.dropped)
+        return MessageCounts(self.sent, self.duplicated, self.delivered, self.lost, in_flight, self.dropped)
 
 
 class MessageBroker:
@@ -65,7 +64,7 @@ class MessageBroker:
         self._scheduler = scheduler
         self._links = tuple(links)
         self.accounts = tuple(Account() for _ in self._links)
-        """By rank."""
+        """By rank, for a loop that notes plain deliveries itself."""
         self.doubles = any(link.doubles for link in self._links)
         """May there be second copies, which only `accept` knows?"""
         self._last_arrival = [0] * (_QUEUES * len(self._links))
@@ -116,15 +115,16 @@ class MessageBroker:
         return arrival
 
     def accept(self, message: Message) -> bool:
-        """Of what has come: False for the second copy of a message, which the receiver drops."""
-        twins = self._twins
+        """Note a delivery; False for the second copy of a message, which the receiver drops."""
+        account, twins = self.accounts[message.agent], self._twins
+        account.delivered += 1
         if not twins or message.id not in twins:
             return True
         if not twins[message.id]:
             twins[message.id] = True
             return True
         del twins[message.id]
-        self.accounts[message.agent].dropped += 1
+        account.dropped += 1
         return False
 
     def is_second_copy(self, message: Message) -> bool:
@@ -133,7 +133,7 @@ class MessageBroker:
 
     def counts(self, agent: int) -> MessageCounts:
         """What became of the messages over one agent's link."""
-        in_flight = sum(isinstance(event, Message) and event.agent == agent for event in self._scheduler)
+        in_flight = sum(isinstance(entry[4], Message) and entry[2] == agent for entry in self._scheduler.heap)
         return self.accounts[agent].counts(in_flight)
 
     def total(self) -> MessageCounts:
@@ -141,7 +141,7 @@ class MessageBroker:
         every = Account()
         for name in Account.__slots__:
             setattr(every, name, sum(getattr(account, name) for account in self.accounts))
-        return every.counts(sum(isinstance(event, Message) for event in self._scheduler))
+        return every.counts(sum(isinstance(entry[4], Message) for entry in self._scheduler.heap))
 
     def _send_over(
         self, link: Link, account: Account, message: Routed, phase: int, queue: int, nominal: int, cause: str

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NO_END = 2 * END_OF_TIME
 DELIVERED: Final = frozenset(Message.__subclasses__())
-"""What may come twice."""
+"""What the post office accounts for."""
 
 
 class EventRun:
@@ -156,9 +156,9 @@ class EventRun:
             )
 
     def _handle_until(self, limit: int) -> None:
-        """The loop: the next event is taken off the heap, traced and handled; second copies are dropped."""
+        """The loop: the next event is taken off the heap, noted if it is a message, traced, and handled."""
         scheduler, broker, handlers = self.context.scheduler, self.context.broker, self._handlers
-        heap, accept = scheduler.heap, broker.accept if broker.doubles else None
+        heap, accounts, accept = scheduler.heap, broker.accounts, broker.accept if broker.doubles else None
         trace = self.context.result.trace
         end = END_OF_TIME if self.t_end is None else self.t_end
         stop = min(limit + 1, end)
@@ -178,8 +178,11 @@ class EventRun:
             event = entry[4]
             kind = type(event)
             scheduler.now = now
-            if accept is not None and kind in DELIVERED and not accept(event):
-                continue
+            if kind in DELIVERED:
+                if accept is None:
+                    accounts[entry[2]].delivered += 1
+                elif not accept(event):
+                    continue
             if trace is not None:
                 scheduler.here = len(trace.rows)
                 trace.rows.append(entry)
