@@ -43,6 +43,12 @@ class Batch:
             getattr(self.copies[b], name)(world, *more)
             self.simulation.layout.clip_columns(arrays.truth[b, : self.size])
 
+    def act(self, lanes: range | None = None) -> None:
+        """Actions are checked first: nothing has changed if this raises InvalidAction."""
+        self.lanes.check(lanes)
+        self.lanes.decide(lanes)
+        self.lanes.affect(lanes)
+
     def restart(self) -> None:
         which = np.flatnonzero(self.arrays.over)
         self.lanes.restart()
@@ -53,7 +59,7 @@ class Batch:
         """A step with restarts; what the arrays held before those."""
         s, live = self.simulation, np.flatnonzero(self.arrays.over == 0)
         dt = s.dt / s.substeps
-        self.lanes.act()
+        self.act()
         for number in range(s.substeps):
             self.lanes.substep(number)
             self.hook("advance", live, lambda b, k=number: self.arrays.steps[b] * s.dt + k * dt, dt)

@@ -267,8 +267,8 @@ ROOMS = {
     "observability": (11, 2_581),
     "agents": (5, 792),
     "scheduling": (13, 2_819),
-    "engine": (29, 6_677),
-    "envs": (41, 9_415),
+    "engine": (29, 6_664),
+    "envs": (41, 9_408),
     "testing": (13, 2_590),  # the doors for tests, inspection and clock, stand here
     "adapters": (9, 1_588),
 }

@@ -129,20 +129,12 @@ class Lanes:
         """Raise InvalidAction for the first given action that is illegal; nothing has changed then."""
         self._run(self._phases.check, lanes)
 
-    def act(self, lanes: range | None = None) -> None:
-        """Who decides and what with (T10, T11), then apply_action, top-down.
-
-        Given actions are checked first: nothing has changed if this raises InvalidAction.
-        """
-        self._run(self._phases.check, lanes)
-        self._run(self._phases.act, lanes)
-
     def decide(self, lanes: range | None = None) -> None:
-        """The first half of `act`, of legal actions: who decides goes into `source`, what with into `applied`."""
+        """Of legal actions: who decides goes into `source`, what with into `applied` (T10, T11)."""
         self._run(self._phases.decide, lanes)
 
     def affect(self, lanes: range | None = None) -> None:
-        """The second half: apply_action, top-down, for whom `source` says so, with what is in `applied`."""
+        """Then apply_action, top-down, for whom `source` says so, with what is in `applied`."""
         self._run(self._phases.affect, lanes)
 
     def substep(self, number: int, lanes: range | None = None) -> None:
@@ -200,7 +192,7 @@ class Lanes:
             self._front = 1 - self._front
 
     def step(self) -> Published:
-        """A control step in one call: act, substeps, close, restart where an episode ended, observe."""
+        """A control step in one call: check, decide, affect, substeps, close, restart where one ended, observe."""
         self._find_phases()
         self._front = 1 - self._front
         if self._pool is None:

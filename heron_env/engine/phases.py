@@ -142,11 +142,6 @@ class Phases:
         """Their apply_action."""
         return 0 if self._affect is None else int(self._affect(at, first, last))
 
-    def act(self, at: int, first: int, last: int) -> int:
-        """Decisions, then apply_action."""
-        self._decide(at, first, last)
-        return self.affect(at, first, last)
-
     def substep(self, at: int, first: int, last: int, number: int) -> int:
         """Substep `number` of physics."""
         if self._clear is not None and number == 0:

@@ -67,15 +67,15 @@ class Masks:
     """
 
     def __init__(self, simulation: Simulation) -> None:
-        self._simulation, self._alone = simulation, dict[int, GroupMasks]()
+        self._simulation, self._of_one = simulation, dict[int, GroupMasks]()
         self.ranks = frozenset(rank for rank, bound in enumerate(simulation.rules.bound) if bound.mask is not None)
 
     def offered(self, rank: int, vector: NDArray[np.float32]) -> Flags:
         """The flat mask of an agent of `ranks` on a vector `[n]` that it is shown."""
-        if rank not in self._alone:
-            self._alone[rank] = GroupMasks(self._simulation, (rank,))
+        if rank not in self._of_one:
+            self._of_one[rank] = GroupMasks(self._simulation, (rank,))
         lane, active = self._simulation.lane, np.ones((1, 1), dtype=bool)
-        flags: Flags = self._alone[rank].offered(lane.lanes, vector[None, None], active, lane.range)[0, 0]
+        flags: Flags = self._of_one[rank].offered(lane.lanes, vector[None, None], active, lane.range)[0, 0]
         return flags
 
     def offer(self, rank: int) -> Callable[[NDArray[np.float32]], Any] | None:

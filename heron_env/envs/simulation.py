@@ -56,7 +56,7 @@ class Simulation:
             and what it does meanwhile: "hold" or "noop".
         groups: ids of agents that see and act alike, by name; `group_map`: of those that decide.
         most_steps: how many fit into the time that there is.
-        begin_lanes: what the lanes of a batch begin by, in place of the hook `begin`.
+        begin_instead: what the lanes of a batch begin by, in place of the hook `begin`.
         piece: (begun, length) s of a part of a substep, while it is carried out.
         ticks: (interval, phase) of each agent's decisions in synchronous steps, ns; who knows the schedule sets it
             before the first reset.
@@ -128,7 +128,7 @@ class Simulation:
         self.course: Course | None = None
         self.down: Mapping[int, str] = NOBODY
         self.piece: tuple[float, float] | None = None
-        self.begin_lanes: Callable[[], None] | None = None
+        self.begin_instead: Callable[[], None] | None = None
 
     def _clock_of(self, rank: int) -> int:
         while self.commanded[rank]:
@@ -208,8 +208,8 @@ class Simulation:
             agent.current_action._vector[:] = self.specs[rank].noop
             self._rebind(rank, self.truth)
         if "begin" in self._hooked:
-            if self.begin_lanes is not None:
-                self.begin_lanes()
+            if self.begin_instead is not None:
+                self.begin_instead()
             else:
                 self.hooks.run_hook("begin", world)
             self._check("begin()")

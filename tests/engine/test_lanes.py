@@ -106,7 +106,7 @@ def test_what_was_handed_out_last_stays_for_one_step():
 def test_the_final_observation_is_the_one_before_the_restart():
     batch, twin = (Batch(kit_world(), 2, final=final) for final in (True, False))
     for _ in range(6):
-        twin.lanes.act()
+        twin.act()
         for number in range(2):
             twin.lanes.substep(number)
         twin.lanes.close()
@@ -121,14 +121,14 @@ def test_the_final_observation_is_the_one_before_the_restart():
 def test_a_lane_that_is_over_stands_still_until_it_restarts():
     batch = Batch(kit_world(), 3)
     for _ in range(6):
-        batch.lanes.act()
+        batch.act()
         batch.lanes.substep(0)
         batch.lanes.close()
     assert batch.arrays.over.tolist() == [1, 1, 1]
     before = batch.arrays.truth.copy()
     batch.lanes.restart(np.array([0, 1, 0]))
     started = batch.arrays.truth[1].copy()
-    batch.lanes.act()
+    batch.act()
     batch.lanes.substep(0)
     batch.lanes.close()
     assert np.array_equal(batch.arrays.truth[[0, 2]], before[[0, 2]])
@@ -146,12 +146,12 @@ def test_phases_of_a_range_of_lanes_leave_the_others_alone():
     twin.take_from(batch)
     before = batch.arrays.truth.copy()
     for part in (range(1, 3), range(0, 1), range(3, 4)):
-        batch.lanes.act(part)
+        batch.act(part)
         batch.lanes.substep(0, part)
         batch.lanes.close(part)
         if part == range(1, 3):
             assert np.array_equal(batch.arrays.truth[[0, 3]], before[[0, 3]])
-    twin.lanes.act()
+    twin.act()
     twin.lanes.substep(0)
     twin.lanes.close()
     assert np.array_equal(batch.arrays.truth, twin.arrays.truth)
@@ -161,7 +161,7 @@ def test_single_applications_are_the_ones_of_a_step():
     batch, one = Batch(kit_world(), 2), Batch(kit_world(), 2)
     batch.give(np.random.default_rng(2), 1.0)
     one.take_from(batch)
-    batch.lanes.act()
+    batch.act()
     acting = [rank for rank, spec in enumerate(batch.simulation.specs) if spec.size]
     for rank in acting:
         one.lanes.apply(1, rank)

@@ -127,7 +127,7 @@ def test_a_division_by_zero_and_a_reward_that_is_nan():
     with pytest.raises(
         RuleError, match=r"^Faulty.apply_action of 'one' returned nothing for Gauge.free: float division"
     ):
-        b.lanes.act()
+        b.act()
     spoil(b, 0, "one", 5, np.nan)
     with refuses(RuleError, "Faulty('one').compute_local_reward returned nan or inf at t=1.0 s; a number is needed"):
         b.lanes.close()
@@ -178,7 +178,7 @@ def test_an_illegal_action_is_named_and_nothing_has_changed(agent: str, value: A
     b.arrays.actions[:, b.lanes.action_slice(b.simulation.hierarchy.index[agent])][2] = value
     before = [array.copy() for array in b.arrays]
     with refuses(InvalidAction, f"lane 2: {message}"):
-        b.lanes.step() if whole else b.lanes.act()
+        b.lanes.step() if whole else b.act()
     for name, old, new in zip(b.arrays._fields, before, b.arrays, strict=True):
         assert np.array_equal(old, new, equal_nan=old.dtype.kind == "f"), name
 
@@ -187,14 +187,14 @@ def test_bounds_are_compared_in_float32_then_actions_are_clipped():
     b = batch(1)
     b.arrays.given[:] = 1
     b.arrays.actions[0, :2] = np.float32(0.3), -1.0  # a sample of the space; above 0.3 in float64
-    b.lanes.act()
+    b.act()
     assert b.arrays.applied[0, :2].tolist() == [0.3, -1.0]
 
 
 def test_what_nobody_is_given_is_not_looked_at():
     b = batch(1)
     b.arrays.actions[:] = np.nan
-    b.lanes.act()
+    b.act()
     assert b.arrays.applied.tolist() == [[0.0] * 5]
     assert b.arrays.source[0, list(b.lanes.position)].tolist() == [0, 4, 4, 4]
 

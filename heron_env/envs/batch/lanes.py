@@ -139,7 +139,8 @@ class LaneEngine(ABC):
         if self._late is not None:
             self._late.act(self._decide_all)
         else:
-            self.lanes.act()
+            self._decide_all()
+            self.lanes.affect()
 
     def _decide_all(self) -> None:
         """Into `source` and `applied`."""

@@ -115,14 +115,6 @@ class PlainLanes(LaneEngine):
         super().move(given, idle)
         self.halfway = False
 
-    def _act(self) -> None:
-        """All decide, and what takes effect now does."""
-        if self._late is not None:
-            self._late.act(self._decide_all)
-        else:
-            self._decide_all()
-            self.lanes.affect()
-
     def _decide_all(self) -> None:
         """Into `source` and `applied`; from here on agents may refuse what they like."""
         running = (self._envs[lane].simulation for lane in np.flatnonzero(self.arrays.over == 0).tolist())

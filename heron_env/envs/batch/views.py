@@ -280,11 +280,11 @@ def takes_options(env: HeronEnv) -> bool:
 
 def begin_together(env: HeronEnv, options: Mapping[str, Any], begin: Callable[[], None]) -> None:
     """For classes with `batched = True`: reset() takes the options, and `begin`, which begins lanes, is its hook."""
-    env.simulation.begin_lanes = begin
+    env.simulation.begin_instead = begin
     try:
         env.reset(options=options)
     finally:
-        env.simulation.begin_lanes = None
+        env.simulation.begin_instead = None
 
 
 def begin_one_by_one(
