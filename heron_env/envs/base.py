@@ -20,7 +20,7 @@ from heron_env.envs.synchronous import SynchronousEnv
 from heron_env.errors import checked_keywords
 from heron_env.given import require_switch
 from heron_env.observability.plan import UNBOUNDED
-from heron_env.pictures.frames import FramePicture
+from heron_env.pictures.frames import WorldPicture
 from heron_env.pictures.notebook import truth_text
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
@@ -182,9 +182,9 @@ class HeronEnv(SynchronousEnv):
             return truth_text(simulation.hierarchy, simulation.layout, simulation.truth, simulation.time)
         if self.render_mode != "rgb_array":
             return None
-        if self._picture is None:
-            self._picture = FramePicture(self.draw_frame)
         simulation.world.time = simulation.time
+        if self._picture is None:
+            self._picture = WorldPicture(self.draw_frame, simulation.world)
         return self._picture.image(simulation.world)
 
     def __repr__(self) -> str:

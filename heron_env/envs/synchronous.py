@@ -48,7 +48,7 @@ from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 from heron_env.scheduling.timing import Timing, require_before_the_end, resolve
 
 if TYPE_CHECKING:
-    from heron_env.pictures.frames import FramePicture
+    from heron_env.pictures.frames import WorldPicture
 
 Obs = NDArray[np.float32]
 DERIVED = (
@@ -153,7 +153,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self._event_driven = False
         self._origins, self._asking = dict[int, Origin](), dict[int, Asking]()
         self._ownership = Ownership()
-        self._picture: FramePicture | None = None
+        self._picture: WorldPicture | None = None
         require_used(simulation)
 
     def timings_of(self, schedule: AnySchedule) -> tuple[Timing, ...]:

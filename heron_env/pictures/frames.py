@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Layout
 from heron_env.core.world import World
-from heron_env.pictures.palette import EXACT_COLOUR, GREY, SERIES, picture_style
+from heron_env.pictures.palette import picture_style
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-Draw = Callable[["Axes", World, "Observed | None", Any], Any]
-"""(axes, world, observed, artists) -> artists: the hook `draw_frame`."""
-SIZE = (6.4, 4.8)
-"""inches of a picture, at 100 dots an inch."""
+DrawFrame = Callable[["Axes", World, "ObservedWorld | None", Any], Any]
+"""The hook `draw_frame`: (axes, world, observed, artists) -> artists."""
+SIZE: Final = (6.4, 4.8)
+"""inches of the picture of a world alone, at DPI."""
+DPI: Final = 100
+ON_TOP: Final = 5.0
+"""Artists of this zorder and above are drawn over those that change."""
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class ObservedWorld:
     """What one agent knows at a moment: its last observation.
 
     Attributes:
         agent: its id.
-        values: by full name of the column, `battery_1.Charge.soc`, in the order of its observation.
+        values: by full name of the column, `battery_1.Charge.soc`, in the order of its observation; empty before the
+            first observation has come.
         ages: by owner, an agent's id or "global": how old what is known of it is, s.
         world: the same values in the columns of the truth, `observed.world[Battery].Charge.soc`; nan: not known.
     """
@@ -40,43 +44,72 @@ class Observed:
     world: World
 
 
-class FramePicture:
+class Canvas:
+    """A figure as pixels; from the second time on only what has changed since the first is drawn.
+
+    Letters cost most, and most of them never change. What changes is drawn above what does not, in order of zorder;
+    above both, what has a zorder of ON_TOP or more.
+    """
+
+    def __init__(self, figure: Figure) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        self._figure, self._canvas = figure, FigureCanvasAgg(figure)
+        self._moving: dict[Artist, None] = {}
+        self._background: Any = None
+        self._limits: list[Any] = []
+
+    def draw(self) -> NDArray[np.uint8]:
+        """uint8 `[height, width, 3]` of the figure now."""
+        canvas: Any = self._canvas
+        if self._background is None:
+            canvas.draw()
+            self._figure.set_layout_engine("none")  # the first frame's stays: it costs more than the drawing
+            self._background = ()
+        else:
+            self._draw_changes(canvas)
+        return np.array(canvas.buffer_rgba())[..., :3].copy()
+
+    def _draw_changes(self, canvas: Any) -> None:
+        artists = dict.fromkeys(self._artists())
+        limits = [axes.viewLim.frozen().bounds for axes in self._figure.axes]
+        changed = [a for a in artists if (a.stale or a.get_zorder() >= ON_TOP) and a not in self._moving]
+        if changed or limits != self._limits or any(a not in artists for a in self._moving):
+            self._moving = {a: None for a in artists if a in self._moving or a in changed}
+            shown = [a for a in self._moving if a.get_visible()]
+            for artist in shown:
+                artist.set_visible(False)
+            canvas.draw()
+            self._background, self._limits = canvas.copy_from_bbox(self._figure.bbox), limits
+            for artist in shown:
+                artist.set_visible(True)
+        canvas.restore_region(self._background)
+        for artist in sorted(self._moving, key=lambda a: a.get_zorder()):
+            artist.draw(canvas.get_renderer())
+
+    def _artists(self) -> Iterator[Artist]:
+        """Of the figure and its axes, but the axes themselves and what lies behind everything."""
+        holders: list[Any] = [self._figure, *self._figure.axes]
+        for holder in holders:
+            yield from (a for a in holder.get_children() if a is not holder.patch and a not in self._figure.axes)
+
+
+class WorldPicture:
     """The picture of a world alone, as `render_mode="rgb_array"` gives it: made once, then updated."""
 
-    def __init__(self, draw: Draw) -> None:
+    def __init__(self, draw_frame: DrawFrame, world: World) -> None:
         """Raises ConfigError where matplotlib is missing."""
         with picture_style():
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
             from matplotlib.figure import Figure
 
-            self._figure = Figure(figsize=SIZE, dpi=100, layout="constrained")
-            self._canvas: Any = FigureCanvasAgg(self._figure)
-            self._axes = self._figure.subplots()
-        self._draw, self._artists = draw, None
+            figure = Figure(SIZE, DPI, layout="constrained")
+            self._axes, self._draw_frame = figure.subplots(), draw_frame
+            self._canvas = Canvas(figure)
+            self._artists = draw_frame(self._axes, world, None, None)
+            self._canvas.draw()
 
     def image(self, world: World) -> NDArray[np.uint8]:
         """uint8 `[height, width, 3]` of the world now."""
         with picture_style():
-            self._artists = self._draw(self._axes, world, None, self._artists)
-            self._canvas.draw()
-            self._figure.set_layout_engine("none")  # the first frame's is kept: it costs more than the drawing
-        return np.array(self._canvas.buffer_rgba())[..., :3].copy()
-
-
-def draw_quantities(
-    hierarchy: Hierarchy, layout: Layout, axes: Axes, world: World, observed: Observed | None, artists: Any
-) -> Any:
-    """Bars of all bounded quantities, each between its bounds."""
-    columns = np.flatnonzero(layout.observed & np.isfinite(layout.high - layout.low))
-    truth = (world.rows[0][columns] - layout.low[columns]) / np.maximum(layout.high - layout.low, 1e-300)[columns]
-    if artists is None:
-        axes.set(xlim=(0, 1), ylim=(len(columns) - 0.5, -0.5), xticks=[0, 1], xticklabels=["low", "high"])
-        axes.set_yticks(range(len(columns)), [layout.full_names[i] for i in columns])
-        axes.barh(range(len(columns)), np.ones(len(columns)), color=GREY, alpha=0.15)
-        artists = axes.barh(range(len(columns)), truth, color=EXACT_COLOUR), axes.plot([], [], "|", color=SERIES[1])[0]
-    for bar, value in zip(artists[0], truth, strict=True):
-        bar.set_width(value)
-    if observed is not None:
-        known = (observed.world.rows[0][columns] - layout.low[columns]) / (layout.high - layout.low)[columns]
-        artists[1].set_data(known, range(len(columns)))
-    return artists
+            self._artists = self._draw_frame(self._axes, world, None, self._artists)
+            return self._canvas.draw()
