@@ -28,11 +28,16 @@ FOREKNOWN = (
 
 
 def envs(as_json: Json = False) -> None:
-    """List the registered environments."""
+    """List the registered environments, and those of installed packages, without importing these."""
     from heron_env.lab.output import dumps
     from heron_env.lab.show.description import summary
 
-    listed = [{"id": name, "summary": summary(name)} for name in registry.registered()]
+    declared, faults = registry.installed()
+    for fault in faults.values():
+        typer.echo(f"warning: {fault}", err=True)
+    known = {name: summary(name) for name in registry.registered() if name not in declared}
+    known |= {name: f"of the package {found.package}" for name, found in declared.items()}
+    listed = [{"id": name, "summary": text} for name, text in known.items()]
     if as_json:
         typer.echo(dumps(listed))
         return

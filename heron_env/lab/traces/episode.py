@@ -13,6 +13,7 @@ import numpy as np
 
 from heron_env.core.policy import Policies
 from heron_env.core.rule import one_by_one
+from heron_env.envs.event.copies import Fate
 from heron_env.errors import TraceError
 from heron_env.files.reading import is_folder
 from heron_env.lab.policies import Baseline, TrainedRun, display_names, policy_spec, strongest_policies
@@ -35,7 +36,6 @@ PROXY, PHYSICS = "proxy", "physics"
 """Who sends, receives or does things besides the agents."""
 DISTURBED: Final = "Disturbed"
 """Kind of the events in which a disturbance begins or ends."""
-Fate = Literal["delivered", "second copy", "lost", "in flight"]
 
 
 @dataclass(frozen=True, slots=True)
