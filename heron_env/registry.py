@@ -8,9 +8,11 @@ import importlib.util
 import inspect
 import os
 import re
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -290,9 +292,12 @@ def _identity(entry_point: EntryPoint) -> object:
 
 
 def imported_module(name: str, where: str) -> ModuleType:
-    """The module. Raises ImportError, what this library has to say about it, and ConfigError for whatever else."""
+    """The module, by name or as `path.py`.
+
+    Raises ImportError, what this library has to say about it, and ConfigError for whatever else.
+    """
     try:
-        return importlib.import_module(name)
+        return _module_of_file(name) if name.endswith(".py") else importlib.import_module(name)
     except (ImportError, HeronError):
         raise
     except (Exception, SystemExit) as error:  # when it is imported, a module may do anything
@@ -301,12 +306,29 @@ def imported_module(name: str, where: str) -> ModuleType:
         ) from error
 
 
+def _module_of_file(path: str) -> ModuleType:
+    """Run once in each process, and again once the file has changed. Raises ImportError where there is none."""
+    try:
+        return _run_file(os.path.realpath(path), os.stat(path).st_mtime_ns)
+    except FileNotFoundError as error:
+        raise ImportError(f"no file {path!r}") from error
+
+
+@cache
+def _run_file(path: str, changed: int) -> ModuleType:
+    declared = importlib.util.spec_from_file_location(re.sub(r"\W", "_", path), path)
+    assert declared is not None and declared.loader is not None  # it ends with .py
+    module = sys.modules[declared.name] = importlib.util.module_from_spec(declared)
+    declared.loader.exec_module(module)
+    return module
+
+
 def imported(entry_point: str, where: str) -> Any:
     """What "module:attribute" names. Raises ConfigError saying `where` it was named."""
-    module, _, attribute = entry_point.partition(":")
+    module, _, attribute = entry_point.rpartition(":")
     why, near, cause, found = "", "", None, None
     try:
-        found = imported_module(module, where) if all(module.split(".")) else None
+        found = imported_module(module, where) if all(module.lstrip("./").split(".")) else None
     except ImportError as error:
         why, cause = str(error), error
     if found is None:

@@ -79,9 +79,9 @@ WhatArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[ENV or POLICY]...",
-        help=f"{ENVIRONMENT}; run folders, names of baselines, [NAME=]http(s)://HOST:PORT/... (an "
-        "endpoint), an agents.yaml, fixtures (.jsonl, .json). Default: the preset's environment, and its strongest "
-        "baseline.",
+        help=f"{ENVIRONMENT}; run folders, names of baselines, of Python (module:policy, path.py:policy; after the "
+        "environment), [NAME=]http(s)://HOST:PORT/... (an endpoint), an agents.yaml, fixtures (.jsonl, .json). "
+        "Default: the preset's environment, and its strongest baseline.",
     ),
 ]
 PresetOption = Annotated[
@@ -198,11 +198,12 @@ class AskedSweep:
         return (grid if self.product else along)(**amounts) if amounts else []
 
     def _environments(self) -> list[str]:
-        from heron_env.lab.policies import names_external
+        from heron_env.lab.policies import names_external, names_python
 
-        return [
+        found = [
             name for name in self.names if names_environment(name) and not (names_external(name) or is_folder(name))
         ]
+        return [name for number, name in enumerate(found) if not (number and names_python(name))]
 
     def _env_id(self, envs: list[str], runs: list[RunFolder], policies: list[str]) -> str:
         """The environment that is named, that of the runs, or of the preset. Raises ConfigError."""
@@ -266,8 +267,9 @@ DELAYS = "delays"
 PoliciesArgument = Annotated[
     list[str],
     typer.Argument(
-        help="Run folders, names of baselines of --env, [NAME=]http(s)://HOST:PORT/... (endpoints), agents.yaml or "
-        "fixtures (.jsonl, .json)."
+        metavar="[ENV] [POLICY]...",
+        help="The environment, or --env; run folders, names of its baselines, of Python (module:policy, "
+        "path.py:policy), [NAME=]http(s)://HOST:PORT/... (endpoints), agents.yaml or fixtures (.jsonl, .json).",
     ),
 ]
 EnvOption = Annotated[str | None, typer.Option(help="The environment; default: that of the first run folder.")]
@@ -304,6 +306,10 @@ def evaluate(
     Other causes than late actions: heron sweep.
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
+    from heron_env.lab.policies import names_external
+
+    if env is None and names_environment(policies[0]) and not (names_external(policies[0]) or is_folder(policies[0])):
+        env, *policies = policies
     runs = run_folders(policies)
     asked = AskedEvaluation(
         policies, runs, env, parsed_options(option), delays, cases=cases, split=split, repeats=repeats, shift=seed,

@@ -19,7 +19,7 @@ from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, TraceSetting, plain
 from heron_env.lab.traces.recording import NAME, record, replayed_answers
-from heron_env.trust import Trust, listed, trusting
+from heron_env.trust import Trust, listed, on_behalf_of, trusting
 
 EVERYBODY: Final = "everybody"
 NOTHING: Final = "nothing"
@@ -212,7 +212,8 @@ def replay(
         env = rebuilt(setting, named_by)
         _require_same_data(setting, env)
         if policies is None:
-            policies = _policies(setting, policy, env)
+            with on_behalf_of(named_by):
+                policies = _policies(setting, policy, env)
         if setting.fixture:
             policies = {**policies, **replayed_answers(setting, env, _fixture(trace, fixture))}
     now = record(env, policies, setting)

@@ -21,8 +21,8 @@ from heron_env.pictures.shapes import (
     dots,
     known_text,
     polygons,
-    segments,
     rounds,
+    segments,
 )
 from heron_env.worlds.spread.discs import COVERED, TOUCH, Disc
 
@@ -61,7 +61,9 @@ class SpreadDrawing:
         numbers = [name.rpartition("_")[2] for name in names]
         self.numbers = Labels(axes, np.zeros(n), np.zeros(n), numbers, points=9.0, bold=True, colour="white")
         self.contacts = dots(axes, (8, 1, 0), 15.0, VERMILION, zorder=7.0)
-        self.ghosts = polygons(axes, facecolor="none", edgecolor=GHOST, linewidth=1.8, linestyle=(0, (3, 2)), zorder=5.0)
+        self.ghosts = polygons(
+            axes, facecolor="none", edgecolor=GHOST, linewidth=1.8, linestyle=(0, (3, 2)), zorder=5.0
+        )
         self.lags = segments(axes, color=GHOST, linewidth=1.2, zorder=4.5)
         self.known = axes.text(0.01, 0.01, "", transform=axes.transAxes, color=GHOST, fontsize=8.5, zorder=8.0)
 
