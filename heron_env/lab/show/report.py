@@ -34,6 +34,7 @@ from heron_env.lab.show.parts import (
     training_part,
     widest,
 )
+from heron_env.lab.show.profile import algorithms_part
 from heron_env.lab.show.verdict import episode_verdict, sweep_verdict, training_verdict
 from heron_env.lab.sweep.conditions import SYNC, Condition
 from heron_env.lab.sweep.plan import SETTINGS, Item
@@ -307,7 +308,7 @@ def _verdict(sources: Sources) -> list[Tile]:
 def _sweep_sections(result: SweepResult, number: int, suffix: str) -> list[Section]:
     """What survives the network, and what causes the gap; `suffix`: of the titles."""
     prefix = "" if not number else f"sweep{number + 1}-"
-    sections = [gap_part(result, prefix), causes_part(result, prefix)]
+    sections = [algorithms_part(result, prefix), gap_part(result, prefix), causes_part(result, prefix)]
     return [Section(part.title + suffix, part.blocks) for part in sections if part is not None]
 
 

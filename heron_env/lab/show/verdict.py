@@ -41,8 +41,8 @@ def _cost_tile(claim: Conditions) -> Tile:
             return Tile(COSTS, "next to nothing", f"less than {100 * NEGLIGIBLE:g} % of its gain in {claim.whole}")
         case SignedGaps() if largest.significant and largest.gap.low > 0.0:
             share = f"{largest.lost.percent()} of its gain, " if largest.lost.known else ""
-            rank = "the costliest" if not claim.rivals else "among the costliest"
-            return _tile(COSTS, largest.gap, largest.unit, f"{share}{under}, {rank} of {claim.whole}")
+            rank = f", {'among ' if claim.rivals else ''}the costliest of {claim.whole}" if len(claim.costs) > 1 else ""
+            return _tile(COSTS, largest.gap, largest.unit, f"{share}{under}{rank}")
     most = f"the largest mean is {largest.gap}{largest.unit}, {under}"
     why = "; it is negligible, or these cases can't tell it from none" if largest.gap.value > 0.0 else ""
     return Tile(COSTS, "no cost found", f"{most}{why}")
