@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.lines import Line2D
 
-    from heron_env.pictures.frames import Observed
+    from matplotlib.text import Text
+
+    from heron_env.pictures.frames import ObservedWorld
 
 Array = NDArray[np.float64]
 BLUE, VERMILION, GREEN, _, ORANGE = SERIES
@@ -31,8 +33,8 @@ LOW: Final = 0.2
 
 def stage(axes: Axes, width: float, height: float) -> None:
     """Coordinates from (0, 0) to (width, height), equally long in both directions, without ticks and frame."""
-    axes.set(xlim=(0.0, width), ylim=(0.0, height), aspect="equal")
-    axes.set_axis_off()
+    axes.set(xlim=(0.0, width), ylim=(0.0, height), aspect="equal", xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
 
 
 def polygons(axes: Axes, **style: Any) -> PolyCollection:
@@ -85,12 +87,46 @@ def packed(n: int, width: float, height: float, aspect: float = 1.0) -> tuple[Ar
     return (column + 0.5) * (width / columns), height - (row + 0.5) * (height / rows), cell
 
 
-def known_text(observed: Observed | None, owner: str = "") -> str:
-    """`dashed: what zone_1 knows, 30 s old`, of what `owner` is or has; itself where there is none."""
+def nested(
+    sizes: Sequence[int], width: float, height: float, *, aspect: float, head: float
+) -> tuple[Array, Array, Array, float]:
+    """Zones in rows from the top left, with their members in rows, as large as fits.
+
+    Args:
+        sizes: members of each zone.
+        width, height: of the room for all.
+        aspect: width of a member's cell by its height.
+        head: height that a zone keeps free above its members.
+
+    Returns left, bottom, width and height `[4, zones]` of the zones; x and y of the members' middles; a cell's height.
+    """
+    most = max(sizes)
+
+    def cell(columns: int) -> float:
+        return packed(most, width / columns - 2.0, height / -(-len(sizes) // columns) - head - 2.0, aspect)[2]
+
+    columns = max(range(1, len(sizes) + 1), key=cell)
+    row, column = np.divmod(np.arange(len(sizes)), columns)
+    wide, high = width / columns, height / (row[-1] + 1)
+    x, y, side = packed(most, wide - 2.0, high - head - 2.0, aspect)
+    left, bottom = column * wide + 0.5, height - (row + 1.0) * high + 0.5
+    zones = np.stack([left, bottom, np.full(len(sizes), wide - 1.0), np.full(len(sizes), high - 1.0)])
+    members = [(left[zone] + 0.5 + x[:size], bottom[zone] + 0.5 + y[:size]) for zone, size in enumerate(sizes)]
+    return zones, *np.concatenate(members, axis=1), side
+
+
+def headings(axes: Axes) -> tuple[Text, Text]:
+    """The title, whose place stays, and the line at the foot that says whose knowledge is dashed."""
+    foot = axes.text(0.005, 0.005, "", transform=axes.transAxes, color=GHOST, fontsize=8.5, zorder=8.0)
+    return axes.set_title("", y=1.0), foot
+
+
+def known_text(observed: ObservedWorld | None) -> str:
+    """`dashed: what zone_1 knows, up to 30 s old`."""
     if observed is None:
         return ""
-    age = observed.ages.get(owner or observed.agent, 0.0)
-    return f"dashed: what {observed.agent} knows" + (f", {age:.3g} s old" if np.isfinite(age) else "")
+    age = f"up to {max(observed.ages.values()):.3g} s old" if observed.ages else "nothing yet"
+    return f"dashed: what {observed.agent} knows, {age}"
 
 
 @cache
@@ -148,12 +184,15 @@ class Cells:
         self.left, self.bottom, self.width, self.height = x - width / 2.0, y - height / 2.0, width, height
         self.frames = polygons(axes, facecolor="white", linewidth=0.8)
         self.frames.set_verts(boxes(self.left, self.bottom, width, height))
+        nubs = boxes(x - 0.2 * width, self.bottom + height, 0.4 * width, 0.06 * height)
+        polygons(axes, facecolor=INK).set_verts(nubs)
         self.fills = polygons(axes, edgecolor="none", zorder=2.1)
         size = ACROSS * width / across
-        self.up = dots(axes, "^", min(0.4 * size, 9.0), INK)
-        self.down = dots(axes, "v", min(0.4 * size, 9.0), INK)
+        arrow = min(0.4 * size, 14.0)
+        self.up, self.down = dots(axes, "^", arrow, INK), dots(axes, "v", arrow, INK)
         self.ghosts = segments(axes, color=GHOST, linewidth=2.0, linestyle=(0, (2, 1)), zorder=3.0)
-        self.shares = Labels(axes, x, y) if size > 24.0 else None
+        points = float(np.clip(0.2 * size, 8.0, 14.0))
+        self.shares = Labels(axes, x, self.bottom + 0.14 * height, points=points) if size > 22.0 else None
 
     def show(self, share: Array, change: Array, believed: Array | None) -> None:
         """Shares `[n]` in [0, 1]; who rises or sinks by `change`; what is believed, nan: nothing."""

@@ -19,6 +19,7 @@ from heron_env.pictures.shapes import (
     Labels,
     boxes,
     dots,
+    headings,
     known_text,
     polygons,
     stage,
@@ -28,7 +29,7 @@ from heron_env.worlds.traffic_corridor import CLEARANCE, SEGMENTS, Corridor, Int
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from heron_env.pictures.frames import Observed
+    from heron_env.pictures.frames import ObservedWorld
 
 BLOCK, ROAD, SIDE, ROW = 10.0, 1.5, 5.1, 8.6
 """From crossing to crossing, across a road, along a side street, from a row of crossings to the next."""
@@ -74,9 +75,9 @@ class CorridorDrawing:
         self.ending = dots(axes, "D", 0.8 * size, ORANGE, markeredgecolor=INK)
         self.halt = dots(axes, "8", size, VERMILION, markeredgecolor=INK)
         self.lamps = np.array([[self.stop[0], y + half + 0.6], [x - half - 0.7, self.stop[1] - 0.4]])
-        self.known = axes.text(0.0, 0.1, "", color=GHOST, fontsize=8.5)
+        self.title, self.known = headings(axes)
 
-    def show(self, world: World, observed: Observed | None) -> None:
+    def show(self, world: World, observed: ObservedWorld | None) -> None:
         """Vehicles and lamps as they are; dashed: as long as queues are thought to be."""
         signal, traffic = world[Intersection].Signal, world[Intersection].Traffic
         queues = traffic.main, traffic.side
@@ -89,7 +90,7 @@ class CorridorDrawing:
         self.counts.show(f"{queue:.0f}" if queue > 0.5 else "" for queue in np.concatenate(queues))
         self._light(signal.phase, signal.elapsed > CLEARANCE)
         speed, waiting = world[Corridor].Progression.speed[0], counted(round(sum(map(sum, queues))), "vehicle")
-        self.axes.set_title(f"{waiting} in queues, {traffic.approach.sum():.0f} drive; green moves on at {speed:g} m/s")
+        self.title.set_text(f"{waiting} in queues, {traffic.approach.sum():.0f} drive; green moves on at {speed:g} m/s")
         self.known.set_text(known_text(observed))
         if observed is not None:
             known = observed.world[Intersection].Traffic

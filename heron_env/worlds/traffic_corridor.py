@@ -26,7 +26,7 @@ from heron_env.registry import make, make_aec
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from heron_env.pictures.frames import Observed
+    from heron_env.pictures.frames import ObservedWorld
 
 CLEARANCE = 4.0  # yellow and all-red before a green, s, in which nobody leaves (STM: 3 to 6 s and about 1 s)
 MIN_GREEN = 10.0  # s (STM: 7 to 15 s on arterials)
@@ -216,7 +216,7 @@ class TrafficCorridorEnv(HeronEnv):
         served, delay = float(self.world.Day.served[0]), float(self.world.Day.delay[0])
         return {"served": served, "delay": delay / max(served, 1.0)}
 
-    def draw_frame(self, axes: "Axes", world: World, observed: "Observed | None", artists: Any = None) -> Any:
+    def draw_frame(self, axes: "Axes", world: World, observed: "ObservedWorld | None", artists: Any = None) -> Any:
         """The roads from above; dashed: how long the observing agent believes the queues to be."""
         from heron_env.worlds.corridor_drawing import CorridorDrawing
 

@@ -19,6 +19,7 @@ from heron_env.pictures.shapes import (
     Array,
     Labels,
     dots,
+    headings,
     known_text,
     polygons,
     rounds,
@@ -29,7 +30,7 @@ from heron_env.worlds.spread.discs import COVERED, TOUCH, Disc
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from heron_env.pictures.frames import Observed
+    from heron_env.pictures.frames import ObservedWorld
 
 RADIUS = TOUCH / 2.0
 SECONDS = 0.2
@@ -65,9 +66,9 @@ class SpreadDrawing:
             axes, facecolor="none", edgecolor=GHOST, linewidth=1.8, linestyle=(0, (3, 2)), zorder=5.0
         )
         self.lags = segments(axes, color=GHOST, linewidth=1.2, zorder=4.5)
-        self.known = axes.text(0.01, 0.01, "", transform=axes.transAxes, color=GHOST, fontsize=8.5, zorder=8.0)
+        self.title, self.known = headings(axes)
 
-    def show(self, world: World, observed: Observed | None) -> None:
+    def show(self, world: World, observed: ObservedWorld | None) -> None:
         """Everything at its place."""
         discs, marks = world[Disc], world.Landmarks
         here, there = (np.stack([places.x.ravel(), places.y.ravel()], axis=-1) for places in (discs.Position, marks))
@@ -82,7 +83,7 @@ class SpreadDrawing:
         touching = np.hypot(*(here[first] - here[second]).T) < TOUCH
         self.contacts.set_data(*(here[first] + here[second])[touching].T / 2.0)
         contacts = counted(int(touching.sum()), "contact")
-        self.axes.set_title(f"{covered.sum()} of {len(there)} landmarks covered, {contacts}")
+        self.title.set_text(f"{covered.sum()} of {len(there)} landmarks covered, {contacts}")
         self._move(here, np.stack([discs.Velocity.x, discs.Velocity.y], axis=-1), world.time)
         self._believe(here, observed)
 
@@ -102,7 +103,7 @@ class SpreadDrawing:
         self.arrows.set_UVC(*(SECONDS * velocity).T)
         self.numbers.shapes.set_offsets(here)
 
-    def _believe(self, here: Array, observed: Observed | None) -> None:
+    def _believe(self, here: Array, observed: ObservedWorld | None) -> None:
         """Where the observing agent believes itself and the others, tied to where they are."""
         self.known.set_text(known_text(observed))
         if observed is None or observed.agent not in self.names:
@@ -111,6 +112,8 @@ class SpreadDrawing:
         own = np.array([discs.Position.x[rank], discs.Position.y[rank]])
         others = discs.Surroundings.others[rank].reshape(-1, 2)[: len(here) - 1]
         believed = np.insert(own + others, rank, own, axis=0)
+        if not np.isfinite(believed).all():  # before the first observation
+            return
         self.ghosts.set_verts(rounds(*believed.T, RADIUS))
         self.lags.set_segments(list(np.stack([here, believed], axis=1)))
         self.agents.set_edgecolor([GHOST if name == observed.agent else INK for name in self.names])

@@ -39,7 +39,7 @@ from heron_env.worlds.spread.discs import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from heron_env.pictures.frames import Observed
+    from heron_env.pictures.frames import ObservedWorld
 
 Array = NDArray[np.float64]
 Vectors = NDArray[np.float32]
@@ -220,7 +220,7 @@ class SpreadEnv(HeronEnv):
             "mpe_return": -self._size * (distance + steps) - contacts,
         }
 
-    def draw_frame(self, axes: Axes, world: World, observed: Observed | None, artists: Any = None) -> Any:
+    def draw_frame(self, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any = None) -> Any:
         """The plane: agents, landmarks, contacts; dashed where the observing agent believes everybody."""
         from heron_env.worlds.spread.drawing import SpreadDrawing
 
