@@ -45,7 +45,9 @@ class CorridorDrawing:
     """The artists of a corridor with `n` intersections, from left to right in as few rows as make it large."""
 
     def __init__(self, axes: Axes, n: int) -> None:
-        columns = max(range(1, n + 1), key=lambda columns: min(4.0 / (BLOCK * columns + 4.5), 3.0 / (ROW * -(-n // columns))))
+        columns = max(
+            range(1, n + 1), key=lambda columns: min(4.0 / (BLOCK * columns + 4.5), 3.0 / (ROW * -(-n // columns)))
+        )
         row, column = np.divmod(np.arange(n), columns)
         across, height = BLOCK * columns + 4.5, ROW * (row[-1] + 1)
         self.axes = axes
@@ -62,7 +64,9 @@ class CorridorDrawing:
         )
         self.moving = polygons(axes, facecolor=BLUE, edgecolor="white")
         self.waiting = polygons(axes, facecolor=ORANGE)
-        self.ghosts = polygons(axes, facecolor="none", edgecolor=GHOST, linewidth=1.8, linestyle=(0, (3, 2)), zorder=3.0)
+        self.ghosts = polygons(
+            axes, facecolor="none", edgecolor=GHOST, linewidth=1.8, linestyle=(0, (3, 2)), zorder=3.0
+        )
         counts = np.stack([[self.stop[0] - 0.9, y + half + 0.6], [x + half + 0.6, self.stop[1] - 0.4]], axis=1)
         self.counts = Labels(axes, *counts.reshape(2, -1), bold=True)
         Labels(axes, x + half + 0.3, y + half + 0.6, [f"crossing {i + 1}" for i in range(n)], middle=False)
@@ -79,7 +83,9 @@ class CorridorDrawing:
         queues = traffic.main, traffic.side
         standing = [self._line(side, queue) for side, queue in enumerate(queues)]
         self.waiting.set_verts(np.concatenate([self._cars(side, fronts) for side, fronts in enumerate(standing)]))
-        tails = [fronts[-1] - GAP if len(fronts) else stop for fronts, stop in zip(standing[0], self.stop[0], strict=True)]
+        tails = [
+            fronts[-1] - GAP if len(fronts) else stop for fronts, stop in zip(standing[0], self.stop[0], strict=True)
+        ]
         self.moving.set_verts(self._cars(0, [*map(platoon, self.x - BLOCK, tails, traffic.approach)]))
         self.counts.show(f"{queue:.0f}" if queue > 0.5 else "" for queue in np.concatenate(queues))
         self._light(signal.phase, signal.elapsed > CLEARANCE)

@@ -62,7 +62,9 @@ class SpreadDrawing:
         numbers = [name.rpartition("_")[2] for name in names]
         self.numbers = Labels(axes, np.zeros(n), np.zeros(n), numbers, points=9.0, bold=True, colour="white")
         self.contacts = dots(axes, (8, 1, 0), 15.0, VERMILION, zorder=7.0)
-        self.ghosts = polygons(axes, facecolor="none", edgecolor=GHOST, linewidth=1.8, linestyle=(0, (3, 2)), zorder=5.0)
+        self.ghosts = polygons(
+            axes, facecolor="none", edgecolor=GHOST, linewidth=1.8, linestyle=(0, (3, 2)), zorder=5.0
+        )
         self.lags = segments(axes, color=GHOST, linewidth=1.2, zorder=4.5)
         self.title, self.known = headings(axes)
 
