@@ -1,6 +1,6 @@
 """The command `heron`; also `python -m heron_env`. What a command needs is imported when it runs."""
 
-from heron_env.cli import compare, dcop, environments, episodes, policies, serve, sweep, validate
+from heron_env.cli import compare, dcop, environments, episodes, policies, serve, sweep, validate, watching
 from heron_env.cli.application import app, parsed_options
 
 app.command("demo")(policies.demo)
@@ -14,6 +14,7 @@ app.command("export")(policies.export)
 app.command("sweep")(sweep.sweep)
 app.command("compare")(compare.compare)
 app.command("run")(episodes.run)
+app.command("watch")(watching.watch)
 app.command("report")(sweep.report)
 app.command("trace")(episodes.trace)
 app.command("replay")(episodes.replay)

@@ -182,10 +182,10 @@ class HeronEnv(SynchronousEnv):
             return truth_text(simulation.hierarchy, simulation.layout, simulation.truth, simulation.time)
         if self.render_mode != "rgb_array":
             return None
-        simulation.world.time = simulation.time
         if self._picture is None:
-            self._picture = WorldPicture(self.draw_frame, simulation.world)
-        return self._picture.image(simulation.world)
+            self._picture = WorldPicture(self.draw_frame)
+        simulation.world.time = simulation.time
+        return self._picture.image(simulation.world, clock=self.local_time(simulation.time))
 
     def __repr__(self) -> str:
         """One line: `<StorageEnv: 7 agents, 2 decide; dt 60 s in 60 substeps; 29 state columns>`."""

@@ -218,13 +218,12 @@ class Hooks:
             artists: None at the first frame: draw, and return what later frames change. Then: what you returned. Update
                 it in place and return it: to draw anew takes ten times as long.
 
-        What changes is drawn over what does not; above both, what has a zorder of 5 or more. Letters that change cost
+        What changes is drawn over what does not; above both, what has a zorder of 10 or more. Letters that change cost
         most.
         """
         from heron_env.pictures.quantities import draw_quantities
 
-        simulation = self.simulation
-        return draw_quantities(simulation.hierarchy, simulation.layout, axes, world, observed, artists)
+        return draw_quantities(self, axes, world, observed, artists)
 
     def picture_series(self) -> Sequence[PictureSeries]:
         """What the picture of an episode in a report shows, a panel each; none: what the first agent sees first."""

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 DrawFrame = Callable[["Axes", World, "ObservedWorld | None", Any], Any]
 """The hook `draw_frame`: (axes, world, observed, artists) -> artists."""
-SIZE: Final = (6.4, 4.8)
-"""inches of the picture of a world alone, at DPI."""
+SIZE: Final = (5.12, 5.76)
+"""inches of each picture of a frame, at DPI: whole blocks of 16 pixels, as films want them."""
 DPI: Final = 100
-ON_TOP: Final = 5.0
+ON_TOP: Final = 10.0
 """Artists of this zorder and above are drawn over those that change."""
 
 
@@ -55,7 +55,6 @@ class Canvas:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
         self._figure, self._canvas = figure, FigureCanvasAgg(figure)
-        self._moving: dict[Artist, None] = {}
         self._background: Any = None
         self._limits: list[Any] = []
 
@@ -71,20 +70,16 @@ class Canvas:
         return np.array(canvas.buffer_rgba())[..., :3].copy()
 
     def _draw_changes(self, canvas: Any) -> None:
-        artists = dict.fromkeys(self._artists())
+        artists = list(self._artists())
         limits = [axes.viewLim.frozen().bounds for axes in self._figure.axes]
-        changed = [a for a in artists if (a.stale or a.get_zorder() >= ON_TOP) and a not in self._moving]
-        if changed or limits != self._limits or any(a not in artists for a in self._moving):
-            self._moving = {a: None for a in artists if a in self._moving or a in changed}
-            shown = [a for a in self._moving if a.get_visible()]
-            for artist in shown:
-                artist.set_visible(False)
+        changed = [a for a in artists if (a.stale or a.get_zorder() >= ON_TOP) and not a.get_animated()]
+        if changed or limits != self._limits:
+            for artist in changed:
+                artist.set_animated(True)  # the figure leaves such ones out
             canvas.draw()
             self._background, self._limits = canvas.copy_from_bbox(self._figure.bbox), limits
-            for artist in shown:
-                artist.set_visible(True)
         canvas.restore_region(self._background)
-        for artist in sorted(self._moving, key=lambda a: a.get_zorder()):
+        for artist in sorted((a for a in artists if a.get_animated()), key=lambda a: a.get_zorder()):
             artist.draw(canvas.get_renderer())
 
     def _artists(self) -> Iterator[Artist]:
@@ -97,19 +92,22 @@ class Canvas:
 class WorldPicture:
     """The picture of a world alone, as `render_mode="rgb_array"` gives it: made once, then updated."""
 
-    def __init__(self, draw_frame: DrawFrame, world: World) -> None:
+    def __init__(self, draw_frame: DrawFrame) -> None:
         """Raises ConfigError where matplotlib is missing."""
         with picture_style():
             from matplotlib.figure import Figure
 
             figure = Figure(SIZE, DPI, layout="constrained")
-            self._axes, self._draw_frame = figure.subplots(), draw_frame
-            self._canvas = Canvas(figure)
-            self._artists = draw_frame(self._axes, world, None, None)
-            self._canvas.draw()
+            self._axes, self._time = figure.subplots(), figure.suptitle("", x=0.01, ha="left", fontsize=9.0)
+            self._canvas, self._draw_frame, self._artists = Canvas(figure), draw_frame, None
 
-    def image(self, world: World) -> NDArray[np.uint8]:
-        """uint8 `[height, width, 3]` of the world now."""
+    def image(self, world: World, observed: ObservedWorld | None = None, clock: str = "") -> NDArray[np.uint8]:
+        """uint8 `[height, width, 3]` of the world now; `clock`: what a clock on the wall shows."""
         with picture_style():
-            self._artists = self._draw_frame(self._axes, world, None, self._artists)
+            if self._artists is None:  # the second drawing finds out what changes
+                self._time.set_text(" ")
+                self._artists = self._draw_frame(self._axes, world, observed, None)
+                self._canvas.draw()
+            self._time.set_text(f"{world.time:.10g} s  {clock}")
+            self._artists = self._draw_frame(self._axes, world, observed, self._artists)
             return self._canvas.draw()
