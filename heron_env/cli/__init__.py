@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from heron_env.cli import compare, dcop, environments, episodes, new, policies, serve, sweep, validate
+from heron_env.cli import compare, dcop, environments, episodes, new, policies, serve, sweep, validate, watching
 from heron_env.cli.application import app, examples, parsed_options
 
 
@@ -36,7 +36,8 @@ _add(
     sweep.evaluate,
     "heron eval runs/first",
     "heron eval runs/first random --delays 0,30,60 --cases 20 --out runs/eval",
-    "heron eval straight --env my_package:couriers",
+    "heron eval my_package:couriers straight controllers.py:steer",
+    "heron eval ppo=runs/ppo-0,runs/ppo-1 central=runs/central-0,runs/central-1 --cases 20",
 )
 _add(
     "export",
@@ -63,6 +64,12 @@ _add(
     "heron run heron/BatteryGrid-v0 --schedule msg_delay=0.5",
     "heron run runs/first --realtime --speed 10 --until 60",
     "heron run heron/GraphColoring-v0 --realtime --seat cluster_1",
+)
+_add(
+    "watch",
+    watching.watch,
+    "heron watch heron/Spread-v0 --out spread.gif",
+    "heron watch runs/first --schedule msg_delay=2 --agent battery_1 --out late.html",
 )
 _add(
     "report", sweep.report, "heron report runs/first", "heron report runs/sweep-quick-first runs/first --out runs/page"

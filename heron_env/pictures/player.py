@@ -21,8 +21,6 @@ from heron_env.given import is_number
 if TYPE_CHECKING:
     from heron_env.pictures.film import Film
 
-QUALITY: Final = 60
-"""Of the page's images: letters stay sharp."""
 HEIGHT: Final = 720
 """Pixels of the player in a notebook."""
 
@@ -87,24 +85,29 @@ WRITERS: Final[dict[str, Callable[[Film, Path, float], None]]] = {
 
 
 def page(film: Film, fps: float = 12.0) -> str:
-    """The player as one document: each image is there once."""
-    images: dict[str, int] = {}
-    frames = []
+    """The player as one document: the first frame, and of each frame the pixels that differ from it."""
+    images, first, frames = dict[str, int](), list[NDArray[np.uint8]](), []
     for time, clock, *pictures in film:
-        places = [images.setdefault(_address(picture), len(images)) for picture in pictures]
+        first = first or pictures
+        changes = [_address(picture, ground) for picture, ground in zip(pictures, first, strict=True)]
+        places = [images.setdefault(change, len(images)) for change in changes]
         frames.append([f"{time:.10g} s  {clock}".strip(), *places])
-    env = film.footage.env
-    data = {"frames": frames, "images": list(images), "fps": fps, "agent": film.agent}
+    grounds = [_address(ground) for ground in first]
+    data = {"frames": frames, "images": list(images), "grounds": grounds, "fps": fps, "agent": film.agent}
     document = files("heron_env.pictures").joinpath("player.html").read_text(encoding="utf-8")
     text = json.dumps(data).replace("<", "\\u003c")
-    return document.replace("{{title}}", escape(type(env).__name__)).replace("{{data}}", text)
+    return document.replace("{{title}}", escape(type(film.footage.env).__name__)).replace("{{data}}", text)
 
 
-def _address(picture: NDArray[np.uint8]) -> str:
+def _address(picture: NDArray[np.uint8], ground: NDArray[np.uint8] | None = None) -> str:
+    """An image, or what of it differs from `ground`, the rest transparent."""
     from PIL import Image
 
+    if ground is not None:
+        differs = (picture != ground).any(axis=2, keepdims=True)
+        picture = np.concatenate([picture * differs, 255 * differs.astype(np.uint8)], axis=2)
     content = io.BytesIO()
-    Image.fromarray(picture).save(content, "WEBP", quality=QUALITY, method=2)
+    Image.fromarray(picture).save(content, "WEBP", lossless=True, quality=20, method=1)
     return f"data:image/webp;base64,{base64.b64encode(content.getvalue()).decode('ascii')}"
 
 

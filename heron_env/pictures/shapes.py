@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.lines import Line2D
-
     from matplotlib.text import Text
 
     from heron_env.pictures.frames import ObservedWorld
@@ -68,7 +67,7 @@ def boxes(x: Any, y: Any, width: Any, height: Any) -> Array:
     return np.stack([x, y, right, y, right, top, x, top], axis=-1).reshape(-1, 4, 2)
 
 
-def rounds(x: Any, y: Any, radius: Any, points: int = 24) -> Array:
+def rounds(x: Any, y: Any, radius: Any, points: int = 40) -> Array:
     """Corners `[n, points, 2]` around x, y; a radius for all, or `[n, points]`: two in turn make stars."""
     angles = np.pi / 2.0 + np.arange(points) * 2.0 * np.pi / points
     x, y = np.reshape(x, (-1, 1)), np.reshape(y, (-1, 1))
@@ -159,16 +158,24 @@ class Labels:
         from matplotlib.collections import PathCollection
 
         self._style = points, bold, middle
-        self.shapes = PathCollection([], offset_transform=axes.transData, facecolor=colour, linewidth=0.0, zorder=6.0)
-        self.shapes.set_transform(axes.get_figure(root=True).dpi_scale_trans)
-        axes.add_collection(self.shapes, autolim=False)
-        self.shapes.set_offsets(np.stack([x, y], axis=-1))
+        style: dict[str, Any] = {
+            "offset_transform": axes.transData,
+            "offsets": np.stack([x, y], axis=-1),
+            "zorder": 6.0,
+        }
+        halo = PathCollection([], facecolor="none", edgecolor="white", linewidth=1.8 * (colour != "white"), **style)
+        self.shapes = PathCollection([], facecolor=colour, linewidth=0.0, **style)
+        self._layers = halo, self.shapes
+        for layer in self._layers:
+            layer.set_transform(axes.get_figure(root=True).dpi_scale_trans)
+            axes.add_collection(layer, autolim=False)
         self.show(words)
 
     def show(self, words: Iterable[str]) -> None:
         """These words, one a place."""
         self.words = [*words]
-        self.shapes.set_paths([word_shape(word, *self._style) for word in self.words])
+        for layer in self._layers:
+            layer.set_paths([word_shape(word, *self._style) for word in self.words])
 
 
 class Cells:
@@ -176,18 +183,22 @@ class Cells:
 
     Args:
         x, y: middles `[n]`.
-        width, height: of one.
+        width, height: of one, or `[n]`.
         across: width of the stage.
+        colour: of what is in them; None: green, or red below LOW, as a battery, which has a pole.
     """
 
-    def __init__(self, axes: Axes, x: Array, y: Array, width: float, height: float, *, across: float) -> None:
+    def __init__(
+        self, axes: Axes, x: Array, y: Array, width: Any, height: Any, *, across: float, colour: str | None = None
+    ) -> None:
+        self.colours = (GREEN, VERMILION) if colour is None else (colour, colour)
         self.left, self.bottom, self.width, self.height = x - width / 2.0, y - height / 2.0, width, height
         self.frames = polygons(axes, facecolor="white", linewidth=0.8)
         self.frames.set_verts(boxes(self.left, self.bottom, width, height))
-        nubs = boxes(x - 0.2 * width, self.bottom + height, 0.4 * width, 0.06 * height)
-        polygons(axes, facecolor=INK).set_verts(nubs)
+        pole = 0.06 * height if colour is None else 0.0
+        polygons(axes, facecolor=INK).set_verts(boxes(x - 0.2 * width, self.bottom + height, 0.4 * width, pole))
         self.fills = polygons(axes, edgecolor="none", zorder=2.1)
-        size = ACROSS * width / across
+        size = ACROSS * float(np.min(width)) / across
         arrow = min(0.4 * size, 14.0)
         self.up, self.down = dots(axes, "^", arrow, INK), dots(axes, "v", arrow, INK)
         self.ghosts = segments(axes, color=GHOST, linewidth=2.0, linestyle=(0, (2, 1)), zorder=3.0)
@@ -198,7 +209,7 @@ class Cells:
         """Shares `[n]` in [0, 1]; who rises or sinks by `change`; what is believed, nan: nothing."""
         left, bottom, width, height = self.left, self.bottom, self.width, self.height
         self.fills.set_verts(boxes(left, bottom, width, share * height))
-        self.fills.set_facecolor([GREEN if value >= LOW else VERMILION for value in share])
+        self.fills.set_facecolor([self.colours[int(value < LOW)] for value in share])
         for arrows, here in ((self.up, change > 1e-9), (self.down, change < -1e-9)):
             arrows.set_data((left + width / 2.0)[here], (bottom + 0.85 * height)[here])
         known = np.full(len(share), np.nan) if believed is None else believed

@@ -102,7 +102,9 @@ class BatteryGridEnv(HeronEnv):
 
     def draw_frame(self, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any = None) -> Any:
         """Every battery as a cell that fills, by zone; a dash where the observing agent believes its level."""
-        drawing = artists or GridDrawing(axes, [len(self.hierarchy.children[rank]) for rank in self.hierarchy.children[0]])
+        drawing = artists or GridDrawing(
+            axes, [len(self.hierarchy.children[rank]) for rank in self.hierarchy.children[0]]
+        )
         drawing.show(world, observed)
         return drawing
 
@@ -126,7 +128,9 @@ class GridDrawing:
         charge = world[Battery].BatteryChargeFeature
         soc, capacity = charge.soc.copy(), charge.capacity
         before, self.before = soc if self.before is None else self.before, soc
-        self.cells.show(soc, soc - before, None if observed is None else observed.world[Battery].BatteryChargeFeature.soc)
+        self.cells.show(
+            soc, soc - before, None if observed is None else observed.world[Battery].BatteryChargeFeature.soc
+        )
         means = np.add.reduceat(soc, self.starts) / self.sizes
         self.means.show(f"zone_{zone + 1}: {mean:.0%}" for zone, mean in enumerate(means))
         self.title.set_text(f"{soc @ capacity:,.0f} of {capacity.sum():,.0f} kWh stored")

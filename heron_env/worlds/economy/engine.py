@@ -29,7 +29,11 @@ from heron_env.files.models import NonNegative, Number, Positive
 from heron_env.observability.state_models import SimulationState
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from heron_env.core.world import World
     from heron_env.envs.base import HeronEnv
+    from heron_env.pictures.frames import ObservedWorld
 
 
 class ReadsReserves:
@@ -185,6 +189,16 @@ class EconomyEngine(Engine):
             strongest="reserves",
             unit=RETURN_UNIT,
         )
+
+    def draw_frame(
+        self, env: HeronEnv, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any = None
+    ) -> Any:
+        """Countries around the central bank; dashed what the observing one believes, "?" what it can't know."""
+        from heron_env.worlds.economy.drawing import EconomyDrawing
+
+        drawing = artists or EconomyDrawing(axes, self, env.possible_agents)
+        drawing.show(world, observed)
+        return drawing
 
     def training_defaults(self) -> TrainingDefaults:
         """The policy decides alone."""

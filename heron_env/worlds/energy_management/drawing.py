@@ -82,7 +82,9 @@ class SiteDrawing:
         self.loads = polygons(axes, facecolor=BLUE, zorder=2.1)
         self.bars = x + 0.17 * cell, base + 0.04 * cell, 0.14 * cell, 0.42 * cell
         roomy = ACROSS * cell / ACROSS_SITE > 60.0
-        self.powers = Labels(axes, np.r_[x, x + 0.24 * cell], np.r_[top + 0.1 * cell, base + 0.49 * cell]) if roomy else None
+        self.powers = (
+            Labels(axes, np.r_[x, x + 0.24 * cell], np.r_[top + 0.1 * cell, base + 0.49 * cell]) if roomy else None
+        )
 
     def _draw_gauges(self, axes: Axes, middle: Array, top: Array, width: Array) -> None:
         self.middle, self.level, self.half = middle, top - HEAD + 0.8, width / 2.0
