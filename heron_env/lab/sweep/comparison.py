@@ -14,7 +14,7 @@ from heron_env.lab.sweep.results import Measurements
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AlgorithmComparison:
     """One algorithm against another, over training seeds and cases.
 
     Attributes:
@@ -62,14 +62,14 @@ class Comparison:
         )
 
 
-def compared(result: Measurements, first: str, second: str, condition: Condition = SYNC) -> Comparison:
+def compared(result: Measurements, first: str, second: str, condition: Condition = SYNC) -> AlgorithmComparison:
     """Compare two policies of a sweep, each pooled over two training seeds or more.
 
     Raises ConfigError for an unknown policy or condition.
     """
     ours, theirs = (np.array(result.point(name, condition).by_run) for name in (first, second))
     difference = result.difference(first, second, condition)
-    return Comparison(
+    return AlgorithmComparison(
         first,
         second,
         (len(ours), len(theirs)),
@@ -82,7 +82,7 @@ def compared(result: Measurements, first: str, second: str, condition: Condition
     )
 
 
-def comparisons(result: Measurements) -> Iterator[Comparison]:
+def comparisons(result: Measurements) -> Iterator[AlgorithmComparison]:
     """Of each two algorithms: on the synchronous clock, and under the last condition where they ran under it."""
     pools = [name for name in result.policies if len(result.table(name)) > 1]
     for first, second in combinations(pools, 2):
