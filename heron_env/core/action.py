@@ -252,9 +252,9 @@ def Mixed(*parts: Any) -> Any:
     if set(kinds) != {(True, False), (False, True)} or kinds != sorted(kinds, reverse=True):
         declared = (part.describe() if isinstance(part, ActionSpec) else f"{part!r:.100}" for part in parts)
         raise ConfigError(
-            f"Mixed({', '.join(declared)}): needs numbers (Continuous), then choices (Discrete, MultiDiscrete), as "
-            "in Mixed(Continuous(low, high), Discrete(n)); of one kind alone write Continuous([low, low], [high, high]) "
-            "or MultiDiscrete([n, m])"
+            f"Mixed({', '.join(declared)}): needs numbers (Continuous), then choices (Discrete, MultiDiscrete): write "
+            "Mixed(Continuous(low, high), Discrete(n)); of one kind alone, Continuous([low, low], [high, high]) or "
+            "MultiDiscrete([n, m])"
         )
     return join_specs(parts)
 
