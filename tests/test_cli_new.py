@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -79,6 +80,13 @@ def test_its_id_is_known_and_its_rule_beats_chance(package: Path, installed: dic
     earned = {(row["policy"], row["condition"]): row["mean"]["value"] for row in table["rows"]}
     assert earned["straight", "sync"] > earned["straight", "act_delay=8"] > earned["random", "sync"]
     assert table["unit"] == "parcels"
+
+
+def test_the_page_shows_what_is_written(package: Path):
+    page = (Path(__file__).parent.parent / "docs/how_to/publish.md").read_text()
+    (shown,) = re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    shown = shown.replace("couriers", "small_grid").replace("Couriers", "SmallGrid")
+    assert shown in (package / "pyproject.toml").read_text()
 
 
 @pytest.mark.slow
@@ -170,5 +178,6 @@ def test_an_example_that_a_command_does_not_understand_is_found():
 
 
 def test_templates_hold_no_other_names_than_those_that_are_replaced():
-    for path in TEMPLATES.rglob("*.template"):
-        assert set(Template(path.read_text()).get_identifiers()) <= {"name", "title", "version"}
+    found = {path.name: set(Template(path.read_text()).get_identifiers()) for path in TEMPLATES.rglob("*.template")}
+    assert set().union(*found.values()) == {"name", "title", "version"}
+    assert found["environment.py.template"] == set(), "a package may be called x or hub, as names in there are"
