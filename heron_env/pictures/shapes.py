@@ -16,11 +16,17 @@ BLUE, VERMILION, GREEN, _, ORANGE = SERIES
 PALE: Final = "#F4F4F1"
 GHOST: Final[dict[str, Any]] = {"edgecolor": TOLD_COLOUR, "linewidth": 1.8, "linestyle": (0, (3, 2))}
 """Of what an agent knows, dashed beside the truth."""
-ACROSS: Final = 4.3
+ACROSS: Final = 3.6
 """Points for a hundredth of a picture's width, about: what has room for letters follows from it."""
 
 
-def stage(axes: Any, width: float = 100.0, height: float = 75.0) -> tuple[Any, Any]:
+def shape_of(axes: Any) -> float:
+    """Height of the room for a picture by its width, about: a title comes above it."""
+    room = axes.get_window_extent()
+    return float(0.95 * room.height / room.width)
+
+
+def stage(axes: Any, width: float, height: float) -> tuple[Any, Any]:
     """Coordinates from (0, 0) to (width, height), equally long, without ticks; the title and the line at the foot."""
     axes.set(xlim=(0.0, width), ylim=(0.0, height), aspect="equal", xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
@@ -65,7 +71,8 @@ def boxes(left: Any, bottom: Any, width: Any, height: Any) -> Array:
 
 def rounds(middles: Any, radius: Any, points: int = 40) -> Array:
     """Corners `[n, points, 2]` around `middles` `[n, 2]`; a radius, or `[n, points]`: two in turn make stars."""
-    angles = np.pi / 2.0 + np.arange(points) * 2.0 * np.pi / points
+    first = np.pi / 4.0 if points == 4 else np.pi / 2.0  # squares stand on a side
+    angles = first + np.arange(points) * 2.0 * np.pi / points
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     return np.asarray(np.reshape(middles, (-1, 1, 2)) + np.asarray(radius)[..., None] * directions)
 

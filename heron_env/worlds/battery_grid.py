@@ -105,9 +105,10 @@ class GridDrawing:
     """The artists of zones with so many batteries each."""
 
     def __init__(self, axes: Any, sizes: Sequence[int]) -> None:
-        self.title, self.foot = shapes.stage(axes)
+        height = 100.0 * shapes.shape_of(axes)
+        self.title, self.foot = shapes.stage(axes, 100.0, height)
         self.before: Any = None
-        zones, places, cell = shapes.nested(sizes, np.array([0.0, 3.5]), np.array([100.0, 71.0]), 0.7, 4.0)
+        zones, places, cell = shapes.nested(sizes, np.array([0.0, 3.5]), np.array([100.0, height - 4.0]), 0.7, 4.0)
         shapes.polygons(axes, zones, facecolor=shapes.PALE, edgecolor=GREY, zorder=1.0)
         self.cells = shapes.Cells(axes, places, 0.45 * cell, 0.75 * cell)
         self.means = shapes.Labels(axes, zones[:, 3] + (1.0, -2.3), points=8.5, bold=True, middle=False)

@@ -25,8 +25,8 @@ class CorridorDrawing:
     """The artists of a corridor with `n` crossings, from left to right in rows that make it large."""
 
     def __init__(self, axes: Any, n: int) -> None:
-        wide, high = BLOCK + 1.5, ROW
-        columns = max(range(1, n + 1), key=lambda columns: min(4.0 / (wide * columns), 3.0 / (high * -(-n // columns))))
+        shape = shapes.shape_of(axes)
+        columns = max(range(1, n + 1), key=lambda c: min(1.0 / (BLOCK * c + 4.5), shape / (ROW * -(-n // c))))
         row, column = np.divmod(np.arange(n), columns)
         across, half = BLOCK * columns + 4.5, ROAD / 2.0
         self.title, self.foot = shapes.stage(axes, across, ROW * (row[-1] + 1))
@@ -69,7 +69,7 @@ class CorridorDrawing:
         self.ending.set_data(*self.lamps[:, ~turn & ~clear])  # yellow, while the other's green is not open yet
         self.halt.set_data(*self.lamps[:, turn != clear])
         waiting, speed = counted(round(queues.sum()), "vehicle"), world[Corridor].Progression.speed[0]
-        self.title.set_text(f"{waiting} in queues, {traffic.approach.sum():.0f} drive; green moves on at {speed:g} m/s")
+        self.title.set_text(f"{waiting} in queues, {traffic.approach.sum():.0f} drive; green wave at {speed:g} m/s")
         self.foot.set_text(shapes.known_text(observed))
         if observed is not None:
             known = observed.world[Intersection].Traffic

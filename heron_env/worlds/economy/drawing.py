@@ -15,7 +15,6 @@ from heron_env.pictures.palette import TOLD_COLOUR
 if TYPE_CHECKING:
     from heron_env.worlds.economy.engine import EconomyEngine
 
-MIDDLE = np.array([50.0, 37.0])
 USUAL = 100.0
 """bn of strength of a disc of medium size."""
 ARROW = np.array([[0.0, 0.7, 0.7, 1.0, 0.7, 0.7, 0.0], [0.5, 0.5, 1.0, 0.0, -1.0, -0.5, -0.5]])
@@ -27,21 +26,24 @@ class EconomyDrawing:
 
     def __init__(self, axes: Any, engine: EconomyEngine, names: Sequence[str]) -> None:
         self.engine, n = engine, len(names)
-        self.title, self.foot = shapes.stage(axes)
+        height = 100.0 * shapes.shape_of(axes)
+        self.title, self.foot = shapes.stage(axes, 100.0, height)
+        self.middle = middle = np.array([50.0, height / 2.0])
         self.size = min(1.0, 6.0 / n)
         angles = np.pi * (0.75 - 2.0 * np.arange(n) / n)
         towards = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-        room = np.array([50.0 - 18.5 * self.size, 34.5 - 9.5 * self.size])
-        self.places = MIDDLE + towards * room / np.abs(towards).max(axis=0)
+        room = middle - (18.5 * self.size, 9.5 * self.size + 3.5)
+        self.places = middle + towards * room / np.abs(towards).max(axis=0)
         beside = self.places + np.stack([14.0 * self.size * np.where(towards[:, 0] < 0.0, -1.0, 1.0), np.zeros(n)], -1)
         self.discs = shapes.polygons(axes, facecolor="#BFD9EA")
         self.arrows = shapes.polygons(axes, zorder=1.5)
         self.ghosts = shapes.polygons(axes, facecolor="none", zorder=3.0, **shapes.GHOST)
-        vaults, scale = np.concatenate([beside, MIDDLE[None]]), np.append(np.full(n, self.size), 1.5)
+        vaults, scale = np.concatenate([beside, middle[None]]), np.append(np.full(n, self.size), 1.5)
         self.vaults = shapes.Cells(axes, vaults, 6.5 * scale, 9.0 * scale, shapes.ORANGE)
         self.unknown = shapes.Labels(axes, vaults, points=14.0, bold=True, colour=TOLD_COLOUR)
         roomy = n <= 6
-        shapes.Labels(axes, [MIDDLE - (0.0, -8.2), *(self.places - (0.0, -3.0 * roomy))], ["central bank", *names])
+        shapes.Labels(axes, [middle - (0.0, -8.4), *(self.places - (0.0, -3.0 * roomy))], ["central bank", *names])
+        self.rates = shapes.Labels(axes, [middle - (0.0, 8.8), middle - (0.0, 11.8)])
         shapes.Labels(axes, beside - (0.0, -6.5), ["secret"] * n * roomy)
         self.numbers = shapes.Labels(axes, np.concatenate([self.places, self.places - (0.0, 3.0)])[: 2 * n * roomy])
 
@@ -51,7 +53,8 @@ class EconomyDrawing:
         position, strength = countries.position, countries.economic_strength
         rate, inflation, bank = shared.interest_rate[0], shared.inflation[0], shared.central_bank_reserves[0]
         pays = float(self.engine.expected(rate, inflation, countries.secret_reserves.mean(), bank))
-        self.title.set_text(f"Interest {rate:.1%}, inflation {inflation:.1%}; holding the currency pays {pays:+.1%}")
+        self.title.set_text(f"Holding the currency pays {pays:+.1%}")
+        self.rates.show([f"interest {rate:.1%}", f"inflation {inflation:.1%}"])
         self.discs.set_verts(self._discs(strength))
         words = [f"{value:.0f} bn" for value in strength]
         words += [f"{'owes' if value < 0.0 else 'holds'} {abs(value):.0%}" for value in position]
@@ -75,9 +78,9 @@ class EconomyDrawing:
 
     def _arrows(self, position: shapes.Array) -> shapes.Array:
         """Corners `[n, 7, 2]`: who holds the currency pays into the bank, who owes it is paid; width as the amount."""
-        ways = MIDDLE - self.places
+        ways = self.middle - self.places
         long = np.hypot(*ways.T)[:, None]
-        ends = self.places + ways * 11.5 * self.size / long, MIDDLE - ways * 9.5 / long
+        ends = self.places + ways * 11.5 * self.size / long, self.middle - ways * 13.0 / long
         owes = (position < 0.0)[:, None]
         begin, way = np.where(owes, ends[1], ends[0]), np.where(owes, -1.0, 1.0) * (ends[1] - ends[0])
         across = np.stack([-way[:, 1], way[:, 0]], axis=-1) / np.hypot(*way.T)[:, None]

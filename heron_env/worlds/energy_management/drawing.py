@@ -10,8 +10,8 @@ from heron_env.pictures.palette import GREY, INK, TOLD_COLOUR
 from heron_env.worlds.energy_management.agents import Battery, TransformerZone
 from heron_env.worlds.energy_management.site import PEAK, Neighbourhood
 
-SKY, BEYOND, MOST_LOAD, NOON = 65.0, 1.5, 6.0, 13.0
-"""Where the sky begins; a gauge ends at so much of a limit; kW that fill a home's bar; between noon in both times."""
+BEYOND, MOST_LOAD, NOON = 1.5, 6.0, 13.0
+"""A gauge ends at so much of a limit; kW that fill a home's bar; between noon in winter and in summer time."""
 NIGHT, DAY = np.array([0.80, 0.84, 0.92]), np.array([0.93, 0.97, 1.0])
 DARK, BRIGHT = np.array([0.55, 0.57, 0.60]), np.array([1.0, 0.85, 0.1])
 """Roofs that yield nothing, and all they can."""
@@ -21,14 +21,15 @@ class SiteDrawing:
     """The artists of a neighbourhood."""
 
     def __init__(self, axes: Any, homes: Neighbourhood) -> None:
-        self.title, self.foot = shapes.stage(axes)
-        self.sky = shapes.polygons(axes, shapes.boxes(0.0, SKY, 100.0, 10.0), edgecolor="none", zorder=0.5)
+        self.ground = 100.0 * shapes.shape_of(axes) - 10.0
+        self.title, self.foot = shapes.stage(axes, 100.0, self.ground + 10.0)
+        self.sky = shapes.polygons(axes, shapes.boxes(0.0, self.ground, 100.0, 10.0), edgecolor="none", zorder=0.5)
         self.sun = shapes.dots(axes, (12, 1, 0), 20.0, shapes.ORANGE, INK)
         self.moon = shapes.dots(axes, "o", 13.0, "#FFFBE8", INK)
         hours = range(3, 24, 3)
-        shapes.Labels(axes, [(hour / 0.24, SKY + 1.3) for hour in hours], [f"{hour}:00" for hour in hours])
+        shapes.Labels(axes, [(hour / 0.24, self.ground + 1.4) for hour in hours], [f"{hour}:00" for hour in hours])
         sizes = [*homes.membership[:, : homes.batteries].sum(axis=1).astype(int)]
-        corner, room = np.array([0.0, 3.5]), np.array([100.0, SKY - 3.5])
+        corner, room = np.array([0.0, 3.5]), np.array([100.0, self.ground - 3.5])
         zones, places, cell = shapes.nested(sizes, corner, room, aspect=1.0, head=7.5)
         shapes.polygons(axes, zones, facecolor=shapes.PALE, edgecolor=GREY, zorder=0.5)
         self._draw_homes(axes, homes, places, cell)
@@ -103,7 +104,7 @@ class SiteDrawing:
         half, since_noon = 6.0 - 2.2 * winter, (hour - NOON + 12.0) % 24.0 - 12.0
         day = abs(since_noon) < half
         up = np.cos(np.pi / 2.0 * (since_noon / half if day else (12.0 - abs(since_noon)) / (12.0 - half)))
-        place = [hour / 0.24], [SKY + 4.0 + 3.5 * up]
+        place = [hour / 0.24], [self.ground + 4.0 + 3.5 * up]
         for body, visible in ((self.sun, day), (self.moon, not day)):
             body.set_data(*(place if visible else ([], [])))
         self.sky.set_facecolor([NIGHT + 0.5 * (1.0 + (up if day else -up)) * (DAY - NIGHT)])

@@ -15,11 +15,10 @@ Array = shapes.Array
 COLOURS = ("#d55e00", "#00795a", "#0072b2", "#8a4f7d", "#7a6400", "#3b5b92", "#6b6b6b", "#1c1c1c")
 """Of nodes, as on the page of a seat."""
 ALARM = "#b3261e"
-MIDDLE = np.array([50.0, 38.0])
 Places = dict[str, Array]
 
 
-def around(middle: Array, radii: tuple[float, float], angles: Array) -> Array:
+def around(middle: Array, radii: Any, angles: Array) -> Array:
     """Places `[n, 2]` on an ellipse, at angles from the right on."""
     return np.asarray(middle + np.stack([radii[0] * np.cos(angles), radii[1] * np.sin(angles)], axis=-1))
 
@@ -29,11 +28,11 @@ def evenly(n: int, first: float = 0.0, clockwise: float = 1.0) -> Array:
     return np.asarray(np.pi / 2.0 - clockwise * 2.0 * np.pi * (first + np.arange(n)) / n)
 
 
-def clusters_apart(problem: Problem) -> tuple[Places, Places, float]:
+def clusters_apart(problem: Problem, middle: Array) -> tuple[Places, Places, float]:
     """Middles of the clusters, in a ring; around them their nodes, turned to their neighbours; a cluster's radius."""
     clusters, k = problem.clusters, len(problem.clusters)
     for radius in np.arange(17.0, 1.0, -0.5).tolist():  # the largest at which they do not overlap
-        ring = around(MIDDLE, (48.0 - radius, 35.0 - radius) if k > 1 else (0.0, 0.0), evenly(k))
+        ring = around(middle, middle - 2.0 - radius if k > 1 else np.zeros(2), evenly(k))
         if k == 1 or np.hypot(*(ring - np.roll(ring, 1, axis=0)).T).min() > 2.0 * radius:
             break
     middles = dict(zip(clusters, ring, strict=True))
@@ -48,7 +47,7 @@ def clusters_apart(problem: Problem) -> tuple[Places, Places, float]:
     return middles, places, radius
 
 
-def part_around(part: Part) -> Places:
+def part_around(part: Part, middle: Array) -> Places:
     """As on the page of a seat: own nodes in the inner ring, foreign ones in the outer, near those they border."""
     own = dict(zip(part.nodes, evenly(len(part.nodes)), strict=True))
     near = {node: np.array([own[mine] for mine, other in part.outer if other == node]) for node in part.owners}
@@ -59,8 +58,8 @@ def part_around(part: Part) -> Places:
         between = np.diff(angles, append=angles[:1] + 2.0 * np.pi)
         short = np.maximum(min(0.55, 2.0 * np.pi / max(len(foreign), 1)) - between, 0.0) / 2.0
         angles += np.roll(short, 1) - short
-    inner = around(MIDDLE, (19.0, 15.0), np.array([*own.values()]))
-    return dict(zip([*own, *foreign], [*inner, *around(MIDDLE, (36.0, 29.0), angles)], strict=True))
+    inner = around(middle, 0.38 * middle, np.array([*own.values()]))
+    return dict(zip([*own, *foreign], [*inner, *around(middle, 0.75 * middle, angles)], strict=True))
 
 
 class GraphDrawing:
@@ -69,14 +68,16 @@ class GraphDrawing:
     def __init__(self, axes: Any, problem: Problem, observed: Any) -> None:
         self.problem = problem
         self.part = problem.part(observed.agent) if observed and observed.agent in problem.clusters else None
-        self.title, self.foot = shapes.stage(axes)
+        height = 100.0 * shapes.shape_of(axes)
+        self.title, self.foot = shapes.stage(axes, 100.0, height)
+        middle = np.array([50.0, 0.51 * height])
         if self.part is None:
-            middles, places, radius = clusters_apart(problem)
+            middles, places, radius = clusters_apart(problem, middle)
             edges, inner, most = problem.edges, 0.68 * radius, max(map(len, problem.clusters.values()))
             hulls = shapes.rounds([*middles.values()], radius)
             shapes.polygons(axes, hulls, facecolor=shapes.PALE, edgecolor=GREY, zorder=0.5)
         else:
-            middles, places = {self.part.cluster: MIDDLE}, part_around(self.part)
+            middles, places = {self.part.cluster: middle}, part_around(self.part, middle)
             edges, inner, most = self.part.inner + self.part.outer, 15.0, len(self.part.nodes)
         self.size = min(3.2, 0.35 * inner, 2.2 * inner / most)
         self.place, rank = np.stack([*places.values()]), {node: i for i, node in enumerate(places)}
@@ -102,12 +103,12 @@ class GraphDrawing:
             shapes.Labels(axes, self.place - (0.0, size + 1.6), words)
         slots = [*self.part.owners] if self.part is not None else []
         self.slots = [slots.index(name) for name in names[self.own :]]
-        self.beside = foreign + np.where(foreign[:, :1] < MIDDLE[0], -1.0, 1.0) * (2.4 * size, 0.0)
+        self.beside = foreign + np.where(foreign[:, :1] < 50.0, -1.0, 1.0) * (2.4 * size, 0.0)
         dashed = {**shapes.GHOST, "zorder": 3.0}
         self.fresh = shapes.polygons(axes, **dashed)
         self.outdated = shapes.polygons(axes, facecolor="white", hatch="////", **dashed)
         self.feared = shapes.segments(axes, color=TOLD_COLOUR, linewidth=1.8, linestyle=(0, (3, 2)), zorder=2.0)
-        self.beliefs = shapes.Labels(axes, self.beside, points=9.0, bold=True)
+        self.beliefs = shapes.Labels(axes, self.beside, points=9.0, bold=True, colour="white")
         self.ages = shapes.Labels(axes, self.beside - (0.0, size + 1.6), colour=TOLD_COLOUR)
 
     def show(self, world: World, observed: Any) -> "GraphDrawing":

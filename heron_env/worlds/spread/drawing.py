@@ -23,7 +23,8 @@ class SpreadDrawing:
 
     def __init__(self, axes: Any, names: Sequence[str]) -> None:
         self.axes, self.names, self.reach = axes, names, 0.0
-        self.title, self.foot = shapes.stage(axes)
+        self.shape = shapes.shape_of(axes)
+        self.title, self.foot = shapes.stage(axes, 1.0, self.shape)
         axes.set(facecolor=shapes.PALE)
         nowhere = np.zeros((len(names), 2))
         self.ways = shapes.segments(axes, color=GREY, linewidth=1.0, linestyle=":", zorder=1.0)
@@ -44,7 +45,8 @@ class SpreadDrawing:
         farthest = max(np.abs(here).max(), np.abs(there).max(), 1.05)
         if 1.1 * farthest > self.reach:  # the plane grows with those who leave it
             self.reach = 1.2 * farthest
-            self.axes.set(xlim=(-1.3 * self.reach, 1.3 * self.reach), ylim=(-self.reach, self.reach))
+            x, y = self.reach * max(1.0, 1.0 / self.shape), self.reach * max(1.0, self.shape)
+            self.axes.set(xlim=(-x, x), ylim=(-y, y))
         apart = np.hypot(*(there[:, None] - here).transpose(2, 0, 1))
         covered = apart.min(axis=1) < COVERED
         radii = np.where(covered[:, None], SHINING, PLAIN)
