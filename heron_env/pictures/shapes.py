@@ -121,7 +121,7 @@ class Labels:
     ) -> None:  # fmt: skip
         from matplotlib.collections import PathCollection
 
-        self._style, self.count = (points, bold, middle), len(places)
+        self.points, self._style, self.count = points, (points, bold, middle), len(places)
         style: dict[str, Any] = {"offset_transform": axes.transData, "offsets": places, "zorder": 6.0}
         halo = PathCollection([], facecolor="none", edgecolor="white", linewidth=1.8 * (colour != "white"), **style)
         self.shapes = PathCollection([], facecolor=colour, linewidth=0.0, **style)

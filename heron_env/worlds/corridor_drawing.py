@@ -10,14 +10,12 @@ from heron_env.pictures.notebook import counted
 from heron_env.pictures.palette import INK
 from heron_env.worlds.traffic_corridor import CLEARANCE, SEGMENTS, Corridor, Intersection
 
-BLOCK, ROAD, SIDE, ROW = 10.0, 1.5, 5.1, 8.6
-"""From crossing to crossing, across a road, along a side street, from a row of crossings to the next."""
+BLOCK, ROAD, ROW = 10.0, 1.5, 8.6
+"""From crossing to crossing, across a road, at least from a row of crossings to the next."""
 LONG, WIDE, GAP = 0.8, 0.6, 0.98
 """A vehicle, and from its front to the next one's."""
 CAR = np.array([[1.0, 0.25, 0.0, 0.0, 0.25, 1.0], [0.5, 0.5, 0.3, -0.3, -0.5, -0.5]])
 """Corners of a vehicle: behind its front and beside its middle, as shares of its length and width."""
-ROOM = 8, 5
-"""Vehicles that are seen in a queue of the arterial, and of a side street; the number beside it counts all."""
 Array = shapes.Array
 
 
@@ -26,14 +24,17 @@ class CorridorDrawing:
 
     def __init__(self, axes: Any, n: int) -> None:
         shape = shapes.shape_of(axes)
-        columns = max(range(1, n + 1), key=lambda c: min(1.0 / (BLOCK * c + 4.5), shape / (ROW * -(-n // c))))
+        columns = max(range(1, n + 1), key=lambda c: min(1.0 / (BLOCK * c + 5.6), shape / (ROW * -(-n // c))))
         row, column = np.divmod(np.arange(n), columns)
-        across, half = BLOCK * columns + 4.5, ROAD / 2.0
-        self.title, self.foot = shapes.stage(axes, across, ROW * (row[-1] + 1))
+        across, half = BLOCK * columns + 5.6, ROAD / 2.0
+        high = max(ROW, across * shape / (row[-1] + 1))
+        self.title, self.foot = shapes.stage(axes, across, high * (row[-1] + 1))
+        self.room = np.array([[8], [int((high - 3.5) / GAP)]])
+        """Vehicles that are seen in a queue of the arterial, and of a side street; the number beside it counts all."""
         self.x = x = BLOCK * (column + 1.0)
-        self.y = y = ROW * (row[-1] + 1 - row) - 1.9
+        self.y = y = high * (row[-1] + 1 - row) - 1.9
         arterial = shapes.boxes(0.0, y - half, across, ROAD)
-        side_streets = shapes.boxes(x - half, y - SIDE - half, ROAD, SIDE + ROAD + 1.0)
+        side_streets = shapes.boxes(x - half, y - high + 2.7, ROAD, high - 0.9)
         shapes.polygons(axes, [*arterial, *side_streets], facecolor="#DADADA", edgecolor="none", zorder=1.0)
         self.moving = shapes.polygons(axes, facecolor=shapes.BLUE, edgecolor="white")
         self.waiting = shapes.polygons(axes, facecolor=shapes.ORANGE)
@@ -54,7 +55,7 @@ class CorridorDrawing:
         """Vehicles and lamps as they are; dashed: as long as queues are thought to be."""
         signal, traffic = world[Intersection].Signal, world[Intersection].Traffic
         queues = np.stack([traffic.main, traffic.side])
-        seen = np.minimum(np.rint(queues), np.array(ROOM)[:, None]).astype(int)
+        seen = np.minimum(np.rint(queues), self.room).astype(int)
         lines = [
             [stop - GAP * np.arange(n) for stop, n in zip(*line, strict=True)]
             for line in zip(self.stop, seen, strict=True)
@@ -85,7 +86,7 @@ class CorridorDrawing:
     def _span(self, side: int, queue: Array) -> Array:
         """Corners around queues of which something is known."""
         here, wide = np.isfinite(queue), WIDE + 0.4
-        stop, long = self.stop[side][here] + 0.1, np.minimum(queue[here], ROOM[side]) * GAP
+        stop, long = self.stop[side][here] + 0.1, np.minimum(queue[here], self.room[side]) * GAP
         if side == 0:
             return shapes.boxes(stop - long, self.y[here] - wide / 2.0, long, wide)
         return shapes.boxes(self.x[here] - wide / 2.0, stop - long, wide, long)
