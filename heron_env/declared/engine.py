@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,19 +12,14 @@ from numpy.typing import NDArray
 from heron_env.core.policy import AnyPolicy
 from heron_env.core.world import Columns
 from heron_env.envs.description import Benchmark, TrainingDefaults
-from heron_env.envs.hooks import Hooks
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
 from heron_env.files.models import ConfigModel
 from heron_env.observability.config import remedy
 from heron_env.registry import engine
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from heron_env.core.world import World
     from heron_env.declared.configuration import SimulationConfig
     from heron_env.envs.base import HeronEnv
-    from heron_env.pictures.frames import ObservedWorld
 
 OF_ENGINES = (("engine",), ("agents",), ("state_variables",))
 """Sections of a configuration in which an engine may find fault."""
@@ -111,11 +106,9 @@ class Engine(ConfigModel):
         """What the environment is judged by."""
         return Benchmark()
 
-    def draw_frame(
-        self, env: HeronEnv, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any = None
-    ) -> Any:
-        """As HeronEnv's, which stands in where an engine has none."""
-        return Hooks.draw_frame(env, axes, world, observed, artists)
+    def drawing(self, axes: Any, names: Sequence[str]) -> Any:
+        """An object whose `show(world, observed)` draws a moment and returns it; None: every agent's quantities."""
+        return None
 
     def training_defaults(self) -> TrainingDefaults:
         """How to train with this engine."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -36,11 +36,6 @@ from heron_env.observability.state_models import (
 )
 from heron_env.registry import imported
 from heron_env.trust import require_trust
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from heron_env.pictures.frames import ObservedWorld
 
 Variables = tuple[tuple[str, VariableDefinition], ...]
 PYTHON = {"float": float, "int": int, "bool": bool, "categorical": int}
@@ -248,9 +243,12 @@ class DeclaredEnv(HeronEnv):
         """The engine's."""
         return self.engine.benchmark(self)
 
-    def draw_frame(self, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any = None) -> Any:
-        """The engine's."""
-        return self.engine.draw_frame(self, axes, world, observed, artists)
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
+        """The engine's picture, or every agent's quantities."""
+        drawing = self.engine.drawing(axes, self.possible_agents) if artists is None else artists
+        if hasattr(drawing, "show"):
+            return drawing.show(world, observed)
+        return super().draw_frame(axes, world, observed, artists)
 
     def training_defaults(self) -> TrainingDefaults:
         """The engine's."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -23,15 +23,10 @@ from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.given import ANY, require_count, require_one_of
+from heron_env.pictures import shapes
 from heron_env.pictures.course import PictureSeries
 from heron_env.pictures.palette import GREY
-from heron_env.pictures.shapes import PALE, Cells, Labels, boxes, headings, known_text, nested, polygons, stage
 from heron_env.registry import make, make_aec
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from heron_env.pictures.frames import ObservedWorld
 
 GAIN = 0.01
 """State of charge per unit of action."""
@@ -100,41 +95,37 @@ class BatteryGridEnv(HeronEnv):
         zone = self.hierarchy.ids[max(self.hierarchy.parent[self.hierarchy.index[self.possible_agents[0]]], 0)]
         return (PictureSeries(f"Content of the batteries of {zone}, mean", "share", "soc", mean=True),)
 
-    def draw_frame(self, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any = None) -> Any:
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
         """Every battery as a cell that fills, by zone; a dash where the observing agent believes its level."""
-        drawing = artists or GridDrawing(
-            axes, [len(self.hierarchy.children[rank]) for rank in self.hierarchy.children[0]]
-        )
-        drawing.show(world, observed)
-        return drawing
+        children = self.hierarchy.children
+        return (artists or GridDrawing(axes, [len(children[zone]) for zone in children[0]])).show(world, observed)
 
 
 class GridDrawing:
     """The artists of zones with so many batteries each."""
 
-    def __init__(self, axes: Axes, sizes: Sequence[int]) -> None:
-        self.axes, self.before = axes, None
-        stage(axes, 100.0, 72.0)
-        (left, bottom, width, height), x, y, cell = nested(sizes, 100.0, 69.0, aspect=0.7, head=5.0)
-        polygons(axes, facecolor=PALE, edgecolor=GREY, zorder=1.0).set_verts(boxes(left, bottom + 3.0, width, height))
-        self.cells = Cells(axes, x, y + 2.6, 0.45 * cell, 0.75 * cell, across=100.0)
-        self.means = Labels(axes, left + 1.0, bottom + height + 0.8, points=8.5, bold=True, middle=False)
-        self.title, self.known = headings(axes)
-        self.starts = np.cumsum([0, *sizes[:-1]])
-        self.sizes = np.array(sizes)
+    def __init__(self, axes: Any, sizes: Sequence[int]) -> None:
+        height = 100.0 * shapes.shape_of(axes)
+        self.title, self.foot = shapes.stage(axes, 100.0, height)
+        self.before: Any = None
+        zones, places, cell = shapes.nested(sizes, np.array([0.0, 3.5]), np.array([100.0, height - 4.0]), 0.7, 4.0)
+        shapes.polygons(axes, zones, facecolor=shapes.PALE, edgecolor=GREY, zorder=1.0)
+        self.cells = shapes.Cells(axes, places, 0.45 * cell, 0.75 * cell)
+        self.means = shapes.Labels(axes, zones[:, 3] + (1.0, -2.3), points=8.5, bold=True, middle=False)
+        self.zone = np.repeat(np.arange(len(sizes)), sizes)
 
-    def show(self, world: World, observed: ObservedWorld | None) -> None:
+    def show(self, world: World, observed: Any) -> GridDrawing:
         """Levels; who rises or sinks since the last frame."""
         charge = world[Battery].BatteryChargeFeature
-        soc, capacity = charge.soc.copy(), charge.capacity
-        before, self.before = soc if self.before is None else self.before, soc
-        self.cells.show(
-            soc, soc - before, None if observed is None else observed.world[Battery].BatteryChargeFeature.soc
-        )
-        means = np.add.reduceat(soc, self.starts) / self.sizes
+        soc, before = charge.soc.copy(), charge.soc if self.before is None else self.before
+        known = None if observed is None else observed.world[Battery].BatteryChargeFeature.soc
+        self.cells.show(soc, soc - before, known)
+        self.before = soc
+        means = np.bincount(self.zone, soc) / np.bincount(self.zone)
         self.means.show(f"zone_{zone + 1}: {mean:.0%}" for zone, mean in enumerate(means))
-        self.title.set_text(f"{soc @ capacity:,.0f} of {capacity.sum():,.0f} kWh stored")
-        self.known.set_text(known_text(observed))
+        self.title.set_text(f"{soc @ charge.capacity:,.0f} of {charge.capacity.sum():,.0f} kWh stored")
+        self.foot.set_text(shapes.known_text(observed))
+        return self
 
 
 def battery_grid(

@@ -8,7 +8,7 @@ take the options of `traffic_corridor`, and `max_cycles` for max_steps.
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,6 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark
 from heron_env.given import require_count
 from heron_env.registry import make, make_aec
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from heron_env.pictures.frames import ObservedWorld
 
 CLEARANCE = 4.0  # yellow and all-red before a green, s, in which nobody leaves (STM: 3 to 6 s and about 1 s)
 MIN_GREEN = 10.0  # s (STM: 7 to 15 s on arterials)
@@ -216,13 +211,11 @@ class TrafficCorridorEnv(HeronEnv):
         served, delay = float(self.world.Day.served[0]), float(self.world.Day.delay[0])
         return {"served": served, "delay": delay / max(served, 1.0)}
 
-    def draw_frame(self, axes: "Axes", world: World, observed: "ObservedWorld | None", artists: Any = None) -> Any:
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
         """The roads from above; dashed: how long the observing agent believes the queues to be."""
         from heron_env.worlds.corridor_drawing import CorridorDrawing
 
-        drawing = artists or CorridorDrawing(axes, len(world[Intersection].Signal.phase))
-        drawing.show(world, observed)
-        return drawing
+        return (artists or CorridorDrawing(axes, len(self.hierarchy) - 2)).show(world, observed)
 
     def benchmark(self) -> Benchmark:
         """A fixed cycle with offsets, and signals that react to their queues."""

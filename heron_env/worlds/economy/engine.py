@@ -16,7 +16,7 @@ money, in either direction. Everything is bounded: q to +-0.1, P by the action, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -29,11 +29,7 @@ from heron_env.files.models import NonNegative, Number, Positive
 from heron_env.observability.state_models import SimulationState
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from heron_env.core.world import World
     from heron_env.envs.base import HeronEnv
-    from heron_env.pictures.frames import ObservedWorld
 
 
 class ReadsReserves:
@@ -190,15 +186,11 @@ class EconomyEngine(Engine):
             unit=RETURN_UNIT,
         )
 
-    def draw_frame(
-        self, env: HeronEnv, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any = None
-    ) -> Any:
+    def drawing(self, axes: Any, names: Sequence[str]) -> Any:
         """Countries around the central bank; dashed what the observing one believes, "?" what it can't know."""
         from heron_env.worlds.economy.drawing import EconomyDrawing
 
-        drawing = artists or EconomyDrawing(axes, self, env.possible_agents)
-        drawing.show(world, observed)
-        return drawing
+        return EconomyDrawing(axes, self, names)
 
     def training_defaults(self) -> TrainingDefaults:
         """The policy decides alone."""

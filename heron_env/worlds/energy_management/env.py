@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +36,6 @@ from heron_env.worlds.energy_management.calendar import (
 from heron_env.worlds.energy_management.days import Days
 from heron_env.worlds.energy_management.optimum import DayOptimum, DayProblem, solve
 from heron_env.worlds.energy_management.site import DaySeries, Site
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from heron_env.pictures.frames import ObservedWorld
 
 SOC_START = (0.1, 0.9)
 NEUTRAL = frozenset(
@@ -273,16 +268,11 @@ class EnergyManagementEnv(HeronEnv):
             ),
         )
 
-    def draw_frame(self, axes: "Axes", world: World, observed: "ObservedWorld | None", artists: Any = None) -> Any:
-        """Homes with roofs, loads and batteries behind their transformers, below the sun or the moon.
-
-        Dashed: where the observing agent believes the batteries' levels and the transformers' power.
-        """
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
+        """Homes with roofs, loads and batteries, what transformers carry, sun and moon; dashed what one believes."""
         from heron_env.worlds.energy_management.drawing import SiteDrawing
 
-        drawing = artists or SiteDrawing(axes, self.site.neighbourhood)
-        drawing.show(world, observed)
-        return drawing
+        return (artists or SiteDrawing(axes, self.site.neighbourhood)).show(world, observed)
 
     def problem(self, day: int, seed: int) -> DayProblem:
         """Everything about one day, as the perfect-foresight optimum needs it; starts an episode."""

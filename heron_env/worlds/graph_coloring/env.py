@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,11 +46,6 @@ from heron_env.worlds.graph_coloring.agents import (
     sized,
 )
 from heron_env.worlds.graph_coloring.policies import STABLE, Process, Shape, baselines, scene_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from heron_env.pictures.frames import ObservedWorld
 
 TURNS = ("apart", "all", "one")
 
@@ -211,13 +206,11 @@ class GraphColoringEnv(HeronEnv):
         """The cluster's part of the graph; see `scene_of`."""
         return scene_of(self.problem.part(agent), self.shape)
 
-    def draw_frame(self, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any = None) -> Any:
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
         """The graph and its conflicts; of an observing cluster its part, as its seat shows it, and what it was told."""
         from heron_env.worlds.graph_coloring.drawing import GraphDrawing
 
-        drawing = artists or GraphDrawing(axes, self.problem, observed)
-        drawing.show(world, observed)
-        return drawing
+        return (artists or GraphDrawing(axes, self.problem, observed)).show(world, observed)
 
     def training_defaults(self) -> TrainingDefaults:
         """From random starts: the problem's own is always the same. A conflict now matters more than one much later."""

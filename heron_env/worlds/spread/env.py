@@ -6,7 +6,7 @@ The rules drive to landmarks. They use what the agent sees, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +35,6 @@ from heron_env.worlds.spread.discs import (
     move,
     surroundings,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from heron_env.pictures.frames import ObservedWorld
 
 Array = NDArray[np.float64]
 Vectors = NDArray[np.float32]
@@ -220,13 +215,11 @@ class SpreadEnv(HeronEnv):
             "mpe_return": -self._size * (distance + steps) - contacts,
         }
 
-    def draw_frame(self, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any = None) -> Any:
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
         """The plane: agents, landmarks, contacts; dashed where the observing agent believes everybody."""
         from heron_env.worlds.spread.drawing import SpreadDrawing
 
-        drawing = artists or SpreadDrawing(axes, self.possible_agents)
-        drawing.show(world, observed)
-        return drawing
+        return (artists or SpreadDrawing(axes, self.possible_agents)).show(world, observed)
 
     def benchmark(self) -> Benchmark:
         """Two rules that drive to landmarks."""
