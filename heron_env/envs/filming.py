@@ -11,7 +11,7 @@ from heron_env.pictures.footage import Footage, MessageFlight, ObservationTaken
 from heron_env.scheduling.messages import ObservationPush, ObservationReply, Routed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from heron_env.envs.event.clock import EventRun
     from heron_env.envs.synchronous import SynchronousEnv
@@ -44,19 +44,21 @@ class EventCamera:
         self._run, self._broker, self._number = run, WatchedBroker(run), 0
         self.footage = footage_of(run.env, run.agents.deciding)
 
-    @property
-    def next_look(self) -> int:
-        """ns."""
-        return self._number * self._run.env.dt_ns // LOOKS
-
-    def look(self) -> None:
-        """Keep the truth of `next_look`, or of the end, when everything until then has happened."""
-        run, time = self._run, self.next_look
-        if run.closed:
-            ended = run.t_end is None or run.context.simulation.over
-            time = min(time, run.context.scheduler.now if ended else run.t_end or 0)
-        self.footage.look(time / SECOND)
-        self._number += 1
+    def film_until(self, last: int, handle: Callable[[int], None]) -> None:
+        """Keep the truth of each look and of the end, while the run handles all until `last`, ns."""
+        run, times = self._run, self.footage.times
+        stop = last if run.t_end is None else min(last, run.t_end)
+        while (look := self._number * run.env.dt_ns // LOOKS) <= stop and run.due is not None:
+            handle(look)
+            if run.closed:
+                break
+            self.footage.look(look / SECOND)
+            self._number += 1
+        handle(last)
+        ended = run.t_end is None or run.context.simulation.over
+        end = run.context.scheduler.now if ended else run.t_end or 0
+        if run.closed and not (times and times[-1] >= end / SECOND):
+            self.footage.look(end / SECOND)
 
     def develop(self) -> Footage:
         """All so far."""

@@ -146,10 +146,10 @@ class EventRun:
         if self.agents.deciding - self.agents.policies.keys():
             raise ResetNeeded("until(): an unpickled run has no policies; attach(policies) first")
         last = NO_END if limit is None else limit
-        while self.camera is not None and self.due is not None and self.camera.next_look <= last:
-            self._handle_until(self.camera.next_look)
-            self.camera.look()
-        self._handle_until(last)
+        if self.camera is None:
+            self._handle_until(last)
+        else:
+            self.camera.film_until(last, self._handle_until)
         self.env.proxy.time = to_seconds(self.context.scheduler.now)
 
     def _require_mine(self, call: str) -> None:
