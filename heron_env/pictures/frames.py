@@ -67,7 +67,7 @@ class Canvas:
             self._background = ()
         else:
             self._draw_changes(canvas)
-        return np.array(canvas.buffer_rgba())[..., :3].copy()
+        return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
     def _draw_changes(self, canvas: Any) -> None:
         artists = list(self._artists())

@@ -104,8 +104,10 @@ def _address(picture: NDArray[np.uint8], ground: NDArray[np.uint8] | None = None
     from PIL import Image
 
     if ground is not None:
-        differs = (picture != ground).any(axis=2, keepdims=True)
-        picture = np.concatenate([picture * differs, 255 * differs.astype(np.uint8)], axis=2)
+        differs = np.logical_or.reduce([picture[..., i] != ground[..., i] for i in range(3)])
+        whole = np.zeros((*differs.shape, 4), np.uint8)
+        whole[differs, :3], whole[differs, 3] = picture[differs], 255
+        picture = whole
     content = io.BytesIO()
     Image.fromarray(picture).save(content, "WEBP", lossless=True, quality=20, method=1)
     return f"data:image/webp;base64,{base64.b64encode(content.getvalue()).decode('ascii')}"
