@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -273,6 +274,18 @@ def test_an_mp4_has_all_frames(tmp_path: Path):
 def test_a_notebook_shows_the_player():
     shown = filmed("sync").watch()._repr_html_()
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;') and shown.count("<") == 2
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how_to" / "watching.md"
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_pages_programs_run(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    program = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)[number]
+    if "RecordVideo" in program:
+        pytest.importorskip("moviepy", reason="it wants an older pillow")
+    monkeypatch.chdir(tmp_path)
+    exec(program, {"__name__": "watching"})
 
 
 # What is refused
