@@ -20,7 +20,7 @@ from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, TraceSetting, happenings_of, plain, schedule_of
 from heron_env.lab.traces.recording import NAME, record, replayed_answers
-from heron_env.trust import Trust, listed, trusting
+from heron_env.trust import Trust, listed, on_behalf_of, trusting
 
 EVERYBODY: Final = "everybody"
 NOTHING: Final = "nothing"
@@ -232,10 +232,12 @@ def _prepared(
             f"this episode was recorded by heron_env {then}, this is {__version__}: install that version, "
             "or compare anyway with --any-version (any_version=True)"
         )
-    env = rebuilt(setting, RECORD if isinstance(trace, Episode) else str(trace))
+    named_by = RECORD if isinstance(trace, Episode) else str(trace)
+    env = rebuilt(setting, named_by)
     _require_same_data(setting, env)
     if policies is None:
-        policies = _policies(setting, policy, env)
+        with on_behalf_of(named_by):
+            policies = _policies(setting, policy, env)
     if setting.fixture:
         policies = {**policies, **replayed_answers(setting, env, _fixture(trace, fixture))}
     return env, policies
