@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
+from heron_env.cli.application import EnvArgument, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError, HeronWarning
 from heron_env.files.reading import is_file
 from heron_env.trust import named
@@ -85,7 +85,7 @@ LoggerOption = Annotated[
 
 
 def train(
-    env: Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.")],
+    env: EnvArgument,
     out: OutOption = None,
     seed: Seed = 0,
     steps: StepsOption = DEFAULT_STEPS,

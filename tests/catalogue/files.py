@@ -313,4 +313,16 @@ CLI = {
         lambda d: heron(d, "trace", GRID, "--window", "5"),
         "error: --window «'5'»: must be two times in seconds, ⟨as 0,30⟩",
     ),
+    "a package that Python can't import": (
+        lambda d: heron(d, "new", "my-grid"),
+        "error: heron new «'my-grid'»: must be a name that Python imports, ⟨of ASCII letters, digits and _ between them⟩",
+    ),
+    "a package that is called as another module": (
+        lambda d: heron(d, "new", breaking(d, "breaks_when_imported").partition(":")[0]),
+        "error: heron new «breaks_when_imported»: there is a module of that name (DIR/breaks_when_imported.py); ⟨choose another⟩",
+    ),
+    "a package whose folder is there": (
+        lambda d: heron(d, "new", "couriers", "--out", str(d)),
+        "error: «DIR» exists already: ⟨name another folder with --out⟩, or remove that one",
+    ),
 }

@@ -329,6 +329,10 @@ RULES = {
         lambda d: hooked("begin", lambda self, world: world.Othre),
         "UnknownFeature: no feature «'Othre'» here; ⟨there are⟩ ['Other']. Did you mean 'Other'?",
     ),
+    "a hook asks the world for a feature of agents": (
+        lambda d: hooked("begin", lambda self, world: world.Charge),
+        "UnknownFeature: «world.Charge»: no global feature, but one of agents; ⟨write world[Battery].Charge⟩",
+    ),
     "a hook forgets to return": (
         lambda d: answered(None),
         "RuleError: simulate() returned «None»; ⟨return a dictionary⟩ with 'agent_states', 'global' or both",

@@ -130,11 +130,11 @@ SETTINGS = {
     ),
     "an entry point without a colon": (
         lambda d: register("my/Mine-v0", "mine.build"),
-        "ConfigError: register('my/Mine-v0', «'mine.build'»): a string entry point ⟨reads 'package.module:attribute'⟩",
+        "ConfigError: register('my/Mine-v0'): «'mine.build'» builds nothing; ⟨write a function, a class or 'package.module:attribute'⟩",
     ),
     "an entry point that is a number": (
         lambda d: register("my/Mine-v0", 3),
-        "ConfigError: register('my/Mine-v0', «3»): ⟨name a function⟩ that builds the environment, or a class",
+        "ConfigError: register('my/Mine-v0'): «3» builds nothing; ⟨write a function, a class or 'package.module:attribute'⟩",
     ),
     "an id that is taken": (
         lambda d: register(GRID, tree),

@@ -13,6 +13,7 @@ from heron_env.envs.answering import Asking, begin_policies, mates_of
 from heron_env.envs.decisions import decides, resolve_policies
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.agents import AgentLoop
+from heron_env.envs.event.camera import EventCamera
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
@@ -64,7 +65,7 @@ class EventRun:
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
         self.context = EventContext(
             env.simulation, env.proxy, env._ownership, timings, draw_of=env.draw_of, reports=env.reports,
-            wait_ns=wait_ns, trace=trace, record=record, observing=observing,
+            wait_ns=wait_ns, trace=trace or "frames" in record, record=record, observing=observing,
         )  # fmt: skip
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
@@ -78,6 +79,7 @@ class EventRun:
         if self.layer is not None:
             self.layer.start()
         self._handlers = self._dispatch()
+        self.camera = EventCamera(self) if "frames" in record else None
 
     def _dispatch(self) -> dict[type, Callable[[Any, int], None]]:
         physics, agents, ids = self.physics, self.agents, self.env.hierarchy.ids
@@ -143,7 +145,11 @@ class EventRun:
         self._require_mine("until()")
         if self.agents.deciding - self.agents.policies.keys():
             raise ResetNeeded("until(): an unpickled run has no policies; attach(policies) first")
-        self._handle_until(NO_END if limit is None else limit)
+        last = NO_END if limit is None else limit
+        if self.camera is None:
+            self._handle_until(last)
+        else:
+            self.camera.film_until(last, self._handle_until)
         self.env.proxy.time = to_seconds(self.context.scheduler.now)
 
     def _require_mine(self, call: str) -> None:
@@ -252,6 +258,7 @@ class EventRun:
         result.cancelled_effects = self.agents.cancelled + len(pending) - result.unfinished_effects
         result.notes = notes(c.simulation, c.timings, c.wait_ns, self.agents.deciding, reports=c.reports)
         result.kpis = self.env.kpis()
+        result.footage = None if self.camera is None else self.camera.develop()
         if "rewards" not in c.record:
             result.rewards = {a: [(result.end_time, total)] for a, total in result.returns.items()}
 

@@ -15,6 +15,7 @@ from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.hooks import PROXY, Hooks
 from heron_env.errors import RuleError
 from heron_env.observability.noise import Moment
+from heron_env.scheduling import messages as m
 from heron_env.scheduling.broker import MessageBroker, Queue
 from heron_env.scheduling.links import Link, RuledLink, links_of
 from heron_env.scheduling.messages import StateReport
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from heron_env.envs.ownership import Ownership
     from heron_env.envs.simulation import Simulation
 
+TO_PROXY = (m.ObservationRequest, m.StateReport, m.LocalStateRequest, m.TickResultReport)
+FROM_PROXY = (
+    m.ObservationReply, m.ObservationPush, m.ReportReceived, m.CycleCompletion, m.LocalStateReply, m.CustomLetter,
+)  # fmt: skip
+TO_CHILD = (m.Command, m.PushedCommand)
 UP = int(Queue.UP)
 MOST_FACTOR: Final = 1e6
 """No delay grows more than that."""
@@ -147,9 +153,9 @@ class LinkRule:
     def __init__(self, context: EventContext) -> None:
         self.context = context
 
-    def __call__(self, link: Link, message: Any, queue: int) -> None:
+    def __call__(self, link: Link, message: Any) -> None:
         """Before the message is drawn. The physics cycle's reliable legs are not asked about."""
-        (sender, receiver), simulation = self._ends(message, queue), self.context.simulation
+        (sender, receiver), simulation = ends(message, self.context.simulation), self.context.simulation
         answer: Any = simulation.hooks.link(simulation.world, sender, receiver)
         pair = answer if isinstance(answer, tuple | list) and len(answer) == 2 else ()
         if not pair or not all(isinstance(x, Real) and not isinstance(x, bool) and x == x for x in pair):
@@ -161,19 +167,21 @@ class LinkRule:
         assert isinstance(link, RuledLink)
         link.factor, link.more = (within(float(x), 0.0, most) for x, most in zip(pair, (MOST_FACTOR, 1.0), strict=True))
 
-    def _ends(self, message: Any, queue: int) -> tuple[int, int]:
-        """Who sends to whom, by rank."""
-        simulation, agent = self.context.simulation, message.agent
-        match queue:
-            case Queue.UP:
-                return agent, PROXY
-            case Queue.COMMAND:
-                return simulation.hierarchy.parent[agent], agent
-            case Queue.SHARE:
-                return agent, simulation.hierarchy.index[simulation.exchange.edges[message.edge].route.receiver]
-            case Queue.LETTER:
-                return agent, message.receiver
-        return PROXY, agent
-
     def _name(self, rank: int) -> str:
         return "the proxy" if rank == PROXY else repr(self.context.simulation.hierarchy.ids[rank])
+
+
+def ends(message: Any, simulation: Simulation) -> tuple[int, int]:
+    """Ranks of sender and receiver; the proxy is -1."""
+    agent: int = message.agent
+    if isinstance(message, TO_CHILD):
+        return simulation.hierarchy.parent[agent], agent
+    match message:
+        case m.SharedState():
+            return agent, simulation.hierarchy.index[simulation.exchange.edges[message.edge].route.receiver]
+        case m.LetterUnderWay():
+            return agent, message.receiver
+        case m.CycleToken():
+            return (agent, PROXY) if message.leg is m.Leg.TOKEN_TO_PROXY else (PROXY, agent)
+    assert isinstance(message, TO_PROXY + FROM_PROXY), f"where does a {type(message).__name__} go?"
+    return (agent, PROXY) if isinstance(message, TO_PROXY) else (PROXY, agent)

@@ -1,0 +1,81 @@
+"""Every copy of every message of a run: from whom to whom, when, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from heron_env.scheduling import messages as m
+from heron_env.scheduling.broker import MessageBroker
+
+if TYPE_CHECKING:
+    from heron_env.envs.event.context import EventContext
+
+Fate = Literal["delivered", "second copy", "lost", "in flight"]
+
+
+class MessageCopy(NamedTuple):
+    """One copy of a message.
+
+    Attributes:
+        arrives: when it arrived or is to arrive, ns; None if it was lost.
+        place: in the order in which everything was handled; None if nobody handled it.
+        cause: the place of what it follows from; -1 for none.
+    """
+
+    message: Any
+    arrives: int | None
+    fate: Fate
+    place: int | None
+    cause: int
+
+
+class WatchedBroker(MessageBroker):
+    """Delivers as any other; it takes over the books of a run in which nothing has been sent yet.
+
+    Attributes:
+        lost: copies that were lost under way, and the place of what each follows from.
+        dropped: second copies that their receivers dropped, and when, ns.
+    """
+
+    __slots__ = ("dropped", "lost")
+
+    def __init__(self, context: EventContext) -> None:
+        for name in MessageBroker.__slots__:
+            setattr(self, name, getattr(context.broker, name))
+        self.lost: list[tuple[m.Message, int]] = []
+        self.dropped: list[tuple[m.Message, int]] = []
+        context.broker = self
+
+    def send(self, message: Any, phase: int, lane: int, nominal: int, cause: str) -> int | None:
+        """As MessageBroker.send; notes each copy that is lost."""
+        account = self.accounts[message.agent]
+        before = account.lost
+        arrival = super().send(message, phase, lane, nominal, cause)
+        self.lost += [(message, self._scheduler.here)] * (account.lost - before)
+        return arrival
+
+    def accept(self, message: m.Message) -> bool:
+        """As MessageBroker.accept; notes second copies."""
+        accepted = super().accept(message)
+        if not accepted:
+            self.dropped.append((message, self._scheduler.now))
+        return accepted
+
+
+def copies(context: EventContext, broker: WatchedBroker) -> Iterator[MessageCopy]:
+    """From the trace those that came, from the heap those under way, from the broker the others."""
+    trace, causes = context.result.trace, dict[int, int]()
+    assert trace is not None
+    for r in trace:
+        if isinstance(r.payload, m.Message):
+            causes[r.id] = r.cause
+            yield MessageCopy(r.payload, r.t_ns, "delivered", r.index, r.cause)
+    for ns, _, _, sequence, waiting in sorted(context.scheduler.heap, key=lambda entry: entry[:4]):
+        if isinstance(waiting, m.Message):
+            causes.setdefault(waiting.id, trace.causes[sequence - 1])
+            yield MessageCopy(waiting, ns, "in flight", None, causes[waiting.id])
+    for message, arrived in broker.dropped:
+        yield MessageCopy(message, arrived, "second copy", None, causes[message.id])
+    for message, cause in broker.lost:
+        yield MessageCopy(message, None, "lost", None, cause)
