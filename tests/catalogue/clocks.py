@@ -169,15 +169,15 @@ EPISODES = {
     ),
     "a misspelt record": (
         lambda d: run(record=("reward",)),
-        "ConfigError: record=(«'reward'»,): 'reward' can't be recorded; ⟨choose among⟩ ('rewards', 'actions', 'observations'). Did you mean 'rewards'?",
+        "ConfigError: record=(«'reward'»,): 'reward' can't be recorded; ⟨choose among⟩ ('rewards', 'actions', 'observations', 'frames'). Did you mean 'rewards'?",
     ),
     "a record without a comma": (
         lambda d: run(record="rewards"),
-        "ConfigError: record=«'rewards'»: ⟨give a tuple⟩ of 'rewards', 'actions', 'observations', or () for nothing",
+        "ConfigError: record=«'rewards'»: ⟨give a tuple⟩ of 'rewards', 'actions', 'observations', 'frames', or () for nothing",
     ),
     "a misspelt record of the other clock": (
         lambda d: env().run_synchronous({"*": still}, record=("action",)),
-        "ConfigError: record=(«'action'»,): 'action' can't be recorded; ⟨choose among⟩ ('rewards', 'actions', 'observations'). Did you mean 'actions'?",
+        "ConfigError: record=(«'action'»,): 'action' can't be recorded; ⟨choose among⟩ ('rewards', 'actions', 'observations', 'frames'). Did you mean 'actions'?",
     ),
     "a wait longer than a step": (
         lambda d: run(wait=9.0),
