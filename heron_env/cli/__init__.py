@@ -28,7 +28,7 @@ _add(
     "train",
     policies.train,
     "heron train heron/BatteryGrid-v0 --time-limit 60 --out runs/first",
-    "heron train heron/EnergyManagement-v1 --schedule act_delay=60 --seed 2",
+    "heron train heron/EnergyManagement-v1 --schedule act_delay=60 --logger tensorboard",
     "heron train my_package:couriers -o max_steps=200 --residual none",
 )
 _add(

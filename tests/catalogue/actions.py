@@ -5,9 +5,11 @@
 import numpy as np
 from catalogue.small_world import ENERGY, agent, env, step
 
-from heron_env import Action, Continuous, Discrete, MultiDiscrete, make
+from heron_env import Action, Continuous, Discrete, Mixed, MultiDiscrete, make
 
 Chooser = agent(action=Discrete(3))
+Both = agent(action=Mixed(Continuous(0.0, 1.0), Discrete(3)))
+MIX = "needs numbers (Continuous), then choices (Discrete, MultiDiscrete): ⟨write Mixed(Continuous(low, high), Discrete(n))⟩; of one kind alone, Continuous([low, low], [high, high]) or MultiDiscrete([n, m])"
 
 
 def step_after_the_end():
@@ -149,6 +151,62 @@ ACTIONS = {
     "a range of one number": (
         lambda d: Action().set_specs(dim_c=1, range=(1.0,)),
         "ConfigError: Action.set_specs(«range=(1.0,)»): must be ⟨a pair (low, high)⟩",
+    ),
+    "choices before numbers": (
+        lambda d: Mixed(Discrete(3), Continuous(0.0, 1.0)),
+        f"ConfigError: Mixed(«Discrete(3)», [0.0, 1.0]): {MIX}",
+    ),
+    "a number after the choices": (
+        lambda d: Mixed(Continuous(0.0, 1.0), Discrete(3), Continuous(0.0, 2.0, unit="kW")),
+        f"ConfigError: Mixed([0.0, 1.0], Discrete(3), «[0.0, 2.0] kW»): {MIX}",
+    ),
+    "mixed in mixed": (
+        lambda d: Mixed(Mixed(Continuous(0.0, 1.0), Discrete(3)), Discrete(2)),
+        f"ConfigError: Mixed(«[0.0, 1.0] and Discrete(3)», Discrete(2)): {MIX}",
+    ),
+    "a mix of nothing": (
+        lambda d: Mixed(),
+        f"ConfigError: «Mixed()»: {MIX}",
+    ),
+    "numbers alone in a mix": (
+        lambda d: Mixed(Continuous(0.0, 1.0), Continuous(0.0, 2.0)),
+        f"ConfigError: Mixed(«[0.0, 1.0], [0.0, 2.0]»): {MIX}",
+    ),
+    "choices alone in a mix": (
+        lambda d: Mixed(MultiDiscrete([3, 2])),
+        f"ConfigError: Mixed(«MultiDiscrete([3, 2])»): {MIX}",
+    ),
+    "a number of choices in a mix": (
+        lambda d: Mixed(Continuous(0.0, 1.0), 3),
+        f"ConfigError: Mixed([0.0, 1.0], «3»): {MIX}",
+    ),
+    "a list of parts in a mix": (
+        lambda d: Mixed(["up", "down"]),
+        f"ConfigError: Mixed(«['up', 'down']»): {MIX}",
+    ),
+    "a mixed action without its choices": (
+        lambda d: step({"battery_1": {"c": [0.5]}}, Both),
+        "InvalidAction: action of 'battery_1' has «0 elements in 'd'», expected 1: [0.0, 1.0] and Discrete(3); ⟨give {'c': numbers, 'd': choices}⟩",
+    ),
+    "a mixed action without its numbers": (
+        lambda d: step({"battery_1": {"d": 1}}, Both),
+        "InvalidAction: action of 'battery_1' has «0 elements in 'c'», expected 1: [0.0, 1.0] and Discrete(3); ⟨give {'c': numbers, 'd': choices}⟩",
+    ),
+    "a choice among the numbers": (
+        lambda d: step({"battery_1": {"c": [0.5, 1]}}, Both),
+        "InvalidAction: action of 'battery_1' has «2 elements in 'c'», expected 1: [0.0, 1.0] and Discrete(3); ⟨give {'c': numbers, 'd': choices}⟩",
+    ),
+    "a part too many": (
+        lambda d: step({"battery_1": {"c": [0.5], "d": 1, "e": 0}}, Both),
+        "InvalidAction: action of 'battery_1' has the keys «['c', 'd', 'e']»; ⟨name its parts 'c' (numbers) and 'd' (choices)⟩",
+    ),
+    "a mixed action of numbers alone": (
+        lambda d: step({"battery_1": [0.5]}, Both),
+        "InvalidAction: action of 'battery_1' has «1 elements», expected 2: [0.0, 1.0] and Discrete(3); ⟨reshape it⟩",
+    ),
+    "a mixed action in the wrong order": (
+        lambda d: step({"battery_1": [2, 0.5]}, Both),
+        "InvalidAction: action of 'battery_1': «[0.5]» is no choice in [0.0, 1.0] and Discrete(3); ⟨count from 0⟩",
     ),
     "a list for an agent's id": (
         lambda d: env().proxy.get_observation([]),

@@ -139,7 +139,7 @@ HIERARCHY = {
     ),
     "an action that is a tuple": (
         lambda d: agent(action=(-1.0, 1.0))("m"),
-        "ConfigError: Mine.action=«(-1.0, 1.0)»: is no action; ⟨write Continuous(low, high)⟩, Discrete(n) or MultiDiscrete([n, m])",
+        "ConfigError: Mine.action=«(-1.0, 1.0)»: is no action; ⟨write Continuous(low, high)⟩, Discrete(n), MultiDiscrete([n, m]) or Mixed(...)",
     ),
     "a split of choices": (
         lambda d: Zone("z", agent(action=Discrete(3))("c"), protocol=SetpointSplit()),
