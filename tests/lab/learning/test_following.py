@@ -1,7 +1,6 @@
 """A training tells callbacks what happens; loggers, the progress line and progress.csv are callbacks; time is kept.
 
-Planted once and caught: a rollout without a row, compile time counted as training, a limit looked at between rollouts
-alone, a callback's False overlooked, a figure of another step.
+Planted once and caught: compiling counted as training, a limit that is looked at between rollouts alone.
 """
 
 import csv
