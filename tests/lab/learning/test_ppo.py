@@ -37,8 +37,11 @@ def quick(env_id: str, folder: Path, **options) -> RunFolder:
     return trained(folder, env_id, **options)
 
 
-@pytest.mark.parametrize(("critic", "trainer"), [("local", "lean"), ("central", "lean"), ("central", "sb3")])
-@pytest.mark.parametrize(("env_id", "options"), VARIANTS)
+@pytest.mark.parametrize(
+    ("env_id", "options", "critic", "trainer"),
+    [(*variant, "central", "lean") for variant in VARIANTS]
+    + [(*VARIANTS[at], *how) for at in (0, -1) for how in (("local", "lean"), ("central", "sb3"))],
+)  # numbers, choices, and several groups of both: what an environment is and who trains on it are apart
 def test_every_registered_environment_learns_saves_and_loads(
     env_id: str, options: dict, critic: str, trainer: str, tmp_path: Path
 ):
@@ -228,7 +231,7 @@ def test_a_time_limit_ends_training_cleanly_and_anneals_the_learning_rate_in_tim
     rates = []
     learn = Learner.learn
     monkeypatch.setattr(Learner, "learn", lambda student, rate: (rates.append(rate), learn(student, rate))[1])
-    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=2.0)
+    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=0.5)
     assert run.config.transitions < 10**9
     assert run.config.deterministic is False
     assert rates[0] == 1e-3 and rates[-1] < 3e-4 and rates == sorted(rates, reverse=True)
@@ -236,7 +239,7 @@ def test_a_time_limit_ends_training_cleanly_and_anneals_the_learning_rate_in_tim
 
 
 def test_stable_baselines3_anneals_in_time_as_well(tmp_path: Path):
-    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=1.5, trainer="sb3")
+    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=0.7, trainer="sb3")
     assert run.config.transitions < 10**9
     assert run.model("battery").lr_schedule(0.5) < 4e-4
 
