@@ -1,7 +1,5 @@
 """Bad inputs: schedules, whole episodes and who decides in them."""
 
-# ruff: noqa: E501 (an entry is one line)
-
 import math
 
 import numpy as np

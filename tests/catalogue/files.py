@@ -1,7 +1,5 @@
 """Bad inputs: CSV files, run folders and the command line."""
 
-# ruff: noqa: E501 (an entry is one line)
-
 import json
 import os
 

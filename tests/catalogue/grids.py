@@ -1,7 +1,5 @@
 """Bad inputs: grids from pandapower's files, and what is fixed in a feeder."""
 
-# ruff: noqa: E501 (an entry is one line)
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """Bad inputs: the tree of agents, their features and what they tell each other."""
 
-# ruff: noqa: E501 (an entry is one line)
-
 import numpy as np
 from catalogue.small_world import Battery, Charge, Zone, agent, env, tree
 

@@ -1,7 +1,5 @@
 """Bad inputs: rules and physics hooks."""
 
-# ruff: noqa: E501 (an entry is one line)
-
 import math
 
 from catalogue.small_world import Charge, agent, env, tree
