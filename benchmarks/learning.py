@@ -70,12 +70,12 @@ class Updates:
 
     def __call__(self, seconds: float) -> float:
         """Updates for about so many seconds."""
-        before, began, spent = self._course.transitions, time.process_time(), 0.0
+        before, began, spent = sum(self._course.transitions.values()), time.process_time(), 0.0
         while spent < seconds:
             self._rows = self._course.collect(self._rows)
             self._course.learn()
             spent = time.process_time() - began
-        return (self._course.transitions - before) / spent
+        return (sum(self._course.transitions.values()) - before) / spent
 
 
 class Stopwatch:

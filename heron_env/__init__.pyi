@@ -15,6 +15,7 @@ from heron_env.agents.vertical import VectorDecomposition as VectorDecomposition
 from heron_env.core.action import Action as Action
 from heron_env.core.action import Continuous as Continuous
 from heron_env.core.action import Discrete as Discrete
+from heron_env.core.action import Mixed as Mixed
 from heron_env.core.action import MultiDiscrete as MultiDiscrete
 from heron_env.core.action import Vector as Vector
 from heron_env.core.feature import FeatureProvider as FeatureProvider

@@ -1,12 +1,18 @@
-"""Names of environments: an id stands for a callable, or for "module:attribute" that is imported only inside make()."""
+"""Names of environments: an id stands for a callable, or for "module:attribute" that is imported only inside make().
+
+Ids are registered in code, or declared by installed packages, as entry points of the group `heron_env.envs`.
+"""
 
 import importlib
 import importlib.util
 import inspect
+import os
 import re
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -29,13 +35,33 @@ class EnvironmentSpec:
     options: dict[str, Any]
     named_by: str = ""
     """The file that named it, if the caller did not: then the law of `heron_env.trust` holds."""
+    package: str = ""
+    """The installed package that declares it, with its version; "": it is registered, or named as "module:..."."""
+
+    def resolved(self) -> "EnvironmentSpec":
+        """Itself; of "module:namespace/Name-v0" what the id stands for, once the module is imported.
+
+        Raises ConfigError, UnknownEnvironment, Untrusted.
+        """
+        module, _, name = self.id.partition(":")
+        if self.entry_point != self.id or not re.search("[/-]", name):
+            return self
+        self.require_trust()
+        try:
+            imported_module(module, f"make({self.id!r})")
+        except ImportError as error:
+            raise ConfigError(f"make({self.id!r}): can't import {module!r} ({error}); is it on the path?") from error
+        return spec(name, self.named_by)
 
     def factory(self) -> Callable[..., "HeronEnv"]:
         """What builds the environment; imports its module. Raises ConfigError, Untrusted."""
         if callable(self.entry_point):
             return self.entry_point
+        if (known := self.resolved()) is not self:
+            return known.factory()
         self.require_trust()
-        loaded: Callable[..., HeronEnv] = imported(self.entry_point, f"make({self.id!r})")
+        declared = f" of {self.package}, entry point {self.entry_point!r} in {GROUP}" if self.package else ""
+        loaded: Callable[..., HeronEnv] = imported(self.entry_point, f"make({self.id!r}){declared}")
         if not callable(loaded):
             raise ConfigError(
                 f"make({self.id!r}): its entry point {self.entry_point!r} is {loaded!r}; name a function or a class"
@@ -52,6 +78,8 @@ class EnvironmentSpec:
 
         What a function raises that is not registered, but named, is a ConfigError.
         """
+        if (known := self.resolved()) is not self:
+            return known.make(**options)
         if "max_cycles" in options:
             options["max_steps"] = options.pop("max_cycles")
         build, given = self.factory(), {**self.options, **options}
@@ -89,6 +117,8 @@ def _may_name(options: dict[str, Any]) -> bool:
     return not all(isinstance(value, int | float | None) for value in options.values())
 
 
+GROUP = "heron_env.envs"
+"""Entry points of packages: ids, and the "module:attribute" that builds each."""
 _registry: dict[str, EnvironmentSpec] = {}
 _removed: dict[str, str] = {}
 
@@ -99,21 +129,24 @@ def register(id: str, entry_point: EntryPoint, **options: Any) -> None:
     Registering the same definition again is harmless, the later one counts; another entry point under a known id is a
     ConfigError.
     """
-    if not isinstance(id, str) or not _reads_like_id(id):
-        raise ConfigError(f"register({id!r}): an id reads 'namespace/Name-v0'; add what is missing")
-    if not _ID.fullmatch(id):
-        raise ConfigError(f"register({id!r}): an id has letters, digits, _ and - alone; leave the others out")
-    if isinstance(entry_point, str) and ":" not in entry_point:
-        raise ConfigError(f"register({id!r}, {entry_point!r}): a string entry point reads 'package.module:attribute'")
-    if not isinstance(entry_point, str) and not callable(entry_point):
-        raise ConfigError(f"register({id!r}, {entry_point!r}): name a function that builds the environment, or a class")
-    if id in _removed:
-        raise ConfigError(f"register({id!r}): that id was removed; choose another version")
+    if fault := _fault(id, entry_point):
+        raise ConfigError(f"register({id!r}): {fault}")
     known = _registry.get(id)
     if known is not None and (_identity(known.entry_point), known.options) != (_identity(entry_point), options):
         raise ConfigError(f"register({id!r}): that id stands for {known.entry_point!r} already; choose another version")
     _registry[id] = EnvironmentSpec(id, entry_point, options)
     _register_with_frameworks(id)
+
+
+def _fault(id: object, entry_point: object) -> str:
+    """What is wrong with the two, and how to mend it; "" if nothing is."""
+    if not isinstance(id, str) or not _reads_like_id(id):
+        return "an id reads 'namespace/Name-v0'; add what is missing"
+    if not _ID.fullmatch(id):
+        return "an id has letters, digits, _ and - alone; leave the others out"
+    if not callable(entry_point) and not (isinstance(entry_point, str) and ":" in entry_point):
+        return f"{entry_point!r:.200} builds nothing; write a function, a class or 'package.module:attribute'"
+    return "that id was removed; choose another version" if id in _removed else ""
 
 
 def remove(id: str, reason: str) -> None:
@@ -143,18 +176,25 @@ def spec(id: str, named_by: str = "") -> EnvironmentSpec:
 
     `named_by`: the file that says so, if it is not the caller's own word.
 
-    Raises UnknownEnvironment with the nearest id, and with the reason for one that was removed.
+    Raises UnknownEnvironment with the nearest id, and with the reason for one that was removed; ConfigError for one
+    that an installed package declares wrongly.
     """
     if isinstance(id, str) and id in _removed:
         raise UnknownEnvironment(f"make({id!r}): removed. {_removed[id]}")
     if isinstance(id, str) and id not in _registry and ":" in id:
         return EnvironmentSpec(id, id, {}, named_by)
-    if not isinstance(id, str) or id not in _registry:
+    if isinstance(id, str) and id in _registry:
+        return replace(_registry[id], named_by=named_by)
+    declared, faults = installed()
+    if isinstance(id, str) and id in faults:
+        raise ConfigError(f"make({id!r}): {faults[id]}")
+    if not isinstance(id, str) or id not in declared:
+        ids = [*_registry, *declared]
         raise UnknownEnvironment(
-            f"make({id!r}): no such environment; registered are {registered()}, your own is 'module:function'."
-            f"{did_you_mean(id, _registry)}"
+            f"make({id!r}): no such environment; registered are {ids}, your own is 'module:function'."
+            f"{did_you_mean(id, ids)}"
         )
-    return replace(_registry[id], named_by=named_by)
+    return replace(declared[id], named_by=named_by)
 
 
 def names_environment(text: str) -> bool:
@@ -171,9 +211,9 @@ def _reads_like_id(text: str) -> bool:
 
 
 def is_here(id: str) -> bool:
-    """Can `make` say more than that it never heard of it? Registered, removed, or of a module that is on the path."""
+    """Can `make` say more than that it never heard of it? Known, removed, or of a module that is on the path."""
     if id in _registry or id in _removed or ":" not in id:
-        return id in _registry or id in _removed
+        return id in _registry or id in _removed or id in installed()[0]
     try:
         return importlib.util.find_spec(id.partition(":")[0].partition(".")[0]) is not None  # imports nothing
     except (ImportError, ValueError):
@@ -181,8 +221,44 @@ def is_here(id: str) -> bool:
 
 
 def registered() -> list[str]:
-    """All ids, in the order of their registration."""
-    return list(_registry)
+    """All ids, in the order of their registration, and those that installed packages declare besides."""
+    return [*_registry, *installed()[0]]
+
+
+def installed() -> tuple[dict[str, EnvironmentSpec], dict[str, str]]:
+    """What installed packages declare beyond what is registered: environments by id; what is wrong, by name.
+
+    No package is imported. What lies in the working directory is not installed: it may come from anywhere.
+    """
+    from importlib.metadata import distributions
+
+    specs, faults, packages = dict[str, EnvironmentSpec](), dict[str, str](), set[str]()
+    for package in distributions():
+        try:
+            entries = package.entry_points.select(group=GROUP)
+        except (TypeError, ValueError) as error:
+            faults[package.name] = f"{package.name}: its entry points can't be read ({error}); install it anew"
+            continue
+        if not entries or package.name in packages or os.path.realpath(str(package.locate_file(""))) == os.getcwd():
+            continue  # a second one of that name lies behind the first, as modules do
+        packages.add(package.name)
+        for id, value in ((entry.name, entry.value.partition("[")[0].strip()) for entry in entries):
+            found = EnvironmentSpec(id, value, {}, package=f"{package.name} {package.version}")
+            known, fault = _registry.get(id), _fault(id, value)
+            if known is not None and _package(known.entry_point) == _package(value):
+                continue  # the package is imported, and has registered it
+            if known := known or specs.get(id):
+                fault = f"{known.package or known.entry_point!r} has that id, too; uninstall one, or choose another id"
+            if fault:
+                faults[id] = f"{found.package}, entry point {value!r} in {GROUP}: {fault}"
+            specs[id] = found
+    return {id: found for id, found in specs.items() if id not in faults}, faults
+
+
+def _package(entry_point: EntryPoint) -> str:
+    """The top-level package that it lies in."""
+    module = entry_point if isinstance(entry_point, str) else getattr(entry_point, "__module__", "")
+    return re.split("[.:]", module)[0]
 
 
 _engines: dict[str, str] = {}
@@ -216,9 +292,12 @@ def _identity(entry_point: EntryPoint) -> object:
 
 
 def imported_module(name: str, where: str) -> ModuleType:
-    """The module. Raises ImportError, what this library has to say about it, and ConfigError for whatever else."""
+    """The module, by name or as `path.py`.
+
+    Raises ImportError, what this library has to say about it, and ConfigError for whatever else.
+    """
     try:
-        return importlib.import_module(name)
+        return _module_of_file(name) if name.endswith(".py") else importlib.import_module(name)
     except (ImportError, HeronError):
         raise
     except (Exception, SystemExit) as error:  # when it is imported, a module may do anything
@@ -227,12 +306,29 @@ def imported_module(name: str, where: str) -> ModuleType:
         ) from error
 
 
+def _module_of_file(path: str) -> ModuleType:
+    """Run once in each process, and again once the file has changed. Raises ImportError where there is none."""
+    try:
+        return _run_file(os.path.realpath(path), os.stat(path).st_mtime_ns)
+    except FileNotFoundError as error:
+        raise ImportError(f"no file {path!r}") from error
+
+
+@cache
+def _run_file(path: str, changed: int) -> ModuleType:
+    declared = importlib.util.spec_from_file_location(re.sub(r"\W", "_", path), path)
+    assert declared is not None and declared.loader is not None  # it ends with .py
+    module = sys.modules[declared.name] = importlib.util.module_from_spec(declared)
+    declared.loader.exec_module(module)
+    return module
+
+
 def imported(entry_point: str, where: str) -> Any:
     """What "module:attribute" names. Raises ConfigError saying `where` it was named."""
-    module, _, attribute = entry_point.partition(":")
+    module, _, attribute = entry_point.rpartition(":")
     why, near, cause, found = "", "", None, None
     try:
-        found = imported_module(module, where) if all(module.split(".")) else None
+        found = imported_module(module, where) if all(module.lstrip("./").split(".")) else None
     except ImportError as error:
         why, cause = str(error), error
     if found is None:

@@ -3,7 +3,8 @@
 A run folder, a sweep and a trace name the environment they are of, and their options may name a policy. Names of
 anything that can be imported would let whoever sends such a file run what he likes, so a name counts only if
 
-- it is registered: `register()` was called by code that is imported already;
+- it is registered: `register()` was called by code that is imported already, or an installed package declares it (what
+  lies in the working directory is not installed);
 - the same command or call names it: `heron eval RUN --env mine:make`, `Sweep.of("mine:make", ...)`;
 - it was vouched for: `--trust mine:make`, `trust="mine:make"`, `with trusting("mine:make"):`, or the environment
   variable HERON_TRUST, names separated by commas. Worker processes inherit all of it.

@@ -13,6 +13,7 @@ from heron_env import (
     FieldAgent,
     FieldAgentState,
     HeronEnv,
+    Mixed,
     MultiDiscrete,
     SystemAgent,
     Vector,
@@ -20,7 +21,6 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.core.action import join_specs
 
 LEAST, LONG = 0.3, 0.8
 """Ages, s, from which a lamp may go to state 1 and to state 2."""
@@ -96,7 +96,7 @@ class Pair(Lamp):
 class Dimmer(Lamp):
     """A number and a lamp's choice."""
 
-    action = join_specs([Continuous(-1.0, 1.0), Discrete(3)])
+    action = Mixed(Continuous(-1.0, 1.0), Discrete(3))
 
 
 class ByHand(FieldAgent):

@@ -20,6 +20,7 @@ from heron_env import (
     FieldAgentState,
     HeronEnv,
     Inbox,
+    Mixed,
     MultiDiscrete,
     Parent,
     SystemAgent,
@@ -174,9 +175,15 @@ class Told(Inbox):
 
 
 class Talker(Chooser):
-    """A chooser that hears of others, and heeds it; what it may choose depends on its level."""
+    """One with a number and choices that hears of others, and heeds it; what it may choose depends on its level."""
 
     features = (*Chooser.features, Told)
+    action = Mixed(Continuous(-1.0, 0.5, noop=0.25), Chooser.action)
+
+    @staticmethod
+    @rule(writes=(Setpoint.power, Setpoint.mode, Tally.effects))
+    def apply_action(tally: Tally, action: Vector) -> tuple[float, float, float]:
+        return 3.0 * (action[1] - 1.0) + 2.0 * action[0], action[2], tally.effects + 1.0
 
     @staticmethod
     @rule

@@ -162,11 +162,12 @@ def test_who_stops_a_training_reads_what_is_kept(tmp_path: Path, monkeypatch: py
     def stopped(self: object, *row: object) -> None:
         raise KeyboardInterrupt
 
-    where = "Curve.row" if begun else "Validation.returns"
-    monkeypatch.setattr(f"heron_env.lab.learning.validation.{where}", stopped)
+    where = "row_training.RowTraining.learn" if begun else "validation.Validation.returns"
+    monkeypatch.setattr(f"heron_env.lab.learning.{where}", stopped)
     told = heron("train", GRID, "--out", tmp_path / "run", "--steps", 4000, "-o", "num_batteries=2", code=130).stderr
     kept = f"its course so far is in {tmp_path / 'run'}" if begun else "nothing of it is kept"
     assert told.splitlines()[-1] == (
         f"stopped. Training was not finished; {kept}. --time-limit ends a training early and keeps its policy"
     )
-    assert (tmp_path / "run" / "progress.csv").exists() == begun
+    rows = (tmp_path / "run" / "progress.csv").read_text().splitlines()[1:]
+    assert len(rows) == 2 * begun  # of the first validation, and of the rollout

@@ -75,7 +75,10 @@ def test_wrong_arguments_are_one_line_on_stderr_and_exit_code_2(arguments: list[
 
 @pytest.mark.parametrize(
     ("command", "checks"),
-    [(["-m", "heron_env"], ["builds"]), (["-P", "-c", "from heron_env.cli import app; app()"], ["builds", "processes"])],
+    [
+        (["-m", "heron_env"], ["builds"]),
+        (["-P", "-c", "from heron_env.cli import app; app()"], ["builds", "processes"]),
+    ],
 )
 def test_a_module_in_the_working_directory_is_found(tmp_path: Path, command: list[str], checks: list[str]):
     source = Path(__file__).with_name("broken_envs.py").read_text(encoding="utf-8")

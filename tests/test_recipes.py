@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -61,6 +62,18 @@ def test_a_recipe_runs_and_what_it_learns_beats_chance(path: Path, monkeypatch: 
     assert re.search(r"heron_env==\S+ \w+==", ran.line("versions"))
     random, learned = re.search(r"random[^\d-]* (-?[\d.]+), [^\d-]* (-?[\d.]+)", ran.line("result")).groups()
     assert float(learned) > float(random)
+
+
+ONE_FILE = ROOT / "examples" / "ppo_in_one_file.py"
+
+
+@pytest.mark.parametrize("lanes", ["32", pytest.param("0", marks=pytest.mark.slow)])
+def test_ppo_in_one_file_learns_on_one_environment_and_on_a_batch(lanes: str):
+    assert len(ONE_FILE.read_text(encoding="utf-8").splitlines()) <= 200
+    words = [sys.executable, "-W", "error", str(ONE_FILE), "--lanes", lanes, "--steps", "20000"]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    random, learned = re.search(r"result: random ([\d.]+), PPO ([\d.]+)", told).groups()
+    assert float(learned) > 1.15 * float(random)
 
 
 def test_the_table_tells_of_failures():

@@ -19,3 +19,14 @@ def trained(folder: Path, env_id: str = GRID, **options: Any) -> RunFolder:
     """A run of a few rollouts with one validation of one episode."""
     few: dict[str, Any] = {"total_steps": 64, "validations": 1, "validation_episodes": 1, "progress": False}
     return train(env_id, folder, **{"hyperparameters": tiny(), **few, **options})
+
+
+class Ticking:
+    """A clock that moves on by so many s whenever it is read; `now` may be moved by hand."""
+
+    def __init__(self, tick: float = 0.0) -> None:
+        self.now, self.tick = 0.0, tick
+
+    def __call__(self) -> float:
+        self.now += self.tick
+        return self.now

@@ -59,7 +59,9 @@ class Slots:
     def __init__(self, batch: BatchEnv, group: str, central: bool, use_training_signal: bool) -> None:
         if isinstance(batch.action_spaces[group], spaces.Dict):
             raise ConfigError(
-                f"HeronVecEnv: group {group!r} mixes continuous and discrete actions, which SB3 can't take"
+                f"HeronVecEnv: group {group!r} mixes numbers and choices, and Stable-Baselines3 takes no Dict actions; "
+                "train with this library's own trainer (trainer='lean'), TorchRL (HeronTorchEnv) or RLlib "
+                "(HeronMultiAgentEnv), or split the agent in two: one for the numbers, one for the choices"
             )
         self.batch, self.group, self.central = batch, group, central
         self.shape = (batch.num_envs, len(batch.groups[group]))

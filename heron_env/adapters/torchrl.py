@@ -18,18 +18,18 @@ from heron_env.adapters.slots import trained_group
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.hooks import has_training_rewards
-from heron_env.errors import ConfigError
 
 
 class HeronTorchEnv(EnvBase):
     """`num_envs` environments that step together; lane i is, bit for bit, the HeronEnv with seed + i.
 
     Batch size `[B]`, lanes. Of each group, with n agents: `(group, "observation")` float32 `[B, n, d]`, `(group,
-    "action")` `[B, n, k]` (categories int64, `[B, n]` for one), `(group, "reward")` float32 `[B, n, 1]`; where choices
-    may be forbidden `(group, "action_mask")` bool `[B, n, choices]`, which the action's spec follows; with `use_mask`
-    `(group, "mask")` bool `[B, n]`: has the agent not ended? One that ended before its episode has reward 0. Of each
-    lane: `done`, `terminated`, `truncated` bool `[B, 1]`; with `with_state` `state` float32 `[B, columns]`, the truth,
-    for critics alone. What it gives out are copies.
+    "action")` `[B, n, k]` (categories int64, `[B, n]` for one; of a mixed action `(group, "action", "c")` and `(group,
+    "action", "d")`), `(group, "reward")` float32 `[B, n, 1]`; where choices may be forbidden `(group, "action_mask")`
+    bool `[B, n, choices]`, which the action's spec follows; with `use_mask` `(group, "mask")` bool `[B, n]`: has the
+    agent not ended? One that ended before its episode has reward 0. Of each lane: `done`, `terminated`, `truncated`
+    bool `[B, 1]`; with `with_state` `state` float32 `[B, columns]`, the truth, for critics alone. What it gives out are
+    copies.
 
     A lane that is done stays as it is until it is reset, as TorchRL's rollouts and collectors do (`_reset`). Random
     actions keep to the masks; where transforms are, only with TorchRL's ActionMask among them: they copy the spec.
@@ -43,7 +43,7 @@ class HeronTorchEnv(EnvBase):
         use_training_signal: rewards from the environment's training signal, if it has one.
         options: `seed`, `others` and `threads` of BatchEnv, and env's own.
 
-    Raises ConfigError for actions of mixed kinds, and for a group that there is not.
+    Raises ConfigError for a group that there is not.
     """
 
     def __init__(
@@ -67,7 +67,8 @@ class HeronTorchEnv(EnvBase):
         for group, agents in self.group_map.items():
             shape = (num_envs, len(agents))
             observed[group] = self._observation_spec(group, shape)
-            acts[group] = Composite({"action": action_spec(batch, group, device)}, shape=shape, device=device)
+            acted = action_spec(batch.action_spaces[group], shape, device)
+            acts[group] = Composite({"action": acted}, shape=shape, device=device)
             earned[group] = Composite({"reward": Unbounded((*shape, 1), device=device)}, shape=shape, device=device)
         if with_state:
             observed["state"] = Unbounded((num_envs, *batch.env.state_space.shape), device=device)
@@ -143,18 +144,22 @@ class HeronTorchEnv(EnvBase):
         Not before the first reset: a copy of the spec, as a TransformedEnv's, would keep the masks of that moment.
         """
         for group in self.masked:
-            self.full_action_spec[group, "action"].update_mask(
-                self._tensor(infos[group]["action_mask"].astype(np.bool_))
-            )
+            spec = self.full_action_spec[group, "action"]
+            choices = spec["d"] if isinstance(spec, Composite) else spec
+            choices.update_mask(self._tensor(infos[group]["action_mask"].astype(np.bool_)))
 
     def _tensor(self, values: NDArray[Any]) -> torch.Tensor:
         """A copy: the batch writes over what it gave out."""
         return torch.tensor(values, device=self.device)
 
 
-def action_spec(batch: BatchEnv, group: str, device: Any) -> Any:
-    """The spec of a group's actions, `[B, agents, elements]`, or `[B, agents]` for one category. Raises ConfigError."""
-    space, shape = batch.action_spaces[group], (batch.num_envs, len(batch.groups[group]))
+def action_spec(space: spaces.Space[Any], shape: tuple[int, int], device: Any) -> Any:
+    """The spec of a group's actions, `[B, agents, elements]`, `[B, agents]` for one category, or a Composite of both.
+
+    Args:
+        space: of one agent.
+        shape: `[B, agents]`.
+    """
     match space:
         case spaces.Box():
             low, high = (torch.tensor(each, device=device).expand(*shape, -1) for each in (space.low, space.high))
@@ -164,7 +169,5 @@ def action_spec(batch: BatchEnv, group: str, device: Any) -> Any:
         case spaces.MultiDiscrete():
             return MultiCategorical(space.nvec.tolist(), shape=(*shape, len(space.nvec)), device=device)
         case _:
-            raise ConfigError(
-                f"HeronTorchEnv: group {group!r} mixes continuous and discrete actions, which a TorchRL spec can't "
-                "hold in one tensor; step BatchEnv itself"
-            )
+            parts = {part: action_spec(inner, shape, device) for part, inner in space.items()}  # type: ignore[attr-defined]
+            return Composite(parts, shape=shape, device=device)

@@ -111,8 +111,8 @@ class Agent:
             return self.current_action.spec
         if not isinstance(declared, ActionSpec):
             raise ConfigError(
-                f"{type(self).__name__}.action={declared!r}: is no action; write Continuous(low, high), Discrete(n) or "
-                "MultiDiscrete([n, m])"
+                f"{type(self).__name__}.action={declared!r}: is no action; write Continuous(low, high), Discrete(n), "
+                "MultiDiscrete([n, m]) or Mixed(...)"
             )
         if self.protocol is None:
             return declared

@@ -1,23 +1,94 @@
 """The command `heron`; also `python -m heron_env`. What a command needs is imported when it runs."""
 
-from heron_env.cli import compare, dcop, environments, episodes, policies, serve, sweep, validate
-from heron_env.cli.application import app, parsed_options
+from collections.abc import Callable
+from typing import Any
 
-app.command("demo")(policies.demo)
-app.command("envs")(environments.envs)
-app.command("describe")(environments.describe)
-app.command("validate")(validate.validate)
-app.command("check")(environments.check)
-app.command("train")(policies.train)
-app.command("eval")(sweep.evaluate)
-app.command("export")(policies.export)
-app.command("sweep")(sweep.sweep)
-app.command("compare")(compare.compare)
-app.command("run")(episodes.run)
-app.command("report")(sweep.report)
-app.command("trace")(episodes.trace)
-app.command("replay")(episodes.replay)
-app.command("serve")(serve.serve)
+from heron_env.cli import compare, dcop, environments, episodes, new, policies, serve, sweep, validate, watching
+from heron_env.cli.application import app, examples, parsed_options
+
+
+def _add(name: str, command: Callable[..., Any], *lines: str) -> None:
+    """A command, and what it looks like in use: a few lines for its `--help`."""
+    app.command(name, epilog=examples(*lines))(command)
+
+
+_add("demo", policies.demo, "heron demo", "heron demo --short --out runs/short")
+_add("envs", environments.envs, "heron envs", "heron envs --json")
+_add(
+    "describe",
+    environments.describe,
+    "heron describe heron/BatteryGrid-v0",
+    "heron describe heron/BatteryGrid-v0 -o control=zone --svg tree.svg",
+    "heron describe my_package:couriers --generated",
+)
+_add("new", new.new, "heron new couriers", "heron new my_grid --out packages/my-grid")
+_add("validate", validate.validate, "heron validate world.yaml", "heron validate matrix.yaml --env heron/Economy-v0")
+_add("check", environments.check, "heron check my_package:couriers", "heron check my/Couriers-v0 --strict --steps 50")
+_add(
+    "train",
+    policies.train,
+    "heron train heron/BatteryGrid-v0 --time-limit 60 --out runs/first",
+    "heron train heron/EnergyManagement-v1 --schedule act_delay=60 --seed 2",
+    "heron train my_package:couriers -o max_steps=200 --residual none",
+)
+_add(
+    "eval",
+    sweep.evaluate,
+    "heron eval runs/first",
+    "heron eval runs/first random --delays 0,30,60 --cases 20 --out runs/eval",
+    "heron eval my_package:couriers straight controllers.py:steer",
+    "heron eval ppo=runs/ppo-0,runs/ppo-1 central=runs/central-0,runs/central-1 --cases 20",
+)
+_add(
+    "export",
+    policies.export,
+    "heron export runs/first --onnx policy.onnx",
+    "heron export runs/mine --onnx mine.onnx --trust my_package:couriers",
+)
+_add(
+    "sweep",
+    sweep.sweep,
+    "heron sweep runs/first --preset quick",
+    "heron sweep heron/BatteryGrid-v0 --axis act_delay=0,0.5,1 --axis loss=0,0.1",
+    "heron sweep runs/seed0 runs/seed1 runs/seed2 --pool --preset delays",
+)
+_add(
+    "compare",
+    compare.compare,
+    "heron compare runs/trace/fixture.jsonl http://127.0.0.1:8000/act",
+    "heron compare fixture.jsonl new=http://127.0.0.1:8000/act --within 0.05",
+)
+_add(
+    "run",
+    episodes.run,
+    "heron run heron/BatteryGrid-v0 --schedule msg_delay=0.5",
+    "heron run runs/first --realtime --speed 10 --until 60",
+    "heron run heron/GraphColoring-v0 --realtime --seat cluster_1",
+)
+_add(
+    "watch",
+    watching.watch,
+    "heron watch heron/Spread-v0 --out spread.gif",
+    "heron watch runs/first --schedule msg_delay=2 --agent battery_1 --out late.html",
+)
+_add(
+    "report", sweep.report, "heron report runs/first", "heron report runs/sweep-quick-first runs/first --out runs/page"
+)
+_add(
+    "trace",
+    episodes.trace,
+    "heron trace runs/first --delay 30",
+    "heron trace heron/BatteryGrid-v0 --schedule msg_delay=0-2 --csv series.csv",
+    "heron trace heron/EnergyManagement-v1 --until 3600 --window 0,600",
+)
+_add("replay", episodes.replay, "heron replay runs/trace", "heron replay runs/trace --policy moved/first")
+_add(
+    "serve",
+    serve.serve,
+    "heron serve --port 8080 --allow-loopback",
+    "heron serve --policy runs/first",
+    "heron serve --seat cluster_1 --env heron/GraphColoring-v0",
+)
 app.add_typer(dcop.dcop, name="dcop")
 
 __all__ = ["app", "parsed_options"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from heron_env import registry
+from heron_env._version import __version__
 from heron_env.errors import ConfigError, HeronError
 from heron_env.trust import speak_for, vouch
 
@@ -60,13 +63,46 @@ def _tell(message: str, error: Exception) -> None:
 app = typer.Typer(
     cls=OneLineErrors,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Hierarchical multi-agent environments: trained on a synchronous clock, evaluated event-driven.",
 )
 
+
+def _print_versions(asked: bool) -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    if not asked:
+        return
+    found = [f"heron_env {__version__}", f"Python {platform.python_version()}"]
+    for package in ("numpy", "numba", "gymnasium", "pettingzoo", "torch"):
+        with suppress(PackageNotFoundError):
+            found.append(f"{package} {version(package)}")
+    typer.echo(", ".join(found))
+    raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_versions, help="Print versions, and end.")
+    ] = False,
+) -> None:
+    """What stands before the command."""
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's `--help`."""
+    return "\n  ".join(["Examples:", *lines])
+
+
+def _known_ids(incomplete: str) -> list[str]:
+    """For the completion of shells."""
+    return [name for name in registry.registered() if name.startswith(incomplete)]
+
+
 ENVIRONMENT = "An id as `heron envs` lists them, or module:function of your own"
 """What is said of an argument that names an environment."""
+EnvArgument = Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.", autocompletion=_known_ids)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout, and nothing else there.")]
 EnvOptions = Annotated[
     list[str] | None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import Json, OneLineErrors
+from heron_env.cli.application import Json, OneLineErrors, examples
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ Cycles = Annotated[int, typer.Option(help="The most cycles of an algorithm that 
 COLUMNS = ("instance", "algorithm", "conflicts", "sat_ratio", "norm_gap", "messages", "cycles", "seconds")
 
 
-@dcop.command("solve")
+@dcop.command("solve", epilog=examples("heron dcop solve g15", "heron dcop solve ring50 --algo maxsum --seed 3"))
 def solve(
     problem: Annotated[str, typer.Argument(help=PROBLEM)],
     algo: Annotated[str, typer.Option(help="greedy, dsa, mgm, maxsum, elimination or cpsat.")] = "dsa",
@@ -51,7 +51,9 @@ def solve(
     typer.echo(f"{algo}: {found.cycles} cycles, {found.messages} messages, {found.seconds:.3g} s")
 
 
-@dcop.command("compare")
+@dcop.command(
+    "compare", epilog=examples("heron dcop compare g15 ring50", "heron dcop compare g15 --algo dsa --figure g15.svg")
+)
 def compare(
     problems: Annotated[list[str], typer.Argument(help=PROBLEM)],
     algo: Annotated[list[str] | None, typer.Option(help="An algorithm; may be repeated. Default: all of them.")] = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heron_env import registry
-from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import EnvArgument, EnvOptions, Json, built, parsed_options
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,11 +28,16 @@ FOREKNOWN = (
 
 
 def envs(as_json: Json = False) -> None:
-    """List the registered environments."""
+    """List the registered environments, and those of installed packages, without importing these."""
     from heron_env.lab.output import dumps
     from heron_env.lab.show.description import summary
 
-    listed = [{"id": name, "summary": summary(name)} for name in registry.registered()]
+    declared, faults = registry.installed()
+    for fault in faults.values():
+        typer.echo(f"warning: {fault}", err=True)
+    known = {name: summary(name) for name in registry.registered() if name not in declared}
+    known |= {name: f"of the package {found.package}" for name, found in declared.items()}
+    listed = [{"id": name, "summary": text} for name, text in known.items()]
     if as_json:
         typer.echo(dumps(listed))
         return
@@ -42,7 +47,7 @@ def envs(as_json: Json = False) -> None:
 
 
 def describe(
-    env: Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.")],
+    env: EnvArgument,
     option: EnvOptions = None,
     svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Draw tree and visibility here.")] = None,
     png: Annotated[Path | None, typer.Option("--png", metavar="FILE", help="The same as pixels.")] = None,
@@ -153,7 +158,7 @@ COLOURS = {"passed": "green", "warning": "yellow", "skipped": "bright_black", "f
 
 
 def check(
-    env: Annotated[str, typer.Argument(help="An id, or module:Class or module:function of your own.")],
+    env: EnvArgument,
     only: Annotated[list[str] | None, typer.Option("--only", help="Name of a check; may be repeated.")] = None,
     steps: Annotated[int, typer.Option(min=2, help="Length of the rollouts, control steps.")] = 24,
     seed: Annotated[int, typer.Option(min=0, help="Of all episodes.")] = 0,

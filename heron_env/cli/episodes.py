@@ -104,12 +104,11 @@ def trace(
         require_ending(csv)
     series = None if csv is None else TimeSeries()
     env_id, chosen, options = wanted(run_or_env, policy, parsed_options(option))
-    times = None if window is None else _seconds(window)
+    times = None if window is None else time_window(window)
     env = built(env_id, options)
-    settings = [*(schedule or ()), *([] if delay is None else [f"act_delay={delay!r}"])]
     episode = record_episode(
         env_id, chosen or env.benchmark().strongest or "random", seed=seed, t_end=until, options=options,
-        schedule=with_settings(env.schedule, settings),
+        schedule=with_settings(env.schedule, settings_of(schedule, delay)),
         disturbances=Condition(disturbances=disturbances or ()).happenings(env, seed), fixture=out / NAME,
         series=series,
     )  # fmt: skip
@@ -202,7 +201,13 @@ def wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tupl
     return run.env_id, policy or run_or_env, {**run.config.env_options, **options}
 
 
-def _seconds(window: str) -> tuple[float, float]:
+def settings_of(schedule: list[str] | None, delay: float | None) -> list[str]:
+    """What --schedule and --delay say."""
+    return [*(schedule or ()), *([] if delay is None else [f"act_delay={delay!r}"])]
+
+
+def time_window(window: str) -> tuple[float, float]:
+    """Start and end, s. Raises ConfigError."""
     try:
         start, end = map(float, window.split(","))
     except ValueError as error:
@@ -304,7 +309,7 @@ def run(
     env_id, chosen, options = wanted(run_or_env, policy, parsed_options(option))
     env = built(env_id, options)
     name = chosen or env.benchmark().strongest or "random"
-    played = _local_policies(name, env, seed)
+    played = local_policies(name, env, seed)
     settings: dict[str, Any] = {"seed": seed, "t_end": until, "schedule": with_settings(env.schedule, schedule or [])}
     punctuality = None
     with ExitStack() as stack:
@@ -330,7 +335,7 @@ def run(
         raise typer.Exit(INTERRUPTED)
 
 
-def _local_policies(name: str, env: HeronEnv, seed: int) -> dict[str, Any]:
+def local_policies(name: str, env: HeronEnv, seed: int) -> dict[str, Any]:
     """By agent, group or "*". Raises ConfigError for endpoints."""
     from heron_env.lab.policies import External, policy_spec
 

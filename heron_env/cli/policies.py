@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
+from heron_env.cli.application import EnvArgument, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError, HeronWarning
 from heron_env.files.reading import is_file
 from heron_env.trust import named
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_STEPS = 1_200_000
 REPORTED = (
     "env_id", "seed", "critic", "trainer", "training_delays", "schedule", "start_from", "transitions", "seconds",
-    "validation", "validation_under_schedule",
+    "compile_seconds", "validation", "validation_under_schedule",
 )  # fmt: skip
 """Of a run's configuration: what `heron train --json` prints."""
 Seed = Annotated[int, typer.Option(min=0, help="Of networks, exploration and episodes.")]
@@ -48,7 +50,7 @@ def demo(
 
 OutOption = Annotated[Path | None, typer.Option(help="The run folder; default: runs/NAME-seedN.")]
 StepsOption = Annotated[int, typer.Option(min=1, help="Transitions of each group, one agent's step being one.")]
-TimeLimitOption = Annotated[float | None, typer.Option(help="Stop after so many seconds, if not done before.")]
+TimeLimitOption = Annotated[float | None, typer.Option(help="End after so many seconds, compiling apart.")]
 ResidualOption = Annotated[
     str, typer.Option(help="The baseline that the policy corrects; none: decide alone; default: the environment's.")
 ]
@@ -76,10 +78,14 @@ StartFromOption = Annotated[
     Path | None,
     typer.Option(help="A finished run of the same environment: its weights and scales are gone on with."),
 ]
+LoggerOption = Annotated[
+    list[str] | None,
+    typer.Option("--logger", help="csv, tensorboard or wandb (offline): figures go into the run folder; repeatable."),
+]
 
 
 def train(
-    env: Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.")],
+    env: EnvArgument,
     out: OutOption = None,
     seed: Seed = 0,
     steps: StepsOption = DEFAULT_STEPS,
@@ -90,10 +96,12 @@ def train(
     schedule: ScheduleOption = None,
     trainer: TrainerOption = None,
     start_from: StartFromOption = None,
+    logger: LoggerOption = None,
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
     """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
+    began = time.monotonic()
     from heron_env.envs.unused_rules import unused_rules
     from heron_env.lab.learning.ppo import train as run_training
     from heron_env.lab.output import dumps
@@ -105,17 +113,20 @@ def train(
     for entry in unused_rules(there.simulation):  # what is wrong is told before torch is imported
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
     folder = _new_folder(out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}")
+    if time_limit is not None and time_limit > 0.0:  # of the command
+        time_limit = max(time_limit - (time.monotonic() - began), sys.float_info.min)
     with _training_into(folder):
         run = run_training(
             env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
             residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
-            schedule=timed, trainer=trainer, start_from=start_from, progress=not as_json,
+            schedule=timed, trainer=trainer, start_from=start_from, progress=not as_json, logger=logger,
         )  # fmt: skip
     if as_json:
         typer.echo(dumps({"run_dir": str(run.path), **run.config.model_dump(include=set(REPORTED))}))
         return
     trust = "".join(f" --trust {name}" for name in named(run.config.env_id))
-    took = f"{run.config.transitions:,} transitions in {run.config.seconds:g} s"
+    compiled = f", compiled in {run.config.compile_seconds:g} s" if run.config.compile_seconds else ""
+    took = f"{run.config.transitions:,} transitions in {run.config.seconds:g} s{compiled}"
     typer.echo(f"{run.path}: {took}. Next: heron eval {run.path}{trust}")
 
 

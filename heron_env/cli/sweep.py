@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -79,9 +80,9 @@ WhatArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[ENV or POLICY]...",
-        help=f"{ENVIRONMENT}; run folders, names of baselines, [NAME=]http(s)://HOST:PORT/... (an "
-        "endpoint), an agents.yaml, fixtures (.jsonl, .json). Default: the preset's environment, and its strongest "
-        "baseline.",
+        help=f"{ENVIRONMENT}; run folders, NAME=RUN,RUN,... (training seeds of one algorithm), names of baselines, of "
+        "Python (module:policy, path.py:policy; after the environment), [NAME=]http(s)://HOST:PORT/... (an endpoint), "
+        "an agents.yaml, fixtures (.jsonl, .json). Default: the preset's environment, and its strongest baseline.",
     ),
 ]
 PresetOption = Annotated[
@@ -198,11 +199,10 @@ class AskedSweep:
         return (grid if self.product else along)(**amounts) if amounts else []
 
     def _environments(self) -> list[str]:
-        from heron_env.lab.policies import names_external
+        from heron_env.lab.policies import names_python
 
-        return [
-            name for name in self.names if names_environment(name) and not (names_external(name) or is_folder(name))
-        ]
+        found = [name for name in self.names if _is_environment(name)]
+        return [name for number, name in enumerate(found) if not (number and names_python(name))]
 
     def _env_id(self, envs: list[str], runs: list[RunFolder], policies: list[str]) -> str:
         """The environment that is named, that of the runs, or of the preset. Raises ConfigError."""
@@ -221,11 +221,36 @@ class AskedSweep:
         return env_id
 
 
+def _is_environment(name: str) -> bool:
+    from heron_env.lab.policies import names_external
+
+    return names_environment(name) and "=" not in name and not (names_external(name) or is_folder(name))
+
+
+def members(name: str) -> list[str]:
+    """Of `NAME=RUN,RUN*,...` the run folders, one or more; of a folder itself; of anything else nothing.
+
+    Raises ConfigError where a part names no folder.
+    """
+    from heron_env.lab.policies import NAME, names_endpoint
+
+    given, equals, parts = name.partition("=")
+    if not (equals and NAME.fullmatch(given)) or names_endpoint(name) or is_folder(name):
+        return [name] if is_folder(name) else []
+    found = {part: sorted(filter(is_folder, glob(part))) for part in parts.split(",")}
+    for part, folders in found.items():
+        if not folders:
+            raise ConfigError(
+                f"{given}={parts}: {part!r} is no run folder; write NAME=RUN,RUN,... or NAME=runs/x-seed*"
+            )
+    return [folder for folders in found.values() for folder in folders]
+
+
 def run_folders(names: Sequence[str]) -> list[RunFolder]:
     """Those of the names that are folders. Raises RunFolderError for a folder of something else."""
     from heron_env.lab.runs import RunFolder
 
-    return [RunFolder.open(name) for name in names if is_folder(name)]
+    return [RunFolder.open(folder) for name in names for folder in members(name)]
 
 
 def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str]]:
@@ -236,11 +261,14 @@ def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str
     from heron_env.lab.policies import display_names
 
     folders = [name for name in names if is_folder(name)]
+    runs = {name: members(name) for name in names if name not in folders}
+    named = {name.partition("=")[0]: of if len(of) > 1 else of[0] for name, of in runs.items() if of}
+    others = display_names(name for name in names if not runs.get(name) and not (pool and name in folders))
     if not pool:
-        return {**display_names(names)}
+        return {**named, **others}
     if len(folders) < 2:
         raise ConfigError(f"--pool: two run folders at least, of one recipe and several seeds; given are {folders}")
-    return {TRAINED: folders, **display_names(name for name in names if name not in folders)}
+    return {TRAINED: folders, **named, **others}
 
 
 def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
@@ -266,8 +294,10 @@ DELAYS = "delays"
 PoliciesArgument = Annotated[
     list[str],
     typer.Argument(
-        help="Run folders, names of baselines of --env, [NAME=]http(s)://HOST:PORT/... (endpoints), agents.yaml or "
-        "fixtures (.jsonl, .json)."
+        metavar="[ENV] [POLICY]...",
+        help="The environment, or --env; run folders, NAME=RUN,RUN,... (training seeds of one algorithm), names of "
+        "its baselines, of Python (module:policy, path.py:policy), [NAME=]http(s)://HOST:PORT/... (endpoints), "
+        "agents.yaml or fixtures (.jsonl, .json).",
     ),
 ]
 EnvOption = Annotated[str | None, typer.Option(help="The environment; default: that of the first run folder.")]
@@ -304,6 +334,8 @@ def evaluate(
     Other causes than late actions: heron sweep.
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
+    if env is None and _is_environment(policies[0]):
+        env, *policies = policies
     runs = run_folders(policies)
     asked = AskedEvaluation(
         policies, runs, env, parsed_options(option), delays, cases=cases, split=split, repeats=repeats, shift=seed,

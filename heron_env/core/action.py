@@ -77,8 +77,8 @@ class ActionSpec:
             raise InvalidAction(
                 f"{_action_of(agent, lane)}: {value!r:.200} is not numeric; expected {self.describe()}"
             ) from error
-        if vector.size != self.size:
-            raise InvalidAction(f"{_action_of(agent, lane)}{self._wrong_size(value, vector.size)}")
+        if wrong := self._wrong_size(value, vector.size):
+            raise InvalidAction(f"{_action_of(agent, lane)}{wrong}")
         c, d = vector[: self.dim_c], vector[self.dim_c :]
         if not self.dim_d and ((c >= self.low) & (c <= self.high)).all():  # the usual case
             return vector
@@ -124,12 +124,23 @@ class ActionSpec:
         return f"{c.tolist()} lies outside {self.describe()}; {remedy}"
 
     def _wrong_size(self, value: Any, size: int) -> str:
-        """What is wrong with an action of `size` elements, as a sentence about it."""
+        """What is wrong with the form of an action of `size` elements, as a sentence about it; "" if nothing."""
         if not self.size:
-            return ": it takes no action; leave it out"
-        if isinstance(value, Mapping) and value.keys() - {"c", "d"}:
-            return f" has the keys {[*value]}; name its parts 'c' (numbers) and 'd' (choices)"
-        return f" has {size} elements, expected {self.size}: {self.describe()}; reshape it"
+            return ": it takes no action; leave it out" if size else ""
+        if type(value) is not np.ndarray and isinstance(value, Mapping):
+            return self.wrong_parts(value)
+        wrong = size != self.size
+        return f" has {size} elements, expected {self.size}: {self.describe()}; reshape it" if wrong else ""
+
+    def wrong_parts(self, given: Mapping[str, Any], times: int = 1) -> str:
+        """What is wrong with {"c", "d"} of so many actions, as a sentence about it; "" if nothing."""
+        if given.keys() - {"c", "d"}:
+            return f" has the keys {[*given]}; name its parts 'c' (numbers) and 'd' (choices)"
+        for part, size in (("c", times * self.dim_c), ("d", times * self.dim_d)):
+            if (length := np.asarray(given.get(part, ())).size) != size:
+                remedy = "give {'c': numbers, 'd': choices}"
+                return f" has {length} elements in {part!r}, expected {size}: {self.describe()}; {remedy}"
+        return ""
 
     def describe(self) -> str:
         """`[-5.0, 5.0] kW` or `Discrete(3)`: for messages and tables."""
@@ -228,6 +239,26 @@ def MultiDiscrete(ncats: Sequence[int], *, noop: Sequence[int] | None = None) ->
     return _choices(f"MultiDiscrete({ncats!r:.200}, noop={noop!r:.60})", ncats, noop)
 
 
+def Mixed(*parts: Any) -> Any:
+    """Numbers and choices in one action: `Continuous` parts, then `Discrete` or `MultiDiscrete` parts, any number each.
+
+    In rules one `Vector` in this order; outside {"c": numbers, "d": choices}, or an array of both. Masks are of the
+    choices alone. Where the numbers have several units, the action has none. Raises ConfigError.
+
+    >>> Mixed(Continuous(0.0, 5.0, unit="kW"), Discrete(3)).describe()
+    '[0.0, 5.0] kW and Discrete(3)'
+    """
+    kinds = [(part.dim_c > 0, part.dim_d > 0) if isinstance(part, ActionSpec) else () for part in parts]
+    if set(kinds) != {(True, False), (False, True)} or kinds != sorted(kinds, reverse=True):
+        declared = (part.describe() if isinstance(part, ActionSpec) else f"{part!r:.100}" for part in parts)
+        raise ConfigError(
+            f"Mixed({', '.join(declared)}): needs numbers (Continuous), then choices (Discrete, MultiDiscrete): write "
+            "Mixed(Continuous(low, high), Discrete(n)); of one kind alone, Continuous([low, low], [high, high]) or "
+            "MultiDiscrete([n, m])"
+        )
+    return join_specs(parts)
+
+
 def _choices(told: str, ncats: Sequence[int], noop: Sequence[int] | None) -> ActionSpec:
     """The spec; `told`: how it was asked for, for errors."""
     try:
@@ -252,7 +283,7 @@ class Action:
 
     def __init__(self, spec: ActionSpec | None = None) -> None:
         if not isinstance(spec, ActionSpec | None):
-            raise ConfigError(f"Action({spec!r:.200}): must be Continuous(...), Discrete(...) or MultiDiscrete(...)")
+            raise ConfigError(f"Action({spec!r:.200}): must be Continuous(...), Discrete(...) or Mixed(...)")
         self.spec = spec or ActionSpec()
         self._vector = self.spec.noop.copy()
 
@@ -291,8 +322,8 @@ class Action:
             raise InvalidAction(
                 f"Action.set_values({value!r:.200}): expected numbers, {self.spec.describe()}"
             ) from error
-        if vector.size != self.spec.size:
-            raise InvalidAction(f"Action.set_values({value!r:.200}){self.spec._wrong_size(value, vector.size)}")
+        if wrong := self.spec._wrong_size(value, vector.size):
+            raise InvalidAction(f"Action.set_values({value!r:.200}){wrong}")
         if np.isnan(vector).any():
             raise InvalidAction(f"Action.set_values({value!r:.200}): nan is no action; give numbers")
         self._vector = self.spec.bounded(vector)

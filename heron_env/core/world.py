@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,10 @@ class World:
     def __getattr__(self, name: str) -> Columns:
         if name.startswith("_"):
             raise AttributeError(name)
-        columns: Columns = getattr(self._globals, name)
+        columns: Columns | None = vars(self._globals).get(name)
+        if columns is None:
+            carriers = ((cls.__name__, vars(c)) for cls, c in zip(self._classes, self._cohorts, strict=True))
+            raise UnknownFeature(no_global(name, list(vars(self._globals)), carriers))
         return columns
 
     def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> NDArray[np.float64]:
@@ -118,6 +121,14 @@ class World:
 def drawn(seed: int, episode: int, step: int, name: str, shape: int | tuple[int, ...] = 1) -> NDArray[np.float64]:
     """What `World.draw` gives, float64 `[*shape]`, for given keys: draws of a single lane of a batch."""
     return uniforms(key("world", seed, episode, step, name), shape)
+
+
+def no_global(name: str, known: Sequence[str], carriers: Iterable[tuple[str, Collection[str]]]) -> str:
+    """Why `world.NAME` is refused; `carriers`: names of the classes of agents, and of their features."""
+    of_agents = dict.fromkeys(f"world[{cls}].{name}" for cls, features in carriers if name in features)
+    if of_agents:
+        return f"world.{name}: no global feature, but one of agents; write {' or '.join(of_agents)}"
+    return f"no feature {name!r} here; there are {known}.{did_you_mean(name, known)}"
 
 
 def cohort_of(classes: Sequence[type], cls: type) -> int:

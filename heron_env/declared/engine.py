@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,10 @@ class Engine(ConfigModel):
     def benchmark(self, env: HeronEnv) -> Benchmark:
         """What the environment is judged by."""
         return Benchmark()
+
+    def drawing(self, axes: Any, names: Sequence[str]) -> Any:
+        """An object whose `show(world, observed)` draws a moment and returns it; None: every agent's quantities."""
+        return None
 
     def training_defaults(self) -> TrainingDefaults:
         """How to train with this engine."""

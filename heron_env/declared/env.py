@@ -243,6 +243,13 @@ class DeclaredEnv(HeronEnv):
         """The engine's."""
         return self.engine.benchmark(self)
 
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
+        """The engine's picture, or every agent's quantities."""
+        drawing = self.engine.drawing(axes, self.possible_agents) if artists is None else artists
+        if hasattr(drawing, "show"):
+            return drawing.show(world, observed)
+        return super().draw_frame(axes, world, observed, artists)
+
     def training_defaults(self) -> TrainingDefaults:
         """The engine's."""
         return self.engine.training_defaults()

@@ -25,7 +25,7 @@ from heron_env.core.feature import FeatureProvider
 from heron_env.core.layout import Cohort, Layout
 from heron_env.core.quantity import Quantity
 from heron_env.core.rule import rule_spec
-from heron_env.core.world import cohort_of
+from heron_env.core.world import cohort_of, no_global
 from heron_env.engine.checking import Linker, explained, first_that_compiles
 from heron_env.errors import RuleError, UnknownFeature, did_you_mean
 
@@ -226,10 +226,15 @@ class WorldSource:
             reason = _DRAW
         elif missing is not None and missing[2] in self._fields:
             owner, known = missing[2].partition("_columns")[0], self._fields[missing[2]]
-            cohort = missing[2] == "World" or owner in [c.cls.__name__ for c in self._cohorts]
-            known = [field for field in known if not field.startswith("cohort_")]
-            what = "no feature {!r} here; there are {}" if cohort else f"{owner} has no field {{!r}}; fields are {{}}"
-            reason = what.format(missing[1], known) + "." + did_you_mean(missing[1], known)
+            carriers = [(c.cls.__name__, [f.feature_name for f in c.features]) for c in self._cohorts]
+            if missing[2] == "World":
+                reason = no_global(missing[1], [name for name in known if not name.startswith("cohort_")], carriers)
+            else:
+                cohort = owner in dict(carriers)
+                what = (
+                    "no feature {!r} here; there are {}" if cohort else f"{owner} has no field {{!r}}; fields are {{}}"
+                )
+                reason = what.format(missing[1], known) + "." + did_you_mean(missing[1], known)
         return explained(failed, self.titles[name], self.rules[name], codes, {}, reason)
 
 

@@ -12,7 +12,7 @@ from heron_env.core.letters import LetterCounts
 from heron_env.core.policy import Policies
 from heron_env.core.quantity import clip
 from heron_env.core.rule import told_in_help
-from heron_env.envs.description import help_texts, html_tree, one_line, picture
+from heron_env.envs.description import help_texts, html_tree, one_line
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record, run_episode
 from heron_env.envs.hooks import OVERRIDABLE
 from heron_env.envs.ownership import RUN
@@ -20,6 +20,8 @@ from heron_env.envs.synchronous import SynchronousEnv
 from heron_env.errors import checked_keywords
 from heron_env.given import require_switch
 from heron_env.observability.plan import UNBOUNDED
+from heron_env.pictures.frames import WorldPicture
+from heron_env.pictures.notebook import truth_text
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 
@@ -171,8 +173,19 @@ class HeronEnv(SynchronousEnv):
         )  # fmt: skip
 
     def render(self) -> Any:
-        """Text for "ansi", uint8 `[height, width, 3]` for "rgb_array", None without a render mode."""
-        return picture(self.simulation, self.render_mode)
+        """Text for "ansi", uint8 `[height, width, 3]` for "rgb_array", None without a render mode.
+
+        Raises ConfigError for a picture where matplotlib is missing.
+        """
+        simulation = self.simulation
+        if self.render_mode == "ansi":
+            return truth_text(simulation.hierarchy, simulation.layout, simulation.truth, simulation.time)
+        if self.render_mode != "rgb_array":
+            return None
+        if self._picture is None:
+            self._picture = WorldPicture(self.draw_frame)
+        simulation.world.time = simulation.time
+        return self._picture.image(simulation.world, clock=self.local_time(simulation.time))
 
     def __repr__(self) -> str:
         """One line: `<StorageEnv: 7 agents, 2 decide; dt 60 s in 60 substeps; 29 state columns>`."""

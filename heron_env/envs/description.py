@@ -65,16 +65,6 @@ class Benchmark:
 # How it looks
 
 
-def picture(simulation: Simulation, mode: str | None) -> Any:
-    """What `render` gives in a render mode."""
-    from heron_env.pictures.notebook import truth_image, truth_text
-
-    layout, truth = simulation.layout, simulation.truth
-    if mode == "ansi":
-        return truth_text(simulation.hierarchy, layout, truth, simulation.time)
-    return truth_image(layout, truth) if mode == "rgb_array" else None
-
-
 def one_line(name: str, simulation: Simulation) -> str:
     """`StorageEnv: 7 agents, 2 decide; dt 60 s in 60 substeps; 29 state columns`."""
     agents, deciding = counted(len(simulation.hierarchy), "agent"), len(simulation.possible)

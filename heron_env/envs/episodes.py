@@ -15,6 +15,7 @@ from heron_env.core.policy import Origin, Policies
 from heron_env.core.rule import one_by_one
 from heron_env.envs.answering import Taken, begin_policies, mates_of, put_in_step
 from heron_env.envs.decisions import decides, deciding, own_policies, resolve_policies
+from heron_env.envs.filming import film_observation, footage_of
 from heron_env.envs.ownership import DECISION, EVERYTHING, NOTHING
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
 from heron_env.given import is_one_of, several
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from heron_env.envs.synchronous import SynchronousEnv
+    from heron_env.pictures.film import Film
+    from heron_env.pictures.footage import Footage
     from heron_env.scheduling.trace import Trace
 
 Record = Iterable[str]
-RECORDED = ("rewards", "actions", "observations")
+RECORDED = ("rewards", "actions", "observations", "frames")
 MOST_ROWS = 30
 """Agents that a notebook shows."""
 MOST_DRAWN = 3
@@ -111,6 +114,8 @@ class EpisodeResult:
     notes: list[str] = field(default_factory=list)
     kpis: dict[str, float] = field(default_factory=dict)
     trace: Trace | None = None
+    footage: Footage | None = None
+    """What `watch` shows, if frames were recorded."""
 
     @classmethod
     def blank(
@@ -165,6 +170,24 @@ class EpisodeResult:
                 names = list(self.rewards)
                 raise UnknownAgent(f"plot() got {agent!r}; the episode has {names[:12]}.{did_you_mean(agent, names)}")
         return course_figure({agent: self.rewards[agent] for agent in chosen}, self.actions, self.end_time)
+
+    def watch(
+        self, agent: str | None = None, *, start: float = 0.0, end: float | None = None, every: float | None = None
+    ) -> Film:
+        """The episode as a film, with a player in notebooks; `film.save("x.mp4")`, .gif or .html.
+
+        Args:
+            agent: beside the truth stands what it knows; None: the first that decides.
+            start, end: s; None: to the end.
+            every: s from frame to frame; None: at most 300 frames.
+
+        Raises ConfigError, unless the run had record=("rewards", "actions", "frames"); UnknownAgent.
+        """
+        if self.footage is None:
+            raise ConfigError('watch(): no frames were recorded; run it with record=("rewards", "actions", "frames")')
+        from heron_env.pictures.film import Film
+
+        return Film(self.footage, agent, start=start, end=end, every=every)
 
     def _first_agents(self) -> list[str]:
         """The root, and the first agents that acted: those that are drawn unasked."""
@@ -258,8 +281,12 @@ def run_episode(
     masks = sorted(simulation.masks.ranks)
     result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masks])
     result.await_answers(ids[rank] for rank in mates)
+    if "frames" in record:
+        footage = result.footage = footage_of(env, deciders)
     while not simulation.over:
         time, actions = simulation.time, {}
+        if "frames" in record:
+            footage.look(time)
         mark, owned.lent = owned.mark, DECISION
         active = deciding(env, deciders)
         taken: dict[int, Taken] = {}
@@ -267,6 +294,8 @@ def run_episode(
             awake, env._origins = set(active), {}
         for rank in active:
             vector, turn = env.seen_by(rank)
+            if "frames" in record:
+                film_observation(footage, env, rank, vector)
             if rank in mates:
                 if rank not in taken:
                     taken |= put_in_step(env, [mate for mate in mates[rank] if mate.rank in awake])
@@ -292,6 +321,8 @@ def run_episode(
                 result.rewards[agent].append((outcome.time, outcome.rewards[rank]))
                 result.terminated[agent] |= outcome.terminated[rank]
                 result.truncated[agent] |= outcome.truncated[rank]
+    if "frames" in record:
+        footage.look(simulation.time)
     env.agents = []
     result.end_time = simulation.time
     result.letters, result.kpis = simulation.post.counts(), env.kpis()

@@ -19,16 +19,19 @@ from heron_env.errors import ConfigError, RuleError, UnknownAgent, UnknownFeatur
 from heron_env.scheduling.disturbances import BUILT_IN, Disturbance, DisturbanceType
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from heron_env.envs.simulation import Simulation
     from heron_env.pictures.course import PictureSeries
+    from heron_env.pictures.frames import ObservedWorld
     from heron_env.scheduling.events import Following, Happening
 
 IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_state_to_global_state")
 WORLD_HOOKS = ("begin", "advance", "finish")
 HOOKS = (
-    *WORLD_HOOKS, "kpis", "training_defaults", "benchmark", "data_files", "local_time", "scene", "picture_series",
-    "disturbance_sets", "training_rewards", "training_signal", "link", "disturb", "uphold", "require_disturbance",
-    "happen", *IMPERATIVE,
+    *WORLD_HOOKS, "kpis", "training_defaults", "benchmark", "data_files", "local_time", "scene", "draw_frame",
+    "picture_series", "disturbance_sets", "training_rewards", "training_signal", "link", "disturb", "uphold",
+    "require_disturbance", "happen", *IMPERATIVE,
 )  # fmt: skip
 """Everything that an environment may override; what most do first."""
 NATIVE = "__heron_native__"
@@ -203,6 +206,24 @@ class Hooks:
         GraphColoring's; see `docs/external_agents.md`.
         """
         return {"kind": "table", "title": agent}
+
+    def draw_frame(self, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any = None) -> Any:
+        """Draw the world at one moment, for `render()`, films and `heron watch`; by default every agent's quantities.
+
+        Args:
+            axes: empty at the first frame, and yours: limits, ticks, a title. The time is written beside it.
+            world: the truth at that moment, with `world.time` in s. Read it alone: the environment may be further.
+            observed: what one agent knows at that moment, nan where it knows nothing; None: of nobody. Draw it as a
+                ghost beside the truth, or not.
+            artists: None at the first frame: draw, and return what later frames change. Then: what you returned. Update
+                it in place and return it: to draw anew takes ten times as long.
+
+        What changes is drawn over what does not; above both, what has a zorder of 10 or more. Letters that change cost
+        most.
+        """
+        from heron_env.pictures.quantities import draw_quantities
+
+        return draw_quantities(self, axes, world, observed, artists)
 
     def picture_series(self) -> Sequence[PictureSeries]:
         """What the picture of an episode in a report shows, a panel each; none: what the first agent sees first."""

@@ -48,13 +48,14 @@ from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 from heron_env.scheduling.timing import Timing, require_before_the_end, resolve
 
 if TYPE_CHECKING:
-    pass
+    from heron_env.pictures.frames import WorldPicture
 
 Obs = NDArray[np.float32]
 DERIVED = (
     "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
     "timings", "state_names", "_read", "_publisher", "_late", "_watchers_spaces", "_done_by_others", "_objects",
     "agents", "possible_agents", "_ownership", "_asking", "_origins",
+    "_picture",
 )  # fmt: skip
 """Attributes that `_build` makes anew."""
 
@@ -152,6 +153,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self._event_driven = False
         self._origins, self._asking = dict[int, Origin](), dict[int, Asking]()
         self._ownership = Ownership()
+        self._picture: WorldPicture | None = None
         require_used(simulation)
 
     def timings_of(self, schedule: AnySchedule) -> tuple[Timing, ...]:

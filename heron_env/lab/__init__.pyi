@@ -1,5 +1,10 @@
 from heron_env.lab.episodes import team_return as team_return
 from heron_env.lab.learning.demo import run_demo as run_demo
+from heron_env.lab.learning.events import PolicyUpdated as PolicyUpdated
+from heron_env.lab.learning.events import PolicyValidated as PolicyValidated
+from heron_env.lab.learning.events import RolloutEnded as RolloutEnded
+from heron_env.lab.learning.events import TrainingEnded as TrainingEnded
+from heron_env.lab.learning.events import TrainingEvent as TrainingEvent
 from heron_env.lab.learning.plan import Hyperparameters as Hyperparameters
 from heron_env.lab.learning.ppo import train as train
 from heron_env.lab.onnx_file import export_onnx as export_onnx
@@ -19,6 +24,8 @@ from heron_env.lab.robust_stats import paired_difference as paired_difference
 from heron_env.lab.runs import RunFolder as RunFolder
 from heron_env.lab.runs import load_policy as load_policy
 from heron_env.lab.runs import versions as versions
+from heron_env.lab.show.curves import LiveCurve as LiveCurve
+from heron_env.lab.show.curves import learning_curves as learning_curves
 from heron_env.lab.show.description import describe_environment as describe_environment
 from heron_env.lab.show.document import write_report as write_report
 from heron_env.lab.show.figures import sweep_figure as sweep_figure

@@ -102,6 +102,14 @@ class TextTable:
         return [Text(""), table, Text(self.note)]
 
 
+class Tile(NamedTuple):
+    """One figure of a verdict: what it is, the figure with its unit, and what it was measured on."""
+
+    label: str
+    value: str
+    note: str
+
+
 FORM = "{desc}: {percentage:3.0f} %|{bar}|{postfix}"
 
 

@@ -1,4 +1,7 @@
-"""Policies by name: baselines, run folders, and those of other programs (addresses, agents.yaml, fixtures).
+"""Policies by name: baselines, run folders, names in Python, and other programs (addresses, agents.yaml, fixtures).
+
+`module:policy` and `path.py:policy` name one in Python. Who writes that in a command or a call vouches for it; where a
+file names it, the rule of `heron_env.trust` holds.
 
 Naming an address allows exactly its host and port, on a command line as in a file: public ones over https, those of
 this machine (localhost, 127.0.0.1) over http, too. What an endpoint answers is asked anew in every run, so it is live;
@@ -20,6 +23,8 @@ from heron_env.errors import ConfigError, FixtureError, did_you_mean
 from heron_env.files.reading import is_folder, read
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.lab import benchmark
+from heron_env.registry import imported, imported_module
+from heron_env.trust import require_trust
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 SCHEMES: Final = ("http://", "https://")
 BLOCKS: Final = (".yaml", ".yml")
 FIXTURES: Final = (".jsonl", ".json")
+PYTHON: Final = re.compile(r"(?:[^\W\d][\w.]*|.*\.py):[^\W\d]\w*")
 NAME: Final = re.compile(r"\w[\w. -]{0,39}")
 OF_THE_CLIENT: Final = ("timeout", "api_key_env", "breaker", "concurrency")
 """What all questions to one address share."""
@@ -335,12 +341,41 @@ class TrainedRun:
         return loaded if isinstance(loaded, Mapping) else {"*": loaded}
 
 
+@dataclass(frozen=True)
+class PythonPolicy:
+    """What `module:name` or `path.py:name` is: one policy for all agents, policies by agent or group, or a PolicySpec.
+
+    A class is instantiated; what has `build(env, seed)` is a PolicySpec.
+    """
+
+    name: str
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Raises ConfigError for what can't be imported, Untrusted where only a file names it."""
+        require_trust(self.name)
+        found = imported(self.name, f"policy {self.name!r}")
+        found = found() if isinstance(found, type) else found
+        found = found.build(env, seed) if hasattr(found, "build") else found
+        return found if isinstance(found, Mapping) else {"*": found}
+
+    def identity(self) -> str:
+        """Its name, and the content of its file. Raises as `build`."""
+        require_trust(self.name)
+        file = imported_module(self.name.rpartition(":")[0], f"policy {self.name!r}").__file__
+        return f"python {self.name} {digest_of([Path(file)] if file else [])}"
+
+
+def names_python(text: str) -> bool:
+    """Does it read like `module:policy` or `path.py:policy`?"""
+    return bool(PYTHON.fullmatch(text))
+
+
 def policy_spec(given: str | Endpoint) -> PolicySpec:
-    """A run folder where a folder of that name exists; an address, a YAML file or a fixture, where
-    it reads like one; else the name of a baseline. Raises ConfigError.
+    """A run folder where a folder of that name exists; an address, a YAML file, a fixture or a name in Python, where it
+    reads like one; else the name of a baseline. Raises ConfigError.
     """
     if isinstance(given, Endpoint):
         return EndpointPolicy(given)
     if is_folder(given):
         return TrainedRun(given)
-    return external_spec(given) or Baseline(given)
+    return external_spec(given) or (PythonPolicy(given) if names_python(given) else Baseline(given))

@@ -40,6 +40,8 @@ from heron_env.errors import ConfigError
 from heron_env.given import is_finite, is_number, several
 
 LEVEL = 0.95
+MOST_SEEDS: Final = 200
+"""Training seeds that `Intervals.seeds_for` looks as far as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +230,20 @@ class Intervals:
         a, b = self.checked(ours), self.checked(theirs)
         return self._estimate(float(a.mean() - b.mean()), [a - a.mean(), b.mean() - b])
 
+    def seeds_for(self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats, within: float) -> int | None:
+        """How many training seeds of each make the interval of `difference` reach no farther than `within`.
+
+        The spreads over seeds and over cases are taken to be what they are here. None: with these cases no number of
+        seeds up to `MOST_SEEDS` does, or one side has a single seed, which has no spread.
+        """
+        a, b = self.checked(ours), self.checked(theirs)
+        if self.units < 2 or min(len(a), len(b)) < 2:
+            return None
+        cases, *seeds = self._variances([a - a.mean(), b.mean() - b])
+        spreads = [variance * (df + 1) for variance, df in seeds]
+        reach = (self._half([cases, *((spread / n, n - 1) for spread in spreads)]) for n in range(2, MOST_SEEDS + 1))
+        return next((n for n, half in enumerate(reach, 2) if half <= within), None)
+
     def share(self, parts: Sequence[float] | Floats, wholes: Sequence[float] | Floats) -> Estimate:
         """The mean of the parts over the mean of the wholes, of the same runs and cases.
 
@@ -302,15 +318,22 @@ class Intervals:
         runs = max(map(len, errors))
         if self.units < 2:
             return Estimate(value, math.nan, math.nan, self.n, runs)
+        half = self._half(self._variances(errors, lost))
+        return Estimate(value, value - half, value + half, self.n, runs)
+
+    def _variances(self, errors: Sequence[Floats], lost: int = 0) -> list[tuple[float, int]]:
+        """Of the figure over cases, then over the training seeds of each part that has several: (variance, freedom)."""
         by_case = np.bincount(self._unit, weights=np.sum([error.mean(axis=0) for error in errors], axis=0))
         parts = [(self.units / (self.units - 1) * float((by_case**2).sum()) / self.n**2, self.units - lost - 1)]
-        parts += [(float(e.mean(axis=1).var(ddof=1)) / len(e), len(e) - 1) for e in errors if len(e) > 1]
+        return parts + [(float(e.mean(axis=1).var(ddof=1)) / len(e), len(e) - 1) for e in errors if len(e) > 1]
+
+    def _half(self, parts: Sequence[tuple[float, int]]) -> float:
+        """Half the width of the interval."""
         variance = sum(part for part, _ in parts)
         if variance == 0.0:
-            return Estimate(value, value, value, self.n, runs)
+            return 0.0
         freedom = 1.0 / sum((part / variance) ** 2 / df for part, df in parts)
-        half = quantile(self.level, max(1, math.floor(freedom + 1e-9))) * math.sqrt(variance)
-        return Estimate(value, value - half, value + half, self.n, runs)
+        return quantile(self.level, max(1, math.floor(freedom + 1e-9))) * math.sqrt(variance)
 
 
 def wilson(share: float, n: float, z: float = quantile(LEVEL, 10_000)) -> tuple[float, float]:

@@ -62,7 +62,8 @@ class RunConfig(BaseModel):
             it may be written. None: it was trained on the synchronous clock.
         base: name of the baseline that the policies correct; None: they decide alone.
         start_from: the run folder whose weights and scales it began with; None: from nothing.
-        deterministic: could the training be repeated bit for bit? Not if a time limit ended it.
+        seconds, compile_seconds: wall time without compiling, and that of compiling.
+        deterministic: could the training be repeated bit for bit? Not if a time limit or a callback ended it.
         critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
         curve: the file of the learning curve.
         kept_at: transitions after which the weights were those that were kept; None: all of them.
@@ -87,6 +88,7 @@ class RunConfig(BaseModel):
     transitions: Count
     kept_at: Count | None = None
     seconds: Number
+    compile_seconds: Number = 0.0
     deterministic: bool
     hyperparameters: dict[str, Any]
     critic: Literal["local", "central"] = "local"
@@ -170,10 +172,16 @@ MEND = "copy it from where the run was made, or train again"
 
 
 class CurvePoint(BaseModel):
-    """A measurement: mean training signal per transition since the last one (nan before the first), and mean
-    return of the root under the deterministic policy on the validation episodes, on the synchronous clock and, where
-    it is trained under one, under the schedule; what the agents of the group earned in sum on the synchronous clock
-    (nan where version 0.1.0 wrote the row); `seconds` since the start of the training.
+    """A row of progress.csv: of one group, after a rollout or a validation; nan is what the other kind has.
+
+    Attributes:
+        transitions: of the group so far.
+        seconds: wall time since `train()` was called, without compiling.
+        training_signal: mean per transition in the rollout.
+        validation_return: mean return of the root under the deterministic policy on the validation episodes, on the
+            synchronous clock.
+        group_return: what the agents of the group earned there in sum; nan where version 0.1.0 wrote the row.
+        return_under_schedule: the root's under the schedule, where it is trained under one.
     """
 
     model_config = ConfigDict(extra="forbid")

@@ -31,7 +31,7 @@ class Queue(IntEnum):
 
 
 _QUEUES = len(Queue)
-Ask = Callable[[Link, Routed, int], None]
+Ask = Callable[[Link, Routed], None]
 FATE = int(What.FATE)
 
 
@@ -54,7 +54,7 @@ class MessageBroker:
     Args:
         scheduler: where deliveries are scheduled, with the message as the event and its agent as the rank.
         links: by rank.
-        ask: of a message and its queue, tells its RuledLink what the world makes of it; needed for such links.
+        ask: of a message, tells its RuledLink what the world makes of it; needed for such links.
     """
 
     __slots__ = ("_ask", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins", "accounts", "doubles")
@@ -149,7 +149,7 @@ class MessageBroker:
         agent, leg, number, copies = message.agent, message.leg, message.number, 1
         if link.special:
             if self._ask is not None:
-                self._ask(link, message, queue)
+                self._ask(link, message)
             if link.doubles and link.duplicated(cause, leg, number):
                 account.duplicated += 1
                 copies = 2

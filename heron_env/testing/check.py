@@ -192,13 +192,13 @@ def resolve(target: Target, options: Mapping[str, Any]) -> Subject:
     chosen = dict(options)
     if isinstance(target, HeronEnv):
         return _of_instance(target, f"{type(target).__name__} object", chosen)
-    if isinstance(target, str) and ":" in target:
-        factory = load(target)
-        if isinstance(factory, HeronEnv):
-            return _of_instance(factory, target, chosen)
-        return _accepting(Subject(target, factory, target, options=chosen))
     if isinstance(target, str):
-        spec = registry.spec(target)
+        spec = registry.spec(target).resolved()
+        if spec.entry_point == target:
+            factory = load(target)
+            if isinstance(factory, HeronEnv):
+                return _of_instance(factory, target, chosen)
+            return _accepting(Subject(target, factory, target, options=chosen))
         if "max_cycles" in chosen:
             chosen["max_steps"] = chosen.pop("max_cycles")
         chosen = {**spec.options, **chosen}

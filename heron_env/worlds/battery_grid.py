@@ -13,14 +13,19 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
 from heron_env.agents.vertical import VectorDecomposition
 from heron_env.core.action import Continuous, Vector
 from heron_env.core.feature import FeatureProvider, quantity
 from heron_env.core.rule import rule
+from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.given import ANY, require_count, require_one_of
+from heron_env.pictures import shapes
 from heron_env.pictures.course import PictureSeries
+from heron_env.pictures.palette import GREY
 from heron_env.registry import make, make_aec
 
 GAIN = 0.01
@@ -89,6 +94,38 @@ class BatteryGridEnv(HeronEnv):
         """The content of a zone's batteries."""
         zone = self.hierarchy.ids[max(self.hierarchy.parent[self.hierarchy.index[self.possible_agents[0]]], 0)]
         return (PictureSeries(f"Content of the batteries of {zone}, mean", "share", "soc", mean=True),)
+
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
+        """Every battery as a cell that fills, by zone; a dash where the observing agent believes its level."""
+        children = self.hierarchy.children
+        return (artists or GridDrawing(axes, [len(children[zone]) for zone in children[0]])).show(world, observed)
+
+
+class GridDrawing:
+    """The artists of zones with so many batteries each."""
+
+    def __init__(self, axes: Any, sizes: Sequence[int]) -> None:
+        height = 100.0 * shapes.shape_of(axes)
+        self.title, self.foot = shapes.stage(axes, 100.0, height)
+        self.before: Any = None
+        zones, places, cell = shapes.nested(sizes, np.array([0.0, 3.5]), np.array([100.0, height - 4.0]), 0.7, 4.0)
+        shapes.polygons(axes, zones, facecolor=shapes.PALE, edgecolor=GREY, zorder=1.0)
+        self.cells = shapes.Cells(axes, places, 0.45 * cell, 0.75 * cell)
+        self.means = shapes.Labels(axes, zones[:, 3] + (1.0, -2.3), points=8.5, bold=True, middle=False)
+        self.zone = np.repeat(np.arange(len(sizes)), sizes)
+
+    def show(self, world: World, observed: Any) -> GridDrawing:
+        """Levels; who rises or sinks since the last frame."""
+        charge = world[Battery].BatteryChargeFeature
+        soc, before = charge.soc.copy(), charge.soc if self.before is None else self.before
+        known = None if observed is None else observed.world[Battery].BatteryChargeFeature.soc
+        self.cells.show(soc, soc - before, known)
+        self.before = soc
+        means = np.bincount(self.zone, soc) / np.bincount(self.zone)
+        self.means.show(f"zone_{zone + 1}: {mean:.0%}" for zone, mean in enumerate(means))
+        self.title.set_text(f"{soc @ charge.capacity:,.0f} of {charge.capacity.sum():,.0f} kWh stored")
+        self.foot.set_text(shapes.known_text(observed))
+        return self
 
 
 def battery_grid(

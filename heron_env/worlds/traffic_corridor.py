@@ -211,6 +211,12 @@ class TrafficCorridorEnv(HeronEnv):
         served, delay = float(self.world.Day.served[0]), float(self.world.Day.delay[0])
         return {"served": served, "delay": delay / max(served, 1.0)}
 
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
+        """The roads from above; dashed: how long the observing agent believes the queues to be."""
+        from heron_env.worlds.corridor_drawing import CorridorDrawing
+
+        return (artists or CorridorDrawing(axes, len(self.hierarchy) - 2)).show(world, observed)
+
     def benchmark(self) -> Benchmark:
         """A fixed cycle with offsets, and signals that react to their queues."""
         rules = {"fixed cycle": fixed_cycle, "actuated": actuated}

@@ -14,6 +14,7 @@ from heron_env import (
     FeatureProvider,
     FieldAgent,
     HeronEnv,
+    Mixed,
     MultiDiscrete,
     Protocol,
     SetpointSplit,
@@ -23,7 +24,7 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.core.action import ActionSpec, join_specs
+from heron_env.core.action import ActionSpec
 from heron_env.errors import ConfigError
 
 
@@ -64,7 +65,7 @@ class Hybrid(FieldAgent):
     """Takes both kinds."""
 
     features = (Setpoint, Switch)
-    action = join_specs([Continuous(-1.0, 1.0, unit="kW"), Discrete(4)])
+    action = Mixed(Continuous(-1.0, 1.0, unit="kW"), Discrete(4))
 
     @staticmethod
     @rule(writes=(Setpoint.power, Switch.mode))

@@ -157,4 +157,9 @@ CLI = {
     "a folder that is no run": lambda d: heron(d, "eval", "."),
     "a window that ends before it starts": lambda d: heron(d, "trace", GRID, "--window", "5,2"),
     "a window that is no two times": lambda d: heron(d, "trace", GRID, "--window", "5"),
+    "a package that Python can't import": lambda d: heron(d, "new", "my-grid"),
+    "a package that is called as another module": lambda d: heron(
+        d, "new", breaking(d, "breaks_when_imported").partition(":")[0]
+    ),
+    "a package whose folder is there": lambda d: heron(d, "new", "couriers", "--out", str(d)),
 }

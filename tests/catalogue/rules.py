@@ -217,6 +217,7 @@ RULES = {
     "a quantity without keyword": lambda d: rule(Charge.soc),
     "a hook writes nan": lambda d: hooked("advance", lambda self, world, dt: world.Other.x.fill(math.nan)),
     "a hook reads a misspelt feature": lambda d: hooked("begin", lambda self, world: world.Othre),
+    "a hook asks the world for a feature of agents": lambda d: hooked("begin", lambda self, world: world.Charge),
     "a hook forgets to return": lambda d: answered(None),
     "a hook returns other keys": lambda d: answered({"agents": {}}),
     "a hook returns an unknown agent": lambda d: answered({"agent_states": {"batery_1": {}}}),

@@ -5,14 +5,14 @@ import pytest
 from gymnasium import spaces
 from refusing import refuses
 
-from heron_env import Action, Continuous, Discrete, MultiDiscrete, Vector
+from heron_env import Action, Continuous, Discrete, Mixed, MultiDiscrete, Vector
 from heron_env.core.action import ActionSpec, join_specs
 from heron_env.core.masking import everything, noop_alone
 from heron_env.errors import ConfigError, InvalidAction
 
 
 def mixed() -> ActionSpec:
-    return join_specs([Continuous(-1.0, 1.0, size=2, unit="kW"), MultiDiscrete([3, 2])])
+    return Mixed(Continuous(-1.0, 1.0, size=2, unit="kW"), MultiDiscrete([3, 2]))
 
 
 def test_specs_make_the_matching_space():

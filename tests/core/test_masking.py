@@ -5,14 +5,14 @@ import re
 import numpy as np
 import pytest
 
-from heron_env import Continuous, Discrete, MultiDiscrete
-from heron_env.core.action import ActionSpec, join_specs
+from heron_env import Continuous, Discrete, Mixed, MultiDiscrete
+from heron_env.core.action import ActionSpec
 from heron_env.core.masking import checked, enforced, flat, noop_alone, shaped
 from heron_env.errors import RuleError
 
 ONE, TWO = Discrete(3), MultiDiscrete([2, 3], noop=[1, 0])
-MIXED = join_specs([Continuous(-1.0, 1.0), MultiDiscrete([2, 2])])
-NUMBER = join_specs([Continuous(-1.0, 1.0), Discrete(3, noop=2)])
+MIXED = Mixed(Continuous(-1.0, 1.0), MultiDiscrete([2, 2]))
+NUMBER = Mixed(Continuous(-1.0, 1.0), Discrete(3, noop=2))
 
 
 @pytest.mark.parametrize("spec", [ONE, TWO, MIXED, NUMBER])

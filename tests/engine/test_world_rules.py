@@ -157,6 +157,10 @@ def no_global(world: Any) -> None:
     world.Wether.heat[0] = 1.0
 
 
+def of_agents(world: Any) -> None:
+    world.Tank.level[0] = 1.0
+
+
 def replaces(world: Any) -> None:
     world[Boiler].Tank.level = 1.0
 
@@ -189,6 +193,11 @@ CASES: dict[Callable[..., Any], tuple[str, str, dict[str, Any]]] = {
         {},
     ),
     no_global: ("world.Wether.heat[0] = 1.0", "no feature 'Wether' here; there are ", {}),
+    of_agents: (
+        "world.Tank.level[0] = 1.0",
+        "world.Tank: no global feature, but one of agents; write world[Boiler].Tank or world[Idler].Tank",
+        {},
+    ),
     undeclared: (
         "world[Idler].Tank.level[0] = 1.0",
         "it writes what it does not declare, which is [Weather.heat]",

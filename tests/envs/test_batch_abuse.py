@@ -190,7 +190,7 @@ def test_masked_actions_are_refused_and_not_unmasked() -> None:
     masked = np.ma.masked_array(np.zeros((LANES, 1, 1)), np.ones((LANES, 1, 1)))
     remedy = "is a masked array; fill it: values.filled(0.0)"
     assert refused(InvalidAction, lambda: batch().step({"valve": masked})) == (
-        f"step(): the actions of group 'valve' {remedy.replace('is a', 'are a', 1)}"
+        f"step(): the array of actions of group 'valve' {remedy}"
     )
     for compile in (False, True):
         env = plant(compile)

@@ -10,8 +10,7 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env import Continuous, MultiDiscrete
-from heron_env.core.action import join_specs
+from heron_env import Continuous, Mixed, MultiDiscrete
 from heron_env.core.letters import MOST_BYTES
 from heron_env.errors import ConfigError
 from heron_env.injection import Persona
@@ -137,7 +136,7 @@ def test_the_told_space_says_all_that_the_space_does(space: spaces.Space[Any]):
 
 
 def test_the_told_no_op_is_the_environments():
-    spec = join_specs([Continuous(-1.0, 1.0, noop=0.5), MultiDiscrete([3], noop=[2])])
+    spec = Mixed(Continuous(-1.0, 1.0, noop=0.5), MultiDiscrete([3], noop=[2]))
     told = Wire.of(spec.space(), spec.noop.tolist()).description()
     assert told.noop == {"c": [0.5], "d": 2}
 

@@ -15,6 +15,7 @@ from heron_env.lab import IDEAL, SYNC, Baseline, Condition, Estimate, Sweep, Swe
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import Outcome
 from heron_env.lab.show.parts import gap_part
+from heron_env.lab.show.verdict import sweep_verdict
 from heron_env.lab.sweep import words
 from heron_env.lab.sweep.records import Record
 from heron_env.lab.sweep.tables import legend, to_json, to_markdown
@@ -168,6 +169,28 @@ def untruths(result: SweepResult) -> Iterator[str]:
             yield f"no order: {claim}"
         if ("reversed" in str(claim)) != (before.excludes_zero and before.value * after.value < 0.0):
             yield f"not reversed: {claim}"
+    yield from untrue_tiles(result)
+
+
+def untrue_tiles(result: SweepResult) -> Iterator[str]:
+    """What the verdict of a report says that the values do not."""
+    first, several = result.policies[0], len(result.sweep.cases) > 1
+    gaps = [result.table(first) - result.table(first, c) for c in result.sweep.conditions if c not in (SYNC, IDEAL)]
+    for tile in sweep_verdict(result):
+        figure = re.match(r"-?[\d.]+", tile.value)
+        if tile.label == "It earns" and float(figure[0]) != pytest.approx(result.table(first).mean(), abs=0.006):
+            yield f"another level: {tile}"
+        if tile.label == "The network costs it" and several:
+            costly = any(low_high(gap, result)[0] > 0.0 and not trifling(result, first, gap) for gap in gaps)
+            if (figure is not None) > costly:
+                yield f"no interval carries this cost: {tile}"
+            if tile.value == "next to nothing" and not all(trifling(result, first, gap) for gap in gaps):
+                yield f"a cost: {tile}"
+        if tile.label.startswith("Difference to") and several and "can't tell" not in tile.note:
+            other = tile.label.removeprefix("Difference to ").strip("'")
+            low, high = low_high(result.table(first) - result.table(other), result)
+            if low <= 1e-9 and high >= -1e-9:
+                yield f"no difference: {tile}"
 
 
 @given(results())

@@ -52,7 +52,7 @@ def test_training_tells_its_transitions(looked_at: None, tmp_path, capsys: pytes
         "heron/BatteryGrid-v0", tmp_path / "run", total_steps=40, hyperparameters=Hyperparameters(**small),
         env_options={"max_steps": 5}, validations=0, validation_episodes=1,
     )  # fmt: skip
-    assert "transitions" in capsys.readouterr().err
+    assert "100 %" in (shown := capsys.readouterr().err) and "40 transitions, return" in shown
 
 
 def test_a_sweep_shows_itself() -> None:

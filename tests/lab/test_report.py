@@ -159,6 +159,21 @@ def test_the_report_says_everything_and_escapes_it(text: str):
     assert all(part in text for part in told)
 
 
+def test_the_verdict_and_one_figure_stand_above_the_words(report: Report, text: str):
+    places = [text.index(part) for part in ('class="verdict"', 'id="figure-act_delay"', 'class="finding"', "<nav")]
+    assert places == sorted(places) and text.count("<figure") == len(report.pictures)
+    earns, costs, nearest = report.verdict
+    assert earns.label == "It earns" and earns.value == "12.60"
+    assert costs.label == "The network costs it" and "under action delay 2 s" in costs.note
+    assert nearest.label == "Difference to 'do nothing'"
+
+
+def test_commands_are_code_and_not_backticks():
+    page = render(Report("t", ["Run `heron <x>`."], [Section("p", [{"a": "`b`"}, Listing(["`c`"])])]))
+    assert "Run <code>heron &lt;x&gt;</code>." in page and "<code>b</code>" in page and "<code>c</code>" in page
+    assert "`" not in page
+
+
 def test_a_wide_part_can_be_reached_and_scrolled_by_keyboard(text: str):
     assert re.findall(r'<div class="wide"[^>]*>', text)
     assert all('tabindex="0"' in tag and "aria-label" in tag for tag in re.findall(r'<div class="wide"[^>]*>', text))
@@ -252,6 +267,8 @@ def test_traces_and_runs_have_their_parts():
     made = report_of(Sources(traces=[episode, episode]))
     assert [picture.name for picture in made.pictures] == ["timeline", "timeline2", "hierarchy", "who_sees_what"]
     assert "One episode of 4 s" in made.finding[0]
+    assert [tile.label for tile in made.verdict] == ["It earns", "Messages"]
+    assert "`" not in render(made)
 
 
 def test_one_report_is_about_one_environment(swept):

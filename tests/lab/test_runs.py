@@ -266,6 +266,14 @@ def test_run_folders_are_pooled_from_the_command_line(folder: Path, tmp_path: Pa
         assert next(row["seeds"] for row in told["rows"] if row["policy"] == "trained") == 2
 
 
+def test_algorithms_are_named_on_the_command_line(folder: Path, tmp_path: Path):
+    other_seed(folder, tmp_path)
+    rest = ["--cases", "1", "--delays", "0", "--processes", "1"]
+    told = as_json("eval", f"two={tmp_path}/*", f"one={folder}", *rest)
+    seeds = {row["policy"]: row["seeds"] for row in told["rows"]}
+    assert (seeds["two"], seeds["one"]) == (2, 1)
+
+
 def test_an_unpooled_training_is_said_to_be_one_seed(folder: Path):
     from heron_env.lab import Sweep
     from heron_env.lab.sweep.tables import legend

@@ -18,6 +18,7 @@ from laws.examples import ENDING
 from strategies import Recipe, recipes, schedules
 
 from heron_env import ConditionMonitor, Disturbance, ScheduleConfig, __version__, make
+from heron_env.envs.event import copies
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
 from heron_env.lab.schedules import with_settings
@@ -26,9 +27,10 @@ from heron_env.lab.show.parts import trace_report
 from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import Episode, PolicyIdentity, TraceSetting, plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
-from heron_env.lab.traces.recording import FROM_PROXY, TO_CHILD, TO_PROXY, record
+from heron_env.lab.traces.recording import record
 from heron_env.lab.traces.replaying import first_difference, rebuilt, replay
 from heron_env.lab.traces.timeline import FAMILIES, Timeline, excerpt, perfetto_text
+from heron_env.scheduling.messages import CycleToken, LetterUnderWay, SharedState
 from heron_env.testing import clock
 
 GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1"
@@ -101,8 +103,8 @@ def test_the_ages_are_those_of_the_result(episode: Episode, run):
 
 
 def test_every_class_of_messages_has_a_sender_and_a_receiver():
-    known = TO_PROXY | FROM_PROXY | TO_CHILD | {"SharedState", "LetterUnderWay", "CycleToken"}
-    assert {kind.__name__ for kind in clock.Message.__subclasses__()} <= known
+    known = {*copies.TO_PROXY, *copies.FROM_PROXY, *copies.TO_CHILD, SharedState, LetterUnderWay, CycleToken}
+    assert set(clock.Message.__subclasses__()) <= known
 
 
 def test_a_zone_commands_its_batteries():

@@ -13,6 +13,7 @@ from heron_env import (
     FeatureProvider,
     FieldAgent,
     HeronEnv,
+    Mixed,
     MultiDiscrete,
     ScheduleConfig,
     SystemAgent,
@@ -23,7 +24,7 @@ from heron_env import (
 )
 from heron_env.adapters import HeronVecEnv
 from heron_env.core import masking
-from heron_env.core.action import ActionSpec, join_specs
+from heron_env.core.action import ActionSpec
 from heron_env.core.policy import draw_of, draws_of
 from heron_env.envs.batch import lane_groups
 from heron_env.lab import Network, NetworkPolicy, Scaling, benchmark, episodes
@@ -219,7 +220,7 @@ def test_many_keys_are_those_of_one_at_a_time():
     assert draws_of(seeds, np.full(6, 2, dtype=np.uint64), names, numbers).tolist() == alone
 
 
-MIXED = join_specs([Continuous(-2.0, 6.0), MultiDiscrete([3, 2])])
+MIXED = Mixed(Continuous(-2.0, 6.0), MultiDiscrete([3, 2]))
 
 
 def test_random_is_uniform_over_what_is_allowed():

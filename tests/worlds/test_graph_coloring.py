@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from heron_env import Answer, Letter, ScheduleConfig, StateShare, make, stream
+from heron_env.dcop import Problem, g15, solve
 from heron_env.errors import ConfigError
 from heron_env.lab import Condition, Sweep, along
 from heron_env.lab.show.parts import gap_part
-from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, Problem, agents, g15, parallel_env, solve
+from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, agents, parallel_env
 from heron_env.worlds.graph_coloring import env as aec
 from heron_env.worlds.graph_coloring.policies import Shape
 from worlds.batches import batch_is_its_lanes

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.action import ActionSpec
+from heron_env.core.action import ActionSpec, unmasked
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, draws_of, forward_rows
 from heron_env.core.quantity import clip
 from heron_env.engine.arrays import Published
@@ -54,20 +54,20 @@ class Group:
         shape = (lanes, len(self.agents), self.spec.size)
         if type(given) is np.ndarray and given.shape == shape and given.dtype == np.float64:
             return given
-        if isinstance(given, np.ma.MaskedArray):
-            raise InvalidAction(
-                f"step(): the actions of group {self.name!r} are a masked array; fill it: values.filled(0.0)"
-            )
-        if type(given) is not np.ndarray and isinstance(given, Mapping):
-            parts = [np.reshape(given[part], (*shape[:2], -1)) for part in ("c", "d") if part in given]
-            given = np.concatenate([np.zeros((*shape[:2], 0)), *parts], axis=2)
+        given = unmasked(given, f"step(): the array of actions of group {self.name!r}")
+        parted = type(given) is not np.ndarray and isinstance(given, Mapping)
         try:
-            array = np.asarray(given)
+            array: Any = {part: np.asarray(given[part]) for part in given} if parted else np.asarray(given)
         except (TypeError, ValueError, RuntimeError) as error:
             remedy = "give an array, or a torch tensor of the CPU without a gradient (values.detach().cpu().float())"
             raise InvalidAction(
                 f"step(): the actions of group {self.name!r} are no array: {error}; {remedy}"
             ) from error
+        if parted:
+            if wrong := self.spec.wrong_parts(array, shape[0] * shape[1]):
+                raise InvalidAction(f"step(): the action of group {self.name!r}{wrong}")
+            parts = [array[part].reshape(*shape[:2], -1) for part in ("c", "d") if part in array]
+            array = np.concatenate(parts, axis=2)
         if array.shape != shape:
             if array.shape != shape[:2] or shape[2] != 1:
                 raise InvalidAction(
@@ -77,7 +77,7 @@ class Group:
             array = array[:, :, None]
         if array.dtype.kind not in "fiub":
             raise InvalidAction(f"step(): the actions of group {self.name!r} are {array.dtype}; give numbers")
-        return array
+        return array  # type: ignore[no-any-return]
 
 
 def groups_of(env: HeronEnv) -> dict[str, Group]:

@@ -18,6 +18,7 @@ from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.event.thinking import AnswerLoop, ThinkingThreads, Thought, receive_letter
+from heron_env.envs.filming import EventCamera
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.messages import Message
@@ -64,7 +65,7 @@ class EventRun:
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
         self.context = EventContext(
             env.simulation, env.proxy, env._ownership, timings, draw_of=env.draw_of, reports=env.reports,
-            wait_ns=wait_ns, trace=trace, record=record, observing=observing,
+            wait_ns=wait_ns, trace=trace or "frames" in record, record=record, observing=observing,
         )  # fmt: skip
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
@@ -78,6 +79,7 @@ class EventRun:
         if self.layer is not None:
             self.layer.start()
         self._handlers = self._dispatch()
+        self.camera = EventCamera(self) if "frames" in record else None
 
     def _dispatch(self) -> dict[type, Callable[[Any, int], None]]:
         physics, agents, ids = self.physics, self.agents, self.env.hierarchy.ids
@@ -143,7 +145,11 @@ class EventRun:
         self._require_mine("until()")
         if self.agents.deciding - self.agents.policies.keys():
             raise ResetNeeded("until(): an unpickled run has no policies; attach(policies) first")
-        self._handle_until(NO_END if limit is None else limit)
+        last = NO_END if limit is None else limit
+        while self.camera is not None and self.due is not None and self.camera.next_look <= last:
+            self._handle_until(self.camera.next_look)
+            self.camera.look()
+        self._handle_until(last)
         self.env.proxy.time = to_seconds(self.context.scheduler.now)
 
     def _require_mine(self, call: str) -> None:
@@ -252,6 +258,7 @@ class EventRun:
         result.cancelled_effects = self.agents.cancelled + len(pending) - result.unfinished_effects
         result.notes = notes(c.simulation, c.timings, c.wait_ns, self.agents.deciding, reports=c.reports)
         result.kpis = self.env.kpis()
+        result.footage = None if self.camera is None else self.camera.develop()
         if "rewards" not in c.record:
             result.rewards = {a: [(result.end_time, total)] for a, total in result.returns.items()}
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.quantity import within
 from heron_env.envs.episodes import EpisodeResult
+from heron_env.envs.event.copies import ends
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.hooks import PROXY, Hooks
 from heron_env.errors import RuleError
@@ -147,9 +148,9 @@ class LinkRule:
     def __init__(self, context: EventContext) -> None:
         self.context = context
 
-    def __call__(self, link: Link, message: Any, queue: int) -> None:
+    def __call__(self, link: Link, message: Any) -> None:
         """Before the message is drawn. The physics cycle's reliable legs are not asked about."""
-        (sender, receiver), simulation = self._ends(message, queue), self.context.simulation
+        (sender, receiver), simulation = ends(message, self.context.simulation), self.context.simulation
         answer: Any = simulation.hooks.link(simulation.world, sender, receiver)
         pair = answer if isinstance(answer, tuple | list) and len(answer) == 2 else ()
         if not pair or not all(isinstance(x, Real) and not isinstance(x, bool) and x == x for x in pair):
@@ -160,20 +161,6 @@ class LinkRule:
             )
         assert isinstance(link, RuledLink)
         link.factor, link.more = (within(float(x), 0.0, most) for x, most in zip(pair, (MOST_FACTOR, 1.0), strict=True))
-
-    def _ends(self, message: Any, queue: int) -> tuple[int, int]:
-        """Who sends to whom, by rank."""
-        simulation, agent = self.context.simulation, message.agent
-        match queue:
-            case Queue.UP:
-                return agent, PROXY
-            case Queue.COMMAND:
-                return simulation.hierarchy.parent[agent], agent
-            case Queue.SHARE:
-                return agent, simulation.hierarchy.index[simulation.exchange.edges[message.edge].route.receiver]
-            case Queue.LETTER:
-                return agent, message.receiver
-        return PROXY, agent
 
     def _name(self, rank: int) -> str:
         return "the proxy" if rank == PROXY else repr(self.context.simulation.hierarchy.ids[rank])

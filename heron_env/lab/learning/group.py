@@ -5,20 +5,23 @@ Scales of observations and rewards are fixed: measured once on warm-up episodes,
 
 from __future__ import annotations
 
-import time
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.policy import Policies
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.rows import Ended, Rows
+from heron_env.lab.episodes import Earned
+from heron_env.lab.learning.events import Monitor, PolicyValidated
 from heron_env.lab.learning.plan import Plan
 from heron_env.lab.learning.step_rows import Role, RowSource, StepRows
-from heron_env.lab.learning.validation import Curve
+from heron_env.lab.learning.validation import Episodes, Validation
 from heron_env.lab.run_groups import GroupConfig
 from heron_env.lab.trained import NetworkPolicy, RememberingPolicy, Scaling, act_of, network_of, recurrent_of
 from heron_env.seeding import stream
@@ -44,49 +47,78 @@ class Annealing:
 
 
 class Training(ABC):
-    """A training of `plan`: rollout by rollout, measured on the way."""
+    """A training of `plan`: rollout by rollout, measured on the way.
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan, settings = plan, plan.hyperparameters
+    Attributes:
+        episodes: what the policies earned in the last validation.
+        until: when to stop, s of the monitor.
+        model: Stable-Baselines3's PPO, if that trains.
+    """
+
+    def __init__(self, plan: Plan, validation: Validation, others: Policies) -> None:
+        self.plan, self.validation, self.others = plan, validation, dict(others)
+        settings = plan.hyperparameters
         self.annealing = Annealing(settings.learning_rate, settings.final_learning_rate)
+        self.episodes, self.until, self._began = Episodes([], []), math.inf, 0.0
+        self.model: Any = None
 
     @property
     @abstractmethod
-    def transitions(self) -> int:
-        """Decisions that were learned from."""
+    def transitions(self) -> Mapping[str, int]:
+        """Decisions of each group; the last of them time may not have sufficed to learn from."""
+
+    @abstractmethod
+    def policies(self) -> dict[str, NetworkPolicy | RememberingPolicy]:
+        """The deterministic policies as they are now, by agent."""
 
     @abstractmethod
     def prepare(self) -> None:
         """What is done once, before the first rollout, and may take time: what runs is compiled."""
 
     @abstractmethod
-    def rollout(self) -> None:
-        """Collect a rollout, and learn from it."""
+    def rollout(self, monitor: Monitor) -> None:
+        """Collect a rollout, and learn from it; neither goes on when it is time to stop."""
 
-    @abstractmethod
-    def measure(self, curve: Curve) -> None:
-        """A row of the learning curve for each group: what was earned since the last, what is earned now."""
+    def measure(self, monitor: Monitor) -> None:
+        """What is earned now."""
+        start = monitor.seconds
+        self.episodes = self.validation.measure({**self.others, **self.policies()}, monitor.tick)
+        monitor.reserve = monitor.seconds - start
+        if self.validation.runs:
+            root, under = map(Earned.mean, self.episodes)
+            monitor.tell(
+                PolicyValidated, root_return=root.value, group_returns=root.by_group,
+                return_under_schedule=under.value if self.episodes.under else None,
+            )  # fmt: skip
 
-    def run(self, total: int, curve: Curve, tell: Callable[[float, str], None], deadline: float | None) -> None:
-        """Train to `total` transitions, or to the deadline (monotonic s) if that comes first."""
-        began, validations = time.monotonic(), self.plan.validations
-        wanted = [(number + 1) / max(validations, 1) for number in range(validations)]
-        if validations:
-            self.measure(curve)
+    def share(self, now: float) -> float:
+        """In [0, 1]: done of the transitions or of the time, whichever is farther on; `now` in s of the monitor."""
+        transitions = sum(self.transitions.values()) / (self.plan.total_steps * len(self.transitions))
+        return min(max(transitions, (now - self._began) / max(self.until - self._began, 1e-9)), 1.0)
+
+    def run(self, monitor: Monitor, others: int = 0) -> None:
+        """Train to the plan's transitions, until it is time, or until a callback stops it.
+
+        Of the time that is left it gets as much as each of the `others` that are to come.
+        """
+        plan, took = self.plan, 0.0
+        wanted = [number / plan.validations for number in range(1, plan.validations)]
+        monitor.begin(self, others)
+        if plan.validations:
+            self.measure(monitor)
         self.prepare()
-        done = 0.0
-        while done < 1.0:
-            before = time.monotonic()
-            self.rollout()
-            now = time.monotonic()
-            done = self.transitions / total
-            if deadline is not None:
-                done = max(done, (now - began) / (deadline - began), float(now + (now - before) > deadline))
-            self.annealing.remaining = max(1.0 - done, 0.0)
-            tell(done, f"{self.transitions:,} transitions")
-            if wanted and (done >= wanted[0] or done >= 1.0):
-                self.measure(curve)
-                wanted = [share for share in wanted if share > done]
+        self._began = monitor.seconds
+        self.until = self._began + (monitor.limit - self._began) / (others + 1) - monitor.reserve
+        while (share := self.share(start := monitor.seconds)) < 1.0 and not monitor.due(self.until - took):
+            self.annealing.remaining = 1.0 - share
+            if wanted and share >= wanted[0]:
+                wanted = [later for later in wanted if later > share]
+                if start + monitor.reserve + took < self.until:
+                    self.measure(monitor)
+                    start = monitor.seconds
+            self.rollout(monitor)
+            took = monitor.seconds - start
+        self.measure(monitor)
 
 
 def row_source(plan: Plan, num_envs: int, seed: int, *, with_state: bool) -> RowSource:

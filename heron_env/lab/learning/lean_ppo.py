@@ -8,8 +8,8 @@ next one. With R the discounted reward that a decision brought in k control step
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,8 @@ from heron_env.core.action import ActionSpec
 from heron_env.lab.learning.plan import Hyperparameters
 from heron_env.seeding import key
 
+LOSSES = ("policy_gradient_loss", "value_loss", "approx_kl", "clip_fraction")
+"""What is told of an update, as Stable-Baselines3 names it."""
 WARM_UP, LENGTH = 8, 16
 """Decisions on which a memory warms up before a window, and the most that are learned from in one."""
 Ints = NDArray[np.int64]
@@ -308,8 +310,11 @@ class Learner:
 
     # Learning
 
-    def learn(self, rate: float) -> None:
-        """Improve on all decisions that are whole, forget them, and look at the rows that wait with new eyes."""
+    def learn(self, rate: float, stops: Callable[[], bool] = bool) -> dict[str, float]:
+        """Improve on all decisions that are whole, forget them, and look at the rows that wait with new eyes.
+
+        `stops` is asked before each minibatch. Returns the means of `LOSSES` over those that were improved on.
+        """
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self._weigh()
@@ -318,11 +323,12 @@ class Learner:
         values["return"] = torch.from_numpy((gains + value).astype(np.float32))
         values["gain"] = torch.from_numpy((gains - self.of_twins(gains)).astype(np.float32))
         values["took"] = values["took"].float()
-        for _ in range(self.settings.n_epochs if self.whole else 0):
-            for part, mine in self._minibatches(values):
-                self._improve(part, mine)
+        epochs = range(self.settings.n_epochs if self.whole else 0)
+        batches = (batch for _ in epochs for batch in self._minibatches(values))
+        losses = [self._improve(part, mine) for part, mine in takewhile(lambda _: not stops(), batches)]
         self._forget()
         self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
+        return dict(zip(LOSSES, torch.stack(losses).mean(dim=0).tolist(), strict=True)) if losses else {}
 
     @torch.no_grad()
     def _weigh(self) -> None:
@@ -373,8 +379,8 @@ class Learner:
         for part, which in zip(zip(*parts, strict=True), chosen, strict=True):
             yield dict(zip(table, part, strict=True)), which
 
-    def _improve(self, batch: dict[str, Tensor], mine: Tensor | None) -> None:
-        """One step of gradient descent on a minibatch `[t, n]`."""
+    def _improve(self, batch: dict[str, Tensor], mine: Tensor | None) -> Tensor:
+        """One step of gradient descent on a minibatch `[t, n]`; its `LOSSES`."""
         outputs, values, _ = self.network(batch["obs"], batch["state"], batch["hidden"][0])
         if mine is None:
             outputs, values, batch = outputs[0], values[0], {name: column[0] for name, column in batch.items()}
@@ -388,13 +394,18 @@ class Learner:
         spread = ((took * (gain - mean) ** 2).sum() / (number - 1.0).clamp_min(1.0)).sqrt()
         gain = took * (gain - mean) / (spread + 1e-8)
         better = torch.minimum(gain * ratio, gain * ratio.clamp(1.0 - CLIP, 1.0 + CLIP))
-        loss = VALUE_WEIGHT * nn.functional.mse_loss(values, batch["return"]) - better.sum() / number
+        value_loss, policy_loss = nn.functional.mse_loss(values, batch["return"]), -better.sum() / number
+        loss = VALUE_WEIGHT * value_loss + policy_loss
         self.optimizer.zero_grad(set_to_none=False)
         loss.backward()  # type: ignore[no-untyped-call]
         gradient = self._weights.grad
         assert gradient is not None
         gradient *= (MOST_GRADIENT / (gradient.norm() + 1e-6)).clamp_max(1.0)
         self.optimizer.step()
+        with torch.no_grad():
+            divergence = (took * (ratio - 1.0 - likely + batch["likely"])).sum() / number
+            clipped = (took * ((ratio - 1.0).abs() > CLIP)).sum() / number
+            return torch.stack([policy_loss, value_loss, divergence, clipped])
 
     def _forget(self) -> None:
         """Keep what is under way, and of each agent what a memory warms up on."""

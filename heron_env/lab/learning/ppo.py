@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -19,11 +19,12 @@ from heron_env.errors import ConfigError
 from heron_env.files.writing import write
 from heron_env.given import mapping, path_of
 from heron_env.lab import benchmark
-from heron_env.lab.benchmark import NOTHING
+from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.episodes import Earned
+from heron_env.lab.learning.events import Callback, Monitor, Stopwatch, TrainingEnded
+from heron_env.lab.learning.logs import LOGGERS, Logger, each_of, opened, progress_csv, progress_line
 from heron_env.lab.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
-from heron_env.lab.learning.validation import Curve, Validation, print_baselines
-from heron_env.lab.output import bar
+from heron_env.lab.learning.validation import Episodes, Validation, print_baselines
 from heron_env.lab.policies import Baseline
 from heron_env.lab.run_groups import GroupConfig
 from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, unused, versions
@@ -49,6 +50,9 @@ def train(
     validations: int = 6,
     validation_episodes: int = 8,
     progress: bool = True,
+    logger: Logger | Sequence[Logger] | None = None,
+    callbacks: Callback | Sequence[Callback] | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> RunFolder:
     """Train on `env_id` and write `run_dir`; the same arguments give the same weights, unless a time limit ends it.
 
@@ -75,16 +79,25 @@ def train(
             for the synchronous clock. None: lean.
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
             choice.
-        time_limit: stop cleanly after so many seconds of training in all, if not done before.
+        time_limit: stop cleanly so many seconds after the call, if not done before; what numba compiles is not counted,
+            the measuring of baselines is: it gets a third at the most. Then the last rollout may go unused.
         hyperparameters: of PPO; None: the environment's own choice, where training_options are its own, too.
         critic: "central": values are estimated from the whole state as well; what acts and is saved for acting sees
             what its agent sees, either way. "local": from that alone.
         start_from: a finished run to go on from: actor, critic and scales are its own, the optimizer begins anew. It
             must be of the same environment, critic and groups with the same columns and actions. What is not given
             here is taken from there: env_options, residual, hyperparameters; its training options are not.
-        validations: how often the deterministic policy is measured on the way.
+        validations: how often the deterministic policy is measured after the start, the last time at the end, as it is
+            with 0.
         validation_episodes: episodes of each measurement.
-        progress: show a bar, where a terminal or a notebook shows it, and print the final table.
+        progress: show a bar, where a terminal or a notebook shows it, else a line on stderr every 10 s, and print the
+            final table.
+        logger: "csv" (figures.csv in the run folder), "tensorboard" (its folder tensorboard), "wandb" (its folder
+            wandb; offline unless the environment variable WANDB_MODE says otherwise), a function of (step, figures),
+            or several: it gets the `figures` of every event, at transitions of all groups.
+        callbacks: a function of one `TrainingEvent`, or several. It stops the training by returning False. What it
+            raises ends the training, and the folder then holds progress.csv and no run, or the former one.
+        clock: s, for the time limit and all that is said of time.
 
     Returns:
         The run: `run.config` has the validation returns, `run.policies()` what was learned.
@@ -96,7 +109,9 @@ def train(
 
     Example: `train("heron/BatteryGrid-v0", "runs/grid", total_steps=100_000)`.
     """
-    began = time.monotonic()
+    watch = Stopwatch(clock)
+    loggers = each_of("logger", logger, 2, f"one of {tuple(LOGGERS)}, or a function of (step, figures)", LOGGERS)
+    callbacks = each_of("callbacks", callbacks, 1, "a function of one event")
     plan = make_plan(
         env_id,
         path_of(run_dir, "train(run_dir)"),
@@ -115,88 +130,101 @@ def train(
         trainer=trainer,
     )
     _require_training_extra(plan.trainer)
-    env = plan.make()
-    warn_of_unused(env.simulation)
-    validation = Validation(env, plan.env_id, plan.options, validation_episodes, plan.schedule)
-    offered = benchmark.baselines(env, seed)
-    if plan.base is not None:
-        offered[plan.base] = Baseline(plan.base).build(env, seed)  # it may be named with constants
-    rules = benchmark.by_agent(offered[plan.base], env) if plan.base else {}
-    acting = {**benchmark.by_agent(offered[NOTHING], env), **rules}
     former = files_of_run(plan.run_dir)
     taken = set(former)
-    curve_name = unused("progress", ".csv", taken)
-    returns = {name: validation.returns(policies) for name, policies in offered.items()}
-    under = {name: validation.under_schedule(policies) for name, policies in offered.items()}
-    started = time.monotonic()  # what those episodes had to compile at the first use is not the training's time
-    curve = Curve(plan.run_dir / curve_name, started, scheduled=plan.schedule is not None)
-    train_all = _one_by_one if plan.trainer == "sb3" else _together
-    with _one_thread():
-        done = train_all(plan, env, acting, rules, validation, curve, progress)
-    kept = {group: config.model_copy(update={"model": unused(group, ".zip", taken)}) for group, config in done.configs}
-    for group, chosen in kept.items():
-        write(plan.run_dir / chosen.model, done.models[group])
-    returns = {"trained": validation.returns(done.policies), **returns}
-    under = {"trained": validation.under_schedule(done.policies), **under}
-    root = env.hierarchy.ids[0]
-    config = _config(plan, kept, done.transitions, time.monotonic() - began, (returns, under), root)
-    folder = RunFolder(plan.run_dir, config.model_copy(update={"curve": curve_name, "kept_at": done.kept_at}))
-    folder.write()
-    for name in former:  # only now: until then that run was whole
-        (plan.run_dir / name).unlink(missing_ok=True)
+    curve = unused("progress", ".csv", taken)
+    with ExitStack() as stack:
+        stack.enter_context(watch.running())
+        followers = [stack.enter_context(progress_csv(plan.run_dir / curve, scheduled=plan.schedule is not None))]
+        followers += stack.enter_context(opened(loggers, plan))
+        if progress:
+            followers.append(stack.enter_context(progress_line(env_id, watch)))
+        monitor = Monitor([*followers, *callbacks], watch, time_limit)
+        env = plan.make()
+        warn_of_unused(env.simulation)
+        validation = Validation(env, plan.env_id, plan.options, validation_episodes, plan.schedule)
+        done, earned = _trained(plan, env, validation, monitor)
+        kept = {group: made.model_copy(update={"model": unused(group, ".zip", taken)}) for group, made in done.configs}
+        for group, chosen in kept.items():
+            write(plan.run_dir / chosen.model, done.models[group])
+        root = env.hierarchy.ids[0]
+        config = _config(plan, kept, done, monitor, earned, root)
+        folder = RunFolder(plan.run_dir, config.model_copy(update={"curve": curve}))
+        folder.write()
+        for name in former:  # only now: until then that run was whole
+            (plan.run_dir / name).unlink(missing_ok=True)
+        whole = done.transitions >= plan.total_steps * len(kept)
+        monitor.tell(
+            TrainingEnded, run=folder, reason="callback" if monitor.stopped else "steps" if whole else "time limit"
+        )
     if progress:
-        print_baselines(returns, root, title=f"{env_id}, {validation}")
+        print_baselines({name: both.sync for name, both in earned.items()}, root, title=f"{env_id}, {validation}")
+        under = {name: both.under for name, both in earned.items()}
         print_baselines(under, root, title=f"{env_id}, {validation}, under the schedule")
     return folder
 
 
 class Done(NamedTuple):
-    """What a trainer leaves behind: by group what config.json keeps and the model file; policies by agent."""
+    """What a trainer leaves behind: by group what config.json keeps and the model file; what the policies earned."""
 
     configs: Sequence[tuple[str, GroupConfig]]
     models: Mapping[str, bytes]
-    policies: Policies
+    episodes: Episodes
     transitions: int
     kept_at: int | None = None
 
 
+def _trained(plan: Plan, env: HeronEnv, validation: Validation, monitor: Monitor) -> tuple[Done, dict[str, Episodes]]:
+    """Measure the baselines, and train; what was earned, by policy."""
+    offered = benchmark.baselines(env, plan.seed)
+    if plan.base is not None:
+        offered[plan.base] = Baseline(plan.base).build(env, plan.seed)  # it may be named with constants
+    rules = benchmark.by_agent(offered[plan.base], env) if plan.base else {}
+    acting = {**benchmark.by_agent(offered[NOTHING], env), **rules}
+    until = monitor.seconds + (monitor.limit - monitor.seconds) / 3.0
+    first = [name for name in (plan.base, RANDOM, NOTHING) if name is not None]
+    measured = dict[str, Episodes]()
+    for name in dict.fromkeys([*first, *offered]):
+        start = monitor.seconds
+        measured[name] = validation.measure(offered[name], lambda: monitor.due(until))
+        monitor.reserve = max(monitor.reserve, monitor.seconds - start) if name in first else monitor.reserve
+    with _one_thread():
+        done = (_one_by_one if plan.trainer == "sb3" else _together)(plan, env, acting, rules, validation, monitor)
+    return done, {"trained": done.episodes, **{name: measured[name] for name in offered}}
+
+
 def _one_by_one(
-    plan: Plan, env: HeronEnv, acting: Policies, rules: Policies, validation: Validation, curve: Curve, progress: bool
+    plan: Plan, env: HeronEnv, acting: Policies, rules: Policies, validation: Validation, monitor: Monitor
 ) -> Done:
     """Train one group after the other with Stable-Baselines3."""
     from heron_env.lab.learning.group import role_scales
     from heron_env.lab.learning.sb3 import SlotTraining
     from heron_env.lab.learning.step_rows import Role
 
-    acting, transitions, limit = dict(acting), 0, plan.time_limit
-    configs, models = list[tuple[str, GroupConfig]](), dict[str, bytes]()
+    acting, courses = dict(acting), list[SlotTraining]()
     roles = [Role(env, [group], rules) for group in env.group_map]
     with_state = plan.critic == "central" or has_training_rewards(env)
     for number, (role, known) in enumerate(zip(roles, role_scales(plan, roles, with_state=with_state), strict=True)):
-        group, others = role.groups[0], {agent: acting[agent] for agent in acting if agent not in role.agents}
-        deadline = None if limit is None else curve.started + limit * (number + 1) / len(roles)
-        course = SlotTraining(plan, env, role, known, others, validation)
-        with bar(group, progress) as tell:
-            course.run(plan.total_steps, curve, tell, deadline)
-        configs.append((group, course.config))
-        models[group] = course.saved()
-        acting.update(course.policies())
-        transitions += course.transitions
-    return Done(configs, models, acting, transitions)
+        others = {agent: acting[agent] for agent in acting if agent not in role.agents}
+        courses.append(SlotTraining(plan, env, role, known, others, validation))
+        courses[-1].run(monitor, len(roles) - number - 1)
+        acting.update(courses[-1].policies())
+    groups = {course.role.groups[0]: course for course in courses}
+    models = {group: course.saved() for group, course in groups.items()}
+    configs = [(group, course.config) for group, course in groups.items()]
+    return Done(configs, models, courses[-1].episodes, monitor.steps)
 
 
 def _together(
-    plan: Plan, env: HeronEnv, acting: Policies, rules: Policies, validation: Validation, curve: Curve, progress: bool
+    plan: Plan, env: HeronEnv, acting: Policies, rules: Policies, validation: Validation, monitor: Monitor
 ) -> Done:
     """Train all groups at once on rows."""
     from heron_env.lab.learning.row_training import RowTraining
 
     course = RowTraining(plan, env, rules, validation)
-    with bar(", ".join(env.group_map), progress) as tell:
-        total = plan.total_steps * len(course.configs)
-        course.run(total, curve, tell, None if plan.time_limit is None else curve.started + plan.time_limit)
+    course.run(monitor)
     models = {group: course.weights(group) for group in course.configs}
-    return Done([*course.configs.items()], models, {**acting, **course.policies()}, course.transitions, course.kept_at)
+    return Done([*course.configs.items()], models, course.episodes, monitor.steps, course.kept_at)
 
 
 def _require_training_extra(trainer: str) -> None:
@@ -223,13 +251,13 @@ def _one_thread() -> Iterator[None]:
 def _config(
     plan: Plan,
     groups: dict[str, GroupConfig],
-    transitions: int,
-    seconds: float,
-    earned: tuple[Mapping[str, list[Earned]], Mapping[str, list[Earned]]],
+    done: Done,
+    monitor: Monitor,
+    earned: Mapping[str, Episodes],
     return_of: str,
 ) -> RunConfig:
-    """`earned`: by policy, in validation on the synchronous clock and under the schedule."""
-    sync, under = ({name: Earned.mean(some) for name, some in of.items() if some} for of in earned)
+    """`earned`: by policy, in validation."""
+    sync, under = ({name: Earned.mean(both[i]) for name, both in earned.items() if both[i]} for i in range(2))
     return RunConfig(
         env_id=plan.env_id,
         env_options=plan.env_options,
@@ -240,9 +268,11 @@ def _config(
         base=plan.base,
         start_from=None if plan.start is None else str(plan.start.path),
         seed=plan.seed,
-        transitions=transitions,
-        seconds=round(seconds, 1),
-        deterministic=plan.time_limit is None,
+        transitions=done.transitions,
+        kept_at=done.kept_at,
+        seconds=round(monitor.seconds, 1),
+        compile_seconds=round(monitor.stopwatch.compiled, 1),
+        deterministic=plan.time_limit is None and not monitor.stopped,
         hyperparameters={**asdict(plan.hyperparameters), "hidden": list(plan.hyperparameters.hidden)},
         critic=plan.critic,
         groups=groups,

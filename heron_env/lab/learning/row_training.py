@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import io
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.envs.hooks import has_training_rewards
 from heron_env.lab.episodes import Earned
+from heron_env.lab.learning.events import Monitor, PolicyUpdated, RolloutEnded
 from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Scales, Training, policies_of, role_scales, row_source
 from heron_env.lab.learning.plan import Plan, load_weights
 from heron_env.lab.learning.step_rows import Role
-from heron_env.lab.learning.validation import Curve, Validation
+from heron_env.lab.learning.validation import Validation
 from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config
 from heron_env.lab.trained import NetworkPolicy, RememberingPolicy
 from heron_env.seeding import key
@@ -110,8 +112,7 @@ class RowTraining(Training):
     """
 
     def __init__(self, plan: Plan, env: HeronEnv, rules: Policies, validation: Validation) -> None:
-        super().__init__(plan)
-        self.validation = validation
+        super().__init__(plan, validation, {})
         settings, first_seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed
         self._seeds = [first_seed + lane // settings.twins for lane in range(settings.num_envs)]
         groups = list(env.group_map)
@@ -140,13 +141,13 @@ class RowTraining(Training):
         self._rollout = settings.num_envs * settings.n_steps * sum(len(role.agents) for role in roles)
         self._width = max(role.spec.size for role in roles)
         self._rows: Rows  # set by `prepare`
-        self._best, self._kept = -np.inf, list[Any]()
+        self._best, self._best_episodes, self._kept = -np.inf, self.episodes, list[Any]()
         self.kept_at: int | None = None
 
     @property
-    def transitions(self) -> int:
-        """Decisions that were learned from, of all groups."""
-        return sum(sum(student.transitions.values()) for student in self.students)
+    def transitions(self) -> Mapping[str, int]:
+        """Decisions of each group."""
+        return {group: student.transitions[group] for group, student in self._student_of.items()}
 
     def weights(self, group: str) -> bytes:
         """A model file: the state dict of actor and critic, packed as Stable-Baselines3 packs it."""
@@ -166,9 +167,11 @@ class RowTraining(Training):
             result |= policies_of(student.role, weights, student.scales, self.plan.hyperparameters.frames)
         return result
 
-    def run(self, total: int, curve: Curve, tell: Callable[[float, str], None], deadline: float | None) -> None:
+    def run(self, monitor: Monitor, others: int = 0) -> None:
         """As any training; in the end the weights are those that earned most, if these are to be kept."""
-        super().run(total, curve, tell, deadline)
+        super().run(monitor, others)
+        if self._kept:
+            self.episodes = self._best_episodes
         for student, weights in zip(self.students, self._kept, strict=False):
             student.learner.network.load_state_dict(weights)
 
@@ -176,10 +179,17 @@ class RowTraining(Training):
         """Begin an episode in every lane."""
         self._rows = self.begin()
 
-    def rollout(self) -> None:
-        """Collect a rollout, and learn from it."""
-        self._rows = self.collect(self._rows)
-        self.learn()
+    def rollout(self, monitor: Monitor) -> None:
+        """Collect a rollout, and learn from it, as far as there is time."""
+        stops = partial(monitor.due, self.until)
+        self._rows = self.collect(self._rows, stops)
+        if stops():
+            return
+        monitor.tell(
+            RolloutEnded, signals={group: student.signal(group) for group, student in self._student_of.items()}
+        )
+        if losses := self.learn(stops):
+            monitor.tell(PolicyUpdated, losses=losses)
 
     def begin(self) -> Rows:
         """Begin an episode in every lane: the first rows."""
@@ -187,18 +197,19 @@ class RowTraining(Training):
         self._take(rows)
         return rows
 
-    def collect(self, rows: Rows) -> Rows:
-        """A rollout from these rows on, noted by the learners: the rows after it."""
-        start = self.transitions
-        while self.transitions - start < self._rollout:
+    def collect(self, rows: Rows, stops: Callable[[], bool] = bool) -> Rows:
+        """A rollout from these rows on, noted by the learners: the rows after it; less, once `stops` says so."""
+        wanted = sum(self.transitions.values()) + self._rollout
+        while sum(self.transitions.values()) < wanted and not stops():
             rows = self._source.answer(self._decide(rows))
             self._take(rows)
         return rows
 
-    def learn(self) -> None:
-        """Improve all policies on what was noted."""
-        for student in self.students:
-            student.learner.learn(self.annealing(1.0))
+    def learn(self, stops: Callable[[], bool] = bool) -> dict[str, dict[str, float]]:
+        """Improve all policies on what was noted, until `stops` says so: the losses of each, where there are any."""
+        rate = self.annealing(1.0)
+        losses = {"+".join(each.role.groups): each.learner.learn(rate, stops) for each in self.students}
+        return {groups: {**some, "learning_rate": rate} for groups, some in losses.items() if some}
 
     def _take(self, rows: Rows) -> None:
         for student in self.students:
@@ -212,15 +223,12 @@ class RowTraining(Training):
             actions[student.role.part(rows), : outputs.shape[1]] = student.role.act(rows, outputs)
         return actions
 
-    def measure(self, curve: Curve) -> None:
-        """A row of the learning curve for each group."""
-        policies = self.policies()
-        episodes = [self.validation.returns(policies)]
-        if self.plan.schedule is not None:
-            episodes.append(self.validation.under_schedule(policies))
-        earned = [*map(Earned.mean, episodes)]
-        for group, student in self._student_of.items():
-            curve.row(group, student.transitions[group], student.signal(group), *earned)
-        if self.plan.hyperparameters.keep_best and not earned[-1].value <= self._best:
-            self._best, self.kept_at = earned[-1].value, self.transitions
+    def measure(self, monitor: Monitor) -> None:
+        """As any training, and keep the best weights, if they are wanted."""
+        super().measure(monitor)
+        judged = self.episodes.sync if self.plan.schedule is None else self.episodes.under
+        earned = Earned.mean(judged).value
+        if self.plan.hyperparameters.keep_best and not earned <= self._best:
+            self._best, self._best_episodes = earned, self.episodes
+            self.kept_at = sum(self.transitions.values())
             self._kept = [copy.deepcopy(student.learner.network.state_dict()) for student in self.students]

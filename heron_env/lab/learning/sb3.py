@@ -11,11 +11,11 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from heron_env.envs.base import HeronEnv
-from heron_env.lab.episodes import Earned
+from heron_env.lab.learning.events import Monitor, PolicyUpdated, RolloutEnded
 from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Scales, Training, policies_of
 from heron_env.lab.learning.plan import Plan, load_weights
 from heron_env.lab.learning.step_rows import Role
-from heron_env.lab.learning.validation import Curve, Validation
+from heron_env.lab.learning.validation import Validation
 from heron_env.lab.run_groups import group_config
 from heron_env.lab.trained import NetworkPolicy, RememberingPolicy
 
@@ -42,12 +42,12 @@ class SlotTraining(Training):
     def __init__(
         self, plan: Plan, env: HeronEnv, role: Role, scales: Scales, others: Mapping[str, Any], validation: Validation
     ) -> None:
-        super().__init__(plan)
+        super().__init__(plan, validation, others)
         from stable_baselines3 import PPO
 
         from heron_env.adapters.ctde import CentralCriticPolicy
 
-        self.role, self.scales, self.others, self.validation = role, scales, dict(others), validation
+        self.role, self.scales, self._update_seconds = role, scales, 0.0
         self.config = group_config(env, role.groups[0], scales.seen, scales.reward, state=scales.state)
         settings, first_seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed
         self.venv = self._environments(first_seed)
@@ -88,25 +88,35 @@ class SlotTraining(Training):
         )  # fmt: skip
 
     @property
-    def transitions(self) -> int:
+    def transitions(self) -> Mapping[str, int]:
         """Steps of all slots."""
-        return int(self.model.num_timesteps)
+        return {self.role.groups[0]: int(self.model.num_timesteps)}
 
     def prepare(self) -> None:
         """Nothing: PPO begins the episodes itself."""
 
-    def rollout(self) -> None:
-        """As PPO does it."""
-        steps = self.venv.num_envs * self.plan.hyperparameters.n_steps
-        self.model.learn(steps, reset_num_timesteps=False, log_interval=1_000_000)
+    def rollout(self, monitor: Monitor) -> None:
+        """As PPO does it, which goes on to the end of an update."""
+        venv, group, stepped, goes_on = self.venv, self.role.groups[0], monitor.seconds, True
 
-    def measure(self, curve: Curve) -> None:
-        """A row of the learning curve."""
-        venv = self.venv
+        def after_step(*_: object) -> bool:
+            nonlocal stepped, goes_on
+            stepped = monitor.seconds
+            goes_on = not monitor.due(self.until - self._update_seconds)
+            return goes_on
+
+        steps = venv.num_envs * self.plan.hyperparameters.n_steps
+        self.model.learn(steps, after_step, reset_num_timesteps=False, log_interval=1)
+        if not goes_on:  # it has learned nothing from what it collected
+            return
+        self._update_seconds = monitor.seconds - stepped
         signal = venv.reward_sum / venv.transitions if venv.transitions else float("nan")
         venv.reward_sum, venv.transitions = 0.0, 0
-        earned = Earned.mean(self.validation.returns({**self.others, **self.policies()}))
-        curve.row(self.role.groups[0], self.transitions, signal, earned)
+        losses = {
+            k.removeprefix("train/"): float(v) for k, v in self.model.logger.name_to_value.items() if "train/" in k
+        }
+        monitor.tell(RolloutEnded, signals={group: signal})
+        monitor.tell(PolicyUpdated, losses={group: losses})
 
     def policies(self) -> dict[str, NetworkPolicy | RememberingPolicy]:
         """The deterministic policies as they are now, by agent."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import time
-from collections.abc import Mapping, Sequence
-from math import nan
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.files.writing import write
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned, can_play, groups_apart, play_lanes
@@ -22,38 +18,18 @@ from heron_env.lab.sweep.conditions import IDEAL
 from heron_env.registry import make
 from heron_env.scheduling.drawn import AnySchedule
 
-COLUMNS = ("group", "transitions", "seconds", "training_signal", "validation_return", "group_return")
-UNDER = "return_under_schedule"
 
+class Episodes(NamedTuple):
+    """What the validation episodes yielded on the synchronous clock, and under the schedule, if there is one."""
 
-class Curve:
-    """progress.csv: a row per measurement, written at once, so that a run can be watched.
-
-    Columns: group; its transitions; seconds since the start of the training; mean training signal per transition since
-    the last row; mean return of the root under the deterministic policy on the validation episodes, and what the
-    agents of the row's group earned there in sum; the root's under the schedule, if it is trained under one.
-    """
-
-    def __init__(self, file: Path, started: float, *, scheduled: bool = False) -> None:
-        self.file, self.started = file, started
-        self._text = io.StringIO(newline="")
-        self._writer = csv.writer(self._text)
-        self._add([*COLUMNS, UNDER] if scheduled else COLUMNS)
-
-    def row(self, group: str, transitions: int, signal: float, earned: Earned, *under: Earned) -> None:
-        """Add a measurement; the file is whole at any time. Raises OSError naming it."""
-        seconds = time.monotonic() - self.started
-        figures = (signal, earned.value, earned.by_group.get(group, nan), *(each.value for each in under))
-        self._add([group, transitions, f"{seconds:.1f}", *(f"{value:.6g}" for value in figures)])
-
-    def _add(self, row: Sequence[object]) -> None:
-        self._writer.writerow(row)
-        write(self.file, self._text.getvalue())
+    sync: list[Earned]
+    under: list[Earned]
 
 
 def unfinished(folder: Path) -> str:
     """What a training that was stopped leaves in its run folder."""
-    course = f"its course so far is in {folder}" if any(folder.glob("progress*.csv")) else "nothing of it is kept"
+    begun = any(file.read_bytes().count(b"\n") > 1 for file in folder.glob("progress*.csv"))
+    course = f"its course so far is in {folder}" if begun else "nothing of it is kept"
     return f"Training was not finished; {course}"
 
 
@@ -75,16 +51,25 @@ class Validation:
         self._lanes = make(env_id, **options) if self.runs and schedule is not None else None
         self.schedule = schedule
 
-    def returns(self, policies: Policies) -> list[Earned]:
+    def measure(self, policies: Policies, stops: Callable[[], object]) -> Episodes:
+        """What they yield on both clocks; `stops` is asked before each episode, and nothing is yielded if it is so."""
+        found = Episodes(self.returns(policies, stops), self.under_schedule(policies, stops))
+        wanted = len(self.runs), len(self.runs) * (self._lanes is not None)
+        return found if (len(found.sync), len(found.under)) == wanted else Episodes([], [])
+
+    def returns(self, policies: Policies, stops: Callable[[], object] = bool) -> list[Earned]:
         """What each episode yields without a network.
 
         In the synchronous clock, or, where lanes are compiled anyhow, on them at zero delay: the same to the last bit.
         """
         if self._lanes is not None and self._plays(policies):
             return self._played(policies, IDEAL.schedule(self._lanes))
-        return [Earned.of(env, env.run_synchronous(policies, seed=seed, record=())) for env, seed in self.runs]
+        return [
+            Earned.of(env, env.run_synchronous(policies, seed=seed, record=()))
+            for env, seed in takewhile(lambda _: not stops(), self.runs)
+        ]
 
-    def under_schedule(self, policies: Policies) -> list[Earned]:
+    def under_schedule(self, policies: Policies, stops: Callable[[], object] = bool) -> list[Earned]:
         """The same in the event clock under the schedule; nothing where there is none."""
         if self._lanes is None:
             return []
@@ -92,7 +77,7 @@ class Validation:
             return self._played(policies, self.schedule)
         return [
             Earned.of(env, env.run_event_driven(policies, seed=seed, schedule=self.schedule, record=()))
-            for env, seed in self.runs
+            for env, seed in takewhile(lambda _: not stops(), self.runs)
         ]
 
     def _plays(self, policies: Policies) -> bool:
@@ -121,7 +106,7 @@ def print_baselines(earned: Mapping[str, Sequence[Earned]], return_of: str, titl
 
     if not any(len(episodes) for episodes in earned.values()):
         return
-    returns = {name: [episode.value for episode in episodes] for name, episodes in earned.items()}
+    returns = {name: [episode.value for episode in episodes] for name, episodes in earned.items() if episodes}
     groups = groups_apart([episode for episodes in earned.values() for episode in episodes])
     table = Table("policy", title=title or None)
     table.add_column(f"return of {return_of} [95 %]", justify="right")
@@ -133,3 +118,5 @@ def print_baselines(earned: Mapping[str, Sequence[Earned]], return_of: str, titl
         beside = [Earned.mean(earned[name]).words(groups)] if groups else []
         table.add_row(name, str(mean_interval(returns[name])), "" if gain is None else str(gain), *beside)
     terminal().print(table)
+    if len(returns) < len(earned):
+        terminal().print(f"Not measured, for lack of time: {', '.join(name for name in earned if name not in returns)}")

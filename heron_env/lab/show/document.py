@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write_all
 from heron_env.lab.figure_style import to_png, to_svg
-from heron_env.lab.output import TextTable
+from heron_env.lab.output import TextTable, Tile
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
     from matplotlib.figure import Figure
 
 PAGE = "report.html"
@@ -71,16 +73,28 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """What a report says, top to bottom; the finding is the result in words."""
+    """What a report says: its verdict in figures, its first picture, the finding in words, then the parts."""
 
     title: str
     finding: Sequence[str]
     parts: Sequence[Section]
+    verdict: Sequence[Tile] = ()
 
     @property
     def pictures(self) -> list[Picture]:
         """All figures in their order."""
         return [block for part in self.parts for block in part.blocks if isinstance(block, Picture)]
+
+    @property
+    def lead(self) -> Picture | None:
+        """The first figure, which stands above the words."""
+        return next(iter(self.pictures), None)
+
+    @property
+    def rest(self) -> list[Section]:
+        """The parts without it; one that held nothing else is left out."""
+        parts = [Section(part.title, [block for block in part.blocks if block is not self.lead]) for part in self.parts]
+        return [part for part in parts if part.blocks]
 
 
 def write_report(folder: str | Path, report: Report) -> dict[str, Path]:
@@ -115,6 +129,7 @@ BROAD: Final = 7.0
 """inches; a figure that is not broader is small enough for every screen."""
 NATURAL: Final = 112
 """Pixels that an inch of a figure gets at most."""
+CODE: Final = re.compile("`([^`]+)`")
 HEAVY: Final = 300_000
 """Bytes of an SVG that are too many."""
 
@@ -131,7 +146,16 @@ def _template() -> Template:
     except ImportError as error:
         raise ConfigError("reports need Jinja: pip install 'heron_env[plots]'") from error
     loader = PackageLoader("heron_env.lab.show", "")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template("report.html")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.filters["coded"] = _coded
+    return environment.get_template("report.html")
+
+
+def _coded(words: str) -> Markup:
+    """The words as HTML, with what stands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(words))))
 
 
 def _shown(picture: Picture) -> dict[str, object]:

@@ -153,7 +153,7 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
             levels,
             own if apart else (),
             x_label="transitions",
-            y_label=_unit(run),
+            y_label=training_unit(run),
             titles=(f"Learning curve: return of {config.return_of}", f"Sum of the returns of {group}"),
         ),
         f"Training{of_group} took {config.seconds:.0f} s and {config.transitions:,} transitions{with_step}, "
@@ -165,7 +165,7 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
     )
 
 
-def _unit(run: RunFolder) -> str:
+def training_unit(run: RunFolder) -> str:
     """For a label alone; of an environment that may not be built here it stays unknown."""
     try:
         return run.make().benchmark().unit or "return"

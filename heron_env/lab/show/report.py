@@ -14,6 +14,7 @@ from heron_env.errors import ConfigError, HeronError, Untrusted
 from heron_env.files.reading import is_file
 from heron_env.given import mapping, require_type
 from heron_env.lab.episodes import team_return
+from heron_env.lab.output import Tile
 from heron_env.lab.policies import Baseline, TrainedRun
 from heron_env.lab.runs import RunFolder, versions
 from heron_env.lab.show.document import Listing, Picture, Report, Section
@@ -33,6 +34,8 @@ from heron_env.lab.show.parts import (
     training_part,
     widest,
 )
+from heron_env.lab.show.profile import algorithms_part
+from heron_env.lab.show.verdict import episode_verdict, sweep_verdict, training_verdict
 from heron_env.lab.sweep.conditions import SYNC, Condition
 from heron_env.lab.sweep.plan import SETTINGS, Item
 from heron_env.lab.sweep.presets import realistic
@@ -252,7 +255,7 @@ def read_sources(paths: Sequence[str | Path]) -> Sources:
 
 
 def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str, str] | None = None) -> Report:
-    """The result first, then its causes, one case, its messages, the training, and the environment.
+    """The verdict first, then the finding in words, causes, one case, its messages, the training, the environment.
 
     Args:
         sources: sweeps, run folders and recorded episodes of one environment.
@@ -290,13 +293,22 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
     what = "how much survives the network" if sources.sweeps else "what was recorded"
-    return Report(title or f"{env.id}: {what}", words, parts)
+    return Report(title or f"{env.id}: {what}", words, parts, _verdict(sources))
+
+
+def _verdict(sources: Sources) -> list[Tile]:
+    """Of the first sweep; where there is none, of the first episode, or else of the first training."""
+    if sources.sweeps:
+        return sweep_verdict(sources.sweeps[0])
+    if sources.traces:
+        return episode_verdict(sources.traces[0])
+    return training_verdict(sources.runs[0])
 
 
 def _sweep_sections(result: SweepResult, number: int, suffix: str) -> list[Section]:
     """What survives the network, and what causes the gap; `suffix`: of the titles."""
     prefix = "" if not number else f"sweep{number + 1}-"
-    sections = [gap_part(result, prefix), causes_part(result, prefix)]
+    sections = [algorithms_part(result, prefix), gap_part(result, prefix), causes_part(result, prefix)]
     return [Section(part.title + suffix, part.blocks) for part in sections if part is not None]
 
 

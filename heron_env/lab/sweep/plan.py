@@ -26,6 +26,7 @@ from heron_env.lab.policies import (
     External,
     FixturePolicy,
     PolicySpec,
+    PythonPolicy,
     TrainedRun,
     policy_spec,
 )
@@ -300,7 +301,7 @@ def identity(policy: PolicySpec) -> str:
         return f"run {policy.folder} {RunFolder.open(policy.folder).digest()}"
     if isinstance(policy, Baseline):
         return f"baseline {policy.name}"
-    if isinstance(policy, External):
+    if isinstance(policy, External | PythonPolicy):
         return policy.identity()
     return " ".join([repr(policy), *(identity(run) for run in _runs_within(policy))])
 

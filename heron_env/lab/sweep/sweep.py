@@ -19,7 +19,7 @@ from heron_env.given import all_of, is_one_of, mapping, path_of, require_one_of,
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.output import Progress, sweep_bar
-from heron_env.lab.policies import Baseline, EndpointConnections, External
+from heron_env.lab.policies import Baseline, EndpointConnections, External, PythonPolicy
 from heron_env.lab.show.figures import sweep_figure
 from heron_env.lab.sweep.conditions import CAUSES, SYNC, Condition, unique
 from heron_env.lab.sweep.plan import (
@@ -94,6 +94,7 @@ class Sweep(SweepPlan):
         if not chosen:
             raise ConfigError(f"Sweep.of(cases={cases!r:.200}): give one Case at least, or how many")
         specs, pools = expanded(policies)
+        believed = (*believed, *(policy.name for policy in specs.values() if isinstance(policy, PythonPolicy)))
         if not all(is_one_of(name, policies) for name in sync_only) or not set(sync_only) < set(policies):
             raise ConfigError(
                 f"sync_only={list(sync_only)}: must be some of the policies {list(policies)}, and leave one at least"
@@ -108,11 +109,11 @@ class Sweep(SweepPlan):
                     require_answers(policy, (env, spec.id, given), cases, lines)
                 else:
                     require_fit(env, name, policy)
+            names = {name: identity(policy) for name, policy in specs.items()}
         for condition in conditions:
             env.timings_of(condition.schedule(env))
             condition.happenings(env, 0)
         ordered = tuple(unique([SYNC, *conditions]))
-        names = {name: identity(policy) for name, policy in specs.items()}
         unit = env.benchmark().unit
         return cls(
             spec, given, specs, names, ordered, cases, unit, env.dt, preset, tuple(alone), pools, believed,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from heron_env.lab.robust_stats import Estimate
+from heron_env.lab.sweep.comparison import comparisons
 from heron_env.lab.sweep.conditions import IDEAL, SYNC
 from heron_env.lab.sweep.decomposition import Decomposition, Interaction
 from heron_env.lab.sweep.results import Measurements, SweepPoint
@@ -294,12 +295,14 @@ def finding(result: Measurements) -> list[str]:
         result: of a finished sweep.
 
     Returns:
-        The level of each policy, with its gap or that there is none; then parity, order, and causes.
+        The level of each policy, with its gap or that there is none; then algorithms against each other, parity,
+        order, and causes.
 
     Example: `print(*finding(read_sweep("runs/sweep")), sep="\\n")`.
     """
     texts = [f"{level} {gap}" for level, gap in policy_claims(result)]
-    return [*texts, *map(str, other_claims(result)), *reasons(result), *answer_sentences(result)]
+    others = map(str, [*comparisons(result), *other_claims(result)])
+    return [*texts, *others, *reasons(result), *answer_sentences(result)]
 
 
 def policy_claims(result: Measurements) -> Iterator[tuple[Level, SweepClaim]]:

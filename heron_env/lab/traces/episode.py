@@ -13,9 +13,17 @@ import numpy as np
 
 from heron_env.core.policy import Policies
 from heron_env.core.rule import one_by_one
+from heron_env.envs.event.copies import Fate
 from heron_env.errors import TraceError
 from heron_env.files.reading import is_folder
-from heron_env.lab.policies import Baseline, TrainedRun, display_names, policy_spec, strongest_policies
+from heron_env.lab.policies import (
+    Baseline,
+    PythonPolicy,
+    TrainedRun,
+    display_names,
+    policy_spec,
+    strongest_policies,
+)
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
@@ -35,7 +43,6 @@ PROXY, PHYSICS = "proxy", "physics"
 """Who sends, receives or does things besides the agents."""
 DISTURBED: Final = "Disturbed"
 """Kind of the events in which a disturbance begins or ends."""
-Fate = Literal["delivered", "second copy", "lost", "in flight"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +50,13 @@ class PolicyIdentity:
     """Which policies decided.
 
     Attributes:
-        kind: "baseline" (of the environment), "run" (a run folder), "external" (an endpoint, agents.yaml, fixture), or
-            "given" (handed over in Python).
-        name: of the baseline, the path of the folder or file, or the host of the endpoint.
-        digest: of what the run folder holds; "" for the others.
+        kind: "baseline" (of the environment), "run" (a run folder), "python" (`module:policy` or `path.py:policy`),
+            "external" (an endpoint, agents.yaml, fixture), or "given" (handed over in Python).
+        name: of the baseline, the path of the folder or file, the name in Python, or the host of the endpoint.
+        digest: of what the run folder or the Python file holds; "" for the others.
     """
 
-    kind: Literal["baseline", "run", "external", "given"]
+    kind: Literal["baseline", "run", "python", "external", "given"]
     name: str
     digest: str = ""
 
@@ -295,6 +302,8 @@ def identity_of(policy: str | Policies) -> PolicyIdentity:
             return PolicyIdentity("run", policy, folder_digest(folder))
         case Baseline(name):
             return PolicyIdentity("baseline", name)
+        case PythonPolicy() as spec:
+            return PolicyIdentity("python", policy, spec.identity().rpartition(" ")[2])
     return PolicyIdentity("external", *display_names([policy]))
 
 
@@ -318,6 +327,8 @@ def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
         return strongest_policies(env, seed)  # of those whose answers no fixture holds
     if identity.kind == "run":
         _require_same(identity)
+    if identity.kind == "python" and identity_of(identity.name) != identity:
+        raise TraceError(f"the file of {identity.name!r} has changed since the episode was recorded; restore it")
     return policy_spec(identity.name).build(env, seed)
 
 

@@ -225,13 +225,21 @@ def read(path: str | Path) -> Episode:
     return episode
 
 
+def _places(path: Path) -> list[Path]:
+    return [path / NAME, path / f"{NAME}.gz"] if is_folder(path) else [path]
+
+
+def is_trace(path: str | Path) -> bool:
+    """Is there a file, or a folder with a record?"""
+    return any(is_file(file) for file in _places(Path(path)))
+
+
 def _find(path: Path) -> Path:
-    files = [path / NAME, path / f"{NAME}.gz"] if is_folder(path) else [path]
-    for file in files:
+    for file in _places(path):
         if is_file(file):
             return file
     raise TraceError(
-        f"{files[0]} does not exist; record an episode with `heron trace ENV --out DIR`, or correct the path"
+        f"{_places(path)[0]} does not exist; record an episode with `heron trace ENV --out DIR`, or correct the path"
     )
 
 

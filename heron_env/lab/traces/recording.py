@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from heron_env import registry
 from heron_env.core.layout import GLOBAL
 from heron_env.core.policy import Policies
 from heron_env.envs.event.clock import EventRun
+from heron_env.envs.event.copies import WatchedBroker, copies, ends
 from heron_env.errors import TraceError
 from heron_env.given import mapping, path_of, whole
 from heron_env.injection.recording import Fixture, Recording
@@ -34,7 +35,6 @@ from heron_env.lab.traces.episode import (
     PROXY,
     Episode,
     Event,
-    Fate,
     SentMessage,
     TraceOutcome,
     TraceSetting,
@@ -49,11 +49,10 @@ from heron_env.lab.traces.episode import (
     written_options,
 )
 from heron_env.lab.traces.file import TimeSeries
-from heron_env.scheduling.broker import MessageBroker
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
-from heron_env.scheduling.messages import CycleToken, Leg, LetterUnderWay, Message, SharedState
+from heron_env.scheduling.messages import Message
 from heron_env.scheduling.trace import Trace
 from heron_env.trust import named, trusting
 
@@ -137,55 +136,6 @@ def answer_counts(fixture: Path) -> dict[str, int]:
     """Answers by origin and code, `fallback TIMEOUT`."""
     result = [Fixture(path).decisions.values() for path in side_by_side(fixture)]
     return dict(sorted(Counter(origin_words(one.source, one.code) for of in result for one in of).items()))
-
-
-class Lost(NamedTuple):
-    """A copy that was lost under way, and the place of what it follows from."""
-
-    message: Message
-    cause: int
-
-
-class Dropped(NamedTuple):
-    """A second copy that its receiver dropped at `arrived`, ns."""
-
-    message: Message
-    arrived: int
-
-
-class WatchedBroker(MessageBroker):
-    """Delivers as any other; it takes over the books of a run in which nothing has been sent yet."""
-
-    __slots__ = ("dropped", "lost")
-
-    def __init__(self, run: EventRun) -> None:
-        for name in MessageBroker.__slots__:
-            setattr(self, name, getattr(run.context.broker, name))
-        self.lost: list[Lost] = []
-        self.dropped: list[Dropped] = []
-        run.context.broker = self
-
-    def send(self, message: Any, phase: int, lane: int, nominal: int, cause: str) -> int | None:
-        """As MessageBroker.send; notes each copy that is lost."""
-        account = self.accounts[message.agent]
-        before = account.lost
-        arrival = super().send(message, phase, lane, nominal, cause)
-        self.lost += [Lost(message, self._scheduler.here)] * (account.lost - before)
-        return arrival
-
-    def accept(self, message: Message) -> bool:
-        """As MessageBroker.accept; notes second copies."""
-        accepted = super().accept(message)
-        if not accepted:
-            self.dropped.append(Dropped(message, self._scheduler.now))
-        return accepted
-
-
-TO_PROXY = frozenset({"ObservationRequest", "StateReport", "LocalStateRequest", "TickResultReport"})
-FROM_PROXY = frozenset(
-    {"ObservationReply", "ObservationPush", "ReportReceived", "CycleCompletion", "LocalStateReply", "CustomLetter"}
-)
-TO_CHILD = frozenset({"Command", "PushedCommand"})
 
 
 def record_episode(
@@ -316,45 +266,13 @@ def _events(run: EventRun) -> Iterator[Event]:
 
 
 def _sent(run: EventRun, broker: WatchedBroker) -> Iterator[SentMessage]:
-    """Every copy: from the trace those that came, from the heap those under way, from the broker the others."""
-    causes: dict[int, int] = {}
-    for r in _trace(run):
-        if isinstance(r.payload, Message):
-            causes[r.id] = r.cause
-            yield _copy(run, r.payload, r.t_ns, "delivered", r.index, r.cause)
-    for ns, _, _, sequence, waiting in sorted(run.context.scheduler.heap, key=lambda entry: entry[:4]):
-        if isinstance(waiting, Message):
-            causes.setdefault(waiting.id, _trace(run).causes[sequence - 1])
-            yield _copy(run, waiting, ns, "in flight", None, causes[waiting.id])
-    for message, arrived in broker.dropped:
-        yield _copy(run, message, arrived, "second copy", None, causes[message.id])
-    for message, cause in broker.lost:
-        yield _copy(run, message, None, "lost", None, cause)
-
-
-def _copy(run: EventRun, message: Any, arrives: int | None, fate: Fate, place: int | None, cause: int) -> SentMessage:
-    agent = run.env.hierarchy.ids[message.agent]
-    sender, receiver = ends(message, run.env)
-    return SentMessage(
-        message.id, type(message).__name__, sender, receiver, agent, message.number, message.sent, arrives, fate,
-        place, cause, content(message),
-    )  # fmt: skip
-
-
-def ends(message: Any, env: HeronEnv) -> tuple[str, str]:
-    """From whom to whom a message goes."""
-    ids, agent = env.hierarchy.ids, env.hierarchy.ids[message.agent]
-    kind = type(message).__name__
-    if kind in TO_CHILD:
-        return ids[env.hierarchy.parent[message.agent]], agent
-    if isinstance(message, SharedState):
-        return agent, ids[env.simulation.exchange.edges[message.edge].receiver]
-    if isinstance(message, LetterUnderWay):
-        return agent, ids[message.receiver]
-    if isinstance(message, CycleToken):
-        return (agent, PROXY) if message.leg == Leg.TOKEN_TO_PROXY else (PROXY, agent)
-    assert kind in TO_PROXY | FROM_PROXY, f"where does a {kind} go?"
-    return (agent, PROXY) if kind in TO_PROXY else (PROXY, agent)
+    names = [*run.env.hierarchy.ids, PROXY]  # the proxy's rank is -1
+    for message, arrives, fate, place, cause in copies(run, broker):
+        sender, receiver = ends(message, run.env.simulation)
+        yield SentMessage(
+            message.id, type(message).__name__, names[sender], names[receiver], names[message.agent], message.number,
+            message.sent, arrives, fate, place, cause, content(message),
+        )  # fmt: skip
 
 
 def _balance(run: EventRun, episode: Episode) -> None:

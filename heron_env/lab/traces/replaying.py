@@ -12,14 +12,15 @@ from typing import Any, Final, NamedTuple
 from heron_env import registry
 from heron_env._version import __version__
 from heron_env.core.policy import Policies
+from heron_env.envs.episodes import EpisodeResult
 from heron_env.errors import TraceError
 from heron_env.files.reading import is_folder
 from heron_env.given import path_of
 from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
-from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, TraceSetting, plain
+from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, TraceSetting, happenings_of, plain, schedule_of
 from heron_env.lab.traces.recording import NAME, record, replayed_answers
-from heron_env.trust import Trust, listed, trusting
+from heron_env.trust import Trust, listed, on_behalf_of, trusting
 
 EVERYBODY: Final = "everybody"
 NOTHING: Final = "nothing"
@@ -201,6 +202,30 @@ def replay(
     """
     recorded = trace if isinstance(trace, Episode) else file.read(path_of(trace, "replay(trace)"))
     setting = recorded.setting
+    with trusting(*listed(trust)):
+        env, policies = _prepared(trace, setting, policy, policies, fixture, any_version)
+    now = record(env, policies, setting)
+    changed = _changed(setting.versions)
+    return Replay(recorded, now, first_difference(recorded, now), changed)
+
+
+def run_again(trace: str | Path, *, trust: Trust = ()) -> EpisodeResult:
+    """The recorded episode once more, with its frames, to be watched. Raises as `replay`."""
+    setting = file.read(path_of(trace, "run_again(trace)")).setting
+    with trusting(*listed(trust)):
+        env, policies = _prepared(trace, setting, None, None, None, False)
+    result: EpisodeResult = env.run_event_driven(
+        policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait, schedule=schedule_of(setting.schedule),
+        record=("rewards", "actions", "frames"), **happenings_of(setting),
+    )  # fmt: skip
+    return result
+
+
+def _prepared(
+    trace: Episode | str | Path, setting: TraceSetting, policy: str | None, policies: Policies | None,
+    fixture: str | Path | None, any_version: bool,
+) -> tuple[Any, Policies]:  # fmt: skip
+    """Environment and policies of a recorded episode."""
     then = setting.versions.get("heron_env")
     if then != __version__ and not any_version:
         raise TraceError(
@@ -208,16 +233,14 @@ def replay(
             "or compare anyway with --any-version (any_version=True)"
         )
     named_by = RECORD if isinstance(trace, Episode) else str(trace)
-    with trusting(*listed(trust)):
-        env = rebuilt(setting, named_by)
-        _require_same_data(setting, env)
-        if policies is None:
+    env = rebuilt(setting, named_by)
+    _require_same_data(setting, env)
+    if policies is None:
+        with on_behalf_of(named_by):
             policies = _policies(setting, policy, env)
-        if setting.fixture:
-            policies = {**policies, **replayed_answers(setting, env, _fixture(trace, fixture))}
-    now = record(env, policies, setting)
-    changed = _changed(setting.versions)
-    return Replay(recorded, now, first_difference(recorded, now), changed)
+    if setting.fixture:
+        policies = {**policies, **replayed_answers(setting, env, _fixture(trace, fixture))}
+    return env, policies
 
 
 def rebuilt(setting: TraceSetting, named_by: str = RECORD) -> Any:

@@ -16,7 +16,7 @@ money, in either direction. Everything is bounded: q to +-0.1, P by the action, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -185,6 +185,12 @@ class EconomyEngine(Engine):
             strongest="reserves",
             unit=RETURN_UNIT,
         )
+
+    def drawing(self, axes: Any, names: Sequence[str]) -> Any:
+        """Countries around the central bank; dashed what the observing one believes, "?" what it can't know."""
+        from heron_env.worlds.economy.drawing import EconomyDrawing
+
+        return EconomyDrawing(axes, self, names)
 
     def training_defaults(self) -> TrainingDefaults:
         """The policy decides alone."""

@@ -268,6 +268,12 @@ class EnergyManagementEnv(HeronEnv):
             ),
         )
 
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
+        """Homes with roofs, loads and batteries, what transformers carry, sun and moon; dashed what one believes."""
+        from heron_env.worlds.energy_management.drawing import SiteDrawing
+
+        return (artists or SiteDrawing(axes, self.site.neighbourhood)).show(world, observed)
+
     def problem(self, day: int, seed: int) -> DayProblem:
         """Everything about one day, as the perfect-foresight optimum needs it; starts an episode."""
         self.reset(seed=seed, options={"day": day})

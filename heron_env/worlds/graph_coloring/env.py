@@ -206,6 +206,12 @@ class GraphColoringEnv(HeronEnv):
         """The cluster's part of the graph; see `scene_of`."""
         return scene_of(self.problem.part(agent), self.shape)
 
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
+        """The graph and its conflicts; of an observing cluster its part, as its seat shows it, and what it was told."""
+        from heron_env.worlds.graph_coloring.drawing import GraphDrawing
+
+        return (artists or GraphDrawing(axes, self.problem, observed)).show(world, observed)
+
     def training_defaults(self) -> TrainingDefaults:
         """From random starts: the problem's own is always the same. A conflict now matters more than one much later."""
         return TrainingDefaults(options={"start": "random"}, hyperparameters={"gamma": 0.9})

@@ -215,6 +215,12 @@ class SpreadEnv(HeronEnv):
             "mpe_return": -self._size * (distance + steps) - contacts,
         }
 
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
+        """The plane: agents, landmarks, contacts; dashed where the observing agent believes everybody."""
+        from heron_env.worlds.spread.drawing import SpreadDrawing
+
+        return (artists or SpreadDrawing(axes, self.possible_agents)).show(world, observed)
+
     def benchmark(self) -> Benchmark:
         """Two rules that drive to landmarks."""
         return Benchmark(baselines=lambda seed: baselines(self), strongest="assigned landmark", unit=RETURN_UNIT)

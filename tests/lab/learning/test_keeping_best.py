@@ -27,7 +27,7 @@ def test_the_best_of_the_curve_is_kept(clock: str, tmp_path: Path, monkeypatch: 
     seen: list[list[bytes]] = []
     judge = getattr(Validation, JUDGES[clock])
 
-    def judged(self: Validation, policies: Any) -> list[Earned]:
+    def judged(self: Validation, policies: Any, stops: Any) -> list[Earned]:
         if not any(isinstance(policy, NetworkPolicy) for policy in policies.values()) or len(seen) == len(EARNED):
             return judge(self, policies)
         seen.append(weights(policies))

@@ -117,7 +117,7 @@ class Stream:
         taken: list[dict[str, Any]] = []
         improve = self.student._improve
 
-        def noting(told: dict[str, torch.Tensor], mine: torch.Tensor | None) -> None:
+        def noting(told: dict[str, torch.Tensor], mine: torch.Tensor | None) -> torch.Tensor:
             outputs, values, _ = self.student.network(told["obs"], told["state"], told["hidden"][0])
             where = torch.ones(told["took"].shape, dtype=torch.bool) if mine is None else mine
             likely = self.student.network.log_probability(
@@ -132,7 +132,7 @@ class Stream:
                         "now": float(values[t, i].detach()),
                     }
                 )
-            improve(told, mine)
+            return improve(told, mine)
 
         self.student._improve = noting  # type: ignore[method-assign]
         self.student.learn(rate)

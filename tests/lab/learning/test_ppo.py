@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ends import Mixed
-from training_kit import tiny, trained
+from training_kit import Ticking, tiny, trained
 
 from heron_env import HeronEnv, SystemAgent, TrainingDefaults, TrainingDelays, load_policy, make, register, registered
 from heron_env.errors import ConfigError
 from heron_env.lab import Hyperparameters, RunFolder
 from heron_env.lab.learning.lean_ppo import Learner
+from heron_env.lab.learning.logs import COLUMNS
 from heron_env.lab.learning.plan import make_plan
-from heron_env.lab.learning.validation import COLUMNS
 from heron_env.lab.show.parts import training_facts, training_part
 
 SHORT = {
@@ -94,8 +94,10 @@ def test_validation_does_not_change_what_is_learned(tmp_path: Path):
 def test_training_goes_without_validation(tmp_path: Path):
     run = quick("heron/BatteryGrid-v0", tmp_path, validation_episodes=0, progress=True)
     assert RunFolder.open(tmp_path).config.validation == {}
-    assert [row["validation_return"] for row in run.curve()] == ["nan", "nan"]
-    assert quick("heron/BatteryGrid-v0", tmp_path, validations=0).curve() == []
+    assert {row["validation_return"] for row in run.curve()} == {"nan"}
+    run = quick("heron/BatteryGrid-v0", tmp_path, validations=0)
+    *before, last = [row["validation_return"] for row in run.curve()]
+    assert set(before) == {"nan"} and last == f"{run.config.validation['trained']:.6g}"
 
 
 @pytest.mark.parametrize("trainer", ["lean", "sb3"])
@@ -110,7 +112,7 @@ def test_a_training_says_whose_return_it_has_and_what_each_group_earned_beside_i
     printed = capsys.readouterr().out
     assert "return of tower" in " ".join(printed.replace("┃", " ").split()) and "drone" in printed
     rows = run.curve()
-    assert {row["validation_return"] for row in rows} == {"-3"}
+    assert {row["validation_return"] for row in rows} == {"-3", "nan"}
     assert (rows[-1]["group"], rows[-1]["group_return"]) == ("mast", f"{own['mast']:.6g}")
     facts, pictures = training_facts(run)["Validation"], training_part(run).blocks
     assert "Mean return of tower" in facts and f"trained: wing 0.00, drone {own['drone']:.2f}" in facts
@@ -198,11 +200,13 @@ def test_groups_of_choices_and_of_numbers_are_trained_together_or_one_after_the_
     with (tmp_path / "progress.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     if trainer == "lean":  # two choosers, one mover
-        assert [row["group"] for row in rows] == ["chooser", "mover"] * 2
-        assert [int(row["transitions"]) for row in rows] == [0, 0, 2048, 1024]
+        assert [row["group"] for row in rows] == ["chooser", "mover"] * 18
+        counted = [number for rollout in range(17) for number in (128 * rollout, 64 * rollout)]
+        assert [int(row["transitions"]) for row in rows] == [*counted, 2048, 1024]
         return
-    assert [row["group"] for row in rows] == ["chooser"] * 2 + ["mover"] * 2
-    assert [int(row["transitions"]) for row in rows] == [0, 1536, 0, 1536]
+    assert [row["group"] for row in rows] == ["chooser"] * 14 + ["mover"] * 26
+    counted = [*range(0, 1537, 128), 1536, *range(0, 1537, 64), 1536]
+    assert [int(row["transitions"]) for row in rows] == counted
 
 
 def test_drawn_actions_repeat_with_their_seed_and_follow_the_policy_s_spread(tmp_path: Path):
@@ -230,8 +234,10 @@ def test_a_time_limit_ends_training_cleanly_and_anneals_the_learning_rate_in_tim
 ):
     rates = []
     learn = Learner.learn
-    monkeypatch.setattr(Learner, "learn", lambda student, rate: (rates.append(rate), learn(student, rate))[1])
-    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=0.5)
+    monkeypatch.setattr(
+        Learner, "learn", lambda student, rate, stops: (rates.append(rate), learn(student, rate, stops))[1]
+    )
+    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=20.0, clock=Ticking(0.02))
     assert run.config.transitions < 10**9
     assert run.config.deterministic is False
     assert rates[0] == 1e-3 and rates[-1] < 3e-4 and rates == sorted(rates, reverse=True)
@@ -239,7 +245,9 @@ def test_a_time_limit_ends_training_cleanly_and_anneals_the_learning_rate_in_tim
 
 
 def test_stable_baselines3_anneals_in_time_as_well(tmp_path: Path):
-    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=0.7, trainer="sb3")
+    run = quick(
+        "heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=20.0, trainer="sb3", clock=Ticking(0.02)
+    )
     assert run.config.transitions < 10**9
     assert run.model("battery").lr_schedule(0.5) < 4e-4
 

@@ -27,6 +27,7 @@ from heron_env import (
     FeatureProvider,
     FieldAgent,
     HeronEnv,
+    Mixed,
     Rows,
     ScheduleConfig,
     SystemAgent,
@@ -40,7 +41,6 @@ from heron_env import (
     rule,
 )
 from heron_env.adapters import HeronVecEnv
-from heron_env.core.action import join_specs
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
 from heron_env.lab import Hyperparameters, RunFolder
@@ -443,7 +443,7 @@ class Painter(FieldAgent):
     """Earns 1 for the wanted choice, less its distance from the place."""
 
     features = (Both,)
-    action = join_specs([Continuous(-1.0, 1.0), Discrete(3)])
+    action = Mixed(Continuous(-1.0, 1.0), Discrete(3))
 
     @staticmethod
     @rule(writes=(Both.at, Both.chosen))

@@ -1,0 +1,121 @@
+"""`heron watch`: a film of one episode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, parsed_options
+from heron_env.cli.episodes import (
+    DelayOption,
+    DisturbancesOption,
+    RunPolicyOption,
+    RunScheduleOption,
+    RunUntilOption,
+    SeedOption,
+    local_policies,
+    settings_of,
+    time_window,
+    wanted,
+)
+from heron_env.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from heron_env.envs.episodes import EpisodeResult
+
+CLOCKS = ("event", "sync")
+RECORD = ("rewards", "actions", "frames")
+WatchArgument = Annotated[
+    str, typer.Argument(help=f"A run folder, or a trace.json of `heron trace` or its folder. Or: {ENVIRONMENT}.")
+]
+AgentOption = Annotated[
+    str | None, typer.Option(help="What it knows stands beside the truth; default: the first that decides.")
+]
+ClockOption = Annotated[str, typer.Option(help="event: with delays and loss; sync: step by step.")]
+FilmWindowOption = Annotated[
+    str | None, typer.Option("--window", metavar="START,END", help="What the film shows, s; default: all of it.")
+]
+EveryOption = Annotated[
+    float | None, typer.Option(help="Seconds of the world from frame to frame; default: at most 300 frames.")
+]
+FpsOption = Annotated[float, typer.Option(help="Frames a second at which it plays.")]
+FilmOption = Annotated[Path, typer.Option(help="A page with a player (.html), .gif, or .mp4 (extra `video`).")]
+
+
+def watch(
+    env_or_run_or_trace: WatchArgument,
+    policy: RunPolicyOption = None,
+    schedule: RunScheduleOption = None,
+    delay: DelayOption = None,
+    disturbances: DisturbancesOption = None,
+    seed: SeedOption = 0,
+    until: RunUntilOption = None,
+    clock: ClockOption = "event",
+    agent: AgentOption = None,
+    window: FilmWindowOption = None,
+    every: EveryOption = None,
+    fps: FpsOption = 12.0,
+    out: FilmOption = Path("runs/film.html"),
+    option: EnvOptions = None,
+    trust: Trusted = None,
+    as_json: Json = False,
+) -> None:
+    """Film an episode: the world, messages on their way, and what one agent knows beside the truth.
+
+    A recorded trace is run again as it was. Of what a run folder or a trace names, only registered environments run,
+    and what this command trusts or names itself.
+    """
+    from heron_env.lab.output import dumps
+    from heron_env.lab.traces.file import is_trace
+    from heron_env.lab.traces.replaying import run_again
+    from heron_env.pictures.player import require_film_ending
+
+    require_film_ending(out)
+    start, end = (0.0, None) if window is None else time_window(window)
+    if is_trace(env_or_run_or_trace):
+        changes = {"--policy": policy, "--schedule": schedule, "--delay": delay, "--disturbances": disturbances}
+        _require_none({**changes, "--until": until, "--seed": seed or None, "--option": option}, "a trace")
+        result = run_again(env_or_run_or_trace)
+    else:
+        env_id, chosen, options = wanted(env_or_run_or_trace, policy, parsed_options(option))
+        more = {"schedule": schedule, "delay": delay, "disturbances": disturbances, "until": until}
+        result = _played(env_id, chosen, options, clock, seed, more)
+    film = result.watch(agent, start=start, end=end, every=every)
+    film.save(out, fps=fps)
+    facts = {"film": str(out), "frames": len(film), "start": film.times[0], "end": film.times[-1], "agent": film.agent}
+    if as_json:
+        typer.echo(dumps({**facts, "returns": result.returns}))
+        return
+    typer.echo(
+        f"{len(film)} frames, {film.times[0]:g} to {film.times[-1]:g} s; beside the truth what {film.agent} knows"
+    )
+    typer.echo(f"wrote {out}")
+
+
+def _played(
+    env_id: str, chosen: str | None, options: dict[str, Any], clock: str, seed: int, more: dict[str, Any]
+) -> EpisodeResult:
+    """Run the episode in its clock. Raises ConfigError."""
+    from heron_env.lab.schedules import with_settings
+    from heron_env.lab.sweep.conditions import Condition
+
+    if clock not in CLOCKS:
+        raise ConfigError(f"--clock {clock!r}: must be one of {list(CLOCKS)}.{did_you_mean(clock, CLOCKS)}")
+    env = built(env_id, options)
+    policies = local_policies(chosen or env.benchmark().strongest or "random", env, seed)
+    happenings = Condition(disturbances=more["disturbances"] or ()).happenings(env, seed)
+    if clock == "sync":
+        _require_none({f"--{name}": more[name] for name in ("schedule", "delay", "until")}, "--clock sync")
+        return env.run_synchronous(policies, seed=seed, record=RECORD, disturbances=happenings)
+    return env.run_event_driven(
+        policies, seed=seed, t_end=more["until"], record=RECORD, disturbances=happenings,
+        schedule=with_settings(env.schedule, settings_of(more["schedule"], more["delay"])),
+    )  # fmt: skip
+
+
+def _require_none(given: dict[str, Any], what: str) -> None:
+    """Raise ConfigError for an option that does not go with `what`."""
+    if wrong := [name for name, value in given.items() if value is not None and value != []]:
+        raise ConfigError(f"{wrong[0]}: does not go with {what}; leave it out")

@@ -1,0 +1,78 @@
+"""The verdict of a report: a few figures that answer what something earns, and what the network costs it."""
+
+from __future__ import annotations
+
+from heron_env.lab.output import Tile
+from heron_env.lab.robust_stats import Estimate
+from heron_env.lab.runs import RunFolder
+from heron_env.lab.show.parts import training_unit
+from heron_env.lab.sweep.results import Measurements
+from heron_env.lab.sweep.words import NEGLIGIBLE, Conditions, NoGap, NoInterval, SignedGaps, policy_claims
+from heron_env.lab.traces.episode import Episode
+
+EARNS, COSTS = "It earns", "The network costs it"
+
+
+def sweep_verdict(result: Measurements) -> list[Tile]:
+    """What the first policy earns, what the network costs it, and its difference to the nearest other policy.
+
+    Where these cases can't tell a cost or a difference from none, the tile says so.
+    """
+    level, claim = next(policy_claims(result))
+    cases = "one held-out case" if level.cases == 1 else f"{level.cases} held-out cases"
+    share = "" if level.score != level.score else f"; {100 * level.score:.0f} % of what perfect foresight gains"
+    tiles = [_tile(EARNS, level.sync, level.unit, f"{level.policy!r} on {cases}, synchronous clock{share}")]
+    if isinstance(claim, Conditions):
+        tiles.append(_cost_tile(claim))
+    if level.against:
+        other, more = min(level.against, key=lambda pair: pair[1].value)
+        apart = "" if more.excludes_zero else "; these cases can't tell it from none"
+        tiles.append(_tile(f"Difference to {other!r}", more, level.unit, f"synchronous clock{apart}"))
+    return tiles
+
+
+def _cost_tile(claim: Conditions) -> Tile:
+    largest = claim.largest
+    under = f"under {largest.condition}"
+    match claim:
+        case NoInterval():
+            return _tile(COSTS, largest.gap, largest.unit, f"{under}; one case, so nothing is claimed")
+        case NoGap():
+            return Tile(COSTS, "next to nothing", f"less than {100 * NEGLIGIBLE:g} % of its gain in {claim.whole}")
+        case SignedGaps() if largest.significant and largest.gap.low > 0.0:
+            share = f"{largest.lost.percent()} of its gain, " if largest.lost.known else ""
+            rank = f", {'among ' if claim.rivals else ''}the costliest of {claim.whole}" if len(claim.costs) > 1 else ""
+            return _tile(COSTS, largest.gap, largest.unit, f"{share}{under}{rank}")
+    most = f"the largest mean is {largest.gap}{largest.unit}, {under}"
+    why = "; it is negligible, or these cases can't tell it from none" if largest.gap.value > 0.0 else ""
+    return Tile(COSTS, "no cost found", f"{most}{why}")
+
+
+def _tile(label: str, mean: Estimate, unit: str, note: str) -> Tile:
+    """The mean in large figures, its interval below them."""
+    figure, _, interval = str(mean).partition(" ")
+    return Tile(label, f"{figure}{unit}", f"{note}; 95 % interval {interval}" if interval else note)
+
+
+def training_verdict(run: RunFolder) -> list[Tile]:
+    """What the trained policy earns in validation, and what the best other one does."""
+    config = run.config
+    scores, unit = dict(config.validation), training_unit(run)
+    options = "with the training options, one training seed"
+    own = scores.pop("trained", None)
+    tiles = [] if own is None else [Tile(EARNS, f"{own:.2f} {unit}", f"mean return in validation, {options}")]
+    if scores:
+        best = max(scores, key=lambda name: scores[name])
+        tiles.append(Tile(f"{best!r} earns", f"{scores[best]:.2f} {unit}", "the best of the others, same episodes"))
+    return tiles
+
+
+def episode_verdict(episode: Episode) -> list[Tile]:
+    """What one recorded episode paid the root, and what became of its messages."""
+    counts, root, setting = episode.counts, episode.world.agents[0], episode.setting
+    fates = ", ".join(f"{count} {fate}" for fate, count in counts.items())
+    about = f"{root} in one episode of {episode.outcome.end_time:g} s, seed {setting.seed}, by {setting.policy.name!r}"
+    return [
+        Tile(EARNS, f"{episode.returns[root]:.2f}", about),
+        Tile("Messages", f"{sum(counts.values()):,}", fates),
+    ]

@@ -1,0 +1,106 @@
+"""Footage: what is kept of an episode so that it can be watched: the truth at many moments, messages, observations."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import Layout
+from heron_env.core.world import World
+from heron_env.pictures.frames import ObservedWorld
+
+Floats = NDArray[np.float64]
+
+
+class Filmed(Protocol):
+    """What a film asks of its environment."""
+
+    hierarchy: Hierarchy
+    groups: Mapping[str, list[str]]
+    dt: float
+    simulation: Any
+
+    def draw_frame(self, axes: Any, world: World, observed: ObservedWorld | None, artists: Any = None) -> Any:
+        """See Hooks."""
+
+    def local_time(self, time: float) -> str:
+        """See Hooks."""
+
+
+class ObservationTaken(NamedTuple):
+    """An observation as it came to its agent: when, s, values `[columns]`, and as-of times `[sources]`, s."""
+
+    time: float
+    values: NDArray[np.float32]
+    as_of: Floats
+
+
+class MessageFlight(NamedTuple):
+    """A copy of a message: ranks of its ends (-1: the proxy), when it left and arrives, s; nan: it was lost."""
+
+    sender: int
+    receiver: int
+    sent: float
+    arrives: float
+
+
+@dataclass(eq=False)
+class Footage:
+    """One episode's.
+
+    Attributes:
+        columns: of the truth that each deciding agent observes, int64 `[columns]`.
+        times: s, of `truths`, float64 `[columns]` each.
+        observations: by agent, in the order in which they came.
+        flights: of messages, those of the physics cycle left out; none in the synchronous clock.
+    """
+
+    env: Filmed
+    columns: dict[str, NDArray[np.int64]]
+    times: list[float] = field(default_factory=list)
+    truths: list[Floats] = field(default_factory=list)
+    observations: dict[str, list[ObservationTaken]] = field(default_factory=dict)
+    flights: list[MessageFlight] = field(default_factory=list)
+
+    @property
+    def layout(self) -> Layout:
+        """Of the truth."""
+        layout: Layout = self.env.simulation.layout
+        return layout
+
+    def look(self, time: float) -> None:
+        """Keep the truth of now."""
+        self.times.append(time)
+        self.truths.append(self.env.simulation.truth.copy())
+
+    def truth(self, time: float) -> Floats:
+        """The last one kept by then, `[columns]`."""
+        return self.truths[max(bisect_right(self.times, time) - 1, 0)]
+
+    def known(self, agent: str, time: float) -> ObservedWorld:
+        """What an agent knew then."""
+        layout, columns = self.layout, self.columns[agent]
+        array = np.full(layout.size, np.nan)
+        came = self.observations.get(agent, [])
+        place = bisect_right(came, time, key=lambda taken: taken.time) - 1
+        world = World(layout, array)
+        world.time = time
+        if place < 0:
+            return ObservedWorld(agent, {}, {}, world)
+        taken = came[place]
+        array[columns] = taken.values[: len(columns)]
+        names = [layout.full_names[i] for i in columns.tolist()]
+        owners = dict.fromkeys(layout.owner_of[columns].tolist())
+        ages = np.maximum(time - taken.as_of, 0.0).tolist()
+        return ObservedWorld(
+            agent,
+            dict(zip(names, array[columns].tolist(), strict=True)),
+            {layout.rows[row].owner_id: age for row, age in zip(owners, ages, strict=True)},
+            world,
+        )

@@ -1,0 +1,153 @@
+"""Beside the world in a film: messages on their way over the hierarchy, and what one agent knows beside the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.pictures.footage import Floats, Footage
+from heron_env.pictures.frames import DPI, SIZE, Canvas, ObservedWorld
+from heron_env.pictures.palette import EXACT_COLOUR, GREY, HIDDEN_COLOUR, INK, SERIES, picture_style
+from heron_env.pictures.quantities import draw_lines, lines_of, shortened_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+
+MOST_BARS: Final = 12
+"""Quantities that are shown of what an agent knows."""
+PORT, PROXY_AT = 0.42, 0.97
+"""Where messages leave an agent's line, and where the proxy is, of the width."""
+FATES: Final = {
+    "on its way": ("o", EXACT_COLOUR),
+    "late: longer than a step": ("D", SERIES[4]),
+    "arrived": ("^", SERIES[2]),
+    "lost": ("X", SERIES[1]),
+}
+"""Marker and colour of a message: both differ."""
+
+
+class NetworkPicture:
+    """Messages above, knowledge below; where there are no messages knowledge alone."""
+
+    def __init__(self, footage: Footage, agent: str, times: Sequence[float]) -> None:
+        with picture_style():
+            from matplotlib.figure import Figure
+
+            figure, self._messages = Figure(SIZE, DPI), None
+            if footage.flights:
+                self._messages = MessagePanel(figure.add_axes((0.03, 0.54, 0.94, 0.4)), footage, agent)
+            below = figure.add_axes((0.36, 0.07, 0.61, 0.37 if footage.flights else 0.85))
+            self._knowledge = KnowledgePanel(below, footage, agent, times)
+            self._canvas = Canvas(figure)
+            self._canvas.draw()
+
+    def image(self, since: float, time: float, truth: Floats, observed: ObservedWorld) -> NDArray[np.uint8]:
+        """uint8 `[height, width, 3]` at `time`, with all messages under way `since` then, s."""
+        with picture_style():
+            if self._messages is not None:
+                self._messages.update(since, time)
+            self._knowledge.update(truth, observed)
+            return self._canvas.draw()
+
+
+class MessagePanel:
+    """A line for each agent, the proxy at the right; a message travels from end to end while it is on its way."""
+
+    def __init__(self, axes: Axes, footage: Footage, agent: str) -> None:
+        lines = lines_of(footage.env.hierarchy, footage.env.groups)
+        line_of = {rank: y for y, (_, _, ranks) in enumerate(lines) for rank in ranks}
+        draw_lines(axes, footage.env.hierarchy, lines, list(range(len(lines))), agent)
+        axes.set_ylim(len(lines) - 0.4, -1.2)
+        axes.set_title("Messages")
+        axes.plot([PROXY_AT, PROXY_AT], [-0.5, len(lines) - 0.5], color=INK, linewidth=3.0)
+        axes.text(PROXY_AT, -0.6, "proxy", ha="center", fontsize=8.0)
+        axes.hlines(range(len(lines)), PORT, PROXY_AT, color=HIDDEN_COLOUR, linewidth=1.0)
+        self._dots = {
+            fate: axes.plot([], [], marker, color=colour, markersize=6.5, markeredgecolor="white", label=fate)[0]
+            for fate, (marker, colour) in FATES.items()
+        }
+        axes.legend(
+            loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, frameon=False, fontsize=7.5, columnspacing=1
+        )
+        self._dt, flights = footage.env.dt, [f for f in footage.flights if {f.sender, f.receiver} <= {*line_of, -1}]
+        table = np.array(flights, dtype=np.float64).reshape(-1, 4).T
+        self._sent, self._arrives = table[2], table[3]
+        self._start, self._end = _ends(flights, line_of)
+
+    def update(self, since: float, time: float) -> None:
+        """Show what was under way in (since, time]."""
+        sent, arrives = self._sent, self._arrives
+        lost = np.isnan(arrives)
+        begun = sent <= time
+        away = begun & (arrives > time)
+        late = away & (time - sent > self._dt)
+        shown = [away & ~late, late, begun & (arrives > since) & (arrives <= time), lost & begun & (sent >= since)]
+        share = np.where(lost, 0.5, np.clip((time - sent) / np.maximum(arrives - sent, 1e-12), 0.0, 1.0))
+        for dots, which in zip(self._dots.values(), shown, strict=True):
+            places = self._start[which] + share[which, None] * (self._end - self._start)[which]
+            dots.set_data(*places.T)
+
+
+def _ends(flights: Sequence[Any], line_of: Mapping[int, int]) -> tuple[Floats, Floats]:
+    """Where each message starts and ends, (x, y) `[messages, 2]`: up above the line, down below it."""
+    ends: list[tuple[float, float, float, float]] = []
+    for flight in flights:
+        a, b = flight.sender, flight.receiver
+        if b < 0:
+            ends.append((PORT, line_of[a] - 0.18, PROXY_AT, line_of[a] - 0.18))
+        elif a < 0:
+            ends.append((PROXY_AT, line_of[b] + 0.18, PORT, line_of[b] + 0.18))
+        else:
+            ends.append((PORT - 0.02, line_of[a], PORT - 0.02, line_of[b]))
+    table = np.array(ends, dtype=np.float64).reshape(-1, 4)
+    return table[:, :2], table[:, 2:]
+
+
+class KnowledgePanel:
+    """Of some quantities that an agent observes: the truth as a bar, what it knows as a mark, and how old that is.
+
+    They are those in which knowledge and truth differ most in the film, of its shown `times`.
+    """
+
+    def __init__(self, axes: Axes, footage: Footage, agent: str, times: Sequence[float]) -> None:
+        layout, columns = footage.layout, footage.columns[agent]
+        truths = np.array([footage.truth(time)[columns] for time in times])
+        known = np.array([footage.known(agent, time).world.rows[0][columns] for time in times])
+        both = np.concatenate([truths, known])
+        low, high = np.nanmin(both, axis=0), np.nanmax(both, axis=0)
+        span = np.where(high > low, high - low, 1.0)
+        apart = np.nan_to_num(np.abs(truths - known)).mean(axis=0) / span + 1e-6 * (high > low)
+        chosen = np.sort(np.argsort(-apart, kind="stable")[: min(MOST_BARS, np.count_nonzero(apart) or MOST_BARS)])
+        self._columns, self._low, self._span = columns[chosen], low[chosen], span[chosen]
+        self._y = np.arange(len(chosen))
+        owners = [layout.rows[row].owner_id for row in layout.owner_of[self._columns]]
+        axes.set(xlim=(-0.05, 1.35), ylim=(max(len(chosen), 4) - 0.3, -0.9), xticks=[])
+        axes.spines[:].set_visible(False)
+        names = [f"{owner} {layout.names[i].partition('.')[2]}" for owner, i in zip(owners, self._columns, strict=True)]
+        axes.set_yticks(self._y, [shortened_name(name, 28) for name in names], fontsize=7.5)
+        axes.tick_params(length=0)
+        axes.set_title(f"What {shortened_name(agent, 20)} knows")
+        axes.barh(self._y, 1.0, height=0.55, color=HIDDEN_COLOUR)
+        self._bars = axes.barh(self._y, 0.0, height=0.55, color=EXACT_COLOUR, label="truth")
+        self._marks = axes.plot([], [], "D", color=SERIES[1], markersize=5.0, markeredgecolor="white", label="known")[0]
+        first = {owner: owners.index(owner) for owner in owners}
+        self._ages = {owner: axes.text(1.05, y, "", va="center", fontsize=7.5) for owner, y in first.items()}
+        axes.text(1.05, -0.75, "age", fontsize=7.5, color=GREY)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False, fontsize=7.5)
+
+    def update(self, truth: Floats, observed: ObservedWorld) -> None:
+        """Show them at one moment."""
+        for bar, value in zip(self._bars, self._share(truth), strict=True):
+            bar.set_width(value)
+        self._marks.set_data(self._share(observed.world.rows[0]), self._y)
+        for owner, text in self._ages.items():
+            text.set_text(f"{observed.ages[owner]:.3g} s" if owner in observed.ages else "unknown")
+
+    def _share(self, array: Floats) -> Floats:
+        share: Floats = (array[self._columns] - self._low) / self._span
+        return share
