@@ -48,10 +48,13 @@ class EnvironmentSpec:
             return self
         self.require_trust()
         try:
-            imported_module(module, f"make({self.id!r})")
+            found = imported_module(module, f"make({self.id!r})")
+            return spec(name, self.named_by)
         except ImportError as error:
             raise ConfigError(f"make({self.id!r}): can't import {module!r} ({error}); is it on the path?") from error
-        return spec(name, self.named_by)
+        except UnknownEnvironment as error:
+            error.add_note(f"{found!r} was imported, and registers no {name!r}")
+            raise
 
     def factory(self) -> Callable[..., "HeronEnv"]:
         """What builds the environment; imports its module. Raises ConfigError, Untrusted."""

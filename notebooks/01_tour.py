@@ -95,11 +95,11 @@ for name in ("random", "do nothing", env.benchmark().strongest):
 # %% [markdown]
 # ## 5 A trained policy
 #
-# Eight seconds of PPO on one core: too short for a good policy, long enough for the story. `make demo` trains longer.
+# Twenty seconds on one core, set-up and baselines among them: too short for a good policy, long enough for the story. `make demo` trains longer.
 
 # %%
 run = train(
-    "heron/EnergyManagement-v1", Path(mkdtemp()) / "run", total_steps=10**7, time_limit=8, progress=False,
+    "heron/EnergyManagement-v1", Path(mkdtemp()) / "run", total_steps=10**7, time_limit=20, progress=False,
     validations=0, validation_episodes=2,
 )  # fmt: skip
 trained = heron_env.load_policy(run.path)

@@ -48,7 +48,7 @@ def new(
         return
     for path in files:
         typer.echo(f"wrote {path}")
-    typer.echo(f"Next: cd {folder} && pip install --editable '.[test]' && pytest; then heron train {name}/{title}-v0")
+    typer.echo(f'Next: cd {folder} && pip install --editable ".[test]" && pytest; then heron train {name}/{title}-v0')
 
 
 def _require_name(name: str) -> None:

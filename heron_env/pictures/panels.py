@@ -72,7 +72,7 @@ class MessagePanel:
             for fate, (marker, colour) in FATES.items()
         }
         axes.legend(
-            loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, frameon=False, fontsize=7.5, columnspacing=1
+            loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, frameon=False, fontsize=8.0, columnspacing=1
         )
         self._dt, flights = footage.env.dt, [f for f in footage.flights if {f.sender, f.receiver} <= {*line_of, -1}]
         table = np.array(flights, dtype=np.float64).reshape(-1, 4).T
@@ -86,7 +86,12 @@ class MessagePanel:
         begun = sent <= time
         away = begun & (arrives > time)
         late = away & (time - sent > self._dt)
-        shown = [away & ~late, late, begun & (arrives > since) & (arrives <= time), lost & begun & (sent >= since)]
+        shown = [
+            away & ~late,
+            late,
+            begun & (arrives > since) & (arrives <= time),
+            lost & begun & (sent >= 3 * since - 2 * time),
+        ]
         share = np.where(lost, 0.5, np.clip((time - sent) / np.maximum(arrives - sent, 1e-12), 0.0, 1.0))
         for dots, which in zip(self._dots.values(), shown, strict=True):
             places = self._start[which] + share[which, None] * (self._end - self._start)[which]
@@ -129,16 +134,16 @@ class KnowledgePanel:
         axes.set(xlim=(-0.05, 1.35), ylim=(max(len(chosen), 4) - 0.3, -0.9), xticks=[])
         axes.spines[:].set_visible(False)
         names = [f"{owner} {layout.names[i].partition('.')[2]}" for owner, i in zip(owners, self._columns, strict=True)]
-        axes.set_yticks(self._y, [shortened_name(name, 28) for name in names], fontsize=7.5)
+        axes.set_yticks(self._y, [shortened_name(name, 28) for name in names], fontsize=8.0)
         axes.tick_params(length=0)
         axes.set_title(f"What {shortened_name(agent, 20)} knows")
         axes.barh(self._y, 1.0, height=0.55, color=HIDDEN_COLOUR)
         self._bars = axes.barh(self._y, 0.0, height=0.55, color=EXACT_COLOUR, label="truth")
         self._marks = axes.plot([], [], "D", color=SERIES[1], markersize=5.0, markeredgecolor="white", label="known")[0]
         first = {owner: owners.index(owner) for owner in owners}
-        self._ages = {owner: axes.text(1.05, y, "", va="center", fontsize=7.5) for owner, y in first.items()}
-        axes.text(1.05, -0.75, "age", fontsize=7.5, color=GREY)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False, fontsize=7.5)
+        self._ages = {owner: axes.text(1.05, y, "", va="center", fontsize=8.0) for owner, y in first.items()}
+        axes.text(1.05, -0.75, "age", fontsize=8.0, color=GREY)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False, fontsize=8.0)
 
     def update(self, truth: Floats, observed: ObservedWorld) -> None:
         """Show them at one moment."""

@@ -83,21 +83,21 @@ class QuantityBars:
                 cells.append((place % across, y + place // across, [row.offset + i for row in rows]))
             y += 1 + more
         draw_lines(axes, hierarchy, lines, places)
-        axes.set_ylim(max(y, 10) - 0.4, -0.6)
+        axes.set_ylim(max(y, 7) - 0.4, -0.6)
         cell = (1.0 - NAMES) / across
         self._width = cell - LABEL - 0.012
         self._x = np.array([NAMES + cell * right + LABEL for right, _, _ in cells])
         self._y = np.array([down for _, down, _ in cells], np.float64)
         for x, down, (_, _, columns) in zip(self._x, self._y, cells, strict=True):
             label = shortened_name(layout.names[columns[0]].partition(".")[2], 11)
-            axes.text(x - 0.008, down, label, ha="right", va="center", fontsize=6.5, color=GREY)
+            axes.text(x - 0.008, down, label, ha="right", va="center", fontsize=7.5, color=GREY)
         self._columns = np.array([i for _, _, columns in cells for i in columns], np.int64)
         counts = [len(columns) for _, _, columns in cells]
         self._starts, self._counts = np.cumsum([0, *counts])[:-1], np.array(counts)
         self._low, self._high = layout.low[self._columns], layout.high[self._columns]
         self._open_low, self._open_high = ~np.isfinite(self._low), ~np.isfinite(self._high)
         self._low[self._open_low], self._high[self._open_high] = 0.0, 0.0
-        thick = 170.0 / max(y, 10)
+        thick = min(170.0 / y, 20.0)
         ground = LineCollection([*self._bars(np.zeros(len(cells)), 1.0)], colors=HIDDEN_COLOUR, linewidths=thick)
         self._truth = LineCollection([], colors=EXACT_COLOUR, linewidths=thick, capstyle="butt")
         self._spread = LineCollection([], colors=INK, linewidths=1)

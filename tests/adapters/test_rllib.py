@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ends import endings
+from mixed_world import CARTS
 
 pytest.importorskip("ray.rllib", exc_type=ImportError)  # ray alone does not bring what its rllib needs
 
@@ -49,6 +50,7 @@ WORLDS = [
     {"env": GRID, "num_batteries": 3},
     {"env": GRID, "num_batteries": 3, "schedule": UNEVEN, "max_steps": 20},
     {"env": "heron/TrafficCorridor-v0", "max_steps": 30},
+    {"env": CARTS, "max_steps": 7},
     {"env": endings, "ends": (2, 5, 9), "max_steps": 7},
     {"env": endings, "ends": (3, 3)},
 ]
@@ -168,8 +170,9 @@ def test_wrong_configurations_say_how_to_mend_them():
         HeronMultiAgentEnv({"env": lambda: 3})
     with pytest.raises(ConfigError, match=r"masks'\]='yes'.*must be True or False"):
         HeronMultiAgentEnv({"env": GRID, "masks": "yes"})
-    with pytest.raises(ConfigError, match=r"'battery_1' acts in Box.*leave masks out"):
-        HeronMultiAgentEnv({"env": GRID, "masks": True})
+    for env_id, acts in ((GRID, r"'battery_1' acts in Box"), (CARTS, r"'cart_1' acts in Dict")):
+        with pytest.raises(ConfigError, match=f"{acts}.*leave masks out, a forbidden choice is then the no-op"):
+            HeronMultiAgentEnv({"env": env_id, "masks": True})
     env = HeronMultiAgentEnv({"env": GRID})
     with pytest.raises(ConfigError, match="seed=-1: must be a whole number >= 0"):
         env.reset(seed=-1)
@@ -210,6 +213,7 @@ for config, earned in (
     ({"env": "heron/BatteryGrid-v0", "num_batteries": 3, "max_steps": 11, "schedule": late}, None),
     ({"env": "ends:endings", "ends": (2, 5, 9), "max_steps": 7}, [2.0, 5.0, 7.0]),
     ({"env": "ends:endings", "ends": (2, 5)}, [2.0, 5.0]),
+    ({"env": "mixed_world:carts", "max_steps": 7}, None),
     ({"env": "ends:endings", "ends": (2, 5, 9), "max_steps": 7, "schedule": third}, [2.0, 5.0, 7.0]),
 ):
     check_multiagent_environments(HeronMultiAgentEnv(config))
@@ -231,4 +235,4 @@ def test_rllib_plays_whole_episodes_where_agents_come_and_go(tmp_path: Path):
     environ = {**os.environ, "HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(path)}
     done = subprocess.run([sys.executable, "-c", SAMPLE], env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("checked") == 4
+    assert done.stdout.count("checked") == 5

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from heron_env import BatchEnv, make
+from heron_env.core.masking import flat
 from heron_env.errors import ConfigError, ResetNeeded
 
 torch = pytest.importorskip("torch")
@@ -14,7 +15,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # TorchRL's own, of many kind
 
 import torchrl.collectors  # noqa: E402
 from masked_worlds import lamps  # noqa: E402
-from torchrl.envs import RewardSum, TransformedEnv  # noqa: E402
+from mixed_world import CARTS  # noqa: E402
+from torchrl.envs import ActionMask, RewardSum, TransformedEnv  # noqa: E402
 from torchrl.envs.utils import check_env_specs  # noqa: E402
 
 from heron_env.adapters import HeronTorchEnv  # noqa: E402
@@ -24,6 +26,7 @@ WORLDS: dict[str, dict[str, Any]] = {
     "heron/TrafficCorridor-v0": {"max_steps": 5},
     "heron/GraphColoring-v0": {"max_steps": 5},
     "heron/EnergyManagement-v1": {"max_steps": 4, "physics_substeps": 1},
+    CARTS: {"max_steps": 5},
 }
 
 
@@ -61,11 +64,10 @@ def test_each_lane_is_its_environment_over_several_episodes(env_id: str) -> None
                     row = now[group][place]
                     assert np.array_equal(row["observation"].numpy(), observations[agent])
                     if group in batched.masked:
-                        mask = infos[agent]["action_mask"]
-                        parts = mask if isinstance(mask, tuple) else (mask,)
-                        flat = np.concatenate([np.atleast_1d(part) for part in parts])
-                        assert np.array_equal(row["action_mask"].numpy(), flat.astype(bool))
-                        assert row["action_mask"][row["action"] + offsets(env, agent)].all()
+                        flags = flat(infos[agent]["action_mask"]).astype(bool)
+                        assert np.array_equal(row["action_mask"].numpy(), flags)
+                        choices = row["action", "d"] if ("action", "d") in row.keys(True) else row["action"]
+                        assert row["action_mask"][choices + offsets(env, agent)].all()
                     actions[agent] = row["action"].numpy()
             observations, rewards, _, truncated, infos = env.step(actions)
             for group, agents in batched.group_map.items():
@@ -141,9 +143,13 @@ def test_a_lane_that_is_over_waits_for_its_reset() -> None:
         env.step(env.rand_action(done.clone()))
 
 
-def test_actions_of_mixed_kinds_are_refused() -> None:
-    with pytest.raises(ConfigError, match="mixes continuous and discrete actions"):
-        HeronTorchEnv(lamps("dimmer"), 2)
+def test_random_choices_of_mixed_actions_keep_to_the_masks_under_transforms() -> None:
+    mask = ActionMask(action_key=("cart", "action", "d"), mask_key=("cart", "action_mask"))
+    env = TransformedEnv(HeronTorchEnv(CARTS, 3), mask)
+    check_env_specs(env)
+    row = env.rollout(20)["cart"]
+    assert not row["action_mask"].all() and row["action_mask"].gather(-1, row["action", "d"][..., None]).all()
+    assert set(row["action", "d"].unique().tolist()) == {0, 1, 2} and len(row["action", "c"].unique()) > 100
 
 
 def test_masks_of_several_choices_are_kept_to() -> None:

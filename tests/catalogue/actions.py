@@ -3,9 +3,10 @@
 import numpy as np
 from catalogue.small_world import ENERGY, agent, env, step
 
-from heron_env import Action, Continuous, Discrete, MultiDiscrete, make
+from heron_env import Action, Continuous, Discrete, Mixed, MultiDiscrete, make
 
 Chooser = agent(action=Discrete(3))
+Both = agent(action=Mixed(Continuous(0.0, 1.0), Discrete(3)))
 
 
 def step_after_the_end():
@@ -49,5 +50,19 @@ ACTIONS = {
     "a dimension in words": lambda d: Action().set_specs(dim_d="two", ncats=3),
     "half a choice of categories": lambda d: Action().set_specs(dim_d=1, ncats=2.5),
     "a range of one number": lambda d: Action().set_specs(dim_c=1, range=(1.0,)),
+    "choices before numbers": lambda d: Mixed(Discrete(3), Continuous(0.0, 1.0)),
+    "a number after the choices": lambda d: Mixed(Continuous(0.0, 1.0), Discrete(3), Continuous(0.0, 2.0, unit="kW")),
+    "mixed in mixed": lambda d: Mixed(Mixed(Continuous(0.0, 1.0), Discrete(3)), Discrete(2)),
+    "a mix of nothing": lambda d: Mixed(),
+    "numbers alone in a mix": lambda d: Mixed(Continuous(0.0, 1.0), Continuous(0.0, 2.0)),
+    "choices alone in a mix": lambda d: Mixed(MultiDiscrete([3, 2])),
+    "a number of choices in a mix": lambda d: Mixed(Continuous(0.0, 1.0), 3),
+    "a list of parts in a mix": lambda d: Mixed(["up", "down"]),
+    "a mixed action without its choices": lambda d: step({"battery_1": {"c": [0.5]}}, Both),
+    "a mixed action without its numbers": lambda d: step({"battery_1": {"d": 1}}, Both),
+    "a choice among the numbers": lambda d: step({"battery_1": {"c": [0.5, 1]}}, Both),
+    "a part too many": lambda d: step({"battery_1": {"c": [0.5], "d": 1, "e": 0}}, Both),
+    "a mixed action of numbers alone": lambda d: step({"battery_1": [0.5]}, Both),
+    "a mixed action in the wrong order": lambda d: step({"battery_1": [2, 0.5]}, Both),
     "a list for an agent's id": lambda d: env().proxy.get_observation([]),
 }

@@ -58,16 +58,6 @@ def run(folder, text):
     return load_policy(folder)
 
 
-def group(**values):
-    """The configuration with other values of its group."""
-    return json.dumps({**CONFIG, "groups": {"battery": {**CONFIG["groups"]["battery"], **values}}})
-
-
-def run_with_model(folder, text):
-    (folder / "battery.zip").write_bytes(b"")
-    return run(folder, text)
-
-
 RUNS = {
     "a folder that is not there": lambda d: load_policy(d / "nothing"),
     "another schema": lambda d: run(d, '{"schema_version": 7}'),
@@ -77,12 +67,26 @@ RUNS = {
         d, json.dumps({**CONFIG, "env_id": None} | {"seed": "one"}).replace('"env_id": null, ', "")
     ),
     "a wrong value": lambda d: run(d, json.dumps({**CONFIG, "seed": "one"})),
+}
+
+
+def group(**values):
+    """The configuration with other values of its group."""
+    return json.dumps({**CONFIG, "groups": {"battery": {**CONFIG["groups"]["battery"], **values}}})
+
+
+RUNS |= {
     "a scale of nothing": lambda d: run(d, group(scale=[0.0])),
     "a model outside the folder": lambda d: run(d, group(model="../model.zip")),
     "an environment that nobody vouched for": lambda d: run_with_model(
         d, json.dumps({**CONFIG, "env_id": "subprocess:getoutput"})
     ),
 }
+
+
+def run_with_model(folder, text):
+    (folder / "battery.zip").write_bytes(b"")
+    return run(folder, text)
 
 
 def foreign(folder):

@@ -114,6 +114,27 @@ def test_a_joint_spec_has_all_continuous_parts_then_all_discrete_ones():
     assert join_specs([]).size == 0
 
 
+def test_mixed_has_numbers_then_choices_of_any_number_each():
+    spec = Mixed(Continuous(-1.0, 1.0, size=2), Continuous(1.0, 5.0), Discrete(3, noop=2), MultiDiscrete([2, 4]))
+    assert spec.describe() == "[[-1.0, -1.0, 1.0], [1.0, 1.0, 5.0]] x 3 and MultiDiscrete([3, 2, 4])"
+    assert spec.noop.tolist() == [0.0, 0.0, 1.0, 2.0, 0.0, 0.0]
+    assert spec.space()["c"].shape == (3,) and spec.space()["d"] == spaces.MultiDiscrete([3, 2, 4])
+    assert Mixed(Continuous(0.0, 1.0), Discrete(3)).space()["d"] == spaces.Discrete(3)
+    assert Mixed(Continuous(0, 1, unit="kW"), Continuous(0, 1, unit="A"), Discrete(2)).unit == "1"
+
+
+@pytest.mark.parametrize("parts", [{"c": [0.5, 0.5, 2, 1]}, {"d": [0.5, 0.5, 2, 1]}, {"c": [0.5], "d": [0.5, 2, 1]}])
+def test_parts_do_not_spill_over_into_each_other(parts: dict[str, list[float]]):
+    with pytest.raises(
+        InvalidAction, match=f"^action of 'a' has {len(parts.get('c', ()))} elements in 'c', expected 2"
+    ):
+        mixed().parse(parts, "a")
+    action = Action(mixed())
+    with pytest.raises(InvalidAction, match="elements in 'c', expected 2"):
+        action.set_values(parts)
+    assert action.vector().tolist() == [0.0, 0.0, 0.0, 0.0]
+
+
 def test_the_specification_action_object():
     action = Action()
     action.set_specs(dim_c=1, range=(np.array([-1.0]), np.array([1.0])))

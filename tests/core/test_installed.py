@@ -159,6 +159,10 @@ def test_a_module_before_the_id_is_imported_and_registers_it(install: Install):
     assert check_env(f"couriers:{ID}", only=["builds", "processes"], steps=2).ok
     with pytest.raises(UnknownEnvironment, match="Did you mean 'couriers/Couriers-v0'"):
         heron_env.make("couriers:couriers/Courier-v0")
+    told = heron("describe", "couriers:couriers/Courier-v0", code=2).stderr
+    assert (
+        told.endswith("couriers.py'> was imported, and registers no 'couriers/Courier-v0'\n") and "\n" not in told[:-1]
+    )
     with refuses(ConfigError, "make('nowhere:a/A-v0'): can't import 'nowhere' (No module named 'nowhere'); "
                  "is it on the path?"):  # fmt: skip
         heron_env.make("nowhere:a/A-v0")

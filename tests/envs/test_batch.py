@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ends import Mixed
+from ends import Mixed, Mover
 from refusing import refuses
 from small_worlds import End, LawEnv, Level, Talker, Team, TogetherEnv, Top, Unit, Zone
 
@@ -347,3 +347,10 @@ def test_memory_grows_with_lanes_times_agents():
         arrays = batch._engine.lanes.arrays
         sizes.append(sum(array.nbytes for array in arrays) - arrays.initial.nbytes)
     assert sizes[1] == 2 * sizes[0]
+
+
+def test_who_sees_nothing_decides_in_a_batch_as_well():
+    batch = BatchEnv(lambda: HeronEnv(SystemAgent("s", Mover("m"), protocol=VectorDecomposition()), max_steps=2), 2)
+    observations, _ = batch.reset(seed=0)
+    assert observations["s"].shape == (2, 1, 0)
+    assert batch.step({"s": np.array([[[0.5]], [[-0.25]]])})[1]["s"].tolist() == [[0.5], [-0.25]]

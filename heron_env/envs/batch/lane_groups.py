@@ -110,13 +110,14 @@ def known_group(groups: Mapping[str, Group], name: str, told: str) -> Group:
 def shown(published: Published, groups: Mapping[str, Group]) -> tuple[Arrays, Arrays, Arrays, Arrays]:
     """Views by group: observations `[lanes, agents, d]`, rewards, terminated, truncated `[lanes, agents]`."""
     seeing = {name: group for name, group in groups.items() if group.members.stop > group.members.start}
-    shape = len(published.observations), -1
+    lanes = len(published.observations)
 
     def members(part: NDArray[Any]) -> Arrays:
         return {name: part[:, group.members] for name, group in seeing.items()}
 
     observations: Arrays = {
-        name: published.observations[:, group.floats].reshape(*shape, group.width) for name, group in seeing.items()
+        name: published.observations[:, group.floats].reshape(lanes, len(group.agents), group.width)
+        for name, group in seeing.items()
     }
     return observations, members(published.rewards), members(published.terminated), members(published.truncated)
 

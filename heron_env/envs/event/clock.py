@@ -13,12 +13,12 @@ from heron_env.envs.answering import Asking, begin_policies, mates_of
 from heron_env.envs.decisions import decides, resolve_policies
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.agents import AgentLoop
+from heron_env.envs.event.camera import EventCamera
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.event.thinking import AnswerLoop, ThinkingThreads, Thought, receive_letter
-from heron_env.envs.filming import EventCamera
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.messages import Message
@@ -146,10 +146,10 @@ class EventRun:
         if self.agents.deciding - self.agents.policies.keys():
             raise ResetNeeded("until(): an unpickled run has no policies; attach(policies) first")
         last = NO_END if limit is None else limit
-        while self.camera is not None and self.due is not None and self.camera.next_look <= last:
-            self._handle_until(self.camera.next_look)
-            self.camera.look()
-        self._handle_until(last)
+        if self.camera is None:
+            self._handle_until(last)
+        else:
+            self.camera.film_until(last, self._handle_until)
         self.env.proxy.time = to_seconds(self.context.scheduler.now)
 
     def _require_mine(self, call: str) -> None:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from heron_env.core.quantity import within
 from heron_env.envs.episodes import EpisodeResult
-from heron_env.envs.event.copies import ends
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.hooks import PROXY, Hooks
 from heron_env.errors import RuleError
 from heron_env.observability.noise import Moment
+from heron_env.scheduling import messages as m
 from heron_env.scheduling.broker import MessageBroker, Queue
 from heron_env.scheduling.links import Link, RuledLink, links_of
 from heron_env.scheduling.messages import StateReport
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from heron_env.envs.ownership import Ownership
     from heron_env.envs.simulation import Simulation
 
+TO_PROXY = (m.ObservationRequest, m.StateReport, m.LocalStateRequest, m.TickResultReport)
+FROM_PROXY = (
+    m.ObservationReply, m.ObservationPush, m.ReportReceived, m.CycleCompletion, m.LocalStateReply, m.CustomLetter,
+)  # fmt: skip
+TO_CHILD = (m.Command, m.PushedCommand)
 UP = int(Queue.UP)
 MOST_FACTOR: Final = 1e6
 """No delay grows more than that."""
@@ -164,3 +169,19 @@ class LinkRule:
 
     def _name(self, rank: int) -> str:
         return "the proxy" if rank == PROXY else repr(self.context.simulation.hierarchy.ids[rank])
+
+
+def ends(message: Any, simulation: Simulation) -> tuple[int, int]:
+    """Ranks of sender and receiver; the proxy is -1."""
+    agent: int = message.agent
+    if isinstance(message, TO_CHILD):
+        return simulation.hierarchy.parent[agent], agent
+    match message:
+        case m.SharedState():
+            return agent, simulation.hierarchy.index[simulation.exchange.edges[message.edge].route.receiver]
+        case m.LetterUnderWay():
+            return agent, message.receiver
+        case m.CycleToken():
+            return (agent, PROXY) if message.leg is m.Leg.TOKEN_TO_PROXY else (PROXY, agent)
+    assert isinstance(message, TO_PROXY + FROM_PROXY), f"where does a {type(message).__name__} go?"
+    return (agent, PROXY) if isinstance(message, TO_PROXY) else (PROXY, agent)

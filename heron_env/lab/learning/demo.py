@@ -58,7 +58,7 @@ class DemoPlan:
 
 FULL = DemoPlan()
 SHORT = replace(
-    FULL, train_seconds=12.0, days=2, cause_days=1, delays=(0.0, 60.0), validations=3, validation_episodes=4
+    FULL, train_seconds=25.0, days=2, cause_days=1, delays=(0.0, 60.0), validations=3, validation_episodes=4
 )
 DELAYS, CAUSES = "delays", "causes"
 """Folders of the two sweeps."""

@@ -104,7 +104,7 @@ class Training(ABC):
         plan, took = self.plan, 0.0
         wanted = [number / plan.validations for number in range(1, plan.validations)]
         monitor.begin(self, others)
-        if plan.validations:
+        if plan.validations and monitor.seconds + 2.0 * monitor.reserve < monitor.limit:
             self.measure(monitor)
         self.prepare()
         self._began = monitor.seconds

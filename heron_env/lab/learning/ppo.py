@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
@@ -15,7 +16,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import has_training_rewards
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.envs.unused_rules import warn_of_unused
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, HeronWarning
 from heron_env.files.writing import write
 from heron_env.given import mapping, path_of
 from heron_env.lab import benchmark
@@ -157,6 +158,9 @@ def train(
         monitor.tell(
             TrainingEnded, run=folder, reason="callback" if monitor.stopped else "steps" if whole else "time limit"
         )
+    if not done.transitions:
+        text = f"train(time_limit={time_limit}): setting up took all of it, and nothing was learned; give more"
+        warnings.warn(text, HeronWarning, stacklevel=2)
     if progress:
         print_baselines({name: both.sync for name, both in earned.items()}, root, title=f"{env_id}, {validation}")
         under = {name: both.under for name, both in earned.items()}

@@ -13,7 +13,7 @@ import numpy as np
 
 from heron_env.core.policy import Policies
 from heron_env.core.rule import one_by_one
-from heron_env.envs.event.copies import Fate
+from heron_env.envs.event.message_log import Fate
 from heron_env.errors import TraceError
 from heron_env.files.reading import is_folder
 from heron_env.lab.policies import (

@@ -14,7 +14,8 @@ from heron_env import registry
 from heron_env.core.layout import GLOBAL
 from heron_env.core.policy import Policies
 from heron_env.envs.event.clock import EventRun
-from heron_env.envs.event.copies import WatchedBroker, copies, ends
+from heron_env.envs.event.context import ends
+from heron_env.envs.event.message_log import WatchedBroker, copies
 from heron_env.errors import TraceError
 from heron_env.given import mapping, path_of, whole
 from heron_env.injection.recording import Fixture, Recording
@@ -208,7 +209,7 @@ def record(env: HeronEnv, policies: Policies, setting: TraceSetting, series: Tim
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait,
         schedule=schedule_of(setting.schedule), trace=True, **happenings_of(setting),
     )  # fmt: skip
-    broker = WatchedBroker(run)
+    broker = WatchedBroker(run.context)
     if series is None:
         run.until(None)
     else:
@@ -267,7 +268,7 @@ def _events(run: EventRun) -> Iterator[Event]:
 
 def _sent(run: EventRun, broker: WatchedBroker) -> Iterator[SentMessage]:
     names = [*run.env.hierarchy.ids, PROXY]  # the proxy's rank is -1
-    for message, arrives, fate, place, cause in copies(run, broker):
+    for message, arrives, fate, place, cause in copies(run.context, broker):
         sender, receiver = ends(message, run.env.simulation)
         yield SentMessage(
             message.id, type(message).__name__, names[sender], names[receiver], names[message.agent], message.number,

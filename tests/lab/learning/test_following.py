@@ -5,6 +5,11 @@ alone, a callback's False overlooked, a figure of another step.
 """
 
 import csv
+import json
+import os
+import socket
+import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -367,3 +372,64 @@ def test_curves_of_several_seeds_are_a_mean_with_its_interval(tmp_path: Path):
     assert learning_curves(runs[0]).axes[0].lines
     with pytest.raises(ConfigError, match=r"learning_curves\(\): no run of 'none' was validated"):
         learning_curves({"none": []})
+
+
+# Trackers, which are installed in an environment of their own
+
+
+def test_tensorboard_s_own_reader_reads_the_curves(tmp_path: Path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = quick(tmp_path, logger="tensorboard", total_steps=128, validations=2)
+    reader = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    scalars = {tag: [(at.step, at.value) for at in reader.Scalars(tag)] for tag in reader.Tags()["scalars"]}
+    rows = run.curve()
+    for tag, column in (
+        ("rollout/training_signal/battery", "training_signal"),
+        ("validation/return", "validation_return"),
+        ("validation/group_return/battery", "group_return"),
+    ):
+        expected = [(int(row["transitions"]), float(row[column])) for row in rows if row[column] != "nan"]
+        assert [step for step, _ in scalars[tag]] == [step for step, _ in expected]
+        assert [value for _, value in scalars[tag]] == pytest.approx([value for _, value in expected], rel=1e-5)
+    assert [step for step, _ in scalars["update/value_loss/battery"]] == [32, 64, 96, 128]
+
+
+def records(data: bytes) -> Iterator[bytes]:
+    """Those in a file of W&B: blocks of 32 KiB as LevelDB's logs have them, behind seven bytes."""
+    at, record = 7, b""
+    while at + 7 <= len(data):
+        if (room := -at % 32_768) and room < 7:
+            at += room
+            continue
+        _, size, kind = struct.unpack_from("<IHB", data, at)
+        record, at = record + data[at + 7 : at + 7 + size], at + 7 + size
+        if kind in (1, 4):  # whole, or its last part
+            yield record
+            record = b""
+
+
+def test_w_and_b_s_offline_log_has_the_curves_and_nothing_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in ("WANDB_MODE", "WANDB_ERROR_REPORTING"):
+        monkeypatch.delenv(name, raising=False)
+    pytest.importorskip("wandb", reason="wandb is not installed")
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    refused: list[Any] = []
+    monkeypatch.setattr("socket.socket.connect", lambda own, where, go=socket.socket.connect: (
+        go(own, where) if own.family == socket.AF_UNIX else refused.append(where)))  # fmt: skip
+    run = quick(tmp_path, logger="wandb", total_steps=128, validations=2)
+    assert os.environ["WANDB_ERROR_REPORTING"] == "false" and refused == []
+    (file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    history, config = dict[int, dict[str, float]](), dict[str, str]()
+    for record in map(Record.FromString, records(file.read_bytes())):
+        config |= {item.key: item.value_json for item in record.run.config.update}
+        if record.HasField("history"):
+            row = {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item}
+            history[row["_step"]] = row
+    assert [*history] == [0, 32, 64, 96, 128] and config["env_id"] == f'"{GRID}"'
+    validated = {int(row["transitions"]): row["validation_return"] for row in run.curve()}
+    for step in (0, 64, 128):
+        assert history[step]["validation/return"] == pytest.approx(float(validated[step]), rel=1e-5)
+    assert all(history[step]["update/value_loss/battery"] > 0.0 for step in (32, 64, 96, 128))

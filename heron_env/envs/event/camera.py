@@ -1,0 +1,63 @@
+"""An event-driven run is filmed while it goes on: the truth at regular moments, its messages, and what agents saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from heron_env.envs.event.context import ends
+from heron_env.envs.event.message_log import WatchedBroker, copies
+from heron_env.envs.filming import footage_of
+from heron_env.pictures.footage import Footage, MessageFlight, ObservationTaken
+from heron_env.scheduling.messages import ObservationPush, ObservationReply, Routed
+
+if TYPE_CHECKING:
+    from heron_env.envs.event.clock import EventRun
+
+LOOKS = 8
+"""At the truth, in a control step."""
+SECOND = 1e9
+"""ns"""
+
+
+class EventCamera:
+    """Films an event-driven run in which nothing has been sent yet."""
+
+    def __init__(self, run: EventRun) -> None:
+        self._run, self._broker, self._number = run, WatchedBroker(run.context), 0
+        self.footage = footage_of(run.env, run.agents.deciding)
+
+    def film_until(self, last: int, handle: Callable[[int], None]) -> None:
+        """Keep the truth of each look and of the end, while the run handles all until `last`, ns."""
+        run, times = self._run, self.footage.times
+        stop = last if run.t_end is None else min(last, run.t_end)
+        while (look := self._number * run.env.dt_ns // LOOKS) <= stop and run.due is not None:
+            handle(look)
+            if run.closed:
+                break
+            self.footage.look(look / SECOND)
+            self._number += 1
+        handle(last)
+        ended = run.t_end is None or run.context.simulation.over
+        end = run.context.scheduler.now if ended else run.t_end or 0
+        if run.closed and not (times and times[-1] >= end / SECOND):
+            self.footage.look(end / SECOND)
+
+    def develop(self) -> Footage:
+        """All so far."""
+        run, footage = self._run, self.footage
+        ids, asked = run.env.hierarchy.ids, dict[str, int]()
+        footage.flights, footage.observations = [], {}
+        for copy in copies(run.context, self._broker):
+            message, arrives = copy.message, float("nan") if copy.arrives is None else copy.arrives / SECOND
+            if isinstance(message, Routed):
+                route = ends(message, run.env.simulation)
+                footage.flights.append(MessageFlight(*route, message.sent / SECOND, arrives))
+            agent = ids[message.agent]
+            if copy.fate != "delivered" or not isinstance(message, ObservationReply | ObservationPush):
+                continue
+            if message.asked >= asked.get(agent, 0):  # an agent that knows something newer does not look at it
+                asked[agent] = message.asked
+                taken = ObservationTaken(arrives, message.vector, message.as_of / SECOND)
+                footage.observations.setdefault(agent, []).append(taken)
+        return footage

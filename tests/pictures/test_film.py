@@ -1,0 +1,338 @@
+"""Films: what a frame shows is what was true, what was known, and where each message was at that moment."""
+
+import copy
+import pickle
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_kit import as_json, heron
+from PIL import Image
+
+from heron_env import ScheduleConfig, TrainingDelays, make
+from heron_env.errors import ConfigError, UnknownAgent
+from heron_env.lab import record_episode
+from heron_env.pictures.film import Film
+from heron_env.pictures.footage import Footage, MessageFlight
+from heron_env.pictures.frames import WorldPicture
+from heron_env.pictures.palette import picture_style
+from heron_env.pictures.panels import PROXY_AT, MessagePanel
+from heron_env.worlds import battery_grid
+
+GRID = "heron/BatteryGrid-v0"
+HALF = {"*": lambda vector: 0.5}
+LATE = ScheduleConfig(msg_delay=0.4, obs_delay=0.1, jitter_type="lognormal", jitter_ratio=0.3, loss=0.2, duplicate=0.1)
+FRAMES = ("rewards", "actions", "frames")
+
+
+def filmed(clock: str = "event", **options):
+    env = make(GRID, max_steps=6, **options)
+    if clock == "sync":
+        return env.run_synchronous(HALF, seed=3, record=FRAMES)
+    return env.run_event_driven(HALF, seed=3, schedule=LATE, record=FRAMES)
+
+
+def panel(footage: Footage) -> MessagePanel:
+    with picture_style():
+        from matplotlib.figure import Figure
+
+        return MessagePanel(Figure().subplots(), footage, "battery_1")
+
+
+def dots(messages: MessagePanel, since: float, time: float) -> dict[str, list[tuple[float, float]]]:
+    messages.update(since, time)
+    return {fate: [*zip(*line.get_data(), strict=True)] for fate, line in messages._dots.items()}
+
+
+# What is filmed
+
+
+@pytest.mark.parametrize("clock", ["event", "sync"])
+def test_filming_changes_nothing(clock: str):
+    env = make(GRID, max_steps=6)
+    run = env.run_synchronous if clock == "sync" else env.run_event_driven
+    more = {} if clock == "sync" else {"schedule": LATE}
+    assert run(HALF, seed=3, **more).same_course(filmed(clock))
+
+
+def test_the_synchronous_clock_is_filmed_at_each_step_boundary():
+    result, env = filmed("sync"), make(GRID, max_steps=6)
+    env.reset(seed=3)
+    assert result.footage.times == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    for truth in result.footage.truths:
+        assert truth.tobytes() == env.simulation.truth.tobytes()
+        env.step(dict.fromkeys(env.agents, 0.5))
+    assert result.footage.flights == []
+
+
+def test_the_event_driven_clock_is_filmed_eight_times_a_step_and_at_its_end():
+    times = filmed().footage.times
+    assert times == [k / 8 for k in range(49)]
+    cut = make(GRID, max_steps=6).run_event_driven(HALF, seed=3, t_end=1.3, record=FRAMES).footage
+    assert cut.times == [*(k / 8 for k in range(11)), 1.3]
+
+
+def test_what_an_agent_knows_is_as_old_as_the_record_says():
+    options = {"max_steps": 6}
+    episode = record_episode(GRID, HALF, seed=3, schedule=LATE, options=options)
+    footage = filmed().footage
+    ages = list(episode.ages("battery_1"))
+    assert len(ages) > 3
+    for age in ages:
+        known = footage.known("battery_1", age.t / 1e9)
+        assert known.ages == pytest.approx(age.by_source)
+        later = footage.known("battery_1", age.t / 1e9 + 1e-3)
+        assert later.ages == pytest.approx({owner: old + 1e-3 for owner, old in age.by_source.items()})
+
+
+def test_before_its_first_observation_an_agent_knows_nothing():
+    known = filmed().footage.known("battery_1", 0.0)
+    assert known.values == known.ages == {}
+    assert np.isnan(known.world.rows).all()
+
+
+def test_what_it_knows_is_its_last_observation_and_nothing_else():
+    env = make(GRID, max_steps=6)
+    result = env.run_event_driven(HALF, seed=3, schedule=LATE, record=(*FRAMES, "observations"))
+    columns = env.simulation.plan.views[env.hierarchy.index["battery_1"]].columns
+    last = result.observations["battery_1"][-1][1]
+    known = result.footage.known("battery_1", result.end_time)
+    assert [*known.values.values()] == last.tolist()
+    assert known.world.rows[0][columns].tolist() == last.tolist()
+    assert np.isnan(np.delete(known.world.rows[0], columns)).all()
+
+
+def test_training_delays_are_ages():
+    footage = filmed("sync", training_delays=TrainingDelays(observation=2)).footage
+    assert set(footage.known("battery_1", 5.0).ages.values()) == {2.0}
+
+
+def test_a_run_that_was_pickled_goes_on_filming():
+    env = make(GRID, max_steps=6)
+    run = env.start_event_driven(HALF, seed=3, schedule=LATE, record=FRAMES)
+    run.until(2.3)
+    again = pickle.loads(pickle.dumps(run))
+    again.attach(HALF)
+    again.until(None)
+    footage, whole = again.result().footage, filmed().footage
+    assert footage.times == whole.times
+    assert np.array_equal(footage.truths, whole.truths)
+    assert sorted(map(repr, footage.flights)) == sorted(map(repr, whole.flights))
+
+
+# Where messages are
+
+
+def test_every_copy_that_is_routed_is_in_the_film():
+    episode = record_episode(GRID, HALF, seed=3, schedule=LATE, options={"max_steps": 6})
+    cycle = {"CycleToken", "CycleCompletion", "LocalStateRequest", "LocalStateReply", "TickResultReport"}
+    sent = [m for m in episode.messages if m.kind not in cycle]
+    flights = filmed().footage.flights
+    assert sorted(f.sent for f in flights) == sorted(m.sent / 1e9 for m in sent)
+    assert sum(np.isnan(f.arrives) for f in flights) == sum(m.fate == "lost" for m in sent) > 0
+
+
+def test_a_message_travels_from_its_sender_to_its_receiver():
+    footage = filmed().footage
+    footage.flights = [MessageFlight(2, -1, 1.0, 1.5)]
+    messages = panel(footage)
+    (start,), (end,) = messages._start, messages._end
+    half = dots(messages, 1.0, 1.25)
+    assert half["on its way"] == [pytest.approx((start + end) / 2)]
+    assert end[0] == PROXY_AT and not (half["arrived"] or half["lost"] or half["late: longer than a step"])
+    assert dots(messages, 1.4, 1.6)["arrived"] == [pytest.approx(end)]
+    assert not any(dots(messages, 1.6, 1.8).values())
+    assert not any(dots(messages, 0.5, 0.9).values())
+
+
+def test_a_message_under_way_for_longer_than_a_step_is_late():
+    footage = filmed().footage
+    footage.flights = [MessageFlight(-1, 2, 1.0, 4.0)]
+    messages = panel(footage)
+    assert len(dots(messages, 1.9, 2.0)["on its way"]) == 1
+    assert len(dots(messages, 2.0, 2.1)["late: longer than a step"]) == 1
+
+
+def test_a_lost_message_never_arrives_in_the_picture():
+    env = make(GRID, max_steps=6)
+    result = env.run_event_driven(HALF, seed=0, schedule=ScheduleConfig(msg_delay=0.3, loss=1.0), record=FRAMES)
+    assert result.messages.lost == len(result.footage.flights) > 10
+    messages, seen, times = panel(result.footage), 0, result.footage.times
+    for since, time in pairwise(times):
+        shown = dots(messages, since, time)
+        assert not (shown["arrived"] or shown["on its way"] or shown["late: longer than a step"])
+        assert all(x < PROXY_AT - 0.1 for x, _ in shown["lost"])
+        seen += len(shown["lost"])
+    assert seen >= len(result.footage.flights)
+
+
+def test_many_agents_share_lines_and_none_is_left_out():
+    env = make(GRID, num_batteries=120, max_steps=2)
+    result = env.run_event_driven(HALF, seed=0, schedule=LATE, record=FRAMES)
+    messages = panel(result.footage)
+    assert len(messages._sent) == len(result.footage.flights) > 120
+    assert {y for _, y in np.round(messages._start).tolist()} <= {0.0, 1.0, 2.0, -0.0}
+    env.render_mode = "rgb_array"
+    assert env.render().shape == (576, 512, 3)
+
+
+# How it is drawn
+
+
+class DrawnGrid(battery_grid.BatteryGridEnv):
+    """Draws a bar, and counts."""
+
+    def draw_frame(self, axes, world, observed, artists=None):
+        if artists is None:
+            self.made = getattr(self, "made", 0) + 1
+            artists = axes.bar([0, 1], [1.0, 1.0]), axes.text(0.5, 0.5, "")
+        bars, text = artists
+        charge = world.rows[0][: len(bars)]
+        for bar, value in zip(bars, charge, strict=True):
+            bar.set_height(value)
+        text.set_text(f"{'nobody' if observed is None else observed.agent} {world.time:g}")
+        return artists
+
+
+def test_a_drawing_is_made_once_a_film_and_then_updated(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(battery_grid, "BatteryGridEnv", DrawnGrid)
+    drawn = make(GRID, max_steps=6)
+    result = drawn.run_event_driven(HALF, seed=0, record=FRAMES)
+    frames = [*result.watch("battery_2")]
+    assert drawn.made == 1 and len(frames) == 49
+    assert (frames[0].world != frames[-1].world).any()
+    drawn.render_mode = "rgb_array"
+    first = drawn.render()
+    assert np.array_equal(first, drawn.render()) and drawn.made == 2
+
+
+@pytest.mark.parametrize("env_id", [GRID, "heron/Spread-v0", "heron/Economy-v0"])
+def test_what_is_updated_looks_as_if_it_were_drawn_anew(env_id: str):
+    env = make(env_id, render_mode="rgb_array")
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        env.reset(seed=int(rng.integers(100)))
+        for _ in range(3):
+            env.step({agent: env.action_space(agent).sample() for agent in env.agents})
+        env.simulation.world.time = env.simulation.time
+        anew = WorldPicture(env.draw_frame).image(env.world, clock=env.local_time(env.simulation.time))
+        assert np.array_equal(env.render(), anew)
+
+
+@pytest.mark.parametrize("clock", ["event", "sync"])
+def test_a_film_has_frames_of_one_size(clock: str):
+    film = filmed(clock).watch("battery_2", start=1.0, end=4.0)
+    images = [*film.images()]
+    assert len(images) == len(film) == (25 if clock == "event" else 4)
+    assert {(image.shape, image.dtype.name) for image in images} == {((576, 1024, 3), "uint8")}
+    assert len({image.tobytes() for image in images}) == len(images)
+
+
+def test_frames_are_as_many_as_asked_for():
+    result = make(GRID, max_steps=100).run_event_driven(HALF, seed=0, record=FRAMES)
+    assert len(result.watch()) == 267 and result.watch().times[:2] == [0.0, 0.375]
+    assert result.watch(every=10.0).times == [10.0 * k for k in range(11)]
+
+
+def test_an_environment_that_was_copied_draws_for_itself():
+    env = make(GRID, render_mode="rgb_array")
+    env.reset(seed=0)
+    env.render()
+    other = copy.deepcopy(env)
+    other.step(dict.fromkeys(other.agents, 1.0))
+    assert (other.render() != env.render()).any()
+
+
+# Files
+
+
+def test_a_gif_has_all_frames(tmp_path: Path):
+    film = filmed("sync").watch()
+    with Image.open(film.save(tmp_path / "deep" / "film.gif", fps=5.0)) as image:
+        assert (image.n_frames, image.size, image.info["duration"]) == (7, (1024, 576), 200)
+
+
+def test_an_mp4_has_all_frames(tmp_path: Path):
+    ffmpeg = pytest.importorskip("imageio_ffmpeg", reason="the extra `video` is not installed")
+    path = filmed("sync").watch().save(tmp_path / "film.mp4")
+    count, seconds = ffmpeg.count_frames_and_secs(str(path))
+    assert (count, round(seconds, 1)) == (7, 0.6)
+    assert next(ffmpeg.read_frames(str(path)))["size"] == (1024, 576)
+
+
+def test_a_notebook_shows_the_player():
+    shown = filmed("sync").watch()._repr_html_()
+    assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;') and shown.count("<") == 2
+
+
+# What is refused
+
+
+def test_what_is_no_film_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    result = filmed("sync")
+    plain = make(GRID, max_steps=2).run_synchronous(HALF)
+    for wrong, error, text in [
+        (plain.watch, ConfigError,
+         'watch(): no frames were recorded; run it with record=("rewards", "actions", "frames")'),
+        (lambda: result.watch("battery"), UnknownAgent,
+         "watch(agent='battery'): decides nothing; agents that do are ['battery_1', 'battery_2']. Did you mean "
+         "'battery_2'?"),
+        (lambda: result.watch(start=7.0), ConfigError,
+         "watch(start=7.0, end=None): must lie in the episode, 0 to 6 s, in order"),
+        (lambda: result.watch(every=0.0), ConfigError, "watch(every=0.0): must be seconds > 0"),
+        (lambda: result.watch().save("film.avi"), ConfigError,
+         "'film.avi': the name of a film must end with .gif, .mp4 or .html"),
+        (lambda: result.watch().save("film.gif", fps=0), ConfigError,
+         "save(fps=0): must be a number of frames a second, above 0 and up to 60"),
+    ]:  # fmt: skip
+        with pytest.raises(error) as raised:
+            wrong()
+        assert str(raised.value) == text
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(ConfigError, match=r"^films as .mp4 need imageio-ffmpeg: pip install 'heron_env\[video\]'$"):
+        result.watch().save(tmp_path / "film.mp4")
+
+
+def test_a_picture_without_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch):
+    env = make(GRID, render_mode="rgb_array")
+    env.reset(seed=0)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ConfigError, match=r"^pictures need matplotlib: pip install 'heron_env\[plots\]'$"):
+        env.render()
+
+
+# The command
+
+
+def test_the_command_films_an_environment_in_both_clocks_and_a_trace(tmp_path: Path):
+    for number, clock in enumerate(["event", "sync"]):
+        out = tmp_path / f"{clock}.gif"
+        told = as_json("watch", GRID, "-o", "max_steps=3", "--clock", clock, "--agent", "battery_2", "--out", out)
+        assert {**told, "returns": 0} == {
+            "film": str(out), "frames": (25, 4)[number], "start": 0.0, "end": 3.0, "agent": "battery_2", "returns": 0,
+        }  # fmt: skip
+        with Image.open(out) as image:
+            assert image.n_frames == told["frames"]
+    trace = as_json("trace", GRID, "-o", "max_steps=3", "--delay", "0.3", "--out", tmp_path / "trace")
+    told = as_json("watch", tmp_path / "trace", "--window", "1,2", "--every", "0.5", "--out", tmp_path / "again.html")
+    assert told["returns"] == trace["returns"] and told["frames"] == 3
+    assert "wrote" in heron("watch", tmp_path / "trace", "--out", tmp_path / "again.html").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((GRID, "--clock", "synch"), "--clock 'synch': must be one of ['event', 'sync']. Did you mean 'sync'?"),
+        ((GRID, "--clock", "sync", "--delay", "1"), "--delay: does not go with --clock sync; leave it out"),
+        ((GRID, "--out", "film.avi"), "'film.avi': the name of a film must end with .gif, .mp4 or .html"),
+    ],
+)
+def test_the_command_says_what_is_wrong(arguments: tuple[str, ...], text: str):
+    assert heron("watch", *arguments, code=2).stderr == f"error: {text}\n"
+
+
+def test_a_film_is_made_of_footage_alone():
+    film = Film(filmed().footage, every=1.0)
+    assert film.agent == "battery_1" and [frame.time for frame in film] == film.times
