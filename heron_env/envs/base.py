@@ -132,7 +132,7 @@ class HeronEnv(SynchronousEnv):
                 environment's own.
             wait: from k*dt to the moment step k's physics is complete, s, in (0, dt]; None: dt.
             trace: keep a record of every event in `result.trace`.
-            record: any of "rewards", "actions", "observations".
+            record: any of "rewards", "actions", "observations", "frames" (for `result.watch()`).
             disturbances: what happens from outside, each at its own time (T14).
             monitors: conditions on the truth that wake agents (T14).
             events: events of your own, for the hook `happen`.

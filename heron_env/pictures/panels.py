@@ -80,7 +80,7 @@ class MessagePanel:
         self._start, self._end = _ends(flights, line_of)
 
     def update(self, since: float, time: float) -> None:
-        """Show what was under way in (since, time]."""
+        """Show what was under way in (since, time]; what was lost stays for three times as long, so that it is seen."""
         sent, arrives = self._sent, self._arrives
         lost = np.isnan(arrives)
         begun = sent <= time

@@ -90,20 +90,22 @@ def test_text_shows_the_tree_with_all_observed_values():
     )
 
 
-def test_the_picture_has_a_row_for_each_owner_and_a_cell_for_each_bounded_quantity():
-    picture = env(render_mode="rgb_array").render()
-    assert picture.shape == (16 * 4, 16, 3)
-    assert picture.dtype == np.uint8
-    assert picture[8, 8].tolist() == [68, 1, 84], "low is dark"
-    assert picture[24, 8].tolist() == [253, 231, 37], "high is bright"
-    assert picture[0, 0].tolist() == [245, 245, 245], "the ground between the cells"
-
-
 def test_nothing_to_show_is_still_a_picture():
     bare = HeronEnv(SystemAgent("s", Valve("valve")), render_mode="rgb_array")
     bare.reset(seed=0)
-    assert bare.render().shape == (16, 16, 3)
+    assert bare.render().shape == (576, 512, 3)
     assert (bare.state().shape, bare.state_names) == ((0,), [])
+
+
+def test_the_picture_has_a_bar_for_each_quantity_from_zero_to_its_value():
+    priced = env(render_mode="rgb_array")
+    soc = [priced.simulation.layout.full_names.index(f"battery_{i}.Charge.soc") for i in (1, 2)]
+    counts = []
+    for value in (0.0, 0.25, 0.5, 1.0):
+        priced.simulation.truth[soc] = value
+        counts.append(int((priced.render() == (0, 114, 178)).all(axis=2).sum()))
+    assert counts == sorted(counts) and np.diff(counts).min() > 100
+    assert counts[3] - counts[2] == pytest.approx(2 * (counts[2] - counts[1]), rel=0.15)
 
 
 def test_percentiles_say_how_many_and_nan_where_there_are_none():

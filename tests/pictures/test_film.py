@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -80,6 +81,7 @@ def test_what_an_agent_knows_is_as_old_as_the_record_says():
     footage = filmed().footage
     ages = list(episode.ages("battery_1"))
     assert len(ages) > 3
+    assert [taken.time for taken in footage.observations["battery_1"]] == [age.t / 1e9 for age in ages]
     for age in ages:
         known = footage.known("battery_1", age.t / 1e9)
         assert known.ages == pytest.approx(age.by_source)
@@ -102,6 +104,13 @@ def test_what_it_knows_is_its_last_observation_and_nothing_else():
     assert [*known.values.values()] == last.tolist()
     assert known.world.rows[0][columns].tolist() == last.tolist()
     assert np.isnan(np.delete(known.world.rows[0], columns)).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_lost_observation_is_never_known(seed: int):
+    env, schedule = make(GRID, max_steps=3), ScheduleConfig(msg_delay=0.3, loss=0.4)
+    footage = env.run_event_driven(HALF, seed=seed, schedule=schedule, record=FRAMES).footage
+    assert all(np.isfinite(taken.time) for came in footage.observations.values() for taken in came)
 
 
 def test_training_delays_are_ages():
@@ -265,6 +274,18 @@ def test_an_mp4_has_all_frames(tmp_path: Path):
 def test_a_notebook_shows_the_player():
     shown = filmed("sync").watch()._repr_html_()
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;') and shown.count("<") == 2
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how_to" / "watching.md"
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_pages_programs_run(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    program = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)[number]
+    if "RecordVideo" in program:
+        pytest.importorskip("moviepy", reason="it wants an older pillow")
+    monkeypatch.chdir(tmp_path)
+    exec(program, {"__name__": "watching"})
 
 
 # What is refused
