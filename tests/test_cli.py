@@ -16,13 +16,11 @@ ENERGY = "heron/EnergyManagement-v1"
 COMMANDS = ("demo", "envs", "describe", "train", "eval", "sweep", "report", "trace", "replay")
 
 
-def test_help_names_every_command_and_costs_little():
-    code = (
-        "import time; from heron_env.cli import app; app(['--help'], standalone_mode=False); print(time.process_time())"
-    )
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
-    assert all(command in runs[0].stdout for command in COMMANDS)
-    assert min(float(run.stdout.split()[-1]) for run in runs) < 1.0
+def test_help_names_every_command_and_imports_little():
+    code = "import sys; from heron_env.cli import app; app(['--help'], standalone_mode=False); print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert all(command in told for command in COMMANDS)
+    assert not {"torch", "matplotlib", "stable_baselines3", "scipy"} & set(told.split())
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -94,7 +92,7 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments: list[str], wo
 def test_a_folder_that_can_not_be_made_is_one_line(tmp_path: Path, command: str):
     taken = tmp_path / "taken"
     taken.write_text("a file")
-    told = heron(command, GRID, "--out", taken / "x", code=2).stderr
+    told = heron(command, GRID, "-o", "max_steps=2", "--out", taken / "x", code=2).stderr
     last = told.splitlines()[-1]
     assert last.startswith(f"error: {taken / 'x'}")
     assert last.endswith(": Not a directory; mend that, or choose another folder or file")

@@ -46,17 +46,6 @@ def chain(gain: float) -> Problem:
 # The specification's cases
 
 
-@pytest.mark.parametrize("process", ["seed", "stable"])
-def test_what_a_person_asks_for_is_done_and_not_snapped_away(process: Any):
-    one = agent(process)
-    one.receive("change b2 to green", sender="Human")
-    assert one.assignments["b2"] == "red"  # marked, not yet applied
-    report = one.step()
-    assert report.assignments["b2"] == "green" and report.nodes["b2"].reason == "forced"
-    assert report.forced_used == {"b2": "green"} and not report.snapped
-    assert ("b2", "h5") in report.conflicts and not report.satisfied
-
-
 def test_the_described_process_forgets_an_order_after_one_step_and_the_stable_one_does_not():
     seed, stable = agent("seed"), agent()
     for one in (seed, stable):
@@ -156,13 +145,6 @@ def test_a_step_logs_the_lines_of_the_specification_in_its_order(caplog: pytest.
     assert "X: v: red (snap) of {'red': 0.0, 'green': 20.0}" in caplog.messages
 
 
-def test_without_conflicts_an_agent_that_could_like_it_better_is_not_satisfied():
-    one = ClusterAgent(pair(gain=2.0), "X", start={"x": "green"}, p=0.0)
-    assert not one.step().satisfied
-    one.assignments["x"] = "red"
-    assert one.step().satisfied
-
-
 def test_the_current_option_carries_the_penalty_of_the_actual_colours(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, "heron_env.dcop")
     one = agent()  # all red: 6 conflicts inside and one with h2
@@ -223,29 +205,6 @@ def test_an_oscillation_is_marked_in_the_history():
         assert not any(past.returns or past.flickers for past in one.history[:2])
 
 
-def test_a_forbidden_colour_is_never_chosen_unless_forced():
-    for process, algorithm in product(("seed", "stable"), ("greedy", "exhaustive")):
-        one = agent(process, algorithm=algorithm, p=0.0)
-        one.forbidden["b2"] = ["RED", "blue"]
-        for _ in range(4):
-            assert one.step().assignments["b2"] == "green"
-        one.forced["b2"] = "red"
-        assert one.step().assignments["b2"] == "red"
-    one.forced.clear()
-    one.forbidden["b2"] = one.part.domain  # nothing else is left
-    one.p = 1.0
-    assert one.step().assignments["b2"] == "blue"
-
-
-def test_a_fixed_node_keeps_its_colour_whatever_is_ordered():
-    for process in ("seed", "stable"):
-        one = ClusterAgent(g15(fixed="default"), "Agent2", process=process)  # type: ignore[arg-type]
-        one.forced["b4"] = "red"
-        report = one.step()
-        assert report.assignments["b4"] == "green" and report.nodes["b4"].reason == "fixed"
-        assert report.forced_used == {}
-
-
 def test_the_stable_process_moves_with_its_probability_and_draws_by_seed_agent_and_step():
     moved = [agent(p=0.3, seed=seed).step().changed for seed in range(400)]
     assert abs(np.mean(moved) - 0.3) < 0.07
@@ -263,14 +222,6 @@ def test_the_stable_process_moves_with_its_probability_and_draws_by_seed_agent_a
     assert drawn[0] != drawn[1]
     waiting = agent(p=0.0)
     assert waiting.step().snap_reason == "waited, better: net 70.0 -> 0.0" and waiting.step().penalty == 70.0
-
-
-def test_an_order_is_obeyed_at_once_and_the_other_nodes_wait_for_their_draw():
-    one = agent(p=0.0)
-    one.forced["b2"] = "green"
-    report = one.step()
-    assert report.assignments == {**dict.fromkeys(one.part.nodes, "red"), "b2": "green"} and report.changed
-    assert [choice.reason for choice in report.nodes.values()] == ["kept", "forced", "kept", "kept", "kept"]
 
 
 def test_sideways_leaves_a_conflict_that_nothing_mends_for_another_best_response():

@@ -5,7 +5,7 @@
 Prints a table and what was found; exit code 0 only where nothing was. A finding is silent (an error without words, a
 name that a report loses or runs, another answer of one clock), raw (a traceback of another kind than our errors) or a
 hang. All can be repeated: it follows from the seed and its number. `--refusals` writes what users would read, each
-refusal once, for somebody to read. Two processes take turns at the numbers; --processes 1 works in this one.
+refusal once, for somebody to read.
 """
 
 import argparse
@@ -14,7 +14,6 @@ import faulthandler
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -58,19 +57,19 @@ def somewhere() -> Iterator[Path]:
         shutil.rmtree(base, ignore_errors=True)
 
 
-def all_calls(number: int, seed: int, first: int = 0, step: int = 1) -> Answers:
-    """Number, what was called, and its answer, from `first` on."""
+def all_calls(number: int, seed: int) -> Answers:
+    """Number, what was called, and its answer."""
     known = calls.entries()
     with somewhere():
-        for n in range(first, number, step):
+        for n in range(number):
             yield n, *(calls.both_clocks(n, seed) if n % BOTH_CLOCKS == 0 else calls.called(n, seed, known))
 
 
-def all_files(number: int, seed: int, first: int = 0, step: int = 1) -> Answers:
+def all_files(number: int, seed: int) -> Answers:
     """Number, what was damaged and read, and the answer."""
     with somewhere() as base:
         made = damage.originals(base)
-        for n in range(first, number, step):
+        for n in range(number):
             yield n, *damage.damaged(n, seed, base, made)
 
 
@@ -97,14 +96,6 @@ class Found:
     def _count(counts: dict[Any, list[Any]], key: Any, name: str, number: int, answer: Answer) -> None:
         counts.setdefault(key, [0, name, number, answer.told])[0] += 1
 
-    def join(self, other: "Found") -> None:
-        """What another process found, too."""
-        for name, counts in other.table.items():
-            self.table.setdefault(name, Counter()).update(counts)
-        for mine, theirs in ((self.findings, other.findings), (self.refusals, other.refusals)):
-            for key, (count, *first) in theirs.items():  # type: ignore[attr-defined]
-                mine.setdefault(key, [0, *first])[0] += count  # type: ignore[attr-defined]
-
     def show(self) -> None:
         """The table, then the findings."""
         print(f"{'':52}" + "".join(f"{column:>8}" for column in COLUMNS))
@@ -123,12 +114,12 @@ class Found:
         path.write_text("\n".join(parts), encoding="utf-8", errors="backslashreplace")
 
 
-def run(asked: argparse.Namespace, first: int, step: int) -> Found:
-    """One process's share."""
+def run(asked: argparse.Namespace) -> Found:
+    """All of it."""
     found, began, told = Found(), time.monotonic(), 0.0
     shares = (("", all_calls, asked.calls), ("file ", all_files, asked.files))
     for part, answers, number in shares:
-        for n, name, answer in answers(number, asked.seed, first, step):
+        for n, name, answer in answers(number, asked.seed):
             faulthandler.dump_traceback_later(STUCK, exit=True)  # a thread of ours that never ends
             found.add(part + name, n, answer)
             if answer.is_finding:
@@ -140,46 +131,16 @@ def run(asked: argparse.Namespace, first: int, step: int) -> Found:
     return found
 
 
-def shared(asked: argparse.Namespace) -> Found:
-    """The numbers dealt out to processes of their own, which inherit nothing but the arguments."""
-    import pickle
-
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, str(Path(__file__).resolve()), "--calls", str(asked.calls), "--files"]
-        command += [str(asked.files), "--seed", str(asked.seed), "--processes", str(asked.processes)]
-        workers = [
-            subprocess.Popen([*command, "--share", str(n), "--pickle", f"{folder}/{n}"]) for n in range(asked.processes)
-        ]
-        whole = Found()
-        for n, worker in enumerate(workers):
-            worker.wait()
-            if (share := Path(folder, str(n))).is_file():
-                whole.join(pickle.loads(share.read_bytes()))
-            else:
-                told = f"share {n} of {asked.processes} ended with {worker.returncode}; its traceback is above"
-                whole.findings["hang", "a process", told] = [1, "a process", n, told]
-        return whole
-
-
 def main() -> int:
     """Run, print, and tell."""
-    import pickle
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=24_000)
     parser.add_argument("--files", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--refusals", type=Path, help="a file for what users would read")
-    parser.add_argument("--share", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--pickle", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     began = time.monotonic()
-    if asked.share is not None:
-        found = run(asked, asked.share, asked.processes)
-        asked.pickle.write_bytes(pickle.dumps(found))
-        return 1 if found.findings else 0
-    found = shared(asked) if asked.processes > 1 else run(asked, 0, 1)
+    found = run(asked)
     found.show()
     if asked.refusals is not None:
         found.write(asked.refusals)

@@ -27,6 +27,12 @@ DECLARED = "test/Declared-v0"
 register(DECLARED, "heron_env:from_config")
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record needs no picture."""
+    monkeypatch.setattr("heron_env.cli.episodes.find_spec", lambda name: None)
+
+
 def middle(vector: Any) -> Any:
     return np.array([0.9 - float(vector[0])])
 

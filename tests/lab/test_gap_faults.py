@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heron_env.errors import ConfigError
-from heron_env.lab import IDEAL, SYNC, Condition, Sweep, finding, read_sweep
+from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, finding, read_sweep
 from heron_env.lab.show.parts import look_at
 from heron_env.lab.show.report import case_part
 from heron_env.lab.sweep.conditions import parsed_axis
@@ -22,6 +22,14 @@ BOTH = NETWORK.but(disturbances=("all",))
 def sweep(conditions, **more) -> Sweep:
     options = {"dt": 900.0, "physics_substeps": 2}
     return Sweep.of(ENERGY, {"tariff": "tariff"}, conditions, cases=2, options=options, **more)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SweepResult]:
+    """All four conditions, and the faults by the ideal network."""
+    folder = tmp_path_factory.mktemp("ran")
+    asked = sweep([IDEAL, NETWORK, FAULTS, BOTH, Condition(disturbances="all")])
+    return folder, asked.run(folder, processes=1)
 
 
 def test_disturbances_are_a_cause_by_name():
@@ -48,8 +56,8 @@ def test_sets_that_are_not_there_are_refused_before_anything_runs(wrong, message
 
 
 @pytest.mark.parametrize("condition", [FAULTS, BOTH])
-def test_a_report_looks_at_the_case_that_was_swept_faults_included(condition: Condition):
-    result = sweep([condition]).run(processes=1)
+def test_a_report_looks_at_the_case_that_was_swept_faults_included(condition: Condition, ran: tuple[Path, SweepResult]):
+    result = ran[1]
     point = result.point("tariff", condition)
     look = look_at(result, point)
     case = result.sweep.cases.index(look.case)
@@ -62,8 +70,8 @@ def test_a_report_looks_at_the_case_that_was_swept_faults_included(condition: Co
     assert f"{condition.words}: {expected}" in picture.alternative
 
 
-def test_the_interaction_is_paired_and_is_told(tmp_path: Path):
-    result = sweep([IDEAL, NETWORK, FAULTS, BOTH, Condition(disturbances="all")]).run(tmp_path, processes=1)
+def test_the_interaction_is_paired_and_is_told(ran: tuple[Path, SweepResult]):
+    folder, result = ran
     a, b, c, d = (np.array(result.point("tariff", x).values) for x in (SYNC, NETWORK, FAULTS, BOTH))
     assert (c != a).all()
     found = result.interactions[0]
@@ -71,8 +79,8 @@ def test_the_interaction_is_paired_and_is_told(tmp_path: Path):
     assert found.interaction.value == pytest.approx(np.mean(d) - np.mean(b) - np.mean(c) + np.mean(a))
     assert (found.network.value, found.faults.value) == (pytest.approx(np.mean(b - a)), pytest.approx(np.mean(c - a)))
     assert "interaction" in finding(result)[-1]
-    assert json.loads((tmp_path / "table.json").read_text())["interactions"][0]["condition"] == BOTH.name
-    assert repr(read_sweep(tmp_path).points) == repr(result.points)
+    assert json.loads((folder / "table.json").read_text())["interactions"][0]["condition"] == BOTH.name
+    assert repr(read_sweep(folder).points) == repr(result.points)
 
 
 def test_without_the_four_conditions_there_is_no_interaction():

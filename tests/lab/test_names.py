@@ -17,7 +17,9 @@ from heron_env import (
     SystemAgent,
     register,
 )
+from heron_env.lab import Sources, record_episode, report_of
 from heron_env.lab.output import as_markdown
+from heron_env.lab.show.document import render
 from heron_env.lab.sweep.tables import to_markdown, to_rich
 
 ENV = "names/World-v0"
@@ -52,10 +54,9 @@ class Text(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    folder = tmp_path_factory.mktemp("names")
+def swept() -> Any:
     conditions = [Condition(act_delay={"[a]": 1.0, "$x^$": 2.0}), Condition(act_delay=1.0), Condition(act_delay=2.0)]
-    return Sweep.of(ENV, {POLICY: "random"}, conditions, cases=2).run(folder, processes=1), folder
+    return Sweep.of(ENV, {POLICY: "random"}, conditions, cases=2).run(processes=1)
 
 
 def test_a_terminal_shows_names_as_they_are():
@@ -67,7 +68,7 @@ def test_a_table_on_any_console_shows_names_as_they_are(swept: Any):
     from rich.console import Console
 
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(to_rich(swept[0]))
+    console.print(to_rich(swept))
     told = console.export_text()
     assert POLICY in told and "[a]:1/$x^$:2" in told
 
@@ -82,7 +83,7 @@ def test_figures_show_names_as_they_are(tmp_path: Path):
 
 
 def test_a_markdown_table_keeps_its_columns_and_its_names(swept: Any):
-    tables = [part.splitlines() for part in to_markdown(swept[0]).split("\n\n") if part.startswith("|")]
+    tables = [part.splitlines() for part in to_markdown(swept).split("\n\n") if part.startswith("|")]
     assert len(tables) == 2  # the second one has the returns of groups
     for table in tables:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table}) == 1
@@ -108,13 +109,9 @@ def test_markdown_is_escaped(words: str, written: str):
     assert as_markdown(words) == written
 
 
-def test_pages_show_names_as_they_are(swept: Any, tmp_path: Path):
+def test_pages_show_names_as_they_are(swept: Any):
     pytest.importorskip("matplotlib")
-    heron("trace", ENV, "--policy", "random", "--out", tmp_path / "t")
-    heron("report", swept[1], tmp_path / "t", "--out", tmp_path / "r")
-    for page in (tmp_path / "r" / "report.html", tmp_path / "t" / "timeline.html"):
-        seen = Text(page.read_text())
-        told = "\n".join(seen.words)
-        assert not seen.tags & {"i", "u", "b"}
-        assert all(name in told for name in (ENV, *AGENTS)), page
-    assert POLICY in "\n".join(Text((tmp_path / "r" / "report.html").read_text()).words)
+    seen = Text(render(report_of(Sources(sweeps=[swept], traces=[record_episode(ENV, "random")]))))
+    told = "\n".join(seen.words)
+    assert not seen.tags & {"i", "u", "b"}
+    assert all(name in told for name in (ENV, POLICY, *AGENTS))

@@ -26,7 +26,7 @@ onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
 ENERGY, TRAFFIC = "heron/EnergyManagement-v1", "heron/TrafficCorridor-v0"
-SHORT = {"max_steps": 6, "physics_substeps": 1, "compile": True}
+SHORT = {"max_steps": 6, "physics_substeps": 1}
 BOTH = {"gru": 4, "frames": 2}
 SEEN = 200
 RUNNER = str(Path(__file__).parents[2] / "examples" / "onnx_runner.py")

@@ -150,7 +150,7 @@ def test_a_big_file_is_packed(episode: Episode, tmp_path: Path, monkeypatch: pyt
 
 def test_what_a_browser_opens_is_never_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(file, "BIG", 10)
-    heron("trace", GRID, "--out", tmp_path)
+    heron("trace", GRID, *TRACE, "--out", tmp_path)
     names = {p.name for p in tmp_path.iterdir()}
     assert names == {"trace.json.gz", "perfetto.json.gz", "timeline.html", "timeline.svg"}
 
@@ -369,7 +369,7 @@ def test_rules_run_compiled_again_if_they_were(episode: Episode, monkeypatch: py
     assert not rebuilt(episode.setting).compiled
 
 
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(recipe=recipes(), data=st.data())
 def test_any_world_is_recorded_whole_and_drawn_by_the_rules(recipe: Recipe, data):
     schedule = data.draw(schedules(recipe.ids))
@@ -600,16 +600,16 @@ def test_the_page_is_one_file_that_asks_for_nothing(episode: Episode):
 
 
 def test_a_long_episode_with_many_agents_is_shown_in_part():
-    many = recorded(num_batteries=20, max_steps=30)
+    many = recorded(num_batteries=20, max_steps=20)
     drawn = timeline(many)
-    assert "of 30 s, and the first 12 of 23 agents" in drawn.excerpt.note
-    assert 0 < drawn.excerpt.end < 30e9
+    assert "of 20 s, and the first 12 of 23 agents" in drawn.excerpt.note
+    assert 0 < drawn.excerpt.end < 20e9
     assert len(render(trace_report(many))) < 900_000
     part = timeline(many, (7.5, 9.0))
-    assert part.excerpt.note.startswith("It shows 7.5 to 9 s of 30 s")
+    assert part.excerpt.note.startswith("It shows 7.5 to 9 s of 20 s")
     assert all(7.5e9 <= moment.t <= 9e9 for moment in part.moments)
-    with pytest.raises(ConfigError, match="the episode ended at 30 s; start earlier"):
-        draw(many, (30.0, 31.0))
+    with pytest.raises(ConfigError, match="the episode ended at 20 s; start earlier"):
+        draw(many, (20.0, 21.0))
     with pytest.raises(ConfigError, match=r"--window 7.5,7.5: must be 1e-9 s long at least"):
         draw(many, (7.5, 7.5 + 1e-10))
     with pytest.raises(ConfigError, match="the episode ended as it began: there is nothing to show"):
@@ -683,7 +683,7 @@ def test_what_is_neither_a_run_nor_an_environment_is_told(asked: str, message: s
 
 def test_an_environment_of_ones_own_is_recorded_and_run_again(tmp_path: Path):
     own = "heron_env.worlds.battery_grid:battery_grid"
-    heron("trace", own, "--out", tmp_path)
+    heron("trace", own, "-o", "max_steps=3", "--out", tmp_path)
     with pytest.raises(Untrusted, match=r"--trust heron_env\.worlds.battery_grid:battery_grid"):
         replay(tmp_path)
     assert replay(tmp_path, trust=own).identical

@@ -59,17 +59,6 @@ def test_after_thirty_seconds_one_probe_at_a_time_and_two_good_ones_close_it():
     assert one.admit() is not None
 
 
-def test_a_failed_probe_opens_it_for_the_whole_time_again():
-    one, now = breaker()
-    fail(one, 5)
-    now[0] = 45.0
-    fail(one, 1)
-    now[0] = 74.999
-    assert one.admit() is None
-    now[0] = 75.0
-    assert one.admit() is not None
-
-
 def test_a_probe_that_nobody_waits_for_makes_room_for_the_next():
     one, now = breaker()
     fail(one, 5)

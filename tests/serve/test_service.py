@@ -157,7 +157,7 @@ def test_openapi_tells_of_every_address(service: Service):
     }  # fmt: skip
 
 
-def test_killed_in_mid_episode_it_goes_on_bit_for_bit_and_names_damage(tmp_path: Path):
+def test_killed_in_mid_episode_it_goes_on_bit_for_bit_names_damage_and_asks_for_its_token(tmp_path: Path):
     with serve_policy(rule, make(GRID["env"], **GRID["options"])) as agent:
         with Service(tmp_path / "kept", "--allow-loopback") as one:
             assert one.ask("POST", "/simulations", GRID)[1]["id"] == "1"
@@ -187,17 +187,12 @@ def test_killed_in_mid_episode_it_goes_on_bit_for_bit_and_names_damage(tmp_path:
     assert all(np.array_equal(np.array(there["observations"][a], np.float32), v) for a, v in observations.items())
     damaged = tmp_path / "other" / "1" / "journal.jsonl"
     damaged.write_bytes(damaged.read_bytes().replace(b'"steps":3', b'"steps":"3'))
-    with Service(tmp_path / "other", "--allow-loopback") as three:
+    with Service(tmp_path / "other", "--token-env", "SERVICE_TOKEN", SERVICE_TOKEN="open-sesame") as three:
+        for refused in ({}, {"Authorization": "Bearer open"}):
+            assert three.ask("GET", "/simulations", **refused)[0] == 401
+        three.token = "open-sesame"
         status, told = three.ask("GET", "/simulations/1")
         assert (status, told["error"]["code"]) == (409, "DAMAGED")
         assert "journal.jsonl:3" in told["error"]["message"]
         assert three.ask("POST", "/simulations", GRID)[1]["id"] == "2"
-
-
-def test_a_token_is_asked_for(tmp_path: Path):
-    with Service(tmp_path, "--token-env", "SERVICE_TOKEN", SERVICE_TOKEN="open-sesame") as service:
-        assert service.ask("GET", "/simulations")[0] == 401
-        assert service.ask("GET", "/simulations", Authorization="Bearer open")[0] == 401
-        service.token = "open-sesame"
-        assert service.ask("GET", "/simulations") == (200, [])
-    assert service.errors == ""
+    assert three.errors == ""

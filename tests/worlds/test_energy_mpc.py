@@ -143,7 +143,7 @@ def test_it_is_offered_where_batteries_decide_and_see_what_it_needs():
 
 def test_it_does_better_than_the_strongest_rule_at_one_glance():
     gain = []
-    for options, seed in evaluation_cases("validation", 2):
+    for options, seed in evaluation_cases("validation", 1):
         env = energy_management(**options, compile=True)
         offered = baselines(env)
         mpc, rule = (env.run_synchronous(offered[name], seed=seed).returns["system_agent"] for name in (MPC, STRONGEST))

@@ -37,8 +37,11 @@ def quick(env_id: str, folder: Path, **options) -> RunFolder:
     return trained(folder, env_id, **options)
 
 
-@pytest.mark.parametrize(("critic", "trainer"), [("local", "lean"), ("central", "lean"), ("central", "sb3")])
-@pytest.mark.parametrize(("env_id", "options"), VARIANTS)
+@pytest.mark.parametrize(
+    ("env_id", "options", "critic", "trainer"),
+    [(*variant, "central", "lean") for variant in VARIANTS]
+    + [(*VARIANTS[at], *how) for at in (0, -1) for how in (("local", "lean"), ("central", "sb3"))],
+)  # numbers, choices, and several groups of both: what an environment is and who trains on it are apart
 def test_every_registered_environment_learns_saves_and_loads(
     env_id: str, options: dict, critic: str, trainer: str, tmp_path: Path
 ):

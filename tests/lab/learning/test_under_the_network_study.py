@@ -17,6 +17,7 @@ from training_kit import trained
 from heron_env import Baseline, BatchEnv, DrawnSchedule, ScheduleConfig, load_policy, make
 from heron_env.errors import ConfigError, DataError
 from heron_env.lab import RunFolder
+from heron_env.worlds.energy_management import STRONGEST
 
 RNG = np.random.default_rng(5)
 DAYS = RNG.normal(-25.0, 4.0, (1, 8))
@@ -144,7 +145,7 @@ def test_the_committed_text_is_what_the_committed_data_give():
 
 def test_references_are_tuned_on_validation_days_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     cell, days = study.CELLS["late/field"], []
-    few = {"MPC": tuning.Reference("MPC", tuning.PLANS[-2:])}
+    few = {"rule": tuning.Reference(STRONGEST, tuning.RULES[-2:])}
 
     def played(env_id: str, **options: Any) -> Any:
         days.append(options.get("day"))
@@ -153,15 +154,15 @@ def test_references_are_tuned_on_validation_days_once(tmp_path: Path, monkeypatc
     monkeypatch.setattr(tuning, "REFERENCES", few)
     monkeypatch.setattr(tuning, "DAYS", 1)
     monkeypatch.setattr(tuning, "make", played)
-    found = tuning.tuned("MPC", cell.control, cell.condition, tmp_path)
+    found = tuning.tuned("rule", cell.control, cell.condition, tmp_path)
     assert found["best"] in found["tried"] and len(found["tried"]) == 2
     assert found["best"]["return"] == max(one["return"] for one in found["tried"])
-    assert tuning.named(found) == f"MPC(window={found['best']['window']:g})"
+    assert tuning.named(found) == f"{STRONGEST}(margin={found['best']['margin']:g})"
     asked = len(days)
-    assert tuning.tuned("MPC", cell.control, cell.condition, tmp_path) == found and len(days) == asked
+    assert tuning.tuned("rule", cell.control, cell.condition, tmp_path) == found and len(days) == asked
     monkeypatch.setattr(tuning, "DAYS", 2)
     with pytest.raises(DataError, match="tuned on other days, or of other constants; remove it"):
-        tuning.tuned("MPC", cell.control, cell.condition, tmp_path)
+        tuning.tuned("rule", cell.control, cell.condition, tmp_path)
 
 
 def test_a_sweep_of_another_version_is_refused_before_anything_is_trained(tmp_path: Path):
