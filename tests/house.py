@@ -139,12 +139,11 @@ class House:
     def long_functions(self, *rooms: str) -> list[str]:
         """Functions of more lines than `LONG`."""
         return [
-            f"{file}:{node.name} ({length})"
-            for file, tree in self.trees.items()
+            f"{file}:{name} ({length})"
+            for file, text in self.texts.items()
             if not rooms or file.split("/")[0] in rooms
-            for node in ast.walk(tree)
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and (length := (node.end_lineno or 0) - node.lineno + 1) > LONG
+            for first, last, name in spans(text)
+            if (length := last - first + 1) > LONG
         ]
 
     def tellings(self, law: re.Pattern[str]) -> list[str]:
@@ -165,14 +164,10 @@ class House:
     def only_raising(self) -> list[str]:
         """Public methods of the kernel that refuse to do what their class offers: all they do is to raise."""
         return [
-            f"{file}:{cls.name}.{method.name}"
-            for file, tree in self.trees.items()
+            f"{file}:{name}"
+            for file, text in self.texts.items()
             if file.split("/")[0] in KERNEL
-            for cls in ast.walk(tree)
-            if isinstance(cls, ast.ClassDef)
-            for method in cls.body
-            if isinstance(method, ast.FunctionDef) and not method.name.startswith("_")
-            if [type(node) for node in method.body if not isinstance(node, ast.Expr)] == [ast.Raise]
+            for name in raising(text)
         ]
 
 
@@ -197,7 +192,9 @@ def imported_by(text: str) -> list[tuple[int, str | None, str]]:
 @cache
 def told_in(text: str, law: re.Pattern[str]) -> set[str]:
     """The functions in it that tell a law; an empty name for a place outside of them."""
-    functions, found = spans(parsed(text)), set[str]()
+    if not law.search(text):
+        return set()
+    functions, found = spans(text), set[str]()
     for number, line in enumerate(text.splitlines(), start=1):
         if law.search(line.split("  # ")[0]):
             found.add(next((name for first, last, name in reversed(functions) if first <= number <= last), ""))
@@ -213,9 +210,23 @@ def reaches(text: str) -> list[str]:
     return [f"line {node.lineno}, {ast.unparse(node)[:40]}" for node in others]
 
 
-def spans(tree: ast.Module) -> list[tuple[int, int, str]]:
+@cache
+def raising(text: str) -> list[str]:
+    """The public methods in it that only raise, as Class.method."""
+    return [
+        f"{cls.name}.{method.name}"
+        for cls in ast.walk(parsed(text))
+        if isinstance(cls, ast.ClassDef)
+        for method in cls.body
+        if isinstance(method, ast.FunctionDef) and not method.name.startswith("_")
+        if [type(node) for node in method.body if not isinstance(node, ast.Expr)] == [ast.Raise]
+    ]
+
+
+@cache
+def spans(text: str) -> list[tuple[int, int, str]]:
     """First and last line and name of each function, outer ones first."""
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    nodes = [node for node in ast.walk(parsed(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return sorted((node.lineno, node.end_lineno or 0, node.name) for node in nodes)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from house import KERNEL, PATTERNS, House
+from house import KERNEL, PATTERNS, House, parsed
 
 PACKAGE = Path(__file__).resolve().parent.parent / "heron_env"
 
@@ -145,7 +145,7 @@ def file_violations(root: Path, path: Path) -> Iterator[str]:
     """The offences of one module of the package at `root`."""
     relative = path.relative_to(root)
     file, text = relative.as_posix(), path.read_text(encoding="utf-8")
-    tree = ast.parse(text, filename=file)
+    tree = parsed(text)
     source = relative.with_suffix("").parts[0]
     if source not in RANK:
         yield f"{file} has no line in the layout"

@@ -28,7 +28,7 @@ _add(
     "train",
     policies.train,
     "heron train heron/BatteryGrid-v0 --time-limit 60 --out runs/first",
-    "heron train heron/EnergyManagement-v1 --schedule act_delay=60 --seed 2",
+    "heron train heron/BatteryGrid-v0 --schedule act_delay=1 --logger tensorboard",
     "heron train my_package:couriers -o max_steps=200 --residual none",
 )
 _add(
@@ -37,7 +37,7 @@ _add(
     "heron eval runs/first",
     "heron eval runs/first random --delays 0,30,60 --cases 20 --out runs/eval",
     "heron eval my_package:couriers straight controllers.py:steer",
-    "heron eval ppo=runs/ppo-0,runs/ppo-1 central=runs/central-0,runs/central-1 --cases 20",
+    "heron eval ppo=runs/ppo-0,runs/ppo-1 dqn=runs/dqn-0,runs/dqn-1 --cases 20",
 )
 _add(
     "export",
@@ -69,7 +69,7 @@ _add(
     "watch",
     watching.watch,
     "heron watch heron/Spread-v0 --out spread.gif",
-    "heron watch runs/first --schedule msg_delay=2 --agent battery_1 --out late.html",
+    "heron watch runs/first --schedule msg_delay=2 --agent battery_1 --out a.html",
 )
 _add(
     "report", sweep.report, "heron report runs/first", "heron report runs/sweep-quick-first runs/first --out runs/page"

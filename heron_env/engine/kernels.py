@@ -132,6 +132,14 @@ on_arrays: Jit[Any] = keeping(_njit(nogil=True, no_cfunc_wrapper=True, error_mod
 """The same for a function of arrays."""
 
 
+def general(function: Any) -> Any:
+    """A leaf that is compiled once for all constants that it is called with: numba compiles it for each of them."""
+    made = leaf(function)
+    template = made.get_call_template
+    made.get_call_template = lambda args, kws: template(tuple(map(_types.unliteral, args)), kws)
+    return made
+
+
 def table_of(forms: Mapping[str, tuple[str, int]]) -> Any:
     """`table(address, name)` for compiled code: the array of this name in the table at this address, uncounted.
 

@@ -174,7 +174,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         return self.simulation.world
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Box, Discrete or MultiDiscrete; the same object each time. Raises UnknownAgent."""
+        """Box, Discrete, MultiDiscrete, or a Dict of c and d; the same object each time. Raises UnknownAgent."""
         if is_one_of(agent, self.action_spaces):
             return self.action_spaces[agent]
         rank = self.hierarchy.rank(agent, "action_space() got")

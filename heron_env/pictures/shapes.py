@@ -30,7 +30,7 @@ def stage(axes: Any, width: float, height: float) -> tuple[Any, Any]:
     """Coordinates from (0, 0) to (width, height), equally long, without ticks; the title and the line at the foot."""
     axes.set(xlim=(0.0, width), ylim=(0.0, height), aspect="equal", xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
-    foot = axes.text(0.005, 0.005, "", transform=axes.transAxes, color=TOLD_COLOUR, fontsize=8.5, zorder=8.0)
+    foot = axes.text(0.005, 0.005, "", transform=axes.transAxes, color=TOLD_COLOUR, fontsize=8.5, zorder=10.0)
     return axes.set_title("", y=1.0), foot
 
 
@@ -38,8 +38,10 @@ def known_text(observed: Any) -> str:
     """`dashed: what zone_1 knows, up to 30 s old`; nothing where nobody observes."""
     if observed is None:
         return ""
-    age = f"up to {max(observed.ages.values()):.3g} s old" if observed.ages else "nothing yet"
-    return f"dashed: what {observed.agent} knows, {age}"
+    if not observed.ages:
+        return f"dashed: what {observed.agent} knows, nothing yet"
+    age = max(observed.ages.values())
+    return f"dashed: what {observed.agent} knows, up to {age:,.{0 if age >= 100.0 else 1}f} s old"
 
 
 def polygons(axes: Any, verts: Any = (), **style: Any) -> Any:
@@ -122,7 +124,7 @@ class Labels:
         from matplotlib.collections import PathCollection
 
         self.points, self._style, self.count = points, (points, bold, middle), len(places)
-        style: dict[str, Any] = {"offset_transform": axes.transData, "offsets": places, "zorder": 6.0}
+        style: dict[str, Any] = {"offset_transform": axes.transData, "offsets": places, "zorder": 10.0}
         halo = PathCollection([], facecolor="none", edgecolor="white", linewidth=1.8 * (colour != "white"), **style)
         self.shapes = PathCollection([], facecolor=colour, linewidth=0.0, **style)
         self.layers = halo, self.shapes
@@ -137,7 +139,7 @@ class Labels:
             layer.set_paths([word_shape(word, *self._style) for word in self.words])
 
 
-class Cells:
+class FillingCells:
     """Batteries, vaults: cells that fill, with their share in percent where there is room; dashed what is believed.
 
     Args:

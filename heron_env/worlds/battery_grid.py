@@ -110,7 +110,7 @@ class GridDrawing:
         self.before: Any = None
         zones, places, cell = shapes.nested(sizes, np.array([0.0, 3.5]), np.array([100.0, height - 4.0]), 0.7, 4.0)
         shapes.polygons(axes, zones, facecolor=shapes.PALE, edgecolor=GREY, zorder=1.0)
-        self.cells = shapes.Cells(axes, places, 0.45 * cell, 0.75 * cell)
+        self.cells = shapes.FillingCells(axes, places, 0.45 * cell, 0.75 * cell)
         self.means = shapes.Labels(axes, zones[:, 3] + (1.0, -2.3), points=8.5, bold=True, middle=False)
         self.zone = np.repeat(np.arange(len(sizes)), sizes)
 

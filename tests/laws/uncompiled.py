@@ -103,7 +103,7 @@ def _tools(lanes: event_lanes.EventLanes) -> dict[str, Any]:
     phases = dict(zip(law.addresses(), loops, strict=True))
     phases |= {entries.apply: law.apply, entries.offer: law.offer}
     return {
-        "leaf": _same, "lane": _same, "phase": _same, "on_arrays": _same, "fetch": lambda *where: None,
+        **dict.fromkeys(("leaf", "general", "lane", "phase", "on_arrays"), _same), "fetch": lambda *where: None,
         "noise_row": _noise_row, "within": within, "failure": None, "number": None,
         "table": lambda D, name: fixed[name], "table_of": lambda forms: lambda E, name: lanes.memory.arrays[name],
         "call": lambda address, numbers: phases[int(address)](*map(int, numbers)),

@@ -248,12 +248,10 @@ def report_all(E: Any, b: Any, number: Any, version: Any, now: Any, source: Any,
     by_telemetry = of(E, "sizes")[f.PER_BOUNDARY] > 1
     for row in range(ranks + 1):
         if first[row + 1] > first[row]:
-            if row < ranks:
-                cause = TELEMETRY if by_telemetry else CYCLE
-                send_report(E, b, row, row, now, source, at, version, as_of, cause, number, f.REPORT, PHYSICS_PHASE)
-            else:
-                cause = TELEMETRY_OF_GLOBAL if by_telemetry else CYCLE_OF_GLOBAL
-                send_report(E, b, row, 0, now, source, at, version, as_of, cause, number, f.REPORT, PHYSICS_PHASE)
+            r = row if row < ranks else 0
+            telemetry, cycle = (TELEMETRY, CYCLE) if row < ranks else (TELEMETRY_OF_GLOBAL, CYCLE_OF_GLOBAL)
+            cause = telemetry if by_telemetry else cycle
+            send_report(E, b, row, r, now, source, at, version, as_of, cause, number, f.REPORT, PHYSICS_PHASE)
 
 
 @leaf

@@ -15,7 +15,7 @@ import numpy as np
 
 from heron_env.engine.draw_kernel import key_with, standard_normal, uniform
 from heron_env.engine.event import forms as f
-from heron_env.engine.kernels import leaf, table_of, within
+from heron_env.engine.kernels import general, table_of, within
 from heron_env.seeding import h
 
 of = table_of(f.FORMS)
@@ -32,19 +32,19 @@ FAR = 2.0**62
 """No delay is longer, ns."""
 
 
-@leaf
+@general
 def schedule_of(E: Any, b: Any, r: Any) -> Any:
     """The agent's row in `timing`, `odds` and `source_of`."""
     return b * of(E, "sizes")[f.SCHEDULES] + r
 
 
-@leaf
+@general
 def draw(E: Any, b: Any, r: Any, purpose: Any, cause: Any, leg: Any, number: Any) -> Any:
     """The link's draw u in [0, 1)."""
     return uniform(key_with(key_with(key_with(of(E, "key")[b, r], purpose), cause), leg), number)
 
 
-@leaf
+@general
 def deviation(u: Any, kind: Any, ratio: Any, spread: Any) -> Any:
     """ratio * z."""
     if kind == UNIFORM:
@@ -53,7 +53,7 @@ def deviation(u: Any, kind: Any, ratio: Any, spread: Any) -> Any:
     return ratio * n if kind == GAUSSIAN else math.expm1(spread * n - 0.5 * spread * spread)
 
 
-@leaf
+@general
 def tick_shift(E: Any, b: Any, r: Any, number: Any) -> Any:
     """How far tick `number` moves, ns."""
     timing, odds, at = of(E, "timing"), of(E, "odds"), schedule_of(E, b, r)
@@ -64,21 +64,21 @@ def tick_shift(E: Any, b: Any, r: Any, number: Any) -> Any:
     return np.int64(np.rint(within(part, -0.5, 0.5) * timing[at, f.TICK]))
 
 
-@leaf
+@general
 def is_doubled(E: Any, b: Any, r: Any, cause: Any, leg: Any, number: Any) -> Any:
     """Does a message travel twice?"""
     share = of(E, "odds")[schedule_of(E, b, r), f.DUPLICATE]
     return share > 0.0 and draw(E, b, r, DUPLICATES, cause, leg, number) < share
 
 
-@leaf
+@general
 def is_lost(E: Any, b: Any, r: Any, sent: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
     """Does a message get lost, or its second copy (twin)?"""
     share = loss_at(E, b, r, sent)
     return share > 0.0 and draw(E, b, r, LOSSES[twin], cause, leg, number) < share
 
 
-@leaf
+@general
 def delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
     """The delay of one leg, ns, with its jitter."""
     timing, odds, at = of(E, "timing"), of(E, "odds"), schedule_of(E, b, r)
@@ -90,7 +90,7 @@ def delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, n
     return max(ns, timing[at, f.LEAST])
 
 
-@leaf
+@general
 def base_delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
     """The same before jitter."""
     at = schedule_of(E, b, r)
@@ -112,7 +112,7 @@ def base_delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: A
     return delays[starts[values] + np.int64(draw(E, b, r, SAMPLES[twin], cause, leg, number) * count)]
 
 
-@leaf
+@general
 def loss_at(E: Any, b: Any, r: Any, sent: Any) -> Any:
     """The probability that a message is lost."""
     at = schedule_of(E, b, r)
@@ -123,7 +123,7 @@ def loss_at(E: Any, b: Any, r: Any, sent: Any) -> Any:
     return of(E, "thresholds")[where + state_at(E, b, r, f.LOSS_FROM, source, sent)]
 
 
-@leaf
+@general
 def state_at(E: Any, b: Any, r: Any, place: Any, source: Any, ns: Any) -> Any:
     """The state of a chain at a time: back to where all states meet, to the start, or to where it was asked last.
 
@@ -156,7 +156,7 @@ def state_at(E: Any, b: Any, r: Any, place: Any, source: Any, ns: Any) -> Any:
     return state
 
 
-@leaf
+@general
 def number_below(values: Any, first: Any, last: Any, u: Any) -> Any:
     """How many of `values[first:last]`, ascending, are <= u."""
     k = first

@@ -20,6 +20,7 @@ from typing import Any, Final
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.files.writing import Journal, write
 from heron_env.given import accepts, is_one_of
+from heron_env.lab import output
 from heron_env.lab.learning.events import (
     Callback,
     PolicyValidated,
@@ -28,7 +29,7 @@ from heron_env.lab.learning.events import (
     TrainingEvent,
 )
 from heron_env.lab.learning.plan import Plan
-from heron_env.lab.output import Progress, bar, left, watched
+from heron_env.lab.output import Progress, bar, left
 
 Log = Callable[[int, Mapping[str, float]], object]
 """Called with the transitions of all groups so far, and what was measured then, by name."""
@@ -79,7 +80,7 @@ def progress_csv(file: Path, *, scheduled: bool) -> Iterator[Callback]:
 @contextmanager
 def progress_line(name: str, stopwatch: Stopwatch) -> Iterator[Callback]:
     """A bar where somebody looks, else a line to stderr every 10 s."""
-    looked_at, returned, due = watched(), "", EVERY
+    looked_at, returned, due = output.watched(), "", EVERY
     with bar(name) as draw:
 
         def show(done: float, elapsed: float, words: str) -> None:

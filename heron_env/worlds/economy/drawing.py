@@ -39,7 +39,7 @@ class EconomyDrawing:
         self.arrows = shapes.polygons(axes, zorder=1.5)
         self.ghosts = shapes.polygons(axes, facecolor="none", zorder=3.0, **shapes.GHOST)
         vaults, scale = np.concatenate([beside, middle[None]]), np.append(np.full(n, self.size), 1.5)
-        self.vaults = shapes.Cells(axes, vaults, 6.5 * scale, 9.0 * scale, shapes.ORANGE)
+        self.vaults = shapes.FillingCells(axes, vaults, 6.5 * scale, 9.0 * scale, shapes.ORANGE)
         self.unknown = shapes.Labels(axes, vaults, points=14.0, bold=True, colour=TOLD_COLOUR)
         roomy = n <= 6
         shapes.Labels(axes, [middle - (0.0, -8.4), *(self.places - (0.0, -3.0 * roomy))], ["central bank", *names])

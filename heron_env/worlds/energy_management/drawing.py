@@ -42,7 +42,7 @@ class SiteDrawing:
         shapes.polygons(axes, shapes.boxes(x - 0.4 * cell, base, 0.8 * cell, top - base), facecolor="white")
         gables = np.stack([x - 0.5 * cell, top, x + 0.5 * cell, top, x, top + 0.3 * cell], axis=-1)
         self.roofs = shapes.polygons(axes, gables.reshape(-1, 3, 2))
-        self.cells = shapes.Cells(axes, places - (0.17 * cell, 0.17 * cell), 0.3 * cell, 0.42 * cell)
+        self.cells = shapes.FillingCells(axes, places - (0.17 * cell, 0.17 * cell), 0.3 * cell, 0.42 * cell)
         self.loads = shapes.polygons(axes, facecolor=shapes.BLUE, zorder=2.1)
         self.bars = x + 0.17 * cell, base + 0.04 * cell, 0.14 * cell, 0.42 * cell
         words = np.concatenate(
@@ -56,7 +56,7 @@ class SiteDrawing:
         shapes.polygons(axes, shapes.boxes(left, self.level, right - left, 2.4), facecolor="white")
         self.flows = shapes.polygons(axes, zorder=2.1)
         for mark in (-1.0, 0.0, 1.0):
-            shapes.segments(axes, self._marks(np.full(len(zones), mark)), color=INK, linewidth=1.5, zorder=3.0)
+            shapes.segments(axes, self._marks(np.full(len(zones), mark)), color=INK, linewidth=1.5, zorder=10.0)
         self.ghosts = shapes.segments(axes, color=TOLD_COLOUR, linewidth=2.5, linestyle=(0, (1.5, 0.7)), zorder=4.0)
         self.alarms = shapes.dots(axes, (8, 1, 0), 13.0, shapes.VERMILION)
         self.words = shapes.Labels(axes, np.stack([self.middle, self.level + 4.3], axis=-1), bold=True)

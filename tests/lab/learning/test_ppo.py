@@ -237,7 +237,7 @@ def test_a_time_limit_ends_training_cleanly_and_anneals_the_learning_rate_in_tim
     run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=20.0, clock=Ticking(0.02))
     assert run.config.transitions < 10**9
     assert run.config.deterministic is False
-    assert rates[0] == 1e-3 and rates[-1] < 3e-4 and rates == sorted(rates, reverse=True)
+    assert rates[0] == pytest.approx(1e-3, rel=0.01) and rates[-1] < 3e-4 and rates == sorted(rates, reverse=True)
     assert load_policy(tmp_path)
 
 
