@@ -95,7 +95,8 @@ for name in ("random", "do nothing", env.benchmark().strongest):
 # %% [markdown]
 # ## 5 A trained policy
 #
-# Twenty seconds on one core, set-up and baselines among them: too short for a good policy, long enough for the story. `make demo` trains longer.
+# Twenty seconds on one core, set-up and baselines among them: too short for a good policy, long enough for the story.
+# `make demo` trains longer.
 
 # %%
 run = train(
