@@ -18,7 +18,7 @@ from laws.examples import ENDING
 from strategies import Recipe, recipes, schedules
 
 from heron_env import ConditionMonitor, Disturbance, ScheduleConfig, __version__, make
-from heron_env.envs.event import copies
+from heron_env.envs.event import context
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
 from heron_env.lab.schedules import with_settings
@@ -103,7 +103,7 @@ def test_the_ages_are_those_of_the_result(episode: Episode, run):
 
 
 def test_every_class_of_messages_has_a_sender_and_a_receiver():
-    known = {*copies.TO_PROXY, *copies.FROM_PROXY, *copies.TO_CHILD, SharedState, LetterUnderWay, CycleToken}
+    known = {*context.TO_PROXY, *context.FROM_PROXY, *context.TO_CHILD, SharedState, LetterUnderWay, CycleToken}
     assert set(clock.Message.__subclasses__()) <= known
 
 
