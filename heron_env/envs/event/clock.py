@@ -71,9 +71,8 @@ class EventRun:
         self.agents = AgentLoop(self.context, deciders)
         self.answers = AnswerLoop(self.context, self.agents)
         self.closed, self._told = False, False
-        self.layer: DisturbanceLoop | None = None
-        if happenings is not None:
-            self.layer = DisturbanceLoop(self.context, self.physics, self.answers, happenings)
+        parts = self.context, self.physics, self.answers
+        self.layer = None if happenings is None else DisturbanceLoop(*parts, happenings)
         self.physics.start()
         self.agents.start()
         if self.layer is not None:
