@@ -208,8 +208,9 @@ def test_a_drawing_of_very_many_shapes_is_shown_as_pixels():
 
 def test_files_lie_beside_the_page(report: Report, tmp_path: Path):
     report = replace(report, parts=[replace(report.parts[-2], blocks=report.pictures[:2])])
+    text = render(report)
     files = write_report(tmp_path / "new", report)
-    assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8") == render(report)
+    assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8") == text
     drawn = {picture.name for picture in report.pictures}
     assert len(drawn) == 2
     assert {Path(name).stem for name in files if name.endswith(".svg")} == drawn

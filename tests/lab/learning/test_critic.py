@@ -257,7 +257,7 @@ def test_the_same_seed_gives_the_same_actor_and_critic_and_another_seed_others(
 )
 def test_a_central_critic_foresees_what_no_agent_can_see(critic: str, foresees: bool, trainer: str, tmp_path: Path):
     settings = Hyperparameters(num_envs=16, n_steps=12, batch_size=384, n_epochs=8, learning_rate=3e-3, gamma=0.5)
-    run = quick(tmp_path, critic, total_steps=6_000, hyperparameters=settings, trainer=trainer)
+    run = quick(tmp_path, critic, total_steps=8_000, hyperparameters=settings, trainer=trainer)
     kept = run.config.groups["gambler"]
     drawn, values = [], []
     for shift in np.linspace(-1.0, 1.0, 9):
