@@ -3,6 +3,7 @@
 Ids are registered in code, or declared by installed packages, as entry points of the group `heron_env.envs`.
 """
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -13,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -49,9 +51,10 @@ class EnvironmentSpec:
         self.require_trust()
         try:
             found = imported_module(module, f"make({self.id!r})")
-            return spec(name, self.named_by)
         except ImportError as error:
             raise ConfigError(f"make({self.id!r}): can't import {module!r} ({error}); is it on the path?") from error
+        try:
+            return spec(name, self.named_by)
         except UnknownEnvironment as error:
             error.add_note(f"{found!r} was imported, and registers no {name!r}")
             raise
@@ -319,10 +322,15 @@ def _module_of_file(path: str) -> ModuleType:
 
 @cache
 def _run_file(path: str, changed: int) -> ModuleType:
-    declared = importlib.util.spec_from_file_location(re.sub(r"\W", "_", path), path)
+    name = f"{Path(path).stem}_{hashlib.blake2b(path.encode(), digest_size=8).hexdigest()}"  # of files alike in name
+    declared = importlib.util.spec_from_file_location(name, path)
     assert declared is not None and declared.loader is not None  # it ends with .py
-    module = sys.modules[declared.name] = importlib.util.module_from_spec(declared)
-    declared.loader.exec_module(module)
+    module = sys.modules[name] = importlib.util.module_from_spec(declared)
+    try:
+        declared.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
 
 
@@ -331,7 +339,7 @@ def imported(entry_point: str, where: str) -> Any:
     module, _, attribute = entry_point.rpartition(":")
     why, near, cause, found = "", "", None, None
     try:
-        found = imported_module(module, where) if all(module.lstrip("./").split(".")) else None
+        found = imported_module(module, where) if module.endswith(".py") or all(module.split(".")) else None
     except ImportError as error:
         why, cause = str(error), error
     if found is None:

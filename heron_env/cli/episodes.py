@@ -14,6 +14,7 @@ from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, bu
 from heron_env.errors import ConfigError
 from heron_env.files.reading import is_folder
 from heron_env.registry import names_environment
+from heron_env.trust import vouch
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -194,10 +195,13 @@ def wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tupl
         if not names_environment(run_or_env):
             raise ConfigError(f"{run_or_env!r}: neither a run folder nor an environment (`heron envs` lists them)")
         return run_or_env, policy, options
+    from heron_env.lab.policies import names_python
     from heron_env.lab.runs import RunFolder
 
     run = RunFolder.open(run_or_env)
     on_behalf(run)
+    if policy is not None and names_python(policy):
+        vouch(policy)  # the command names it, not the run folder
     return run.env_id, policy or run_or_env, {**run.config.env_options, **options}
 
 

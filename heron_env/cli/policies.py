@@ -121,6 +121,8 @@ def train(
             residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
             schedule=timed, trainer=trainer, start_from=start_from, progress=not as_json, logger=logger,
         )  # fmt: skip
+    if not run.config.transitions:
+        typer.echo("warning: the time limit was used up before anything was learned; give more", err=True)
     if as_json:
         typer.echo(dumps({"run_dir": str(run.path), **run.config.model_dump(include=set(REPORTED))}))
         return

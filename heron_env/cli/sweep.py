@@ -224,7 +224,8 @@ class AskedSweep:
 def _is_environment(name: str) -> bool:
     from heron_env.lab.policies import names_external
 
-    return names_environment(name) and "=" not in name and not (names_external(name) or is_folder(name))
+    named_otherwise = "=" in name or ".py:" in name or names_external(name) or is_folder(name)
+    return names_environment(name) and not named_otherwise
 
 
 def members(name: str) -> list[str]:
@@ -237,7 +238,7 @@ def members(name: str) -> list[str]:
     given, equals, parts = name.partition("=")
     if not (equals and NAME.fullmatch(given)) or names_endpoint(name) or is_folder(name):
         return [name] if is_folder(name) else []
-    found = {part: sorted(filter(is_folder, glob(part))) for part in parts.split(",")}
+    found = {part: [part] if is_folder(part) else sorted(filter(is_folder, glob(part))) for part in parts.split(",")}
     for part, folders in found.items():
         if not folders:
             raise ConfigError(
@@ -262,8 +263,11 @@ def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str
 
     folders = [name for name in names if is_folder(name)]
     runs = {name: members(name) for name in names if name not in folders}
-    named = {name.partition("=")[0]: of if len(of) > 1 else of[0] for name, of in runs.items() if of}
+    groups = [(name.partition("=")[0], of if len(of) > 1 else of[0]) for name, of in runs.items() if of]
     others = display_names(name for name in names if not runs.get(name) and not (pool and name in folders))
+    named = dict(groups)
+    if len(named) < len(groups) or named.keys() & others.keys():
+        raise ConfigError(f"{[name for name, _ in groups]} beside {list(others)}: give each policy a name of its own")
     if not pool:
         return {**named, **others}
     if len(folders) < 2:

@@ -70,12 +70,20 @@ def watch(
     from heron_env.lab.output import dumps
     from heron_env.lab.traces.file import is_trace
     from heron_env.lab.traces.replaying import run_again
-    from heron_env.pictures.player import require_film_ending
+    from heron_env.pictures.player import require_film
 
-    require_film_ending(out)
+    require_film(out, fps)
+    if clock not in CLOCKS:
+        raise ConfigError(f"--clock {clock!r}: must be one of {list(CLOCKS)}.{did_you_mean(clock, CLOCKS)}")
     start, end = (0.0, None) if window is None else time_window(window)
     if is_trace(env_or_run_or_trace):
-        changes = {"--policy": policy, "--schedule": schedule, "--delay": delay, "--disturbances": disturbances}
+        changes = {
+            "--clock": None if clock == "event" else clock,
+            "--policy": policy,
+            "--schedule": schedule,
+            "--delay": delay,
+            "--disturbances": disturbances,
+        }
         _require_none({**changes, "--until": until, "--seed": seed or None, "--option": option}, "a trace")
         result = run_again(env_or_run_or_trace)
     else:
@@ -101,8 +109,6 @@ def _played(
     from heron_env.lab.schedules import with_settings
     from heron_env.lab.sweep.conditions import Condition
 
-    if clock not in CLOCKS:
-        raise ConfigError(f"--clock {clock!r}: must be one of {list(CLOCKS)}.{did_you_mean(clock, CLOCKS)}")
     env = built(env_id, options)
     policies = local_policies(chosen or env.benchmark().strongest or "random", env, seed)
     happenings = Condition(disturbances=more["disturbances"] or ()).happenings(env, seed)

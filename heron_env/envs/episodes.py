@@ -183,7 +183,7 @@ class EpisodeResult:
 
         Raises ConfigError, unless the run had record=("rewards", "actions", "frames"); UnknownAgent.
         """
-        if self.footage is None:
+        if self.footage is None or not self.footage.times:
             raise ConfigError('watch(): no frames were recorded; run it with record=("rewards", "actions", "frames")')
         from heron_env.pictures.film import Film
 
@@ -281,11 +281,10 @@ def run_episode(
     masks = sorted(simulation.masks.ranks)
     result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masks])
     result.await_answers(ids[rank] for rank in mates)
-    if "frames" in record:
-        footage = result.footage = footage_of(env, deciders)
+    footage = result.footage = footage_of(env, deciders) if "frames" in record else None
     while not simulation.over:
         time, actions = simulation.time, {}
-        if "frames" in record:
+        if footage is not None:
             footage.look(time)
         mark, owned.lent = owned.mark, DECISION
         active = deciding(env, deciders)
@@ -294,7 +293,7 @@ def run_episode(
             awake, env._origins = set(active), {}
         for rank in active:
             vector, turn = env.seen_by(rank)
-            if "frames" in record:
+            if footage is not None:
                 film_observation(footage, env, rank, vector)
             if rank in mates:
                 if rank not in taken:
@@ -321,7 +320,7 @@ def run_episode(
                 result.rewards[agent].append((outcome.time, outcome.rewards[rank]))
                 result.terminated[agent] |= outcome.terminated[rank]
                 result.truncated[agent] |= outcome.truncated[rank]
-    if "frames" in record:
+    if footage is not None:
         footage.look(simulation.time)
     env.agents = []
     result.end_time = simulation.time

@@ -212,13 +212,14 @@ class Hooks:
 
         Args:
             axes: empty at the first frame, and yours: limits, ticks, a title. The time is written beside it.
-            world: the truth at that moment, with `world.time` in s. Read it alone: the environment may be further.
+            world: the truth at that moment, with `world.time` in s. Read it alone: the environment may already be at a
+                later time.
             observed: what one agent knows at that moment, nan where it knows nothing; None: of nobody. Draw it as a
                 ghost beside the truth, or not.
             artists: None at the first frame: draw, and return what later frames change. Then: what you returned. Update
                 it in place and return it: to draw anew takes ten times as long.
 
-        What changes is drawn over what does not; above both, what has a zorder of 10 or more. Letters that change cost
+        What changes is drawn over what does not; above both, what has a zorder of 10 or more. Text that changes costs
         most.
         """
         from heron_env.pictures.quantities import draw_quantities

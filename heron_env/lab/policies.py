@@ -361,7 +361,7 @@ class PythonPolicy:
     def identity(self) -> str:
         """Its name, and the content of its file. Raises as `build`."""
         require_trust(self.name)
-        file = imported_module(self.name.rpartition(":")[0], f"policy {self.name!r}").__file__
+        file = getattr(imported_module(self.name.rpartition(":")[0], f"policy {self.name!r}"), "__file__", None)
         return f"python {self.name} {digest_of([Path(file)] if file else [])}"
 
 

@@ -233,11 +233,11 @@ class Intervals:
     def seeds_for(self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats, within: float) -> int | None:
         """How many training seeds of each make the interval of `difference` reach no farther than `within`.
 
-        The spreads over seeds and over cases are taken to be what they are here. None: with these cases no number of
-        seeds up to `MOST_SEEDS` does, or one side has a single seed, which has no spread.
+        The spreads over seeds and over cases are taken to be what they are here. None: no number up to `MOST_SEEDS`
+        does, or one side has a single seed, which has no spread.
         """
         a, b = self.checked(ours), self.checked(theirs)
-        if self.units < 2 or min(len(a), len(b)) < 2:
+        if self.units < 2 or min(len(a), len(b)) < 2 or not within > 0.0:
             return None
         cases, *seeds = self._variances([a - a.mean(), b.mean() - b])
         spreads = [variance * (df + 1) for variance, df in seeds]

@@ -17,7 +17,9 @@ from heron_env.pictures.frames import WorldPicture
 from heron_env.pictures.panels import NetworkPicture
 
 MOST_FRAMES: Final = 300
-"""Of a film for which nobody says how many."""
+"""Of a film without `every`."""
+LONGEST: Final = 100_000
+"""Frames that a film may have."""
 
 
 class Frame(NamedTuple):
@@ -58,8 +60,8 @@ class Film:
             raise ConfigError(
                 f"watch(start={start!r}, end={end!r}): must lie in the episode, 0 to {last:g} s, in order"
             )
-        if every is not None and not (is_number(every) and every > 0.0):
-            raise ConfigError(f"watch(every={every!r}): must be seconds > 0")
+        if every is not None and not (is_number(every) and every > 0.0 and (stop - start) / every <= LONGEST):
+            raise ConfigError(f"watch(every={every!r}): must be seconds > 0, for {LONGEST} frames at most")
         self.footage, self.agent = footage, agents[0] if agent is None else agent
         if every is None:
             times = np.array([t for t in footage.times if start <= t <= stop] or [start])
@@ -81,7 +83,7 @@ class Film:
         since = self.times[0]
         for time in self.times:
             truth[:] = footage.truth(time)
-            world.time, world.step = time, int(time / env.dt)
+            world.time, world.step = time, round(time * 1e9) // env.dt_ns
             observed = footage.known(self.agent, time)
             clock = env.local_time(time)
             yield Frame(time, clock, picture.image(world, observed, clock), network.image(since, time, truth, observed))

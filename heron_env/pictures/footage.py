@@ -24,6 +24,7 @@ class Filmed(Protocol):
     hierarchy: Hierarchy
     groups: Mapping[str, list[str]]
     dt: float
+    dt_ns: int
     simulation: Any
 
     def draw_frame(self, axes: Any, world: World, observed: ObservedWorld | None, artists: Any = None) -> Any:

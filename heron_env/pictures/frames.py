@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.world import World
+from heron_env.errors import RuleError
 from heron_env.pictures.palette import picture_style
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class ObservedWorld:
 class Canvas:
     """A figure as pixels; from the second time on only what has changed since the first is drawn.
 
-    Letters cost most, and most of them never change. What changes is drawn above what does not, in order of zorder;
+    Text costs most, and most of them never change. What changes is drawn above what does not, in order of zorder;
     above both, what has a zorder of ON_TOP or more.
     """
 
@@ -73,7 +74,7 @@ class Canvas:
         artists = list(self._artists())
         limits = [axes.viewLim.frozen().bounds for axes in self._figure.axes]
         changed = [a for a in artists if (a.stale or a.get_zorder() >= ON_TOP) and not a.get_animated()]
-        if changed or limits != self._limits:
+        if changed or limits != self._limits or any(axes.patch.stale for axes in self._figure.axes):
             for artist in changed:
                 artist.set_animated(True)  # the figure leaves such ones out
             canvas.draw()
@@ -108,6 +109,8 @@ class WorldPicture:
                 self._time.set_text(" ")
                 self._artists = self._draw_frame(self._axes, world, observed, None)
                 self._canvas.draw()
+                if self._artists is None:
+                    raise RuleError("draw_frame() returned None; let it return the artists that later frames change")
             self._time.set_text(f"{world.time:.10g} s  {clock}")
             self._artists = self._draw_frame(self._axes, world, observed, self._artists)
             return self._canvas.draw()

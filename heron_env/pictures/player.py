@@ -21,12 +21,17 @@ from heron_env.given import is_number
 if TYPE_CHECKING:
     from heron_env.pictures.film import Film
 
+SAMPLES: Final = 8
+"""Frames whose colours make the palette of a .gif."""
 HEIGHT: Final = 720
 """Pixels of the player in a notebook."""
 
 
-def require_film_ending(path: Path) -> Path:
-    """The path. Raises ConfigError for another ending than .gif, .mp4 and .html, or where nothing writes mp4."""
+def require_film(path: Path, fps: float) -> Path:
+    """The path. Raises ConfigError for an ending but .gif, .mp4 and .html, where nothing writes mp4, or for fps."""
+    most = 50.0 if path.suffix.lower() == ".gif" else 60.0
+    if not (is_number(fps) and 0.0 < fps <= most):
+        raise ConfigError(f"save(fps={fps!r}): must be a number of frames a second, above 0 and up to {most:g}")
     if path.suffix.lower() not in WRITERS:
         raise ConfigError(f"{str(path)!r}: the name of a film must end with .gif, .mp4 or .html")
     if path.suffix.lower() == ".mp4":
@@ -36,9 +41,7 @@ def require_film_ending(path: Path) -> Path:
 
 def write_film(film: Film, path: Path, fps: float) -> Path:
     """See Film.save."""
-    if not (is_number(fps) and 0.0 < fps <= 60.0):
-        raise ConfigError(f"save(fps={fps!r}): must be a number of frames a second, above 0 and up to 60")
-    path = require_film_ending(path)
+    path = require_film(path, fps)
     path.parent.mkdir(parents=True, exist_ok=True)
     WRITERS[path.suffix.lower()](film, path, fps)
     return path
@@ -47,9 +50,10 @@ def write_film(film: Film, path: Path, fps: float) -> Path:
 def _write_gif(film: Film, path: Path, fps: float) -> None:
     from PIL import Image
 
-    images = (Image.fromarray(image) for image in film.images())
-    first = next(images).quantize(128)
-    rest = [image.quantize(palette=first, dither=Image.Dither.NONE) for image in images]
+    images = [Image.fromarray(image) for image in film.images()]
+    some = np.concatenate([np.asarray(image)[::2, ::2] for image in images[:: -(-len(images) // SAMPLES)]])
+    palette = Image.fromarray(some).quantize(128)
+    first, *rest = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
     content = io.BytesIO()
     first.save(content, "GIF", save_all=True, append_images=rest, duration=round(1000 / fps), loop=0, disposal=1)
     write(path, content.getvalue())

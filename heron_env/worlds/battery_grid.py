@@ -107,7 +107,7 @@ class GridDrawing:
     def __init__(self, axes: Any, sizes: Sequence[int]) -> None:
         height = 100.0 * shapes.shape_of(axes)
         self.title, self.foot = shapes.stage(axes, 100.0, height)
-        self.before: Any = None
+        self.time, self.soc = np.inf, np.zeros(0)
         zones, places, cell = shapes.nested(sizes, np.array([0.0, 3.5]), np.array([100.0, height - 4.0]), 0.7, 4.0)
         shapes.polygons(axes, zones, facecolor=shapes.PALE, edgecolor=GREY, zorder=1.0)
         self.cells = shapes.FillingCells(axes, places, 0.45 * cell, 0.75 * cell)
@@ -117,10 +117,12 @@ class GridDrawing:
     def show(self, world: World, observed: Any) -> GridDrawing:
         """Levels; who rises or sinks since the last frame."""
         charge = world[Battery].BatteryChargeFeature
-        soc, before = charge.soc.copy(), charge.soc if self.before is None else self.before
+        soc = charge.soc.copy()
+        if world.time != self.time:
+            self.before = self.soc if world.time > self.time else soc
+        self.time, self.soc = world.time, soc
         known = None if observed is None else observed.world[Battery].BatteryChargeFeature.soc
-        self.cells.show(soc, soc - before, known)
-        self.before = soc
+        self.cells.show(soc, soc - self.before, known)
         means = np.bincount(self.zone, soc) / np.bincount(self.zone)
         self.means.show(f"zone_{zone + 1}: {mean:.0%}" for zone, mean in enumerate(means))
         self.title.set_text(f"{soc @ charge.capacity:,.0f} of {charge.capacity.sum():,.0f} kWh stored")

@@ -8,7 +8,7 @@ from verdict import asked
 
 from heron_env.errors import ConfigError
 
-CALLS, FILES = 500, 120
+CALLS, FILES = 900, 220
 
 
 def test_hostile_calls_get_an_answer_or_an_error_of_ours_and_the_clocks_agree():

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t, ttest_ind
+from training_kit import trained
 
+from heron_env.cli.sweep import named_policies
 from heron_env.errors import ConfigError
 from heron_env.lab import Condition, Sources, Sweep, finding, report_of
 from heron_env.lab.robust_stats import Intervals
@@ -73,6 +75,7 @@ def test_no_number_of_seeds_helps_where_cases_spread_too_far_or_one_side_has_one
     assert Intervals(range(3)).seeds_for(cases, still, 0.5) is None
     assert Intervals(range(3)).seeds_for(cases[:1], still, 50.0) is None
     assert Intervals(range(3)).seeds_for(cases, still, 50.0) == 2
+    assert Intervals(range(3)).seeds_for(still, still, 0.0) is None
 
 
 # What is said
@@ -82,7 +85,7 @@ def test_a_difference_that_the_interval_carries_is_said_and_the_other_way_round_
     one, other = compared(apart, "first", "second"), compared(apart, "second", "first")
     assert one.difference.low > 0.0 and f"'first' earns {one.difference} more than 'second'" in str(one)
     assert f"'second' earns {one.difference} less than 'first'" in str(other)
-    assert "a run of the first earns more than one of the second in 100.0 %" in str(one)
+    assert "the probability that a run of the first earns more in the same case is 100.0 %" in str(one)
     assert one.enough <= 3 and f"About {one.enough} training seeds of each" in str(one)
 
 
@@ -91,6 +94,24 @@ def test_an_open_difference_stays_open(alike):
     assert not made.difference.excludes_zero
     assert "it is open whether 'first' earns more than 'second'" in str(made)
     assert made.enough is None or made.enough > 3
+
+
+def test_no_difference_asks_for_no_seeds():
+    made = compared(swept((0.9, 0.8), (0.9, 0.8)), "first", "second")
+    assert made.difference.value == 0.0 and "No number of seeds shows a difference of nothing" in str(made)
+
+
+def test_a_name_stands_for_one_algorithm(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("ra", "rb", "r[1]"):
+        trained(tmp_path / folder)
+    assert named_policies(["a=ra,rb", "x"], pool=False) == {"a": ["ra", "rb"], "x": "x"}
+    assert named_policies(["a=r[1]", "b=r?"], pool=False) == {"a": "r[1]", "b": ["ra", "rb"]}
+    for names in (["a=ra", "a=rb"], ["rb=ra", "rb"]):
+        with pytest.raises(ConfigError, match="give each policy a name of its own"):
+            named_policies(names, pool=False)
+    with pytest.raises(ConfigError, match="'none' is no run folder"):
+        named_policies(["a=ra,none"], pool=False)
 
 
 def test_only_policies_of_several_seeds_are_algorithms_under_both_clocks(apart):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from training_kit import trained
 from typer.testing import CliRunner
 
 from heron_env import make
@@ -56,6 +57,28 @@ def test_the_command_line_evaluates_it_beside_the_rules(controllers):
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)["policies"]
     assert {f"{controllers}:Built", "controllers:fill", "do nothing", "random"} <= set(rows)
+
+
+def test_beside_a_run_folder_the_command_still_vouches_for_it(controllers, tmp_path):
+    trained(tmp_path / "run", env_options=SHORT)
+    for words in (
+        ["run", "run", "--policy", "controllers.py:fill"],
+        ["trace", "run", "--policy", "controllers:fill", "--out", "traced"],
+        ["eval", "controllers.py:fill", "run", "--cases", "1", "--delays", "0", "--processes", "1"],
+    ):
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+
+
+def test_two_files_of_alike_paths_are_two_modules(controllers, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.py").write_text(SOURCE)
+    (tmp_path / "a_b.py").write_text(SOURCE.replace("0.9", "0.5"))
+    assert returns("a/b.py:fill") != returns("a_b.py:fill")
+    (tmp_path / "a_b.py").write_text("raise ValueError('no')")
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="raised ValueError: no"):
+            returns("a_b.py:fill")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import re
 import sys
 from functools import partial
 from itertools import pairwise
@@ -14,13 +13,14 @@ from cli_kit import as_json, heron
 from PIL import Image
 
 from heron_env import ScheduleConfig, TrainingDelays, make
-from heron_env.errors import ConfigError, UnknownAgent
+from heron_env.errors import ConfigError, RuleError, UnknownAgent
 from heron_env.lab import record_episode
 from heron_env.pictures.film import Film
 from heron_env.pictures.footage import Footage, MessageFlight
 from heron_env.pictures.frames import WorldPicture
 from heron_env.pictures.palette import picture_style
 from heron_env.pictures.panels import PROXY_AT, MessagePanel
+from heron_env.pictures.player import write_film
 from heron_env.pictures.quantities import draw_quantities
 from heron_env.worlds import battery_grid
 
@@ -277,18 +277,6 @@ def test_a_notebook_shows_the_player():
     assert shown.startswith('<iframe srcdoc="&lt;!doctype html&gt;') and shown.count("<") == 2
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how_to" / "watching.md"
-
-
-@pytest.mark.parametrize("number", range(3))
-def test_the_pages_programs_run(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    program = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)[number]
-    if "RecordVideo" in program:
-        pytest.importorskip("moviepy", reason="it wants an older pillow")
-    monkeypatch.chdir(tmp_path)
-    exec(program, {"__name__": "watching"})
-
-
 # What is refused
 
 
@@ -303,11 +291,14 @@ def test_what_is_no_film_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
          "'battery_2'?"),
         (lambda: result.watch(start=7.0), ConfigError,
          "watch(start=7.0, end=None): must lie in the episode, 0 to 6 s, in order"),
-        (lambda: result.watch(every=0.0), ConfigError, "watch(every=0.0): must be seconds > 0"),
+        (lambda: result.watch(every=0.0), ConfigError,
+         "watch(every=0.0): must be seconds > 0, for 100000 frames at most"),
+        (lambda: result.watch(every=1e-12), ConfigError,
+         "watch(every=1e-12): must be seconds > 0, for 100000 frames at most"),
         (lambda: result.watch().save("film.avi"), ConfigError,
          "'film.avi': the name of a film must end with .gif, .mp4 or .html"),
         (lambda: result.watch().save("film.gif", fps=0), ConfigError,
-         "save(fps=0): must be a number of frames a second, above 0 and up to 60"),
+         "save(fps=0): must be a number of frames a second, above 0 and up to 50"),
     ]:  # fmt: skip
         with pytest.raises(error) as raised:
             wrong()
@@ -315,6 +306,59 @@ def test_what_is_no_film_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(ConfigError, match=r"^films as .mp4 need imageio-ffmpeg: pip install 'heron_env\[video\]'$"):
         result.watch().save(tmp_path / "film.mp4")
+
+
+class Drawn:
+    """A world whose frames are drawn by a function."""
+
+    def __init__(self, draw):
+        self.world, self.picture = make(GRID).world, WorldPicture(draw)
+
+    def pixel(self, time: float) -> tuple[int, ...]:
+        """In the middle."""
+        self.world.time = time
+        return tuple(self.picture.image(self.world)[288, 256].tolist())
+
+
+def test_day_and_night_of_the_axes_are_seen():
+    def draw(axes, world, observed, artists=None):
+        axes.set(xlim=(0, 1), facecolor="white" if world.time < 2.0 else "black")
+        return artists or [axes]
+
+    drawn = Drawn(draw)
+    assert [drawn.pixel(time)[0] > 128 for time in (0.0, 1.0, 2.0, 1.0)] == [True, True, False, True]
+
+
+def test_a_hook_that_returns_nothing_is_named():
+    with pytest.raises(RuleError, match=r"draw_frame\(\) returned None; let it return the artists"):
+        Drawn(lambda axes, world, observed, artists=None: None).pixel(0.0)
+
+
+def test_a_gif_has_the_colours_of_all_its_frames(tmp_path: Path):
+    class Turning(Film):
+        def __init__(self):
+            pass
+
+        def images(self):
+            for shade in ((200, 200, 200), (200, 200, 200), (0, 192, 0), (0, 192, 0)):
+                yield np.full((32, 32, 3), shade, np.uint8)
+
+    write_film(Turning(), tmp_path / "turning.gif", 10.0)
+    with Image.open(tmp_path / "turning.gif") as image:
+        image.seek(image.n_frames - 1)
+        assert image.convert("RGB").getpixel((9, 9)) == (0, 192, 0)
+
+
+def test_a_film_says_which_step_it_is(monkeypatch: pytest.MonkeyPatch):
+    env, steps = make("heron/Spread-v0"), []
+
+    def draw(axes, world, observed, artists=None):
+        steps.append(world.step)
+        return artists or [axes]
+
+    monkeypatch.setattr(env, "draw_frame", draw)
+    film = env.run_synchronous({"*": lambda vector: np.zeros(2)}, seed=0, record=FRAMES).watch()
+    assert len([*film]) == len(film) and steps[1:] == [*range(len(film))]
 
 
 def test_a_picture_without_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from heron_env.envs.event.clock import EventRun
 
 LOOKS = 8
-"""At the truth, in a control step."""
+"""How often the truth is kept in each control step."""
 SECOND = 1e9
 """ns"""
 

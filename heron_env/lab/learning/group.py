@@ -65,7 +65,7 @@ class Training(ABC):
     @property
     @abstractmethod
     def transitions(self) -> Mapping[str, int]:
-        """Decisions of each group; the last of them time may not have sufficed to learn from."""
+        """Decisions of each group; the last ones may not have been learned from."""
 
     @abstractmethod
     def policies(self) -> dict[str, NetworkPolicy | RememberingPolicy]:

@@ -107,7 +107,7 @@ def progress_line(name: str, stopwatch: Stopwatch) -> Iterator[Callback]:
 
 @contextmanager
 def _tensorboard(folder: Path, facts: Mapping[str, Any]) -> Iterator[Log]:
-    with closing(_summary_writer()(str(folder / "tensorboard"))) as writer:
+    with closing(_summary_writer()(str(folder / FILES["tensorboard"]))) as writer:
 
         def log(step: int, figures: Mapping[str, float]) -> None:
             for name, value in figures.items():
@@ -141,13 +141,17 @@ def _wandb(folder: Path, facts: Mapping[str, Any]) -> Iterator[Log]:
 
 @contextmanager
 def _csv_log(folder: Path, facts: Mapping[str, Any]) -> Iterator[Log]:
-    with rows_in(folder / "figures.csv", ["step", "figure", "value"]) as add:
+    with rows_in(folder / FILES["csv"], ["step", "figure", "value"]) as add:
         yield lambda step, figures: add([step, name, f"{value:.6g}"] for name, value in figures.items())
 
 
 LOGGERS: Final[dict[str, Callable[[Path, Mapping[str, Any]], AbstractContextManager[Log]]]] = {
     "csv": _csv_log, "tensorboard": _tensorboard, "wandb": _wandb,
 }  # fmt: skip
+
+
+FILES: Final = {"csv": "figures.csv", "tensorboard": "tensorboard"}
+"""What they write in the run folder; W&B gives each training a folder of its own."""
 
 
 def each_of(what: str, value: Any, count: int, words: str, names: Iterable[str] = ()) -> list[Any]:
@@ -163,6 +167,11 @@ def each_of(what: str, value: Any, count: int, words: str, names: Iterable[str] 
 @contextmanager
 def opened(loggers: Sequence[Logger], plan: Plan) -> Iterator[list[Callback]]:
     """A callback for each logger. Raises ConfigError where a package is missing."""
+    for one in (name for name in loggers if isinstance(name, str) and name in FILES):
+        if (file := plan.run_dir / FILES[one]).exists():
+            raise ConfigError(
+                f"train(logger={one!r}): {file} is of a former training; remove it, or name another folder"
+            )
     facts = {"env_id": plan.env_id, "seed": plan.seed, "trainer": plan.trainer, **asdict(plan.hyperparameters)}
     with ExitStack() as stack:
         logs = [

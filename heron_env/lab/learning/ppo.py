@@ -55,7 +55,7 @@ def train(
     callbacks: Callback | Sequence[Callback] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> RunFolder:
-    """Train on `env_id` and write `run_dir`; the same arguments give the same weights, unless a time limit ends it.
+    """Train on `env_id` and write `run_dir`; the same arguments give the same weights, unless there is a time limit.
 
     One policy per group, shared by its agents. The lean trainer learns all groups together; with Stable-Baselines3 they
     are trained one after the other, those trained before acting beside, and for those to come the baseline that they
@@ -81,7 +81,7 @@ def train(
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
             choice.
         time_limit: stop cleanly so many seconds after the call, if not done before; what numba compiles is not counted,
-            the measuring of baselines is: it gets a third at the most. Then the last rollout may go unused.
+            the measuring of baselines is: it gets a third at the most.
         hyperparameters: of PPO; None: the environment's own choice, where training_options are its own, too.
         critic: "central": values are estimated from the whole state as well; what acts and is saved for acting sees
             what its agent sees, either way. "local": from that alone.
@@ -158,7 +158,7 @@ def train(
         monitor.tell(
             TrainingEnded, run=folder, reason="callback" if monitor.stopped else "steps" if whole else "time limit"
         )
-    if not done.transitions:
+    if not done.transitions and not monitor.stopped:
         text = f"train(time_limit={time_limit}): setting up took all of it, and nothing was learned; give more"
         warnings.warn(text, HeronWarning, stacklevel=2)
     if progress:

@@ -89,6 +89,8 @@ def learning_curves(runs: Run | Sequence[Run] | Mapping[str, Sequence[Run]]) -> 
             if not curves:
                 raise ConfigError(f"learning_curves(): no run of {name!r} was validated; train some, or leave it out")
             first, last = max(curve[0, 0] for curve in curves), min(curve[-1, 0] for curve in curves)
+            if first > last:
+                raise ConfigError(f"learning_curves(): runs of {name!r} were validated at no common transitions")
             x = np.unique([at for curve in curves for at in curve[:, 0] if first <= at <= last])
             values = np.array([np.interp(x, *curve.T) for curve in curves])
             intervals = [mean_interval(column) for column in values.T]

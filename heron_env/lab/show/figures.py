@@ -74,7 +74,7 @@ def learning_figure(
         figure.axes[-1].set_xlabel(x_label)
         axes.set_ylabel(y_label)
         axes.xaxis.set_major_formatter(
-            lambda value, _: f"{value / 1e6:g} M" if value and x[-1] >= 4e5 else f"{value:g}"
+            lambda value, _: f"{value / 1e6:g} M" if value and x.max(initial=0.0) >= 4e5 else f"{value:g}"
         )
         axes.margins(x=0.02, y=0.08)
         end_labels(axes, labels)

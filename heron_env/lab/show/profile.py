@@ -6,29 +6,26 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.figure_style import SERIES, blank, house_style
 from heron_env.lab.output import TextTable
 from heron_env.lab.show.document import Picture, Section
 from heron_env.lab.sweep.comparison import comparisons
-from heron_env.lab.sweep.conditions import SYNC, Condition
 from heron_env.lab.sweep.results import Measurements
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 THRESHOLDS: Final = 101
-HEAD: Final = ("algorithms", "condition", "difference", "earns more in", "seeds that are enough")
+HEAD: Final = ("algorithms", "condition", "difference", "probability of improvement", "seeds that are enough")
 
 
-def profile_figure(result: Measurements, condition: Condition = SYNC) -> Figure:
-    """Performance profiles: the share of runs and cases that gain at least so much over doing nothing.
+def profile_figure(result: Measurements) -> Figure:
+    """Performance profiles on the synchronous clock: the share of runs and cases that gain at least so much.
 
     One line a policy that is pooled over training seeds, with pointwise 95 % intervals (Dolan and More 2002; Agarwal et
     al. 2021). Raises ConfigError where matplotlib is missing (extra `plots`).
     """
-    idle = result.table(NOTHING)[0]
-    gains = {name: result.table(name, condition) - idle for name in result.policies if len(result.table(name)) > 1}
+    gains = {name: result.gain(name) for name in result.policies if len(result.table(name)) > 1}
     everything = np.concatenate([gain.ravel() for gain in gains.values()])
     thresholds = np.linspace(everything.min(), everything.max(), THRESHOLDS)
     with house_style():
@@ -56,7 +53,7 @@ def algorithms_part(result: Measurements, prefix: str = "") -> Section | None:
     rows = [
         [
             f"{pair.first} - {pair.second}", pair.condition.words, f"{pair.difference}{unit}",
-            pair.improvement.percent(), "more cases are needed" if pair.enough is None else f"about {pair.enough}",
+            pair.improvement.percent(), "more cases, too" if pair.enough is None else f"about {pair.enough}",
         ]
         for pair in pairs
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from heron_env.lab.robust_stats import Estimate
+from heron_env.lab.robust_stats import MOST_SEEDS, Estimate
 from heron_env.lab.sweep.conditions import SYNC, Condition
 from heron_env.lab.sweep.results import Measurements
 
@@ -23,8 +23,8 @@ class AlgorithmComparison:
         difference: mean return of the first minus that of the second, in the same cases.
         improvement: probability that a run of the first earns more than one of the second in the same case; ties count
             half (Agarwal et al. 2021, "Deep RL at the edge of the statistical precipice").
-        enough: training seeds of each from which on a difference of this size would be told from none, if seeds and
-            cases spread as they do here; None: with these cases no number does.
+        enough: training seeds of each from which on the interval of a difference of this size excludes 0, if seeds and
+            cases spread as they do here; None: more than `MOST_SEEDS`, or there is no difference.
     """
 
     first: str
@@ -42,7 +42,7 @@ class AlgorithmComparison:
         where = "on the synchronous clock" if self.condition == SYNC else f"under {self.condition.words}"
         over = f"Over {self.seeds[0]} and {self.seeds[1]} training seeds and {self.cases} held-out cases, {where}"
         gap, unit = self.difference, f" {self.unit}" if self.unit else ""
-        chance = f"a run of the first earns more than one of the second in {self.improvement.percent()} of cases"
+        chance = f"the probability that a run of the first earns more in the same case is {self.improvement.percent()}"
         if not gap.excludes_zero:
             told = f"it is open whether {self.first!r} earns more than {self.second!r}: the difference is {gap}{unit}"
         else:
@@ -52,13 +52,15 @@ class AlgorithmComparison:
         return f"{over}, {told}; {chance}. {self._enough()}"
 
     def _enough(self) -> str:
+        if self.difference.value == 0.0:
+            return "No number of seeds shows a difference of nothing."
         if self.enough is None:
             return (
-                "With these cases no number of seeds would tell a difference of this size from none: take more cases."
+                f"Even {MOST_SEEDS} training seeds of each would not show a difference of this size: take more cases."
             )
         return (
-            f"About {self.enough} training seeds of each tell a difference of this size from none, if seeds and cases "
-            "spread as they do here."
+            f"About {self.enough} training seeds of each show a difference of this size, if seeds and cases spread as "
+            "they do here."
         )
 
 

@@ -252,9 +252,8 @@ def test_the_same_seed_gives_the_same_actor_and_critic_and_another_seed_others(
     assert not torch.equal(first["value_net.weight"], other["value_net.weight"])
 
 
-@pytest.mark.parametrize(
-    ("critic", "foresees", "trainer"), [("local", False, "lean"), ("central", True, "lean"), ("central", True, "sb3")]
-)
+@pytest.mark.parametrize("trainer", TRAINERS)
+@pytest.mark.parametrize(("critic", "foresees"), [("local", False), ("central", True)])
 def test_a_central_critic_foresees_what_no_agent_can_see(critic: str, foresees: bool, trainer: str, tmp_path: Path):
     settings = Hyperparameters(num_envs=16, n_steps=12, batch_size=384, n_epochs=8, learning_rate=3e-3, gamma=0.5)
     run = quick(tmp_path, critic, total_steps=8_000, hyperparameters=settings, trainer=trainer)
