@@ -357,7 +357,7 @@ def test_a_film_says_which_step_it_is(monkeypatch: pytest.MonkeyPatch):
         return artists or [axes]
 
     monkeypatch.setattr(env, "draw_frame", draw)
-    film = env.run_synchronous({"*": lambda vector: np.zeros(2)}, seed=0, record=FRAMES).watch()
+    film = env.run_synchronous({"*": lambda vector: np.zeros(5)}, seed=0, record=FRAMES).watch()
     assert len([*film]) == len(film) and steps[1:] == [*range(len(film))]
 
 
