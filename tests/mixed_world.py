@@ -82,7 +82,7 @@ def carts(n: int = 2, commanded: bool = False, **options: Any) -> HeronEnv:
 
 
 CARTS = "test/Carts-v0"
-register(CARTS, carts)
+register(CARTS, "mixed_world:carts")
 
 
 def driven(vector: np.ndarray) -> np.ndarray:

@@ -325,7 +325,7 @@ def test_the_last_validation_is_within_the_time_limit(tmp_path: Path, monkeypatc
 
 def test_baselines_get_a_third_of_the_time_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Two baselines of three episodes each; the clock is read before each episode."""
-    run = quick(tmp_path, clock=Ticking(2.0), time_limit=30.0, validation_episodes=3, progress=True, total_steps=64)
+    run = quick(tmp_path, clock=Ticking(2.0), time_limit=120.0, validation_episodes=3, progress=True, total_steps=64)
     assert set(run.config.validation) < {"trained", "random", "do nothing"} and "trained" in run.config.validation
     assert "Not measured, for lack of time: " in capsys.readouterr().out
 
