@@ -90,7 +90,9 @@ def test_200_of_200_decisions_are_the_same(run: RunFolder, tmp_path: Path) -> No
             wanted = policy.forward(vector, mask)
             acted.append(found["action"][0])
             away, numbers = np.abs(found["action"][0] - wanted), len(kept.action_low)
-            assert away[:numbers].max(initial=0.0) <= 1e-5 * np.ptp([*kept.action_low, *kept.action_high] or [0.0]).item()
+            assert (
+                away[:numbers].max(initial=0.0) <= 1e-5 * np.ptp([*kept.action_low, *kept.action_high] or [0.0]).item()
+            )
             assert not away[numbers:].any()
             told = {name: found[f"next_{name}"] for name in told}
         assert len(np.unique(np.array(acted).round(6), axis=0)) > (100 if numbers else 1)
