@@ -268,7 +268,7 @@ ROOMS = {
     "agents": (5, 792),
     "scheduling": (13, 2_819),
     "engine": (29, 6_675),
-    "envs": (44, 9_653),
+    "envs": (44, 9_662),
     "testing": (13, 2_590),  # the doors for tests, inspection and clock, stand here
     "adapters": (9, 1_593),
 }

@@ -20,7 +20,6 @@ from heron_env.envs.synchronous import SynchronousEnv
 from heron_env.errors import checked_keywords
 from heron_env.given import require_switch
 from heron_env.observability.plan import UNBOUNDED
-from heron_env.pictures.frames import WorldPicture
 from heron_env.pictures.notebook import truth_text
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
@@ -183,6 +182,8 @@ class HeronEnv(SynchronousEnv):
         if self.render_mode != "rgb_array":
             return None
         if self._picture is None:
+            from heron_env.pictures.frames import WorldPicture
+
             self._picture = WorldPicture(self.draw_frame)
         simulation.world.time = simulation.time
         return self._picture.image(simulation.world, clock=self.local_time(simulation.time))

@@ -15,7 +15,6 @@ from heron_env.core.policy import Origin, Policies
 from heron_env.core.rule import one_by_one
 from heron_env.envs.answering import Taken, begin_policies, mates_of, put_in_step
 from heron_env.envs.decisions import decides, deciding, own_policies, resolve_policies
-from heron_env.envs.filming import film_observation, footage_of
 from heron_env.envs.ownership import DECISION, EVERYTHING, NOTHING
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
 from heron_env.given import is_one_of, several
@@ -281,7 +280,11 @@ def run_episode(
     masks = sorted(simulation.masks.ranks)
     result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masks])
     result.await_answers(ids[rank] for rank in mates)
-    footage = result.footage = footage_of(env, deciders) if "frames" in record else None
+    footage = None
+    if "frames" in record:
+        from heron_env.envs.filming import film_observation, footage_of
+
+        footage = result.footage = footage_of(env, deciders)
     while not simulation.over:
         time, actions = simulation.time, {}
         if footage is not None:

@@ -13,7 +13,6 @@ from heron_env.envs.answering import Asking, begin_policies, mates_of
 from heron_env.envs.decisions import decides, resolve_policies
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.agents import AgentLoop
-from heron_env.envs.event.camera import EventCamera
 from heron_env.envs.event.context import EventContext
 from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
@@ -27,6 +26,7 @@ from heron_env.scheduling.timing import END_OF_TIME, SECOND, Timing, require_bef
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.envs.event.camera import EventCamera
 
 NO_END = 2 * END_OF_TIME
 DELIVERED: Final = frozenset(Message.__subclasses__())
@@ -78,7 +78,12 @@ class EventRun:
         if self.layer is not None:
             self.layer.start()
         self._handlers = self._dispatch()
-        self.camera = EventCamera(self) if "frames" in record else None
+        self.camera = self._camera() if "frames" in record else None
+
+    def _camera(self) -> EventCamera:
+        from heron_env.envs.event.camera import EventCamera
+
+        return EventCamera(self)
 
     def _dispatch(self) -> dict[type, Callable[[Any, int], None]]:
         physics, agents, ids = self.physics, self.agents, self.env.hierarchy.ids
