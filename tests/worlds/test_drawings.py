@@ -129,8 +129,13 @@ def test_a_picture_writes_nothing_into_the_world(name: str):
     np.testing.assert_array_equal(env.simulation.truth, before)
 
 
+def on_it(extent: Any, box: Any) -> bool:
+    """Does it lie within the box?"""
+    return bool(box.x0 <= extent.x0 and extent.x1 <= box.x1 and box.y0 <= extent.y0 and extent.y1 <= box.y1)
+
+
 @pytest.mark.parametrize("name", WORLDS)
-def test_letters_are_legible_and_stay_on_the_picture(name: str):
+def test_text_is_legible_and_stays_on_the_picture(name: str):
     env = begun(name)
     picture = Picture(env, env.possible_agents[0])
     drawing = picture.show(env.simulation.truth.copy())
@@ -138,10 +143,10 @@ def test_letters_are_legible_and_stay_on_the_picture(name: str):
     box = picture.figure.bbox
     for text in (drawing.title, drawing.foot):
         assert text.get_fontsize() >= 8.0
-        assert text.get_window_extent().x1 - text.get_window_extent().x0 <= box.width
+        assert on_it(text.get_window_extent(), box)
     for labels in (part for part in vars(drawing).values() if isinstance(part, Labels)):
         assert labels.points >= 8.0
-        assert len(labels.words) <= labels.count
+        assert not any(labels.words) or on_it(labels.shapes.get_tightbbox(), box)
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -219,7 +224,6 @@ def test_as_many_vehicles_as_there_are_wait_and_drive():
     assert len(drawing.moving.get_paths()) == 2 + 3 + 4
     x = middles(drawing.moving)[:, 0]
     assert (np.diff(x[:2]) < 0).all(), "the first one stands nearest to the next stop line"
-    assert (x[2:5] > x[5:9].min()).all() or drawing.y[1] != drawing.y[2]
     assert drawing.title.get_text() == "37 vehicles in queues, 9 drive; green wave at 15 m/s"
     traffic.main[...] = 0.0
     assert len(picture.show().waiting.get_paths()) == 4
@@ -427,7 +431,7 @@ def test_a_declared_world_whose_engine_draws_nothing_shows_its_quantities():
     assert not hasattr(first, "show")
 
 
-def test_ghosts_have_one_colour_everywhere():
+def test_what_is_believed_has_the_colour_of_the_foot():
     from matplotlib.colors import to_rgba
 
     env = begun("grid")
