@@ -7,6 +7,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from heron_env.core.masking import flat, parts
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import InvalidAction, UnknownAgent
-from heron_env.testing.check import Broken, Remark, Subject, failed, passed, warning
+from heron_env.testing.check import Broken, Remark, Subject, failed, passed, skipped, warning
 from heron_env.testing.rollouts import choices, extremes, noops, specs, waves
 
 CYCLES = 10
@@ -281,6 +282,9 @@ def _terminated_at(subject: Subject, way: Callable[[HeronEnv], Mapping[str, Any]
 def render(subject: Subject) -> Iterator[Remark]:
     """Each render mode gives what its name promises."""
     modes = subject.build().metadata.get("render_modes", [])
+    if find_spec("matplotlib") is None:
+        yield skipped("rgb_array: pictures need matplotlib, the extra `plots`")
+        modes = [mode for mode in modes if mode != "rgb_array"]
     for mode in modes:
         env = subject.build()
         env.render_mode = mode

@@ -50,6 +50,15 @@ def test_so_do_their_variants(options: dict[str, Any]):
     check_env("heron/BatteryGrid-v0", options=options, only=HERE, steps=10).raise_if_failed()
 
 
+def test_without_matplotlib_pictures_are_skipped_and_nothing_fails(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    report = check_env("heron/BatteryGrid-v0", only=["render"])
+    assert [(finding.status, finding.what) for finding in report.findings] == [
+        (Status.SKIPPED, "rgb_array: pictures need matplotlib, the extra `plots`"),
+        (Status.PASSED, "ansi"),
+    ]
+
+
 @pytest.mark.parametrize("options", [{}, {"schedule": {"*": ScheduleConfig(tick_interval=0.2, phase=0.1)}}], ids=str)
 def test_so_do_several_choices_numbers_mixed_with_choices_and_masks(options: dict[str, Any]):
     report = check_env(partial(lamps, *("pair", "dimmer", "hand"), **options), only=HERE, steps=12)
