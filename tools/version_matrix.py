@@ -106,7 +106,8 @@ def cell(version: str, choice: str) -> dict[str, Any] | None:
         # Old releases warn of each other: warnings are no errors here.
         tests = run(
             [python, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "-W", "ignore", "-p", "no:cacheprovider",
-             "--deselect", OF_ONE_VERSION, "--deselect", OPEN, *TESTS, *left], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+             "--deselect", OF_ONE_VERSION, "--deselect", OPEN, *TESTS, *left],
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         installed = json.loads(run([python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]))
         full = run([python, "-c", "import platform; print(platform.python_version())"]).strip()
