@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from heron_env.envs.episodes import EpisodeResult
 
 CLOCKS = ("event", "sync")
-RECORD = ("rewards", "actions", "frames")
 WatchArgument = Annotated[
     str, typer.Argument(help=f"A run folder, or a trace.json of `heron trace` or its folder. Or: {ENVIRONMENT}.")
 ]
@@ -69,27 +68,21 @@ def watch(
     """
     from heron_env.lab.output import dumps
     from heron_env.lab.traces.file import is_trace
-    from heron_env.lab.traces.replaying import run_again
+    from heron_env.lab.traces.replaying import film_again
     from heron_env.pictures.player import require_film
 
     require_film(out, fps)
     if clock not in CLOCKS:
         raise ConfigError(f"--clock {clock!r}: must be one of {list(CLOCKS)}.{did_you_mean(clock, CLOCKS)}")
     start, end = (0.0, None) if window is None else time_window(window)
+    given = {"--schedule": schedule, "--delay": delay, "--disturbances": disturbances, "--until": until}
     if is_trace(env_or_run_or_trace):
-        changes = {
-            "--clock": None if clock == "event" else clock,
-            "--policy": policy,
-            "--schedule": schedule,
-            "--delay": delay,
-            "--disturbances": disturbances,
-        }
-        _require_none({**changes, "--until": until, "--seed": seed or None, "--option": option}, "a trace")
-        result = run_again(env_or_run_or_trace)
+        changes = {"--clock": None if clock == "event" else clock, "--policy": policy, "--seed": seed or None}
+        _require_none({**given, **changes, "--option": option}, "a trace")
+        result = film_again(env_or_run_or_trace)
     else:
         env_id, chosen, options = wanted(env_or_run_or_trace, policy, parsed_options(option))
-        more = {"schedule": schedule, "delay": delay, "disturbances": disturbances, "until": until}
-        result = _played(env_id, chosen, options, clock, seed, more)
+        result = _played(env_id, chosen, options, clock, seed, given)
     film = result.watch(agent, start=start, end=end, every=every)
     film.save(out, fps=fps)
     facts = {"film": str(out), "frames": len(film), "start": film.times[0], "end": film.times[-1], "agent": film.agent}
@@ -103,21 +96,22 @@ def watch(
 
 
 def _played(
-    env_id: str, chosen: str | None, options: dict[str, Any], clock: str, seed: int, more: dict[str, Any]
+    env_id: str, chosen: str | None, options: dict[str, Any], clock: str, seed: int, given: dict[str, Any]
 ) -> EpisodeResult:
     """Run the episode in its clock. Raises ConfigError."""
+    from heron_env.envs.episodes import FILMED
     from heron_env.lab.schedules import with_settings
     from heron_env.lab.sweep.conditions import Condition
 
     env = built(env_id, options)
     policies = local_policies(chosen or env.benchmark().strongest or "random", env, seed)
-    happenings = Condition(disturbances=more["disturbances"] or ()).happenings(env, seed)
+    happenings = Condition(disturbances=given["--disturbances"] or ()).happenings(env, seed)
     if clock == "sync":
-        _require_none({f"--{name}": more[name] for name in ("schedule", "delay", "until")}, "--clock sync")
-        return env.run_synchronous(policies, seed=seed, record=RECORD, disturbances=happenings)
+        _require_none({name: given[name] for name in ("--schedule", "--delay", "--until")}, "--clock sync")
+        return env.run_synchronous(policies, seed=seed, record=FILMED, disturbances=happenings)
     return env.run_event_driven(
-        policies, seed=seed, t_end=more["until"], record=RECORD, disturbances=happenings,
-        schedule=with_settings(env.schedule, settings_of(more["schedule"], more["delay"])),
+        policies, seed=seed, t_end=given["--until"], record=FILMED, disturbances=happenings,
+        schedule=with_settings(env.schedule, settings_of(given["--schedule"], given["--delay"])),
     )  # fmt: skip
 
 

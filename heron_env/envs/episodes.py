@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 Record = Iterable[str]
 RECORDED = ("rewards", "actions", "observations", "frames")
+FILMED = ("rewards", "actions", "frames")
+"""What is recorded of an episode that is to be watched."""
 MOST_ROWS = 30
 """Agents that a notebook shows."""
 MOST_DRAWN = 3

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from heron_env.pictures import palette
 
 if TYPE_CHECKING:
@@ -94,6 +96,13 @@ def blank(height: float, rows: int = 1, **options: Any) -> tuple[Figure, list[Ax
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = figure.subplots(rows, 1, squeeze=False, **options)
     return figure, list(axes[:, 0])
+
+
+def line_and_band(axes: Axes, x: Any, line: Any, band: tuple[Any, Any], **style: Any) -> None:
+    """A line over the band of its interval, (low, high); no band where an end is nan."""
+    axes.plot(x, line, **style)
+    if not np.isnan(band).any():
+        axes.fill_between(x, *band, color=style["color"], alpha=0.15, linewidth=0)
 
 
 def end_labels(axes: Axes, labels: Sequence[tuple[float, str, str]], gap: float = 0.085) -> None:

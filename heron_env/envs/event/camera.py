@@ -10,14 +10,13 @@ from heron_env.envs.event.message_log import WatchedBroker, copies
 from heron_env.envs.filming import footage_of
 from heron_env.pictures.footage import Footage, MessageFlight, ObservationTaken
 from heron_env.scheduling.messages import ObservationPush, ObservationReply, Routed
+from heron_env.scheduling.timing import SECOND
 
 if TYPE_CHECKING:
     from heron_env.envs.event.clock import EventRun
 
 LOOKS = 8
 """How often the truth is kept in each control step."""
-SECOND = 1e9
-"""ns"""
 
 
 class EventCamera:
@@ -38,10 +37,8 @@ class EventCamera:
             self.footage.look(look / SECOND)
             self._number += 1
         handle(last)
-        ended = run.t_end is None or run.context.simulation.over
-        end = run.context.scheduler.now if ended else run.t_end or 0
-        if run.closed and not (times and times[-1] >= end / SECOND):
-            self.footage.look(end / SECOND)
+        if run.closed and not (times and times[-1] >= run.reached / SECOND):
+            self.footage.look(run.reached / SECOND)
 
     def develop(self) -> Footage:
         """All so far."""

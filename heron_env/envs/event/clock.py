@@ -115,6 +115,12 @@ class EventRun:
         self.closed = True
 
     @property
+    def reached(self) -> int:
+        """How far the run is: now, or `t_end` where it was closed there, ns."""
+        c = self.context
+        return self.t_end if self.t_end is not None and self.closed and not c.simulation.over else c.scheduler.now
+
+    @property
     def due(self) -> float | None:
         """When the next event falls due, or `t_end` if that comes first, s; None: the run is over.
 
@@ -252,8 +258,7 @@ class EventRun:
         """Bring the result up to now."""
         c, ids = self.context, self.env.hierarchy.ids
         result = c.result
-        end = self.t_end if self.t_end is not None and self.closed and not c.simulation.over else c.scheduler.now
-        result.end_time = to_seconds(end)
+        result.end_time = to_seconds(self.reached)
         result.staleness = {ids[rank]: Percentiles.of(c.staleness(rank)) for rank in sorted(self.agents.deciding)}
         result.latency = {agent: Percentiles.of(c.latency[self.env.hierarchy.index[agent]]) for agent in result.actions}
         result.messages, result.letters = self.physics.messages(), c.simulation.post.counts()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
-from heron_env.lab.figure_style import SERIES, blank, end_labels, house_style, to_png
+from heron_env.lab.figure_style import SERIES, blank, end_labels, house_style, line_and_band, to_png
 from heron_env.lab.learning.events import PolicyValidated, RolloutEnded, TrainingEnded, TrainingEvent
 from heron_env.lab.robust_stats import mean_interval
 from heron_env.lab.runs import RunFolder
@@ -93,12 +93,9 @@ def learning_curves(runs: Run | Sequence[Run] | Mapping[str, Sequence[Run]]) -> 
                 raise ConfigError(f"learning_curves(): runs of {name!r} were validated at no common transitions")
             x = np.unique([at for curve in curves for at in curve[:, 0] if first <= at <= last])
             values = np.array([np.interp(x, *curve.T) for curve in curves])
-            intervals = [mean_interval(column) for column in values.T]
-            y = [interval.mean for interval in intervals]
-            axes.plot(x, y, color=colour, marker="o", markersize=3.0, label=name)
-            if len(curves) > 1:
-                low, high = [interval.low for interval in intervals], [interval.high for interval in intervals]
-                axes.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+            means = [mean_interval(column) for column in values.T]
+            y, low, high = np.array([(one.mean, one.low, one.high) for one in means]).T
+            line_and_band(axes, x, y, (low, high), color=colour, marker="o", markersize=3.0, label=name)
             labels.append((y[-1], f"{name} (n = {len(curves)})".lstrip(), colour))
         axes.set_xlabel("transitions")
         axes.set_ylabel("return")

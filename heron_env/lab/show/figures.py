@@ -28,6 +28,7 @@ from heron_env.lab.figure_style import (
     blank,
     end_labels,
     house_style,
+    line_and_band,
 )
 from heron_env.lab.robust_stats import Estimate
 from heron_env.lab.sweep.conditions import CAUSES, SYNC
@@ -218,9 +219,7 @@ def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str)
     """Line and band of values `[n, runs, cases]`; where the line ends."""
     result = [summary(of_amount) for of_amount in values]
     level, low, high = np.array([(one.value, one.low, one.high) for one in result]).T
-    axes.plot(x, level, color=colour, marker="o", markersize=4.5)
-    if not np.isnan(low).any():
-        axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
+    line_and_band(axes, x, level, (low, high), color=colour, marker="o", markersize=4.5)
     return float(level[-1])
 
 

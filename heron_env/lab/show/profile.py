@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from heron_env.lab.figure_style import SERIES, blank, house_style
+from heron_env.lab.figure_style import SERIES, blank, house_style, line_and_band
 from heron_env.lab.output import TextTable
 from heron_env.lab.show.document import Picture, Section
 from heron_env.lab.sweep.comparison import comparisons
@@ -33,9 +33,8 @@ def profile_figure(result: Measurements) -> Figure:
         for number, (name, gain) in enumerate(gains.items()):
             shares = [result.intervals.proportion(gain >= least) for least in thresholds]
             colour, style = SERIES[number % len(SERIES)], ("-", "--", ":", "-.")[number % 4]
-            axes.plot(thresholds, [share.value for share in shares], style, color=colour, label=name)
-            low, high = ([getattr(share, end) for share in shares] for end in ("low", "high"))
-            axes.fill_between(thresholds, low, high, color=colour, alpha=0.15, linewidth=0)
+            level, low, high = np.array([(share.value, share.low, share.high) for share in shares]).T
+            line_and_band(axes, thresholds, level, (low, high), linestyle=style, color=colour, label=name)
         axes.set_ylim(-0.02, 1.02)
         axes.set_xlabel(f"gain over doing nothing, {result.sweep.unit or 'return'}")
         axes.set_ylabel("share of runs that reach it")

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from heron_env import registry
 from heron_env._version import __version__
 from heron_env.core.policy import Policies
-from heron_env.envs.episodes import EpisodeResult
+from heron_env.envs.episodes import FILMED, EpisodeResult
 from heron_env.errors import TraceError
 from heron_env.files.reading import is_folder
 from heron_env.given import path_of
@@ -209,14 +209,13 @@ def replay(
     return Replay(recorded, now, first_difference(recorded, now), changed)
 
 
-def run_again(trace: str | Path, *, trust: Trust = ()) -> EpisodeResult:
+def film_again(trace: str | Path) -> EpisodeResult:
     """The recorded episode once more, with its frames, to be watched. Raises as `replay`."""
-    setting = file.read(path_of(trace, "run_again(trace)")).setting
-    with trusting(*listed(trust)):
-        env, policies = _prepared(trace, setting, None, None, None, False)
+    setting = file.read(path_of(trace, "film_again(trace)")).setting
+    env, policies = _prepared(trace, setting, None, None, None, False)
     result: EpisodeResult = env.run_event_driven(
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait, schedule=schedule_of(setting.schedule),
-        record=("rewards", "actions", "frames"), **happenings_of(setting),
+        record=FILMED, **happenings_of(setting),
     )  # fmt: skip
     return result
 
