@@ -24,8 +24,9 @@ from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.rule import RULE_NAMES, RULES, parameters, rule_spec
 from heron_env.core.world import World
-from heron_env.envs.hooks import OVERRIDABLE, WORLD_HOOKS, Hooks
+from heron_env.envs.hooks import OVERRIDABLE, WORLD_HOOKS, Hooks, has_training_rewards
 from heron_env.errors import ConfigError, HeronWarning, RuleError
+from heron_env.scheduling.timing import OWN_ROWS
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
@@ -55,13 +56,19 @@ def require_used(simulation: Simulation) -> None:
 
 
 def unused_rules(simulation: Simulation) -> list[Unused]:
-    """What nothing calls although it reads features or the world, groups that earn nothing whatever they do, and
-    rewards that an agent above them leaves out of its own.
+    """What nothing calls although it reads features or the world, groups that earn nothing whatever they do, rewards
+    that an agent above them leaves out of its own, and those that nobody learns from.
     """
     of_env: type = type(simulation.hooks)
     shared = tuple(simulation.global_features)
     found = [entry for kind, own in _kinds(simulation).items() for entry in _unused(kind, own, shared, of_env)]
-    return [*found, *_unused_hooks(of_env), *_unpaid(simulation), *_uncounted(simulation)]
+    return [
+        *found,
+        *_unused_hooks(of_env),
+        *_unpaid(simulation),
+        *_uncounted(simulation),
+        *_unlearned(simulation),
+    ]
 
 
 def warn_of_unused(simulation: Simulation) -> None:
@@ -85,6 +92,7 @@ DECLARED: Mapping[str, Callable[[Any], bool]] = {
     "features": lambda value: _all_of(value, lambda one: isinstance(one, type) and issubclass(one, FeatureProvider)),
     "action": lambda value: isinstance(value, ActionSpec),
     "protocol": lambda value: isinstance(value, Protocol),
+    "own_rows": lambda value: value in OWN_ROWS,
     "exchange": lambda value: isinstance(value, Topology) or _all_of(value, lambda one: isinstance(one, Topology)),
 }
 
@@ -246,6 +254,34 @@ def _uncounted(simulation: Simulation) -> Iterator[Unused]:
             f"rewards of {_some(left_out)} count in no return from {_some(above)} up",
             "add child_rewards.sum(); or, if its reward stands in for theirs, say so: take child_rewards unused",
         )
+
+
+def _unlearned(simulation: Simulation) -> Iterator[Unused]:
+    """Classes of agents that do not decide, and whose reward adds to their children's what no deciding agent's reads."""
+    if has_training_rewards(simulation.hooks):
+        return
+    agents, deciding = simulation.hierarchy.agents, set(simulation.possible)
+    read: dict[bool, dict[type, set[Any]]] = {True: {}, False: {}}
+    for rank, agent in enumerate(agents):
+        reward = getattr(type(agent), "compute_local_reward", None)
+        if rule_spec(reward) is None:
+            if reward is not None and rank in deciding:
+                return  # a method may read anything
+            continue
+        own, shared = simulation.layout.rows[rank].features, tuple(simulation.global_features)
+        found = parameters(reward, own, shared, type(agent).__name__)
+        if rank in deciding or any(p.role == "child_rewards" for p in found):
+            roles = ("parent", "global") if rank in deciding else ("own", "global")
+            features = {p.feature for p in found if p.feature is not None and p.role in roles}
+            read[rank in deciding].setdefault(type(agent), set()).update(features)
+    felt = set().union(*read[True].values())
+    for kind, features in read[False].items():
+        if unfelt := sorted(feature.__name__ for feature in features - felt):
+            yield Unused(
+                f"{kind.__name__}.compute_local_reward reads {', '.join(unfelt)}, which no reward of a deciding agent "
+                "does: its own part of the reward is measured, and nobody learns from it",
+                "let the deciding agents' rewards read it (Parent[...]), or give the env training_rewards(world)",
+            )
 
 
 def _counts_children(simulation: Simulation, rank: int) -> bool:

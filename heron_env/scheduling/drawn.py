@@ -204,7 +204,7 @@ def _fault(given: Mapping[str, Any], values: Mapping[str, Any]) -> str:
             told = ", ".join(f"{name}={values[name].plain()!r} can be {given[name]!r}" for name in drawn)
             return f"{told}: {error}"
         forms = any(isinstance(value, str) and name not in WORDS for name, value in given.items())
-        return f"{error}{f'; or one that is drawn: {FORMS}' if forms else ''}"
+        return f"{error}{f'; or a file of delays, latency.csv; or one that is drawn: {FORMS}' if forms else ''}"
     return ""
 
 
@@ -343,7 +343,7 @@ def as_drawn(value: Any, folder: Path | None = None) -> Any:
             raise ScheduleError(f"{value!r}: must be two numbers, as lognormal(3, 0.5)") from error
     if value.strip().startswith("["):
         return Choice(tuple(as_source(one, folder) for one in _listed(value)))
-    return value
+    return as_source(value, folder)
 
 
 def _listed(text: str) -> Sequence[Any]:

@@ -286,11 +286,13 @@ LEGIBLE: Final = 60
 
 
 def as_source(value: Any, folder: Path | None = None) -> Any:
-    """The source that a mapping tells of, `{"empirical": [0.1, 0.3]}`, `{"recorded": "latency.csv"}`, `{"markov":
-    {"states": [0.2, 4], "stay": 0.9, "period": 5}}`; other values as they are.
+    """The source that a mapping tells of, `{"empirical": [0.1, 0.3]}`, `{"recorded": "latency.csv"}` or in short
+    `"latency.csv"`, `{"markov": {"states": [0.2, 4], "stay": 0.9, "period": 5}}`; other values as they are.
 
     Files lie below `folder`, or where the process runs. Raises ScheduleError, DataError.
     """
+    if isinstance(value, str) and value.endswith(".csv"):
+        value = {"recorded": value}
     if not isinstance(value, Mapping):
         return value
     if len(value) != 1 or (kind := next(iter(value))) not in KINDS:
@@ -312,10 +314,10 @@ def as_source(value: Any, folder: Path | None = None) -> Any:
 
 
 def label(source: Source) -> str:
-    """A source as a word, another one for each: `markov[[0.2,4.0],0.9,5.0]`, or with a hash of what is long."""
+    """A source as a word, another one for each: `markov[[0.2,4.0],0.9,5.0]`, or with mean and hash of what is long."""
     ((kind, told),) = source.to_dict().items()
     text = json.dumps(list(told.values()) if isinstance(told, dict) else told, separators=(",", ":"))
-    return f"{kind}{text}" if len(text) <= LEGIBLE else f"{kind}[{h(text):016x}]"
+    return f"{kind}{text}" if len(text) <= LEGIBLE else f"{kind}[mean={mean_s(source):.3g},{h(text):016x}]"
 
 
 def mean_s(value: Any) -> float:

@@ -153,8 +153,8 @@ def setpoints(subject: Subject) -> Iterator[Remark]:
     if difference:
         yield warning(
             f"constant actions act more when decided more often: {difference}",
-            "let apply_action write a set-point and advance move the rest by dt; else studies of ticks and delays "
-            "measure this",
+            "let apply_action write a set-point and advance move the rest by dt; else, and where a mask that changes "
+            "within a step is meant, studies of ticks and delays measure this",
         )
 
 

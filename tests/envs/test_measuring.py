@@ -237,6 +237,12 @@ def test_training_delays_leave_own_columns_as_they_are():
 # Notes
 
 
+OWN_BY_MESSAGE = [
+    "agents learn of their own quantities by message, too (own_rows='proxy'); set own_rows='local' where an agent "
+    "measures itself (heater_1, heater_2)"
+]
+
+
 def test_a_note_names_what_a_request_outruns():
     schedule = {"*": ScheduleConfig(msg_delay=0.1), "heater_2": ScheduleConfig(msg_delay=0.5)}
     result = heaters().run_event_driven(
@@ -244,7 +250,8 @@ def test_a_note_names_what_a_request_outruns():
     )
     assert result.notes == [
         "requests come to the proxy before the report of 'heater_2' that had left by the tick: what is seen of it is "
-        "up to 0.6 s old (heater_1)"
+        "up to 0.6 s old (heater_1)",
+        *OWN_BY_MESSAGE,
     ]
     vectors = [vector for _, vector in result.observations["heater_1"]]
     assert [round(k + 0.2 - float(vector[3]), 5) for k, vector in enumerate(vectors)][1:] == [0.6, 0.6, 0.6]
@@ -254,10 +261,11 @@ def test_a_note_says_that_all_delays_of_a_decision_are_below_a_substep():
     env = heaters(report_interval=None)
     note = (
         "2 msg_delay + obs_delay + act_delay = 0.06 s, from a tick to its effect, is below one physics substep of "
-        "0.1 s: effects fall as if there were no delay (heater_1, heater_2)"
+        "0.1 s: effects take place as if there were no delay (heater_1, heater_2)"
     )
-    for schedule, expected in ((ScheduleConfig(msg_delay=0.03), [note]), (ScheduleConfig(msg_delay=0.05), [])):
-        assert env.run_event_driven({"*": lambda vector: [1.0]}, seed=0, schedule=schedule).notes == expected
+    for delay, expected in ((0.03, [note]), (0.05, [])):
+        result = env.run_event_driven({"*": lambda vector: [1.0]}, seed=0, schedule=ScheduleConfig(msg_delay=delay))
+        assert [text for text in result.notes if "own_rows" not in text and "report_interval" not in text] == expected
 
 
 # What a trace tells

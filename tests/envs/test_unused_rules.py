@@ -413,8 +413,6 @@ def in_their_place(level: Level, child_rewards: Any) -> float:
         (staticmethod(alone), False),
         (staticmethod(of_prices), False),
         (staticmethod(of_levels), True),
-        (staticmethod(with_rewards), True),
-        (staticmethod(in_their_place), True),
         (paid, False),
         (paid_with_children, True),
         (of_drones, True),
@@ -425,6 +423,22 @@ def test_a_reward_that_leaves_out_what_children_earn_is_told(reward: Any, counte
     expected = [] if counted else [SILENT.format("unit_1") + "count in no return from hub_1 up"]
     assert [entry.what for entry in told] == expected
     assert counted or "add child_rewards.sum(); or, if its reward stands in for theirs" in told[0].mend
+
+
+@pytest.mark.parametrize("reward", [with_rewards, in_their_place])
+def test_a_reward_of_a_coordinator_that_nobody_learns_from_is_reported(reward: Any):
+    meter = type("Hub", (CoordinatorAgent,), {"features": (Level,), "compute_local_reward": staticmethod(reward)})
+    (entry,) = unused(idle(meter("hub_1", Unit("unit_1"))))
+    assert entry.what.startswith("Hub.compute_local_reward reads Level, which no reward of a deciding agent does")
+    assert "training_rewards(world)" in entry.mend
+    assert unused(idle(meter("hub_1", Unit("unit_1")), training_rewards=lambda self, world: None)) == []
+    feeling = type("Feeling", (Unit,), {"compute_local_reward": staticmethod(feels)})
+    assert unused(idle(meter("hub_1", feeling("feeling_1")))) == []
+
+
+@rule
+def feels(level: Parent[Level]) -> float:
+    return -level.value
 
 
 def test_it_is_told_of_all_who_earn_below_once_for_each_class():

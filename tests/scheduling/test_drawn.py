@@ -134,7 +134,7 @@ def test_a_run_folder_gives_the_schedule_back() -> None:
         ({"msg_delay": "[1, 2"}, "the list has no end; close it with ]"),
         ({"msg_delay": []}, "nothing to choose from"),
         ({"msg_delay": [law("0-1")]}, "a choice is among fixed values"),
-        ({"msg_delay": "-5-10"}, "must be a number, got str; or one that is drawn"),
+        ({"msg_delay": "-5-10"}, "must be a number, got str; or a file of delays, latency.csv; or one that is drawn"),
         ({"msg_delay": float("nan")}, "must be finite"),
         ({"msg_delay": [1, float("nan")]}, "can be nan: ScheduleConfig(msg_delay=nan): must be finite"),
         ({"tick_interval": "0-5"}, "tick_interval='0.0-5.0' can be 0.0"),

@@ -370,7 +370,7 @@ def test_conditions_of_a_sweep_may_come_from_data() -> None:
     ]
     assert len({condition.name for condition in conditions}) == len(conditions)
     assert conditions[0].name == "loss=gilbert_elliott[0.1,0.3,0.8,0.05,2.0]"
-    assert re.fullmatch(r"act_delay=empirical\[[0-9a-f]{16}\]", conditions[-1].name)
+    assert re.fullmatch(r"act_delay=empirical\[mean=7.07,[0-9a-f]{16}\]", conditions[-1].name)
     for condition in conditions:
         kept = json.loads(json.dumps({"name": condition.name, **condition.to_dict()}))
         assert Condition(**ConditionSettings.model_validate(kept).amounts()) == condition

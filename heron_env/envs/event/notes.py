@@ -30,6 +30,7 @@ def notes(
     if wait_ns == simulation.dt_ns:
         told += [note for rank in deciders for note in _in_all(simulation, timings[rank])]
         told += _outrun(simulation, timings, deciders, reports)
+        told += _by_message(simulation, timings, deciders, reports)
     for text, agent in told:
         found.setdefault(text, []).append(agent)
     return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]
@@ -61,9 +62,31 @@ def _in_all(simulation: Simulation, timing: Timing) -> Iterator[Note]:
     if 0 < late < substep and late not in (timing.obs, timing.act):  # one alone is noted already
         yield (
             f"2 msg_delay + obs_delay + act_delay = {to_seconds(late)} s, from a tick to its effect, is below one "
-            f"physics substep of {to_seconds(substep)} s: effects fall as if there were no delay",
+            f"physics substep of {to_seconds(substep)} s: effects take place as if there were no delay",
             timing.agent,
         )
+
+
+def _by_message(
+    simulation: Simulation, timings: Sequence[Timing], deciders: Sequence[int], reports: int
+) -> Iterator[Note]:
+    """What any delay of messages does to what agents know, however short it is (T17, T19)."""
+    messages = np.array([_legs(timing)[0] for timing in (*timings, timings[0])])
+    for rank in deciders:
+        own, sources = timings[rank], simulation.plan.views[rank].sources
+        late = messages[sources] > 0
+        if reports == 1 and (late & ~(own.local & (sources == rank))).any():
+            yield (
+                f"a report leaves once a step, when the step is over: with any msg_delay it misses its tick, and what "
+                f"is seen is a step (dt={simulation.dt} s) older than without; set report_interval to a part of dt",
+                own.agent,
+            )
+        if late[sources == rank].any() and not own.local:
+            yield (
+                "agents learn of their own quantities by message, too (own_rows='proxy'); set own_rows='local' where "
+                "an agent measures itself",
+                own.agent,
+            )
 
 
 def _outrun(simulation: Simulation, timings: Sequence[Timing], deciders: Sequence[int], reports: int) -> Iterator[Note]:

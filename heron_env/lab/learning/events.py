@@ -160,11 +160,12 @@ class Monitor:
     Attributes:
         reserve: s that are kept for the last validation.
         stopped: has a callback returned False?
+        updated: was any policy improved?
     """
 
     def __init__(self, callbacks: Sequence[Callback], stopwatch: Stopwatch, limit: float | None) -> None:
         self.callbacks, self.stopwatch, self.limit = callbacks, stopwatch, math.inf if limit is None else limit
-        self.reserve, self.stopped, self._last = 0.0, False, 0.0
+        self.reserve, self.stopped, self.updated, self._last = 0.0, False, False, 0.0
         self._trainings: list[Training] = []
         self._others, self._began = 0, 0.0
 
@@ -187,6 +188,7 @@ class Monitor:
     def tell(self, kind: type[TrainingEvent], **what: Any) -> None:
         """Call all callbacks with an event."""
         self._last = now = self.seconds
+        self.updated |= kind is PolicyUpdated
         current, number = self._trainings[-1] if self._trainings else None, len(self._trainings)
         done = (number - 1 + current.share(now)) / (number + self._others) if current else 0.0
         event = kind(

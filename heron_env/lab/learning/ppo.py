@@ -158,8 +158,11 @@ def train(
         monitor.tell(
             TrainingEnded, run=folder, reason="callback" if monitor.stopped else "steps" if whole else "time limit"
         )
-    if not done.transitions and not monitor.stopped:
-        text = f"train(time_limit={time_limit}): setting up took all of it, and nothing was learned; give more"
+    if not (monitor.updated or monitor.stopped):
+        text = (
+            f"train(time_limit={time_limit}): it ended before the first update of a policy (after "
+            f"{done.transitions} transitions), and nothing was learned; give more, or a smaller n_steps"
+        )
         warnings.warn(text, HeronWarning, stacklevel=2)
     if progress:
         print_baselines({name: both.sync for name, both in earned.items()}, root, title=f"{env_id}, {validation}")

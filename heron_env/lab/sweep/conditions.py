@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from heron_env.errors import ConfigError, ScheduleError, did_you_mean
 from heron_env.given import all_of, is_finite, require_type
 from heron_env.scheduling.drawn import plain
-from heron_env.scheduling.sources import KINDS, Source, as_source, label
+from heron_env.scheduling.sources import KINDS, Recorded, Source, as_source, label
 from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
 
 if TYPE_CHECKING:
@@ -384,12 +384,15 @@ def parsed_axis(text: str) -> tuple[str, tuple[GivenAmount, ...]]:
         return cause, tuple(_amount(value) for value in values.split(","))
     except ValueError as error:
         raise ConfigError(
-            f"--axis {text!r}: {values!r} must be numbers separated by commas, each for all or as field:1/system:2"
+            f"--axis {text!r}: {values!r} must be numbers separated by commas, each for all or as field:1/system:2, or a "
+            "file latency.csv of delays"
         ) from error
 
 
 def _amount(text: str) -> GivenAmount:
     """A number, or numbers by key as a condition's name shows them. Raises ValueError."""
+    if text.endswith(".csv"):
+        return Recorded(text)
     if ":" not in text:
         return float(text)
     pairs = [part.rsplit(":", 1) for part in text.split("/")]

@@ -269,9 +269,9 @@ class SweepResult(Measurements):
         """The table, for notebooks."""
         return html_table(headings(self), lines(self), words=2, note=legend(self))
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: str | Path) -> None:
         """Write table.json, table.csv and table.md into the folder."""
-        write_tables(self, folder)
+        write_tables(self, Path(folder))
 
 
 def read_sweep(folder: str | Path, *later: str | Path) -> SweepResult:
