@@ -288,25 +288,22 @@ def test_clusters_stand_apart_and_nodes_within_theirs():
         assert gaps[np.triu_indices(len(gaps), 1)].min() > 2.0 * drawing.size
 
 
-def test_a_seat_sees_its_part_and_outdated_colours_are_hatched():
+def test_a_neighbour_is_framed_in_the_colour_that_the_observing_cluster_was_told():
     env = started(GRAPH)
-    part = env.problem.part("Human")
+    foreign = [*env.problem.part("Human").owners]
     known = env.simulation.truth.copy()
     told = World(env.simulation.layout, known)[Cluster].Heard.told[0].reshape(-1, 2)
-    foreign = [*part.owners]
     told[: len(foreign)] = [(0, 0.0)] * len(foreign)
     told[0] = (len(env.problem.domain), -1.0)
     env.world.time = 3.0
     painted(env, env.problem.start() | {foreign[1]: "blue"})
     drawing = Picture(env, "Human").show(known)
-    assert len(drawing.letters.words) == len(part.nodes) + len(foreign)
-    (hatched,) = drawing.outdated.get_paths()
-    place = drawing.slots.index(1)
-    np.testing.assert_allclose(hatched.vertices[:-1].mean(axis=0), drawing.beside[place])
-    assert drawing.outdated.get_hatch()
-    assert len(drawing.fresh.get_paths()) == len(foreign) - 1
-    ages = dict(zip([foreign[slot] for slot in drawing.slots], drawing.ages.words, strict=True))
-    assert ages == dict.fromkeys(foreign, "3 s") | {foreign[0]: "not told"}
+    assert [env.problem.nodes[number] for number in drawing.numbers[drawing.foreign]] == foreign
+    np.testing.assert_allclose(middles(drawing.beliefs), drawing.place[drawing.foreign])
+    assert colours(drawing.beliefs) == ["#FFFFFF", *[COLOURS[0].upper()] * (len(foreign) - 1)]
+    letter = env.problem.domain[0][0].upper()
+    assert drawing.ages.words == ["not told", *[f"{letter}, 3 s"] * (len(foreign) - 1)]
+    assert not len(Picture(env, "Agent1.voice").show(known).beliefs.get_paths())
 
 
 # EnergyManagement
