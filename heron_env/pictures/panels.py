@@ -120,7 +120,7 @@ class KnowledgePanel:
     """
 
     def __init__(self, axes: Axes, footage: Footage, agent: str, times: Sequence[float]) -> None:
-        layout, columns = footage.layout, footage.columns[agent]
+        layout, columns = footage.env.simulation.layout, footage.columns[agent]
         truths = np.array([footage.truth(time)[columns] for time in times])
         known = np.array([footage.known(agent, time).world.rows[0][columns] for time in times])
         both = np.concatenate([truths, known])

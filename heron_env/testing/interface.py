@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from heron_env.core.masking import flat, parts
+from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import InvalidAction, UnknownAgent
+from heron_env.pictures.frames import ObservedWorld, WorldPicture
 from heron_env.testing.check import Broken, Remark, Subject, failed, passed, skipped, warning
 from heron_env.testing.rollouts import choices, extremes, noops, specs, waves
 
@@ -279,6 +281,14 @@ def _terminated_at(subject: Subject, way: Callable[[HeronEnv], Mapping[str, Any]
     return None
 
 
+def _draw_what_is_known(env: HeronEnv) -> None:
+    """draw_frame() bears an agent that knows nothing yet, and one that knows all. Raises what it raises."""
+    agent, picture = env.possible_agents[0], WorldPicture(env.draw_frame)
+    nothing = World(env.simulation.layout, np.full(env.simulation.layout.size, np.nan))
+    for known in (nothing, env.world):
+        picture.image(env.world, ObservedWorld(agent, {}, {}, known))
+
+
 def render(subject: Subject) -> Iterator[Remark]:
     """Each render mode gives what its name promises."""
     modes = subject.build().metadata.get("render_modes", [])
@@ -294,4 +304,6 @@ def render(subject: Subject) -> Iterator[Remark]:
         if (mode == "ansi" and not isinstance(picture, str)) or (mode == "rgb_array" and not image):
             wanted = "a string" if mode == "ansi" else "a uint8 array [height, width, 3]"
             raise Broken(f"render() in mode {mode!r} gave {_kind(picture)}", f"return {wanted}")
+        if mode == "rgb_array":
+            _draw_what_is_known(env)
     yield passed(", ".join(modes))

@@ -349,19 +349,17 @@ def test_a_transformer_alarms_beyond_its_limit_in_either_direction():
     np.testing.assert_allclose(believed, drawing.middle + drawing.half * np.array([0.8, -1.0 / 3.0]))
 
 
-@pytest.mark.parametrize(
-    ("hour", "winter", "sun"), [(13, 0, 1), (1, 0, 0), (5, -1, 1), (5, 1, 0), (21, -1, 1), (23, -1, 0)]
-)
-def test_the_sun_shines_by_day_and_the_moon_by_night(hour: int, winter: int, sun: int):
+def test_the_sun_stands_at_the_hour_and_is_as_bright_as_the_brightest_roof():
     env = started(ENERGY, day=172)
-    clock = env.world.Clock
-    clock.hour_sin[...], clock.hour_cos[...] = np.sin(hour * np.pi / 12.0), np.cos(hour * np.pi / 12.0)
-    clock.season_cos[...] = winter
-    drawing = Picture(env).show()
-    bodies = [body.get_xdata() for body in (drawing.sun, drawing.moon)]
-    assert [len(x) for x in bodies] == [sun, 1 - sun]
-    assert np.concatenate(bodies) == pytest.approx(hour / 0.24)
-    assert drawing.title.get_text().startswith(f"{hour:02d}:00, ")
+    clock, meter = env.world.Clock, env.world[Battery].Meter
+    clock.hour_sin[...], clock.hour_cos[...] = np.sin(21 * np.pi / 12.0), np.cos(21 * np.pi / 12.0)
+    picture = Picture(env)
+    for yields in (0.0, 1.0):
+        meter.pv[...] = yields
+        drawing = picture.show()
+        assert drawing.sun.get_xdata() == [pytest.approx(21 / 0.24)]
+        np.testing.assert_array_equal(drawing.sun.get_color(), drawing.roofs.get_facecolor()[:, :3].max(axis=0))
+    assert drawing.title.get_text().startswith("21:00, ")
 
 
 # BatteryGrid

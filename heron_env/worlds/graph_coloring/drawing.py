@@ -1,4 +1,4 @@
-"""The graph with its conflicts, cluster by cluster in a ring; framed are the nodes that the observing one is told of."""
+"""The graph with its conflicts, clusters in a ring; frames show what the observing one was told of its neighbours."""
 
 from typing import Any
 
@@ -76,9 +76,11 @@ class GraphDrawing:
         if observed is not None and observed.agent in problem.clusters:
             self.observer = [*problem.clusters].index(observed.agent)
             self.foreign = np.array([rank[node] for node in problem.part(observed.agent).owners], dtype=int)
-        told = self.place[self.foreign]
-        self.beliefs = shapes.polygons(axes, shapes.rounds(told, 1.9 * self.size, points=4), zorder=2.5, **shapes.GHOST)
-        self.ages = shapes.Labels(axes, told + (0.0, 1.4 * self.size + 1.7), colour=TOLD_COLOUR)
+        theirs = self.place[self.foreign]
+        self.beliefs = shapes.polygons(
+            axes, shapes.rounds(theirs, 1.9 * self.size, points=4), zorder=2.5, **shapes.GHOST
+        )
+        self.ages = shapes.Labels(axes, theirs - (0.0, -1.4 * self.size - 1.7), colour=TOLD_COLOUR)
 
     def show(self, world: World, observed: Any) -> "GraphDrawing":
         """Colours as they are, and conflicts; and what the observing cluster was told of its neighbours."""
