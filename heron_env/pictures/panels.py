@@ -74,10 +74,11 @@ class MessagePanel:
         )
         self._dt, flights = footage.env.dt, [f for f in footage.flights if {f.sender, f.receiver} <= {*line_of, -1}]
         sender, receiver, self._sent, self._arrives = np.array(flights, dtype=np.float64).reshape(-1, 4).T
-        from_line, to_line = ([line_of.get(rank, np.nan) for rank in ranks] for ranks in (sender, receiver))
-        up, down = receiver < 0, sender < 0  # above the line to the proxy, below it back
-        start = np.where(down, PROXY_AT, PORT), np.where(down, np.add(to_line, 0.18), from_line - 0.18 * up)
-        end = np.where(up, PROXY_AT, PORT), np.where(up, np.subtract(from_line, 0.18), to_line + 0.18 * down)
+        from_line, to_line = (np.array([line_of.get(rank, 0) for rank in ranks]) for ranks in (sender, receiver))
+        up, down = receiver < 0, sender < 0
+        aside = 0.18 * down - 0.18 * up  # above the line to the proxy, below it back
+        start = np.where(down, PROXY_AT, PORT), np.where(down, to_line, from_line) + aside
+        end = np.where(up, PROXY_AT, PORT), np.where(up, from_line, to_line) + aside
         self._start, self._end = np.stack(start, axis=1), np.stack(end, axis=1)
 
     def update(self, since: float, time: float) -> None:
