@@ -281,14 +281,6 @@ def _terminated_at(subject: Subject, way: Callable[[HeronEnv], Mapping[str, Any]
     return None
 
 
-def _draw_what_is_known(env: HeronEnv) -> None:
-    """draw_frame() bears an agent that knows nothing yet, and one that knows all. Raises what it raises."""
-    agent, picture = env.possible_agents[0], WorldPicture(env.draw_frame)
-    nothing = World(env.simulation.layout, np.full(env.simulation.layout.size, np.nan))
-    for known in (nothing, env.world):
-        picture.image(env.world, ObservedWorld(agent, {}, {}, known))
-
-
 def render(subject: Subject) -> Iterator[Remark]:
     """Each render mode gives what its name promises."""
     modes = subject.build().metadata.get("render_modes", [])
@@ -305,5 +297,8 @@ def render(subject: Subject) -> Iterator[Remark]:
             wanted = "a string" if mode == "ansi" else "a uint8 array [height, width, 3]"
             raise Broken(f"render() in mode {mode!r} gave {_kind(picture)}", f"return {wanted}")
         if mode == "rgb_array":
-            _draw_what_is_known(env)
+            nothing = World(env.simulation.layout, np.full_like(env.simulation.truth, np.nan))
+            for known in (nothing, env.world):  # draw_frame bears an agent that knows nothing yet
+                observed = ObservedWorld(env.possible_agents[0], {}, {}, known)
+                WorldPicture(env.draw_frame).image(env.world, observed)
     yield passed(", ".join(modes))
