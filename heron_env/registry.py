@@ -245,9 +245,10 @@ def installed() -> tuple[dict[str, EnvironmentSpec], dict[str, str]]:
         except (TypeError, ValueError) as error:
             faults[package.name] = f"{package.name}: its entry points can't be read ({error}); install it anew"
             continue
-        if not entries or package.name in packages or os.path.realpath(str(package.locate_file(""))) == os.getcwd():
+        name = re.sub(r"[-_.]+", "-", package.name).lower()  # as PEP 503 compares names
+        if not entries or name in packages or os.path.realpath(str(package.locate_file(""))) == os.getcwd():
             continue  # a second one of that name lies behind the first, as modules do
-        packages.add(package.name)
+        packages.add(name)
         for id, value in ((entry.name, entry.value.partition("[")[0].strip()) for entry in entries):
             found = EnvironmentSpec(id, value, {}, package=f"{package.name} {package.version}")
             known, fault = _registry.get(id), _fault(id, value)

@@ -102,17 +102,15 @@ def _played(
     from heron_env.envs.episodes import FILMED
     from heron_env.lab.schedules import with_settings
     from heron_env.lab.sweep.conditions import Condition
+    from heron_env.lab.sweep.records import run_under
 
     env = built(env_id, options)
     policies = local_policies(chosen or env.benchmark().strongest or "random", env, seed)
-    happenings = Condition(disturbances=given["--disturbances"] or ()).happenings(env, seed)
-    if clock == "sync":
+    condition = Condition(disturbances=given["--disturbances"] or (), synchronous=clock == "sync")
+    if condition.synchronous:
         _require_none({name: given[name] for name in ("--schedule", "--delay", "--until")}, "--clock sync")
-        return env.run_synchronous(policies, seed=seed, record=FILMED, disturbances=happenings)
-    return env.run_event_driven(
-        policies, seed=seed, t_end=given["--until"], record=FILMED, disturbances=happenings,
-        schedule=with_settings(env.schedule, settings_of(given["--schedule"], given["--delay"])),
-    )  # fmt: skip
+    schedule = with_settings(env.schedule, settings_of(given["--schedule"], given["--delay"]))
+    return run_under(condition, env, policies, seed, FILMED, schedule=schedule, t_end=given["--until"])
 
 
 def _require_none(given: dict[str, Any], what: str) -> None:

@@ -284,9 +284,9 @@ def run_episode(
     result.await_answers(ids[rank] for rank in mates)
     footage = None
     if "frames" in record:
-        from heron_env.envs.filming import film_observation, footage_of
+        from heron_env.pictures.footage import Footage, ObservationTaken
 
-        footage = result.footage = footage_of(env, deciders)
+        footage = result.footage = Footage.of(env, deciders)
     while not simulation.over:
         time, actions = simulation.time, {}
         if footage is not None:
@@ -299,7 +299,9 @@ def run_episode(
         for rank in active:
             vector, turn = env.seen_by(rank)
             if footage is not None:
-                film_observation(footage, env, rank, vector)
+                known = env._late or simulation.course
+                ages = 0.0 if known is None else known.ages(rank)
+                footage.take(ids[rank], ObservationTaken(time, vector, time - ages))
             if rank in mates:
                 if rank not in taken:
                     taken |= put_in_step(env, [mate for mate in mates[rank] if mate.rank in awake])

@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.pictures.frames import ObservedWorld
 
 Floats = NDArray[np.float64]
 
 
-class Filmed(Protocol):
-    """What a film asks of its environment."""
-
-    hierarchy: Hierarchy
-    groups: Mapping[str, list[str]]
-    dt: float
-    dt_ns: int
-    simulation: Any
-
-    def draw_frame(self, axes: Any, world: World, observed: ObservedWorld | None, artists: Any = None) -> Any:
-        """See Hooks."""
-
-    def local_time(self, time: float) -> str:
-        """See Hooks."""
-
-
 class ObservationTaken(NamedTuple):
-    """An observation as it came to its agent: when, s, values `[columns]`, and as-of times `[sources]`, s."""
+    """An observation as it came to its agent: when, s, values `[columns]`, as-of times, s, `[sources]` or of all."""
 
     time: float
     values: NDArray[np.float32]
-    as_of: Floats
+    as_of: Floats | float
 
 
 class MessageFlight(NamedTuple):
@@ -56,29 +38,34 @@ class Footage:
     """One episode's.
 
     Attributes:
+        env: a HeronEnv.
         columns: of the truth that each deciding agent observes, int64 `[columns]`.
         times: s, of `truths`, float64 `[columns]` each.
         observations: by agent, in the order in which they came.
         flights: of messages, those of the physics cycle left out; none in the synchronous clock.
     """
 
-    env: Filmed
+    env: Any
     columns: dict[str, NDArray[np.int64]]
     times: list[float] = field(default_factory=list)
     truths: list[Floats] = field(default_factory=list)
     observations: dict[str, list[ObservationTaken]] = field(default_factory=dict)
     flights: list[MessageFlight] = field(default_factory=list)
 
-    @property
-    def layout(self) -> Layout:
-        """Of the truth."""
-        layout: Layout = self.env.simulation.layout
-        return layout
+    @classmethod
+    def of(cls, env: Any, deciding: Iterable[int]) -> Self:
+        """Nothing filmed yet, of agents that decide, by rank."""
+        views = env.simulation.plan.views
+        return cls(env, {env.hierarchy.ids[rank]: views[rank].columns for rank in sorted(deciding)})
 
     def look(self, time: float) -> None:
         """Keep the truth of now."""
         self.times.append(time)
         self.truths.append(self.env.simulation.truth.copy())
+
+    def take(self, agent: str, observation: ObservationTaken) -> None:
+        """Keep what an agent sees."""
+        self.observations.setdefault(agent, []).append(observation)
 
     def truth(self, time: float) -> Floats:
         """The last one kept by then, `[columns]`."""
@@ -86,7 +73,7 @@ class Footage:
 
     def known(self, agent: str, time: float) -> ObservedWorld:
         """What an agent knew then."""
-        layout, columns = self.layout, self.columns[agent]
+        layout, columns = self.env.simulation.layout, self.columns[agent]
         array = np.full(layout.size, np.nan)
         came = self.observations.get(agent, [])
         place = bisect_right(came, time, key=lambda taken: taken.time) - 1
@@ -98,7 +85,7 @@ class Footage:
         array[columns] = taken.values[: len(columns)]
         names = [layout.full_names[i] for i in columns.tolist()]
         owners = dict.fromkeys(layout.owner_of[columns].tolist())
-        ages = np.maximum(time - taken.as_of, 0.0).tolist()
+        ages = np.broadcast_to(np.maximum(time - taken.as_of, 0.0), len(owners)).tolist()
         return ObservedWorld(
             agent,
             dict(zip(names, array[columns].tolist(), strict=True)),

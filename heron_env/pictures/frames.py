@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from heron_env.errors import RuleError
 from heron_env.pictures.palette import picture_style
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -55,39 +54,30 @@ class Canvas:
     def __init__(self, figure: Figure) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-        self._figure, self._canvas = figure, FigureCanvasAgg(figure)
-        self._background: Any = None
+        self._figure, self._canvas, self._background = figure, FigureCanvasAgg(figure), None
         self._limits: list[Any] = []
 
     def draw(self) -> NDArray[np.uint8]:
         """uint8 `[height, width, 3]` of the figure now."""
-        canvas: Any = self._canvas
-        if self._background is None:
+        figure, canvas = self._figure, cast("Any", self._canvas)
+        limits = [axes.viewLim.frozen().bounds for axes in figure.axes]
+        parts = [part for axes in figure.axes for part in axes.get_children() if part is not axes.patch]
+        parts += [part for part in figure.get_children() if part is not figure.patch and part not in figure.axes]
+        changed = [part for part in parts if (part.stale or part.get_zorder() >= ON_TOP) and not part.get_animated()]
+        if not self._limits:
             canvas.draw()
-            self._figure.set_layout_engine("none")  # the first frame's stays: it costs more than the drawing
-            self._background = ()
-        else:
-            self._draw_changes(canvas)
+            figure.set_layout_engine("none")  # the first frame's stays: it costs more than the drawing
+        elif changed or limits != self._limits or any(axes.patch.stale for axes in figure.axes):
+            for part in changed:
+                part.set_animated(True)  # the figure leaves such ones out
+            canvas.draw()
+            self._background = canvas.copy_from_bbox(figure.bbox)
+        self._limits = limits
+        if self._background is not None:
+            canvas.restore_region(self._background)
+            for part in sorted((part for part in parts if part.get_animated()), key=lambda part: part.get_zorder()):
+                part.draw(canvas.get_renderer())
         return np.asarray(canvas.buffer_rgba())[..., :3].copy()
-
-    def _draw_changes(self, canvas: Any) -> None:
-        artists = list(self._artists())
-        limits = [axes.viewLim.frozen().bounds for axes in self._figure.axes]
-        changed = [a for a in artists if (a.stale or a.get_zorder() >= ON_TOP) and not a.get_animated()]
-        if changed or limits != self._limits or any(axes.patch.stale for axes in self._figure.axes):
-            for artist in changed:
-                artist.set_animated(True)  # the figure leaves such ones out
-            canvas.draw()
-            self._background, self._limits = canvas.copy_from_bbox(self._figure.bbox), limits
-        canvas.restore_region(self._background)
-        for artist in sorted((a for a in artists if a.get_animated()), key=lambda a: a.get_zorder()):
-            artist.draw(canvas.get_renderer())
-
-    def _artists(self) -> Iterator[Artist]:
-        """Of the figure and its axes, but the axes themselves and what lies behind everything."""
-        holders: list[Any] = [self._figure, *self._figure.axes]
-        for holder in holders:
-            yield from (a for a in holder.get_children() if a is not holder.patch and a not in self._figure.axes)
 
 
 class WorldPicture:

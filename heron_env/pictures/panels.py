@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from heron_env.pictures.footage import Floats, Footage
 from heron_env.pictures.frames import DPI, SIZE, Canvas, ObservedWorld
 from heron_env.pictures.palette import EXACT_COLOUR, GREY, HIDDEN_COLOUR, INK, SERIES, picture_style
-from heron_env.pictures.quantities import draw_lines, lines_of, shortened_name
+from heron_env.pictures.quantities import QuantityBars, draw_lines, lines_of, shortened_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from matplotlib.axes import Axes
 
 MOST_BARS: Final = 12
@@ -75,9 +73,13 @@ class MessagePanel:
             loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, frameon=False, fontsize=8.0, columnspacing=1
         )
         self._dt, flights = footage.env.dt, [f for f in footage.flights if {f.sender, f.receiver} <= {*line_of, -1}]
-        table = np.array(flights, dtype=np.float64).reshape(-1, 4).T
-        self._sent, self._arrives = table[2], table[3]
-        self._start, self._end = _ends(flights, line_of)
+        sender, receiver, self._sent, self._arrives = np.array(flights, dtype=np.float64).reshape(-1, 4).T
+        from_line, to_line = (np.array([line_of.get(rank, 0) for rank in ranks]) for ranks in (sender, receiver))
+        up, down = receiver < 0, sender < 0
+        aside = 0.18 * down - 0.18 * up  # above the line to the proxy, below it back
+        start = np.where(down, PROXY_AT, PORT), np.where(down, to_line, from_line) + aside
+        end = np.where(up, PROXY_AT, PORT), np.where(up, from_line, to_line) + aside
+        self._start, self._end = np.stack(start, axis=1), np.stack(end, axis=1)
 
     def update(self, since: float, time: float) -> None:
         """Show what was under way in (since, time]; what was lost stays for three times as long, so that it is seen."""
@@ -98,21 +100,6 @@ class MessagePanel:
             dots.set_data(*places.T)
 
 
-def _ends(flights: Sequence[Any], line_of: Mapping[int, int]) -> tuple[Floats, Floats]:
-    """Where each message starts and ends, (x, y) `[messages, 2]`: up above the line, down below it."""
-    ends: list[tuple[float, float, float, float]] = []
-    for flight in flights:
-        a, b = flight.sender, flight.receiver
-        if b < 0:
-            ends.append((PORT, line_of[a] - 0.18, PROXY_AT, line_of[a] - 0.18))
-        elif a < 0:
-            ends.append((PROXY_AT, line_of[b] + 0.18, PORT, line_of[b] + 0.18))
-        else:
-            ends.append((PORT - 0.02, line_of[a], PORT - 0.02, line_of[b]))
-    table = np.array(ends, dtype=np.float64).reshape(-1, 4)
-    return table[:, :2], table[:, 2:]
-
-
 class KnowledgePanel:
     """Of some quantities that an agent observes: the truth as a bar, what it knows as a mark, and how old that is.
 
@@ -120,39 +107,31 @@ class KnowledgePanel:
     """
 
     def __init__(self, axes: Axes, footage: Footage, agent: str, times: Sequence[float]) -> None:
-        layout, columns = footage.layout, footage.columns[agent]
-        truths = np.array([footage.truth(time)[columns] for time in times])
-        known = np.array([footage.known(agent, time).world.rows[0][columns] for time in times])
+        layout, columns = footage.env.simulation.layout, footage.columns[agent]
+        truths = np.array([footage.truth(time) for time in times])
+        known = np.array([footage.known(agent, time).world.rows[0] for time in times])
         both = np.concatenate([truths, known])
         low, high = np.nanmin(both, axis=0), np.nanmax(both, axis=0)
         span = np.where(high > low, high - low, 1.0)
-        apart = np.nan_to_num(np.abs(truths - known)).mean(axis=0) / span + 1e-6 * (high > low)
-        chosen = np.sort(np.argsort(-apart, kind="stable")[: min(MOST_BARS, np.count_nonzero(apart) or MOST_BARS)])
-        self._columns, self._low, self._span = columns[chosen], low[chosen], span[chosen]
-        self._y = np.arange(len(chosen))
-        owners = [layout.rows[row].owner_id for row in layout.owner_of[self._columns]]
-        axes.set(xlim=(-0.05, 1.35), ylim=(max(len(chosen), 4) - 0.3, -0.9), xticks=[])
+        apart = (np.nan_to_num(np.abs(truths - known)).mean(axis=0) / span + 1e-6 * (high > low))[columns]
+        most = min(MOST_BARS, np.count_nonzero(apart) or MOST_BARS)
+        shown = columns[np.sort(np.argsort(-apart, kind="stable")[:most])]
+        owners = [layout.rows[row].owner_id for row in layout.owner_of[shown]]
+        names = [f"{owner} {layout.names[i].partition('.')[2]}" for owner, i in zip(owners, shown, strict=True)]
+        y = np.arange(len(shown), dtype=np.float64)
+        axes.set(xlim=(-0.05, 1.35), ylim=(max(len(shown), 4) - 0.3, -0.9), xticks=[])
         axes.spines[:].set_visible(False)
-        names = [f"{owner} {layout.names[i].partition('.')[2]}" for owner, i in zip(owners, self._columns, strict=True)]
-        axes.set_yticks(self._y, [shortened_name(name, 28) for name in names], fontsize=8.0)
+        axes.set_yticks(y, [shortened_name(name, 28) for name in names], fontsize=8.0)
         axes.tick_params(length=0)
         axes.set_title(f"What {shortened_name(agent, 20)} knows")
-        axes.barh(self._y, 1.0, height=0.55, color=HIDDEN_COLOUR)
-        self._bars = axes.barh(self._y, 0.0, height=0.55, color=EXACT_COLOUR, label="truth")
-        self._marks = axes.plot([], [], "D", color=SERIES[1], markersize=5.0, markeredgecolor="white", label="known")[0]
+        self._bars = QuantityBars(axes, np.stack([0.0 * y, y], axis=1), 1.0, shown[:, None].tolist(), low, high)
         first = {owner: owners.index(owner) for owner in owners}
-        self._ages = {owner: axes.text(1.05, y, "", va="center", fontsize=8.0) for owner, y in first.items()}
+        self._ages = {owner: axes.text(1.05, place, "", va="center", fontsize=8.0) for owner, place in first.items()}
         axes.text(1.05, -0.75, "age", fontsize=8.0, color=GREY)
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False, fontsize=8.0)
 
     def update(self, truth: Floats, observed: ObservedWorld) -> None:
         """Show them at one moment."""
-        for bar, value in zip(self._bars, self._share(truth), strict=True):
-            bar.set_width(value)
-        self._marks.set_data(self._share(observed.world.rows[0]), self._y)
+        self._bars.update(truth, observed)
         for owner, text in self._ages.items():
             text.set_text(f"{observed.ages[owner]:.3g} s" if owner in observed.ages else "unknown")
-
-    def _share(self, array: Floats) -> Floats:
-        share: Floats = (array[self._columns] - self._low) / self._span
-        return share

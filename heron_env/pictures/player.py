@@ -52,7 +52,7 @@ def _write_gif(film: Film, path: Path, fps: float) -> None:
 
     images = [Image.fromarray(image) for image in film.images()]
     some = np.concatenate([np.asarray(image)[::2, ::2] for image in images[:: -(-len(images) // SAMPLES)]])
-    palette = Image.fromarray(some).quantize(128)
+    palette = Image.fromarray(some).quantize(192, Image.Quantize.MAXCOVERAGE, kmeans=3)  # small marks keep theirs
     first, *rest = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
     content = io.BytesIO()
     first.save(content, "GIF", save_all=True, append_images=rest, duration=round(1000 / fps), loop=0, disposal=1)

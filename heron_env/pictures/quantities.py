@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import GLOBAL, Layout
 from heron_env.core.world import World
-from heron_env.pictures.frames import ObservedWorld
+from heron_env.pictures.frames import DPI, ObservedWorld
 from heron_env.pictures.palette import EXACT_COLOUR, GREY, HIDDEN_COLOUR, INK, SERIES
 
 if TYPE_CHECKING:
@@ -60,55 +60,42 @@ def shortened_name(name: str, most: int) -> str:
 
 
 class QuantityBars:
-    """A bar for each quantity, from 0 or the bound next to it; of a group the mean, with a line from least to most.
+    """Bars of quantities between their bounds, from 0 or the bound next to it; a mark is what an agent knows.
 
-    Where a quantity has no bound, the least or greatest value so far stands for it.
+    Args:
+        places: where bars begin, `[bars, 2]`.
+        width: of a bar that is full.
+        columns: of the truth, by bar: of several the mean, with a line from the least to the most.
+        low, high: of each column of the truth; where there is no bound, the least or greatest value so far is one.
     """
 
-    def __init__(self, axes: Axes, hierarchy: Hierarchy, layout: Layout, groups: Mapping[str, list[str]]) -> None:
+    def __init__(
+        self, axes: Axes, places: Floats, width: float, columns: Sequence[Sequence[int]], low: Floats, high: Floats
+    ) -> None:
         from matplotlib.collections import LineCollection
 
-        lines = [*lines_of(hierarchy, groups), *([(GLOBAL, 0, [])] if layout.rows[-1].width else [])]
-        owners = [[layout.rows[rank] for rank in ranks] or [layout.rows[-1]] for _, _, ranks in lines]
-        drawn = [np.flatnonzero(layout.observed[rows[0].slice]).tolist() for rows in owners]
-        across = min(ACROSS, max(map(len, drawn)) or 1)
-        spare = MOST_ROWS - len(lines)
-        cells: list[tuple[int, int, list[int]]] = []
-        places, y = list[int](), 0
-        for rows, numbers in zip(owners, drawn, strict=True):
-            places.append(y)
-            more = min(max(-(-len(numbers) // across) - 1, 0), spare)
-            spare -= more
-            for place, i in enumerate(numbers[: across * (more + 1)]):
-                cells.append((place % across, y + place // across, [row.offset + i for row in rows]))
-            y += 1 + more
-        draw_lines(axes, hierarchy, lines, places)
-        axes.set_ylim(max(y, 7) - 0.4, -0.6)
-        cell = (1.0 - NAMES) / across
-        self._width = cell - LABEL - 0.012
-        self._x = np.array([NAMES + cell * right + LABEL for right, _, _ in cells])
-        self._y = np.array([down for _, down, _ in cells], np.float64)
-        for x, down, (_, _, columns) in zip(self._x, self._y, cells, strict=True):
-            label = shortened_name(layout.names[columns[0]].partition(".")[2], 11)
-            axes.text(x - 0.008, down, label, ha="right", va="center", fontsize=7.5, color=GREY)
-        self._columns = np.array([i for _, _, columns in cells for i in columns], np.int64)
-        counts = [len(columns) for _, _, columns in cells]
-        self._starts, self._counts = np.cumsum([0, *counts])[:-1], np.array(counts)
-        self._low, self._high = layout.low[self._columns], layout.high[self._columns]
-        self._open_low, self._open_high = ~np.isfinite(self._low), ~np.isfinite(self._high)
-        self._low[self._open_low], self._high[self._open_high] = 0.0, 0.0
-        thick = min(170.0 / y, 20.0)
-        ground = LineCollection([*self._bars(np.zeros(len(cells)), 1.0)], colors=HIDDEN_COLOUR, linewidths=thick)
-        self._truth = LineCollection([], colors=EXACT_COLOUR, linewidths=thick, capstyle="butt")
+        self._places, self._width = places, width
+        self._counts = np.array([*map(len, columns)], np.int64)
+        self._starts = self._counts.cumsum() - self._counts
+        self._columns = np.array([i for some in columns for i in some], np.int64)
+        low, high = low[self._columns], high[self._columns]
+        self._open_low, self._open_high = ~np.isfinite(low), ~np.isfinite(high)
+        self._low, self._high = np.where(self._open_low, 0.0, low), np.where(self._open_high, 0.0, high)
+        rows = float(np.ptp(axes.get_ylim()))
+        thick = min(0.55 * axes.get_window_extent().height * 72.0 / DPI / rows, 20.0)
+        full = self._bars(np.zeros(len(columns)), np.ones(len(columns)))
+        axes.add_collection(LineCollection(list(full), colors=HIDDEN_COLOUR, linewidths=thick), autolim=False)
+        self._truth = LineCollection([], colors=EXACT_COLOUR, linewidths=thick, capstyle="butt", label="truth")
         self._spread = LineCollection([], colors=INK, linewidths=1)
-        for collection in (ground, self._truth, self._spread):
+        for collection in (self._truth, self._spread):
             axes.add_collection(collection, autolim=False)
-        self._known = axes.plot([], [], "D", color=SERIES[1], markersize=4.5, markeredgecolor="white")[0]
+        (self._known,) = axes.plot([], [], "D", color=SERIES[1], ms=4.5, mec="white", label="known")
 
-    def _bars(self, start: Floats, end: Any) -> Floats:
-        """From share to share of each cell's bar, `[cells, 2, 2]`."""
-        ends = self._x[:, None] + self._width * np.stack(np.broadcast_arrays(start, end), axis=1)
-        return np.stack([ends, np.stack([self._y, self._y], axis=1)], axis=2)
+    def _bars(self, start: Floats, end: Floats) -> Floats:
+        """From share to share of each bar, `[bars, 2, 2]`."""
+        ends = self._places[:, None, :].repeat(2, axis=1)
+        ends[:, :, 0] += self._width * np.stack([start, end], axis=1)
+        return ends
 
     def _shares(self, values: Floats) -> Floats:
         shares: Floats = (values - self._low) / np.maximum(self._high - self._low, 1e-300)
@@ -116,8 +103,6 @@ class QuantityBars:
 
     def update(self, truth: Floats, observed: ObservedWorld | None) -> None:
         """Show the truth, `[columns]`, and what one agent knows of it."""
-        if not len(self._columns):
-            return
         values = truth[self._columns]
         self._low = np.where(self._open_low, np.minimum(self._low, values), self._low)
         self._high = np.where(self._open_high, np.maximum(self._high, values), self._high)
@@ -127,14 +112,36 @@ class QuantityBars:
         self._spread.set_segments(list(self._bars(least, most)[self._counts > 1]))
         if observed is not None:
             known = self._shares(observed.world.rows[0][self._columns])
-            which = np.repeat(np.arange(len(self._starts)), self._counts)
-            self._known.set_data(self._x[which] + self._width * known, self._y[which])
+            x, y = self._places.repeat(self._counts, axis=0).T
+            self._known.set_data(x + self._width * known, y)
+
+
+def agent_bars(axes: Axes, hierarchy: Hierarchy, layout: Layout, groups: Mapping[str, list[str]]) -> QuantityBars:
+    """The tree of the agents, or groups, and beside each the bars of what it has."""
+    lines = [*lines_of(hierarchy, groups), *([(GLOBAL, 0, [])] if layout.rows[-1].width else [])]
+    owners = [[layout.rows[rank] for rank in ranks] or [layout.rows[-1]] for _, _, ranks in lines]
+    drawn = [np.flatnonzero(layout.observed[rows[0].slice]).tolist() for rows in owners]
+    across = min(ACROSS, max(map(len, drawn)) or 1)
+    cell, spare = (1.0 - NAMES) / across, MOST_ROWS - len(lines)
+    bars, columns, heights, y = list[tuple[float, float]](), list[list[int]](), list[int](), 0
+    for rows, numbers in zip(owners, drawn, strict=True):
+        heights.append(y)
+        more = min(max(-(-len(numbers) // across) - 1, 0), spare)
+        for place, i in enumerate(numbers[: across * (more + 1)]):
+            bars.append((NAMES + cell * (place % across) + LABEL, y + place // across))
+            columns.append([row.offset + i for row in rows])
+            label = shortened_name(layout.names[columns[-1][0]].partition(".")[2], 11)
+            axes.text(bars[-1][0] - 0.008, bars[-1][1], label, ha="right", va="center", fontsize=7.5, color=GREY)
+        spare -= more
+        y += 1 + more
+    draw_lines(axes, hierarchy, lines, heights)
+    axes.set_ylim(max(y, 7) - 0.4, -0.6)
+    places = np.array(bars, np.float64).reshape(-1, 2)
+    return QuantityBars(axes, places, cell - LABEL - 0.012, columns, layout.low, layout.high)
 
 
 def draw_quantities(env: Any, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any) -> QuantityBars:
     """The hook `draw_frame` of an environment that has none of its own."""
-    if artists is None:
-        artists = QuantityBars(axes, env.hierarchy, env.simulation.layout, env.groups)
-    bars: QuantityBars = artists
+    bars: QuantityBars = artists or agent_bars(axes, env.hierarchy, env.simulation.layout, env.groups)
     bars.update(world.rows[0], observed)
     return bars

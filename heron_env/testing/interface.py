@@ -15,9 +15,11 @@ import numpy as np
 from gymnasium import spaces
 
 from heron_env.core.masking import flat, parts
+from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import InvalidAction, UnknownAgent
+from heron_env.pictures.frames import ObservedWorld, WorldPicture
 from heron_env.testing.check import Broken, Remark, Subject, failed, passed, skipped, warning
 from heron_env.testing.rollouts import choices, extremes, noops, specs, waves
 
@@ -311,4 +313,9 @@ def render(subject: Subject) -> Iterator[Remark]:
         if (mode == "ansi" and not isinstance(picture, str)) or (mode == "rgb_array" and not image):
             wanted = "a string" if mode == "ansi" else "a uint8 array [height, width, 3]"
             raise Broken(f"render() in mode {mode!r} gave {_kind(picture)}", f"return {wanted}")
+        if mode == "rgb_array":
+            nothing = World(env.simulation.layout, np.full_like(env.simulation.truth, np.nan))
+            for known in (nothing, env.world):  # draw_frame bears an agent that knows nothing yet
+                observed = ObservedWorld(env.possible_agents[0], {}, {}, known)
+                WorldPicture(env.draw_frame).image(env.world, observed)
     yield passed(", ".join(modes))

@@ -125,11 +125,14 @@ def test_two_packages_of_one_id_are_named_and_neither_is_taken(install: Install)
     assert ID not in heron_env.registered()
 
 
-def test_a_second_one_of_a_name_lies_behind_the_first(install: Install, tmp_path: Path):
-    install("couriers", f"{ID} = couriers:make", version="0.2")
-    sys.path.append(str(installed(tmp_path / "behind", "couriers", "couriers/Old-v0 = couriers:make")))
+@pytest.mark.parametrize(
+    ("first", "second"), [("couriers", "couriers"), ("my_grid", "My-Grid"), ("my.grid", "my_grid")]
+)
+def test_a_second_one_of_a_name_lies_behind_the_first(install: Install, tmp_path: Path, first: str, second: str):
+    install(first, f"{ID} = couriers:make", version="0.2")
+    sys.path.append(str(installed(tmp_path / "behind", second, "couriers/Old-v0 = couriers:make")))
     specs, faults = registry.installed()
-    assert (list(specs), faults, specs[ID].package) == ([ID], {}, "couriers 0.2")
+    assert (list(specs), faults, specs[ID].package) == ([ID], {}, f"{first} 0.2")
 
 
 def test_entry_points_that_can_not_be_read_are_named(install: Install):

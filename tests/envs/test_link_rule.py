@@ -113,15 +113,10 @@ def test_the_rule_sees_the_state_at_departure_and_who_sends_to_whom() -> None:
 
 
 def test_links_from_data_and_traces_go_with_it() -> None:
-    from heron_env.envs.event.message_log import WatchedBroker
-
     env = grid(lambda world, s, r: (2.0, 0.1))
-    started = env.start_event_driven(
+    found = env.run_event_driven(
         {"*": lambda v: np.array([0.3])}, seed=3, schedule=ScheduleConfig(msg_delay=Empirical([0.1, 0.2])), trace=True
     )
-    WatchedBroker(started.context)
-    started.until(None)
-    found = started.result()
     assert {round(x, 9) for x in latencies(found, "ObservationRequest")} == {0.2, 0.4}
     assert found.messages.lost > 0
 

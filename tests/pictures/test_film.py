@@ -57,7 +57,8 @@ def test_filming_changes_nothing(clock: str):
     env = make(GRID, max_steps=6)
     run = env.run_synchronous if clock == "sync" else env.run_event_driven
     more = {} if clock == "sync" else {"schedule": LATE}
-    assert run(HALF, seed=3, **more).same_course(filmed(clock))
+    plain, film = run(HALF, seed=3, **more), filmed(clock)
+    assert plain.same_course(film) and film.trace is None
 
 
 def test_the_synchronous_clock_is_filmed_at_each_step_boundary():
@@ -347,6 +348,25 @@ def test_a_gif_has_the_colours_of_all_its_frames(tmp_path: Path):
     with Image.open(tmp_path / "turning.gif") as image:
         image.seek(image.n_frames - 1)
         assert image.convert("RGB").getpixel((9, 9)) == (0, 192, 0)
+
+
+def economy_film() -> Film:
+    """Many shades, and few pixels of the colours that say what became of a message."""
+    env = make("heron/Economy-v0")
+    schedule = ScheduleConfig(obs_delay=3.0)
+    return env.run_event_driven({"*": lambda v: [0.0]}, seed=0, t_end=5.0, schedule=schedule, record=FRAMES).watch(
+        every=1.0
+    )
+
+
+def test_a_gif_keeps_the_colours_of_small_marks(tmp_path: Path):
+    image = Image.fromarray(next(iter(economy_film().images())))
+    marks = np.argwhere((np.asarray(image) == (0, 158, 115)).all(axis=2))
+    write_film(economy_film(), tmp_path / "film.gif", 10.0)
+    with Image.open(tmp_path / "film.gif") as written:
+        off = np.abs(np.asarray(written.convert("RGB"), int) - np.asarray(image, int)).max(axis=2)
+    assert len(marks) > 10 and off[tuple(marks.T)].max() < 8
+    assert (off > 40).sum() < 20
 
 
 def test_a_film_says_which_step_it_is(monkeypatch: pytest.MonkeyPatch):

@@ -288,25 +288,22 @@ def test_clusters_stand_apart_and_nodes_within_theirs():
         assert gaps[np.triu_indices(len(gaps), 1)].min() > 2.0 * drawing.size
 
 
-def test_a_seat_sees_its_part_and_outdated_colours_are_hatched():
+def test_a_neighbour_is_framed_in_the_colour_that_the_observing_cluster_was_told():
     env = started(GRAPH)
-    part = env.problem.part("Human")
+    foreign = [*env.problem.part("Human").owners]
     known = env.simulation.truth.copy()
     told = World(env.simulation.layout, known)[Cluster].Heard.told[0].reshape(-1, 2)
-    foreign = [*part.owners]
     told[: len(foreign)] = [(0, 0.0)] * len(foreign)
     told[0] = (len(env.problem.domain), -1.0)
     env.world.time = 3.0
     painted(env, env.problem.start() | {foreign[1]: "blue"})
     drawing = Picture(env, "Human").show(known)
-    assert len(drawing.letters.words) == len(part.nodes) + len(foreign)
-    (hatched,) = drawing.outdated.get_paths()
-    place = drawing.slots.index(1)
-    np.testing.assert_allclose(hatched.vertices[:-1].mean(axis=0), drawing.beside[place])
-    assert drawing.outdated.get_hatch()
-    assert len(drawing.fresh.get_paths()) == len(foreign) - 1
-    ages = dict(zip([foreign[slot] for slot in drawing.slots], drawing.ages.words, strict=True))
-    assert ages == dict.fromkeys(foreign, "3 s") | {foreign[0]: "not told"}
+    assert [env.problem.nodes[number] for number in drawing.numbers[drawing.foreign]] == foreign
+    np.testing.assert_allclose(middles(drawing.beliefs), drawing.place[drawing.foreign])
+    assert colours(drawing.beliefs) == ["#FFFFFF", *[COLOURS[0].upper()] * (len(foreign) - 1)]
+    letter = env.problem.domain[0][0].upper()
+    assert drawing.ages.words == ["not told", *[f"{letter}, 3 s"] * (len(foreign) - 1)]
+    assert not len(Picture(env, "Agent1.voice").show(known).beliefs.get_paths())
 
 
 # EnergyManagement
@@ -352,19 +349,18 @@ def test_a_transformer_alarms_beyond_its_limit_in_either_direction():
     np.testing.assert_allclose(believed, drawing.middle + drawing.half * np.array([0.8, -1.0 / 3.0]))
 
 
-@pytest.mark.parametrize(
-    ("hour", "winter", "sun"), [(13, 0, 1), (1, 0, 0), (5, -1, 1), (5, 1, 0), (21, -1, 1), (23, -1, 0)]
-)
-def test_the_sun_shines_by_day_and_the_moon_by_night(hour: int, winter: int, sun: int):
+def test_the_sun_stands_at_the_hour_and_is_as_bright_as_the_brightest_roof():
     env = started(ENERGY, day=172)
-    clock = env.world.Clock
-    clock.hour_sin[...], clock.hour_cos[...] = np.sin(hour * np.pi / 12.0), np.cos(hour * np.pi / 12.0)
-    clock.season_cos[...] = winter
-    drawing = Picture(env).show()
-    bodies = [body.get_xdata() for body in (drawing.sun, drawing.moon)]
-    assert [len(x) for x in bodies] == [sun, 1 - sun]
-    assert np.concatenate(bodies) == pytest.approx(hour / 0.24)
-    assert drawing.title.get_text().startswith(f"{hour:02d}:00, ")
+    clock, meter = env.world.Clock, env.world[Battery].Meter
+    clock.hour_sin[...], clock.hour_cos[...] = np.sin(21 * np.pi / 12.0), np.cos(21 * np.pi / 12.0)
+    picture = Picture(env)
+    for yields in (0.0, 1.0):
+        meter.pv[...] = yields
+        drawing = picture.show()
+        assert drawing.sun.get_xdata() == [pytest.approx(21 / 0.24)]
+        roofs = drawing.roofs.get_facecolor()[:, :3]
+        np.testing.assert_array_equal(drawing.sun.get_color(), roofs[roofs[:, 0].argmax()])
+    assert drawing.title.get_text().startswith("21:00, ")
 
 
 # BatteryGrid

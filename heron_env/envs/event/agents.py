@@ -56,7 +56,7 @@ class AgentLoop:
         self.commanding = [agent.protocol is not None for agent in simulation.hierarchy.agents]
         rows = simulation.layout.rows
         self.reporting = [simulation.acts_itself(rank) and len(rows[rank].reported.columns) > 0 for rank in ranks]
-        self.keeps_vectors = context.result.trace is not None or "observations" in context.record
+        self.keeps_vectors = context.trace is not None or "observations" in context.record
         self.bind()
 
     def bind(self) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from heron_env.envs.event.context import ends
-from heron_env.envs.event.message_log import WatchedBroker, copies
-from heron_env.envs.filming import footage_of
+from heron_env.envs.event.message_log import copies
 from heron_env.pictures.footage import Footage, MessageFlight, ObservationTaken
 from heron_env.scheduling.messages import ObservationPush, ObservationReply, Routed
 from heron_env.scheduling.timing import SECOND
@@ -20,11 +19,11 @@ LOOKS = 8
 
 
 class EventCamera:
-    """Films an event-driven run in which nothing has been sent yet."""
+    """Films an event-driven run from its begin."""
 
     def __init__(self, run: EventRun) -> None:
-        self._run, self._broker, self._number = run, WatchedBroker(run.context), 0
-        self.footage = footage_of(run.env, run.agents.deciding)
+        self._run, self._number = run, 0
+        self.footage = Footage.of(run.env, run.agents.deciding)
 
     def film_until(self, last: int, handle: Callable[[int], None]) -> None:
         """Keep the truth of each look and of the end, while the run handles all until `last`, ns."""
@@ -45,7 +44,7 @@ class EventCamera:
         run, footage = self._run, self.footage
         ids, asked = run.env.hierarchy.ids, dict[str, int]()
         footage.flights, footage.observations = [], {}
-        for copy in copies(run.context, self._broker):
+        for copy in copies(run.context):
             message, arrives = copy.message, float("nan") if copy.arrives is None else copy.arrives / SECOND
             if isinstance(message, Routed):
                 route = ends(message, run.env.simulation)
@@ -55,6 +54,5 @@ class EventCamera:
                 continue
             if message.asked >= asked.get(agent, 0):  # an agent that knows something newer does not look at it
                 asked[agent] = message.asked
-                taken = ObservationTaken(arrives, message.vector, message.as_of / SECOND)
-                footage.observations.setdefault(agent, []).append(taken)
+                footage.take(agent, ObservationTaken(arrives, message.vector, message.as_of / SECOND))
         return footage

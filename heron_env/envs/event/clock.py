@@ -65,7 +65,7 @@ class EventRun:
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
         self.context = EventContext(
             env.simulation, env.proxy, env._ownership, timings, draw_of=env.draw_of, reports=env.reports,
-            wait_ns=wait_ns, trace=trace or "frames" in record, record=record, observing=observing,
+            wait_ns=wait_ns, trace=trace, record=record, observing=observing,
         )  # fmt: skip
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
@@ -175,7 +175,7 @@ class EventRun:
         """The loop: the next event is taken off the heap, noted if it is a message, traced, and handled."""
         scheduler, broker, handlers = self.context.scheduler, self.context.broker, self._handlers
         heap, accounts, accept = scheduler.heap, broker.accounts, broker.accept if broker.doubles else None
-        trace = self.context.result.trace
+        trace = self.context.trace
         end = END_OF_TIME if self.t_end is None else self.t_end
         stop = min(limit + 1, end)
         while heap and not self.closed:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from heron_env.core.quantity import within
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.measuring import Measuring
+from heron_env.envs.event.message_log import WatchedBroker
 from heron_env.envs.hooks import PROXY, Hooks
 from heron_env.errors import RuleError
 from heron_env.observability.noise import Moment
@@ -70,16 +71,18 @@ class EventContext:
         ruled = has_link_rule(simulation.hooks)
         names = simulation.hierarchy.hashes.tolist()
         self.links = links_of(names, self.timings, rhythms, proxy.seed, proxy.episode, ruled=ruled)
-        self.broker: MessageBroker = MessageBroker(self.scheduler, self.links, LinkRule(self) if ruled else None)
+        self.trace = Trace() if trace or "frames" in record else None
+        broker = MessageBroker if self.trace is None else WatchedBroker
+        self.broker = broker(self.scheduler, self.links, LinkRule(self) if ruled else None)
         self.reached = 0  # until when everything has happened, ns; what happens at this moment may be later
         self.version = 0
         self.received: list[list[Received]] = [[] for _ in ids]
         self.latency: list[list[float]] = [[] for _ in ids]
         acting = [ids[rank] for rank, spec in enumerate(self.simulation.specs) if spec.size]
         masked = [ids[rank] for rank in sorted(self.simulation.masks.ranks)]
-        self.result = EpisodeResult.blank(ids, acting, observing, masked, Trace() if trace else None)
-        if self.result.trace is not None:
-            self.scheduler.causes = self.result.trace.causes
+        self.result = EpisodeResult.blank(ids, acting, observing, masked, self.trace if trace else None)
+        if self.trace is not None:
+            self.scheduler.causes = self.trace.causes
         proxy.keep(self.simulation.truth.copy())
 
     def bind(
@@ -122,14 +125,14 @@ class EventContext:
 
     def mark_cancelled(self) -> None:
         """What is being handled comes to nothing, as its agent has ended (T22)."""
-        if self.result.trace is not None:
-            self.result.trace.cancelled.add(self.scheduler.here)
+        if self.trace is not None:
+            self.trace.cancelled.add(self.scheduler.here)
 
     def mark_masked(self, rank: int) -> None:
         """What takes effect had a choice that is forbidden now: the no-op took its place."""
         self.result.masked[self.simulation.hierarchy.ids[rank]] += 1
-        if self.result.trace is not None:
-            self.result.trace.masked.add(self.scheduler.here)
+        if self.trace is not None:
+            self.trace.masked.add(self.scheduler.here)
 
     def staleness(self, rank: int) -> NDArray[np.float64]:
         """Ages in s of everything that an agent's observations held when it received them, in their order."""

@@ -31,7 +31,7 @@ class MessageCopy(NamedTuple):
 
 
 class WatchedBroker(MessageBroker):
-    """Delivers as any other; it takes over the books of a run in which nothing has been sent yet.
+    """Delivers as any other, for a run that keeps a trace.
 
     Attributes:
         lost: copies that were lost under way, and the place of what each follows from.
@@ -40,12 +40,10 @@ class WatchedBroker(MessageBroker):
 
     __slots__ = ("dropped", "lost")
 
-    def __init__(self, context: EventContext) -> None:
-        for name in MessageBroker.__slots__:
-            setattr(self, name, getattr(context.broker, name))
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.lost: list[tuple[m.Message, int]] = []
         self.dropped: list[tuple[m.Message, int]] = []
-        context.broker = self
 
     def send(self, message: Any, phase: int, lane: int, nominal: int, cause: str) -> int | None:
         """As MessageBroker.send; notes each copy that is lost."""
@@ -63,10 +61,10 @@ class WatchedBroker(MessageBroker):
         return accepted
 
 
-def copies(context: EventContext, broker: WatchedBroker) -> Iterator[MessageCopy]:
+def copies(context: EventContext) -> Iterator[MessageCopy]:
     """From the trace those that came, from the heap those under way, from the broker the others."""
-    trace, causes = context.result.trace, dict[int, int]()
-    assert trace is not None
+    trace, broker, causes = context.trace, context.broker, dict[int, int]()
+    assert trace is not None and isinstance(broker, WatchedBroker)
     for r in trace:
         if isinstance(r.payload, m.Message):
             causes[r.id] = r.cause

@@ -145,7 +145,7 @@ class PhysicsCycle:
         cycle = self.cycles[token.number]
         if not self.telemetry:
             self.report_all(token.number, cycle.version, cycle.as_of, cycle.truth, now, "cycle")
-        if c.result.trace is None or not cycle.members:
+        if c.trace is None or not cycle.members:
             del self.cycles[token.number]
             return
         leaves = now + c.timings[0].msg
@@ -188,7 +188,7 @@ class PhysicsCycle:
     def messages(self) -> MessageCounts:
         """What became of all messages of the run so far."""
         c, counts = self.context, self.context.broker.total()
-        if c.result.trace is not None:
+        if c.trace is not None:
             return counts
         until = max(c.reached, c.scheduler.now)
         return with_more(counts, *score_legs(c.timings, self.lived, c.dt_ns, c.wait_ns, until))

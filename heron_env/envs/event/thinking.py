@@ -191,9 +191,9 @@ class AnswerLoop:
     def trace(self, answer: Answered, now: int) -> None:
         """Note in the trace an answer that took no time; what it leads to follows from it. Its letters leave."""
         c = self.context
-        if c.result.trace is not None:
+        if c.trace is not None:
             place = (answer.agent, answer.number, NEVER, c.scheduler.here, 0, answer)
-            c.scheduler.here = c.result.trace.add(now, type(answer).__name__, *place)
+            c.scheduler.here = c.trace.add(now, type(answer).__name__, *place)
         send_letters(c, answer, now)
 
     def conclude(self, answer: Answered, now: int) -> None:

@@ -46,7 +46,18 @@ class TrainingEvent:
 
     @property
     def figures(self) -> dict[str, float]:
-        """What loggers get of it, by name."""
+        """What loggers get: `rollout/training_signal/GROUP`, `update/LOSS/GROUP`, `validation/return`, `validation/
+        group_return/GROUP`, and `validation/return_under_schedule` where there is one.
+        """
+        match self:
+            case RolloutEnded(signals=signals):
+                return {f"rollout/training_signal/{group}": value for group, value in signals.items()}
+            case PolicyUpdated(losses=losses):
+                return {f"update/{name}/{group}": x for group, some in losses.items() for name, x in some.items()}
+            case PolicyValidated(root_return=root, group_returns=earned, return_under_schedule=under):
+                groups = {f"validation/group_return/{group}": value for group, value in earned.items()}
+                late = {} if under is None else {"validation/return_under_schedule": under}
+                return {"validation/return": root, **groups, **late}
         return {}
 
 
@@ -56,11 +67,6 @@ class RolloutEnded(TrainingEvent):
 
     signals: Mapping[str, float]
 
-    @property
-    def figures(self) -> dict[str, float]:
-        """`rollout/training_signal/GROUP`."""
-        return {f"rollout/training_signal/{group}": value for group, value in self.signals.items()}
-
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyUpdated(TrainingEvent):
@@ -69,11 +75,6 @@ class PolicyUpdated(TrainingEvent):
     """
 
     losses: Mapping[str, Mapping[str, float]]
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """`update/LOSS/GROUP`."""
-        return {f"update/{name}/{group}": value for group, some in self.losses.items() for name, value in some.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,16 +90,6 @@ class PolicyValidated(TrainingEvent):
     root_return: float
     group_returns: Mapping[str, float]
     return_under_schedule: float | None
-
-    @property
-    def figures(self) -> dict[str, float]:
-        """`validation/return`, `validation/group_return/GROUP`, `validation/return_under_schedule` if there is one."""
-        under = self.return_under_schedule
-        return {
-            "validation/return": self.root_return,
-            **{f"validation/group_return/{group}": value for group, value in self.group_returns.items()},
-            **({} if under is None else {"validation/return_under_schedule": under}),
-        }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,11 +59,11 @@ class LiveCurve:
 
 def _below_the_cell() -> Callable[[Figure], object]:
     try:
-        from IPython.display import Image, display
+        notebook: Any = import_module("IPython.display")
     except ImportError as error:
         raise ConfigError("LiveCurve() draws in a notebook: pip install 'heron_env[notebooks]'") from error
-    handle = display(display_id=True)
-    return lambda figure: handle.update(Image(to_png(figure)))
+    handle = notebook.display(display_id=True)
+    return lambda figure: handle.update(notebook.Image(to_png(figure)))
 
 
 def learning_curves(runs: Run | Sequence[Run] | Mapping[str, Sequence[Run]]) -> Figure:

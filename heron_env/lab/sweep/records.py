@@ -32,6 +32,7 @@ from heron_env.injection.recording import Recording
 from heron_env.lab.episodes import Outcome, outcome
 from heron_env.lab.output import dumps
 from heron_env.lab.policies import About, EndpointConnections, External
+from heron_env.lab.sweep.conditions import Condition
 from heron_env.lab.sweep.plan import SETTINGS, Item, Key, Number, read_settings
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def run_item(item: Item, lines: EndpointConnections | None = None) -> Record:
         asked = {**policies, **injected(env)}
         done = False
         try:
-            result = _played(item, env, policies)
+            result = run_under(item.condition, env, policies, item.case.seed, RECORD)
             done = True
         finally:
             for policy in asked.values():
@@ -191,7 +192,7 @@ def require_finite(figures: Outcome) -> None:
 def run_episode(item: Item, record: Sequence[str] = RECORD) -> tuple[HeronEnv, EpisodeResult]:
     """Run one episode, in an environment built for it alone; `record` as for `run_event_driven`."""
     env = made(item)
-    return env, _played(item, env, _policies(item, env), record)
+    return env, run_under(item.condition, env, _policies(item, env), item.case.seed, record)
 
 
 def injected(env: HeronEnv) -> dict[str, Any]:
@@ -224,13 +225,14 @@ def _policies(item: Item, env: HeronEnv, lines: EndpointConnections | None = Non
     return item.policy.asked(env, item.case.seed, about)
 
 
-def _played(item: Item, env: HeronEnv, policies: Policies, record: Sequence[str] = RECORD) -> EpisodeResult:
-    condition, seed = item.condition, item.case.seed
-    happenings = condition.happenings(env, seed)
+def run_under(
+    condition: Condition, env: HeronEnv, policies: Policies, seed: int, record: Sequence[str], **event_driven: Any
+) -> EpisodeResult:
+    """Run an episode in the clock of `condition`; `event_driven`: what only that clock takes, its schedule or t_end."""
+    options: dict[str, Any] = {"seed": seed, "disturbances": condition.happenings(env, seed), "record": record}
     if condition.synchronous:
-        return env.run_synchronous(policies, seed=seed, disturbances=happenings, record=record)
-    schedule = condition.schedule(env)
-    return env.run_event_driven(policies, seed=seed, schedule=schedule, disturbances=happenings, record=record)
+        return env.run_synchronous(policies, **options)
+    return env.run_event_driven(policies, **{**options, "schedule": condition.schedule(env), **event_driven})
 
 
 RESULTS = "results.jsonl"

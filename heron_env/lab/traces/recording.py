@@ -15,7 +15,7 @@ from heron_env.core.layout import GLOBAL
 from heron_env.core.policy import Policies
 from heron_env.envs.event.clock import EventRun
 from heron_env.envs.event.context import ends
-from heron_env.envs.event.message_log import WatchedBroker, copies
+from heron_env.envs.event.message_log import copies
 from heron_env.errors import TraceError
 from heron_env.given import mapping, path_of, whole
 from heron_env.injection.recording import Fixture, Recording
@@ -209,12 +209,11 @@ def record(env: HeronEnv, policies: Policies, setting: TraceSetting, series: Tim
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait,
         schedule=schedule_of(setting.schedule), trace=True, **happenings_of(setting),
     )  # fmt: skip
-    broker = WatchedBroker(run.context)
     if series is None:
         run.until(None)
     else:
         series.watch(run)
-    outcome, sent = _outcome(run), sorted(_sent(run, broker), key=lambda m: (m.id, m.place is None, m.place or 0))
+    outcome, sent = _outcome(run), sorted(_sent(run), key=lambda m: (m.id, m.place is None, m.place or 0))
     episode = Episode(setting, _world(run), outcome, sent, list(_events(run)))
     _balance(run, episode)
     return episode
@@ -266,9 +265,9 @@ def _events(run: EventRun) -> Iterator[Event]:
             yield Event(r.index, r.t_ns, r.kind, agent, r.number, r.cause, content(r.payload), r.cancelled, r.masked)
 
 
-def _sent(run: EventRun, broker: WatchedBroker) -> Iterator[SentMessage]:
+def _sent(run: EventRun) -> Iterator[SentMessage]:
     names = [*run.env.hierarchy.ids, PROXY]  # the proxy's rank is -1
-    for message, arrives, fate, place, cause in copies(run.context, broker):
+    for message, arrives, fate, place, cause in copies(run.context):
         sender, receiver = ends(message, run.env.simulation)
         yield SentMessage(
             message.id, type(message).__name__, names[sender], names[receiver], names[message.agent], message.number,

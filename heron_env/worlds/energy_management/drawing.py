@@ -1,4 +1,4 @@
-"""The neighbourhood on its day: homes with roofs, loads and batteries, what their transformers carry, sun and moon."""
+"""The neighbourhood on its day: homes with roofs, loads and batteries, what their transformers carry, the sun."""
 
 from typing import Any
 
@@ -10,9 +10,8 @@ from heron_env.pictures.palette import GREY, INK, TOLD_COLOUR
 from heron_env.worlds.energy_management.agents import Battery, TransformerZone
 from heron_env.worlds.energy_management.site import PEAK, Neighbourhood
 
-BEYOND, MOST_LOAD, NOON = 1.5, 6.0, 13.0
-"""A gauge ends at so much of a limit; kW that fill a home's bar; between noon in winter and in summer time."""
-NIGHT, DAY = np.array([0.80, 0.84, 0.92]), np.array([0.93, 0.97, 1.0])
+BEYOND, MOST_LOAD = 1.5, 6.0
+"""A gauge ends at so much of a limit; kW that fill a home's bar."""
 DARK, BRIGHT = np.array([0.55, 0.57, 0.60]), np.array([1.0, 0.85, 0.1])
 """Roofs that yield nothing, and all they can."""
 
@@ -21,11 +20,9 @@ class SiteDrawing:
     """The artists of a neighbourhood."""
 
     def __init__(self, axes: Any, homes: Neighbourhood) -> None:
-        self.ground = 100.0 * shapes.shape_of(axes) - 10.0
-        self.title, self.foot = shapes.stage(axes, 100.0, self.ground + 10.0)
-        self.sky = shapes.polygons(axes, shapes.boxes(0.0, self.ground, 100.0, 10.0), edgecolor="none", zorder=0.5)
+        self.ground = 100.0 * shapes.shape_of(axes) - 8.0
+        self.title, self.foot = shapes.stage(axes, 100.0, self.ground + 8.0)
         self.sun = shapes.dots(axes, (12, 1, 0), 20.0, shapes.ORANGE, INK)
-        self.moon = shapes.dots(axes, "o", 13.0, "#FFFBE8", INK)
         hours = range(3, 24, 3)
         shapes.Labels(axes, [(hour / 0.24, self.ground + 1.4) for hour in hours], [f"{hour}:00" for hour in hours])
         sizes = [*homes.membership[:, : homes.batteries].sum(axis=1).astype(int)]
@@ -71,13 +68,14 @@ class SiteDrawing:
         clock, tariff, homes, zone = world.Clock, world.Tariff, world[Battery], world[TransformerZone].Zone
         known = None if observed is None else observed.world
         hour = np.arctan2(clock.hour_sin[0], clock.hour_cos[0]) * 12.0 / np.pi % 24.0
-        self._shine(hour, float(clock.season_cos[0]))
         price, later, hours = tariff.price[0], tariff.next_price[0], tariff.hours_to_change[0]
         minute = round(hour * 60.0)
         self.title.set_text(f"{minute // 60:02d}:{minute % 60:02d}, {price:.3f} EUR/kWh, {later:.3f} in {hours:.1f} h")
         self.cells.show(homes.Charge.soc, homes.Setpoint.power, None if known is None else known[Battery].Charge.soc)
-        sunny = np.clip(homes.Meter.pv / self.peak, 0.0, 1.0)[:, None]
-        self.roofs.set_facecolor(DARK + np.sqrt(sunny) * (BRIGHT - DARK))
+        bright = np.sqrt(np.clip(homes.Meter.pv / self.peak, 0.0, 1.0))[:, None]
+        self.roofs.set_facecolor(DARK + bright * (BRIGHT - DARK))
+        self.sun.set_data([hour / 0.24], [self.ground + 5.0])
+        self.sun.set_color(DARK + bright.max() * (BRIGHT - DARK))
         left, bottom, width, height = self.bars
         full = np.minimum(homes.Flow.load / MOST_LOAD, 1.0)
         self.loads.set_verts(shapes.boxes(left, bottom, width, full * height))
@@ -98,13 +96,3 @@ class SiteDrawing:
             self.ghosts.set_segments(self._marks(believed)[np.isfinite(believed)])
         self.foot.set_text(shapes.known_text(observed))
         return self
-
-    def _shine(self, hour: float, winter: float) -> None:
-        """The sun by day, the moon by night; days last 7.6 h in midwinter and 16.4 h in midsummer."""
-        half, since_noon = 6.0 - 2.2 * winter, (hour - NOON + 12.0) % 24.0 - 12.0
-        day = abs(since_noon) < half
-        up = np.cos(np.pi / 2.0 * (since_noon / half if day else (12.0 - abs(since_noon)) / (12.0 - half)))
-        place = [hour / 0.24], [self.ground + 4.0 + 3.5 * up]
-        for body, visible in ((self.sun, day), (self.moon, not day)):
-            body.set_data(*(place if visible else ([], [])))
-        self.sky.set_facecolor([NIGHT + 0.5 * (1.0 + (up if day else -up)) * (DAY - NIGHT)])

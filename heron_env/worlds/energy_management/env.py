@@ -269,7 +269,7 @@ class EnergyManagementEnv(HeronEnv):
         )
 
     def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
-        """Homes with roofs, loads and batteries, what transformers carry, sun and moon; dashed what one believes."""
+        """Homes with roofs, loads and batteries, what transformers carry, the sun; dashed what one believes."""
         from heron_env.worlds.energy_management.drawing import SiteDrawing
 
         return (artists or SiteDrawing(axes, self.site.neighbourhood)).show(world, observed)

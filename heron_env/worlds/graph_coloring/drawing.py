@@ -1,14 +1,14 @@
-"""The graph with its conflicts: all clusters in a ring, or one's part with what it was told beside the truth."""
+"""The graph with its conflicts, clusters in a ring; frames show what the observing one was told of its neighbours."""
 
 from typing import Any
 
 import numpy as np
 
 from heron_env.core.world import World
-from heron_env.dcop.problem import Part, Problem
+from heron_env.dcop.problem import Problem
 from heron_env.pictures import shapes
 from heron_env.pictures.notebook import counted
-from heron_env.pictures.palette import GREY, INK, TOLD_COLOUR
+from heron_env.pictures.palette import GREY, TOLD_COLOUR
 from heron_env.worlds.graph_coloring.agents import Cluster, Judge, Node, Voice
 
 Array = shapes.Array
@@ -47,72 +47,43 @@ def clusters_apart(problem: Problem, middle: Array) -> tuple[Places, Places, flo
     return middles, places, radius
 
 
-def part_around(part: Part, middle: Array) -> Places:
-    """As on the page of a seat: own nodes in the inner ring, foreign ones in the outer, near those they border."""
-    own = dict(zip(part.nodes, evenly(len(part.nodes)), strict=True))
-    near = {node: np.array([own[mine] for mine, other in part.outer if other == node]) for node in part.owners}
-    wanted = {node: np.arctan2(np.sin(angles).sum(), np.cos(angles).sum()) for node, angles in near.items()}
-    foreign = sorted(wanted, key=lambda node: wanted[node])
-    angles = np.array([wanted[node] for node in foreign])
-    for _ in range(60):  # neighbours on the outer ring do not overlap
-        between = np.diff(angles, append=angles[:1] + 2.0 * np.pi)
-        short = np.maximum(min(0.55, 2.0 * np.pi / max(len(foreign), 1)) - between, 0.0) / 2.0
-        angles += np.roll(short, 1) - short
-    inner = around(middle, 0.38 * middle, np.array([*own.values()]))
-    return dict(zip([*own, *foreign], [*inner, *around(middle, 0.75 * middle, angles)], strict=True))
-
-
 class GraphDrawing:
-    """The artists of a problem, or of the part of it that the observing cluster knows."""
+    """The artists of a problem, and of the beliefs of the observing cluster."""
 
     def __init__(self, axes: Any, problem: Problem, observed: Any) -> None:
         self.problem = problem
-        self.part = problem.part(observed.agent) if observed and observed.agent in problem.clusters else None
         height = 100.0 * shapes.shape_of(axes)
         self.title, self.foot = shapes.stage(axes, 100.0, height)
-        middle = np.array([50.0, 0.51 * height])
-        if self.part is None:
-            middles, places, radius = clusters_apart(problem, middle)
-            edges, inner, most = problem.edges, 0.68 * radius, max(map(len, problem.clusters.values()))
-            hulls = shapes.rounds([*middles.values()], radius)
-            shapes.polygons(axes, hulls, facecolor=shapes.PALE, edgecolor=GREY, zorder=0.5)
-        else:
-            middles, places = {self.part.cluster: middle}, part_around(self.part, middle)
-            edges, inner, most = self.part.inner + self.part.outer, 15.0, len(self.part.nodes)
-        self.size = min(3.2, 0.35 * inner, 2.2 * inner / most)
+        middles, places, radius = clusters_apart(problem, np.array([50.0, 0.51 * height]))
+        self.size = min(3.2, 0.24 * radius, 1.5 * radius / max(map(len, problem.clusters.values())))
         self.place, rank = np.stack([*places.values()]), {node: i for i, node in enumerate(places)}
-        self.edges = np.array([(rank[u], rank[v]) for u, v in edges], dtype=int).reshape(-1, 2)
+        self.edges = np.array([(rank[u], rank[v]) for u, v in problem.edges], dtype=int).reshape(-1, 2)
         self.numbers = np.array([problem.index[node] for node in places])
+        hulls = shapes.rounds([*middles.values()], radius)
+        shapes.polygons(axes, hulls, facecolor=shapes.PALE, edgecolor=GREY, zorder=0.5)
         shapes.segments(axes, self.place[self.edges], color=GREY, linewidth=1.2, zorder=1.0)
         self.torn = shapes.segments(axes, color=ALARM, linewidth=3.5, linestyle=(0, (2.5, 1)), zorder=1.5)
         self.crosses = shapes.dots(axes, "X", 10.0, ALARM)
-        self._draw_nodes(axes, [*places])
-        self.said = shapes.Labels(axes, [*middles.values()], points=8.5, bold=True)
-        self.shown = {name: [*problem.clusters].index(name) for name in middles}
-
-    def _draw_nodes(self, axes: Any, names: list[str]) -> None:
-        size, self.own = self.size, len(names) if self.part is None else len(self.part.nodes)
-        foreign = self.place[self.own :]
-        squares = shapes.rounds(foreign, 1.2 * size, points=4)
-        self.nodes = shapes.polygons(axes, [*shapes.rounds(self.place[: self.own], size), *squares], zorder=3.0)
-        fixed = [name in self.problem.fixed for name in names]
-        self.nodes.set_linewidth([3.0 if stays else 1.0 for stays in fixed])
+        fixed = [node in problem.fixed for node in places]
+        widths = [3.0 if stays else 1.0 for stays in fixed]
+        self.nodes = shapes.polygons(axes, shapes.rounds(self.place, self.size), zorder=3.0, linewidth=widths)
         self.letters = shapes.Labels(axes, self.place, points=9.0, bold=True, colour="white")
-        if size * shapes.ACROSS > 10.0:
-            words = [f"{name}, fixed" if stays else name for name, stays in zip(names, fixed, strict=True)]
-            shapes.Labels(axes, self.place - (0.0, size + 1.6), words)
-        slots = [*self.part.owners] if self.part is not None else []
-        self.slots = [slots.index(name) for name in names[self.own :]]
-        self.beside = foreign + np.where(foreign[:, :1] < 50.0, -1.0, 1.0) * (2.4 * size, 0.0)
-        dashed = {**shapes.GHOST, "zorder": 3.0}
-        self.fresh = shapes.polygons(axes, **dashed)
-        self.outdated = shapes.polygons(axes, facecolor="white", hatch="////", **dashed)
-        self.feared = shapes.segments(axes, color=TOLD_COLOUR, linewidth=1.8, linestyle=(0, (3, 2)), zorder=2.0)
-        self.beliefs = shapes.Labels(axes, self.beside, points=9.0, bold=True, colour="white")
-        self.ages = shapes.Labels(axes, self.beside - (0.0, size + 1.6), colour=TOLD_COLOUR)
+        if self.size * shapes.ACROSS > 10.0:
+            words = [f"{node}, fixed" if stays else node for node, stays in zip(places, fixed, strict=True)]
+            shapes.Labels(axes, self.place - (0.0, self.size + 1.6), words)
+        self.said = shapes.Labels(axes, [*middles.values()], points=8.5, bold=True)
+        self.observer, self.foreign = None, np.zeros(0, dtype=int)
+        if observed is not None and observed.agent in problem.clusters:
+            self.observer = [*problem.clusters].index(observed.agent)
+            self.foreign = np.array([rank[node] for node in problem.part(observed.agent).owners], dtype=int)
+        theirs = self.place[self.foreign]
+        self.beliefs = shapes.polygons(
+            axes, shapes.rounds(theirs, 1.9 * self.size, points=4), zorder=2.5, **shapes.GHOST
+        )
+        self.ages = shapes.Labels(axes, theirs - (0.0, -1.4 * self.size - 1.7), colour=TOLD_COLOUR)
 
     def show(self, world: World, observed: Any) -> "GraphDrawing":
-        """Colours as they are, and conflicts; of a part also what it was told, hatched where that is no longer so."""
+        """Colours as they are, and conflicts; and what the observing cluster was told of its neighbours."""
         colours = world[Judge].Graph.colours[0].astype(int)
         colours[world[Node].Place.number.astype(int)] = world[Node].Colour.value
         drawn = colours[self.numbers]
@@ -122,28 +93,20 @@ class GraphDrawing:
         self.torn.set_segments(torn)
         self.crosses.set_data(*torn.mean(axis=1).T)
         said = world[Voice].Said.satisfied
-        self.said.show(f"{name} \N{CHECK MARK}" if said[cluster] else name for name, cluster in self.shown.items())
+        names = zip(self.problem.clusters, said, strict=True)
+        self.said.show(f"{name} \N{CHECK MARK}" if content else name for name, content in names)
         conflicts = counted(self.problem.conflicts_of(colours), "conflict")
         self.title.set_text(f"{conflicts}; {said.sum():.0f} of {len(said)} clusters are satisfied \N{CHECK MARK}")
         self.foot.set_text(shapes.known_text(observed))
-        if self.part is not None and observed is not None:
-            self._believe(observed.world[Cluster].Heard.told[self.shown[self.part.cluster]], drawn, world.time)
+        if self.observer is not None and observed is not None:
+            self._believe(observed.world[Cluster].Heard.told[self.observer], world.time)
         return self
 
-    def _believe(self, told: Array, drawn: Array, time: float) -> None:
-        """`told`: colours of the foreign nodes, and as of when, by slot; nan, or no colour: nothing yet."""
-        code, since = told.reshape(-1, 2)[self.slots].T
-        code = np.where(code < len(self.problem.domain), code, -1).astype(int)
-        old = (code >= 0) & (code != drawn[self.own :])
-        squares = shapes.rounds(self.beside, self.size, points=4)
-        colours = np.array([*COLOURS, "white"])[np.where(code >= 0, code % len(COLOURS), -1)]
-        self.fresh.set_verts(squares[~old])
-        self.fresh.set_facecolor(colours[~old])
-        self.outdated.set_verts(squares[old])
-        self.outdated.set_edgecolor(colours[old])
-        self.beliefs.show(self.problem.domain[c][0].upper() if c >= 0 else "" for c in code)
-        self.beliefs.shapes.set_facecolor([INK if no_longer else "white" for no_longer in old])
-        self.ages.show(f"{time - t:.3g} s" if c >= 0 else "not told" for c, t in zip(code, since, strict=True))
-        mine, theirs = self.edges[self.edges[:, 1] >= self.own].T
-        feared = drawn[mine] == code[theirs - self.own]
-        self.feared.set_segments(np.stack([self.place[mine], self.beside[theirs - self.own]], axis=1)[feared])
+    def _believe(self, told: Array, time: float) -> None:
+        """`told`: colours of the foreign nodes, and as of when; nan, or no colour: nothing yet."""
+        domain = self.problem.domain
+        code, since = told.reshape(-1, 2)[: len(self.foreign)].T
+        code = np.where(code < len(domain), code, -1).astype(int)
+        self.beliefs.set_facecolor([COLOURS[c % len(COLOURS)] if c >= 0 else "white" for c in code])
+        ages = zip(code, time - since, strict=True)
+        self.ages.show(f"{domain[c][0].upper()}, {age:.3g} s" if c >= 0 else "not told" for c, age in ages)

@@ -207,7 +207,7 @@ class GraphColoringEnv(HeronEnv):
         return scene_of(self.problem.part(agent), self.shape)
 
     def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
-        """The graph and its conflicts; of an observing cluster its part, as its seat shows it, and what it was told."""
+        """The graph and its conflicts; framed in the colours that the observing cluster was told of its neighbours."""
         from heron_env.worlds.graph_coloring.drawing import GraphDrawing
 
         return (artists or GraphDrawing(axes, self.problem, observed)).show(world, observed)
