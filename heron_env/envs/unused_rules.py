@@ -257,7 +257,7 @@ def _uncounted(simulation: Simulation) -> Iterator[Unused]:
 
 
 def _unlearned(simulation: Simulation) -> Iterator[Unused]:
-    """Classes of agents that do not decide, and whose reward adds to their children's what no deciding agent's reads."""
+    """Classes of agents that do not decide, and whose reward has a part that no deciding agent's reads."""
     if has_training_rewards(simulation.hooks):
         return
     agents, deciding = simulation.hierarchy.agents, set(simulation.possible)

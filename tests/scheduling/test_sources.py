@@ -355,6 +355,22 @@ def test_a_file_and_a_word_may_tell_of_sources(tmp_path: Path) -> None:
 # Conditions of sweeps, and published networks
 
 
+def test_the_name_of_a_file_of_delays_stands_for_it(tmp_path: Path) -> None:
+    from heron_env.lab.sweep.conditions import parsed_axis
+
+    file, replayed = tmp_path / "latency.csv", Recorded([0, 1], [0.5, 0.1])
+    file.write_text("time,delay\n0,0.5\n1,0.1\n")
+    (tmp_path / "net.yaml").write_text("field:\n  msg_delay: latency.csv\n")
+    for told in (f"msg_delay={file}", f"field.msg_delay={file}", str(tmp_path / "net.yaml")):
+        schedule = with_settings(None, [told])
+        assert (schedule["field"] if "field" in schedule else schedule["*"]).msg_delay == replayed
+    assert parsed_axis(f"msg_delay=0,{file}") == ("msg_delay", (0.0, replayed))
+    with pytest.raises(DataError, match=r"none\.csv"):
+        parsed_axis("msg_delay=none.csv")
+    with pytest.raises(ScheduleError, match=r"none\.csv"):
+        with_settings(None, ["msg_delay=none.csv"])
+
+
 def test_conditions_of_a_sweep_may_come_from_data() -> None:
     from heron_env.lab import Condition
     from heron_env.lab.sweep.plan import ConditionSettings

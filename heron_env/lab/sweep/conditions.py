@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from heron_env.errors import ConfigError, ScheduleError, did_you_mean
+from heron_env.errors import ConfigError, DataError, ScheduleError, did_you_mean
 from heron_env.given import all_of, is_finite, require_type
 from heron_env.scheduling.drawn import plain
 from heron_env.scheduling.sources import KINDS, Recorded, Source, as_source, label
@@ -382,10 +382,12 @@ def parsed_axis(text: str) -> tuple[str, tuple[GivenAmount, ...]]:
         return cause, tuple(values.split(","))
     try:
         return cause, tuple(_amount(value) for value in values.split(","))
+    except DataError:
+        raise
     except ValueError as error:
         raise ConfigError(
-            f"--axis {text!r}: {values!r} must be numbers separated by commas, each for all or as field:1/system:2, or a "
-            "file latency.csv of delays"
+            f"--axis {text!r}: {values!r} must be numbers separated by commas, each for all or as field:1/system:2, or "
+            "files of delays, latency.csv"
         ) from error
 
 
