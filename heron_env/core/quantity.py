@@ -169,7 +169,7 @@ def quantity(
         default: value at reset, unless the agent is built with another.
         low, high: bounds, both included; every write is clipped to them. None: unbounded (spaces then use +-1e6).
         unit: physical unit, "1" for none.
-        categories: names of a categorical quantity; its value is the index.
+        categories: names of a categorical quantity; its value is the index, counted from 0, in rules and actions, too.
         shape: () for one number, (k,) for a vector.
         noisy: may observation noise fall on it?
         per_step: set to 0 before each control step's first substep (a flow that `advance` integrates).

@@ -383,7 +383,7 @@ class Recording:
 
 
 class Recorded:
-    """The answers of a fixture, bit for bit; it opens no socket.
+    """The answers of a fixture, bit for bit; it opens no socket. (`heron_env.Recorded` replays delays.)
 
     Args:
         path: of a finished recording.

@@ -73,7 +73,8 @@ class Condition:
         synchronous: the synchronous clock, which knows no network: only disturbances can go with it.
 
     The first six are one number for all agents, or a mapping by agent, group, level or "*" (the most special counts);
-    the delays and the loss may also come from data, as in ScheduleConfig, and figures then show their means.
+    the delays and the loss may also come from data, as in ScheduleConfig, and figures then show their means: measured
+    delays are `Condition(msg_delay=Recorded("latency.csv"))`.
 
     Raises ConfigError, ScheduleError for impossible amounts.
     """

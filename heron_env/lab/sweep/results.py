@@ -152,7 +152,11 @@ class Measurements:
         return np.asarray(self.table(policy) - self._nothing)
 
     def table(self, policy: str, condition: Condition = SYNC) -> Floats:
-        """Returns under a policy, or under the members of a pool, in a condition, `[runs, cases]`."""
+        """Returns of a policy, or of each member of a pool, under a condition; of none named on the synchronous clock.
+
+        Returns:
+            float64 `[runs, cases]`: `sweep.return_of`'s return in each case; a policy that is no pool has one run.
+        """
         return np.array([[r.outcome.value for r in self._of(name, condition)] for name in self.sweep.members(policy)])
 
     def elo(self, condition: Condition = SYNC) -> dict[str, float]:
