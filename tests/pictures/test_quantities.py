@@ -84,7 +84,7 @@ def test_a_bar_has_number_and_unit_and_a_category_its_name():
 
 
 def test_a_category_says_what_is_known_of_it():
-    env, footage = filmed()
+    footage = filmed()[1]
     bars, _ = panel(footage)
     bars.update(footage.truth(2.0), footage.known("courier_1", 0.0))
     assert bars._texts.words[2] == "send \u25c6 wait"
