@@ -180,6 +180,7 @@ class Layout:
         self.element = np.zeros(self.size, dtype=np.uint64)
         self.names: list[str] = [""] * self.size
         self.units: list[str] = [""] * self.size
+        self.categories: list[tuple[str, ...]] = [()] * self.size
         self.owner_of = np.zeros(self.size, dtype=np.int64)
         per_step: list[int] = []
         for rank, row in enumerate(self.rows):
@@ -191,7 +192,7 @@ class Layout:
                 self.foreknown[span] = q.foreknown
                 self.noisy[span] = q.noisy and q.kind in ("float", "int")
                 self.element[span] = np.arange(q.size)
-                self.units[span] = [q.unit] * q.size
+                self.units[span], self.categories[span] = [q.unit] * q.size, [q.categories] * q.size
                 self.names[span] = [f"{feature.feature_name}.{name}" for name in element_names(q)]
                 if q.per_step:
                     per_step.extend(range(column, column + q.size))

@@ -226,9 +226,9 @@ def _require_flags(**flags: Any) -> None:
             raise FeatureError(f"quantity({name}={value!r}): must be True or False; write {MEANT[name]}")
 
 
-def unit_text(unit: str) -> str:
-    """The unit as it follows a number: nothing for "1"."""
-    return "" if unit == "1" else f" {unit}"
+def unit_text(unit: str, after: str = " ") -> str:
+    """The unit as it follows a number, or, `after` a comma, a name: nothing for "1"."""
+    return "" if unit == "1" else f"{after}{unit}"
 
 
 def element_names(declared: Quantity) -> list[str]:

@@ -135,16 +135,11 @@ class Earned(NamedTuple):
 
 
 def groups_apart(several: Sequence[Earned]) -> list[str]:
-    """The groups to be shown beside the root: those that do not always earn in sum what it does."""
-    return [
-        group
-        for group in dict.fromkeys(group for one in several for group in one.by_group)
-        if not all(
-            math.isclose(one.by_group[group], one.value, rel_tol=1e-9, abs_tol=1e-9)
-            for one in several
-            if group in one.by_group
-        )
-    ]
+    """The groups to be shown beside the root: all, or none where each always earns in sum what it does."""
+    pairs = [(group, earned, one.value) for one in several for group, earned in one.by_group.items()]
+    if all(math.isclose(earned, root, rel_tol=1e-9, abs_tol=1e-9) for _, earned, root in pairs):
+        return []
+    return list(dict.fromkeys(group for group, _, _ in pairs))
 
 
 def means(figures: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EXACT_COLOUR, HIDDEN_COLOUR, INK, GREY = "#0072B2", "#ECECEC", "#222222", "#6B6B6B"
-TOLD_COLOUR = "#AA4499"
+TOLD_COLOUR, RED = "#AA4499", "#CC3311"
 SERIES: Final = (EXACT_COLOUR, "#D55E00", "#009E73", "#AA4499", "#E69F00")
 """Of lines that stand for different things: Okabe and Ito's, told apart by colour-blind readers."""
 NOISE_COLOURS: Final = ("#F6D98B", "#E69F00", "#D55E00", "#6E2600")

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from heron_env.pictures.footage import Floats, Footage
 from heron_env.pictures.frames import DPI, SIZE, Canvas, ObservedWorld
-from heron_env.pictures.palette import EXACT_COLOUR, GREY, HIDDEN_COLOUR, INK, SERIES, picture_style
-from heron_env.pictures.quantities import QuantityBars, draw_lines, lines_of, shortened_name
+from heron_env.pictures.palette import EXACT_COLOUR, GREY, HIDDEN_COLOUR, INK, RED, SERIES, TOLD_COLOUR, picture_style
+from heron_env.pictures.quantities import QuantityBars, draw_lines, lines_of, short_names, shortened_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,11 +22,13 @@ PORT, PROXY_AT = 0.42, 0.97
 """Where messages leave an agent's line, and where the proxy is, of the width."""
 FATES: Final = {
     "on its way": ("o", EXACT_COLOUR),
-    "late: longer than a step": ("D", SERIES[4]),
+    "late: longer than a step": ("s", SERIES[4]),
     "arrived": ("^", SERIES[2]),
-    "lost": ("X", SERIES[1]),
+    "lost": ("X", RED),
 }
-"""Marker and colour of a message: both differ."""
+"""Marker and colour of a message: both differ, and from those of what is known."""
+LEGEND: Final = (*(colour for _, colour in FATES.values()), TOLD_COLOUR)
+"""Colours that mean the same in each film."""
 
 
 class NetworkPicture:
@@ -38,9 +40,10 @@ class NetworkPicture:
 
             figure, self._messages = Figure(SIZE, DPI), None
             if footage.flights:
-                self._messages = MessagePanel(figure.add_axes((0.03, 0.54, 0.94, 0.4)), footage, agent)
-            below = figure.add_axes((0.36, 0.07, 0.61, 0.37 if footage.flights else 0.85))
+                self._messages = MessagePanel(figure.add_axes((0.03, 0.55, 0.94, 0.4)), footage, agent)
+            below = figure.add_axes((0.36, 0.12, 0.61, 0.37 if footage.flights else 0.8))
             self._knowledge = KnowledgePanel(below, footage, agent, times)
+            figure.legend(loc="lower center", ncols=3, frameon=False, fontsize=8.0, columnspacing=1.5)
             self._canvas = Canvas(figure)
             self._canvas.draw()
 
@@ -69,9 +72,6 @@ class MessagePanel:
             fate: axes.plot([], [], marker, color=colour, markersize=6.5, markeredgecolor="white", label=fate)[0]
             for fate, (marker, colour) in FATES.items()
         }
-        axes.legend(
-            loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, frameon=False, fontsize=8.0, columnspacing=1
-        )
         self._dt, flights = footage.env.dt, [f for f in footage.flights if {f.sender, f.receiver} <= {*line_of, -1}]
         sender, receiver, self._sent, self._arrives = np.array(flights, dtype=np.float64).reshape(-1, 4).T
         from_line, to_line = (np.array([line_of.get(rank, 0) for rank in ranks]) for ranks in (sender, receiver))
@@ -101,34 +101,31 @@ class MessagePanel:
 
 
 class KnowledgePanel:
-    """Of some quantities that an agent observes: the truth as a bar, what it knows as a mark, and how old that is.
+    """Of the quantities that an agent observes: the truth as a bar, what it knows as a mark, and how old that is.
 
-    They are those in which knowledge and truth differ most in the film, of its shown `times`.
+    Where they are many, those in which knowledge and truth differ most in the film, of its shown `times`.
     """
 
     def __init__(self, axes: Axes, footage: Footage, agent: str, times: Sequence[float]) -> None:
         layout, columns = footage.env.simulation.layout, footage.columns[agent]
-        truths = np.array([footage.truth(time) for time in times])
-        known = np.array([footage.known(agent, time).world.rows[0] for time in times])
-        both = np.concatenate([truths, known])
-        low, high = np.nanmin(both, axis=0), np.nanmax(both, axis=0)
-        span = np.where(high > low, high - low, 1.0)
-        apart = (np.nan_to_num(np.abs(truths - known)).mean(axis=0) / span + 1e-6 * (high > low))[columns]
-        most = min(MOST_BARS, np.count_nonzero(apart) or MOST_BARS)
-        shown = columns[np.sort(np.argsort(-apart, kind="stable")[:most])]
-        owners = [layout.rows[row].owner_id for row in layout.owner_of[shown]]
-        names = [f"{owner} {layout.names[i].partition('.')[2]}" for owner, i in zip(owners, shown, strict=True)]
+        truths = np.array([footage.truth(time) for time in times])[:, columns]
+        known = np.array([footage.known(agent, time).world.rows[0] for time in times])[:, columns]
+        span = np.ptp(truths, axis=0)
+        apart = np.nan_to_num(np.abs(truths - known)).mean(axis=0) / np.where(span > 0.0, span, 1.0) + 1e-6 * (span > 0)
+        shown = columns[np.sort(np.argsort(-apart, kind="stable")[:MOST_BARS])]
+        owners, short = [layout.rows[row].owner_id for row in layout.owner_of[shown]], short_names(layout)
+        names = [shortened_name(f"{owner} {short[i]}", 28) for owner, i in zip(owners, shown, strict=True)]
         y = np.arange(len(shown), dtype=np.float64)
-        axes.set(xlim=(-0.05, 1.35), ylim=(max(len(shown), 4) - 0.3, -0.9), xticks=[])
+        names += [f"+ {len(columns) - len(shown)} more"] * (len(columns) > len(shown))
+        axes.set(xlim=(-0.05, 1.95), ylim=(max(len(names), 4) - 0.3, -0.9), xticks=[])
         axes.spines[:].set_visible(False)
-        axes.set_yticks(y, [shortened_name(name, 28) for name in names], fontsize=8.0)
+        axes.set_yticks(range(len(names)), names, fontsize=8.0)
         axes.tick_params(length=0)
         axes.set_title(f"What {shortened_name(agent, 20)} knows")
-        self._bars = QuantityBars(axes, np.stack([0.0 * y, y], axis=1), 1.0, shown[:, None].tolist(), low, high)
+        self._bars = QuantityBars(axes, np.stack([0.0 * y, y], axis=1), 1.0, shown[:, None].tolist(), layout)
         first = {owner: owners.index(owner) for owner in owners}
-        self._ages = {owner: axes.text(1.05, place, "", va="center", fontsize=8.0) for owner, place in first.items()}
-        axes.text(1.05, -0.75, "age", fontsize=8.0, color=GREY)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, frameon=False, fontsize=8.0)
+        self._ages = {owner: axes.text(1.6, place, "", va="center", fontsize=8.0) for owner, place in first.items()}
+        axes.text(1.6, -0.75, "age", fontsize=8.0, color=GREY)
 
     def update(self, truth: Floats, observed: ObservedWorld) -> None:
         """Show them at one moment."""

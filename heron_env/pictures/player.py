@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from html import escape
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write
 from heron_env.given import is_number
+from heron_env.pictures.panels import LEGEND
 
 if TYPE_CHECKING:
     from heron_env.pictures.film import Film
@@ -52,7 +54,9 @@ def _write_gif(film: Film, path: Path, fps: float) -> None:
 
     images = [Image.fromarray(image) for image in film.images()]
     some = np.concatenate([np.asarray(image)[::2, ::2] for image in images[:: -(-len(images) // SAMPLES)]])
-    palette = Image.fromarray(some).quantize(192, Image.Quantize.MAXCOVERAGE, kmeans=3)  # small marks keep theirs
+    palette = Image.fromarray(some).quantize(192, Image.Quantize.MAXCOVERAGE, kmeans=3)
+    legend = ((int(colour[i : i + 2], 16) for i in (1, 3, 5)) for colour in LEGEND)  # the same in each film
+    palette.putpalette([*chain(*legend), *(palette.getpalette() or [])[: 3 * 192]])
     first, *rest = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
     content = io.BytesIO()
     first.save(content, "GIF", save_all=True, append_images=rest, duration=round(1000 / fps), loop=0, disposal=1)

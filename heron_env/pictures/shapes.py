@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -100,7 +100,7 @@ def nested(sizes: Sequence[int], corner: Array, room: Array, aspect: float, head
     return boxes(left, bottom, wide - 1.0, high - 1.0), np.concatenate(places), min(width / aspect, height)
 
 
-@cache
+@lru_cache(4096)  # numbers are many
 def word_shape(word: str, points: float, bold: bool, middle: bool) -> Any:
     """The outline of a word, inches, its left end or its middle at the origin."""
     from matplotlib.font_manager import FontProperties

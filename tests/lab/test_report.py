@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 from lab.browsing import checked_in_a_browser
 
-from heron_env import PictureSeries, ScheduleConfig, make
+from heron_env import (
+    Continuous,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    PictureSeries,
+    ScheduleConfig,
+    SystemAgent,
+    make,
+    quantity,
+    rule,
+)
 from heron_env.errors import ConfigError
 from heron_env.lab import (
     IDEAL,
@@ -371,13 +382,25 @@ def test_return_against_an_amount_shows_levels_differences_and_every_case():
     )  # fmt: skip
     top, bottom = figure.axes
     assert heights(top, "o") == [3.0, 5.0, 0.0, 1.0, 4.0, 0.5]  # the gain of each case, then the means
-    assert heights(bottom, "o") == [0.0, 0.0, -3.0, -4.0, 0.0, -3.5]
+    assert heights(bottom, "o") == [0.0, 0.0, 3.0, 4.0, 0.0, 3.5]  # as in the table: more than 0 is a cost
     levels = [
         line.get_ydata()[0] for line in top.lines if line.get_marker() == "None" and len(set(line.get_ydata())) == 1
     ]
     assert levels == [4.0, 7.0, 0.0]  # synchronous, optimum, doing nothing
     assert all(word in texts(figure) for word in ("mine", "optimum", "do nothing", "synchronous", "delay, s", "EUR"))
     assert "Return of tower above doing nothing" in texts(figure)
+
+
+def test_levels_far_away_are_arrows_with_their_values_and_the_policies_keep_the_picture():
+    returns = np.array([[[4.0, 6.0]], [[1.0, 2.0]]])
+    line = PolicyLine("mine", np.array([0.0, 3.0]), returns, returns[0])
+    figure = gap_figure(
+        [line], lambda x: Estimate(x.mean(), x.min(), x.max(), x.size), x_label="delay, s", unit="EUR",
+        return_of="tower", nothing=np.array([-90.0, -90.0]), optimum=np.array([300.0, 500.0]),
+    )  # fmt: skip
+    low, high = figure.axes[0].get_ylim()
+    assert 85.0 < low < 91.0 and 96.0 < high < 100.0
+    assert "\u2193 do nothing: 0" in texts(figure) and "\u2191 optimum: 490" in texts(figure)
 
 
 def test_the_bands_are_the_intervals_of_the_table():
@@ -387,7 +410,7 @@ def test_the_bands_are_the_intervals_of_the_table():
     (band,) = bottom.collections
     drawn = {round(float(y), 9) for y in band.get_paths()[0].vertices[:, 1]}
     gap = swept.point("eager", Condition(act_delay=2.0)).gap
-    assert gap.runs == 2 and drawn == {0.0, round(-gap.low, 9), round(-gap.high, 9)}
+    assert gap.runs == 2 and drawn == {0.0, round(gap.low, 9), round(gap.high, 9)}
 
 
 def test_causes_varied_together_are_lines_of_one_figure():
@@ -460,17 +483,43 @@ def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ(
     assert all(word in drawn for word in ("limit", "kW", "EUR/kWh", "virtual time, h", "event-driven", "synchronous"))
 
 
-def test_quantities_that_nobody_knows_bear_their_units():
+def test_quantities_that_nobody_knows_bear_their_names():
     env = make("heron/Spread-v0", max_steps=4)
     policies = Baseline("random").build(env, 1)
     runs = [env.run_synchronous(policies, seed=1, record=whole.OF_A_DAY) for _ in range(2)]
     panels = whole.compare_day(env, *runs, "with disturbances").panels
     first = env.possible_agents[0]
-    assert [panel.unit for panel in panels] == list(env.observation_units(first))[: len(panels)] != [""] * len(panels)
-    assert [panel.title for panel in panels] == [
-        f"{name}, seen by {first}" for name in env.observation_names(first)[:3]
-    ]
+    names = [panel.title.removesuffix(f", seen by {first}") for panel in panels]
+    assert len(names) == 3 and {*names} < {*env.observation_names(first)}
+    assert [panel.unit for panel in panels] == [name.rpartition(".")[2] for name in names], "1 is no unit"
     assert list(panels[0].lines) == ["synchronous", "with disturbances"]
+
+
+class Machine(FeatureProvider):
+    visibility = ("owner",)
+    size: float = quantity(default=1.0, low=0.0, high=2.0, unit="m")
+    doing: int = quantity(default=0, categories=("wait", "send"))
+    count: float = quantity(default=0.0, low=0.0, high=9.0, unit="piece")
+
+
+class Worker(FieldAgent):
+    features = (Machine,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=(Machine.doing, Machine.count))
+    def apply_action(machine: Machine) -> tuple[int, float]:
+        return 1, machine.count + 1.0
+
+
+def test_quantities_that_never_change_are_left_out_and_categories_have_their_names():
+    env = HeronEnv(SystemAgent("plant", Worker("worker_1")), max_steps=4)
+    runs = [env.run_synchronous({"*": lambda seen: 0.0}, seed=1, record=whole.OF_A_DAY) for _ in range(2)]
+    doing, count = whole.compare_day(env, *runs).panels
+    assert (doing.title, doing.unit, count.unit) == ("Machine.doing, seen by worker_1", "doing", "count, piece")
+    axes, _ = day_figure([doing, count], "day").axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["wait", "send"]
+    assert axes.lines[0].get_drawstyle() == "steps-post"
 
 
 def test_an_environment_says_which_quantities_its_picture_shows(monkeypatch: pytest.MonkeyPatch):

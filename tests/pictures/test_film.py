@@ -18,8 +18,8 @@ from heron_env.lab import record_episode
 from heron_env.pictures.film import Film
 from heron_env.pictures.footage import Footage, MessageFlight
 from heron_env.pictures.frames import WorldPicture
-from heron_env.pictures.palette import picture_style
-from heron_env.pictures.panels import PROXY_AT, MessagePanel
+from heron_env.pictures.palette import EXACT_COLOUR, TOLD_COLOUR, picture_style
+from heron_env.pictures.panels import LEGEND, PROXY_AT, MessagePanel, NetworkPicture
 from heron_env.pictures.player import write_film
 from heron_env.pictures.quantities import draw_quantities
 from heron_env.worlds import battery_grid
@@ -359,14 +359,35 @@ def economy_film() -> Film:
     )
 
 
-def test_a_gif_keeps_the_colours_of_small_marks(tmp_path: Path):
-    image = Image.fromarray(next(iter(economy_film().images())))
-    marks = np.argwhere((np.asarray(image) == (0, 158, 115)).all(axis=2))
+def test_a_gif_keeps_the_colours_of_the_legend(tmp_path: Path):
+    from matplotlib.colors import to_rgb
+
+    image = np.asarray(next(iter(economy_film().images())))
     write_film(economy_film(), tmp_path / "film.gif", 10.0)
     with Image.open(tmp_path / "film.gif") as written:
-        off = np.abs(np.asarray(written.convert("RGB"), int) - np.asarray(image, int)).max(axis=2)
-    assert len(marks) > 10 and off[tuple(marks.T)].max() < 8
-    assert (off > 40).sum() < 20
+        shown = np.asarray(written.convert("RGB"), int)
+    for colour in LEGEND:
+        marks = (image == np.round(255 * np.array(to_rgb(colour)))).all(axis=2)
+        assert marks.sum() > 10 and np.abs(shown - image)[marks].max() == 0, colour
+    assert (np.abs(shown - image).max(axis=2) > 40).sum() < 20
+
+
+def test_what_is_known_and_each_fate_of_a_message_have_a_shape_and_a_colour_of_their_own_in_one_legend():
+    from matplotlib.colors import to_hex
+
+    with picture_style():
+        network = NetworkPicture(filmed().footage, "battery_1", [0.0])
+    figure = network._canvas._figure
+    (legend,) = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
+    names = {text.get_text(): mark for text, mark in zip(legend.get_texts(), legend.legend_handles, strict=True)}
+    marks = {name.partition(":")[0]: (mark.get_marker(), mark.get_color()) for name, mark in names.items()}
+    assert marks.pop("truth")[1] == EXACT_COLOUR
+    assert {*marks} == {"on its way", "late", "arrived", "lost", "known"}
+    for of_all in zip(*marks.values(), strict=True):
+        assert len({*of_all}) == 5
+    assert marks["late"] == ("s", "#E69F00") and marks["known"] == ("D", TOLD_COLOUR)
+    red, green, blue = (int(to_hex(marks["lost"][1])[i : i + 2], 16) for i in (1, 3, 5))
+    assert red > 3 * max(green, blue), "the page says red"
 
 
 def test_a_film_says_which_step_it_is(monkeypatch: pytest.MonkeyPatch):

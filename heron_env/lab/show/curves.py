@@ -15,7 +15,10 @@ from heron_env.lab.figure_style import SERIES, blank, end_labels, house_style, l
 from heron_env.lab.learning.events import PolicyValidated, RolloutEnded, TrainingEnded, TrainingEvent
 from heron_env.lab.robust_stats import mean_interval
 from heron_env.lab.runs import RunFolder
+from heron_env.lab.show.document import Picture, Section
 from heron_env.lab.show.figures import learning_figure
+from heron_env.lab.show.parts import training_unit
+from heron_env.pictures.notebook import shortened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,7 +84,7 @@ def learning_curves(runs: Run | Sequence[Run] | Mapping[str, Sequence[Run]]) -> 
     Example: `learning_curves({"lean": ["runs/lean-0", "runs/lean-1"], "sb3": ["runs/sb3-0", "runs/sb3-1"]})`.
     """
     one = [runs] if isinstance(runs, Run) else runs
-    named = one if isinstance(one, Mapping) else {"": one}
+    named = {name: [*map(_opened, some)] for name, some in (one if isinstance(one, Mapping) else {"": one}).items()}
     with house_style():
         figure, (axes,) = blank(3.1)
         labels = []
@@ -98,16 +101,30 @@ def learning_curves(runs: Run | Sequence[Run] | Mapping[str, Sequence[Run]]) -> 
             y, low, high = np.array([(one.mean, one.low, one.high) for one in means]).T
             line_and_band(axes, x, y, (low, high), color=colour, marker="o", markersize=3.0, label=name)
             labels.append((y[-1], f"{name} (n = {len(curves)})".lstrip(), colour))
-        axes.set_xlabel("transitions")
-        axes.set_ylabel("return")
-        axes.set_title("Return in validation")
+        run = next(run for some in named.values() for run in some)
+        label = f"return of {run.config.return_of}, {training_unit(run)}".removesuffix(", return")
+        axes.set(xlabel="transitions", ylabel=label)
+        axes.set_title("Return in validation" + "\n(bands: 95 % intervals over seeds)" * bool(axes.collections))
         end_labels(axes, labels)
     return figure
 
 
-def _curve(run: Run) -> NDArray[np.float64]:
+def pooled_part(runs: Sequence[RunFolder], name: str) -> Section:
+    """One curve of the trainings of several seeds."""
+    seeds, root = shortened([str(run.config.seed) for run in runs], 8), runs[0].config.return_of
+    text = (
+        f"Mean return of {root} in validation over {len(runs)} trainings, seeds {seeds}; the band is its 95 % interval."
+    )
+    return Section("Training", [Picture(name, learning_curves(runs), text, f"Learning curve. {text}")])
+
+
+def _opened(run: Run) -> RunFolder:
+    return run if isinstance(run, RunFolder) else RunFolder.open(run)
+
+
+def _curve(run: RunFolder) -> NDArray[np.float64]:
     """`[n, 2]`: transitions and return; of the group that was trained last, where they were trained one by one."""
-    rows = (run if isinstance(run, RunFolder) else RunFolder.open(run)).curve()
+    rows = run.curve()
     points = [(row["transitions"], row["validation_return"]) for row in rows if row["group"] == rows[-1]["group"]]
     curve = np.array(points, dtype=np.float64).reshape(-1, 2)
     return curve[np.isfinite(curve[:, 1])]

@@ -111,7 +111,7 @@ def sweep_figure(result: Measurements, cause: str, policies: Sequence[str] | Non
         policies: only these; None: all that ran under all conditions.
 
     Returns:
-        A figure of matplotlib; below, the paired difference to the synchronous clock. Returns are in the sweep's unit.
+        A figure of matplotlib; below, the gap to the synchronous clock. Returns are in the sweep's unit.
 
     Raises:
         ConfigError: no condition has the cause alone, a name is unknown, or matplotlib is missing (extra `plots`).
@@ -173,10 +173,11 @@ def gap_figure(
     nothing: Floats | None = None,
     optimum: Floats | None = None,
 ) -> Figure:
-    """The return of an agent against an amount, and below it the paired difference to the synchronous clock.
+    """The return of an agent against an amount, and below it the gap: the synchronous return minus this one.
 
     Bands are the intervals of `summary`, dots are cases, dashed lines the synchronous clock. Given what doing `nothing`
-    earns by case, the upper part shows the gain over it; the best possible, where it is known, is a line there.
+    earns by case, the upper part shows the gain over it; the best possible, where it is known, is a line there. A line
+    so far away that the policies would be flat is an arrow with its value.
     """
     with house_style():
         figure, (top, bottom) = blank(5.6, rows=2, sharex=True, height_ratios=[1.25, 1.0])
@@ -187,32 +188,40 @@ def gap_figure(
             if len(lines) <= FEW_LINES:
                 aside = line.amounts + spread * (number - (len(lines) - 1) / 2)
                 _dots(top, aside, line.returns - base, colour)
-                _dots(bottom, aside, line.returns - line.sync, colour)
+                _dots(bottom, aside, line.sync - line.returns, colour)
             above.append((_curve(top, line.amounts, line.returns - base, summary, colour), line.name, colour))
             top.axhline(summary(line.sync - base).value, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
-            last = _curve(bottom, line.amounts, line.returns - line.sync, summary, colour)
+            last = _curve(bottom, line.amounts, line.sync - line.returns, summary, colour)
             below.append((last, line.name, colour))
         above += _levels(top, nothing, optimum)
         bottom.axhline(0.0, color=GREY, linewidth=1.2)
         for axes, labels, gap in ((top, above, 0.085), (bottom, below, 0.11)):
             end_labels(axes, labels, gap)
             axes.set_ylabel(unit or "return")
-        bottom.set(xlabel=x_label, xticks=_ticks(lines), title="Difference to the synchronous clock, same case")
+        bottom.set(xlabel=x_label, xticks=_ticks(lines), title="Gap: synchronous minus this, same case")
         above_nothing = "" if nothing is None else " above doing nothing"
         top.set_title(f"Return of {return_of}{above_nothing}\n(dashed: synchronous clock)")
-        figure.draw_without_rendering()  # its layout settles at the second drawing
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # which moves things a little whenever it is asked again
         return figure
 
 
 def _levels(axes: Axes, nothing: Floats | None, optimum: Floats | None) -> Iterator[tuple[float, str, str]]:
     """Lines of what perfect foresight and doing nothing earn, as far as they are known; their labels."""
-    if optimum is not None:
-        best = float(np.mean(optimum - (0.0 if nothing is None else nothing)))
-        axes.axhline(best, color=INK, linewidth=1.2, linestyle=(0, (1, 2)))
-        yield best, "optimum", INK
-    if nothing is not None:
-        axes.axhline(0.0, color=GREY, linewidth=1.2)
-        yield 0.0, NOTHING, GREY
+    base, levels = (0.0 if nothing is None else nothing), list[tuple[float, str, str]]()
+    levels += [] if optimum is None else [(float(np.mean(optimum - base)), "optimum", INK)]
+    levels += [] if nothing is None else [(0.0, NOTHING, GREY)]
+    low, high = axes.get_ylim()  # of the policies
+    for level, name, colour in levels:
+        if 2.0 * low - high <= level <= 2.0 * high - low:
+            axes.axhline(level, color=colour, linewidth=1.2, linestyle="-" if name == NOTHING else (0, (1, 2)))
+            yield level, name, colour
+        else:
+            yield (
+                (low, f"\N{DOWNWARDS ARROW} {name}: {level:.3g}", colour)
+                if level < low
+                else (high, f"\N{UPWARDS ARROW} {name}: {level:.3g}", colour)
+            )
 
 
 def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str) -> float:
@@ -308,7 +317,7 @@ def _bar(axes: Axes, y: float, start: float, cost: Estimate, colour: str) -> Non
 
 @dataclass(frozen=True)
 class Panel:
-    """One quantity over time: lines by name, in the colours of the clocks where they bear a clock's name."""
+    """One quantity over time, lines by name, in the colours of the clocks where they bear a clock's name."""
 
     title: str
     unit: str
@@ -320,6 +329,13 @@ class Panel:
     """Is a value valid until the next one? Then it is drawn in steps."""
     window: tuple[float, float] | None = None
     """Only these hours; they are marked in the panel above."""
+    words: Sequence[str] = ()
+    """Categories that the values number."""
+
+    @property
+    def varies(self) -> bool:
+        """Is it more than one value?"""
+        return len({value for _, values in self.lines.values() for value in values}) > 1
 
 
 OF_DAY: Final = 84
@@ -366,7 +382,9 @@ def _draw_panel(ax: Axes, panel: Panel, per_hour: float) -> None:
             ax.axhline(level, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
         labels.append((panel.limit, "limit", INK))
     ax.set_title(panel.title)
-    ax.set_ylabel(panel.unit)
+    ax.set_ylabel("" if panel.unit == "1" else panel.unit)
+    if panel.words:
+        ax.set_yticks(range(len(panel.words)), panel.words)
     ax.set_xlim(start * per_hour, end * per_hour)
     ax.margins(y=0.1)
     if panel.window is None and end > 20.0:

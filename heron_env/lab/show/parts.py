@@ -201,7 +201,7 @@ def trace_part(
     lanes = [lane_words(lane, [m for m in drawn.moments if m.lane == lane]) for lane in drawn.excerpt.lanes]
     picture = Picture(
         name,
-        drawn.figure(),
+        drawn.figure(about),
         " ".join(text for text in (about, READING, summary, EXPLORE) if text),
         f"Timeline. {summary} {'; '.join(lanes)}.",
     )
@@ -354,7 +354,7 @@ def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:
         f"{prefix}{cause}",
         sweep_figure(result, cause),
         f"The {return_head(result)} against {CAUSES[cause].words} alone{bands}. Dots are "
-        f"the cases themselves; below, differences of the same case.{flat}",
+        f"the cases themselves; below, the gap of the same case: above 0 the network costs something.{flat}",
         f"R{return_head(result)[1:]} against {CAUSES[cause].words}. {'; '.join(texts)}.",
     )
 

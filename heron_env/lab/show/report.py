@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.core.quantity import unit_text
 from heron_env.errors import ConfigError, HeronError, Untrusted
 from heron_env.files.reading import is_file
 from heron_env.given import mapping, require_type
@@ -17,6 +18,7 @@ from heron_env.lab.episodes import team_return
 from heron_env.lab.output import Tile
 from heron_env.lab.policies import Baseline, TrainedRun
 from heron_env.lab.runs import RunFolder, versions
+from heron_env.lab.show.curves import pooled_part
 from heron_env.lab.show.document import Listing, Picture, Report, Section
 from heron_env.lab.show.figures import Panel, day_figure
 from heron_env.lab.show.parts import (
@@ -59,7 +61,7 @@ HOUR = 3600.0
 SYNC_NAME, EVENT_NAME, DISTURBED_NAME = "synchronous", "event-driven", "with disturbances"
 OF_A_DAY = ("rewards", "actions", "observations")
 OWN_SERIES = 3
-"""Columns shown of an environment that has no `picture_series`."""
+"""Columns shown of an environment that has no `picture_series`, of those that vary."""
 
 
 Series = tuple[list[float], list[float]]
@@ -86,16 +88,19 @@ def compare_day(env: HeronEnv, sync: EpisodeResult, event: EpisodeResult, name: 
 
 
 def _panels(env: HeronEnv, runs: dict[str, EpisodeResult]) -> list[Panel]:
-    """What the environment's own picture shows, as far as it is seen; else the first own columns."""
+    """What the environment's own picture shows, as far as it is seen; else the first own columns that vary."""
     first = env.possible_agents[0]
     panels = [panel for series in env.picture_series() for panel in _panels_of(env, series, runs)]
     if panels:
         return panels
-    own = list(zip(env.observation_names(first), env.observation_units(first), strict=True))[:OWN_SERIES]
-    return [
-        Panel(f"{column}, seen by {first}", unit, {name: _column(run, first, position) for name, run in runs.items()})
-        for position, (column, unit) in enumerate(own)
-    ]
+    layout, columns = env.simulation.layout, env.simulation.plan.views[env.hierarchy.index[first]].columns
+    own = []
+    for position, name in enumerate(env.observation_names(first)):
+        lines = {clock: _column(run, first, position) for clock, run in runs.items()}
+        words = layout.categories[columns[position]] if position < len(columns) else ()
+        label = name.rpartition(".")[2] + unit_text(env.observation_units(first)[position], ", ")
+        own.append(Panel(f"{name}, seen by {first}", label, lines, held=bool(words), words=words))
+    return ([panel for panel in own if panel.varies] or own)[:OWN_SERIES]
 
 
 def _panels_of(env: HeronEnv, series: PictureSeries, runs: dict[str, EpisodeResult]) -> Iterator[Panel]:
@@ -220,6 +225,8 @@ def _for_trace(item: Item, env: HeronEnv) -> str | Policies:
 
 
 HOW = "How it was done"
+ALIKE = {"env_options", "training_options", "trainer", "training_delays", "schedule", "base", "critic"}
+"""What runs of several seeds have in common."""
 
 
 @dataclass(frozen=True)
@@ -286,14 +293,26 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     for number, episode in enumerate(sources.traces):
         parts.append(trace_part(episode, name=f"timeline{number + 1 if number else ''}"))
         words += [] if sources.sweeps else [_episode_words(episode)]
+    for number, runs in enumerate(_pools(sources.runs)):
+        name = f"learning{number + 1 if number else ''}"
+        parts.append(training_part(runs[0], name) if len(runs) == 1 else pooled_part(runs, name))
     for number, run in enumerate(sources.runs):
-        parts.append(training_part(run, f"learning{number + 1 if number else ''}"))
         known |= {f"{name}, {folders[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
     known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
     what = "how much survives the network" if sources.sweeps else "what was recorded"
     return Report(title or f"{env.id}: {what}", words, parts, _verdict(sources))
+
+
+def _pools(runs: Sequence[RunFolder]) -> list[list[RunFolder]]:
+    """Runs that differ in their seeds alone, and have one curve each, together."""
+    pools = dict[str, list[RunFolder]]()
+    for number, run in enumerate(runs):
+        alike = run.config.model_dump_json(include=ALIKE)
+        several = len(run.config.groups) > 1 or not run.config.validation
+        pools.setdefault(f"{number}" if several else alike, []).append(run)
+    return [*pools.values()]
 
 
 def _verdict(sources: Sources) -> list[Tile]:

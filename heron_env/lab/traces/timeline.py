@@ -6,6 +6,7 @@ Lanes are agents, bars what lasts, arrows messages, marks instants.
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_AGENTS = 12
+OF_TITLE = 84
+"""Letters of a line of the title."""
 MOST_MESSAGES = 400
 """More would make a picture that nobody can read, and a file that is slow to open."""
 NS = 1_000_000_000
@@ -174,8 +177,8 @@ class Timeline:
         self.spans = [span for span in spans(s.episode) if span.start <= s.end and span.end >= s.start]
         self.messages = [m for m in s.episode.messages if m.sent <= s.end and (m.arrives or m.sent) >= s.start]
 
-    def figure(self) -> Figure:
-        """The picture. Raises ConfigError where matplotlib is missing."""
+    def figure(self, about: str = "") -> Figure:
+        """The picture; `about` stands below its title. Raises ConfigError where matplotlib is missing."""
         with house_style():
             from matplotlib.figure import Figure
 
@@ -188,6 +191,7 @@ class Timeline:
             figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8.5)
             setting = self.excerpt.episode.setting
             title = f"{setting.env_id}, {setting.policy.name or 'own policies'}, seed {setting.seed}"
+            title = "\n".join([title, *textwrap.wrap(about, OF_TITLE)])
             figure.suptitle(title, x=0.01, ha="left", fontsize=10.0, color=GREY)
             figure.draw_without_rendering()
             figure.set_layout_engine("none")  # which moves things a little whenever it is asked again

@@ -17,6 +17,7 @@ import pytest
 from cli_kit import heron
 from training_kit import GRID, Ticking, tiny, trained
 
+from heron_env import Benchmark, TrainingDelays
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.lab import (
     LiveCurve,
@@ -24,11 +25,14 @@ from heron_env.lab import (
     PolicyValidated,
     RolloutEnded,
     RunFolder,
+    Sources,
     TrainingEnded,
     TrainingEvent,
     learning_curves,
+    report_of,
 )
 from heron_env.lab.learning.events import Monitor, Stopwatch
+from heron_env.worlds.battery_grid import BatteryGridEnv
 
 TRAINERS = ("lean", "sb3")
 SHORT = {"max_steps": 6}
@@ -357,7 +361,7 @@ def test_the_curve_of_a_running_training_is_drawn_anew(tmp_path: Path):
     assert list(below.lines[0].get_xdata()) == [32.0 * number for number in range(1, 11)]
 
 
-def test_curves_of_several_seeds_are_a_mean_with_its_interval(tmp_path: Path):
+def test_curves_of_several_seeds_are_a_mean_with_its_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     runs = [quick(tmp_path / str(seed), seed=seed, validations=2) for seed in range(3)]
     figure = learning_curves({"mine": [run.path for run in runs], "alone": [runs[0]]})
     lines = {line.get_label(): line for line in figure.axes[0].lines}
@@ -368,6 +372,14 @@ def test_curves_of_several_seeds_are_a_mean_with_its_interval(tmp_path: Path):
     assert lines["mine"].get_ydata() == pytest.approx(np.mean(curves, axis=0))
     assert lines["alone"].get_ydata() == pytest.approx(curves[0])
     assert len(figure.axes[0].collections) == 1  # one run has no interval
+    assert figure.axes[0].get_title("left") == "Return in validation\n(bands: 95 % intervals over seeds)"
+    assert figure.axes[0].get_ylabel() == "return of system_agent"
+    monkeypatch.setattr(BatteryGridEnv, "benchmark", lambda self: Benchmark(unit="kWh"))
+    assert learning_curves(runs[0]).axes[0].get_ylabel() == "return of system_agent, kWh"
+    made = report_of(Sources(runs=[*runs, quick(tmp_path / "other", training_delays=TrainingDelays(action=1))]))
+    assert [part.title for part in made.parts].count("Training") == 2, "one for the seeds of one training"
+    assert [picture.name for picture in made.pictures][:2] == ["learning", "learning2"]
+    assert "over 3 trainings, seeds 0, 1, 2" in made.pictures[0].caption
     assert learning_curves(runs[0]).axes[0].lines
     with pytest.raises(ConfigError, match=r"learning_curves\(\): no run of 'none' was validated"):
         learning_curves({"none": []})
