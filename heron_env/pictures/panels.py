@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_BARS: Final = 12
 """Quantities that are shown of what an agent knows."""
+NEAR: Final = 0.02
+"""Share of a bound that something must come to once in a film; else it is drawn as if it had none."""
 PORT, PROXY_AT = 0.42, 0.97
 """Where messages leave an agent's line, and where the proxy is, of the width."""
 FATES: Final = {
@@ -107,11 +110,15 @@ class KnowledgePanel:
     """
 
     def __init__(self, axes: Axes, footage: Footage, agent: str, times: Sequence[float]) -> None:
-        layout, columns = footage.env.simulation.layout, footage.columns[agent]
-        truths = np.array([footage.truth(time) for time in times])[:, columns]
-        known = np.array([footage.known(agent, time).world.rows[0] for time in times])[:, columns]
-        span = np.ptp(truths, axis=0)
-        apart = np.nan_to_num(np.abs(truths - known)).mean(axis=0) / np.where(span > 0.0, span, 1.0) + 1e-6 * (span > 0)
+        layout, columns = copy(footage.env.simulation.layout), footage.columns[agent]
+        truths = np.array([footage.truth(time) for time in times])
+        known = np.array([footage.known(agent, time).world.rows[0] for time in times])
+        least, most = np.fmin(truths, known).min(axis=0), np.fmax(truths, known).max(axis=0)
+        far = np.maximum(-least, most) < NEAR * np.maximum(np.abs(layout.low), np.abs(layout.high))
+        far &= most > least  # what such bounds guard against would leave nothing to see
+        layout.low, layout.high = np.where(far, -np.inf, layout.low), np.where(far, np.inf, layout.high)
+        span = np.where(most > least, most - least, 1.0)
+        apart = (np.nan_to_num(np.abs(truths - known)).mean(axis=0) / span + 1e-6 * (most > least))[columns]
         shown = columns[np.sort(np.argsort(-apart, kind="stable")[:MOST_BARS])]
         owners, short = [layout.rows[row].owner_id for row in layout.owner_of[shown]], short_names(layout)
         names = [shortened_name(f"{owner} {short[i]}", 28) for owner, i in zip(owners, shown, strict=True)]
@@ -123,6 +130,8 @@ class KnowledgePanel:
         axes.tick_params(length=0)
         axes.set_title(f"What {shortened_name(agent, 20)} knows")
         self._bars = QuantityBars(axes, np.stack([0.0 * y, y], axis=1), 1.0, shown[:, None].tolist(), layout)
+        for extreme in (least, most):  # of the film, for what has no bounds
+            self._bars.update(extreme, None)
         first = {owner: owners.index(owner) for owner in owners}
         self._ages = {owner: axes.text(1.6, place, "", va="center", fontsize=8.0) for owner, place in first.items()}
         axes.text(1.6, -0.75, "age", fontsize=8.0, color=GREY)

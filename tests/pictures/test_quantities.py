@@ -69,7 +69,7 @@ def filled(bars: QuantityBars) -> list[float]:
 def test_bars_lie_between_declared_bounds_in_both_pictures():
     env, footage = filmed()
     bars, _ = panel(footage)
-    assert filled(bars) == [0.2, 0.5, 1.0, 0.4]
+    assert filled(bars) == [0.2, 0.5, 0.5, 0.4], "of `open` the film has seen 16, of which 8 is half"
     assert filled(picture(env, footage)[0])[:4] == [0.2, 0.5, 1.0, 0.4]
     assert [*np.round((bars._known.get_xdata() - bars._places[bars._measured, 0]) / bars._width, 3)] == filled(bars)
 
@@ -95,7 +95,29 @@ def test_a_quantity_without_bounds_says_so():
     bars, names = panel(footage)
     assert names[3] == "courier_1 open*"
     axes = bars._known.axes
-    assert axes.get_xlabel() == picture(env, footage)[1].get_xlabel() == "* has no bound: the least or greatest so far"
+    assert (
+        axes.get_xlabel() == picture(env, footage)[1].get_xlabel() == "* no bound is near: the least and greatest shown"
+    )
+
+
+def test_bounds_that_only_guard_are_as_good_as_none_in_the_panel_which_says_so():
+    class Guarded(FeatureProvider):
+        visibility = ("owner",)
+        near: float = quantity(default=1.0, low=-50.0, high=50.0)
+        still: float = quantity(default=0.0, low=-1e3, high=1e3)
+
+    class Far(FeatureProvider):
+        visibility = ("owner",)
+        z: float = quantity(default=0.0, low=-1e4, high=1e4)
+
+    footage = filmed(Guarded, Far)[1]
+    column = footage.env.simulation.layout.full_names.index("courier_1.Far.z")
+    for number, truth in enumerate(footage.truths):
+        truth[column] = 4.0 - 2.0 * number
+    bars, names = panel(footage)
+    assert names[5:] == ["courier_1 near", "courier_1 still", "courier_1 z*"]
+    assert (bars._low[-1], bars._high[-1]) == (-4.0, 4.0)
+    assert filled(bars)[:2] == [0.2, 0.5]
 
 
 def test_two_quantities_of_one_name_bear_their_features():

@@ -134,8 +134,8 @@ FEW: Final = (
 )
 """Of fewer than `ENOUGH` cases; see `robust_stats`."""
 GROUPS: Final = (
-    "Returns summed over the agents of each group, means over the cases; groups that always earn in sum what the root "
-    "does are left out. What a group earns is in the return of {} only where every reward rule above it counts its "
+    "Returns summed over the agents of each group, means over the cases. What a group "
+    "earns is in the return of {} only where every reward rule above it counts its "
     "child_rewards, or there is no rule above."
 )
 NOT_KEPT: Final = (
