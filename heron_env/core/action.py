@@ -312,10 +312,7 @@ class Action:
         self._vector = self.spec.noop.copy()
 
     def set_values(self, value: Any = None, *, c: Any = None, d: Any = None) -> None:
-        """Take an array, Action or {"c", "d"}, clipped into range; `step()` and runs refuse what lies outside instead.
-
-        Raises InvalidAction for a wrong size or nan.
-        """
+        """Take an array, Action or {"c", "d"}, clipped (`step()` refuses instead). Raises InvalidAction: size, nan."""
         if value is None:
             value = {"c": self.c if c is None else c, "d": self.d if d is None else d}
         value = unmasked(value, "Action.set_values(): what was given")

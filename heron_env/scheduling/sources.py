@@ -75,8 +75,7 @@ class Empirical:
 class Recorded:
     """Delays as they were measured, replayed by the time of departure: each holds until the next one's time.
 
-    The record begins with the episode, whatever its first time is, and starts again after `period`. Not to be confused
-    with `heron_env.injection.Recorded`, which replays the answers of external agents.
+    It begins with the episode, and starts again after `period`. (`heron_env.injection.Recorded` replays answers.)
 
     Args:
         times: path of a CSV file with the columns `time,delay`, in seconds; or the times themselves, s, increasing.

@@ -20,11 +20,7 @@ TOLERANCE = 1.5
 
 
 def linear_work(subject: Subject) -> Iterator[Remark]:
-    """With more agents the work for each of them, and for each number they observe, stays the same.
-
-    The number of agents is an argument with a default that is called n, size, count or agents, or begins with n_, num_
-    or number_of_.
-    """
+    """With more agents the work for each of them, and for each number they observe, stays the same."""
     sizing = _sizes(subject)
     if sizing is None:
         yield skipped("the factory takes no number of agents (such as n, num_agents); with one, growth is measured")

@@ -152,11 +152,7 @@ class Measurements:
         return np.asarray(self.table(policy) - self._nothing)
 
     def table(self, policy: str, condition: Condition = SYNC) -> Floats:
-        """Returns of a policy, or of each member of a pool, under a condition; of none named on the synchronous clock.
-
-        Returns:
-            float64 `[runs, cases]`: `sweep.return_of`'s return in each case; a policy that is no pool has one run.
-        """
+        """Returns of a policy (one run), or of each run of a pool, by case, `[runs, cases]`; synchronous by default."""
         return np.array([[r.outcome.value for r in self._of(name, condition)] for name in self.sweep.members(policy)])
 
     def elo(self, condition: Condition = SYNC) -> dict[str, float]:
