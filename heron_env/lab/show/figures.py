@@ -191,8 +191,7 @@ def gap_figure(
                 _dots(bottom, aside, line.sync - line.returns, colour)
             above.append((_curve(top, line.amounts, line.returns - base, summary, colour), line.name, colour))
             top.axhline(summary(line.sync - base).value, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
-            last = _curve(bottom, line.amounts, line.sync - line.returns, summary, colour)
-            below.append((last, line.name, colour))
+            below.append((_curve(bottom, line.amounts, line.sync - line.returns, summary, colour), line.name, colour))
         above += _levels(top, nothing, optimum)
         bottom.axhline(0.0, color=GREY, linewidth=1.2)
         for axes, labels, gap in ((top, above, 0.085), (bottom, below, 0.11)):

@@ -293,9 +293,7 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     for number, episode in enumerate(sources.traces):
         parts.append(trace_part(episode, name=f"timeline{number + 1 if number else ''}"))
         words += [] if sources.sweeps else [_episode_words(episode)]
-    for number, runs in enumerate(_pools(sources.runs)):
-        name = f"learning{number + 1 if number else ''}"
-        parts.append(training_part(runs[0], name) if len(runs) == 1 else pooled_part(runs, name))
+    parts += _learning(sources.runs)
     for number, run in enumerate(sources.runs):
         known |= {f"{name}, {folders[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
@@ -303,6 +301,13 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
     what = "how much survives the network" if sources.sweeps else "what was recorded"
     return Report(title or f"{env.id}: {what}", words, parts, _verdict(sources))
+
+
+def _learning(runs: Sequence[RunFolder]) -> Iterator[Section]:
+    """How each of them was trained; seeds of one training together."""
+    for number, pool in enumerate(_pools(runs)):
+        name = f"learning{number + 1 if number else ''}"
+        yield training_part(pool[0], name) if len(pool) == 1 else pooled_part(pool, name)
 
 
 def _pools(runs: Sequence[RunFolder]) -> list[list[RunFolder]]:
