@@ -257,31 +257,41 @@ def _uncounted(simulation: Simulation) -> Iterator[Unused]:
 
 
 def _unlearned(simulation: Simulation) -> Iterator[Unused]:
-    """Classes of agents that do not decide, and whose reward has a part that no deciding agent's reads."""
+    """Classes of agents that add to their children's rewards what nobody who decides can learn from.
+
+    Nobody above them decides, and no rule of anybody below reads a parent's quantities.
+    """
     if has_training_rewards(simulation.hooks):
         return
-    agents, deciding = simulation.hierarchy.agents, set(simulation.possible)
-    read: dict[bool, dict[type, set[Any]]] = {True: {}, False: {}}
-    for rank, agent in enumerate(agents):
-        reward = getattr(type(agent), "compute_local_reward", None)
-        if rule_spec(reward) is None:
-            if reward is not None and rank in deciding:
-                return  # a method may read anything
+    hierarchy, shared = simulation.hierarchy, tuple(simulation.global_features)
+    roles, bound = list[set[str]](), simulation.rules.bound
+    for rank, agent in enumerate(hierarchy.agents):
+        kind, own = type(agent), simulation.layout.rows[rank].features
+        rules = [rule for name in RULE_NAMES if rule_spec(rule := getattr(kind, name, None)) is not None]
+        roles.append({p.role for rule in rules for p in parameters(rule, own, shared, kind.__name__)})
+        if bound[rank].reward is not None and rule_spec(getattr(kind, "compute_local_reward", None)) is None:
+            return  # a method may read anything
+    named = set[type]()
+    for rank, agent in enumerate(hierarchy.agents):
+        kind, own = type(agent), simulation.layout.rows[rank].features
+        decide = {rank, *_ancestors(hierarchy.parent, rank)} & set(simulation.possible)
+        if bound[rank].reward is None or kind in named or decide:
             continue
-        own, shared = simulation.layout.rows[rank].features, tuple(simulation.global_features)
-        found = parameters(reward, own, shared, type(agent).__name__)
-        if rank in deciding or any(p.role == "child_rewards" for p in found):
-            roles = ("parent", "global") if rank in deciding else ("own", "global")
-            features = {p.feature for p in found if p.feature is not None and p.role in roles}
-            read[rank in deciding].setdefault(type(agent), set()).update(features)
-    felt = set().union(*read[True].values())
-    for kind, features in read[False].items():
-        if unfelt := sorted(feature.__name__ for feature in features - felt):
+        reward = {p.role for p in parameters(getattr(kind, "compute_local_reward"), own, shared, kind.__name__)}  # noqa: B009
+        below = [other for other in range(rank + 1, len(roles)) if rank in _ancestors(hierarchy.parent, other)]
+        if {"child_rewards", "own"} <= reward and not any("parent" in roles[other] for other in below):
+            named.add(kind)
             yield Unused(
-                f"{kind.__name__}.compute_local_reward reads {', '.join(unfelt)}, which no reward of a deciding agent "
-                "does: its own part of the reward is measured, and nobody learns from it",
+                f"{kind.__name__}.compute_local_reward adds what its own quantities say to its children's rewards, and "
+                "no rule of an agent below reads them: its own part is measured, and nobody learns from it",
                 "let the deciding agents' rewards read it (Parent[...]), or give the env training_rewards(world)",
             )
+
+
+def _ancestors(parent: Sequence[int], rank: int) -> Iterator[int]:
+    """From its parent up."""
+    while (rank := parent[rank]) >= 0:
+        yield rank
 
 
 def _counts_children(simulation: Simulation, rank: int) -> bool:

@@ -203,8 +203,9 @@ def _fault(given: Mapping[str, Any], values: Mapping[str, Any]) -> str:
         if drawn:
             told = ", ".join(f"{name}={values[name].plain()!r} can be {given[name]!r}" for name in drawn)
             return f"{told}: {error}"
-        forms = any(isinstance(value, str) and name not in WORDS for name, value in given.items())
-        return f"{error}{f'; or a file of delays, latency.csv; or one that is drawn: {FORMS}' if forms else ''}"
+        words = [name for name, value in given.items() if isinstance(value, str) and name not in WORDS]
+        file = "or a file of delays, latency.csv; " if any(name.endswith("_delay") for name in words) else ""
+        return f"{error}{f'; {file}or one that is drawn: {FORMS}' if words else ''}"
     return ""
 
 

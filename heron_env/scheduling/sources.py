@@ -304,7 +304,7 @@ def as_source(value: Any, folder: Path | None = None) -> Any:
     if kind == "recorded" and isinstance(given, str):
         return Recorded((folder or Path()) / given)
     if kind == "markov" and isinstance(given, Mapping) and isinstance(given.get("states"), list | tuple):
-        given = {**given, "states": [as_source(state) for state in given["states"]]}
+        given = {**given, "states": [as_source(state, folder) for state in given["states"]]}
     if not isinstance(given, Mapping):
         raise ScheduleError(f"{value!r:.100}: {kind} needs a mapping of its values by name")
     try:

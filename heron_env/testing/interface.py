@@ -224,7 +224,8 @@ def masks(subject: Subject) -> Iterator[Remark]:
             )
     if decisions:
         yield passed(f"they forbid something in {restricted / decisions:.0%} of decisions")
-    for agent, step in list(forbidden.items())[:1]:
+    if forbidden:
+        agent, step = next(iter(forbidden.items()))
         yield warning(
             f"at step {step} the mask of {agent} forbids its no-op, which takes effect all the same where a forbidden "
             "choice is asked for, or none",
@@ -315,7 +316,6 @@ def render(subject: Subject) -> Iterator[Remark]:
             raise Broken(f"render() in mode {mode!r} gave {_kind(picture)}", f"return {wanted}")
         if mode == "rgb_array":
             nothing = World(env.simulation.layout, np.full_like(env.simulation.truth, np.nan))
-            for known in (nothing, env.world):  # draw_frame bears an agent that knows nothing yet
-                observed = ObservedWorld(env.possible_agents[0], {}, {}, known)
-                WorldPicture(env.draw_frame).image(env.world, observed)
+            unaware = ObservedWorld(env.possible_agents[0], {}, {}, nothing)
+            WorldPicture(env.draw_frame).image(env.world, unaware)  # an agent that knows nothing yet
     yield passed(", ".join(modes))

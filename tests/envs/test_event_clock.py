@@ -251,16 +251,19 @@ def test_notes_name_delays_that_cannot_show_and_nothing_else():
     env = heaters(4, max_steps=1)
     policies = {"*": constant(0.0)}
     by_message = [
-        "a report leaves once a step, when the step is over: with any msg_delay it misses its tick, and what is seen "
-        "is a step (dt=1.0 s) older than without; set report_interval to a part of dt (heater_1, heater_2, heater_3, "
-        "...)",
+        "a report leaves once a step, when the step is over, and comes too late for the tick at its end: what is seen "
+        "then is a step (dt=1.0 s) older than without delays; set report_interval below dt (a multiple of dt / "
+        "physics_substeps) (heater_1, heater_2, heater_3, ...)",
         "agents learn of their own quantities by message, too (own_rows='proxy'); set own_rows='local' where an agent "
         "measures itself (heater_1, heater_2, heater_3, ...)",
     ]
     for late in (ScheduleConfig(msg_delay=0.1, act_delay=2.0), ScheduleConfig(msg_delay=0.05)):
         assert env.run_event_driven(policies, schedule=late).notes == by_message
-    local = ScheduleConfig(act_delay=2.0, own_rows="local")
-    assert env.run_event_driven(policies, schedule=local).notes == []
+    local = ScheduleConfig(msg_delay=0.05, own_rows="local")
+    assert env.run_event_driven(policies, schedule=local).notes == by_message[:1], "others' rows still come by message"
+    late_ticks = ScheduleConfig(msg_delay=0.05, phase=0.5)
+    assert env.run_event_driven(policies, schedule=late_ticks).notes == by_message[1:]
+    assert env.run_event_driven(policies, schedule=ScheduleConfig(min_delay=0.05)).notes == by_message[1:]
     schedule = {"heater": ScheduleConfig(act_delay=0.05), "zone": ScheduleConfig(obs_delay=0.5)}
     below = "below one physics substep of 0.1 s: on its own it changes nothing"
     assert env.run_event_driven(policies, schedule=schedule).notes == [

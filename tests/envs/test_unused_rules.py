@@ -429,11 +429,30 @@ def test_a_reward_that_leaves_out_what_children_earn_is_told(reward: Any, counte
 def test_a_reward_of_a_coordinator_that_nobody_learns_from_is_reported(reward: Any):
     meter = type("Hub", (CoordinatorAgent,), {"features": (Level,), "compute_local_reward": staticmethod(reward)})
     (entry,) = unused(idle(meter("hub_1", Unit("unit_1"))))
-    assert entry.what.startswith("Hub.compute_local_reward reads Level, which no reward of a deciding agent does")
+    assert entry.what.startswith("Hub.compute_local_reward adds what its own quantities say to its children's rewards")
     assert "training_rewards(world)" in entry.mend
     assert unused(idle(meter("hub_1", Unit("unit_1")), training_rewards=lambda self, world: None)) == []
     feeling = type("Feeling", (Unit,), {"compute_local_reward": staticmethod(feels)})
     assert unused(idle(meter("hub_1", feeling("feeling_1")))) == []
+
+
+@rule
+def of_own_and_children(child_rewards: Any, level: Level) -> float:
+    return float(child_rewards.sum()) - level.value
+
+
+@rule(writes=Level.value)
+def follows(level: Parent[Level]) -> float:
+    return level.value
+
+
+def test_who_decides_above_or_reads_the_parent_below_may_learn_from_a_coordinator():
+    own = {"features": (Level,), "compute_local_reward": staticmethod(of_own_and_children)}
+    zone = type("Zone", (CoordinatorAgent,), own)
+    assert len(unused(idle(zone("zone_1", Unit("unit_1"))))) == 1
+    assert unused(idle(hub(staticmethod(with_rewards), zone("zone_1", Unit("unit_1"))))) == []
+    copying = type("Copying", (Unit,), {"advance": staticmethod(follows)})
+    assert unused(idle(zone("zone_1", copying("copying_1")))) == []
 
 
 @rule

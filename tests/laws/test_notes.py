@@ -30,6 +30,29 @@ def test_a_request_that_outruns_a_report_is_noted(data: st.DataObject) -> None:
         assert bool(told) == bool(ages), env.hierarchy.ids[rank]
 
 
+@given(st.data())
+def test_a_report_that_comes_too_late_for_its_tick_is_noted(data: st.DataObject) -> None:
+    recipe = data.draw(worlds())
+    env = recipe.build(data.draw(networks(recipe)))
+    for rank in env.simulation.possible if env.reports == 1 else ():
+        found = notes(env.simulation, env.timings, env.dt_ns, [rank], reports=env.reports)
+        assert any("a report leaves once a step" in note for note in found) == misses(env, rank)
+
+
+def misses(env: Any, rank: int) -> bool:
+    """Is there a tick at which the agent does not see some row as it is at the end of the last step?"""
+    timings, own = env.timings, env.timings[rank]
+    links = [max(timing.msg, timing.min_delay) for timing in (*timings, timings[0])]
+    clock = timings[topmost(env, rank)]
+    ticks = [clock.phase + number * clock.tick for number in range(200)]
+    rows = [row for row in env.simulation.plan.views[rank].sources.tolist() if row != rank or not own.local]
+    return any(
+        tick // env.dt_ns * env.dt_ns + 2 * timings[0].msg + links[row] > tick + links[rank]
+        for tick in ticks
+        for row in rows
+    )
+
+
 def outrun(env: Any, rank: int) -> dict[str, float]:
     """Whose reports are overtaken, and how old what is seen of each is at worst when the agent decides, s."""
     timings, own = env.timings, env.timings[rank]

@@ -355,7 +355,7 @@ def test_a_file_and_a_word_may_tell_of_sources(tmp_path: Path) -> None:
 # Conditions of sweeps, and published networks
 
 
-def test_the_name_of_a_file_of_delays_stands_for_it(tmp_path: Path) -> None:
+def test_the_name_of_a_file_of_delays_stands_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from heron_env.lab.sweep.conditions import parsed_axis
 
     file, replayed = tmp_path / "latency.csv", Recorded([0, 1], [0.5, 0.1])
@@ -365,6 +365,8 @@ def test_the_name_of_a_file_of_delays_stands_for_it(tmp_path: Path) -> None:
         schedule = with_settings(None, [told])
         assert (schedule["field"] if "field" in schedule else schedule["*"]).msg_delay == replayed
     assert parsed_axis(f"msg_delay=0,{file}") == ("msg_delay", (0.0, replayed))
+    monkeypatch.chdir(tmp_path)
+    assert parsed_axis("msg_delay=field:latency.csv/system:1") == ("msg_delay", ({"field": replayed, "system": 1.0},))
     with pytest.raises(DataError, match=r"none\.csv"):
         parsed_axis("msg_delay=none.csv")
     with pytest.raises(ScheduleError, match=r"none\.csv"):

@@ -70,18 +70,21 @@ def _in_all(simulation: Simulation, timing: Timing) -> Iterator[Note]:
 def _by_message(
     simulation: Simulation, timings: Sequence[Timing], deciders: Sequence[int], reports: int
 ) -> Iterator[Note]:
-    """What any delay of messages does to what agents know, however short it is (T17, T19)."""
+    """What messages that are late do to what agents know, however short the delay is (T17, T19)."""
     messages = np.array([_legs(timing)[0] for timing in (*timings, timings[0])])
     for rank in deciders:
-        own, sources = timings[rank], simulation.plan.views[rank].sources
-        late = messages[sources] > 0
-        if reports == 1 and (late & ~(own.local & (sources == rank))).any():
+        own, clock, sources = timings[rank], timings[simulation.clocks[rank]], simulation.plan.views[rank].sources
+        by_message = ~(own.local & (sources == rank))
+        first = clock.phase % gcd(clock.tick, simulation.dt_ns)  # the earliest tick in a step
+        comes = 2 * timings[0].msg + messages[sources] - messages[rank]  # of the step's report, to be used by a tick
+        if reports == 1 and (by_message & (comes > first)).any():
             yield (
-                f"a report leaves once a step, when the step is over: with any msg_delay it misses its tick, and what "
-                f"is seen is a step (dt={simulation.dt} s) older than without; set report_interval to a part of dt",
+                "a report leaves once a step, when the step is over, and comes too late for the tick at its end: what "
+                f"is seen then is a step (dt={simulation.dt} s) older than without delays; set report_interval below "
+                "dt (a multiple of dt / physics_substeps)",
                 own.agent,
             )
-        if late[sources == rank].any() and not own.local:
+        if (by_message & (sources == rank) & (messages[sources] > 0)).any():
             yield (
                 "agents learn of their own quantities by message, too (own_rows='proxy'); set own_rows='local' where "
                 "an agent measures itself",

@@ -101,8 +101,9 @@ def learning_curves(runs: Run | Sequence[Run] | Mapping[str, Sequence[Run]]) -> 
             y, low, high = np.array([(one.mean, one.low, one.high) for one in means]).T
             line_and_band(axes, x, y, (low, high), color=colour, marker="o", markersize=3.0, label=name)
             labels.append((y[-1], f"{name} (n = {len(curves)})".lstrip(), colour))
-        run = next(run for some in named.values() for run in some)
-        label = f"return of {run.config.return_of}, {training_unit(run)}".removesuffix(", return")
+        label = "return"
+        if run := next((run for some in named.values() for run in some), None):
+            label = f"return of {run.config.return_of}, {training_unit(run)}".removesuffix(", return")
         axes.set(xlabel="transitions", ylabel=label)
         axes.set_title("Return in validation" + "\n(bands: 95 % intervals over seeds)" * bool(axes.collections))
         end_labels(axes, labels)

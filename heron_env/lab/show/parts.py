@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from heron_env.errors import Untrusted
+from heron_env.errors import HeronError
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned, groups_apart
 from heron_env.lab.output import TextTable
@@ -166,10 +166,10 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
 
 
 def training_unit(run: RunFolder) -> str:
-    """For a label alone; of an environment that may not be built here it stays unknown."""
+    """For a label alone; of an environment that can't be built here it stays unknown."""
     try:
         return run.make().benchmark().unit or "return"
-    except Untrusted:
+    except HeronError:
         return "return"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from heron_env.errors import ConfigError, DataError, ScheduleError, did_you_mean
 from heron_env.given import all_of, is_finite, require_type
 from heron_env.scheduling.drawn import plain
-from heron_env.scheduling.sources import KINDS, Recorded, Source, as_source, label
+from heron_env.scheduling.sources import KINDS, Source, as_source, label
 from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
 
 if TYPE_CHECKING:
@@ -394,12 +394,16 @@ def parsed_axis(text: str) -> tuple[str, tuple[GivenAmount, ...]]:
 
 def _amount(text: str) -> GivenAmount:
     """A number, or numbers by key as a condition's name shows them. Raises ValueError."""
-    if text.endswith(".csv"):
-        return Recorded(text)
     if ":" not in text:
-        return float(text)
+        return _one_amount(text)
     pairs = [part.rsplit(":", 1) for part in text.split("/")]
-    return {key: float(value) for key, value in pairs}
+    return {key: _one_amount(value) for key, value in pairs}
+
+
+def _one_amount(text: str) -> float | Source:
+    """A number, or a file of delays. Raises ValueError."""
+    amount: float | Source = as_source(text) if text.endswith(".csv") else float(text)
+    return amount
 
 
 def _listed(cause: str, amounts: Sequence[GivenAmount]) -> Sequence[GivenAmount]:

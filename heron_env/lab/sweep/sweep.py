@@ -237,7 +237,7 @@ class SweepResult(Measurements):
     sweep: Sweep
 
     def plot(self, cause: str | None = None, policies: Sequence[str] | None = None) -> Figure:
-        """Returns against one cause alone, above the paired difference to the synchronous clock: a matplotlib Figure.
+        """Returns against one cause alone, above the gap (synchronous minus this): a matplotlib Figure.
 
         Args:
             cause: such as "msg_delay"; None: the one with the most conditions.

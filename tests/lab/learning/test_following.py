@@ -18,7 +18,7 @@ from cli_kit import heron
 from training_kit import GRID, Ticking, tiny, trained
 
 from heron_env import Benchmark, TrainingDelays
-from heron_env.errors import ConfigError, RunFolderError
+from heron_env.errors import ConfigError, HeronWarning, RunFolderError
 from heron_env.lab import (
     LiveCurve,
     PolicyUpdated,
@@ -297,10 +297,11 @@ def test_what_is_really_compiled_is_counted(tmp_path: Path):
 def test_the_time_limit_is_looked_at_within_a_rollout(trainer: str, tmp_path: Path):
     """A rollout of 10,000 steps takes longer than the limit, by a clock that moves whenever it is read."""
     settings, clock = tiny(n_steps=10_000), Ticking(0.01)
-    run = quick(
-        tmp_path, trainer=trainer, clock=clock, time_limit=30.0, total_steps=10**9, hyperparameters=settings,
-        env_options={"max_steps": 50},
-    )  # fmt: skip
+    with pytest.warns(HeronWarning, match="it ended before the first update of a policy .* nothing was learned"):
+        run = quick(
+            tmp_path, trainer=trainer, clock=clock, time_limit=30.0, total_steps=10**9, hyperparameters=settings,
+            env_options={"max_steps": 50},
+        )  # fmt: skip
     assert 0 < run.config.transitions < 20_000 and 29.0 < clock.now < 31.0
     assert run.config.deterministic is False and "trained" in run.config.validation
 
@@ -329,7 +330,10 @@ def test_the_last_validation_is_within_the_time_limit(tmp_path: Path, monkeypatc
 
 def test_baselines_get_a_third_of_the_time_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Two baselines of three episodes each; the clock is read before each episode."""
-    run = quick(tmp_path, clock=Ticking(2.0), time_limit=120.0, validation_episodes=3, progress=True, total_steps=64)
+    with pytest.warns(HeronWarning, match="before the first update"):
+        run = quick(
+            tmp_path, clock=Ticking(2.0), time_limit=120.0, validation_episodes=3, progress=True, total_steps=64
+        )
     assert set(run.config.validation) < {"trained", "random", "do nothing"} and "trained" in run.config.validation
     assert "Not measured, for lack of time: " in capsys.readouterr().out
 
