@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_batching import custom_vmap
 
-from heron_env.adapters.jax.words import VALUES, WORDS, Part, View, within
+from heron_env.adapters.jax.words import VALUES, WORDS, View, within
 from heron_env.core import quantity
 from heron_env.engine import draw_kernel, kernels, loop_kernels, world_kernel
 from heron_env.engine.blueprint import Blueprint, why_plain
@@ -73,7 +74,11 @@ class Step(NamedTuple):
     final_observations: Groups
 
 
-OF_AGENTS = {"applied": "float", "source": "int64", "alive": "bool", "returns": "float"}
+OF_AGENTS = ("truth", "applied", "source", "alive", "returns")
+KINDS = {
+    "truth": None, "applied": None, "source": "int64", "alive": "bool", "returns": None, "steps": "int64",
+    "seeds": "uint64", "episodes": "uint64", "over": "bool", "error": "int64",
+}  # fmt: skip
 
 
 class JaxEnv:
@@ -166,19 +171,20 @@ class JaxEnv:
             self._run("clear", lane)
             for number in range(self._blueprint.substeps):
                 self._run("substep", lane, number)
-            for name in ("close", "end", "finish"):
-                self._run(name, lane)
+            self._run("close", lane)
+            self._run("end", lane)
+            if self.autoreset:  # who is over has only just ended
+                lane["over"].put(0, 0, True)
+            self._run("finish", lane)
             after, step = self._state(lane), self._handed_out(lane)
             if not self.autoreset:
                 return after, step
             ended, number = WORDS.truth_of(lane["ended"][0]), after.episodes + jnp.uint64(1)
-            if key is None:
-                first, start = self.begin(after.seeds, number)
-            else:
-                first, start = self.reset(key)
-            first = first._replace(error=jnp.where(after.error != 0, after.error, first.error))
-            chosen = jax.tree.map(partial(jnp.where, ended), (first, start.observations), (after, step.observations))
-            return chosen[0], step._replace(observations=chosen[1])
+            seeds = after.seeds
+            if key is not None:
+                number, seeds = jnp.uint64(0), jnp.where(ended, jax.random.bits(key, dtype=jnp.uint64), seeds)
+            after, seen = restart(self.begin)(ended, (after, step.observations), seeds, number)
+            return after, step._replace(observations=seen)
 
     def raise_errors(self, state: State) -> None:
         """Raise RuleError or InvalidAction for the first environment in `state` `[...]` with an error."""
@@ -207,16 +213,14 @@ class JaxEnv:
                 lane["given"].put((0, position), EXPLICIT * lane["alive"][0, position], True)
 
     def _state(self, lane: Lane) -> State:
-        def packed(name: str, kind: Any) -> Any:
-            values = lane[name][0]
-            return (values.array if isinstance(values, View) else jnp.asarray(values)).astype(kind)
+        n = self._blueprint.layout.size
 
-        truth = View(lane["truth"].cells, np.arange(self._blueprint.layout.size)).array.astype(self._dtype)
-        agents = {name: packed(name, self._dtype if kind == "float" else kind) for name, kind in OF_AGENTS.items()}
-        return State(
-            truth=truth, **agents, steps=packed("steps", "int64"), seeds=packed("seeds", "uint64"),
-            episodes=packed("episodes", "uint64"), over=packed("over", "bool"), error=packed("error", "int64"),
-        )  # fmt: skip
+        def packed(name: str) -> Any:
+            kind = KINDS[name] or self._dtype
+            cells = [jnp.asarray(cell).astype(kind) for cell in lane[name].cells[: n if name == "truth" else None]]
+            return tuple(cells) if name in OF_AGENTS else cells[0]
+
+        return State(**{name: packed(name) for name in State._fields})
 
     def _handed_out(self, lane: Lane) -> Step:
         self._run("publish", lane)
@@ -228,9 +232,9 @@ class JaxEnv:
             return {group: values[self._groups[group].members] for group in self.groups}
 
         def observations(view: View) -> Groups:
-            values = view[0].array.astype(jnp.float32)
+            cells = [jnp.asarray(cell).astype(jnp.float32) for cell in view.cells]
             groups = {name: self._groups[name] for name in self.groups}
-            return {name: values[g.floats].reshape(len(g.agents), g.width) for name, g in groups.items()}
+            return {name: row([cells[k] for k in view.places[0][g.floats].flat]).reshape(len(g.agents), g.width) for name, g in groups.items()}
 
         seen = observations(lane["out_observations"])
         infos = {name: {key: lane["infos"][0].array[at] for key, at in of.items()} for name, of in self._infos.items()}
@@ -238,6 +242,37 @@ class JaxEnv:
             seen, members("out_rewards", self._dtype), members("out_terminated", bool),
             members("out_truncated", bool), infos, seen,
         )  # fmt: skip
+
+
+@custom_vmap
+def row(cells: Any) -> Any:
+    """Scalars as a vector; of a batch, columns are put together first: their elements are neighbours."""
+    return jnp.stack(cells)
+
+
+@row.def_vmap
+def _rows(size: int, batched: Any, cells: Any) -> Any:
+    whole = [cell if is_batched else jnp.broadcast_to(cell, size) for cell, is_batched in zip(cells, batched[0], strict=True)]
+    return jnp.stack(whole).T, True
+
+
+def restart(begin: Any) -> Any:
+    def chosen(ended: Any, mine: Any, seed: Any, number: Any) -> Any:
+        state, step = begin(seed, number)
+        state = state._replace(error=jnp.where(mine[0].error != 0, mine[0].error, state.error))
+        return jax.tree.map(partial(jnp.where, ended), (state, step.observations), mine)
+
+    @custom_vmap
+    def one(ended: Any, mine: Any, seed: Any, number: Any) -> Any:
+        return jax.lax.cond(ended, chosen, lambda ended, mine, seed, number: mine, ended, mine, seed, number)
+
+    @one.def_vmap
+    def many(size: int, batched: Any, *given: Any) -> Any:
+        given = jax.tree.map(lambda value, is_batched: value if is_batched else jnp.broadcast_to(value, (size, *value.shape)), given, tuple(batched))
+        made = jax.lax.cond(given[0].any(), jax.vmap(chosen), lambda ended, mine, seed, number: mine, *given)
+        return made, jax.tree.map(lambda _: True, made)
+
+    return one
 
 
 class Lane:
@@ -254,13 +289,16 @@ class Lane:
         if state is not None:
             for name in State._fields:
                 values = getattr(state, name)
-                values = values.astype(jnp.int64) if values.dtype == jnp.bool_ else values
-                cells = self._views[name].cells
-                cells[: values.size] = Part.all_of(values) if values.ndim else [values]
+                values = values if isinstance(values, tuple) else (values,)
+                if KINDS[name] == "bool":
+                    values = [value.astype(jnp.int64) for value in values]
+                self._views[name].cells[: len(values)] = values
             if of.autoreset:  # then an episode runs
                 self._views["over"].cells[0] = 0
                 if not of.ends:  # and nobody has ended before the others
                     self._views["alive"].cells[:] = [1] * len(self._views["alive"].cells)
+
+        self.settled = self._views["truth"].cells[: len(memory.arrays.initial)] if state is not None else [None] * len(memory.arrays.initial)
 
     def __getitem__(self, name: str) -> Any:
         return self._views[name] if name in self._views else self._fixed[name]
@@ -337,13 +375,15 @@ def _intrinsics(of: JaxEnv) -> list[tuple[Any, Any]]:
             out.put((0, place), v[0][k], mask_)
 
     def settle(lane: Lane, b: int, mask_: Any = True) -> Any:
-        """loop_kernels', of all columns at once."""
-        truth, n = lane["truth"], of._blueprint.layout.size
-        values, layout = View(truth.cells, np.arange(n)).array, of._blueprint.layout
-        settled = jnp.clip(values, layout.low.astype(values.dtype), layout.high.astype(values.dtype))
-        settled = jnp.where(layout.whole, jnp.rint(settled) + 0.0, settled) if layout.whole.any() else settled
-        truth.cells[:n] = Part.all_of(WORDS.where(mask_, settled, values))
-        return jnp.isnan(values).any()
+        """loop_kernels', for the columns that have changed since they were settled."""
+        cells, layout, bad = lane["truth"].cells, of._blueprint.layout, False
+        for c, (value, before) in enumerate(zip(cells[: layout.size], lane.settled, strict=True)):
+            if value is not before:
+                settled = within(value, float(layout.low[c]), float(layout.high[c]))
+                settled = jnp.rint(settled) + 0.0 if layout.whole[c] else settled
+                bad = WORDS.either(bad, settled != settled)
+                cells[c] = lane.settled[c] = WORDS.where(mask_, settled, value)
+        return bad
 
     def nothing(*args: Any) -> None:
         return None
@@ -352,7 +392,7 @@ def _intrinsics(of: JaxEnv) -> list[tuple[Any, Any]]:
         (kernels.table, lambda lane, name: lane[name]), (kernels.number, lambda lane, name: lane.numbers[name]),
         (kernels.shown, lambda array: array), (kernels.floats, lambda values: values), (kernels.fetch, nothing),
         (world_kernel.column_of, column_of), (world_kernel.block_of, block_of), (world_kernel.as_world, as_world),
-        (loop_kernels.settle, settle), (draw_kernel.noise_row, noise_row), (kernels.within, within), (quantity.within, within),
+        (draw_kernel.noise_row, noise_row), (loop_kernels.settle, settle), (kernels.within, within), (quantity.within, within),
     ]  # fmt: skip
 
 

@@ -30,43 +30,13 @@ UNSET = Unset()
 
 def known(value: Any) -> bool:
     """Is this a number, not a traced one?"""
-    return not isinstance(value, Traced | View | Part)
-
-
-class Part:
-    """An element of a vector of JAX that is taken out of it when it is needed."""
-
-    __slots__ = ("place", "vector")
-
-    def __init__(self, vector: Any, place: int) -> None:
-        self.vector, self.place = vector, place
-
-    @staticmethod
-    def all_of(vector: Any) -> list[Part]:
-        """Every element."""
-        return [Part(vector, k) for k in range(len(vector))]
+    return not isinstance(value, Traced | View)
 
 
 def joined(cells: Sequence[Any]) -> Any:
-    """Cells as a vector; neighbours that come from one vector are a slice of it."""
-    parts: list[Any] = []
-    k = 0
-    while k < len(cells):
-        first, end = cells[k], k + 1
-        if isinstance(first, Part):
-            while end < len(cells) and isinstance(one := cells[end], Part) and (
-                one.vector is first.vector and one.place == first.place + end - k
-            ):
-                end += 1
-            parts.append(first.vector[first.place : first.place + end - k])
-        else:
-            while end < len(cells) and not isinstance(cells[end], Part):
-                end += 1
-            several = cells[k:end]
-            numbers = all(map(known, several))
-            parts.append(jnp.asarray(several) if numbers else jnp.stack([jnp.asarray(cell) for cell in several]))
-        k = end
-    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+    """Cells as a vector."""
+    numbers = all(map(known, cells))
+    return jnp.asarray(cells) if numbers else jnp.stack([jnp.asarray(cell) for cell in cells])
 
 
 class View:
@@ -108,10 +78,7 @@ class View:
 
     def cell(self, place: int) -> Any:
         """One cell's value."""
-        value = self.cells[place]
-        if isinstance(value, Part):
-            value = self.cells[place] = value.vector[value.place]
-        return value
+        return self.cells[place]
 
     def put(self, key: Any, value: Any, mask: Any) -> View:
         """Elements become `value` where the mask holds."""
