@@ -22,7 +22,7 @@ from heron_env.errors import RuleError
 MASK = "mask_"
 LIVE, RETURNED, GOING = "live_", "returned_", "going_"
 """Names in converted text: who has not returned, what is returned, who is still in this turn of a loop."""
-WORDS = ("where", "store", "both", "either", "negated", "truth_of", "any_of", "loop", "UNSET")
+WORDS = ("where", "item", "store", "both", "either", "negated", "truth_of", "any_of", "loop", "UNSET")
 """What the caller gives a meaning."""
 
 
@@ -269,6 +269,9 @@ class _Body(ast.NodeTransformer):
     def visit_Slice(self, node: ast.Slice) -> ast.expr:
         parts = [ast.Constant(None) if part is None else self.visit(part) for part in (node.lower, node.upper, node.step)]
         return _call("slice", *parts)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return ast.copy_location(_call("item", self.visit(node.value), self.visit(node.slice)), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         outer, holds = self._mask, self._new("c")

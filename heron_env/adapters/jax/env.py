@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_batching import custom_vmap
 
-from heron_env.adapters.jax.words import VALUES, WORDS, View, within
+from heron_env.adapters.jax.words import VALUES, WORDS, View, joined, rounded, within
 from heron_env.core import quantity
+from heron_env.core.masking import everything, noop_alone
 from heron_env.engine import draw_kernel, kernels, loop_kernels, world_kernel
 from heron_env.engine.blueprint import Blueprint, why_plain
 from heron_env.engine.branches import Converter
@@ -26,9 +27,10 @@ from heron_env.engine.source import SHARED, CompilerFacts
 from heron_env.engine.tables import EXPLICIT, AgentTables, DecisionTables, ObservationTables
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import builder_of
-from heron_env.envs.batch.lane_groups import groups_of, known_group
+from heron_env.envs.batch.lane_groups import Group, groups_of, known_group
 from heron_env.envs.lane import blueprint_of
 from heron_env.errors import ConfigError
+from heron_env.scheduling.ticks import ticks_at
 from heron_env.seeding import h
 
 Groups = dict[str, Any]
@@ -136,6 +138,7 @@ class JaxEnv:
         self.ends = any(rule in ENDING for kind in program.source.kinds for rule in kind.rules)
         self._module = _module(program, facts)
         self._infos = _info_columns(self, program, facts)
+        self._masked = {name: of for name in self.groups if (of := simulation.masks.ranks & {*self._groups[name].ranks})}
         self._converter = Converter(vars(WORDS), [*VALUES, *_intrinsics(self)])
         self._errors = LaneErrors(blueprint, tuple(tables.position.tolist()), tables.rank_of)
         self._fixed = {name: _numbers(values) for name, values in self._memory.fixed.items()}
@@ -153,6 +156,7 @@ class JaxEnv:
             lane["chosen"].put(0, True, True)
             self._run("begin_episodes", lane)
             self._run("begin", lane)
+            self._run("inform", lane)
             return self._state(lane), self._handed_out(lane)
 
     def step(self, state: State, actions: Mapping[str, Any], key: Any = None) -> tuple[State, Step]:
@@ -183,8 +187,8 @@ class JaxEnv:
             seeds = after.seeds
             if key is not None:
                 number, seeds = jnp.uint64(0), jnp.where(ended, jax.random.bits(key, dtype=jnp.uint64), seeds)
-            after, seen = restart(self.begin)(ended, (after, step.observations), seeds, number)
-            return after, step._replace(observations=seen)
+            after, seen, infos = restart(self.begin)(ended, (after, step.observations, step.infos), seeds, number)
+            return after, step._replace(observations=seen, infos=infos)
 
     def raise_errors(self, state: State) -> None:
         """Raise RuleError or InvalidAction for the first environment in `state` `[...]` with an error."""
@@ -231,36 +235,47 @@ class JaxEnv:
             values = lane[name][0].array.astype(kind)
             return {group: values[self._groups[group].members] for group in self.groups}
 
-        def observations(view: View) -> Groups:
-            cells = [jnp.asarray(cell).astype(jnp.float32) for cell in view.cells]
-            groups = {name: self._groups[name] for name in self.groups}
-            return {name: row([cells[k] for k in view.places[0][g.floats].flat]).reshape(len(g.agents), g.width) for name, g in groups.items()}
-
-        seen = observations(lane["out_observations"])
-        infos = {name: {key: lane["infos"][0].array[at] for key, at in of.items()} for name, of in self._infos.items()}
+        seen, infos = {}, {}
+        for name, columns in self._infos.items():
+            group = self._groups[name]
+            cells = [lane["out_observations"].cells[k] for k in lane["out_observations"].places[0][group.floats].flat]
+            seen[name] = joined(cells).astype(jnp.float32).reshape(len(group.agents), group.width)
+            infos[name] = {key: lane["infos"][0, at].array for key, at in columns.items()}
+            infos[name]["is_active"] = active = self._active(lane, group)
+            if name in self._masked:
+                infos[name]["action_mask"] = self._offered(lane, group, cells, active)
         return Step(
             seen, members("out_rewards", self._dtype), members("out_terminated", bool),
             members("out_truncated", bool), infos, seen,
         )  # fmt: skip
 
+    def _active(self, lane: Lane, group: Group) -> Any:
+        """Whose action will count in the coming step?"""
+        timings = [self.env.timings[rank] for rank in group.ranks]
+        tick, phase = (jnp.array([getattr(timing, name) for timing in timings]) for name in ("tick", "phase"))
+        alive = lane["alive"][0, self._tables.position[list(group.ranks)]].array != 0
+        return ticks_at(lane["steps"][0] * self.env.dt_ns, tick, phase) & alive
 
-@custom_vmap
-def row(cells: Any) -> Any:
-    """Scalars as a vector; of a batch, columns are put together first: their elements are neighbours."""
-    return jnp.stack(cells)
-
-
-@row.def_vmap
-def _rows(size: int, batched: Any, cells: Any) -> Any:
-    whole = [cell if is_batched else jnp.broadcast_to(cell, size) for cell, is_batched in zip(cells, batched[0], strict=True)]
-    return jnp.stack(whole).T, True
+    def _offered(self, lane: Lane, group: Group, cells: list[Any], active: Any) -> Any:
+        """The group's masks on what it sees, int8 `[agents, choices]`; who is not active, the no-op alone."""
+        ruled = [(place, rank) for place, rank in enumerate(group.ranks) if rank in self._masked[group.name]]
+        for place, rank in ruled:
+            view = self.env.simulation.plan.views[rank]
+            for k, column in enumerate(view.columns[: view.own]):
+                lane["seen"].put((0, column), rounded(cells[place * group.width + k]), True)
+            lane["acting"].put((0, self._tables.position[rank]), active[place], True)
+        self._run("offer", lane)
+        flags = [jnp.asarray(everything(group.spec))] * len(group.ranks)
+        for place, rank in ruled:
+            flags[place] = lane["allowed"][0, self._tables.choices_of(rank)].array.astype(jnp.int8)
+        return jnp.where(active[:, None], jnp.stack(flags), noop_alone(group.spec))
 
 
 def restart(begin: Any) -> Any:
     def chosen(ended: Any, mine: Any, seed: Any, number: Any) -> Any:
         state, step = begin(seed, number)
         state = state._replace(error=jnp.where(mine[0].error != 0, mine[0].error, state.error))
-        return jax.tree.map(partial(jnp.where, ended), (state, step.observations), mine)
+        return jax.tree.map(partial(jnp.where, ended), (state, step.observations, step.infos), mine)
 
     @custom_vmap
     def one(ended: Any, mine: Any, seed: Any, number: Any) -> Any:

@@ -142,6 +142,13 @@ def where(mask: Any, value: Any, other: Any) -> Any:
     return jnp.where(mask, value, other)
 
 
+def item(array: Any, key: Any) -> Any:
+    """`array[key]`."""
+    if isinstance(array, View) or _static(key):
+        return array[key]
+    return jnp.asarray(array)[key]
+
+
 def store(array: Any, key: Any, value: Any, mask: Any) -> Any:
     """The array after `array[key] = value` where the mask holds."""
     if isinstance(array, View):
@@ -294,6 +301,13 @@ def _as(kind: Any) -> Callable[..., Any]:
     return _traced_or(usual, lambda value: value.astype(getattr(jnp, kind)))
 
 
+def rounded(value: Any) -> Any:
+    """To what float32 can hold; the type stays, for it would decide how numbers are compared."""
+    if known(value):
+        return float(np.float32(value))
+    return jax.lax.reduce_precision(value * 1.0, exponent_bits=8, mantissa_bits=23)
+
+
 def _whole(value: Any) -> Any:
     return int(value) if known(value) else value.astype(jnp.int64)
 
@@ -304,7 +318,7 @@ MATH = _Functions(math, {
     "atan": _traced_or(math.atan, jnp.arctan), "erf": _traced_or(math.erf, jax.scipy.special.erf),
 })  # fmt: skip
 NUMPY = _Functions(np, {
-    "float64": _as("float64"), "float32": _as("float32"), "uint64": _as("uint64"), "int64": _whole, "uintp": _whole,
+    "float64": _as("float64"), "float32": rounded, "uint64": _as("uint64"), "int64": _whole, "uintp": _whole,
     "uint8": _as("uint8"), "empty": lambda shape, dtype=None: _cells(shape, 0.0),
     "zeros": lambda shape, dtype=None: _cells(shape, 0.0), "ones": lambda shape, dtype=None: _cells(shape, 1.0),
 })  # fmt: skip
@@ -318,6 +332,6 @@ VALUES: list[tuple[Any, Any]] = [
 ]  # fmt: skip
 """What stands in the place of what rules call."""
 WORDS = SimpleNamespace(
-    where=where, store=store, both=both, either=either, negated=negated, truth_of=truth_of, any_of=any_of, loop=loop,
+    where=where, item=item, store=store, both=both, either=either, negated=negated, truth_of=truth_of, any_of=any_of, loop=loop,
     UNSET=UNSET,
 )  # fmt: skip

@@ -1,0 +1,225 @@
+"""JaxEnv is BatchEnv: the same episodes from the same seeds, as pure functions; and what it is not it refuses by name."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from laws.test_lanes import COMMANDS, OVER, TICKS
+from masked_worlds import lamps
+from rule_kit import Sun
+from small_worlds import Level
+from strategies import Node, Recipe
+
+jax = pytest.importorskip("jax")
+
+from heron_env import (
+    BatchEnv,
+    Continuous,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    Mixed,
+    Discrete,
+    ObservabilityConfig,
+    SystemAgent,
+    TrainingDelays,
+    Vector,
+    World,
+    make,
+    quantity,
+    rule,
+)
+from heron_env.adapters.jax import JaxEnv
+from heron_env.errors import ConfigError, InvalidAction, RuleError
+
+jnp = jax.numpy
+jax.config.update("jax_enable_x64", True)
+LANES, CLOSE = 4, 1e-12
+
+
+class Store(FeatureProvider):
+    """What a pump moves."""
+
+    level: float = quantity(default=1.0, low=-50.0, high=50.0)
+    flow: float = quantity(default=0.0, low=-9.0, high=9.0)
+    turns: int = quantity(default=0, low=0, high=40)
+    mode: int = quantity(default=0, low=0, high=2)
+
+
+class Weather(FeatureProvider):
+    """What all see."""
+
+    visibility = ("public",)
+    wind: float = quantity(default=0.0, low=-5.0, high=5.0)
+
+
+class Told(NamedTuple):
+    level: float
+    turns: float
+
+
+TABLE = (0.5, 1.0, 2.0)
+
+
+def halvings(value: float, least: float) -> int:
+    """How often a number can be halved."""
+    count = 0
+    while value > least and count < 20:
+        value = value / 2.0
+        count += 1
+    return count
+
+
+def bent(x: float) -> float:
+    """Early returns, a chain of comparisons, a choice of three."""
+    if x < -1.0:
+        return -1.0
+    if -0.5 < x < 0.5 and not x == 0.25:
+        return x * x
+    for k in range(3):
+        if x < TABLE[k]:
+            continue
+        if x > 3.0 or k == 2:
+            return x - TABLE[k]
+    return 0.1 if x < 1.0 else 0.2
+
+
+class Pump(FieldAgent):
+    """A number and a choice, all statements that a rule may have, and ends by rule."""
+
+    features = (Store,)
+    action = Mixed(Continuous(-1.0, 1.0), Discrete(3))
+
+    @staticmethod
+    @rule
+    def action_mask(store: Store) -> tuple[bool, ...]:
+        return True, store.level > 0.0, store.mode != 2
+
+    @staticmethod
+    @rule(writes=(Store.flow, Store.mode))
+    def apply_action(store: Store, action: Vector) -> tuple[float, float]:
+        mode = int(action[1])
+        return TABLE[mode] * action[0] + bent(store.level), mode
+
+    @staticmethod
+    @rule(writes=(Store.level, Store.turns))
+    def advance(store: Store, weather: Weather, dt: float) -> tuple[float, float]:
+        return store.level + dt * (store.flow + weather.wind), halvings(abs(store.level) + 1.0, 0.3)
+
+    @staticmethod
+    @rule
+    def compute_local_reward(store: Store) -> float:
+        return -abs(store.level) - 0.1 * store.turns
+
+    @staticmethod
+    @rule
+    def is_terminated(store: Store) -> bool:
+        return store.level > 6.0
+
+    @staticmethod
+    @rule
+    def get_local_info(store: Store) -> Told:
+        return Told(store.level, store.turns)
+
+
+class Pumps(HeronEnv):
+    global_features = (Weather,)
+
+    @staticmethod
+    @rule(writes=Weather.wind)
+    def finish(world: World) -> None:
+        world.Weather.wind[0] = 4.0 * world.draw("wind")[0] - 1.5
+
+
+def pumps(**options: Any) -> HeronEnv:
+    """Three pumps, seen with noise."""
+    seen = ObservabilityConfig(default={"level": "insider", "noise": 0.3})
+    return Pumps(
+        SystemAgent("system_agent", *(Pump(f"pump_{k}") for k in range(3))),
+        **{"max_steps": 9, "observability": seen, **options},
+    )
+
+
+def ruled(recipe: Recipe, schedule: Any = None) -> Callable[..., HeronEnv]:
+    """A world of the laws, moved by rules."""
+    return lambda: replace(recipe, hooks="none").build(schedule)
+
+
+TALKING = Recipe(
+    Node("system", children=(Node("team", children=(Node("talker"), Node("unit", at=3), Node("talker", cut=4))),)),
+    substeps=2, max_steps=6, mode="any", observe_age=True,
+)  # fmt: skip
+WORLDS: dict[str, Callable[..., HeronEnv]] = {
+    "Spread": partial(make, "heron/Spread-v0", max_steps=7),
+    "Spread, discrete": partial(make, "heron/Spread-v0", continuous=False, num_agents=2, max_steps=7),
+    "BatteryGrid": partial(make, "heron/BatteryGrid-v0", num_batteries=4, zone_size=2, max_steps=7),
+    "BatteryGrid by zone": partial(
+        make, "heron/BatteryGrid-v0", num_batteries=4, zone_size=2, control="zone", max_steps=7
+    ),
+    "TrafficCorridor": partial(make, "heron/TrafficCorridor-v0", max_steps=7),
+    "pumps": pumps,
+    "commands, ticks, ends, noise": ruled(COMMANDS, TICKS),
+    "all end by themselves": ruled(OVER),
+    "one ends, all end": ruled(TALKING),
+    "masks": partial(lamps, "lamp", "pair", "dimmer", max_steps=9),
+    "masks under commands": partial(lamps, "lamp", "dimmer", commanded=True, max_steps=9),
+}
+
+
+def actions(env: HeronEnv, groups: Any, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Random actions for most groups."""
+    given = {}
+    for name, agents in groups.items():
+        spec = env.simulation.specs[env.hierarchy.index[agents[0]]]
+        if spec.size and rng.random() < 0.85:
+            u = rng.random((LANES, len(agents), spec.size))
+            numbers = spec.low + (spec.high - spec.low) * u[..., : spec.dim_c]
+            given[name] = np.concatenate([numbers, np.floor(u[..., spec.dim_c :] * spec.ncats)], axis=-1)
+    return given
+
+
+def close(found: Any, expected: Any, least: float, where: str) -> None:
+    """Equal but for `least`, of what is larger than 1 a part."""
+    found, expected = np.asarray(found, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    assert found.shape == expected.shape, where
+    assert np.array_equal(np.isnan(found), np.isnan(expected)), where
+    apart = np.abs(found - expected) / np.maximum(np.abs(expected), 1.0)
+    assert not (apart > least).any(), f"{where}: {np.nanmax(apart)}"
+
+
+def compare(build: Callable[..., HeronEnv], turns: int = 20, least: float = CLOSE, dtype: str = "float64") -> JaxEnv:
+    """Both from seeds 5, 6, ...: everything that both tell."""
+    batch, env = BatchEnv(build, LANES), JaxEnv(build, dtype=dtype)
+    rng, index = np.random.default_rng(3), env.env.hierarchy.index
+    seen, infos = batch.reset(seed=5)
+    state, step = jax.vmap(env.begin)(jnp.arange(5, 5 + LANES, dtype=jnp.uint64))
+    jitted = jax.jit(jax.vmap(env.step))
+    results: Any = None
+    for turn in range(turns + 1):
+        close(np.stack(state.truth, -1), batch._engine.truth, least, f"{turn}: truth")
+        close(state.steps, batch.steps, 0.0, f"{turn}: steps")
+        for name in env.groups:
+            close(step.observations[name], seen[name], max(least, 2e-7), f"{turn}: {name} sees")
+            assert set(infos[name]) - set(step.infos[name]) <= {"aoi", "decision", "action_mask"}
+            for key in step.infos[name]:
+                close(step.infos[name][key], infos[name][key], least, f"{turn}: {name}'s {key}")
+            if results is not None:
+                for what, mine in zip(results, (step.rewards, step.terminated, step.truncated), strict=True):
+                    close(mine[name], what[name], least, f"{turn}: {name}")
+            places = [index[agent] for agent in env.groups[name]]
+            assert places
+        given = actions(env.env, env.groups, rng)
+        seen, *results, infos = batch.step(given)
+        state, step = jitted(state, {name: jnp.asarray(value) for name, value in given.items()})
+    env.raise_errors(state)
+    return env
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_it_is_the_batch(name: str):
+    compare(WORLDS[name])
