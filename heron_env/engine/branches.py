@@ -35,7 +35,7 @@ class Converter:
     """
 
     def __init__(self, words: Mapping[str, Any], values: Sequence[tuple[Any, Any]]) -> None:
-        self._words, self._kept = dict(words), list(values)
+        self._words, self._kept = dict(words), list[Any](values)
         self._values = {id(value): stands for value, stands in values}
         self._made: dict[int, Callable[..., Any]] = {}
 
@@ -130,7 +130,9 @@ class _Body(ast.NodeTransformer):
         body = self._block(definition.body)
         start = [_set(LIVE, ast.Constant(True)), _set(RETURNED, _name("UNSET"))]
         start += [_set(name, _name("UNSET")) for name in assigned]
-        end = ast.Return(ast.IfExp(ast.Compare(_name(RETURNED), [ast.Is()], [_name("UNSET")]), ast.Constant(None), _name(RETURNED)))
+        end = ast.Return(
+            ast.IfExp(ast.Compare(_name(RETURNED), [ast.Is()], [_name("UNSET")]), ast.Constant(None), _name(RETURNED))
+        )
         definition.body = [*start, *body, end]
 
     def _refuse(self, node: ast.AST, reason: str) -> RuleError:
@@ -235,7 +237,7 @@ class _Body(ast.NodeTransformer):
         if isinstance(node, ast.AugAssign):
             read: Any = ast.parse(ast.unparse(node.target), mode="eval").body
             value: ast.expr = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
-            targets = [node.target]
+            targets: list[ast.expr] = [node.target]
         else:
             if node.value is None:
                 return []
@@ -267,7 +269,9 @@ class _Body(ast.NodeTransformer):
     # Expressions
 
     def visit_Slice(self, node: ast.Slice) -> ast.expr:
-        parts = [ast.Constant(None) if part is None else self.visit(part) for part in (node.lower, node.upper, node.step)]
+        parts = [
+            ast.Constant(None) if part is None else self.visit(part) for part in (node.lower, node.upper, node.step)
+        ]
         return _call("slice", *parts)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
@@ -299,7 +303,8 @@ class _Body(ast.NodeTransformer):
         if len(node.ops) == 1:
             self.generic_visit(node)
             return node
-        parts, made = [self.visit(part) for part in (node.left, *node.comparators)], None
+        parts = [self.visit(part) for part in (node.left, *node.comparators)]
+        made: ast.expr | None = None
         for k, operator in enumerate(node.ops):
             one = ast.Compare(parts[k], [operator], [parts[k + 1]])
             made = one if made is None else _call("both", made, one)
@@ -343,11 +348,6 @@ def _assigned(statements: Sequence[ast.stmt]) -> set[str]:
     """Names that these statements assign, but for those that loops count with."""
     walked = [node for statement in statements for node in ast.walk(statement)]
     stored = {node.id for node in walked if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    elements = {
-        node.value.id
-        for node in walked
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
-    }
     counting = {
         name.id
         for node in walked
@@ -355,7 +355,7 @@ def _assigned(statements: Sequence[ast.stmt]) -> set[str]:
         for name in ast.walk(node.target)
         if isinstance(name, ast.Name)
     }
-    return stored - counting if not elements else (stored - counting)
+    return stored - counting
 
 
 def _leaves(statement: ast.stmt) -> bool:

@@ -1,7 +1,5 @@
-"""JaxEnv is BatchEnv: the same episodes from the same seeds, as pure functions; and what it is not it refuses by name."""
+"""JaxEnv is BatchEnv: the same episodes from the same seeds, as pure functions; what it is not it refuses by name."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -11,20 +9,16 @@ import numpy as np
 import pytest
 from laws.test_lanes import COMMANDS, OVER, TICKS
 from masked_worlds import lamps
-from rule_kit import Sun
-from small_worlds import Level
 from strategies import Node, Recipe
-
-jax = pytest.importorskip("jax")
 
 from heron_env import (
     BatchEnv,
     Continuous,
+    Discrete,
     FeatureProvider,
     FieldAgent,
     HeronEnv,
     Mixed,
-    Discrete,
     ObservabilityConfig,
     SystemAgent,
     TrainingDelays,
@@ -34,8 +28,11 @@ from heron_env import (
     quantity,
     rule,
 )
-from heron_env.adapters.jax import JaxEnv
-from heron_env.errors import ConfigError, InvalidAction, RuleError
+from heron_env.errors import ConfigError, InvalidAction, RuleError, UnknownAgent
+
+jax = pytest.importorskip("jax")
+
+from heron_env.adapters.jax import JaxEnv  # noqa: E402
 
 jnp = jax.numpy
 jax.config.update("jax_enable_x64", True)
@@ -79,7 +76,7 @@ def bent(x: float) -> float:
     """Early returns, a chain of comparisons, a choice of three."""
     if x < -1.0:
         return -1.0
-    if -0.5 < x < 0.5 and not x == 0.25:
+    if -0.5 < x < 0.5 and x != 0.25:
         return x * x
     for k in range(3):
         if x < TABLE[k]:
@@ -223,3 +220,119 @@ def compare(build: Callable[..., HeronEnv], turns: int = 20, least: float = CLOS
 @pytest.mark.parametrize("name", WORLDS)
 def test_it_is_the_batch(name: str):
     compare(WORLDS[name])
+
+
+def test_in_float32_it_is_the_batch_for_a_few_steps():
+    env = compare(WORLDS["BatteryGrid"], turns=5, least=2e-5, dtype="float32")
+    state, _ = env.begin(jnp.uint64(0))
+    assert {cell.dtype for cell in (*state.truth, *state.applied, *state.returns)} == {jnp.dtype("float32")}
+    assert state.seeds.dtype == jnp.uint64
+
+
+def test_one_environment_a_batch_and_a_scan_give_the_same():
+    env = JaxEnv("heron/BatteryGrid-v0", num_batteries=2, max_steps=3)
+    (group, agents), *_ = env.groups.items()
+    given = np.random.default_rng(0).uniform(-1.0, 1.0, (7, 2, len(agents), 1))
+
+    def roll(states: Any, step: Any) -> Any:
+        return jax.lax.scan(lambda state, values: step(state, {group: values}), states, jnp.asarray(given))[1]
+
+    seeds = jnp.arange(2, dtype=jnp.uint64)
+    batch = jax.jit(lambda: roll(jax.vmap(env.begin)(seeds)[0], jax.vmap(env.step)))()
+    for lane in range(2):
+        state, one = env.begin(seeds[lane])[0], jax.jit(env.step)
+        for turn in range(7):
+            state, step = one(state, {group: given[turn, lane]})
+            close(batch.rewards[group][turn, lane], step.rewards[group], CLOSE, "rewards")
+            close(batch.observations[group][turn, lane], step.observations[group], 2e-7, "observations")
+            assert bool(step.truncated[group].all()) == (turn % 3 == 2)
+
+
+def test_a_key_draws_the_next_seed_and_the_last_observation_is_kept():
+    env = JaxEnv("heron/BatteryGrid-v0", num_batteries=2, max_steps=2)
+    state, _ = env.reset(jax.random.key(3))
+    again = env.reset(jax.random.key(3))[0]
+    assert again.seeds == state.seeds != env.reset(jax.random.key(4))[0].seeds
+    one, (name,) = jax.jit(env.step), env.groups
+    for key in jax.random.split(jax.random.key(5), 2):
+        before, (state, step) = state, one(state, {name: jnp.ones((2, 1))}, key)
+    assert state.seeds == jax.random.bits(key, dtype=jnp.uint64) != before.seeds
+    assert (state.steps, state.episodes) == (0, 0)
+    close(step.observations[name], env.begin(state.seeds)[1].observations[name], 0.0, "the next episode")
+    assert not np.array_equal(step.final_observations[name], step.observations[name])
+
+
+def test_without_autoreset_an_episode_that_has_ended_stands_still():
+    env = JaxEnv("heron/BatteryGrid-v0", num_batteries=2, max_steps=2, autoreset=False)
+    one, (state, _) = jax.jit(env.step), env.begin(jnp.uint64(1))
+    (name,) = env.groups
+    for turn in range(4):
+        state, step = one(state, {name: jnp.ones((2, 1))})
+        assert bool(state.over) == (turn >= 1)
+        assert bool(step.truncated[name].all()) == (turn == 1)
+        assert (np.asarray(step.rewards[name]) == 0.0).all() == (turn > 1)
+
+
+class Division(FieldAgent):
+    """Divides by what it is given."""
+
+    features = (Store,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Store.flow)
+    def apply_action(store: Store, action: Vector) -> float:
+        return store.level / action[0]
+
+
+def test_errors_are_kept_until_they_are_asked_for():
+    def build() -> HeronEnv:
+        return HeronEnv(SystemAgent("system_agent", Division("unit_1"), Division("unit_2")), max_steps=5)
+
+    env = JaxEnv(build)
+    (name,) = env.groups
+    states = jax.vmap(env.begin)(jnp.arange(2, dtype=jnp.uint64))[0]
+    step = jax.jit(jax.vmap(env.step))
+    fine = np.full((2, 2, 1), 0.5)
+    states, _ = step(states, {name: fine})
+    env.raise_errors(states)
+    zero = fine.copy()
+    zero[1, 1] = 0.0
+    failed, _ = step(states, {name: zero})
+    failed, _ = step(failed, {name: fine})
+    with pytest.raises(RuleError, match=r"lane 1: Division.apply_action of 'unit_2' .*nan or inf"):
+        env.raise_errors(failed)
+    zero[1, 1] = 2.0
+    with pytest.raises(InvalidAction, match=r"'unit_2'.*2\.0"):
+        env.raise_errors(step(states, {name: zero})[0])
+
+
+REFUSED: dict[str, tuple[Callable[..., HeronEnv], str]] = {
+    "hooks": (
+        partial(make, "heron/EnergyManagement-v1"),
+        r"JaxEnv\(\w+\): \w+\(\) is Python, not a rule; BatchEnv runs it",
+    ),
+    "exchange": (partial(make, "heron/GraphColoring-v0"), r"JaxEnv\(\w+\): .*; BatchEnv runs it"),
+    "imperative": (partial(lamps, "hand"), r"JaxEnv\(HeronEnv\): .*ByHand.*; BatchEnv runs it"),
+    "training delays": (
+        partial(make, "heron/BatteryGrid-v0", training_delays=TrainingDelays(observation=1)),
+        r"it has training delays; BatchEnv runs it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_more_than_rules_is_refused_by_name(name: str):
+    build, text = REFUSED[name]
+    with pytest.raises(ConfigError, match=text):
+        JaxEnv(build)
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(ConfigError, match=r"JaxEnv\(dtype='float16'\): must be 'float64' or 'float32'"):
+        JaxEnv("heron/BatteryGrid-v0", dtype="float16")
+    with jax.enable_x64(False), pytest.raises(ConfigError, match=r'call jax.config.update\("jax_enable_x64", True\)'):
+        JaxEnv("heron/BatteryGrid-v0")
+    env = JaxEnv("heron/BatteryGrid-v0")
+    with pytest.raises(UnknownAgent, match="nobody"):
+        env.step(env.begin(jnp.uint64(0))[0], {"nobody": jnp.zeros((1, 1))})

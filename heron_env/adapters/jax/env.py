@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -13,25 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_batching import custom_vmap
 
-from heron_env.adapters.jax.words import VALUES, WORDS, View, joined, rounded, within
-from heron_env.core import quantity
+from heron_env.adapters.jax.loops import Lane, Loops, why_not
+from heron_env.adapters.jax.words import WORDS, joined, rounded
 from heron_env.core.masking import everything, noop_alone
-from heron_env.engine import draw_kernel, kernels, loop_kernels, world_kernel
-from heron_env.engine.blueprint import Blueprint, why_plain
-from heron_env.engine.branches import Converter
-from heron_env.engine.lane_errors import LaneErrors
-from heron_env.engine.lanes import ENDING
-from heron_env.engine.memory import Memory
-from heron_env.engine.phases import Program
-from heron_env.engine.source import SHARED, CompilerFacts
-from heron_env.engine.tables import EXPLICIT, AgentTables, DecisionTables, ObservationTables
+from heron_env.engine import loop_kernels
+from heron_env.engine.tables import EXPLICIT
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import builder_of
 from heron_env.envs.batch.lane_groups import Group, groups_of, known_group
-from heron_env.envs.lane import blueprint_of
 from heron_env.errors import ConfigError
 from heron_env.scheduling.ticks import ticks_at
-from heron_env.seeding import h
 
 Groups = dict[str, Any]
 """Arrays of JAX, `[agents, ...]`, by group."""
@@ -122,26 +112,11 @@ class JaxEnv:
         self.autoreset, self._dtype = autoreset, jnp.dtype(dtype)
         self._groups = groups_of(self.env)
         self.groups = dict(self.env.group_map)
-        simulation = self.env.simulation
         observers = [rank for name in self.groups for rank in self._groups[name].ranks]
-        self._blueprint = blueprint = blueprint_of(simulation, observers)
-        program = Program(blueprint)
-        facts = CompilerFacts((), program.source.annotated_infos())
-        tables = AgentTables(program.source, blueprint.hierarchy, blueprint.layout, blueprint.specs)
-        tables.number_infos(facts.infos)
-        decisions = DecisionTables(blueprint, tables.position.tolist(), tables.slices)
-        observations = ObservationTables(blueprint, blueprint.layout.size + tables.scratch)
-        self._memory, self._tables = Memory(blueprint, 1, tables), tables
-        self._memory.arrays.initial[:] = simulation._initial
-        self._memory.complete(blueprint, tables, decisions, observations, program.world.table(), False)
-        self._noisy = observations.noisy
-        self.ends = any(rule in ENDING for kind in program.source.kinds for rule in kind.rules)
-        self._module = _module(program, facts)
-        self._infos = _info_columns(self, program, facts)
-        self._masked = {name: of for name in self.groups if (of := simulation.masks.ranks & {*self._groups[name].ranks})}
-        self._converter = Converter(vars(WORDS), [*VALUES, *_intrinsics(self)])
-        self._errors = LaneErrors(blueprint, tuple(tables.position.tolist()), tables.rank_of)
-        self._fixed = {name: _numbers(values) for name, values in self._memory.fixed.items()}
+        self._loops = Loops(self.env, observers)
+        self._infos = {name: self._loops.info_columns(self._groups[name].ranks) for name in self.groups}
+        masked = self.env.simulation.masks.ranks
+        self._masked = {name: of for name in self.groups if (of := masked & {*self._groups[name].ranks})}
 
     def reset(self, key: Any) -> tuple[State, Step]:
         """Begin the first episode of a seed that is drawn with `key`."""
@@ -150,13 +125,13 @@ class JaxEnv:
     def begin(self, seed: Any, episode: Any = 0) -> tuple[State, Step]:
         """Begin this episode of this seed, both uint64: what a BatchEnv's lane with this seed begins with."""
         with np.errstate(over="ignore"):
-            lane = Lane(self, None)
+            lane = Lane(self._loops)
             lane["seeds"].put(0, jnp.asarray(seed, jnp.uint64), True)
             lane["episodes"].put(0, jnp.asarray(episode, jnp.uint64) - jnp.uint64(1), True)
             lane["chosen"].put(0, True, True)
-            self._run("begin_episodes", lane)
-            self._run("begin", lane)
-            self._run("inform", lane)
+            self._loops.run("begin_episodes", lane)
+            self._loops.run("begin", lane)
+            self._loops.run("inform", lane)
             return self._state(lane), self._handed_out(lane)
 
     def step(self, state: State, actions: Mapping[str, Any], key: Any = None) -> tuple[State, Step]:
@@ -167,19 +142,19 @@ class JaxEnv:
         An illegal action is clipped; it is one of the errors of which the first is kept in the state.
         """
         with np.errstate(over="ignore"):
-            lane = Lane(self, state)
+            lane = Lane(self._loops, state._asdict(), self.autoreset)
             self._give(lane, actions)
-            self._run("check", lane)
-            self._run("decide", lane)
-            self._run("affect", lane)
-            self._run("clear", lane)
-            for number in range(self._blueprint.substeps):
-                self._run("substep", lane, number)
-            self._run("close", lane)
-            self._run("end", lane)
+            self._loops.run("check", lane)
+            self._loops.run("decide", lane)
+            self._loops.run("affect", lane)
+            self._loops.run("clear", lane)
+            for number in range(self._loops.blueprint.substeps):
+                self._loops.run("substep", lane, number)
+            self._loops.run("close", lane)
+            self._loops.run("end", lane)
             if self.autoreset:  # who is over has only just ended
                 lane["over"].put(0, 0, True)
-            self._run("finish", lane)
+            self._loops.run("finish", lane)
             after, step = self._state(lane), self._handed_out(lane)
             if not self.autoreset:
                 return after, step
@@ -200,24 +175,19 @@ class JaxEnv:
                 truth=np.asarray(state.truth).reshape(len(codes), -1),
                 actions=np.asarray(state.applied).reshape(len(codes), -1),
             )  # fmt: skip
-            raise self._errors.of(int(codes[lane]), arrays, lane)
-
-    def _run(self, name: str, lane: Lane, *more: Any) -> None:
-        phase = getattr(self._module, name, None) or getattr(loop_kernels, name, None)
-        if phase is not None:
-            self._converter.value(phase)(lane, 0, 1, *more)
+            raise self._loops.errors.of(int(codes[lane]), arrays, lane)
 
     def _give(self, lane: Lane, actions: Mapping[str, Any]) -> None:
         for name, values in actions.items():
             group = known_group(self._groups, name, "step() got actions for")
             values = jnp.asarray(values, self._dtype).reshape(len(group.agents), group.spec.size)
             for place, rank in enumerate(group.ranks):
-                span, position = self._tables.slices[rank], self._tables.position[rank]
+                span, position = self._loops.tables.slices[rank], self._loops.tables.position[rank]
                 lane["actions"].put((0, span), values[place], True)
                 lane["given"].put((0, position), EXPLICIT * lane["alive"][0, position], True)
 
     def _state(self, lane: Lane) -> State:
-        n = self._blueprint.layout.size
+        n = self._loops.blueprint.layout.size
 
         def packed(name: str) -> Any:
             kind = KINDS[name] or self._dtype
@@ -227,9 +197,9 @@ class JaxEnv:
         return State(**{name: packed(name) for name in State._fields})
 
     def _handed_out(self, lane: Lane) -> Step:
-        self._run("publish", lane)
-        if self._noisy:
-            self._converter.value(loop_kernels.add_noise)(lane, 0, lane["out_observations"])
+        self._loops.run("publish", lane)
+        if self._loops.noisy:
+            self._loops.converter.value(loop_kernels.add_noise)(lane, 0, lane["out_observations"])
 
         def members(name: str, kind: Any) -> Groups:
             values = lane[name][0].array.astype(kind)
@@ -253,7 +223,7 @@ class JaxEnv:
         """Whose action will count in the coming step?"""
         timings = [self.env.timings[rank] for rank in group.ranks]
         tick, phase = (jnp.array([getattr(timing, name) for timing in timings]) for name in ("tick", "phase"))
-        alive = lane["alive"][0, self._tables.position[list(group.ranks)]].array != 0
+        alive = lane["alive"][0, self._loops.tables.position[list(group.ranks)]].array != 0
         return ticks_at(lane["steps"][0] * self.env.dt_ns, tick, phase) & alive
 
     def _offered(self, lane: Lane, group: Group, cells: list[Any], active: Any) -> Any:
@@ -263,171 +233,36 @@ class JaxEnv:
             view = self.env.simulation.plan.views[rank]
             for k, column in enumerate(view.columns[: view.own]):
                 lane["seen"].put((0, column), rounded(cells[place * group.width + k]), True)
-            lane["acting"].put((0, self._tables.position[rank]), active[place], True)
-        self._run("offer", lane)
+            lane["acting"].put((0, self._loops.tables.position[rank]), active[place], True)
+        self._loops.run("offer", lane)
         flags = [jnp.asarray(everything(group.spec))] * len(group.ranks)
         for place, rank in ruled:
-            flags[place] = lane["allowed"][0, self._tables.choices_of(rank)].array.astype(jnp.int8)
+            flags[place] = lane["allowed"][0, self._loops.tables.choices_of(rank)].array.astype(jnp.int8)
         return jnp.where(active[:, None], jnp.stack(flags), noop_alone(group.spec))
 
 
-def restart(begin: Any) -> Any:
+def restart(begin: Callable[..., tuple[State, Step]]) -> Callable[..., Any]:
+    """(ended, what there is, seed, number) -> the next episode where one has ended.
+
+    Of a batch nothing is begun in steps in which no episode ends; that is why this says itself what its batch is.
+    """
+
     def chosen(ended: Any, mine: Any, seed: Any, number: Any) -> Any:
         state, step = begin(seed, number)
         state = state._replace(error=jnp.where(mine[0].error != 0, mine[0].error, state.error))
         return jax.tree.map(partial(jnp.where, ended), (state, step.observations, step.infos), mine)
 
-    @custom_vmap
-    def one(ended: Any, mine: Any, seed: Any, number: Any) -> Any:
-        return jax.lax.cond(ended, chosen, lambda ended, mine, seed, number: mine, ended, mine, seed, number)
+    def kept(ended: Any, mine: Any, seed: Any, number: Any) -> Any:
+        return mine
 
-    @one.def_vmap
     def many(size: int, batched: Any, *given: Any) -> Any:
-        given = jax.tree.map(lambda value, is_batched: value if is_batched else jnp.broadcast_to(value, (size, *value.shape)), given, tuple(batched))
-        made = jax.lax.cond(given[0].any(), jax.vmap(chosen), lambda ended, mine, seed, number: mine, *given)
+        each = jax.tree.map(
+            lambda value, is_batched: value if is_batched else jnp.broadcast_to(value, (size, *value.shape)),
+            given, tuple(batched),
+        )  # fmt: skip
+        made = jax.lax.cond(each[0].any(), jax.vmap(chosen), kept, *each)
         return made, jax.tree.map(lambda _: True, made)
 
-    return one
-
-
-class Lane:
-    """One environment's arrays by name, while it is traced."""
-
-    def __init__(self, of: JaxEnv, state: State | None) -> None:
-        memory, self._fixed, self.numbers = of._memory, of._fixed, of._memory.numbers
-        out = {f"out_{name}": values for name, values in memory.sets[0]._asdict().items()}
-        self._views = {
-            name: View(_numbers(values).reshape(-1).tolist(), np.arange(values.size).reshape(values.shape))
-            for name, values in {**memory.arrays._asdict(), **out}.items()
-        }
-        self._views["over"].cells[0] = 0
-        if state is not None:
-            for name in State._fields:
-                values = getattr(state, name)
-                values = values if isinstance(values, tuple) else (values,)
-                if KINDS[name] == "bool":
-                    values = [value.astype(jnp.int64) for value in values]
-                self._views[name].cells[: len(values)] = values
-            if of.autoreset:  # then an episode runs
-                self._views["over"].cells[0] = 0
-                if not of.ends:  # and nobody has ended before the others
-                    self._views["alive"].cells[:] = [1] * len(self._views["alive"].cells)
-
-        self.settled = self._views["truth"].cells[: len(memory.arrays.initial)] if state is not None else [None] * len(memory.arrays.initial)
-
-    def __getitem__(self, name: str) -> Any:
-        return self._views[name] if name in self._views else self._fixed[name]
-
-
-def why_not(env: HeronEnv) -> str:
-    """What of an environment is no rule; empty if nothing is."""
-    hooks = type(env).python_hooks()
-    if hooks:
-        return f"{hooks[0]}() is Python, not a rule"
-    if type(env).step is not HeronEnv.step or type(env).advance_step is not HeronEnv.advance_step:
-        return "it has a step() of its own"
-    if reason := why_plain(env.hierarchy):
-        return reason
-    if env.simulation.hooks.native_loops():
-        return "its physics has compiled loops of its own"
-    if env.simulation.exchange.edges:
-        return "neighbours exchange values"
-    if env.training_delays is not None:
-        return "it has training delays"
-    return ""
-
-
-def _numbers(values: Any) -> Any:
-    """The same with numbers of Python in place of floats, which have a type of their own for JAX."""
-    kind = values.dtype.kind
-    return values.astype(object) if kind == "f" else values.astype(np.int64) if kind in "iu" and values.dtype.itemsize < 8 else values
-
-
-def _module(program: Program, facts: CompilerFacts) -> ModuleType:
-    """The phases of the rules as a module of Python."""
-    text, name = program.text(facts), f"<rules of {program.key()}>"
-    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-    module = ModuleType(name)
-    exec(compile(text, name, "exec", dont_inherit=True), vars(module))
-    shared = {name: getattr(loop_kernels, name) for name in SHARED}
-    rules = {**program.source.rules, **program.world.rules}
-    vars(module).update(rules, **program.source.tuples, **program.world.tuples, **shared)
-    return module
-
-
-def _info_columns(of: JaxEnv, program: Program, facts: CompilerFacts) -> dict[str, dict[str, Any]]:
-    """Where the numbers of a group's infos lie, by name."""
-    found = {}
-    for name in of.groups:
-        ranks = of._groups[name].ranks
-        fields = facts.infos.get(program.source.kinds[program.source.kind_of[ranks[0]]].name, ())
-        starts = np.array([of._tables.first_info(rank) for rank in ranks])
-        found[name] = {field: starts + k for k, field in enumerate(fields)}
-    return found
-
-
-def _intrinsics(of: JaxEnv) -> list[tuple[Any, Any]]:
-    """What stands in the place of compiled code that no text of Python has."""
-
-    def column_of(truth: View, lane: int, first: int, count: int, step: int) -> View:
-        return View(truth.cells, int(first) + np.arange(int(count)) * int(step))
-
-    def block_of(truth: View, lane: int, first: int, count: int, step: int, size: int) -> View:
-        return View(truth.cells, int(first) + np.arange(int(count))[:, None] * int(step) + np.arange(int(size)))
-
-    def as_world(fields: Any) -> TracedWorld:
-        return TracedWorld(of, fields)
-
-    def noise_row(t: View, b: int, out: View, seed: Any, episode: Any, turn: Any, *tables: Any, mask_: Any = True) -> None:
-        """draw_kernel's, with all elements at once in the place of one."""
-        at, columns, _, _, _, _, law = tables[:7]
-        fixed = of._memory.fixed
-        keys, reach, low, high = (jnp.asarray(fixed[f"noise_{name}"]) for name in ("keys", "reach", "low", "high"))
-        u, v = [None], [View(t.cells, columns).array]
-        of._converter.value(draw_kernel.uniforms_of)([keys], seed, episode, turn, u)
-        of._converter.value(draw_kernel.by_law)(v, u, [reach], [low], [high], [jnp.asarray(law)])
-        for k, place in enumerate(at.tolist()):
-            out.put((0, place), v[0][k], mask_)
-
-    def settle(lane: Lane, b: int, mask_: Any = True) -> Any:
-        """loop_kernels', for the columns that have changed since they were settled."""
-        cells, layout, bad = lane["truth"].cells, of._blueprint.layout, False
-        for c, (value, before) in enumerate(zip(cells[: layout.size], lane.settled, strict=True)):
-            if value is not before:
-                settled = within(value, float(layout.low[c]), float(layout.high[c]))
-                settled = jnp.rint(settled) + 0.0 if layout.whole[c] else settled
-                bad = WORDS.either(bad, settled != settled)
-                cells[c] = lane.settled[c] = WORDS.where(mask_, settled, value)
-        return bad
-
-    def nothing(*args: Any) -> None:
-        return None
-
-    return [
-        (kernels.table, lambda lane, name: lane[name]), (kernels.number, lambda lane, name: lane.numbers[name]),
-        (kernels.shown, lambda array: array), (kernels.floats, lambda values: values), (kernels.fetch, nothing),
-        (world_kernel.column_of, column_of), (world_kernel.block_of, block_of), (world_kernel.as_world, as_world),
-        (draw_kernel.noise_row, noise_row), (loop_kernels.settle, settle), (kernels.within, within), (quantity.within, within),
-    ]  # fmt: skip
-
-
-class TracedWorld:
-    """`world` of a world rule: cohorts by number, features and the world's own by name, draws by theirs."""
-
-    def __init__(self, of: JaxEnv, fields: Any) -> None:
-        self._of, self._fields = of, fields
-
-    def __getitem__(self, number: int) -> Any:
-        return self._fields[number]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._fields, name)
-
-    def draw(self, name: str, shape: Any = 1) -> View:
-        """World.draw, bit for bit."""
-        value, fields = self._of._converter.value, self._fields
-        x, key_with = draw_kernel.GOLDEN, value(draw_kernel.key_with)
-        for part in (np.uint64(h("world")), fields.seed, fields.episode, jnp.asarray(fields.step).astype(jnp.uint64), np.uint64(h(name))):
-            x = key_with(x, part)
-        drawn = value(draw_kernel.uniform)(x, jnp.arange(int(np.prod(shape)), dtype=jnp.uint64))
-        return View.of(drawn.reshape(shape))
+    one: Any = custom_vmap(lambda ended, *given: jax.lax.cond(ended, chosen, kept, ended, *given))
+    one.def_vmap(many)
+    return one  # type: ignore[no-any-return]

@@ -73,8 +73,8 @@ class View:
     def __getitem__(self, key: Any) -> Any:
         if not _static(key):
             return self.array[key]
-        found = self.places[key]
-        return View(self.cells, found) if isinstance(found, np.ndarray) else self.cell(found)
+        found: Any = self.places[key]
+        return View(self.cells, found) if isinstance(found, np.ndarray) else self.cell(int(found))
 
     def cell(self, place: int) -> Any:
         """One cell's value."""
@@ -117,7 +117,9 @@ for _operator in ("neg", "abs", "invert", "lt", "le", "gt", "ge", "eq", "ne"):
 
 def _static(key: Any) -> bool:
     parts = key if isinstance(key, tuple) else (key,)
-    return all(known(end) for part in parts for end in ((part.start, part.stop) if isinstance(part, slice) else (part,)))
+    return all(
+        known(end) for part in parts for end in ((part.start, part.stop) if isinstance(part, slice) else (part,))
+    )
 
 
 # Masks
@@ -332,6 +334,6 @@ VALUES: list[tuple[Any, Any]] = [
 ]  # fmt: skip
 """What stands in the place of what rules call."""
 WORDS = SimpleNamespace(
-    where=where, item=item, store=store, both=both, either=either, negated=negated, truth_of=truth_of, any_of=any_of, loop=loop,
-    UNSET=UNSET,
+    where=where, item=item, store=store, both=both, either=either, negated=negated, truth_of=truth_of, any_of=any_of,
+    loop=loop, UNSET=UNSET,
 )  # fmt: skip
