@@ -29,6 +29,7 @@ from heron_env import (
     rule,
 )
 from heron_env.errors import ConfigError, InvalidAction, RuleError, UnknownAgent
+from heron_env.worlds.traffic_corridor import CYCLE
 
 jax = pytest.importorskip("jax")
 
@@ -180,36 +181,37 @@ def actions(env: HeronEnv, groups: Any, rng: np.random.Generator) -> dict[str, n
     return given
 
 
-def close(found: Any, expected: Any, least: float, where: str) -> None:
-    """Equal but for `least`, of what is larger than 1 a part."""
+def close(found: Any, expected: Any, least: float, where: str, cycle: float = np.inf) -> None:
+    """Equal but for `least`, of what is larger than 1 a part; one `cycle` apart is the same time of a clock."""
     found, expected = np.asarray(found, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     assert found.shape == expected.shape, where
     assert np.array_equal(np.isnan(found), np.isnan(expected)), where
-    apart = np.abs(found - expected) / np.maximum(np.abs(expected), 1.0)
+    apart = np.abs(found - expected)
+    apart = np.minimum(apart, np.abs(apart - cycle)) / np.maximum(np.abs(expected), 1.0)
     assert not (apart > least).any(), f"{where}: {np.nanmax(apart)}"
 
 
-def compare(build: Callable[..., HeronEnv], turns: int = 20, least: float = CLOSE, dtype: str = "float64") -> JaxEnv:
+def compare(
+    build: Callable[..., HeronEnv], turns: int = 20, least: float = CLOSE, dtype: str = "float64", cycle: float = np.inf
+) -> JaxEnv:
     """Both from seeds 5, 6, ...: everything that both tell."""
     batch, env = BatchEnv(build, LANES), JaxEnv(build, dtype=dtype)
-    rng, index = np.random.default_rng(3), env.env.hierarchy.index
+    rng = np.random.default_rng(3)
     seen, infos = batch.reset(seed=5)
     state, step = jax.vmap(env.begin)(jnp.arange(5, 5 + LANES, dtype=jnp.uint64))
     jitted = jax.jit(jax.vmap(env.step))
     results: Any = None
     for turn in range(turns + 1):
-        close(np.stack(state.truth, -1), batch._engine.truth, least, f"{turn}: truth")
+        close(np.stack(state.truth, -1), batch._engine.truth, least, f"{turn}: truth", cycle)
         close(state.steps, batch.steps, 0.0, f"{turn}: steps")
         for name in env.groups:
-            close(step.observations[name], seen[name], max(least, 2e-7), f"{turn}: {name} sees")
+            close(step.observations[name], seen[name], max(least, 2e-7), f"{turn}: {name} sees", cycle)
             assert set(infos[name]) - set(step.infos[name]) <= {"aoi", "decision", "action_mask"}
             for key in step.infos[name]:
                 close(step.infos[name][key], infos[name][key], least, f"{turn}: {name}'s {key}")
             if results is not None:
                 for what, mine in zip(results, (step.rewards, step.terminated, step.truncated), strict=True):
                     close(mine[name], what[name], least, f"{turn}: {name}")
-            places = [index[agent] for agent in env.groups[name]]
-            assert places
         given = actions(env.env, env.groups, rng)
         seen, *results, infos = batch.step(given)
         state, step = jitted(state, {name: jnp.asarray(value) for name, value in given.items()})
@@ -219,7 +221,7 @@ def compare(build: Callable[..., HeronEnv], turns: int = 20, least: float = CLOS
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_it_is_the_batch(name: str):
-    compare(WORLDS[name])
+    compare(WORLDS[name], cycle=CYCLE if name == "TrafficCorridor" else np.inf)  # XLA fuses what makes its clock
 
 
 def test_in_float32_it_is_the_batch_for_a_few_steps():

@@ -87,6 +87,9 @@ class Lane:
             self._views["over"].cells[0] = 0
             if not loops.ends and state:  # nobody has ended before the others
                 self._views["alive"].cells[:] = [1] * len(self._views["alive"].cells)
+        for position, size in enumerate(loops.plain["sized"]):
+            if not size:  # it never decides
+                self._views["source"].cells[position] = 0
         n = loops.blueprint.layout.size
         self.settled: list[Any] = self._views["truth"].cells[:n] if state else [None] * n
 

@@ -74,7 +74,7 @@ class View:
         if not _static(key):
             return self.array[key]
         found: Any = self.places[key]
-        return View(self.cells, found) if isinstance(found, np.ndarray) else self.cell(int(found))
+        return View(self.cells, found) if np.ndim(found) else self.cell(int(found))
 
     def cell(self, place: int) -> Any:
         """One cell's value."""
@@ -85,7 +85,7 @@ class View:
         if not _static(key):
             value, key = self.array.at[key].set(where(mask, value, self.array[key])), ...
             mask = True
-        places = np.asarray(self.places[key])
+        places: Any = np.asarray(self.places[key])
         values = value.array if isinstance(value, View) else value
         shaped = np.ndim(values) > 0
         values = jnp.broadcast_to(values, places.shape) if shaped else values
