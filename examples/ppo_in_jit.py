@@ -3,6 +3,7 @@
 # pip install heron_env[jax] optax
 
 from importlib.metadata import version
+from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +17,14 @@ LANES, STEPS, UPDATES, EPOCHS, GAMMA, LAMBDA, SPREAD = 256, 25, 200, 8, 0.95, 0.
 env, adam = JaxEnv("heron/Spread-v0", dtype="float32"), optax.adam(1e-3)
 
 
-def network(net, seen):  # the actor's means and the critic's value
+def network(net, seen):
+    """The actor's means and the critic's value."""
     told = jnp.tanh(jnp.tanh(seen @ net[0]) @ net[1]) @ net[2]
     return 0.5 + told[..., :5], 10.0 * told[..., 5]
 
 
 def step(net, carry, key):
+    """One control step of all environments."""
     (state, seen), (mean, value) = carry, network(net, carry[1])
     action = mean + SPREAD * jax.random.normal(key, mean.shape, jnp.float32)
     state, told = jax.vmap(env.step)(state, {"agent": jnp.clip(action, 0.0, 1.0)})
@@ -30,12 +33,14 @@ def step(net, carry, key):
 
 
 def loss(net, seen, action, before, gain, aim):
+    """PPO's, clipped."""
     mean, value = network(net, seen)
     ratio = jnp.exp((((action - before) ** 2 - (action - mean) ** 2) / (2 * SPREAD**2)).sum(-1))
     return 0.005 * ((value - aim) ** 2).mean() - jnp.minimum(ratio * gain, jnp.clip(ratio, 0.8, 1.2) * gain).mean()
 
 
 def update(carry, key):
+    """A rollout, then a few steps of gradient descent on it."""
     net, moments, now = carry
     now, (seen, action, mean, value, reward, on) = jax.lax.scan(
         lambda c, k: step(net, c, k), now, jax.random.split(key, STEPS)
@@ -53,7 +58,7 @@ def update(carry, key):
 
 
 keys, sizes = jax.random.split(jax.random.key(0), 4), (18, 64, 64, 6)
-net = [jax.random.normal(k, ab, jnp.float32) / ab[0] ** 0.5 for k, ab in zip(keys, zip(sizes, sizes[1:]), strict=False)]
+net = [jax.random.normal(k, ab, jnp.float32) / ab[0] ** 0.5 for k, ab in zip(keys, pairwise(sizes), strict=False)]
 state, told = jax.vmap(env.begin)(jnp.arange(LANES, dtype=jnp.uint64))
 start = (net, adam.init(net), (state, told.observations["agent"]))
 returns = jax.jit(lambda start: jax.lax.scan(update, start, jax.random.split(keys[3], UPDATES)))(start)[1]
