@@ -170,11 +170,12 @@ WORLDS: dict[str, Callable[..., HeronEnv]] = {
 
 
 def actions(env: HeronEnv, groups: Any, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Random actions for most groups."""
+    """Random actions for most groups; a batch asks the policy of an agent that is left out, if it has one."""
     given = {}
     for name, agents in groups.items():
         spec = env.simulation.specs[env.hierarchy.index[agents[0]]]
-        if spec.size and rng.random() < 0.85:
+        driven = any(env.hierarchy.agents[env.hierarchy.index[agent]].policy is not None for agent in agents)
+        if spec.size and (driven or rng.random() < 0.85):
             u = rng.random((LANES, len(agents), spec.size))
             numbers = spec.low + (spec.high - spec.low) * u[..., : spec.dim_c]
             given[name] = np.concatenate([numbers, np.floor(u[..., spec.dim_c :] * spec.ncats)], axis=-1)

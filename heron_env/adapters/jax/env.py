@@ -135,7 +135,8 @@ class JaxEnv:
             return self._state(lane), self._handed_out(lane)
 
     def step(self, state: State, actions: Mapping[str, Any], key: Any = None) -> tuple[State, Step]:
-        """A control step; `actions`: `[agents, elements]` by group. Agents of a group that is left out do nothing.
+        """A control step; `actions`: `[agents, elements]` by group. Agents of a group that is left out do nothing:
+        policies of their own are not asked.
 
         key: where given, an episode that begins anew has a seed drawn with it, else it is the next one of its seed.
 
