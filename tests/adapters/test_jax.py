@@ -306,7 +306,7 @@ def test_errors_are_kept_until_they_are_asked_for():
     with pytest.raises(RuleError, match=r"lane 1: Division.apply_action of 'unit_2' .*nan or inf"):
         env.raise_errors(failed)
     zero[1, 1] = 2.0
-    with pytest.raises(InvalidAction, match=r"'unit_2'.*2\.0"):
+    with pytest.raises(InvalidAction, match="lane 1: 'unit_2' was given an action outside"):
         env.raise_errors(step(states, {name: zero})[0])
 
 

@@ -16,11 +16,12 @@ from heron_env.adapters.jax.loops import Lane, Loops, why_not
 from heron_env.adapters.jax.words import WORDS, joined, rounded
 from heron_env.core.masking import everything, noop_alone
 from heron_env.engine import loop_kernels
+from heron_env.engine.lane_errors import ILLEGAL
 from heron_env.engine.tables import EXPLICIT
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import builder_of
 from heron_env.envs.batch.lane_groups import Group, groups_of, known_group
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, InvalidAction
 from heron_env.scheduling.ticks import ticks_at
 
 Groups = dict[str, Any]
@@ -176,6 +177,10 @@ class JaxEnv:
                 truth=np.asarray(state.truth).reshape(len(codes), -1),
                 actions=np.asarray(state.applied).reshape(len(codes), -1),
             )  # fmt: skip
+            position, rule = int(codes[lane]) >> 12, int(codes[lane]) >> 8 & 15
+            if rule == ILLEGAL:  # the state has what was made of it
+                agent = self.env.hierarchy.ids[self._loops.tables.rank_of[position]]
+                raise InvalidAction(f"lane {lane}: {agent!r} was given an action outside of its space; it was clipped")
             raise self._loops.errors.of(int(codes[lane]), arrays, lane)
 
     def _give(self, lane: Lane, actions: Mapping[str, Any]) -> None:

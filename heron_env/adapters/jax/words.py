@@ -138,6 +138,8 @@ def where(mask: Any, value: Any, other: Any) -> Any:
     if isinstance(value, tuple):
         parts = [where(mask, mine, theirs) for mine, theirs in zip(value, other, strict=True)]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if known(value) and known(other) and np.ndim(value) == np.ndim(other) == 0 and value == other:
+        return other
     value, other = jnp.asarray(_bare(value)), jnp.asarray(_bare(other))
     if value.dtype == other.dtype and value.shape == other.shape == mask.shape:
         return jax.lax.select(mask, value, other)
