@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from laws.test_lanes import COMMANDS, OVER, TICKS
+from laws.test_lanes import OVER
 from masked_worlds import lamps
 from strategies import Node, Recipe
 
@@ -161,7 +161,6 @@ WORLDS: dict[str, Callable[..., HeronEnv]] = {
     ),
     "TrafficCorridor": partial(make, "heron/TrafficCorridor-v0", max_steps=7),
     "pumps": pumps,
-    "commands, ticks, ends, noise": ruled(COMMANDS, TICKS),
     "all end by themselves": ruled(OVER),
     "one ends, all end": ruled(TALKING),
     "masks": partial(lamps, "lamp", "pair", "dimmer", max_steps=9),
