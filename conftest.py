@@ -6,6 +6,7 @@ NEEDED = {
     "rllib.py": ("ray", "tree", "torch"),  # tree: dm-tree, which only RLlib needs
     "torchrl.py": ("torchrl",),
     "benchmarl.py": ("benchmarl",),
+    **{f"jax/{name}.py": ("jax",) for name in ("__init__", "env", "loops", "words")},
 }
 collect_ignore = [
     f"heron_env/adapters/{file}" for file, libraries in NEEDED.items() if not all(map(find_spec, libraries))

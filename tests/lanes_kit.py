@@ -26,7 +26,7 @@ class Batch:
         self.lanes = inspect(env).lanes(lanes, threads, final=final)
         self.lanes.parallel_from = parallel_from
         self.arrays = self.lanes.arrays
-        self.arrays.initial[:] = self.simulation._initial
+        self.arrays.initial[:] = self.simulation.initial
         self.arrays.seeds[:] = np.arange(seed, seed + lanes)
         self.size = self.simulation.layout.size
         self.copies = [copy.copy(env) for _ in range(lanes)]

@@ -19,7 +19,8 @@ class Memory:
     """Holds the arrays. The loops know addresses only: as long as they run, this must live.
 
     arrays: what changes; without room for infos until `complete`. sets: two of what is handed out. at: the address of
-    the table for each of the two. phases: addresses of the loops themselves.
+    the table for each of the two. phases: addresses of the loops themselves. fixed: arrays that never change, by name;
+    numbers: single ones.
     """
 
     sets: tuple[Published, Published]
@@ -36,15 +37,15 @@ class Memory:
         self.arrays = self.arrays._replace(infos=zeros((lanes, tables.infos), np.float64, f"num_envs={lanes}"))
         floats, observers = observations.floats, len(blueprint.observers)
         self.sets = _published(lanes, floats, observers, final), _published(lanes, floats, observers, final)
-        self._fixed = _fixed(blueprint, tables, decisions, cohorts)
-        self._fixed |= observations.arrays | observations.kept_keys(lanes)
-        self.phases = self._fixed["phases"] = np.zeros(len(PHASES), dtype=np.int64)
+        self.fixed = _fixed(blueprint, tables, decisions, cohorts)
+        self.fixed |= observations.arrays | observations.kept_keys(lanes)
+        self.phases = self.fixed["phases"] = np.zeros(len(PHASES), dtype=np.int64)
         rows = sum(array.nbytes for array in (*self.arrays, *self.sets[0])) // lanes
-        numbers = {**_numbers(blueprint, tables, decisions), "block": max(8, BLOCK_BYTES // rows)}
+        self.numbers = numbers = {**_numbers(blueprint, tables, decisions), "block": max(8, BLOCK_BYTES // rows)}
         self._tables = []
         for published in self.sets:
             out = {f"out_{name}": array for name, array in published._asdict().items()}
-            arrays = {**self.arrays._asdict(), **self._fixed, **out}
+            arrays = {**self.arrays._asdict(), **self.fixed, **out}
             assert arrays.keys() == FORMS.keys() and numbers.keys() == NUMBERS.keys()
             self._tables.append(address_table(arrays, numbers))
         self.at = tuple(int(table.ctypes.data) for table in self._tables)

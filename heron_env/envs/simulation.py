@@ -120,7 +120,7 @@ class Simulation:
         self.world = World(self.layout, self.truth)
         self._bind_states()
         self.truth[self.layout.per_step] = 0.0  # the sum of no step yet
-        self._initial = self.truth.copy()
+        self.initial = self.truth.copy()
         self.alive = [True] * len(self.hierarchy)
         self.everyone = True
         self.step_index = 0
@@ -201,7 +201,7 @@ class Simulation:
         )
         world = self.world
         world.seed, world.episode, world.step, world.time = seed & MASK, episode, 0, 0.0
-        self.lane.begin(seed, episode, self._initial)
+        self.lane.begin(seed, episode, self.initial)
         for rank in self._by_hand:
             agent = self.hierarchy.agents[rank]
             agent.reset()

@@ -150,7 +150,7 @@ def bounds(subject: Subject) -> Iterator[Remark]:
                     f"outside [{layout.low[i]}, {layout.high[i]}]",
                     "declare bounds that physics keeps, and write the truth in rules and hooks only, which clip",
                 )
-        reached |= set(np.flatnonzero(env.simulation.truth != env.simulation._initial).tolist())
+        reached |= set(np.flatnonzero(env.simulation.truth != env.simulation.initial).tolist())
     yield passed(f"under lowest, highest and random extreme actions; {len(reached)} quantities moved")
 
 

@@ -161,12 +161,12 @@ def _turn(env: HeronEnv, rank: int) -> list[RolloutEntry]:
 def _beginning(env: HeronEnv, rank: int) -> list[RolloutEntry]:
     """What a reset shows that finds the truth as it is."""
     agent, simulation = env.hierarchy.ids[rank], env.simulation
-    initial = simulation._initial
-    simulation._initial = simulation.truth.copy()
+    initial = simulation.initial
+    simulation.initial = simulation.truth.copy()
     try:
         return _results(env, agent, *env.reset(), "reset()")
     finally:
-        simulation._initial = initial
+        simulation.initial = initial
 
 
 def _results(env: HeronEnv, agent: str, observations: Any, infos: Any, where: str) -> list[RolloutEntry]:

@@ -61,7 +61,7 @@ class LaneEngine(ABC):
         hooks: LaneHooks, late: LateLanes | None,
     ) -> None:  # fmt: skip
         simulation, arrays = env.simulation, lanes.arrays
-        arrays.initial[:] = simulation._initial
+        arrays.initial[:] = simulation.initial
         self.lanes, self.arrays, self._env, self._deciders, self._count = lanes, arrays, env, deciders, lanes.count
         self._views, self.hooks, self._late = views, hooks, late
         self.position = np.asarray(lanes.position, dtype=np.int64)

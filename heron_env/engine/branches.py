@@ -1,0 +1,367 @@
+"""Functions without branches: `if` becomes a mask and a select, so that one text serves many environments at once.
+
+A function that is converted takes one argument more, `mask_`: where it is in force. Under a mask `x = e` becomes
+`x = where(mask, e, x)`; `return` and `continue` in some environments take these out of the mask of what follows;
+`a if c else b` becomes a select, `and`, `or` and `not` work on masks; a `while` is a loop over what it assigns. What
+these words mean (`where`, `both`, ...) is the caller's: numbers, or arrays that JAX traces. Nothing is edited in rules.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, ModuleType
+from typing import Any
+
+from heron_env.engine.checking import library
+from heron_env.errors import RuleError
+
+MASK = "mask_"
+LIVE, RETURNED, GOING = "live_", "returned_", "going_"
+"""Names in converted text: who has not returned, what is returned, who is still in this turn of a loop."""
+WORDS = ("where", "item", "store", "both", "either", "negated", "truth_of", "any_of", "loop", "UNSET")
+"""What the caller gives a meaning."""
+
+
+class Converter:
+    """Converts functions, and those that they call.
+
+    Args:
+        words: what WORDS mean.
+        values: by identity, what stands in the place of a function, module or number that a function names.
+    """
+
+    def __init__(self, words: Mapping[str, Any], values: Sequence[tuple[Any, Any]]) -> None:
+        self._words, self._kept = dict(words), list[Any](values)
+        self._values = {id(value): stands for value, stands in values}
+        self._made: dict[int, Callable[..., Any]] = {}
+
+    def value(self, value: Any) -> Any:
+        """What stands in the place of this one."""
+        if id(value) in self._values:
+            return self._values[id(value)]
+        function = getattr(value, "py_func", value)  # of a compiled one
+        if isinstance(function, FunctionType) and not library(function):
+            return self.function(function)
+        if isinstance(value, ModuleType) and not library(value):
+            return _Module(self, value)
+        return value
+
+    def function(self, function: FunctionType) -> Callable[..., Any]:
+        """The converted function. Raises RuleError naming what can't be converted, with its line."""
+        if id(function) not in self._made:
+            space: dict[str, Any] = {**self._words}
+            self._kept.append(function)
+            self._made[id(function)] = lambda *args: space[function.__name__](*args)  # while it calls itself
+            code, names = self._text(function)
+            closed = inspect.getclosurevars(function).nonlocals
+            for name in names:
+                if name in closed or name in function.__globals__:
+                    space[name] = self.value(closed.get(name, function.__globals__.get(name)))
+                elif hasattr(builtins, name):
+                    space[name] = self.value(getattr(builtins, name))
+            exec(code, space)
+            self._made[id(function)] = space[function.__name__]
+        return self._made[id(function)]
+
+    def _text(self, function: FunctionType) -> tuple[Any, set[str]]:
+        code = function.__code__
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        except (OSError, TypeError, SyntaxError) as error:
+            raise RuleError(f"{function.__qualname__}: its source can't be read ({error})") from error
+        ast.increment_lineno(tree, code.co_firstlineno - 1)
+        definition = tree.body[0]
+        if not isinstance(definition, ast.FunctionDef):
+            raise RuleError(f"{code.co_filename}:{code.co_firstlineno}: write it as `def`; a lambda can't be converted")
+        parts = [*definition.body, *definition.args.defaults]
+        names = {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
+        _Body(self, function).convert(definition)
+        ast.fix_missing_locations(tree)
+        return compile(tree, code.co_filename, "exec"), names
+
+    def converts(self, value: Any) -> bool:
+        """Does what stands for it take a mask?"""
+        function = getattr(value, "py_func", value)
+        return id(value) not in self._values and isinstance(function, FunctionType) and not library(function)
+
+
+class _Module:
+    """A module whose functions are converted when they are asked for."""
+
+    def __init__(self, converter: Converter, module: ModuleType) -> None:
+        self._converter, self._module = converter, module
+
+    def __getattr__(self, name: str) -> Any:
+        return self._converter.value(getattr(self._module, name))
+
+
+def _name(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _call(word: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(_name(word), list(args), [])
+
+
+def _set(name: str, value: ast.expr) -> ast.stmt:
+    return ast.Assign([ast.Name(name, ast.Store())], value)
+
+
+class _Body(ast.NodeTransformer):
+    """Converts one definition in place."""
+
+    def __init__(self, converter: Converter, function: FunctionType) -> None:
+        self._converter, self._function, self._count = converter, function, 0
+        self._mask: ast.expr = _name(MASK)
+        self._loops: list[str] = []
+
+    def convert(self, definition: ast.FunctionDef) -> None:
+        """Body and arguments; decorators and annotations go."""
+        assigned = sorted(_assigned(definition.body) - {arg.arg for arg in definition.args.args})
+        definition.decorator_list, definition.returns = [], None
+        for argument in definition.args.args:
+            argument.annotation = None
+        definition.args.args.append(ast.arg(MASK))
+        definition.args.defaults = [*map(self.visit, definition.args.defaults), ast.Constant(True)]
+        body = self._block(definition.body)
+        start = [_set(LIVE, ast.Constant(True)), _set(RETURNED, _name("UNSET"))]
+        start += [_set(name, _name("UNSET")) for name in assigned]
+        end = ast.Return(
+            ast.IfExp(ast.Compare(_name(RETURNED), [ast.Is()], [_name("UNSET")]), ast.Constant(None), _name(RETURNED))
+        )
+        definition.body = [*start, *body, end]
+
+    def _refuse(self, node: ast.AST, reason: str) -> RuleError:
+        place = f"{self._function.__code__.co_filename}:{getattr(node, 'lineno', 0)}"
+        return RuleError(f"{place}: `{ast.unparse(node).splitlines()[0]}`: {reason}")
+
+    def _new(self, what: str) -> str:
+        self._count += 1
+        return f"{what}_{self._count}_"
+
+    # Statements
+
+    def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """Statements one after another; those behind one that some leave are for the others only."""
+        made: list[ast.stmt] = []
+        for k, statement in enumerate(statements):
+            made += self._statement(statement)
+            if _leaves(statement) and k + 1 < len(statements):
+                left = _call("both", self._mask, self._still())
+                made += self._under(left, statements[k + 1 :])
+                break
+        return made or [ast.Pass()]
+
+    def _still(self) -> ast.expr:
+        """Who has neither returned nor gone on to the next turn of the loop."""
+        return _call("both", _name(LIVE), _name(self._loops[-1])) if self._loops else _name(LIVE)
+
+    def _under(self, condition: ast.expr, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """The statements where the condition holds."""
+        if not statements:
+            return []
+        outer, name = self._mask, self._new("m")
+        self._mask = _name(name)
+        body = self._block(statements)
+        self._mask = outer
+        return [_set(name, condition), ast.If(_call("any_of", _name(name)), body, [])]
+
+    def _statement(self, node: ast.stmt) -> list[ast.stmt]:
+        match node:
+            case ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Assert():
+                return []
+            case ast.Expr(value):
+                return [] if isinstance(value, ast.Constant) else [ast.copy_location(ast.Expr(self.visit(value)), node)]
+            case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
+                return [ast.copy_location(made, node) for made in self._assignment(node)]
+            case ast.Return(value):
+                given = ast.Constant(None) if value is None else self.visit(value)
+                return [
+                    _set(RETURNED, _call("where", self._mask, given, _name(RETURNED))),
+                    _set(LIVE, _call("both", _name(LIVE), _call("negated", self._mask))),
+                ]
+            case ast.Continue():
+                gone = _call("both", _name(self._loops[-1]), _call("negated", self._mask))
+                return [_set(self._loops[-1], gone)]
+            case ast.If(test, body, orelse):
+                holds = self._new("c")
+                return [
+                    ast.copy_location(_set(holds, _call("truth_of", self.visit(test))), node),
+                    *self._under(_call("both", self._mask, _name(holds)), body),
+                    *self._under(_call("both", self._mask, _call("negated", _name(holds))), orelse),
+                ]
+            case ast.For(target, over, body, []):
+                return [self._for(node, target, self.visit(over), body)]
+            case ast.While(test, body, []):
+                return self._while(test, body)
+        raise self._refuse(node, "this statement can't be converted; write it with if, for, while and assignments")
+
+    def _for(self, node: ast.For, target: ast.expr, over: ast.expr, body: Sequence[ast.stmt]) -> ast.stmt:
+        going = self._new(GOING)
+        self._loops.append(going)
+        inner = [_set(going, ast.Constant(True))]
+        if any(_leaves(statement) for statement in body):
+            inner += self._under(_call("both", self._mask, _name(LIVE)), body)
+        else:
+            inner += self._block(body)
+        self._loops.pop()
+        return ast.copy_location(ast.For(target, over, inner, []), node)
+
+    def _while(self, test: ast.expr, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """`loop(condition, turn, values)` over what the body assigns."""
+        for statement in body:
+            if _leaves(statement):
+                raise self._refuse(statement, "a `while` can't be left from within; say it in its condition")
+        names = sorted(_assigned(body))
+        outer, holds, turn, mask = self._mask, self._new("holds"), self._new("turn"), self._new("m")
+        arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+        self._mask = _name(mask)
+        condition = self.visit(test)
+        inner = self._block(body)
+        self._mask = outer
+        values = ast.Tuple([_name(name) for name in names], ast.Load())
+        targets = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
+        with_mask = ast.arguments([], [*arguments.args, ast.arg(mask)], None, [], [], None, [])
+        return [
+            _set(mask, outer),
+            _function(holds, arguments, [ast.Return(condition)]),
+            _function(turn, with_mask, [*inner, ast.Return(values)]),
+            ast.Assign([targets], _call("loop", _name(holds), _name(turn), values, outer)),
+        ]
+
+    def _assignment(self, node: Any) -> list[ast.stmt]:
+        if isinstance(node, ast.AugAssign):
+            read: Any = ast.parse(ast.unparse(node.target), mode="eval").body
+            value: ast.expr = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
+            targets: list[ast.expr] = [node.target]
+        else:
+            if node.value is None:
+                return []
+            value, targets = node.value, node.targets if isinstance(node, ast.Assign) else [node.target]
+        if len(targets) == 1 and isinstance(targets[0], ast.Name):
+            return self._store(targets[0], self.visit(value))
+        kept = self._new("v")
+        made = [_set(kept, self.visit(value))]
+        for target in targets:
+            made += self._store(target, _name(kept))
+        return made
+
+    def _store(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
+        match target:
+            case ast.Name(name):
+                return [_set(name, _call("where", self._mask, value, _name(name)))]
+            case ast.Tuple(parts) | ast.List(parts):
+                made: list[ast.stmt] = []
+                for k, part in enumerate(parts):
+                    made += self._store(part, ast.Subscript(value, ast.Constant(k), ast.Load()))
+                return made
+            case ast.Subscript(array, index):
+                stored = _call("store", self.visit(array), self.visit(index), value, self._mask)
+                if isinstance(array, ast.Name):
+                    return [_set(array.id, stored)]
+                return [ast.Expr(stored)]
+        raise self._refuse(target, "only names and elements of arrays can be assigned")
+
+    # Expressions
+
+    def visit_Slice(self, node: ast.Slice) -> ast.expr:
+        parts = [
+            ast.Constant(None) if part is None else self.visit(part) for part in (node.lower, node.upper, node.step)
+        ]
+        return _call("slice", *parts)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        return ast.copy_location(_call("item", self.visit(node.value), self.visit(node.slice)), node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        outer, holds = self._mask, self._new("c")
+        test = ast.NamedExpr(ast.Name(holds, ast.Store()), _call("truth_of", self.visit(node.test)))
+        self._mask = _call("both", outer, _name(holds))
+        body = self.visit(node.body)
+        self._mask = _call("both", outer, _call("negated", _name(holds)))
+        orelse = self.visit(node.orelse)
+        self._mask = outer
+        return ast.copy_location(_call("where", test, body, orelse), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        word = "both" if isinstance(node.op, ast.And) else "either"
+        made = _call("truth_of", self.visit(node.values[0]))
+        for value in node.values[1:]:
+            made = _call(word, made, _call("truth_of", self.visit(value)))
+        return ast.copy_location(made, node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        if isinstance(node.op, ast.Not):
+            return ast.copy_location(_call("negated", _call("truth_of", self.visit(node.operand))), node)
+        return ast.copy_location(ast.UnaryOp(node.op, self.visit(node.operand)), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if len(node.ops) == 1:
+            self.generic_visit(node)
+            return node
+        parts = [self.visit(part) for part in (node.left, *node.comparators)]
+        made: ast.expr | None = None
+        for k, operator in enumerate(node.ops):
+            one = ast.Compare(parts[k], [operator], [parts[k + 1]])
+            made = one if made is None else _call("both", made, one)
+        assert made is not None
+        return ast.copy_location(made, node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        converts = self._converter.converts(self._named(node.func))
+        self.generic_visit(node)
+        if converts:
+            node.keywords.append(ast.keyword(MASK, self._mask))
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        raise self._refuse(node, "write it as a function of its own")
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        raise self._refuse(node, "write it as a loop")
+
+    visit_GeneratorExp = visit_SetComp = visit_DictComp = visit_ListComp  # type: ignore[assignment]
+
+    def _named(self, node: ast.expr) -> Any:
+        """The value that a name or `module.name` stands for, if it comes from outside."""
+        if isinstance(node, ast.Name):
+            closed = inspect.getclosurevars(self._function).nonlocals
+            return closed.get(node.id, self._function.__globals__.get(node.id))
+        if isinstance(node, ast.Attribute):
+            module = self._named(node.value)
+            return getattr(module, node.attr, None) if isinstance(module, ModuleType) else None
+        return None
+
+
+def _function(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.stmt:
+    made = ast.parse(f"def {name}(): pass").body[0]
+    assert isinstance(made, ast.FunctionDef)
+    made.args, made.body = arguments, body
+    return made
+
+
+def _assigned(statements: Sequence[ast.stmt]) -> set[str]:
+    """Names that these statements assign, but for those that loops count with."""
+    walked = [node for statement in statements for node in ast.walk(statement)]
+    stored = {node.id for node in walked if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    counting = {
+        name.id
+        for node in walked
+        if isinstance(node, ast.For)
+        for name in ast.walk(node.target)
+        if isinstance(name, ast.Name)
+    }
+    return stored - counting
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """May some environments leave the block here: by return, or continue of a loop around it?"""
+    if isinstance(statement, ast.Return | ast.Continue):
+        return True
+    if isinstance(statement, ast.For):
+        return any(isinstance(node, ast.Return) for node in ast.walk(statement))
+    return any(_leaves(child) for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt))
