@@ -450,7 +450,9 @@ def test_who_decides_above_or_reads_the_parent_below_may_learn_from_a_coordinato
     own = {"features": (Level,), "compute_local_reward": staticmethod(of_own_and_children)}
     zone = type("Zone", (CoordinatorAgent,), own)
     assert len(unused(idle(zone("zone_1", Unit("unit_1"))))) == 1
-    assert unused(idle(hub(staticmethod(with_rewards), zone("zone_1", Unit("unit_1"))))) == []
+    deciding = {"features": (Setpoint,), "action": Continuous(-1.0, 1.0), "apply_action": Unit.apply_action}
+    city = type("City", (CoordinatorAgent,), deciding)("city_1", zone("zone_1", Unit("unit_1")))
+    assert "city_1" in idle(city).possible_agents and unused(idle(city)) == []
     copying = type("Copying", (Unit,), {"advance": staticmethod(follows)})
     assert unused(idle(zone("zone_1", copying("copying_1")))) == []
 
