@@ -84,7 +84,9 @@ def test_the_workflow_runs_every_part_of_ci():
         assert any(step.get("run", "").startswith("bash .ci/run ") for step in job["steps"])
 
 
-DOORS = ("train", "plots", "video", "agents", "solvers", "data", "onnx", "ray", "all", "notebooks", "docs", "dev")
+DOORS = (
+    "train", "plots", "video", "agents", "solvers", "data", "onnx", "jax", "ray", "all", "notebooks", "docs", "dev",
+)  # fmt: skip
 OLD_EXTRAS = {"masks": "train", "inject": "agents", "serve": "agents"}
 OLD_EXTRAS |= {"mpc": "solvers", "dcop": "solvers", "parquet": "data"}
 

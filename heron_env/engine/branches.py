@@ -318,13 +318,12 @@ class _Body(ast.NodeTransformer):
             node.keywords.append(ast.keyword(MASK, self._mask))
         return node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        raise self._refuse(node, "write it as a function of its own")
-
-    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
-        raise self._refuse(node, "write it as a loop")
-
-    visit_GeneratorExp = visit_SetComp = visit_DictComp = visit_ListComp  # type: ignore[assignment]
+    def visit(self, node: ast.AST) -> Any:
+        """Raises RuleError for what makes functions or loops within an expression."""
+        if isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            remedy = "function of its own" if isinstance(node, ast.Lambda) else "loop"
+            raise self._refuse(node, f"write it as a {remedy}")
+        return super().visit(node)
 
     def _named(self, node: ast.expr) -> Any:
         """The value that a name or `module.name` stands for, if it comes from outside."""

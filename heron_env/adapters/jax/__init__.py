@@ -1,5 +1,5 @@
 """JAX: environments in rules as pure functions."""
 
-from heron_env.adapters.jax.env import JaxEnv, State, Step
+from heron_env.adapters.jax.env import EnvState, JaxEnv, Step
 
-__all__ = ["JaxEnv", "State", "Step"]
+__all__ = ["EnvState", "JaxEnv", "Step"]

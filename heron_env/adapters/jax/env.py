@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_batching import custom_vmap
 
-from heron_env.adapters.jax.loops import Lane, Loops, why_not
+from heron_env.adapters.jax.loops import Loops, TracedLane, why_not
 from heron_env.adapters.jax.words import WORDS, joined, rounded
 from heron_env.core.masking import everything, noop_alone
 from heron_env.engine import loop_kernels
@@ -28,7 +28,7 @@ Groups = dict[str, Any]
 """Arrays of JAX, `[agents, ...]`, by group."""
 
 
-class State(NamedTuple):
+class EnvState(NamedTuple):
     """One environment between two steps; agents by position (breadth first), actions by rank.
 
     error: 0, or the code of the first thing that was refused (`JaxEnv.raise_errors`).
@@ -119,14 +119,14 @@ class JaxEnv:
         masked = self.env.simulation.masks.ranks
         self._masked = {name: of for name in self.groups if (of := masked & {*self._groups[name].ranks})}
 
-    def reset(self, key: Any) -> tuple[State, Step]:
+    def reset(self, key: Any) -> tuple[EnvState, Step]:
         """Begin the first episode of a seed that is drawn with `key`."""
         return self.begin(jax.random.bits(key, dtype=jnp.uint64))
 
-    def begin(self, seed: Any, episode: Any = 0) -> tuple[State, Step]:
+    def begin(self, seed: Any, episode: Any = 0) -> tuple[EnvState, Step]:
         """Begin this episode of this seed, both uint64: what a BatchEnv's lane with this seed begins with."""
         with np.errstate(over="ignore"):
-            lane = Lane(self._loops)
+            lane = TracedLane(self._loops)
             lane["seeds"].put(0, jnp.asarray(seed, jnp.uint64), True)
             lane["episodes"].put(0, jnp.asarray(episode, jnp.uint64) - jnp.uint64(1), True)
             lane["chosen"].put(0, True, True)
@@ -135,7 +135,7 @@ class JaxEnv:
             self._loops.run("inform", lane)
             return self._state(lane), self._handed_out(lane)
 
-    def step(self, state: State, actions: Mapping[str, Any], key: Any = None) -> tuple[State, Step]:
+    def step(self, state: EnvState, actions: Mapping[str, Any], key: Any = None) -> tuple[EnvState, Step]:
         """A control step; `actions`: `[agents, elements]` by group. Agents of a group that is left out do nothing:
         policies of their own are not asked.
 
@@ -144,7 +144,7 @@ class JaxEnv:
         An illegal action is clipped; it is one of the errors of which the first is kept in the state.
         """
         with np.errstate(over="ignore"):
-            lane = Lane(self._loops, state._asdict(), self.autoreset)
+            lane = TracedLane(self._loops, state._asdict(), self.autoreset)
             self._give(lane, actions)
             self._loops.run("check", lane)
             self._loops.run("decide", lane)
@@ -167,7 +167,7 @@ class JaxEnv:
             after, seen, infos = restart(self.begin)(ended, (after, step.observations, step.infos), seeds, number)
             return after, step._replace(observations=seen, infos=infos)
 
-    def raise_errors(self, state: State) -> None:
+    def raise_errors(self, state: EnvState) -> None:
         """Raise RuleError or InvalidAction for the first environment in `state` `[...]` with an error."""
         codes = np.asarray(state.error).reshape(-1)
         if codes.any():
@@ -183,7 +183,7 @@ class JaxEnv:
                 raise InvalidAction(f"lane {lane}: {agent!r} was given an action outside of its space; it was clipped")
             raise self._loops.errors.of(int(codes[lane]), arrays, lane)
 
-    def _give(self, lane: Lane, actions: Mapping[str, Any]) -> None:
+    def _give(self, lane: TracedLane, actions: Mapping[str, Any]) -> None:
         for name, values in actions.items():
             group = known_group(self._groups, name, "step() got actions for")
             values = jnp.asarray(values, self._dtype).reshape(len(group.agents), group.spec.size)
@@ -192,7 +192,7 @@ class JaxEnv:
                 lane["actions"].put((0, span), values[place], True)
                 lane["given"].put((0, position), EXPLICIT * lane["alive"][0, position], True)
 
-    def _state(self, lane: Lane) -> State:
+    def _state(self, lane: TracedLane) -> EnvState:
         n = self._loops.blueprint.layout.size
 
         def packed(name: str) -> Any:
@@ -200,9 +200,9 @@ class JaxEnv:
             cells = [jnp.asarray(cell).astype(kind) for cell in lane[name].cells[: n if name == "truth" else None]]
             return tuple(cells) if name in OF_AGENTS else cells[0]
 
-        return State(**{name: packed(name) for name in State._fields})
+        return EnvState(**{name: packed(name) for name in KINDS})
 
-    def _handed_out(self, lane: Lane) -> Step:
+    def _handed_out(self, lane: TracedLane) -> Step:
         self._loops.run("publish", lane)
         if self._loops.noisy:
             self._loops.converter.value(loop_kernels.add_noise)(lane, 0, lane["out_observations"])
@@ -225,14 +225,14 @@ class JaxEnv:
             members("out_truncated", bool), infos, seen,
         )  # fmt: skip
 
-    def _active(self, lane: Lane, group: Group) -> Any:
+    def _active(self, lane: TracedLane, group: Group) -> Any:
         """Whose action will count in the coming step?"""
         timings = [self.env.timings[rank] for rank in group.ranks]
         tick, phase = (jnp.array([getattr(timing, name) for timing in timings]) for name in ("tick", "phase"))
         alive = lane["alive"][0, self._loops.tables.position[list(group.ranks)]].array != 0
         return ticks_at(lane["steps"][0] * self.env.dt_ns, tick, phase) & alive
 
-    def _offered(self, lane: Lane, group: Group, cells: list[Any], active: Any) -> Any:
+    def _offered(self, lane: TracedLane, group: Group, cells: list[Any], active: Any) -> Any:
         """The group's masks on what it sees, int8 `[agents, choices]`; who is not active, the no-op alone."""
         ruled = [(place, rank) for place, rank in enumerate(group.ranks) if rank in self._masked[group.name]]
         for place, rank in ruled:
@@ -247,7 +247,7 @@ class JaxEnv:
         return jnp.where(active[:, None], jnp.stack(flags), noop_alone(group.spec))
 
 
-def restart(begin: Callable[..., tuple[State, Step]]) -> Callable[..., Any]:
+def restart(begin: Callable[..., tuple[EnvState, Step]]) -> Callable[..., Any]:
     """(ended, what there is, seed, number) -> the next episode where one has ended.
 
     Of a batch nothing is begun in steps in which no episode ends; that is why this says itself what its batch is.

@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from heron_env.adapters.jax.words import VALUES, WORDS, View, within
+from heron_env.adapters.jax.words import VALUES, WORDS, CellView, within
 from heron_env.core import quantity
 from heron_env.engine import draw_kernel, kernels, loop_kernels, world_kernel
 from heron_env.engine.blueprint import why_plain
@@ -53,11 +53,35 @@ class Loops:
         self._module = _module(program, facts)
         self.converter = Converter(vars(WORDS), [*VALUES, *_intrinsics(self)])
 
-    def run(self, name: str, lane: Lane, *more: Any) -> None:
+    def run(self, name: str, lane: TracedLane, *more: Any) -> None:
         """Run this phase, if there is such a one."""
         phase = getattr(self._module, name, None) or getattr(loop_kernels, name, None)
         if phase is not None:
             self.converter.value(phase)(lane, 0, 1, *more)
+
+    def noise_row(
+        self, t: CellView, b: int, out: CellView, seed: Any, episode: Any, turn: Any, *tables: Any, mask_: Any = True
+    ) -> None:
+        """draw_kernel's, with all elements at once in the place of one."""
+        at, columns, _, _, _, _, law = tables[:7]
+        fixed = self.plain
+        keys, reach, low, high = (jnp.asarray(fixed[f"noise_{name}"]) for name in ("keys", "reach", "low", "high"))
+        u, v = [None], [CellView(t.cells, columns).array]
+        self.converter.value(draw_kernel.uniforms_of)([keys], seed, episode, turn, u)
+        self.converter.value(draw_kernel.by_law)(v, u, [reach], [low], [high], [jnp.asarray(law)])
+        for k, place in enumerate(at.tolist()):
+            out.put((0, place), v[0][k], mask_)
+
+    def settle(self, lane: TracedLane, b: int, mask_: Any = True) -> Any:
+        """loop_kernels', for the columns that have changed since they were settled."""
+        cells, layout, bad = lane["truth"].cells, self.blueprint.layout, False
+        for c, (value, before) in enumerate(zip(cells[: layout.size], lane.settled, strict=True)):
+            if value is not before:
+                settled = within(value, float(layout.low[c]), float(layout.high[c]))
+                settled = jnp.rint(settled) + 0.0 if layout.whole[c] else settled
+                bad = WORDS.either(bad, settled != settled)
+                cells[c] = lane.settled[c] = WORDS.where(mask_, settled, value)
+        return bad
 
     def info_columns(self, ranks: Sequence[int]) -> dict[str, Any]:
         """Where the numbers of `get_local_info` of agents of one kind lie, by name."""
@@ -67,7 +91,7 @@ class Loops:
         return {field: starts + k for k, field in enumerate(fields)}
 
 
-class Lane:
+class TracedLane:
     """One environment's arrays by name, while it is traced; `state`: those that it begins with.
 
     settled: columns of the truth as they were when they were last brought within their bounds.
@@ -76,7 +100,7 @@ class Lane:
     def __init__(self, loops: Loops, state: Mapping[str, Any] | None = None, running: bool = True) -> None:
         self._fixed, self.numbers = loops.fixed, loops.numbers
         self._views = {
-            name: View(_numbers(values).reshape(-1).tolist(), np.arange(values.size).reshape(values.shape))
+            name: CellView(_numbers(values).reshape(-1).tolist(), np.arange(values.size).reshape(values.shape))
             for name, values in loops.arrays.items()
         }
         for name, values in (state or {}).items():
@@ -142,38 +166,14 @@ def _module(program: Program, facts: CompilerFacts) -> ModuleType:
 def _intrinsics(of: Loops) -> list[tuple[Any, Any]]:
     """What stands in the place of compiled code that no text of Python has."""
 
-    def column_of(truth: View, lane: int, first: int, count: int, step: int) -> View:
-        return View(truth.cells, int(first) + np.arange(int(count)) * int(step))
+    def column_of(truth: CellView, lane: int, first: int, count: int, step: int) -> CellView:
+        return CellView(truth.cells, int(first) + np.arange(int(count)) * int(step))
 
-    def block_of(truth: View, lane: int, first: int, count: int, step: int, size: int) -> View:
-        return View(truth.cells, int(first) + np.arange(int(count))[:, None] * int(step) + np.arange(int(size)))
+    def block_of(truth: CellView, lane: int, first: int, count: int, step: int, size: int) -> CellView:
+        return CellView(truth.cells, int(first) + np.arange(int(count))[:, None] * int(step) + np.arange(int(size)))
 
     def as_world(fields: Any) -> TracedWorld:
         return TracedWorld(of, fields)
-
-    def noise_row(
-        t: View, b: int, out: View, seed: Any, episode: Any, turn: Any, *tables: Any, mask_: Any = True
-    ) -> None:
-        """draw_kernel's, with all elements at once in the place of one."""
-        at, columns, _, _, _, _, law = tables[:7]
-        fixed = of.plain
-        keys, reach, low, high = (jnp.asarray(fixed[f"noise_{name}"]) for name in ("keys", "reach", "low", "high"))
-        u, v = [None], [View(t.cells, columns).array]
-        of.converter.value(draw_kernel.uniforms_of)([keys], seed, episode, turn, u)
-        of.converter.value(draw_kernel.by_law)(v, u, [reach], [low], [high], [jnp.asarray(law)])
-        for k, place in enumerate(at.tolist()):
-            out.put((0, place), v[0][k], mask_)
-
-    def settle(lane: Lane, b: int, mask_: Any = True) -> Any:
-        """loop_kernels', for the columns that have changed since they were settled."""
-        cells, layout, bad = lane["truth"].cells, of.blueprint.layout, False
-        for c, (value, before) in enumerate(zip(cells[: layout.size], lane.settled, strict=True)):
-            if value is not before:
-                settled = within(value, float(layout.low[c]), float(layout.high[c]))
-                settled = jnp.rint(settled) + 0.0 if layout.whole[c] else settled
-                bad = WORDS.either(bad, settled != settled)
-                cells[c] = lane.settled[c] = WORDS.where(mask_, settled, value)
-        return bad
 
     def nothing(*args: Any) -> None:
         return None
@@ -182,7 +182,7 @@ def _intrinsics(of: Loops) -> list[tuple[Any, Any]]:
         (kernels.table, lambda lane, name: lane[name]), (kernels.number, lambda lane, name: lane.numbers[name]),
         (kernels.shown, lambda array: array), (kernels.floats, lambda values: values), (kernels.fetch, nothing),
         (world_kernel.column_of, column_of), (world_kernel.block_of, block_of), (world_kernel.as_world, as_world),
-        (draw_kernel.noise_row, noise_row), (loop_kernels.settle, settle),
+        (draw_kernel.noise_row, of.noise_row), (loop_kernels.settle, of.settle),
         (kernels.within, within), (quantity.within, within),
     ]  # fmt: skip
 
@@ -199,7 +199,7 @@ class TracedWorld:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._fields, name)
 
-    def draw(self, name: str, shape: Any = 1) -> View:
+    def draw(self, name: str, shape: Any = 1) -> CellView:
         """World.draw, bit for bit."""
         value, fields = self._of.converter.value, self._fields
         x, key_with = draw_kernel.GOLDEN, value(draw_kernel.key_with)
@@ -212,4 +212,4 @@ class TracedWorld:
         ):
             x = key_with(x, part)
         drawn = value(draw_kernel.uniform)(x, jnp.arange(int(np.prod(shape)), dtype=jnp.uint64))
-        return View.of(drawn.reshape(shape))
+        return CellView.of(drawn.reshape(shape))

@@ -1,6 +1,6 @@
 """What converted rules are made of where JAX traces them: masks, selects, and arrays of one environment as cells.
 
-A `View` is an array of one environment whose elements are numbers or traced scalars, in a list of Python; several
+A `CellView` is an array of one environment whose elements are numbers or traced scalars, in a list of Python; several
 views share a list, as numpy's views share memory. Whatever is known while tracing is computed then.
 """
 
@@ -30,16 +30,16 @@ UNSET = Unset()
 
 def known(value: Any) -> bool:
     """Is this a number, not a traced one?"""
-    return not isinstance(value, Traced | View)
+    return not isinstance(value, Traced | CellView)
 
 
 def joined(cells: Sequence[Any]) -> Any:
-    """Cells as a vector."""
+    """CellView as a vector."""
     numbers = all(map(known, cells))
     return jnp.asarray(cells) if numbers else jnp.stack([jnp.asarray(cell) for cell in cells])
 
 
-class View:
+class CellView:
     """Elements `places` of a list of cells, indexed as numpy does it."""
 
     __slots__ = ("cells", "places")
@@ -48,7 +48,7 @@ class View:
         self.cells, self.places = cells, places
 
     @classmethod
-    def of(cls, values: Any, lane: bool = False) -> View:
+    def of(cls, values: Any, lane: bool = False) -> CellView:
         """Of an array's elements; `lane`: with an axis of length 1 in front."""
         shape = np.shape(values)
         cells = list(values) if len(shape) == 1 else [values[k] for k in np.ndindex(shape)]
@@ -74,19 +74,19 @@ class View:
         if not _static(key):
             return self.array[key]
         found: Any = self.places[key]
-        return View(self.cells, found) if np.ndim(found) else self.cell(int(found))
+        return CellView(self.cells, found) if np.ndim(found) else self.cell(int(found))
 
     def cell(self, place: int) -> Any:
         """One cell's value."""
         return self.cells[place]
 
-    def put(self, key: Any, value: Any, mask: Any) -> View:
+    def put(self, key: Any, value: Any, mask: Any) -> CellView:
         """Elements become `value` where the mask holds."""
         if not _static(key):
             value, key = self.array.at[key].set(where(mask, value, self.array[key])), ...
             mask = True
         places: Any = np.asarray(self.places[key])
-        values = value.array if isinstance(value, View) else value
+        values = value.array if isinstance(value, CellView) else value
         shaped = np.ndim(values) > 0
         values = jnp.broadcast_to(values, places.shape) if shaped else values
         for at in np.ndindex(places.shape):
@@ -102,10 +102,10 @@ class View:
 
 
 def _forward(name: str) -> None:
-    def made(self: View, *others: Any) -> Any:
-        return getattr(self.array, name)(*(other.array if isinstance(other, View) else other for other in others))
+    def made(self: CellView, *others: Any) -> Any:
+        return getattr(self.array, name)(*(other.array if isinstance(other, CellView) else other for other in others))
 
-    setattr(View, name, made)
+    setattr(CellView, name, made)
 
 
 for _operator in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"):
@@ -148,14 +148,14 @@ def where(mask: Any, value: Any, other: Any) -> Any:
 
 def item(array: Any, key: Any) -> Any:
     """`array[key]`."""
-    if isinstance(array, View) or _static(key):
+    if isinstance(array, CellView) or _static(key):
         return array[key]
     return jnp.asarray(array)[key]
 
 
 def store(array: Any, key: Any, value: Any, mask: Any) -> Any:
     """The array after `array[key] = value` where the mask holds."""
-    if isinstance(array, View):
+    if isinstance(array, CellView):
         return array.put(key, value, mask)
     if isinstance(array, list):
         array[key] = where(mask, value, array[key])
@@ -227,7 +227,7 @@ def loop(holds: Callable[..., Any], turn: Callable[..., Any], values: tuple[Any,
 
 
 def _bare(value: Any) -> Any:
-    return value.array if isinstance(value, View) else value
+    return value.array if isinstance(value, CellView) else value
 
 
 def within(value: Any, low: Any, high: Any, mask_: Any = True) -> Any:
@@ -295,9 +295,9 @@ def _missing(name: str) -> Callable[..., Any]:
     return made
 
 
-def _cells(shape: Any, value: float) -> View:
+def _cells(shape: Any, value: float) -> CellView:
     places = np.arange(int(np.prod(shape))).reshape(shape)
-    return View([value] * places.size, places)
+    return CellView([value] * places.size, places)
 
 
 def _as(kind: Any) -> Callable[..., Any]:
