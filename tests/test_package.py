@@ -22,7 +22,7 @@ from heron_env.lazily import lazily
 
 PACKAGE = Path(heron_env.__file__).parent
 HEAVY = {"torch", "stable_baselines3", "ray", "torchrl", "matplotlib", "plotly", "pandas", "httpx", "fastapi"}
-HEAVY |= {"numba", "scipy", "demandlib", "pvlib"}
+HEAVY |= {"numba", "scipy", "demandlib", "pvlib", "jax"}
 USER_PROGRAM = "Continuous CoordinatorAgent FeatureProvider FieldAgent HeronEnv ScheduleConfig SystemAgent Vector"
 USER_PROGRAM += " VectorDecomposition World quantity register rule"
 

@@ -305,6 +305,33 @@ def test_errors_are_kept_until_they_are_asked_for():
         env.raise_errors(step(states, {name: zero})[0])
 
 
+class Rooted(HeronEnv):
+    """Takes the root of what it drew, which is below 0 in half of the episodes."""
+
+    global_features = (Weather,)
+
+    @staticmethod
+    @rule
+    def begin(world: World) -> None:
+        world[Division].Store.level[0] = world.draw("level")[0] - 0.5
+
+    @staticmethod
+    @rule
+    def advance(world: World, dt: float) -> None:
+        world.Weather.wind[0] = np.sqrt(world[Division].Store.level[0])
+
+
+def test_a_quantity_that_is_nan_is_named_in_the_environment_where_it_is():
+    env = JaxEnv(lambda: Rooted(SystemAgent("system_agent", Division("unit_1")), max_steps=5))
+    states, _ = jax.vmap(env.begin)(jnp.arange(1, 9, dtype=jnp.uint64))
+    negative = np.asarray(states.truth[0]) < 0.0
+    assert 0 < negative.sum() < 8 and not negative[0]
+    failed, _ = jax.jit(jax.vmap(env.step))(states, {next(iter(env.groups)): np.full((8, 1, 1), 0.5)})
+    with pytest.raises(RuleError, match=rf"lane {negative.argmax()}: after advance\(\) .* are nan: \S*wind; check"):
+        env.raise_errors(failed)
+    assert (np.asarray(failed.error) != 0).tolist() == negative.tolist()
+
+
 REFUSED: dict[str, tuple[Callable[..., HeronEnv], str]] = {
     "hooks": (
         partial(make, "heron/EnergyManagement-v1"),

@@ -31,19 +31,21 @@ Groups = dict[str, Any]
 class EnvState(NamedTuple):
     """One environment between two steps; agents by position (breadth first), actions by rank.
 
+    What there is several of is a tuple, so that a batch keeps each column in one piece: `[B]`.
+
     error: 0, or the code of the first thing that was refused (`JaxEnv.raise_errors`).
     """
 
     truth: Any
-    """float `[columns]`."""
+    """A float for each column of the layout."""
     applied: Any
-    """float `[elements]`: actions in force."""
+    """A float for each element: actions in force."""
     source: Any
-    """int `[agents]`: who made the last decision."""
+    """An int for each agent: who made the last decision."""
     alive: Any
-    """bool `[agents]`."""
+    """A bool for each agent."""
     returns: Any
-    """float `[agents]`: sum of rewards of the running episode."""
+    """A float for each agent: sum of rewards of the running episode."""
     steps: Any
     """int: control steps of the running episode."""
     seeds: Any
@@ -172,11 +174,8 @@ class JaxEnv:
         codes = np.asarray(state.error).reshape(-1)
         if codes.any():
             lane = int(np.flatnonzero(codes)[0])
-            arrays = SimpleNamespace(
-                error=codes, steps=np.asarray(state.steps).reshape(-1),
-                truth=np.asarray(state.truth).reshape(len(codes), -1),
-                actions=np.asarray(state.applied).reshape(len(codes), -1),
-            )  # fmt: skip
+            truth = np.stack([np.asarray(column).reshape(-1) for column in state.truth], axis=-1)
+            arrays = SimpleNamespace(error=codes, steps=np.asarray(state.steps).reshape(-1), truth=truth)
             position, rule = int(codes[lane]) >> 12, int(codes[lane]) >> 8 & 15
             if rule == ILLEGAL:  # the state has what was made of it
                 agent = self.env.hierarchy.ids[self._loops.tables.rank_of[position]]

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from heron_env.core.world import World
+from heron_env.errors import RuleError
 
 Traced = jax.core.Tracer | jax.Array
 
@@ -34,7 +35,7 @@ def known(value: Any) -> bool:
 
 
 def joined(cells: Sequence[Any]) -> Any:
-    """CellView as a vector."""
+    """Cells as a vector."""
     numbers = all(map(known, cells))
     return jnp.asarray(cells) if numbers else jnp.stack([jnp.asarray(cell) for cell in cells])
 
@@ -48,12 +49,10 @@ class CellView:
         self.cells, self.places = cells, places
 
     @classmethod
-    def of(cls, values: Any, lane: bool = False) -> CellView:
-        """Of an array's elements; `lane`: with an axis of length 1 in front."""
-        shape = np.shape(values)
-        cells = list(values) if len(shape) == 1 else [values[k] for k in np.ndindex(shape)]
-        places = np.arange(len(cells)).reshape(shape)
-        return cls(cells, places[None] if lane else places)
+    def of(cls, values: Any) -> CellView:
+        """Of an array's elements."""
+        cells = [values[k] for k in np.ndindex(np.shape(values))]
+        return cls(cells, np.arange(len(cells)).reshape(np.shape(values)))
 
     @property
     def array(self) -> Any:
@@ -74,11 +73,7 @@ class CellView:
         if not _static(key):
             return self.array[key]
         found: Any = self.places[key]
-        return CellView(self.cells, found) if np.ndim(found) else self.cell(int(found))
-
-    def cell(self, place: int) -> Any:
-        """One cell's value."""
-        return self.cells[place]
+        return CellView(self.cells, found) if np.ndim(found) else self.cells[int(found)]
 
     def put(self, key: Any, value: Any, mask: Any) -> CellView:
         """Elements become `value` where the mask holds."""
@@ -91,7 +86,7 @@ class CellView:
         values = jnp.broadcast_to(values, places.shape) if shaped else values
         for at in np.ndindex(places.shape):
             place = places[at]
-            self.cells[place] = where(mask, values[at] if shaped else values, self.cell(place))
+            self.cells[place] = where(mask, values[at] if shaped else values, self.cells[place])
         return self
 
     def __getattr__(self, name: str) -> Any:
@@ -290,7 +285,7 @@ class _Functions:
 
 def _missing(name: str) -> Callable[..., Any]:
     def made(*values: Any, **options: Any) -> Any:
-        raise NotImplementedError(f"JAX has no {name}")
+        raise RuleError(f"{name} has no counterpart in JAX; write the rule without it")
 
     return made
 
