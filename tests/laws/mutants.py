@@ -260,7 +260,7 @@ def state_not_reset(original: Any) -> Any:
 
     def reset(self: Any, seed: int, episode: int) -> None:
         if self.step_index:
-            self._initial = self.truth.copy()
+            self.initial = self.truth.copy()
         original(self, seed, episode)
 
     return reset
