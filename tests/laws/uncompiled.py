@@ -98,7 +98,7 @@ def _tools(lanes: event_lanes.EventLanes) -> dict[str, Any]:
     """What compiled code calls, in Python."""
     engine, law = lanes.steps.lanes, lanes.steps.lanes._phases
     memory, entries, mine = engine._memory, engine.entries(), vars(law)
-    fixed = {**memory.arrays._asdict(), **memory._fixed}
+    fixed = {**memory.arrays._asdict(), **memory.fixed}
     loops = [mine.get(f"_{name}") or mine.get(name) for name in arrays.PHASES]
     phases = dict(zip(law.addresses(), loops, strict=True))
     phases |= {entries.apply: law.apply, entries.offer: law.offer}

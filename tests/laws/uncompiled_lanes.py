@@ -50,7 +50,7 @@ def _tools(lanes: Lanes) -> dict[str, Any]:
     found = {}
     for at, published in zip(memory.at, memory.sets, strict=True):
         out = {f"out_{name}": array for name, array in published._asdict().items()}
-        found[at] = {**memory.arrays._asdict(), **memory._fixed, **out}
+        found[at] = {**memory.arrays._asdict(), **memory.fixed, **out}
     bits = memory._tables[0]
 
     def number(D: int, name: str) -> Any:

@@ -76,8 +76,8 @@ def _by_message(
         own, clock, sources = timings[rank], timings[simulation.clocks[rank]], simulation.plan.views[rank].sources
         by_message = ~(own.local & (sources == rank))
         first = clock.phase % gcd(clock.tick, simulation.dt_ns)  # the earliest tick in a step
-        comes = 2 * timings[0].msg + messages[sources] - messages[rank]  # of the step's report, to be used by a tick
-        if reports == 1 and (by_message & (comes > first)).any():
+        least = first + _legs(own)[0] - 2 * timings[0].msg  # a report of the step must not take longer to count
+        if reports == 1 and (by_message & (messages[sources] > least)).any():
             yield (
                 "a report leaves once a step, when the step is over, and comes too late for the tick at its end: what "
                 f"is seen then is a step (dt={simulation.dt} s) older than without delays; set report_interval below "
