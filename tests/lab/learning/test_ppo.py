@@ -8,7 +8,7 @@ from ends import Mixed
 from training_kit import Ticking, tiny, trained
 
 from heron_env import HeronEnv, SystemAgent, TrainingDefaults, TrainingDelays, load_policy, make, register, registered
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, HeronWarning
 from heron_env.lab import Hyperparameters, RunFolder
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.logs import COLUMNS
@@ -105,7 +105,8 @@ def test_a_training_says_whose_return_it_has_and_what_each_group_earned_beside_i
     trainer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     """Also of a run of version 0.1.0, which kept none of it."""
-    run = quick("lab.dropping:drones", tmp_path, trainer=trainer, progress=True)
+    with pytest.warns(HeronWarning, match="Tower.compute_local_reward adds .* nobody learns from it"):
+        run = quick("lab.dropping:drones", tmp_path, trainer=trainer, progress=True)
     assert (run.config.return_of, run.config.validation["trained"]) == ("tower", -3.0)
     own = run.config.validation_by_group["trained"]
     assert list(own) == ["wing", "drone", "mast"] and own["wing"] == 0.0 != own["drone"]
