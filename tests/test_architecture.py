@@ -267,8 +267,8 @@ ROOMS = {
     "observability": (11, 2_581),
     "agents": (5, 792),
     "scheduling": (13, 2_822),
-    "engine": (30, 7_043),
-    "envs": (43, 9_710),
+    "engine": (30, 7_046),
+    "envs": (43, 9_712),
     "testing": (13, 2_622),  # the doors for tests, inspection and clock, stand here
     "adapters": (13, 2_428),
 }

@@ -25,7 +25,6 @@ from heron_env.seeding import MASK
 
 PARALLEL_FROM = 4096
 """Below this many agents in all lanes of a call threads cost more than they save."""
-ENDING = ("is_terminated", "is_truncated")
 PARTS = 4
 """Parts of the lanes for each thread."""
 TRIES = 4
@@ -85,7 +84,7 @@ class Lanes:
             raise RuleError(f"this can't be compiled: {reason}; build the environment with compile=False")
         self._program = Program(blueprint)
         source = self._program.source
-        self.ends = any(rule in ENDING for kind in source.kinds for rule in kind.rules)
+        self.ends = source.ends
         self._lay_out(blueprint, lanes, source, threads, final)
         if not later:
             self.attach(blueprint)

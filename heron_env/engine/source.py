@@ -129,6 +129,11 @@ class Source:
         self._named: dict[Feature, str] = {}
         self._bodies = {f"{k.name}_{rule}": self._body(k, rule) for k in self.kinds for rule in k.rules}
 
+    @property
+    def ends(self) -> bool:
+        """May a rule end an agent?"""
+        return any(rule in ("is_terminated", "is_truncated") for kind in self.kinds for rule in kind.rules)
+
     def text(self, facts: CompilerFacts | None = None) -> str:
         """The module. Without facts nothing is taken to allocate, and infos are as annotated."""
         facts = facts or CompilerFacts((), self.annotated_infos())

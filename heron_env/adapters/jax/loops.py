@@ -16,7 +16,6 @@ from heron_env.engine import draw_kernel, kernels, loop_kernels, world_kernel
 from heron_env.engine.blueprint import why_plain
 from heron_env.engine.branches import Converter
 from heron_env.engine.lane_errors import LaneErrors
-from heron_env.engine.lanes import ENDING
 from heron_env.engine.memory import Memory
 from heron_env.engine.phases import Program
 from heron_env.engine.source import SHARED, CompilerFacts
@@ -48,7 +47,7 @@ class Loops:
         self.arrays, self.plain, self.numbers = {**memory.arrays._asdict(), **out}, memory.fixed, memory.numbers
         self.fixed = {name: _numbers(values) for name, values in memory.fixed.items()}
         self.noisy = observations.noisy
-        self.ends = any(rule in ENDING for kind in program.source.kinds for rule in kind.rules)
+        self.ends = program.source.ends
         self.errors = LaneErrors(blueprint, tuple(tables.position.tolist()), tables.rank_of)
         self._module = _module(program, facts)
         self.converter = Converter(vars(WORDS), [*VALUES, *_intrinsics(self)])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heron_env.engine.arrays import Ints
 from heron_env.scheduling.timing import Timing, to_seconds
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ def notes(
     told = [*_unseen(simulation, timings, wait_ns)]
     if wait_ns == simulation.dt_ns:
         told += [note for rank in deciders for note in _in_all(simulation, timings[rank])]
-        told += _outrun(simulation, timings, deciders, reports)
-        told += _by_message(simulation, timings, deciders, reports)
+        messages = np.array([_legs(timing)[0] for timing in (*timings, timings[0])])  # of each row
+        told += _outrun(simulation, timings, deciders, reports, messages)
+        told += _by_message(simulation, timings, deciders, reports, messages)
     for text, agent in told:
         found.setdefault(text, []).append(agent)
     return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]
@@ -68,10 +70,9 @@ def _in_all(simulation: Simulation, timing: Timing) -> Iterator[Note]:
 
 
 def _by_message(
-    simulation: Simulation, timings: Sequence[Timing], deciders: Sequence[int], reports: int
+    simulation: Simulation, timings: Sequence[Timing], deciders: Sequence[int], reports: int, messages: Ints
 ) -> Iterator[Note]:
     """What messages that are late do to what agents know, however short the delay is (T17, T19)."""
-    messages = np.array([_legs(timing)[0] for timing in (*timings, timings[0])])
     for rank in deciders:
         own, clock, sources = timings[rank], timings[simulation.clocks[rank]], simulation.plan.views[rank].sources
         by_message = ~(own.local & (sources == rank))
@@ -92,7 +93,9 @@ def _by_message(
             )
 
 
-def _outrun(simulation: Simulation, timings: Sequence[Timing], deciders: Sequence[int], reports: int) -> Iterator[Note]:
+def _outrun(
+    simulation: Simulation, timings: Sequence[Timing], deciders: Sequence[int], reports: int, messages: Ints
+) -> Iterator[Note]:
     """Requests that come to the proxy before the newest report that had left by the tick; the oldest row of each.
 
     An interval may be no whole number of ns: ticks and reports are compared in ns / `parts`, in which it is.
@@ -100,7 +103,6 @@ def _outrun(simulation: Simulation, timings: Sequence[Timing], deciders: Sequenc
     parts, interval = reports, simulation.dt_ns
     leaves = 0 if reports > 1 else 2 * timings[0].msg  # after the instant that it tells of
     rows = simulation.layout.rows
-    messages = np.array([_legs(timing)[0] for timing in (*timings, timings[0])])
     for rank in deciders:
         own, clock = timings[rank], timings[simulation.clocks[rank]]
         message, gathering, _ = _legs(own)
