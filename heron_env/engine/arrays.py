@@ -113,23 +113,42 @@ FORMS: dict[str, tuple[str, int]] = {
     "noise_at": ("uint32", 1), "noise_columns": ("uint32", 1), "noise_keys": ("uint64", 1),
     "noise_reach": ("float64", 1), "noise_low": ("float64", 1), "noise_high": ("float64", 1),
     "noise_law": ("uint8", 1), "noise_kept": ("uint64", 2), "noise_moments": ("uint64", 2),
+    # of tiles (vector/tiles.py)
+    "moves": ("int64", 2), "redo": ("uint8", 1),
 }  # fmt: skip
 """Element type and number of axes of every array in the table."""
 NUMBERS: dict[str, str] = {
     "globals": "int64", "dt_ns": "int64", "substeps": "int64", "last_step": "int64", "any_ends": "int64",
     "steady": "int64", "block": "int64", "dt": "float64", "dt_physics": "float64", "dt_piece": "float64",
-    "begun": "float64",
+    "begun": "float64", "tile": "int64", "tiles_at": "int64",
 }  # fmt: skip
 """Single numbers in the table, behind the arrays, and their type."""
 PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}
 """Row of each in the table."""
+ROWS = len(PLACE)
+MOVED: dict[str, tuple[str, str]] = {
+    "affect": ("truth applied source alive steps masked allowed seen", "truth applied masked allowed seen"),
+    "clear": ("truth", "truth"),
+    "physics": ("truth steps seeds episodes", "truth"),
+    "close": ("truth steps alive", "steps rewards terminated truncated ended chosen infos"),
+    "finish": ("truth steps seeds episodes", "truth"),
+}
+"""What phases read and write, of the arrays with a row for each environment."""
+LANES = 8
+"""Environments that go through a phase together where it is compiled for vectors."""
+LANE_ARRAYS = tuple(name for name in Arrays._fields if name != "initial")
+"""Those with a row for each environment."""
 PHASES = (
     "check", "decide", "affect", "clear", "physics", "close", "end", "finish",
     "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step",
+    "tiles", "vector_affect", "vector_clear", "vector_physics", "vector_close", "vector_finish",
 )  # fmt: skip
 (CHECK, DECIDE, AFFECT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN,
- PUBLISH, ADD_NOISE, STEP) = range(len(PHASES))  # fmt: skip
+ PUBLISH, ADD_NOISE, STEP, TILES, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_PHYSICS, VECTOR_CLOSE, VECTOR_FINISH,
+ ) = range(len(PHASES))  # fmt: skip
 """Places of the phases' addresses in `phases`, from which a compiled step calls them."""
+RULED = (AFFECT, CLEAR, PHYSICS, CLOSE)
+"""Those that rules make, in their order; neighbours among them may run as tiles, and with CLOSE also FINISH."""
 
 
 def address_table(arrays: Mapping[str, NDArray[Any]], numbers: Mapping[str, float]) -> Ints:

@@ -2,8 +2,8 @@
 
 A function that is converted takes one argument more, `mask_`: where it is in force. Under a mask `x = e` becomes
 `x = where(mask, e, x)`; `return` and `continue` in some environments take these out of the mask of what follows;
-`a if c else b` becomes a select, `and`, `or` and `not` work on masks; a `while` is a loop over what it assigns. What
-these words mean (`where`, `both`, ...) is the caller's: numbers, or arrays that JAX traces. Nothing is edited in rules.
+`a if c else b` becomes a select, `and`, `or` and `not` work on masks. What these words mean (`where`, `both`, ...) is
+the caller's: vectors of numbers in compiled code, or arrays that JAX traces. Nothing is edited in rules.
 """
 
 from __future__ import annotations
@@ -22,20 +22,33 @@ from heron_env.errors import RuleError
 MASK = "mask_"
 LIVE, RETURNED, GOING = "live_", "returned_", "going_"
 """Names in converted text: who has not returned, what is returned, who is still in this turn of a loop."""
-WORDS = ("where", "item", "store", "both", "either", "negated", "truth_of", "any_of", "loop", "UNSET")
-"""What the caller gives a meaning."""
+OPERATORS = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "lshift", ast.RShift: "rshift",
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+    ast.USub: "neg", ast.Invert: "invert",
+}  # fmt: skip
+DIVIDING = ("div", "floordiv", "mod")
+"""These take the mask, too."""
 
 
 class Converter:
     """Converts functions, and those that they call.
 
     Args:
-        words: what WORDS mean.
+        words: what the words in converted text mean: `ALL` (a mask), `UNSET` (no value), `where`, `item`, `store`,
+            `both`, `either`, `negated`, `truth_of`, `any_of`; `loop`, or, with `compile`, the OPERATORS.
         values: by identity, what stands in the place of a function, module or number that a function names.
+        compile: of a converted function; operators are words then, and a `while` stays one.
+        masked: functions of `values` that take the mask, too.
     """
 
-    def __init__(self, words: Mapping[str, Any], values: Sequence[tuple[Any, Any]]) -> None:
-        self._words, self._kept = dict(words), list[Any](values)
+    def __init__(
+        self, words: Mapping[str, Any], values: Sequence[tuple[Any, Any]], compile: Callable[[Any], Any] | None = None,
+        masked: Sequence[Any] = (),
+    ) -> None:  # fmt: skip
+        self._words, self._kept = {f"{word}_": meaning for word, meaning in words.items()}, list[Any](values)
+        self.compile, self._masked = compile, [id(value) for value in masked]
         self._values = {id(value): stands for value, stands in values}
         self._made: dict[int, Callable[..., Any]] = {}
 
@@ -61,10 +74,11 @@ class Converter:
             for name in names:
                 if name in closed or name in function.__globals__:
                     space[name] = self.value(closed.get(name, function.__globals__.get(name)))
-                elif hasattr(builtins, name):
-                    space[name] = self.value(getattr(builtins, name))
+                elif hasattr(builtins, name):  # numba knows them by their names
+                    space[f"{name}_"] = self.value(getattr(builtins, name))
             exec(code, space)
-            self._made[id(function)] = space[function.__name__]
+            made = space[function.__name__]
+            self._made[id(function)] = made if self.compile is None else self.compile(made)
         return self._made[id(function)]
 
     def _text(self, function: FunctionType) -> tuple[Any, set[str]]:
@@ -83,10 +97,16 @@ class Converter:
         ast.fix_missing_locations(tree)
         return compile(tree, code.co_filename, "exec"), names
 
+    def stands(self, value: Any) -> bool:
+        """Does something stand in its place?"""
+        return id(value) in self._values
+
     def converts(self, value: Any) -> bool:
         """Does what stands for it take a mask?"""
+        if id(value) in self._values:
+            return id(value) in self._masked
         function = getattr(value, "py_func", value)
-        return id(value) not in self._values and isinstance(function, FunctionType) and not library(function)
+        return isinstance(function, FunctionType) and not library(function)
 
 
 class _Module:
@@ -104,7 +124,11 @@ def _name(name: str) -> ast.Name:
 
 
 def _call(word: str, *args: ast.expr) -> ast.Call:
-    return ast.Call(_name(word), list(args), [])
+    return ast.Call(_name(f"{word}_"), list(args), [])
+
+
+def _all() -> ast.expr:
+    return _name("ALL_")
 
 
 def _set(name: str, value: ast.expr) -> ast.stmt:
@@ -117,7 +141,11 @@ class _Body(ast.NodeTransformer):
     def __init__(self, converter: Converter, function: FunctionType) -> None:
         self._converter, self._function, self._count = converter, function, 0
         self._mask: ast.expr = _name(MASK)
+        self._choices = 0
+        """Conditions around: without any, nobody reads later what variables were where the mask does not hold."""
         self._loops: list[str] = []
+        self._before: list[ast.stmt] = []
+        """What goes before the statement that is converted now: conditions within its expressions."""
 
     def convert(self, definition: ast.FunctionDef) -> None:
         """Body and arguments; decorators and annotations go."""
@@ -126,14 +154,13 @@ class _Body(ast.NodeTransformer):
         for argument in definition.args.args:
             argument.annotation = None
         definition.args.args.append(ast.arg(MASK))
-        definition.args.defaults = [*map(self.visit, definition.args.defaults), ast.Constant(True)]
+        definition.args.defaults = [*map(self.visit, definition.args.defaults), _all()]
+        self._nodes = [node for statement in definition.body for node in ast.walk(statement)]
         body = self._block(definition.body)
-        start = [_set(LIVE, ast.Constant(True)), _set(RETURNED, _name("UNSET"))]
-        start += [_set(name, _name("UNSET")) for name in assigned]
-        end = ast.Return(
-            ast.IfExp(ast.Compare(_name(RETURNED), [ast.Is()], [_name("UNSET")]), ast.Constant(None), _name(RETURNED))
-        )
-        definition.body = [*start, *body, end]
+        start = [_set(LIVE, _all()), _set(RETURNED, _name("UNSET_"))]
+        start += [_set(name, _name("UNSET_")) for name in assigned]
+        returns = any(isinstance(node, ast.Return) and node.value is not None for node in self._nodes)
+        definition.body = [*start, *body, ast.Return(_name(RETURNED) if returns else ast.Constant(None))]
 
     def _refuse(self, node: ast.AST, reason: str) -> RuleError:
         place = f"{self._function.__code__.co_filename}:{getattr(node, 'lineno', 0)}"
@@ -149,10 +176,13 @@ class _Body(ast.NodeTransformer):
         """Statements one after another; those behind one that some leave are for the others only."""
         made: list[ast.stmt] = []
         for k, statement in enumerate(statements):
-            made += self._statement(statement)
+            around, self._before = self._before, []
+            converted = self._statement(statement)
+            made += [*self._before, *converted]
+            self._before = around
             if _leaves(statement) and k + 1 < len(statements):
                 left = _call("both", self._mask, self._still())
-                made += self._under(left, statements[k + 1 :])
+                made += self._under(left, statements[k + 1 :], choice=bool(self._loops))
                 break
         return made or [ast.Pass()]
 
@@ -160,13 +190,15 @@ class _Body(ast.NodeTransformer):
         """Who has neither returned nor gone on to the next turn of the loop."""
         return _call("both", _name(LIVE), _name(self._loops[-1])) if self._loops else _name(LIVE)
 
-    def _under(self, condition: ast.expr, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """The statements where the condition holds."""
+    def _under(self, condition: ast.expr, statements: Sequence[ast.stmt], choice: bool = True) -> list[ast.stmt]:
+        """The statements where the condition holds; `choice`: where it does not, variables stay what they are."""
         if not statements:
             return []
         outer, name = self._mask, self._new("m")
         self._mask = _name(name)
+        self._choices += choice
         body = self._block(statements)
+        self._choices -= choice
         self._mask = outer
         return [_set(name, condition), ast.If(_call("any_of", _name(name)), body, [])]
 
@@ -203,7 +235,7 @@ class _Body(ast.NodeTransformer):
     def _for(self, node: ast.For, target: ast.expr, over: ast.expr, body: Sequence[ast.stmt]) -> ast.stmt:
         going = self._new(GOING)
         self._loops.append(going)
-        inner = [_set(going, ast.Constant(True))]
+        inner = [_set(going, _all())]
         if any(_leaves(statement) for statement in body):
             inner += self._under(_call("both", self._mask, _name(LIVE)), body)
         else:
@@ -216,19 +248,35 @@ class _Body(ast.NodeTransformer):
         for statement in body:
             if _leaves(statement):
                 raise self._refuse(statement, "a `while` can't be left from within; say it in its condition")
+        if self._converter.compile is not None:
+            again = self._new("m")
+            outer, self._mask = self._mask, _name(again)
+            self._choices += 1
+            around, self._before = self._before, []
+            first = _set(again, _call("both", _name(again), _call("truth_of", self.visit(test))))
+            stop = ast.If(ast.UnaryOp(ast.Not(), _call("any_of", _name(again))), [ast.Break()], [])
+            made = ast.While(ast.Constant(True), [*self._before, first, stop, *self._block(body)], [])
+            self._before = around
+            self._choices -= 1
+            self._mask = outer
+            return [_set(again, outer), made]
         names = sorted(_assigned(body))
         outer, holds, turn, mask = self._mask, self._new("holds"), self._new("turn"), self._new("m")
         arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
         self._mask = _name(mask)
+        around, self._before = self._before, []
         condition = self.visit(test)
+        before, self._before = self._before, around
+        self._choices += 1
         inner = self._block(body)
+        self._choices -= 1
         self._mask = outer
         values = ast.Tuple([_name(name) for name in names], ast.Load())
         targets = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
         with_mask = ast.arguments([], [*arguments.args, ast.arg(mask)], None, [], [], None, [])
         return [
             _set(mask, outer),
-            _function(holds, arguments, [ast.Return(condition)]),
+            _function(holds, arguments, [*before, ast.Return(condition)]),
             _function(turn, with_mask, [*inner, ast.Return(values)]),
             ast.Assign([targets], _call("loop", _name(holds), _name(turn), values, outer)),
         ]
@@ -244,6 +292,12 @@ class _Body(ast.NodeTransformer):
             value, targets = node.value, node.targets if isinstance(node, ast.Assign) else [node.target]
         if len(targets) == 1 and isinstance(targets[0], ast.Name):
             return self._store(targets[0], self.visit(value))
+        if len(targets) == 1 and isinstance(value, ast.Tuple) and isinstance(targets[0], ast.Tuple):
+            names = [self._new("v") for _ in value.elts]
+            made = [_set(name, self.visit(part)) for name, part in zip(names, value.elts, strict=True)]
+            for part, name in zip(targets[0].elts, names, strict=True):
+                made += self._store(part, _name(name))
+            return made
         kept = self._new("v")
         made = [_set(kept, self.visit(value))]
         for target in targets:
@@ -253,11 +307,11 @@ class _Body(ast.NodeTransformer):
     def _store(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
         match target:
             case ast.Name(name):
-                return [_set(name, _call("where", self._mask, value, _name(name)))]
+                return [_set(name, _call("where", self._mask, value, _name(name)) if self._choices else value)]
             case ast.Tuple(parts) | ast.List(parts):
                 made: list[ast.stmt] = []
                 for k, part in enumerate(parts):
-                    made += self._store(part, ast.Subscript(value, ast.Constant(k), ast.Load()))
+                    made += self._store(part, _call("item", value, ast.Constant(k)))
                 return made
             case ast.Subscript(array, index):
                 stored = _call("store", self.visit(array), self.visit(index), value, self._mask)
@@ -268,24 +322,31 @@ class _Body(ast.NodeTransformer):
 
     # Expressions
 
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        known = node.id in self._function.__code__.co_varnames or self._named(node) is not None
+        if known or not self._converter.stands(getattr(builtins, node.id, None)):
+            return node
+        return ast.copy_location(_name(f"{node.id}_"), node)
+
     def visit_Slice(self, node: ast.Slice) -> ast.expr:
         parts = [
             ast.Constant(None) if part is None else self.visit(part) for part in (node.lower, node.upper, node.step)
         ]
-        return _call("slice", *parts)
+        return ast.Call(_name("slice"), parts, [])
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         return ast.copy_location(_call("item", self.visit(node.value), self.visit(node.slice)), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         outer, holds = self._mask, self._new("c")
-        test = ast.NamedExpr(ast.Name(holds, ast.Store()), _call("truth_of", self.visit(node.test)))
+        test = _call("truth_of", self.visit(node.test))
+        self._before.append(_set(holds, test))
         self._mask = _call("both", outer, _name(holds))
         body = self.visit(node.body)
         self._mask = _call("both", outer, _call("negated", _name(holds)))
         orelse = self.visit(node.orelse)
         self._mask = outer
-        return ast.copy_location(_call("where", test, body, orelse), node)
+        return ast.copy_location(_call("where", _name(holds), body, orelse), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         word = "both" if isinstance(node.op, ast.And) else "either"
@@ -297,16 +358,28 @@ class _Body(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         if isinstance(node.op, ast.Not):
             return ast.copy_location(_call("negated", _call("truth_of", self.visit(node.operand))), node)
-        return ast.copy_location(ast.UnaryOp(node.op, self.visit(node.operand)), node)
+        if isinstance(node.operand, ast.Constant):  # numba looks for numbers that are written out
+            return node
+        operand = self.visit(node.operand)
+        return ast.copy_location(self._operator(node.op, ast.UnaryOp(node.op, operand), operand), node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        return ast.copy_location(self._operator(node.op, node, node.left, node.right), node)
+
+    def _operator(self, operator: ast.AST, plain: ast.expr, *operands: ast.expr) -> ast.expr:
+        """The word for an operator, where there is one."""
+        word = OPERATORS.get(type(operator)) if self._converter.compile is not None else None
+        if word is None or all(isinstance(operand, ast.Constant) for operand in operands):
+            return plain
+        return _call(word, *operands, *([self._mask] if word in DIVIDING else []))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        if len(node.ops) == 1:
-            self.generic_visit(node)
-            return node
         parts = [self.visit(part) for part in (node.left, *node.comparators)]
         made: ast.expr | None = None
         for k, operator in enumerate(node.ops):
-            one = ast.Compare(parts[k], [operator], [parts[k + 1]])
+            pair = parts[k], parts[k + 1]
+            one = self._operator(operator, ast.Compare(pair[0], [operator], [pair[1]]), *pair)
             made = one if made is None else _call("both", made, one)
         assert made is not None
         return ast.copy_location(made, node)

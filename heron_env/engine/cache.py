@@ -45,8 +45,12 @@ WRITTEN = 1_000_000_000
 PACKAGES = ("numba", "numpy", "llvmlite")
 LOOPS = Path(__file__).with_name("loop_kernels.py")
 """The loops that are the same for all rules; generated text calls them."""
+TILES = Path(__file__).with_name("vector") / "tiles.py"
+"""What runs phases for several environments at once."""
+CONVERTING = (LOOPS, TILES, TILES.with_name("compiling.py"), Path(__file__).with_name("branches.py"))
+"""What machine code depends on beside the generated text."""
 IMPORT = re.compile(r"^from (heron_env[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
-COMPILES = re.compile(r"^(import numba|from heron_env\.engine\.kernels import)", re.MULTILINE)
+COMPILES = re.compile(r"^(import numba|from numba|from heron_env\.engine\.kernels import)", re.MULTILINE)
 """In a module with compiled functions."""
 CONSTANTS = (bool, int, float, str, tuple, list, dict)
 PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
@@ -73,7 +77,7 @@ def _users_folder() -> Path:
 def key_of(text: str, rules: Mapping[str, FunctionType], titles: Mapping[str, str], tuples: Mapping[str, Any]) -> str:
     """Hash of generated text, the rules behind it (`titles`: what messages call them), and of what compiles them."""
     digest = Digest()
-    digest.put(text_key(text), text_key(LOOPS.read_text(encoding="utf-8")))
+    digest.put(text_key(text), *(text_key(path.read_text(encoding="utf-8")) for path in CONVERTING))
     for name in sorted(rules):
         digest.put(name)
         digest.value(rules[name], titles[name])

@@ -154,7 +154,7 @@ def table_of(forms: Mapping[str, tuple[str, int]]) -> Any:
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             at = places[name.literal_value]
-            address, rows, columns = (_cell(context, builder, args[0], at, k) for k in range(3))
+            address, rows, columns = (cell(context, builder, args[0], at, k) for k in range(3))
             array = context.make_array(made)(context, builder)
             bits = context.get_abi_sizeof(context.get_data_type(made.dtype))
             size = context.get_constant(numba.types.intp, bits)
@@ -178,13 +178,13 @@ def number(context: Any, address: Any, name: Any) -> Any:
     kind = getattr(numba.types, NUMBERS[name.literal_value])
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits = _cell(context, builder, args[0], PLACE[name.literal_value], 0)
+        bits = cell(context, builder, args[0], PLACE[name.literal_value], 0)
         return builder.bitcast(bits, context.get_value_type(kind))
 
     return kind(address, name), build
 
 
-def _cell(context: Any, builder: Any, address: Any, row: int, column: int) -> Any:
+def cell(context: Any, builder: Any, address: Any, row: int, column: int) -> Any:
     """A cell of the table. No loop writes there, which LLVM is told, so that it is read once and not once a lane."""
     start = builder.inttoptr(address, address.type.as_pointer())
     at = context.get_constant(numba.types.intp, 3 * row + column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
@@ -12,17 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.arrays import Published
+from heron_env.engine.arrays import LANES, Published
 from heron_env.engine.binding import FAILURES
 from heron_env.engine.blueprint import Blueprint, why_plain
 from heron_env.engine.lane_errors import LaneErrors
 from heron_env.engine.memory import Memory
-from heron_env.engine.phases import Phases, Program, shared_loops
+from heron_env.engine.phases import Phases, Program, shared_loops, vector_phases
 from heron_env.engine.source import Source
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 from heron_env.errors import RuleError
 from heron_env.seeding import MASK
 
+VECTOR_MACHINES = ("x86_64", "AMD64")
+"""Where a tile can be asked whether anything was divided by zero."""
 PARALLEL_FROM = 4096
 """Below this many agents in all lanes of a call threads cost more than they save."""
 PARTS = 4
@@ -115,7 +118,7 @@ class Lanes:
         self._memory.complete(blueprint, tables, decisions, observations, cohorts, self._final)
         self.arrays = self._memory.arrays
         self._errors = LaneErrors(blueprint, self.position, self.rank_of)
-        self._ready, self._trials = False, dict[tuple[Any, int], Trial]()
+        self._ready, self._trials = (False, False), dict[tuple[Any, int], Trial]()
         self._run_with(module)
         self.attached = True
 
@@ -192,7 +195,7 @@ class Lanes:
 
     def step(self) -> Published:
         """A control step in one call: check, decide, affect, substeps, close, restart where one ended, observe."""
-        self._find_phases()
+        self._find_phases(tiled=True)
         self._front = 1 - self._front
         if self._pool is None:
             self._run(self._phases.checked_step, None)
@@ -201,10 +204,15 @@ class Lanes:
             self._run(self._phases.step, None)
         return self._memory.sets[self._front]
 
-    def _find_phases(self) -> None:
-        if not self._ready:
-            self._memory.phases[:] = self._phases.addresses()
-            self._ready = True
+    def _find_phases(self, *, tiled: bool = False) -> None:
+        """Let a compiled step know its phases; `tiled`: several environments at once, where that is possible."""
+        if self._ready == (True, tiled):
+            return
+        found: dict[str, int] = {}
+        if tiled and self.count >= LANES and platform.machine() in VECTOR_MACHINES:
+            found = self._phases.tiled(vector_phases(self._program, self.loops))
+        self._memory.set_phases(self._phases.addresses(found), found)
+        self._ready = (True, tiled)
 
     def entries(self) -> Entries:
         """Where another loop finds the law in machine code; all `phases` are known then."""
@@ -287,7 +295,15 @@ class Lanes:
         except self.failures as error:
             raise self._errors.of_failure(error, self.arrays, self._slices) from error
         if failures:
+            self._redo(at)
             self.raise_errors()
+
+    def _redo(self, at: int) -> None:
+        """Lanes that tiles have given up."""
+        redo = self._memory.redo
+        for lane in np.flatnonzero(redo).tolist():
+            many, redo[lane] = int(redo[lane]), 0
+            self._phases.redo(at, lane, lane + many, self.blueprint.substeps)
 
     def _run_in_parts(self, pool: ThreadPoolExecutor, span: range, run: Callable[[int, int], int]) -> int:
         """Each thread takes the next part until there is none: one that gets no core holds up nobody for long."""

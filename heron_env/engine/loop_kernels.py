@@ -13,19 +13,19 @@ import numpy as np
 from heron_env.engine.arrays import (
     ADD_NOISE,
     ADD_NOISE_TO_FINAL,
-    AFFECT,
     BEGIN,
     BEGIN_EPISODES,
     CHECK,
-    CLEAR,
-    CLOSE,
     DECIDE,
     END,
     FINISH,
     KEEP_FINAL,
+    LANES,
     PHYSICS,
     PUBLISH,
+    RULED,
     STEP,
+    TILES,
 )
 from heron_env.engine.decision_kernels import decide_lane, refused_action
 from heron_env.engine.draw_kernel import noise_row
@@ -171,14 +171,23 @@ def decide(D: Any, first: Any, last: Any) -> Any:
     return 0
 
 
+@lane
+def clear_lane(D: Any, b: Any) -> Any:
+    """What counts per step starts at 0."""
+    t, per_step = table(D, "truth"), table(D, "per_step")
+    for j in range(len(per_step)):
+        t[b, per_step[j]] = 0.0
+    return 0
+
+
 @phase
 def clear(D: Any, first: Any, last: Any) -> Any:
-    """What counts per step starts at 0."""
-    t, per_step, over = table(D, "truth"), table(D, "per_step"), table(D, "over")
+    """The same of all lanes in which an episode runs."""
+    over = table(D, "over")
     for at in range(first, last):
         b = np.uintp(at)
-        for j in range(len(per_step)):
-            t[b, per_step[j]] = 0.0 if over[b] == 0 else t[b, per_step[j]]
+        if over[b] == 0:
+            clear_lane(D, b)
     return 0
 
 
@@ -280,25 +289,53 @@ def run(D: Any, address: Any, first: Any, last: Any) -> Any:
     return np.int64(0) if address == 0 else call(address, (D, np.int64(first), np.int64(last)))
 
 
+@leaf
+def run_some(D: Any, first: Any, last: Any, begin: Any, end: Any) -> Any:
+    """Those of RULED from number `begin` to `end` - 1, of these lanes: how many failed."""
+    phases, failures = table(D, "phases"), 0
+    for k in range(begin, end):
+        if RULED[k] != PHYSICS:
+            failures += run(D, phases[RULED[k]], first, last)
+        elif phases[PHYSICS] != 0:
+            for substep in range(number(D, "substeps")):
+                failures += call(phases[PHYSICS], (D, np.int64(first), np.int64(last), np.int64(substep)))
+    return failures
+
+
+@leaf
+def conclude(D: Any, first: Any, last: Any) -> Any:
+    """What follows tiles, up to what is handed out: how many lanes failed."""
+    phases = table(D, "phases")
+    failures = run_some(D, first, last, number(D, "tiles_at"), len(RULED))
+    ended = run(D, phases[END], first, last)
+    failures += run(D, phases[FINISH], first, last)
+    if ended != 0:
+        for name in (KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN):
+            failures += run(D, phases[name], first, last)
+    run(D, phases[PUBLISH], first, last)
+    run(D, phases[ADD_NOISE], first, last)
+    return failures
+
+
 @phase
 def step(D: Any, first: Any, last: Any) -> Any:
-    """All phases of a control step behind the check, for a few lanes, then for the next."""
-    phases, size, failures = table(D, "phases"), number(D, "block"), 0
+    """All phases of a control step behind the check, for a few lanes, then for the next.
+
+    Lanes that a tile gives up are marked in `redo`; they count as failures, and are where tiles begin (`tiles_at`).
+    """
+    phases, size, redo, failures = table(D, "phases"), number(D, "block"), table(D, "redo"), 0
     for start in range(first, last, size):
         stop = min(start + size, last)
         run(D, phases[DECIDE], start, stop)
-        failures += run(D, phases[AFFECT], start, stop) + run(D, phases[CLEAR], start, stop)
-        if phases[PHYSICS] != 0:
-            for substep in range(number(D, "substeps")):
-                failures += call(phases[PHYSICS], (D, np.int64(start), np.int64(stop), np.int64(substep)))
-        failures += run(D, phases[CLOSE], start, stop)
-        ended = run(D, phases[END], start, stop)
-        failures += run(D, phases[FINISH], start, stop)
-        if ended != 0:
-            for name in (KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN):
-                failures += run(D, phases[name], start, stop)
-        run(D, phases[PUBLISH], start, stop)
-        run(D, phases[ADD_NOISE], start, stop)
+        failures += run_some(D, start, stop, 0, number(D, "tiles_at"))
+        left = run(D, phases[TILES], start, stop)
+        if left == 0:
+            failures += conclude(D, start, stop)
+            continue
+        failures += left
+        for tile in range(start, stop, LANES):
+            if redo[tile] == 0:
+                failures += conclude(D, tile, min(tile + LANES, stop))
     return failures
 
 

@@ -1,6 +1,7 @@
-"""The loops: text of the phases of a control step for a set of agent classes, each a loop over lanes.
+"""The loops: text of the phases of a control step for a set of agent classes, of one lane and over all of them.
 
-`D` is the address of the table of arrays (arrays.py), `b` a lane. What does not depend on the rules (deciding, ending,
+`D` is the address of the table of arrays (arrays.py), `b` a lane. What is said of one lane is compiled for vectors of
+lanes, too (vector/). What does not depend on the rules (deciding, ending,
 restarting, observing) comes from loop_kernels.py.
 """
 
@@ -26,7 +27,7 @@ ARRAYS = {
 """Arrays by their names in the text; numbers follow."""
 NUMBERS = {"g": "globals", "dt_ns": "dt_ns", "dt_physics": "dt_physics", "begun": "begun"}
 APPLIED = RULE_CODES["apply_action"]
-FRESH, BOUNDARY, NOTE = "failed = 0", "time = steps[b] * dt_ns / 1e9", "failures += note(D, b, failed)"
+FRESH, BOUNDARY, NOTE = "failed = 0", "time = steps[b] * dt_ns / 1e9", "return note(D, b, failed)"
 TAKES_EFFECT = f"if alive[b, i] != 0 and source[b, i] != 0 and source[b, i] != {HELD}:"
 
 
@@ -54,13 +55,15 @@ def loops_text(kinds: list[Kind], world: Collection[str]) -> str:
 
 
 def _phase(name: str, says: str, lines: Iterable[str], *, more: str = "", guard: str = "if over[b] != 0:") -> str:
-    """A loop over lanes [first, last) that returns how many failed."""
-    skip = [guard, "    continue"] if guard else []
-    inner = ["b = np.uintp(lane)", *skip, *lines]
+    """What happens in one lane, and a loop over lanes [first, last) that returns how many failed."""
     dt = "dt_piece" if name == "substep" else "dt"
-    body = ["failures = 0", "for lane in range(first, last):", *(f"    {line}" for line in inner), "return failures"]
-    loads = [*_loads(body), f'dt = number(D, "{dt}")']
-    return _function("phase", f"{name}(D, first, last{more})", [f'"""{says}"""', *loads, *body])
+    body = list(lines)
+    one = [f'"""{says}"""', *_loads(body), f'dt = number(D, "{dt}")', *body, *([] if body[-1] == NOTE else ["return 0"])]
+    skip = [guard, "    continue"] if guard else []
+    inner = ["b = np.uintp(lane)", *skip, f"failures += {name}_lane(D, b{more})"]
+    loop = ["failures = 0", "for lane in range(first, last):", *(f"    {line}" for line in inner), "return failures"]
+    parts = _function("inlined", f"{name}_lane(D, b{more})", one), _function("phase", f"{name}(D, first, last{more})", [*_loads(loop), *loop])
+    return "\n\n\n".join(parts)
 
 
 def _function(decorator: str, head: str, lines: list[str]) -> str:

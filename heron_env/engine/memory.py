@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.arrays import FORMS, NUMBERS, PHASES, PLACE, Arrays, Published, address_table, zeros
+from heron_env.engine.arrays import FORMS, LANE_ARRAYS, LANES, MOVED, NUMBERS, PHASES, PLACE, RULED, Arrays, Published, address_table, zeros
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 
@@ -40,8 +41,12 @@ class Memory:
         self.fixed = _fixed(blueprint, tables, decisions, cohorts)
         self.fixed |= observations.arrays | observations.kept_keys(lanes)
         self.phases = self.fixed["phases"] = np.zeros(len(PHASES), dtype=np.int64)
+        self.redo = self.fixed["redo"] = np.zeros(lanes, dtype=np.uint8)
+        self.moves, tile = _moves(self.arrays)
+        self.fixed["moves"] = self.moves
         rows = sum(array.nbytes for array in (*self.arrays, *self.sets[0])) // lanes
-        self.numbers = numbers = {**_numbers(blueprint, tables, decisions), "block": max(8, BLOCK_BYTES // rows)}
+        self.numbers = numbers = {**_numbers(blueprint, tables, decisions), "tile": tile, "tiles_at": 0}
+        numbers["block"] = max(LANES, BLOCK_BYTES // rows // LANES * LANES)
         self._tables = []
         for published in self.sets:
             out = {f"out_{name}": array for name, array in published._asdict().items()}
@@ -49,6 +54,17 @@ class Memory:
             assert arrays.keys() == FORMS.keys() and numbers.keys() == NUMBERS.keys()
             self._tables.append(address_table(arrays, numbers))
         self.at = tuple(int(table.ctypes.data) for table in self._tables)
+
+    def set_phases(self, addresses: list[int], tiled: Collection[str]) -> None:
+        """The phases that a step calls; `tiled`: those that run in tiles."""
+        self.phases[:] = addresses
+        first = next((k for k, place in enumerate(RULED) if PHASES[place] in tiled), len(RULED))
+        for table in self._tables:
+            table[PLACE["tiles_at"], 0] = first
+        read = {name for phase in tiled for name in MOVED[phase][0].split()}
+        written = {name for phase in tiled for name in MOVED[phase][1].split()}
+        for row, name in zip(self.moves, LANE_ARRAYS, strict=True):
+            row[4:] = (name in read) * row[2], (name in written) * row[2]
 
     def set_piece(self, begun: float, length: float) -> float:
         """Let physics advance by `length` s from `begun` s within the substep; the length of a whole substep, s."""
@@ -75,6 +91,17 @@ def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint) -> Arrays:
     made["over"][:] = 1
     made["episodes"][:] = np.iinfo(np.uint64).max  # the first restart makes it 0
     return Arrays(**made)
+
+
+def _moves(arrays: Arrays) -> tuple[NDArray[np.int64], int]:
+    """Where each array lies in a tile (vector/tiles.py), and the bytes of a tile."""
+    rows, offset = [], 0
+    for name in LANE_ARRAYS:
+        array = getattr(arrays, name)
+        columns = array.size // len(array)
+        rows.append((PLACE[name], array.itemsize, columns, offset, 0, 0))
+        offset += -(-columns * array.itemsize * LANES // 64) * 64
+    return np.array(rows, dtype=np.int64), offset
 
 
 def _published(lanes: int, floats: int, observers: int, final: bool) -> Published:

@@ -8,20 +8,27 @@ them. A phase takes the address of the table of arrays and a range of lanes, and
 from __future__ import annotations
 
 import functools
+import importlib
+import linecache
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heron_env.engine.arrays import PHASES
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.cache import LOOPS, cached, cached_file, key_of, uncollected
+from heron_env.engine.cache import LOOPS, TILES, cached, cached_file, key_of, uncollected
 from heron_env.engine.checking import examined, linkers_of_rules
 from heron_env.engine.loops import loops_text
 from heron_env.engine.source import SHARED, CompilerFacts, Source
 from heron_env.engine.world_rules import KERNEL_NAMES, WorldSource
 
+if TYPE_CHECKING:
+    from heron_env.engine.vector.compiling import VectorPhases
+
 _loaded: dict[str, CompiledLoops] = {}
+_vectors: dict[str, VectorPhases] = {}
 _loading = threading.RLock()
 
 
@@ -50,6 +57,17 @@ class Program:
             parts.append(imports + "\n\n" + self.world.text(facts.allocates if facts else ()))
         parts.append(loops_text(self.source.kinds, hooks))
         return "\n\n".join(parts)
+
+    def plain(self, facts: CompilerFacts) -> ModuleType:
+        """The module with rules as they are, for those who convert its functions."""
+        text, name = self.text(facts), f"<rules of {self.key()}>"
+        linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+        module = ModuleType(name)
+        exec(compile(text, name, "exec", dont_inherit=True), vars(module))
+        shared = {name: getattr(importlib.import_module("heron_env.engine.loop_kernels"), name) for name in SHARED}
+        rules = {**self.source.rules, **self.world.rules}
+        vars(module).update(rules, **self.source.tuples, **self.world.tuples, **shared)
+        return module
 
     def key(self) -> str:
         """Hash of all that the compiled module depends on."""
@@ -89,10 +107,28 @@ class Program:
 
 
 @functools.cache
+def tiles() -> ModuleType:
+    """vector/tiles.py, likewise."""
+    with _loading:
+        return cached_file(TILES)
+
+
+@functools.cache
 def shared_loops() -> ModuleType:
     """loop_kernels.py, from a copy in the cache folder: compiled once, whatever the rules."""
     with _loading:
         return cached_file(LOOPS)
+
+
+def vector_phases(program: Program, loops: CompiledLoops) -> VectorPhases:
+    """The phases of these rules for vectors, made once in a process."""
+    from heron_env.engine.vector.compiling import VectorPhases
+
+    with _loading:
+        if loops.key not in _vectors:
+            with uncollected():
+                _vectors[loops.key] = VectorPhases(program.plain(loops.facts), loops.module)
+        return _vectors[loops.key]
 
 
 class Phases:
@@ -117,14 +153,51 @@ class Phases:
         self.apply, self.offer = getattr(module, "apply", None), getattr(module, "offer", None)
         self.step, self.checked_step = shared.step, shared.checked_step
 
-    def addresses(self) -> list[int]:
-        """Where the machine code of each phase begins, by place; 0 where none is needed."""
+    def addresses(self, tiled: Mapping[str, int] | None = None) -> list[int]:
+        """Where the machine code of each phase begins, by place; 0 where none is needed.
+
+        `tiled`: addresses of those that run in tiles.
+        """
         from heron_env.engine.kernels import address_of
 
-        mine = vars(self)
-        loops = {name: mine.get(f"_{name}") or mine.get(name) for name in PHASES}
+        tiled, mine = tiled or {}, vars(self)
+        self._tiled = tuple(tiled)
+        loops = {name: mine.get(f"_{name}") or mine.get(name) for name in PHASES if name not in tiled}
+        made = {f"vector_{name}": address for name, address in tiled.items()}
         with uncollected():
-            return [address_of(loop, 3 + (name == "physics")) if loop else 0 for name, loop in loops.items()]
+            for name, loop in loops.items():
+                if loop and name not in made:
+                    made[name] = address_of(loop, 3 + (name == "physics"))
+            if tiled:
+                made["tiles"] = address_of(tiles().tiles)
+        return [made.get(name, 0) for name in PHASES]
+
+    def tiled(self, vector: VectorPhases) -> dict[str, int]:
+        """Addresses of the phases that run in tiles: neighbours among RULED, as many as there are; empty if none."""
+        best: dict[str, int] = {}
+        found: dict[str, int] = {}
+        for name in ("affect", "clear", "physics", "close"):
+            if getattr(self, f"_{name}") is not None:
+                address = vector.address(name)
+                found = {**found, name: address} if address else {}
+                best = found if len(found) > len(best) else best
+        if "close" in best and self._finish is not None and (address := vector.address("finish")):
+            best["finish"] = address
+        return best
+
+    def redo(self, at: int, first: int, last: int, substeps: int) -> int:
+        """A control step of lanes that tiles have given up, from where tiles begin, without them: how many failed."""
+        failures, behind = 0, False
+        for name in ("affect", "clear", "physics", "close"):
+            behind |= name in self._tiled
+            if behind and name == "physics":
+                failures += sum(self.go_on(at, first, last, number) for number in range(substeps))
+            elif behind and (loop := getattr(self, f"_{name}")) is not None:
+                failures += int(loop(at, first, last))
+        ended = self._end(at, first, last)
+        failures += 0 if self._finish is None else int(self._finish(at, first, last))
+        failures += self.restart(at, first, last) if ended else 0
+        return failures + self.publish(at, first, last)
 
     def entries(self) -> tuple[int, int, list[tuple[int, int]]]:
         """Where `apply`, `offer` and native physics (with their tables) begin; 0 where none is needed."""

@@ -26,7 +26,7 @@ OFFSET, ACTION, ACTION_END, CHILD, CHILDREN, INFO, KIND, MASK, MASK_END = range(
 """Columns of `tab`; references follow: a first column per parent's feature; first, step, count per children's."""
 REFERENCES = 9
 IMPORTS = [
-    "allocating", "column", "failure", "floats", "leaf", "number", "phase", "refused", "refused_vector",
+    "allocating", "column", "failure", "floats", "inlined", "leaf", "number", "phase", "refused", "refused_vector",
     "shown", "store", "sum_of_children", "table", "whole", "within",
 ]  # fmt: skip
 ARGUMENTS = ("t", "a", "rewards", "b", "i", "tab", "gather", "g", "dt", "time")

@@ -1,0 +1,230 @@
+"""Compiling phases for vectors: the text that runs one environment (loops.py), converted, runs LANES of them at once.
+
+A phase that can't be converted, or that numba can't compile for vectors, stays as it is; `reasons` says why.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload_method, register_model
+
+from heron_env.engine import draw_kernel, kernels, loop_kernels, world_kernel
+from heron_env.engine.arrays import FORMS, LANE_ARRAYS
+from heron_env.engine.arrays import PLACE as PLACES
+from heron_env.engine.branches import MASK, Converter
+from heron_env.engine.cache import uncollected
+from heron_env.engine.vector import words
+from heron_env.engine.vector.types import (
+    ALL,
+    EVERYWHERE,
+    NOWHERE,
+    NUMBERS,
+    Drawn,
+    Vector,
+    VectorArray,
+    as_bits,
+    constant,
+    convert,
+    is_float,
+    types,
+)
+from heron_env.seeding import h, key
+
+_ir: Any = ir
+_intrinsic: Any = intrinsic
+_I64 = _ir.IntType(64)
+
+
+@_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def _table(context: Any, address: Any, name: Any) -> Any:
+    """kernels.table; arrays with a row for each environment are arrays of vectors."""
+    kind, axes = FORMS[name.literal_value]
+    if name.literal_value not in LANE_ARRAYS:
+        return words.typed_call(context, kernels.table, address, name)
+    made = VectorArray(getattr(types, kind), axes - 1, lanes=True)
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place, columns = (kernels.cell(context, builder, args[0], PLACES[name.literal_value], k) for k in (0, 2))
+        shape = [columns] if axes == 2 else []
+        data = builder.inttoptr(place, _ir.IntType(8).as_pointer())
+        return words.vector_array(context, builder, made, data, shape, [_I64(1)] * (axes - 1))
+
+    return made(address, name), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def _same(context: Any, value: Any) -> Any:
+    return value(value), lambda context, builder, signature, args: args[0]
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def _floats(context: Any, values: Any) -> Any:
+    """kernels.floats of a tuple: numbers and vectors alike become vectors, which a loop may go through."""
+    if not isinstance(values, types.BaseTuple):
+        raise words.refuse("vector", values)
+    made = types.UniTuple(Vector(types.float64), len(values))
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        parts = [convert(context, builder, builder.extract_value(args[0], k), kind, types.float64) for k, kind in enumerate(values)]
+        return context.make_tuple(builder, made, parts)
+
+    return made(values), build
+
+
+def _flag_if_not_finite(context: Any, builder: Any, kind: Any, value: Any, mask_kind: Any, mask: Any) -> None:
+    vector = convert(context, builder, value, kind, types.float64)
+    difference = builder.fsub(vector, vector)
+    bits = builder.fcmp_unordered("!=", difference, constant(types.float64, 0))
+    if mask_kind is not EVERYWHERE:
+        bits = builder.and_(bits, as_bits(builder, convert(context, builder, mask, mask_kind, types.boolean)))
+    words.raise_flag(builder, words.any_set(builder, bits))
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def _refused(context: Any, value: Any, mask_: Any) -> Any:
+    """kernels.refused: a number that is not finite sets the flag, and the text goes on."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _flag_if_not_finite(context, builder, value, args[0], mask_, args[1])
+        return context.get_dummy_value()
+
+    return NOWHERE(value, mask_), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def _refused_vector(context: Any, values: Any, size: Any, mask_: Any) -> Any:
+    """kernels.refused_vector, likewise."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        for k, kind in enumerate(values):
+            _flag_if_not_finite(context, builder, kind, builder.extract_value(args[0], k), mask_, args[2])
+        words.raise_flag(builder, builder.icmp_signed("!=", context.cast(builder, args[1], size, types.int64), _I64(len(values))))
+        return context.get_dummy_value()
+
+    return NOWHERE(values, size, mask_), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def _note(context: Any, D: Any, b: Any, failed: Any) -> Any:
+    """loop_kernels.note: 1 if anything failed."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits = as_bits(builder, convert(context, builder, args[2], failed, types.boolean))
+        return builder.zext(words.any_set(builder, bits), _I64)
+
+    return types.int64(D, b, failed), build
+
+
+def _view(context: Any, truth: Any, axes: int) -> Any:
+    """world_kernel.column_of and block_of."""
+    made = VectorArray(truth.dtype, axes)
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        first, count, step = args[2:5]
+        shape, steps = ([count], [step]) if axes == 1 else ([count, args[5]], [step, _I64(1)])
+        return words.shifted(context, builder, truth, made, args[0], first, shape, steps)
+
+    return made(truth, *[types.int64] * (3 + axes)), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def _column_of(context: Any, truth: Any, lane: Any, first: Any, count: Any, step: Any) -> Any:
+    return _view(context, truth, 1)
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def _block_of(context: Any, truth: Any, lane: Any, first: Any, count: Any, step: Any, size: Any) -> Any:
+    return _view(context, truth, 2)
+
+
+class VectorWorld(types.NamedTuple):  # type: ignore[misc]
+    """The type of `world` in a world rule."""
+
+
+register_model(VectorWorld)(models.TupleModel)
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def _as_world(context: Any, fields: Any) -> Any:
+    made = VectorWorld(fields.types, fields.instance_class)
+    return made(fields), lambda context, builder, signature, args: args[0]
+
+
+INTRINSICS: list[tuple[Any, Any]] = [
+    (kernels.table, _table), (kernels.shown, _same), (kernels.floats, _floats), (kernels.refused, _refused),
+    (kernels.refused_vector, _refused_vector), (loop_kernels.note, _note), (world_kernel.column_of, _column_of),
+    (world_kernel.block_of, _block_of), (world_kernel.as_world, _as_world), (kernels.number, kernels.number),
+]  # fmt: skip
+MASKED = (kernels.refused, kernels.refused_vector)
+"""These take the mask."""
+
+
+def converter() -> Converter:
+    """Converts functions of one environment into compiled ones of LANES."""
+    return Converter(words.WORDS, [*words.VALUES, *INTRINSICS], kernels.inlined, MASKED)
+
+
+_draws = converter()
+_key_with, _uniform = _draws.value(draw_kernel.key_with), _draws.value(draw_kernel.uniform)
+_START = np.uint64(key("world"))
+
+
+@overload_method(VectorWorld, "draw", prefer_literal=True)
+def _draw(world, name, shape=1):  # type: ignore[no-untyped-def]
+    """World.draw, bit for bit."""
+    word = np.uint64(h(name.literal_value))
+
+    def draw(world, name, shape=1):  # type: ignore[no-untyped-def]
+        episode = _key_with(_key_with(_START, world.seed, ALL), world.episode, ALL)
+        return words.draws(_key_with(_key_with(episode, world.step, ALL), word, ALL), shape)
+
+    return draw
+
+
+def draw_element(array: Any, key: Any) -> Any:
+    """An element of draws."""
+    return _uniform(words.key_of(array), words.number_of(array, key), ALL)
+
+
+words.draw_element = draw_element
+
+
+class VectorPhases:
+    """The phases of a set of rules for vectors, compiled when their address is asked for.
+
+    reasons: by phase, why it is not there.
+    """
+
+    def __init__(self, module: Any, kept_in: Any) -> None:
+        """`module`: the generated text with rules that are not compiled; `kept_in`: the module with its file."""
+        self._module, self._kept_in, self._converter = module, kept_in, converter()
+        self.reasons: dict[str, str] = {}
+        self._addresses: dict[str, int] = {}
+        self._made: list[Any] = []
+
+    def address(self, phase: str) -> int:
+        """Where its machine code begins; 0 where there is none."""
+        if phase not in self._addresses:
+            self._addresses[phase] = self._compiled(phase)
+        return self._addresses[phase]
+
+    def _compiled(self, phase: str) -> int:
+        name, more = ("substep_lane", ", substep") if phase == "physics" else (f"{phase}_lane", "")
+        function = getattr(self._module, name, None) or getattr(loop_kernels, name)
+        name = f"vector_{phase}"
+        text = f"def {name}(D{more}):\n    return run(D, zero{more}, all)\n"
+        space = {"__name__": self._kept_in.__name__, "zero": np.int64(0), "all": ALL}
+        try:
+            space["run"] = self._converter.value(function)
+            exec(compile(text, self._kept_in.__file__, "exec"), space)
+            with uncollected():
+                self._made.append(kernels.phase(space[name]))
+                return kernels.address_of(self._made[-1], 1 + bool(more))
+        except Exception as error:  # noqa: BLE001  (numba lets through whatever its typing stumbles over)
+            self.reasons[phase] = str(error)
+            return 0

@@ -1,0 +1,180 @@
+"""Tiles: LANES environments through the phases that are compiled for vectors, and back into their rows.
+
+A tile's arrays lie on the stack, `[columns][LANES]`; a table like that of all environments (arrays.py) says where. Rows
+are transposed into it and, if nothing failed, back; where something did, the rows are as they were, and the caller runs
+these environments one by one. Compiled once for an installation, from a copy of this file in the cache folder.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from heron_env.engine.arrays import LANES, ROWS, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_CLOSE, VECTOR_FINISH, VECTOR_PHYSICS
+from heron_env.engine.kernels import call, lane, leaf, number, phase, table
+from heron_env.engine.vector.words import take_flags
+
+_types: Any = numba.types
+_ir: Any = ir
+_intrinsic: Any = intrinsic
+_I64, _FOUR = _ir.IntType(64), _ir.VectorType(_ir.IntType(64), 4)
+PLACE, BYTES, COLUMNS, OFFSET, READ, WRITTEN = range(6)
+"""Columns of `moves`: row of the array in the table, bytes of an element, columns, where it lies in the tile (bytes);
+columns that are read from its rows, and that are written back."""
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def stack(context: Any, size: Any) -> Any:
+    """Address of so many bytes on the stack of the caller."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        place = builder.alloca(_ir.IntType(8), size=args[0])
+        place.align = 64
+        return builder.ptrtoint(place, _I64)
+
+    return _types.int64(_types.int64), build
+
+
+def _at(kind: Any) -> tuple[Any, Any]:
+    """`get(address)` and `put(address, value)` of numbers of this type."""
+
+    @_intrinsic  # type: ignore[untyped-decorator]
+    def get(context: Any, address: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.load(builder.inttoptr(args[0], context.get_value_type(kind).as_pointer()))
+
+        return kind(_types.int64), build
+
+    @_intrinsic  # type: ignore[untyped-decorator]
+    def put(context: Any, address: Any, value: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()))
+            return context.get_dummy_value()
+
+        return _types.void(_types.int64, kind), build
+
+    return get, put
+
+
+word, put_word = _at(_types.int64)
+byte, put_byte = _at(_types.uint8)
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def turn(context: Any, source: Any, step: Any, target: Any, target_step: Any) -> Any:
+    """Transpose 4 x 4 words: rows `step` bytes apart into rows `target_step` bytes apart."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def place(start: Any, by: Any, k: int) -> Any:
+            return builder.inttoptr(builder.add(start, builder.mul(by, _I64(k))), _FOUR.as_pointer())
+
+        def mixed(one: Any, other: Any, order: list[int]) -> Any:
+            return builder.shuffle_vector(one, other, _ir.VectorType(_ir.IntType(32), 4)(order))
+
+        rows = [builder.load(place(args[0], args[1], k), align=8) for k in range(4)]
+        even = [mixed(rows[k], rows[k + 1], [0, 4, 2, 6]) for k in (0, 2)]
+        odd = [mixed(rows[k], rows[k + 1], [1, 5, 3, 7]) for k in (0, 2)]
+        made = [mixed(*pair, order) for order in ([0, 1, 4, 5], [2, 3, 6, 7]) for pair in (even, odd)]
+        for k, row in enumerate(made):
+            builder.store(row, place(args[2], args[3], k), align=8)
+        return context.get_dummy_value()
+
+    number = _types.int64
+    return _types.void(number, number, number, number), build
+
+
+@leaf
+def fill(rows: Any, width: Any, columns: Any, size: Any, place: Any, many: Any) -> None:
+    """Rows of `columns` elements, `width` bytes apart, into a tile; the last of `many` stands for those that miss."""
+    c = 0
+    if size == 8 and many == LANES:
+        while c + 4 <= columns:
+            for half in range(0, LANES, 4):
+                turn(rows + half * width + c * 8, width, place + (c * LANES + half) * 8, LANES * 8)
+            c += 4
+    while c < columns:
+        for k in range(LANES):
+            at = rows + min(k, many - 1) * width + c * size
+            if size == 8:
+                put_word(place + (c * LANES + k) * 8, word(at))
+            else:
+                put_byte(place + c * LANES + k, byte(at))
+        c += 1
+
+
+@leaf
+def empty(rows: Any, width: Any, columns: Any, size: Any, place: Any, over: Any, start: Any, many: Any, whole: Any) -> None:
+    """A tile back into rows; not of environments that stand still (`over`)."""
+    c = 0
+    if size == 8 and whole:
+        while c + 4 <= columns:
+            for half in range(0, LANES, 4):
+                turn(place + (c * LANES + half) * 8, LANES * 8, rows + half * width + c * 8, width)
+            c += 4
+    while c < columns:
+        for k in range(many):
+            if over[start + k] == 0:
+                at = rows + k * width + c * size
+                if size == 8:
+                    put_word(at, word(place + (c * LANES + k) * 8))
+                else:
+                    put_byte(at, byte(place + c * LANES + k))
+        c += 1
+
+
+@leaf
+def run_phases(D: Any, own: Any, phases: Any) -> Any:
+    """The phases of a tile; did anything fail?"""
+    failed = np.int64(0)
+    if phases[VECTOR_AFFECT] != 0:
+        failed += call(phases[VECTOR_AFFECT], (own,))
+    if phases[VECTOR_CLEAR] != 0:
+        failed += call(phases[VECTOR_CLEAR], (own,))
+    if phases[VECTOR_PHYSICS] != 0:
+        for substep in range(number(D, "substeps")):
+            failed += call(phases[VECTOR_PHYSICS], (own, np.int64(substep)))
+    if phases[VECTOR_CLOSE] != 0:
+        failed += call(phases[VECTOR_CLOSE], (own,))
+    if phases[VECTOR_FINISH] != 0:
+        failed += call(phases[VECTOR_FINISH], (own,))
+    return failed
+
+
+@phase
+def tiles(D: Any, first: Any, last: Any) -> Any:
+    """All tiles of these lanes: how many are left as they were; `redo` marks the first lane of each."""
+    moves, phases, redo, over = table(D, "moves"), table(D, "phases"), table(D, "redo"), table(D, "over")
+    size, space = 24 * ROWS, number(D, "tile")
+    own = stack(size + space)
+    for k in range(size // 8):
+        put_word(own + 8 * k, word(D + 8 * k))
+    for m in range(len(moves)):
+        put_word(own + 24 * moves[m, PLACE], own + size + moves[m, OFFSET])
+    left = 0
+    take_flags()
+    for start in range(first, last, LANES):
+        many = min(LANES, last - start)
+        whole = many == LANES
+        for k in range(many):
+            whole &= over[start + k] == 0
+        for m in range(len(moves)):
+            if moves[m, READ] > 0:
+                width = moves[m, COLUMNS] * moves[m, BYTES]
+                rows = word(D + 24 * moves[m, PLACE]) + start * width
+                fill(rows, width, moves[m, READ], moves[m, BYTES], own + size + moves[m, OFFSET], many)
+        failed = run_phases(D, own, phases)
+        if take_flags() or failed != 0:
+            redo[start] = many
+            left += 1
+            continue
+        for m in range(len(moves)):
+            if moves[m, WRITTEN] > 0:
+                width = moves[m, COLUMNS] * moves[m, BYTES]
+                rows = word(D + 24 * moves[m, PLACE]) + start * width
+                empty(rows, width, moves[m, WRITTEN], moves[m, BYTES], own + size + moves[m, OFFSET], over, start, many, whole)
+    return left

@@ -1,0 +1,235 @@
+"""Vectors of LANES numbers as types of numba: one number of each of as many environments.
+
+`Vector(float64)` is `<8 x double>` for LLVM. A mask is `Vector(boolean)`, kept as 64-bit integers of all bits or none,
+which is what processors blend by. `VectorArray` is an array of vectors at an address, `[columns]` or `[agents, size]`.
+Three types have one value each, known while compiling: a mask that holds everywhere, one that holds nowhere, and a
+variable without a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.core.typeconv import Conversion
+from numba.core.imputils import lower_constant
+from numba.extending import lower_cast, models, register_model, typeof_impl
+
+from heron_env.engine.arrays import LANES
+
+types: Any = numba.types
+_ir: Any = ir
+_models: Any = models
+BITS: Any = _ir.VectorType(_ir.IntType(64), LANES)
+"""Of a mask in LLVM."""
+_ELEMENTS: dict[Any, Any] = {
+    types.float64: _ir.DoubleType(), types.float32: _ir.FloatType(),
+    types.int64: _ir.IntType(64), types.uint64: _ir.IntType(64), types.boolean: _ir.IntType(64),
+}  # fmt: skip
+NUMBERS: Any = (types.Number, types.Boolean)
+
+
+class Vector(types.Type):  # type: ignore[misc]
+    """LANES numbers of one type."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = kept_as(dtype)
+        super().__init__(f"vector({self.dtype})")
+
+    def can_convert_from(self, context: Any, other: Any) -> Any:
+        """From numbers and from what is only known while compiling."""
+        if isinstance(other, NUMBERS) and context.can_convert(other, self.dtype) is not None:
+            return Conversion.safe
+        if other in (EVERYWHERE, NOWHERE) and self.dtype == types.boolean:
+            return Conversion.safe
+        return None
+
+    def unify(self, context: Any, other: Any) -> Any:
+        """A vector with what numbers of both types become."""
+        dtype = getattr(types.unliteral(other), "dtype", other) if isinstance(other, Vector) else types.unliteral(other)
+        if isinstance(dtype, NUMBERS) and isinstance(other, (Vector, *NUMBERS)):
+            found = context.unify_pairs(self.dtype, dtype)
+            return None if found is None else Vector(found)
+        return None
+
+
+class Singleton(types.Type):  # type: ignore[misc]
+    """A type with one value, which converts to whatever stands for it."""
+
+    def can_convert_to(self, context: Any, other: Any) -> Any:
+        """`NOVALUE` to anything."""
+        return Conversion.safe if self is NOVALUE else None
+
+
+class Word:
+    """A value of a Singleton in Python."""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+
+EVERYWHERE, NOWHERE, NOVALUE = Singleton("everywhere"), Singleton("nowhere"), Singleton("novalue")
+ALL, NONE, UNSET = Word(EVERYWHERE), Word(NOWHERE), Word(NOVALUE)
+
+
+@typeof_impl.register(Word)
+def _typeof_word(value: Any, context: Any) -> Any:
+    return value.kind
+
+
+@lower_constant(Singleton)
+def _constant_word(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    return context.get_dummy_value()
+
+
+class VectorArray(types.Type):  # type: ignore[misc]
+    """Vectors at an address. `lanes`: it has an axis of environments in front, by which it is indexed for nothing."""
+
+    def __init__(self, dtype: Any, ndim: int, lanes: bool = False) -> None:
+        self.dtype, self.ndim, self.lanes = dtype, ndim, lanes
+        super().__init__(f"vectors({dtype}, {ndim}, {lanes})")
+
+    @property
+    def element(self) -> Any:
+        """Type of an element."""
+        return Vector(types.int64 if self.dtype in (types.uint8, types.bool_) else self.dtype)
+
+
+class Drawn(types.Type):  # type: ignore[misc]
+    """Keyed draws of an array that is not there: element k is drawn when it is asked for. `ndim` axes."""
+
+    def __init__(self, ndim: int) -> None:
+        self.ndim = ndim
+        super().__init__(f"drawn({ndim})")
+
+
+class _VectorModel(_models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, llvm_of(kind.dtype))
+
+
+class _ArrayModel(_models.StructModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        axes = types.UniTuple(types.int64, kind.ndim)
+        super().__init__(manager, kind, [("data", types.CPointer(types.int8)), ("shape", axes), ("steps", axes)])
+
+
+class _DrawnModel(_models.StructModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        shape = types.UniTuple(types.int64, kind.ndim)
+        super().__init__(manager, kind, [("key", Vector(types.uint64)), ("shape", shape)])
+
+
+register_model(Vector)(_VectorModel)
+register_model(VectorArray)(_ArrayModel)
+register_model(Drawn)(_DrawnModel)
+register_model(Singleton)(_models.OpaqueModel)
+
+
+def kept_as(dtype: Any) -> Any:
+    """The type that elements of a vector have: 64 bits but for float32."""
+    dtype = types.unliteral(dtype)
+    if dtype in _ELEMENTS:
+        return dtype
+    if isinstance(dtype, types.Integer):
+        return types.int64 if dtype.signed or dtype.bitwidth < 64 else types.uint64
+    raise TypingError(f"no vectors of {dtype}")
+
+
+def llvm_of(dtype: Any) -> Any:
+    """LLVM's type of a vector of these elements."""
+    return _ir.VectorType(_ELEMENTS[dtype], LANES)
+
+
+def is_float(dtype: Any) -> bool:
+    """Is this a type of floats?"""
+    return isinstance(dtype, types.Float)
+
+
+def splat(builder: Any, value: Any) -> Any:
+    """A vector whose elements are all this value."""
+    kind = _ir.VectorType(value.type, LANES)
+    one = builder.insert_element(kind(_ir.Undefined), value, _ir.IntType(32)(0))
+    return builder.shuffle_vector(one, kind(_ir.Undefined), _ir.VectorType(_ir.IntType(32), LANES)([0] * LANES))
+
+
+def constant(dtype: Any, number: Any) -> Any:
+    """A vector of this number."""
+    return llvm_of(dtype)([number] * LANES)
+
+
+def as_mask(builder: Any, bits: Any) -> Any:
+    """Of LLVM's comparisons."""
+    return builder.sext(bits, BITS)
+
+
+def as_bits(builder: Any, mask: Any) -> Any:
+    """What LLVM selects by."""
+    return builder.icmp_signed("<", mask, constant(types.int64, 0))
+
+
+def elements(builder: Any, value: Any) -> list[Any]:
+    """The numbers of a vector."""
+    return [builder.extract_element(value, _ir.IntType(32)(k)) for k in range(LANES)]
+
+
+def lane_by_lane(builder: Any, made: Any, run: Callable[..., Any], vectors: Sequence[Any]) -> Any:
+    """`run` with the elements of each lane, one after another; `made`: LLVM's type of the vector of results."""
+    result = made(_ir.Undefined)
+    for k, parts in enumerate(zip(*(elements(builder, vector) for vector in vectors), strict=True)):
+        result = builder.insert_element(result, run(*parts), _ir.IntType(32)(k))
+    return result
+
+
+def scalar(context: Any, builder: Any, dtype: Any, element: Any) -> Any:
+    """An element of a vector as numba has a number of its type."""
+    return builder.trunc(element, _ir.IntType(1)) if dtype == types.boolean else element
+
+
+def element(context: Any, builder: Any, dtype: Any, number: Any) -> Any:
+    """The other way round."""
+    return builder.sext(number, _ir.IntType(64)) if dtype == types.boolean else number
+
+
+def convert(context: Any, builder: Any, value: Any, given: Any, wanted: Any) -> Any:
+    """A value of type `given`, a number or a Vector, as a vector of elements `wanted`."""
+    if given is EVERYWHERE or given is NOWHERE:
+        return constant(wanted, -(given is EVERYWHERE))
+    if given is NOVALUE:
+        return constant(wanted, 0)
+    if not isinstance(given, Vector):
+        number = context.cast(builder, value, given, wanted)
+        return splat(builder, element(context, builder, wanted, number))
+    source, made = given.dtype, llvm_of(wanted)
+    if source == wanted or (not is_float(source) and not is_float(wanted) and types.boolean not in (source, wanted)):
+        return value
+    if source == types.boolean:
+        one = constant(wanted, 1)
+        return builder.select(as_bits(builder, value), one, constant(wanted, 0))
+    if wanted == types.boolean:
+        compare = builder.fcmp_unordered if is_float(source) else builder.icmp_signed
+        return as_mask(builder, compare("!=", value, constant(source, 0)))
+    if is_float(source) and is_float(wanted):
+        return builder.fpext(value, made) if source == types.float32 else builder.fptrunc(value, made)
+    if is_float(wanted):
+        return builder.sitofp(value, made) if source == types.int64 else builder.uitofp(value, made)
+    if wanted == types.int64:
+        return builder.fptosi(value, made)
+    return lane_by_lane(builder, made, lambda part: context.cast(builder, part, source, wanted), [value])
+
+
+@lower_cast(types.Number, Vector)
+@lower_cast(types.Boolean, Vector)
+@lower_cast(Vector, Vector)
+@lower_cast(Singleton, Vector)
+def _cast(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+    return convert(context, builder, value, given, wanted.dtype)
+
+
+@lower_cast(Singleton, types.Any)
+def _cast_nothing(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+    return cgutils.get_null_value(context.get_value_type(wanted))
