@@ -127,13 +127,17 @@ PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}
 """Row of each in the table."""
 ROWS = len(PLACE)
 MOVED: dict[str, tuple[str, str]] = {
-    "affect": ("truth applied source alive steps masked allowed seen", "truth applied masked allowed seen"),
+    "affect": ("truth applied source alive steps", "truth"),
+    "masks": ("masked", "applied masked"),
     "clear": ("truth", "truth"),
     "physics": ("truth steps seeds episodes", "truth"),
     "close": ("truth steps alive", "steps rewards terminated truncated ended chosen infos"),
     "finish": ("truth steps seeds episodes", "truth"),
 }
-"""What phases read and write, of the arrays with a row for each environment."""
+"""What phases read and write, of the arrays with a row for each environment; `masks`: and `affect` where there are any.
+
+Masks go through `seen` and `allowed`, of which nobody reads later what was left there.
+"""
 LANES = 8
 """Environments that go through a phase together where it is compiled for vectors."""
 LANE_ARRAYS = tuple(name for name in Arrays._fields if name != "initial")

@@ -61,10 +61,11 @@ class Memory:
         first = next((k for k, place in enumerate(RULED) if PHASES[place] in tiled), len(RULED))
         for table in self._tables:
             table[PLACE["tiles_at"], 0] = first
-        read = {name for phase in tiled for name in MOVED[phase][0].split()}
-        written = {name for phase in tiled for name in MOVED[phase][1].split()}
+        moving = [*tiled, *(["masks"] if "affect" in tiled and self.arrays.allowed.size else [])]
+        read = {name for phase in moving for name in MOVED[phase][0].split()}
+        written = {name for phase in moving for name in MOVED[phase][1].split()}
         for row, name in zip(self.moves, LANE_ARRAYS, strict=True):
-            row[4:] = (name in read) * row[2], (name in written) * row[2]
+            row[4:] = row[2] and name in read, row[2] and name in written
 
     def set_piece(self, begun: float, length: float) -> float:
         """Let physics advance by `length` s from `begun` s within the substep; the length of a whole substep, s."""

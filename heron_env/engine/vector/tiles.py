@@ -25,7 +25,8 @@ _intrinsic: Any = intrinsic
 _I64, _FOUR = _ir.IntType(64), _ir.VectorType(_ir.IntType(64), 4)
 PLACE, BYTES, COLUMNS, OFFSET, READ, WRITTEN = range(6)
 """Columns of `moves`: row of the array in the table, bytes of an element, columns, where it lies in the tile (bytes);
-columns that are read from its rows, and that are written back."""
+whether it is read from its rows, and written back."""
+EACH_BYTE = 0x0101010101010101
 
 
 @_intrinsic  # type: ignore[untyped-decorator]
@@ -89,42 +90,66 @@ def turn(context: Any, source: Any, step: Any, target: Any, target_step: Any) ->
 
 
 @leaf
-def fill(rows: Any, width: Any, columns: Any, size: Any, place: Any, many: Any) -> None:
-    """Rows of `columns` elements, `width` bytes apart, into a tile; the last of `many` stands for those that miss."""
-    c = 0
-    if size == 8 and many == LANES:
-        while c + 4 <= columns:
-            for half in range(0, LANES, 4):
-                turn(rows + half * width + c * 8, width, place + (c * LANES + half) * 8, LANES * 8)
-            c += 4
-    while c < columns:
-        for k in range(LANES):
-            at = rows + min(k, many - 1) * width + c * size
-            if size == 8:
-                put_word(place + (c * LANES + k) * 8, word(at))
-            else:
-                put_byte(place + c * LANES + k, byte(at))
-        c += 1
+def alike(rows: Any, columns: Any) -> Any:
+    """Are LANES rows of so many bytes the same? Compared eight bytes at a time, the last eight once more."""
+    last = (LANES - 1) * columns - 8
+    if last < 0:
+        return False
+    other = word(rows + last) ^ word(rows + last + columns)
+    for at in range(0, last, 8):
+        other |= word(rows + at) ^ word(rows + at + columns)
+    return other == 0
 
 
 @leaf
-def empty(rows: Any, width: Any, columns: Any, size: Any, place: Any, over: Any, start: Any, many: Any, whole: Any) -> None:
-    """A tile back into rows; not of environments that stand still (`over`)."""
-    c = 0
-    if size == 8 and whole:
-        while c + 4 <= columns:
+def fill(rows: Any, columns: Any, size: Any, place: Any, many: Any) -> None:
+    """Rows of `columns` elements into a tile; the last of `many` stands for those that miss."""
+    width = columns * size
+    if many == LANES and columns == 1:
+        for k in range(size):  # LANES elements are as many words
+            put_word(place + 8 * k, word(rows + 8 * k))
+    elif many == LANES and size == 8 and columns >= 4:
+        for at in range(0, columns, 4):
+            c = min(at, columns - 4)  # the last block takes some columns once more
+            for half in range(0, LANES, 4):
+                turn(rows + half * width + c * 8, width, place + (c * LANES + half) * 8, LANES * 8)
+    elif many == LANES and size == 1 and alike(rows, columns):
+        for c in range(columns):
+            put_word(place + c * LANES, np.int64(byte(rows + c)) * EACH_BYTE)
+    else:
+        for c in range(columns):
+            for k in range(LANES):
+                at = rows + min(k, many - 1) * width + c * size
+                if size == 8:
+                    put_word(place + (c * LANES + k) * 8, word(at))
+                else:
+                    put_byte(place + c * LANES + k, byte(at))
+
+
+@leaf
+def empty(rows: Any, columns: Any, size: Any, place: Any, over: Any, start: Any, many: Any, whole: Any) -> None:
+    """A tile back into rows; not of environments that stand still (`over`). `whole`: none does, and none misses."""
+    width, nothing = columns * size, size == 1
+    if nothing:
+        for c in range(columns):
+            nothing &= word(place + c * LANES) == 0
+    if whole and (columns == 1 or nothing):
+        for k in range(columns * size):
+            put_word(rows + 8 * k, word(place + 8 * k))
+    elif whole and size == 8 and columns >= 4:
+        for at in range(0, columns, 4):
+            c = min(at, columns - 4)
             for half in range(0, LANES, 4):
                 turn(place + (c * LANES + half) * 8, LANES * 8, rows + half * width + c * 8, width)
-            c += 4
-    while c < columns:
-        for k in range(many):
-            if over[start + k] == 0:
-                at = rows + k * width + c * size
-                if size == 8:
-                    put_word(at, word(place + (c * LANES + k) * 8))
-                else:
-                    put_byte(at, byte(place + c * LANES + k))
-        c += 1
+    else:
+        for c in range(columns):
+            for k in range(many):
+                if over[start + k] == 0:
+                    at = rows + k * width + c * size
+                    if size == 8:
+                        put_word(at, word(place + (c * LANES + k) * 8))
+                    else:
+                        put_byte(at, byte(place + c * LANES + k))
 
 
 @leaf
@@ -163,18 +188,18 @@ def tiles(D: Any, first: Any, last: Any) -> Any:
         for k in range(many):
             whole &= over[start + k] == 0
         for m in range(len(moves)):
-            if moves[m, READ] > 0:
-                width = moves[m, COLUMNS] * moves[m, BYTES]
-                rows = word(D + 24 * moves[m, PLACE]) + start * width
-                fill(rows, width, moves[m, READ], moves[m, BYTES], own + size + moves[m, OFFSET], many)
+            if moves[m, READ] != 0:
+                columns, bytes_each = moves[m, COLUMNS], moves[m, BYTES]
+                rows = word(D + 24 * moves[m, PLACE]) + start * columns * bytes_each
+                fill(rows, columns, bytes_each, own + size + moves[m, OFFSET], many)
         failed = run_phases(D, own, phases)
         if take_flags() or failed != 0:
             redo[start] = many
             left += 1
             continue
         for m in range(len(moves)):
-            if moves[m, WRITTEN] > 0:
-                width = moves[m, COLUMNS] * moves[m, BYTES]
-                rows = word(D + 24 * moves[m, PLACE]) + start * width
-                empty(rows, width, moves[m, WRITTEN], moves[m, BYTES], own + size + moves[m, OFFSET], over, start, many, whole)
+            if moves[m, WRITTEN] != 0:
+                columns, bytes_each = moves[m, COLUMNS], moves[m, BYTES]
+                rows = word(D + 24 * moves[m, PLACE]) + start * columns * bytes_each
+                empty(rows, columns, bytes_each, own + size + moves[m, OFFSET], over, start, many, whole)
     return left
