@@ -105,6 +105,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "phases": ("int64", 1),
     # of the hierarchy, never changed: agents (tables.py), decisions, observations
     "tab": ("uint32", 2), "seg": ("uint32", 2), "gather": ("uint32", 1),
+    "block_sized": ("uint8", 1), "block_single": ("float32", 2), "block_limits": ("float64", 2),
     "sized": ("uint8", 1), "who": ("int64", 2), "owner": ("uint32", 1), "single": ("float32", 2),
     "limits": ("float64", 2), "command": ("uint32", 1),
     "possible": ("uint32", 1), "per_step": ("uint32", 1), "low": ("float64", 1), "high": ("float64", 1),
@@ -120,7 +121,7 @@ FORMS: dict[str, tuple[str, int]] = {
 NUMBERS: dict[str, str] = {
     "globals": "int64", "dt_ns": "int64", "substeps": "int64", "last_step": "int64", "any_ends": "int64",
     "steady": "int64", "block": "int64", "dt": "float64", "dt_physics": "float64", "dt_piece": "float64",
-    "begun": "float64", "tile": "int64", "tiles_at": "int64",
+    "begun": "float64", "tile": "int64", "tiles_at": "int64", "shows": "int64",
 }  # fmt: skip
 """Single numbers in the table, behind the arrays, and their type."""
 PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}
@@ -144,8 +145,7 @@ LANE_ARRAYS = tuple(name for name in Arrays._fields if name != "initial")
 """Those with a row for each environment."""
 PHASES = (
     "check", "decide", "affect", "clear", "physics", "close", "end", "finish",
-    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step",
-    "tiles", "vector_affect", "vector_clear", "vector_physics", "vector_close", "vector_finish",
+    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step", "tiles", "vector_affect", "vector_clear", "vector_physics", "vector_close", "vector_finish",
 )  # fmt: skip
 (CHECK, DECIDE, AFFECT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN,
  PUBLISH, ADD_NOISE, STEP, TILES, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_PHYSICS, VECTOR_CLOSE, VECTOR_FINISH,

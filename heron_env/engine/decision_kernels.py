@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.kernels import failure, lane, leaf, number, table, within
+from heron_env.engine.kernels import failure, flat_of, lane, leaf, number, table, within
 from heron_env.engine.lane_errors import ILLEGAL, NOTHING
 from heron_env.engine.tables import (
     CLOCK,
@@ -45,20 +45,26 @@ def refused_action(D: Any, b: Any) -> Any:
     Bounds are compared in float32, in which actions are sampled; choices are whole numbers.
     """
     actions, single, limits = table(D, "actions"), table(D, "single"), table(D, "limits")
-    bad = False
-    for e in range(limits.shape[1]):  # the usual case is that all is well, whoever is given what
+    given, owner = table(D, "given"), table(D, "owner")
+    for e in range(limits.shape[1]):
         value = actions[b, e]
-        rounded = np.float32(value)
-        broken = value - np.floor(value) > limits[GRAIN, e]
-        bad |= (rounded < single[0, e]) | (rounded > single[1, e]) | (value != value) | broken
-    if bad:
-        given, owner = table(D, "given"), table(D, "owner")
-        for e in range(limits.shape[1]):
-            value = actions[b, e]
-            inside = single[0, e] <= np.float32(value) <= single[1, e]
-            if given[b, owner[e]] != 0 and (not inside or value - np.floor(value) > limits[GRAIN, e]):
-                return failure(owner[e], ILLEGAL, 1)
+        inside = single[0, e] <= np.float32(value) <= single[1, e]
+        if given[b, owner[e]] != 0 and (not inside or value - np.floor(value) > limits[GRAIN, e]):
+            return failure(owner[e], ILLEGAL, 1)
     return 0
+
+
+@lane
+def any_refused(D: Any, start: Any) -> Any:
+    """Is any action illegal in the block of LANES that begins here, whoever is given what? In one plain loop."""
+    actions, single, limits = flat_of(table(D, "actions")), table(D, "block_single"), table(D, "block_limits")
+    base, bad = start * table(D, "actions").shape[1], False
+    for e in range(limits.shape[1]):
+        value = actions[base + e]
+        rounded = np.float32(value)
+        broken = value - np.floor(value) > limits[2, e]
+        bad |= (rounded < single[0, e]) | (rounded > single[1, e]) | (value != value) | broken
+    return bad
 
 
 @lane
@@ -70,26 +76,27 @@ def accept_action(D: Any, b: Any, i: Any) -> None:
 
 
 @lane
-def all_given(D: Any, b: Any) -> Any:
-    """Does everyone live, and is everyone with an action given one?"""
-    alive, given, sized = table(D, "alive"), table(D, "given"), table(D, "sized")
-    missing = False
+def decide_block(D: Any, start: Any) -> Any:
+    """`decide_lane` in a block of LANES where everyone lives and is given an action, in plain loops; else False."""
+    alive, given, sized = flat_of(table(D, "alive")), flat_of(table(D, "given")), table(D, "block_sized")
+    source, base, missing = flat_of(table(D, "source")), start * table(D, "alive").shape[1], False
     for i in range(len(sized)):
-        missing |= (alive[b, i] == 0) | ((sized[i] != 0) & (given[b, i] == 0))
-    return not missing
+        missing |= (alive[base + i] == 0) | ((sized[i] != 0) & (given[base + i] == 0))
+    if missing:
+        return False
+    for i in range(len(sized)):
+        source[base + i] = given[base + i] * sized[i]
+    actions, applied, limits = flat_of(table(D, "actions")), flat_of(table(D, "applied")), table(D, "block_limits")
+    base = start * table(D, "actions").shape[1]
+    for e in range(limits.shape[1]):
+        applied[base + e] = within(actions[base + e], limits[LOW, e], limits[HIGH, e])
+    return True
 
 
 @lane
 def decide_lane(D: Any, b: Any) -> None:
     """Who acts in this step, top-down (T10, T11, D7), and with what: `source` and `applied`."""
-    given, source, sized, limits = table(D, "given"), table(D, "source"), table(D, "sized"), table(D, "limits")
-    actions, applied = table(D, "actions"), table(D, "applied")
-    if number(D, "steady") != 0 and all_given(D, b):  # the usual case, in two plain loops
-        for i in range(len(sized)):
-            source[b, i] = given[b, i] * sized[i]
-        for e in range(limits.shape[1]):
-            applied[b, e] = within(actions[b, e], limits[LOW, e], limits[HIGH, e])
-        return
+    source, sized = table(D, "source"), table(D, "sized")
     now = table(D, "steps")[b] * number(D, "dt_ns")
     alive = table(D, "alive")
     for i in range(len(sized)):

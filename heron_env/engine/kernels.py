@@ -204,6 +204,27 @@ def shown(context: Any, array: Any) -> Any:
 
 
 @_intrinsic  # type: ignore[untyped-decorator]
+def flat_of(context: Any, array: Any) -> Any:
+    """A contiguous array as `[size]`; reshape does the same, and takes a second to compile."""
+    made = _types.Array(array.dtype, 1, "C")
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        given = context.make_array(array)(context, builder, value=args[0])
+        flat = context.make_array(made)(context, builder)
+        context.populate_array(
+            flat,
+            data=given.data,
+            shape=_ir.pack_array(builder, [given.nitems]),
+            strides=_ir.pack_array(builder, [given.itemsize]),
+            itemsize=given.itemsize,
+            meminfo=None,
+        )
+        return flat._getvalue()
+
+    return made(array), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
 def fetch(context: Any, array: Any, b: Any, c: Any) -> Any:
     """Ask for the cache line of element `[b, c]`, which is written soon; asking takes no time."""
 

@@ -114,7 +114,7 @@ class Lanes:
         tables, self.blueprint = self._tables, blueprint
         decisions = DecisionTables(blueprint, self.position, self._slices)
         observations = ObservationTables(blueprint, blueprint.layout.size + tables.scratch)
-        self.spans, self._noisy = observations.spans, observations.noisy
+        self.spans, self._noisy, self._floats = observations.spans, observations.noisy, observations.floats
         self._memory.complete(blueprint, tables, decisions, observations, cohorts, self._final)
         self.arrays = self._memory.arrays
         self._errors = LaneErrors(blueprint, self.position, self.rank_of)
@@ -211,7 +211,8 @@ class Lanes:
         found: dict[str, int] = {}
         if tiled and self.count >= LANES and platform.machine() in VECTOR_MACHINES:
             found = self._phases.tiled(vector_phases(self._program, self.loops))
-        self._memory.set_phases(self._phases.addresses(found), found)
+        shows = self._phases.shows(found) and self._floats >= LANES
+        self._memory.set_phases(self._phases.addresses(found, shows=shows), found, shows)
         self._ready = (True, tiled)
 
     def entries(self) -> Entries:

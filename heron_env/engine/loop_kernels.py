@@ -27,7 +27,7 @@ from heron_env.engine.arrays import (
     STEP,
     TILES,
 )
-from heron_env.engine.decision_kernels import decide_lane, refused_action
+from heron_env.engine.decision_kernels import any_refused, decide_block, decide_lane, refused_action
 from heron_env.engine.draw_kernel import noise_row
 from heron_env.engine.kernels import call, fetch, kept, lane, leaf, number, on_arrays, phase, table, within
 from heron_env.engine.tables import NOOP_VALUE
@@ -151,23 +151,31 @@ def add_noise(D: Any, b: Any, out: Any) -> None:
 @phase
 def check(D: Any, first: Any, last: Any) -> Any:
     """How many lanes are given an illegal action."""
-    refused = 0
-    for at in range(first, last):
-        b = np.uintp(at)
-        refused += note(D, b, refused_action(D, b))
+    refused, whole = 0, first + (last - first) // LANES * LANES
+    for start in range(first, whole, LANES):
+        if any_refused(D, start):
+            for at in range(start, start + LANES):
+                refused += note(D, np.uintp(at), refused_action(D, np.uintp(at)))
+    for at in range(whole, last):
+        refused += note(D, np.uintp(at), refused_action(D, np.uintp(at)))
     return refused
 
 
 @phase
 def decide(D: Any, first: Any, last: Any) -> Any:
     """Everyone's decision; meanwhile the truth, which rules read next, comes to the processor."""
-    over, t = table(D, "over"), table(D, "truth")
-    for at in range(first, last):
-        b = np.uintp(at)
-        for c in range(np.uintp(0), np.uintp(t.shape[1]), np.uintp(8)):
-            fetch(t, b, c)
-        if over[b] == 0:
-            decide_lane(D, b)
+    over, t, steady = table(D, "over"), table(D, "truth"), number(D, "steady") != 0
+    for start in range(first, last, LANES):
+        stop = min(start + LANES, last)
+        for at in range(start, stop):
+            for c in range(np.uintp(0), np.uintp(t.shape[1]), np.uintp(8)):
+                fetch(t, np.uintp(at), c)
+        if steady and stop - start == LANES and decide_block(D, start):
+            continue
+        for at in range(start, stop):
+            b = np.uintp(at)
+            if over[b] == 0:
+                decide_lane(D, b)
     return 0
 
 
@@ -245,21 +253,39 @@ def begin_episodes(D: Any, first: Any, last: Any) -> Any:
     return 0
 
 
-@phase
-def publish(D: Any, first: Any, last: Any) -> Any:
-    """Hand out observations, and the observers' rewards and ends."""
+@lane
+def publish_lane(D: Any, b: Any) -> None:
+    """Hand out the observers' rewards and ends."""
     watched, rewards, out_rewards = table(D, "watched"), table(D, "rewards"), table(D, "out_rewards")
     terminated, truncated = table(D, "terminated"), table(D, "truncated")
     out_terminated, out_truncated = table(D, "out_terminated"), table(D, "out_truncated")
+    for k in range(len(watched)):
+        i = watched[k]
+        out_rewards[b, k] = rewards[b, i]
+        out_terminated[b, k] = terminated[b, i] != 0
+        out_truncated[b, k] = truncated[b, i] != 0
+
+
+@phase
+def publish(D: Any, first: Any, last: Any) -> Any:
+    """Hand out observations, and the observers' rewards and ends."""
     out = table(D, "out_observations")
     for at in range(first, last):
         b = np.uintp(at)
-        for k in range(len(watched)):
-            i = watched[k]
-            out_rewards[b, k] = rewards[b, i]
-            out_terminated[b, k] = terminated[b, i] != 0
-            out_truncated[b, k] = truncated[b, i] != 0
+        publish_lane(D, b)
         observe(D, b, out)
+    return 0
+
+
+@phase
+def publish_others(D: Any, first: Any, last: Any) -> Any:
+    """The same where tiles have handed out the observations of lanes that neither stand still nor have restarted."""
+    out, chosen, over = table(D, "out_observations"), table(D, "chosen"), table(D, "over")
+    for at in range(first, last):
+        b = np.uintp(at)
+        publish_lane(D, b)
+        if chosen[b] != 0 or over[b] != 0:
+            observe(D, b, out)
     return 0
 
 

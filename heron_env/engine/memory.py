@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from heron_env.engine.arrays import FORMS, LANE_ARRAYS, LANES, MOVED, NUMBERS, PHASES, PLACE, RULED, Arrays, Published, address_table, zeros
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
+from heron_env.engine.tables import GRAIN, HIGH, LOW, AgentTables, DecisionTables, ObservationTables
 
 BLOCK_BYTES = 1 << 19
 """Lanes go through a step together as long as their rows are no more than this: half of what a core has to itself."""
@@ -45,7 +45,7 @@ class Memory:
         self.moves, tile = _moves(self.arrays)
         self.fixed["moves"] = self.moves
         rows = sum(array.nbytes for array in (*self.arrays, *self.sets[0])) // lanes
-        self.numbers = numbers = {**_numbers(blueprint, tables, decisions), "tile": tile, "tiles_at": 0}
+        self.numbers = numbers = {**_numbers(blueprint, tables, decisions), "tile": tile, "tiles_at": 0, "shows": 0}
         numbers["block"] = max(LANES, BLOCK_BYTES // rows // LANES * LANES)
         self._tables = []
         for published in self.sets:
@@ -55,12 +55,12 @@ class Memory:
             self._tables.append(address_table(arrays, numbers))
         self.at = tuple(int(table.ctypes.data) for table in self._tables)
 
-    def set_phases(self, addresses: list[int], tiled: Collection[str]) -> None:
-        """The phases that a step calls; `tiled`: those that run in tiles."""
+    def set_phases(self, addresses: list[int], tiled: Collection[str], shows: bool) -> None:
+        """The phases that a step calls; `tiled`: those that run in tiles; `shows`: observations come from there."""
         self.phases[:] = addresses
         first = next((k for k, place in enumerate(RULED) if PHASES[place] in tiled), len(RULED))
         for table in self._tables:
-            table[PLACE["tiles_at"], 0] = first
+            table[PLACE["tiles_at"], 0], table[PLACE["shows"], 0] = first, shows
         moving = [*tiled, *(["masks"] if "affect" in tiled and self.arrays.allowed.size else [])]
         read = {name for phase in moving for name in MOVED[phase][0].split()}
         written = {name for phase in moving for name in MOVED[phase][1].split()}
@@ -122,6 +122,8 @@ def _fixed(
 
     return {
         "tab": tables.tab, "seg": tables.seg, "gather": tables.gather, "sized": decisions.sized,
+        "block_sized": np.tile(decisions.sized, LANES), "block_single": np.tile(decisions.single, LANES),
+        "block_limits": np.tile(decisions.limits[[LOW, HIGH, GRAIN]], LANES),
         "who": decisions.who, "owner": decisions.owner, "single": decisions.single,
         "limits": decisions.limits, "command": decisions.command, "possible": positions(blueprint.possible),
         "watched": positions(blueprint.observers), "per_step": layout.per_step.astype(np.uint32), "low": layout.low,

@@ -11,7 +11,7 @@ import functools
 import importlib
 import linecache
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -149,14 +149,19 @@ class Phases:
         self._add_noise = shared.add_noise_to_published if noisy else None
         self._add_noise_to_final = shared.add_noise_to_final if noisy and final else None
         self._begin_episodes, self._begin = shared.begin_episodes, getattr(module, "begin", None)
-        self._publish, self.inform = shared.publish, getattr(module, "inform", None)
+        self._publish, self._publish_others = shared.publish, shared.publish_others
+        self.inform = getattr(module, "inform", None)
         self.apply, self.offer = getattr(module, "apply", None), getattr(module, "offer", None)
         self.step, self.checked_step = shared.step, shared.checked_step
 
-    def addresses(self, tiled: Mapping[str, int] | None = None) -> list[int]:
+    def shows(self, tiled: Collection[str]) -> bool:
+        """Is the truth in tiles final, if these phases run there?"""
+        return "close" in tiled and (self._finish is None or "finish" in tiled)
+
+    def addresses(self, tiled: Mapping[str, int] | None = None, *, shows: bool = False) -> list[int]:
         """Where the machine code of each phase begins, by place; 0 where none is needed.
 
-        `tiled`: addresses of those that run in tiles.
+        `tiled`: addresses of those that run in tiles; `shows`: these publish observations.
         """
         from heron_env.engine.kernels import address_of
 
@@ -168,6 +173,8 @@ class Phases:
             for name, loop in loops.items():
                 if loop and name not in made:
                     made[name] = address_of(loop, 3 + (name == "physics"))
+            if shows:
+                made["publish"] = address_of(self._publish_others)
             if tiled:
                 made["tiles"] = address_of(tiles().tiles)
         return [made.get(name, 0) for name in PHASES]

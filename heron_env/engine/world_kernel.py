@@ -15,7 +15,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, overload_method, register_model
 
 from heron_env.engine.draw_kernel import GOLDEN, key_with, uniform
-from heron_env.engine.kernels import lane, leaf, within
+from heron_env.engine.kernels import flat_of, lane, leaf, within
 from heron_env.seeding import h
 
 _types: Any = numba.types
@@ -64,27 +64,6 @@ def block_of(context: Any, truth: Any, lane: Any, first: Any, count: Any, step: 
         return _view(context, builder, signature, args, [count, size], [step, step.type(1)])
 
     return made(truth, _types.intp, _types.intp, _types.intp, _types.intp, _types.intp), build
-
-
-@_intrinsic  # type: ignore[untyped-decorator]
-def flat_of(context: Any, array: Any) -> Any:
-    """A contiguous array as `[size]`; reshape does the same, and takes a second to compile."""
-    made = _types.Array(array.dtype, 1, "C")
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        given = context.make_array(array)(context, builder, value=args[0])
-        flat = context.make_array(made)(context, builder)
-        context.populate_array(
-            flat,
-            data=given.data,
-            shape=_ir.pack_array(builder, [given.nitems]),
-            strides=_ir.pack_array(builder, [given.itemsize]),
-            itemsize=given.itemsize,
-            meminfo=None,
-        )
-        return flat._getvalue()
-
-    return made(array), build
 
 
 def _view(context: Any, builder: Any, signature: Any, args: Any, shape: list[Any], steps: list[Any]) -> Any:

@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from heron_env.engine.arrays import LANES, ROWS, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_CLOSE, VECTOR_FINISH, VECTOR_PHYSICS
+from heron_env.engine.arrays import LANES, ROWS, PLACE as PLACES, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_CLOSE, VECTOR_FINISH, VECTOR_PHYSICS
 from heron_env.engine.kernels import call, lane, leaf, number, phase, table
 from heron_env.engine.vector.words import take_flags
 
@@ -26,6 +26,7 @@ _I64, _FOUR = _ir.IntType(64), _ir.VectorType(_ir.IntType(64), 4)
 PLACE, BYTES, COLUMNS, OFFSET, READ, WRITTEN = range(6)
 """Columns of `moves`: row of the array in the table, bytes of an element, columns, where it lies in the tile (bytes);
 whether it is read from its rows, and written back."""
+COLUMNS_AT, OUT_AT = PLACES["columns"], PLACES["out_observations"]
 EACH_BYTE = 0x0101010101010101
 
 
@@ -87,6 +88,48 @@ def turn(context: Any, source: Any, step: Any, target: Any, target_step: Any) ->
 
     number = _types.int64
     return _types.void(number, number, number, number), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def show(context: Any, truth: Any, columns: Any, out: Any, step: Any, many: Any) -> Any:
+    """Eight columns of a tile's truth as float32 into `many` rows, `step` bytes apart; `columns`: where 8 numbers lie."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        truth, columns, out, step, many = args
+        singles, doubles = (_ir.VectorType(kind, LANES) for kind in (_ir.FloatType(), _ir.DoubleType()))
+
+        def mixed(one: Any, other: Any, order: list[int]) -> Any:
+            return builder.shuffle_vector(one, other, _ir.VectorType(_ir.IntType(32), LANES)(order))
+
+        rows = []
+        for k in range(8):
+            number = builder.load(builder.inttoptr(builder.add(columns, _I64(4 * k)), _ir.IntType(32).as_pointer()))
+            place = builder.add(truth, builder.mul(builder.zext(number, _I64), _I64(8 * LANES)))
+            rows.append(builder.fptrunc(builder.load(builder.inttoptr(place, doubles.as_pointer()), align=64), singles))
+        low, high, near, far = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15], [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
+        rows = [mixed(rows[k], rows[k + 1], order) for k in (0, 2, 4, 6) for order in (low, high)]
+        rows = [mixed(rows[k + j], rows[k + j + 2], order) for k in (0, 4) for j in (0, 1) for order in (near, far)]
+        halves = [0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]
+        rows = [mixed(rows[k], rows[k + 4], order) for order in halves for k in range(4)]
+        last = builder.sub(many, _I64(1))
+        for k in reversed(range(LANES)):  # rows that miss are written to the last one, before it is
+            row = builder.select(builder.icmp_signed("<", _I64(k), last), _I64(k), last)
+            place = builder.inttoptr(builder.add(out, builder.mul(row, step)), singles.as_pointer())
+            builder.store(rows[k], place, align=4)
+        return context.get_dummy_value()
+
+    number = _types.int64
+    return _types.void(number, number, number, number, number), build
+
+
+@leaf
+def publish(D: Any, truth: Any, start: Any, many: Any) -> None:
+    """Observations of a tile, without noise."""
+    columns, count = word(D + 24 * COLUMNS_AT), table(D, "out_observations").shape[1]
+    out = word(D + 24 * OUT_AT) + 4 * start * count
+    for at in range(0, count, 8):
+        c = min(at, count - 8)  # the last block shows some once more
+        show(truth, columns + 4 * c, out + 4 * c, 4 * count, many)
 
 
 @leaf
@@ -202,4 +245,6 @@ def tiles(D: Any, first: Any, last: Any) -> Any:
                 columns, bytes_each = moves[m, COLUMNS], moves[m, BYTES]
                 rows = word(D + 24 * moves[m, PLACE]) + start * columns * bytes_each
                 empty(rows, columns, bytes_each, own + size + moves[m, OFFSET], over, start, many, whole)
+        if number(D, "shows") != 0:
+            publish(D, own + size, start, many)
     return left
