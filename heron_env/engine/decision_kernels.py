@@ -58,8 +58,8 @@ def refused_action(D: Any, b: Any) -> Any:
 def any_refused(D: Any, start: Any) -> Any:
     """Is any action illegal in the block of LANES that begins here, whoever is given what? In one plain loop."""
     actions, single, limits = flat_of(table(D, "actions")), table(D, "block_single"), table(D, "block_limits")
-    base, bad = start * table(D, "actions").shape[1], False
-    for e in range(limits.shape[1]):
+    base, bad = np.uintp(start * table(D, "actions").shape[1]), False
+    for e in range(np.uintp(0), np.uintp(limits.shape[1])):
         value = actions[base + e]
         rounded = np.float32(value)
         broken = value - np.floor(value) > limits[2, e]
@@ -79,16 +79,16 @@ def accept_action(D: Any, b: Any, i: Any) -> None:
 def decide_block(D: Any, start: Any) -> Any:
     """`decide_lane` in a block of LANES where everyone lives and is given an action, in plain loops; else False."""
     alive, given, sized = flat_of(table(D, "alive")), flat_of(table(D, "given")), table(D, "block_sized")
-    source, base, missing = flat_of(table(D, "source")), start * table(D, "alive").shape[1], False
-    for i in range(len(sized)):
+    source, base, missing = flat_of(table(D, "source")), np.uintp(start * table(D, "alive").shape[1]), False
+    for i in range(np.uintp(0), np.uintp(len(sized))):
         missing |= (alive[base + i] == 0) | ((sized[i] != 0) & (given[base + i] == 0))
     if missing:
         return False
-    for i in range(len(sized)):
+    for i in range(np.uintp(0), np.uintp(len(sized))):
         source[base + i] = given[base + i] * sized[i]
     actions, applied, limits = flat_of(table(D, "actions")), flat_of(table(D, "applied")), table(D, "block_limits")
-    base = start * table(D, "actions").shape[1]
-    for e in range(limits.shape[1]):
+    base = np.uintp(start * table(D, "actions").shape[1])
+    for e in range(np.uintp(0), np.uintp(limits.shape[1])):
         applied[base + e] = within(actions[base + e], limits[LOW, e], limits[HIGH, e])
     return True
 
