@@ -61,8 +61,13 @@ class Singleton(types.Type):  # type: ignore[misc]
     """A type with one value, which converts to whatever stands for it."""
 
     def can_convert_to(self, context: Any, other: Any) -> Any:
-        """`NOVALUE` to anything."""
-        return Conversion.safe if self is NOVALUE else None
+        """`NOVALUE` to anything, the masks to bool."""
+        return Conversion.safe if self is NOVALUE or isinstance(other, types.Boolean) else None
+
+    def unify(self, context: Any, other: Any) -> Any:
+        """Two masks may become a bool."""
+        both = {self, other} == {EVERYWHERE, NOWHERE}
+        return types.boolean if both else None
 
 
 class Word:
@@ -228,6 +233,11 @@ def convert(context: Any, builder: Any, value: Any, given: Any, wanted: Any) -> 
 @lower_cast(Singleton, Vector)
 def _cast(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
     return convert(context, builder, value, given, wanted.dtype)
+
+
+@lower_cast(Singleton, types.Boolean)
+def _cast_mask(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+    return _ir.IntType(1)(given is EVERYWHERE)
 
 
 @lower_cast(Singleton, types.Any)
