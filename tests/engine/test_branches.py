@@ -46,7 +46,7 @@ def loop(holds: Any, turn: Any, values: tuple[Any, ...], mask: Any) -> tuple[Any
 WORDS = {
     "where": where, "item": item, "store": store, "both": np.logical_and, "either": np.logical_or,
     "negated": np.logical_not, "truth_of": lambda value: np.asarray(value) != 0, "any_of": np.any, "loop": loop,
-    "UNSET": UNSET,
+    "UNSET": UNSET, "ALL": True,
 }  # fmt: skip
 VALUES = [(builtins.max, np.maximum), (abs, np.abs), (int, lambda x: np.trunc(x).astype(int)), (math.exp, np.exp)]
 SCALE = (0.5, 2.0, 4.0)

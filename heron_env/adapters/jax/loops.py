@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 import jax.numpy as jnp
@@ -18,7 +16,7 @@ from heron_env.engine.branches import Converter
 from heron_env.engine.lane_errors import LaneErrors
 from heron_env.engine.memory import Memory
 from heron_env.engine.phases import Program
-from heron_env.engine.source import SHARED, CompilerFacts
+from heron_env.engine.source import CompilerFacts
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.lane import blueprint_of
@@ -49,7 +47,7 @@ class Loops:
         self.noisy = observations.noisy
         self.ends = program.source.ends
         self.errors = LaneErrors(blueprint, tuple(tables.position.tolist()), tables.rank_of)
-        self._module = _module(program, facts)
+        self._module = program.plain(facts)
         self.converter = Converter(vars(WORDS), [*VALUES, *_intrinsics(self)])
 
     def run(self, name: str, lane: TracedLane, *more: Any) -> None:
@@ -148,18 +146,6 @@ def _numbers(values: Any) -> Any:
         if kind in "iu" and values.dtype.itemsize < 8
         else values
     )
-
-
-def _module(program: Program, facts: CompilerFacts) -> ModuleType:
-    """The phases of the rules as a module of Python."""
-    text, name = program.text(facts), f"<rules of {program.key()}>"
-    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
-    module = ModuleType(name)
-    exec(compile(text, name, "exec", dont_inherit=True), vars(module))
-    shared = {name: getattr(loop_kernels, name) for name in SHARED}
-    rules = {**program.source.rules, **program.world.rules}
-    vars(module).update(rules, **program.source.tuples, **program.world.tuples, **shared)
-    return module
 
 
 def _intrinsics(of: Loops) -> list[tuple[Any, Any]]:

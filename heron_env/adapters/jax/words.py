@@ -332,5 +332,5 @@ VALUES: list[tuple[Any, Any]] = [
 """What stands in the place of what rules call."""
 WORDS = SimpleNamespace(
     where=where, item=item, store=store, both=both, either=either, negated=negated, truth_of=truth_of, any_of=any_of,
-    loop=loop, UNSET=UNSET,
+    loop=loop, UNSET=UNSET, ALL=True,
 )  # fmt: skip
