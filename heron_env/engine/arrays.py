@@ -102,7 +102,7 @@ FORMS: dict[str, tuple[str, int]] = {
     # handed out
     "out_observations": ("float32", 2), "out_rewards": ("float64", 2),
     "out_terminated": ("bool_", 2), "out_truncated": ("bool_", 2), "out_final": ("float32", 2),
-    "phases": ("int64", 1),
+    "phases": ("int64", 1), "natives": ("int64", 2),
     # of the hierarchy, never changed: agents (tables.py), decisions, observations
     "tab": ("uint32", 2), "seg": ("uint32", 2), "gather": ("uint32", 1),
     "sized": ("uint8", 1), "who": ("int64", 2), "owner": ("uint32", 1), "single": ("float32", 2),
@@ -125,10 +125,10 @@ PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}
 """Row of each in the table."""
 PHASES = (
     "check", "decide", "affect", "clear", "physics", "close", "end", "finish",
-    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step",
+    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step", "deliver",
 )  # fmt: skip
 (CHECK, DECIDE, AFFECT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN,
- PUBLISH, ADD_NOISE, STEP) = range(len(PHASES))  # fmt: skip
+ PUBLISH, ADD_NOISE, STEP, DELIVER) = range(len(PHASES))  # fmt: skip
 """Places of the phases' addresses in `phases`, from which a compiled step calls them."""
 
 

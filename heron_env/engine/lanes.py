@@ -35,12 +35,11 @@ Mask = NDArray[np.uint8]
 
 
 class Entries(NamedTuple):
-    """Addresses of the engine's table, of two phases (0: there is none), and of native physics with their tables."""
+    """Addresses of the engine's table, and of two phases (0: there is none)."""
 
     table: int
     apply: int
     offer: int
-    natives: list[tuple[int, int]]
 
 
 class Lanes:
@@ -155,6 +154,10 @@ class Lanes:
         """Rewards bottom-up, ends (T5), infos, returns; then the world rule `finish`."""
         self._run(self._phases.close, lanes)
 
+    def deliver(self, lanes: range | None = None) -> None:
+        """Neighbours hear what those tell who were in the step."""
+        self._run(self._phases.deliver, lanes)
+
     def restart(self, which: Mask | None = None, lanes: range | None = None, *, final: bool = True) -> None:
         """Start an episode in the lanes that are over, or in `which` (uint8 `[B]`), with the world rule `begin`.
 
@@ -204,6 +207,7 @@ class Lanes:
     def _find_phases(self) -> None:
         if not self._ready:
             self._memory.phases[:] = self._phases.addresses()
+            self._memory.natives[:] = np.reshape(self._phases.natives(), (-1, 3))
             self._ready = True
 
     def entries(self) -> Entries:

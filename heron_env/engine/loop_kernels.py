@@ -20,6 +20,7 @@ from heron_env.engine.arrays import (
     CLEAR,
     CLOSE,
     DECIDE,
+    DELIVER,
     END,
     FINISH,
     KEEP_FINAL,
@@ -29,7 +30,19 @@ from heron_env.engine.arrays import (
 )
 from heron_env.engine.decision_kernels import decide_lane, refused_action
 from heron_env.engine.draw_kernel import noise_row
-from heron_env.engine.kernels import call, fetch, kept, lane, leaf, number, on_arrays, phase, table, within
+from heron_env.engine.kernels import (
+    call,
+    fetch,
+    kept,
+    lane,
+    leaf,
+    natively,
+    number,
+    on_arrays,
+    phase,
+    table,
+    within,
+)
 from heron_env.engine.tables import NOOP_VALUE
 
 
@@ -288,15 +301,18 @@ def step(D: Any, first: Any, last: Any) -> Any:
         stop = min(start + size, last)
         run(D, phases[DECIDE], start, stop)
         failures += run(D, phases[AFFECT], start, stop) + run(D, phases[CLEAR], start, stop)
-        if phases[PHYSICS] != 0:
-            for substep in range(number(D, "substeps")):
+        for substep in range(number(D, "substeps")):
+            if phases[PHYSICS] != 0:
                 failures += call(phases[PHYSICS], (D, np.int64(start), np.int64(stop), np.int64(substep)))
+            failures += natively(D, PHYSICS, start, stop)
         failures += run(D, phases[CLOSE], start, stop)
         ended = run(D, phases[END], start, stop)
         failures += run(D, phases[FINISH], start, stop)
+        failures += natively(D, FINISH, start, stop) + natively(D, DELIVER, start, stop)
         if ended != 0:
-            for name in (KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN):
-                failures += run(D, phases[name], start, stop)
+            for name in (KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES):
+                run(D, phases[name], start, stop)
+            failures += natively(D, BEGIN, start, stop) + run(D, phases[BEGIN], start, stop)
         run(D, phases[PUBLISH], start, stop)
         run(D, phases[ADD_NOISE], start, stop)
     return failures

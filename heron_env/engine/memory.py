@@ -19,8 +19,8 @@ class Memory:
     """Holds the arrays. The loops know addresses only: as long as they run, this must live.
 
     arrays: what changes; without room for infos until `complete`. sets: two of what is handed out. at: the address of
-    the table for each of the two. phases: addresses of the loops themselves. fixed: arrays that never change, by name;
-    numbers: single ones.
+    the table for each of the two. phases, natives: addresses of the loops themselves. fixed: arrays that never change,
+    by name; numbers: single ones.
     """
 
     sets: tuple[Published, Published]
@@ -40,6 +40,7 @@ class Memory:
         self.fixed = _fixed(blueprint, tables, decisions, cohorts)
         self.fixed |= observations.arrays | observations.kept_keys(lanes)
         self.phases = self.fixed["phases"] = np.zeros(len(PHASES), dtype=np.int64)
+        self.natives = self.fixed["natives"] = np.zeros((len(blueprint.native), 3), dtype=np.int64)
         rows = sum(array.nbytes for array in (*self.arrays, *self.sets[0])) // lanes
         self.numbers = numbers = {**_numbers(blueprint, tables, decisions), "block": max(8, BLOCK_BYTES // rows)}
         self._tables = []

@@ -141,15 +141,15 @@ class Simulation:
         from heron_env.engine.python_law import PythonLanes
 
         if self.compiled:
-            self._enter(Lanes(blueprint_of(self, native=False), 1, later=True), 0)
+            self._enter(Lanes(blueprint_of(self), 1, later=True), 0)
         else:
-            PythonLanes(blueprint_of(self, native=False), 1, self._enter)
+            PythonLanes(blueprint_of(self), 1, self._enter)
 
     def _enter(self, lanes: Lanes, number: int) -> PythonRules:
         self.lane = Lane(self, lanes, number)
         self.truth: Floats = self.lane.truth
         self.lane.show_actions()
-        self.rules = PythonRules(blueprint_of(self, native=False), self.truth)
+        self.rules = PythonRules(blueprint_of(self), self.truth)
         return self.rules
 
     def move_to(self, lanes: Lanes, number: int) -> PythonRules:
@@ -164,7 +164,7 @@ class Simulation:
 
     def attach(self) -> None:
         """The phases of what the simulation is now; done at the first reset, when rules are compiled."""
-        self.lane.attach(blueprint_of(self, native=self.compiled))
+        self.lane.attach(blueprint_of(self, native=self.hooks.native_loops() if self.compiled else ()))
 
     @property
     def time(self) -> float:
@@ -197,7 +197,7 @@ class Simulation:
             self.attach()
         self._hooked = self.hooks.called_in_python(compiled=self.compiled)
         self._smooth = self.compiled and not (
-            self._hooked or self.hooks.native_loops() or self.exchange.edges or self._may_end
+            self._hooked or self.post.receivers or self.exchange.edges or self._may_end
         )
         world = self.world
         world.seed, world.episode, world.step, world.time = seed & MASK, episode, 0, 0.0
