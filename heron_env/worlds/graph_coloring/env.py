@@ -25,6 +25,7 @@ from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Timing, to_ns
 from heron_env.worlds.graph_coloring.agents import (
     PRICE,
+    WRITTEN,
     Board,
     Cluster,
     Colour,
@@ -144,7 +145,7 @@ class GraphColoringEnv(HeronEnv):
             scatter(world)
 
     @staticmethod
-    @rule
+    @rule(writes=WRITTEN)
     def advance(world: World, dt: float) -> None:
         """At the boundary: what changed, what it costs, who agrees."""
         now = world.time + dt
