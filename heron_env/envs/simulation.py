@@ -56,7 +56,7 @@ class Simulation:
             and what it does meanwhile: "hold" or "noop".
         groups: ids of agents that see and act alike, by name; `group_map`: of those that decide.
         most_steps: how many fit into the time that there is.
-        begin_instead: what the lanes of a batch begin by, in place of the hook `begin`.
+        begin_instead: what the lanes of a batch begin by, in place of this one.
         piece: (begun, length) s of a part of a substep, while it is carried out.
         ticks: (interval, phase) of each agent's decisions in synchronous steps, ns; who knows the schedule sets it
             before the first reset.
@@ -199,6 +199,9 @@ class Simulation:
         self._smooth = self.compiled and not (
             self._hooked or self.post.receivers or self.exchange.edges or self._may_end
         )
+        if self.begin_instead is not None:
+            self.begin_instead()
+            return
         world = self.world
         world.seed, world.episode, world.step, world.time = seed & MASK, episode, 0, 0.0
         self.lane.begin(seed, episode, self.initial)
@@ -208,10 +211,7 @@ class Simulation:
             agent.current_action._vector[:] = self.specs[rank].noop
             self._rebind(rank, self.truth)
         if "begin" in self._hooked:
-            if self.begin_instead is not None:
-                self.begin_instead()
-            else:
-                self.hooks.run_hook("begin", world)
+            self.hooks.run_hook("begin", world)
             self._check("begin()")
         if "begin" in self._hooked or not self.compiled:
             self.lane.inform()

@@ -317,15 +317,15 @@ class CompiledLanes(LaneEngine):
                 "reset(options={'disturbances': ...}): disturbances act in single environments and in batches of "
                 "environments that are not compiled; build the environment with compile=False"
             )
-        super().start(lanes, seeds, options)
+        if options and takes_options(self._env) and self._env.batched:
+            begin_together(self._env, options, partial(super().start, lanes, seeds, None))
+        else:
+            super().start(lanes, seeds, options)
 
     def _begin(self, lanes: NDArray[np.int64], options: Mapping[str, Any] | None) -> bool:
         """The hook `begin`, and options of reset()."""
-        begin = partial(self.hooks.call, "begin", lanes, np.zeros(self._count))
         if not (options and takes_options(self._env)):
-            begin()
-        elif self._env.batched and "begin" in self.hooks.names:
-            begin_together(self._env, options, begin)
+            self.hooks.call("begin", lanes, np.zeros(self._count))
         else:
             begin_one_by_one(self._env, options, self._views, self.arrays, lanes)
         return bool(self.arrays.infos.shape[1]) and (bool(options) or "begin" in self.hooks.names)
