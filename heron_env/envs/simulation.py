@@ -88,7 +88,7 @@ class Simulation:
         kinds = kinds_of(self.hierarchy.ids, self.specs) if pad else None
         self.plan = ObservationPlan(self.hierarchy, self.layout, observe_age, observability, kinds)
         self.exchange = Exchange.of(self.hierarchy, self.layout)
-        self.post = Post.of(self.hierarchy)
+        self.post = Post.of(self.hierarchy, self.layout)
         self.commanded = tuple(
             parent >= 0 and self.hierarchy.agents[parent].protocol is not None and spec.size > 0
             for parent, spec in zip(self.hierarchy.parent, self.specs, strict=True)
@@ -197,7 +197,7 @@ class Simulation:
             self.attach()
         self._hooked = self.hooks.called_in_python(compiled=self.compiled)
         self._smooth = self.compiled and not (
-            self._hooked or self.post.receivers or self.exchange.edges or self._may_end
+            self._hooked or self.post.columns or self.exchange.edges or self._may_end
         )
         if self.begin_instead is not None:
             self.begin_instead()
@@ -244,6 +244,8 @@ class Simulation:
 
     def substep(self, number: int) -> None:
         """Advance physics by dt / substeps; `number` counts from 0 within the step."""
+        for rank, column in self.post.columns.items():
+            self.truth[column] = min(self.post.written.get(rank, 0), self.layout.high[column])
         self.lane.advance(number)
         if "advance" in self._hooked:
             world, (dt, time) = self.world, self.substep_times(number)

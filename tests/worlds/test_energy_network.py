@@ -9,7 +9,7 @@ import pytest
 from heron_env import BatchEnv, Disturbance
 from heron_env.errors import ConfigError, RuleError
 from heron_env.power_flow import Feeder, Fixed, Line, PowerFlow
-from heron_env.worlds.energy_management import Battery, EnergyManagementEnv, energy_management, network
+from heron_env.worlds.energy_management import Battery, EnergyManagementEnv, energy_management
 from heron_env.worlds.energy_management.factory import hierarchy
 from heron_env.worlds.energy_management.network import (
     TRANSFORMERS,

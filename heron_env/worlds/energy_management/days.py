@@ -1,8 +1,8 @@
 """The days of all lanes, drawn in one compiled pass: a step's values are made when they are due.
 
-A single environment is lane 0. Memory: at most 58 kB a lane with 6 batteries, 2 zones and 6 other homes, at any step
-and bin: up to 30 kB, 1.5 kB a home (of which 1 kB for the pulses of its day with most energy), 1.2 kB a battery, 0.8 kB
-a zone.
+A single environment is lane 0. Memory: at most 58 kB a lane with 6 batteries, 2 zones and 6 other homes, more where a
+row alone takes more than 16 kB: up to 30 kB, 1.5 kB a home (of which 1 kB for the pulses of its day with most energy),
+1.2 kB a battery, 0.8 kB a zone.
 """
 
 import functools
@@ -138,7 +138,7 @@ class Days:
 
     def factors(self, lane: int) -> Array:
         """By what the forecasts of the homes' generation are off on a lane's day, `[homes]`."""
-        return self._lanes["drawn"][lane].reshape(-1, DRAWN)[:, tables.FACTOR]
+        return np.array(self._lanes["drawn"][lane].reshape(-1, DRAWN)[:, tables.FACTOR])
 
     def at(self, lanes: int | Ints, steps: int | Ints) -> Array:
         """What is put in force after so many steps, 0 at the day's begin: `[width]`, `[b, width]` of many.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from heron_env.engine.draw_kernel import GOLDEN, key_with, standard_normal, uniform
-from heron_env.engine.kernels import leaf, on_arrays, table, table_of, within
+from heron_env.engine.kernels import inlined, leaf, on_arrays, table, table_of, within
 from heron_env.seeding import h
 from heron_env.worlds.energy_management.days_tables import (
     AHEAD,
@@ -50,6 +50,7 @@ from heron_env.worlds.energy_management.days_tables import (
 )
 from heron_env.worlds.energy_management.load_kernel import (
     UNKNOWN,
+    complete_touching,
     consumption,
     draw_clouds,
     draw_load,
@@ -59,6 +60,7 @@ from heron_env.worlds.energy_management.load_kernel import (
     is_own,
     own_energy,
     sun_factor,
+    touch_nothing,
 )
 
 of = table_of(FORMS)
@@ -135,12 +137,15 @@ def _draw_day(N: Any, lane: Any, start: Any) -> None:
     drawn, spread, errors = not is_own(N), of(N, "law")[ERROR], key_with(start, FORECAST)
     if drawn:
         draw_clouds(N, lane, key_with(start, CLOUDS))
+        touch_nothing(N, lane)
     for home in range(len(of(N, "homes"))):
         error = within(standard_normal(uniform(errors, home)), -WORST_ERROR, WORST_ERROR)
         of(N, "drawn")[lane, home * DRAWN + FACTOR] = max(1.0 + spread * error, 0.0)
         if drawn:
             draw_load(N, lane, home, key_with(key_with(start, APPLIANCES), home), key_with(start, WALLBOX))
             sun_factor(N, lane, home)
+    if drawn:
+        complete_touching(N, lane)
     sum_forecasts(N, lane)
 
 
@@ -290,48 +295,49 @@ def sum_forecasts(N: Any, lane: Any) -> None:
     business, limits, day = of(N, "business"), of(N, "limits"), of(N, "days")[lane]
     batteries, zones = int(of(N, "law")[BATTERIES]), len(limits)
     surplus[lane, :batteries], excess[lane, :zones] = 0.0, 0.0
-    for quarter in range(AHEAD):
-        until, base = (quarter + 1) * batteries, _base_of(N, lane, quarter)
-        for home in range(batteries):
-            net = expected(N, lane, home, base, quarter * QUARTER, (quarter + 1) * QUARTER)
-            surplus[lane, until + home] = surplus[lane, until - batteries + home] + max(-net, 0.0)
     for quarter in range(QUARTERS):
-        until, base = (quarter + 1) * zones, _base_of(N, lane, quarter)
         shops = energy_of(N, BUSINESS, day, quarter + 1) - energy_of(N, BUSINESS, day, quarter)
         for zone in range(zones):
-            excess[lane, until + zone] = business[zone] * shops
-        for home in range(len(places)):
-            ahead = expected(N, lane, home, base, quarter * QUARTER, (quarter + 1) * QUARTER)
-            excess[lane, until + places[home, ZONE]] += ahead
+            excess[lane, (quarter + 1) * zones + zone] = business[zone] * shops
+    own, homes, following = is_own(N), of(N, "homes"), of(N, "following")[day]
+    for home in range(len(places)):
+        gone, zone, roof = 0.0, places[home, ZONE], ROOFS + places[home, ROOF]
+        energy, sun = homes[home, ENERGY], of(N, "drawn")[lane, home * DRAWN + FACTOR] * homes[home, PEAK]
+        for quarter in range(AHEAD if home < batteries else QUARTERS):
+            if own:
+                net = _own_net(N, lane, home, quarter * QUARTER, (quarter + 1) * QUARTER)
+            else:
+                of_day, q = (day, quarter) if quarter < QUARTERS else (following, quarter - QUARTERS)
+                drawn = energy_of(N, HOUSEHOLD, of_day, q + 1) - energy_of(N, HOUSEHOLD, of_day, q)
+                net = energy * drawn - sun * (energy_of(N, roof, of_day, q + 1) - energy_of(N, roof, of_day, q))
+            if home < batteries:
+                gone += max(-net, 0.0)
+                surplus[lane, (quarter + 1) * batteries + home] = gone
+            if quarter < QUARTERS:
+                excess[lane, (quarter + 1) * zones + zone] += net
+    for quarter in range(QUARTERS):
+        until = (quarter + 1) * zones
         for zone in range(zones):
             above = max(-excess[lane, until + zone] - limits[zone] * (QUARTER / 3600.0), 0.0)
             excess[lane, until + zone] = excess[lane, until - zones + zone] + above
 
 
 @leaf
-def _base_of(N: Any, lane: Any, quarter: Any) -> Any:
-    """kWh of the base series in a quarter hour from midnight on: of households and of each roof."""
-    day = of(N, "days")[lane]
-    if quarter >= QUARTERS:
-        day, quarter = of(N, "following")[day], quarter - QUARTERS
-    return (
-        energy_of(N, HOUSEHOLD, day, quarter + 1) - energy_of(N, HOUSEHOLD, day, quarter),
-        energy_of(N, ROOFS, day, quarter + 1) - energy_of(N, ROOFS, day, quarter),
-        energy_of(N, ROOFS + 1, day, quarter + 1) - energy_of(N, ROOFS + 1, day, quarter),
-        energy_of(N, ROOFS + 2, day, quarter + 1) - energy_of(N, ROOFS + 2, day, quarter),
-    )
+def _own_net(N: Any, lane: Any, home: Any, begin: Any, end: Any) -> Any:
+    """The same of an own site's home, which has series of its own."""
+    sun = own_energy(N, lane, home, True, end) - own_energy(N, lane, home, True, begin)
+    load = own_energy(N, lane, home, False, end) - own_energy(N, lane, home, False, begin)
+    return load - of(N, "drawn")[lane, home * DRAWN + FACTOR] * sun
 
 
-@leaf
+@inlined
 def expected(N: Any, lane: Any, home: Any, base: Any, begin: Any, end: Any) -> Any:
     """kWh that a home is expected to draw less what its roof yields from `begin` to `end`, s since midnight.
 
-    base: of the base series in that time; an own site's home has series of its own.
+    base: of the base series in that time.
     """
     if is_own(N):
-        sun = own_energy(N, lane, home, True, end) - own_energy(N, lane, home, True, begin)
-        load = own_energy(N, lane, home, False, end) - own_energy(N, lane, home, False, begin)
-        return load - of(N, "drawn")[lane, home * DRAWN + FACTOR] * sun
+        return _own_net(N, lane, home, begin, end)
     homes, roof = of(N, "homes"), of(N, "places")[home, ROOF]
     sun = base[1] if roof == 0 else base[2] if roof == 1 else base[3]
     return homes[home, ENERGY] * base[0] - of(N, "drawn")[lane, home * DRAWN + FACTOR] * homes[home, PEAK] * sun
@@ -345,7 +351,7 @@ def _two_days_until(N: Any, series: Any, day: Any, time: Any) -> Any:
     return energy_of(N, series, day, QUARTERS) + energy_until(N, series, of(N, "following")[day], time - DAY)
 
 
-@leaf
+@inlined
 def _share_of(sums: Any, lane: Any, at: Any, every: Any, share: Any) -> Any:
     """A sum by quarter hour, `share` of the way from the one at `at` to the next; those of a quarter: `every`."""
     below = sums[lane, at]

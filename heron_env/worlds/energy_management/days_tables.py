@@ -74,7 +74,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "cycle_at": ("uint16", 2),  # `[L, 97]` the cycle that has reached the nearest roof's quarter hour, or one before
     "drawn": ("float64", 2),  # `[L, homes * DRAWN]`
     "pulses": ("uint16", 2),  # `[L, pulses * PULSE]`
-    "touching": ("uint16", 2),  # `[L, 96 * homes * 2]` first and one past the last pulse that may touch a quarter hour
+    "touching": ("uint16", 2),  # `[L, 2 * 96 * homes]` first pulse that may touch a quarter hour, one past the last
     "clear": ("float64", 2),  # `[L, homes + 1]` s of clear sky before the end of the bin made last, and that end
     "surplus": ("float64", 2),  # `[L, (AHEAD + 1) * batteries]` kWh from midnight on
     "excess": ("float64", 2),  # `[L, 97 * zones]` kWh from midnight on

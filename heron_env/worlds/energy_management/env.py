@@ -127,9 +127,9 @@ class EnergyManagementEnv(HeronEnv):
             self.tables.choose(days)
 
     @contextmanager
-    def _choosing(self, day: Any) -> Iterator[None]:
-        """Episodes that begin in this block are of this day; None: one of `days`. Raises ConfigError."""
-        self.tables.choose(self.days if day is None else (self.site.calendar.checked(day),))
+    def _choosing(self, day: int | None) -> Iterator[None]:
+        """Episodes that begin in this block are of this day; None: one of `days`."""
+        self.tables.choose(self.days if day is None else (day,))
         try:
             yield
         finally:
@@ -154,7 +154,8 @@ class EnergyManagementEnv(HeronEnv):
         """As in HeronEnv; `options={"day": d}` chooses the day of this one episode. Raises ConfigError."""
         if not isinstance(options, Mapping | None):
             raise ConfigError(f"reset(options={options!r}): must be a mapping; write {{'day': 172}}")
-        with self._choosing((options or {}).get("day")):
+        asked = (options or {}).get("day")
+        with self._choosing(None if asked is None else self.site.calendar.checked(asked)):
             return super().reset(seed=seed, options=options)
 
     @natively(lambda env, lanes: env.tables.natives("begin", lanes))
@@ -305,5 +306,5 @@ class EnergyManagementEnv(HeronEnv):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """As in HeronEnv; the day's series are built again."""
         require_state(state, {*KEPT, "day"})
-        with self._choosing(None if state["day"] == -1 else state["day"]):
+        with self._choosing(None if state["day"] == -1 else self.site.calendar.checked(state["day"])):
             super().set_state(state)
