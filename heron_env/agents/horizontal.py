@@ -235,9 +235,20 @@ class StateAverage(HorizontalProtocol):
 
 
 class Mail(Topology):
-    """The edges over which letters go; a pair may also name the declaring agent itself: `[("boss", "worker")]`."""
+    """The edges over which letters go; a pair may also name the declaring agent itself: `[("boss", "worker")]`.
+
+    Args:
+        edges, hub: who may write to whom, see Topology.
+        written: a quantity of the senders, which holds how many letters each has written when physics reads it.
+    """
 
     itself: ClassVar[bool] = True
+
+    def __init__(self, edges: str | Sequence[Pair], *, hub: str | None = None, written: Any = None) -> None:
+        if written is not None and (not isinstance(written, Quantity) or written.owner is None):
+            raise FeatureError(f"Mail(written={written!r}): must be a quantity of a feature class, as in Tally.letters")
+        self.written: Quantity | None = written
+        super().__init__(edges, hub=hub)
 
     def __repr__(self) -> str:
         """`Mail('full')`."""

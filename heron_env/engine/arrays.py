@@ -102,7 +102,7 @@ FORMS: dict[str, tuple[str, int]] = {
     # handed out
     "out_observations": ("float32", 2), "out_rewards": ("float64", 2),
     "out_terminated": ("bool_", 2), "out_truncated": ("bool_", 2), "out_final": ("float32", 2),
-    "phases": ("int64", 1),
+    "phases": ("int64", 1), "natives": ("int64", 2),
     # of the hierarchy, never changed: agents (tables.py), decisions, observations
     "tab": ("uint32", 2), "seg": ("uint32", 2), "gather": ("uint32", 1),
     "block_sized": ("uint8", 1), "block_single": ("float32", 2), "block_limits": ("float64", 2),
@@ -145,10 +145,11 @@ LANE_ARRAYS = tuple(name for name in Arrays._fields if name != "initial")
 """Those with a row for each environment."""
 PHASES = (
     "check", "decide", "affect", "clear", "physics", "close", "end", "finish",
-    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step", "tiles", "vector_affect", "vector_clear", "vector_physics", "vector_close", "vector_finish",
+    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step", "deliver", "tiles",
+    "vector_affect", "vector_clear", "vector_physics", "vector_close", "vector_finish",
 )  # fmt: skip
 (CHECK, DECIDE, AFFECT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN,
- PUBLISH, ADD_NOISE, STEP, TILES, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_PHYSICS, VECTOR_CLOSE, VECTOR_FINISH,
+ PUBLISH, ADD_NOISE, STEP, DELIVER, TILES, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_PHYSICS, VECTOR_CLOSE, VECTOR_FINISH,
  ) = range(len(PHASES))  # fmt: skip
 """Places of the phases' addresses in `phases`, from which a compiled step calls them."""
 RULED = (AFFECT, CLEAR, PHYSICS, CLOSE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 from heron_env.agents.vertical import Broadcast, SetpointSplit, VectorDecomposition
 from heron_env.agents.vertical import Protocol as VerticalProtocol
@@ -20,17 +20,17 @@ ENDLESS: Final = 2**63 - 1
 """More control steps than there are."""
 
 
-class Native(Protocol):
-    """Physics that an environment has in compiled code of its own, which rules can't say.
+class Native(NamedTuple):
+    """Compiled code that follows a phase and is no rule: an environment's own, or what neighbours tell each other.
 
-    at: the address of a table of its arrays (arrays.py), which live as long as this.
+    phase: its name (arrays.py); before `begin`, for the rest of that reads what this writes. loop: f(the engine's
+    table, `at`, first lane, last lane + 1) returns how many lanes failed. at: the address of a table of its arrays,
+    which live as long as the environment.
     """
 
+    phase: str
+    loop: Callable[[int, int, int, int], int]
     at: int
-
-    def loop(self) -> Callable[[int, int, int, int], int]:
-        """f(the engine's table, `at`, first lane, last lane + 1): one substep; returns how many lanes failed."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Blueprint:
         observers: ranks whose vectors, rewards and ends are published, in this order.
         hooks: those of begin, advance and finish that are world rules.
         owner: name of the class that has them, for messages.
-        native: what ends each substep after them, in compiled code of its own.
+        native: what follows phases in compiled code that is no rule.
     """
 
     hierarchy: Hierarchy

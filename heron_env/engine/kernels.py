@@ -268,6 +268,16 @@ def call(context: Any, address: Any, numbers: Any) -> Any:
 
 
 @leaf
+def natively(D: Any, place: Any, first: Any, last: Any) -> Any:
+    """Run what follows the phase of this place and is no rule (blueprint.Native): how many lanes failed."""
+    natives, failures = table(D, "natives"), 0
+    for k in range(len(natives)):
+        if natives[k, 0] == place:
+            failures += call(natives[k, 1], (D, natives[k, 2], np.int64(first), np.int64(last)))
+    return failures
+
+
+@leaf
 def failure(position: Any, rule: Any, number: Any) -> Any:
     """The code of what was refused (lane_errors.py): whose, in which rule, 1 + number of the write."""
     return (np.int64(position) * 16 + rule) * 256 + number

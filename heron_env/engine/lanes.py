@@ -38,12 +38,11 @@ Mask = NDArray[np.uint8]
 
 
 class Entries(NamedTuple):
-    """Addresses of the engine's table, of two phases (0: there is none), and of native physics with their tables."""
+    """Addresses of the engine's table, and of two phases (0: there is none)."""
 
     table: int
     apply: int
     offer: int
-    natives: list[tuple[int, int]]
 
 
 class Lanes:
@@ -158,6 +157,10 @@ class Lanes:
         """Rewards bottom-up, ends (T5), infos, returns; then the world rule `finish`."""
         self._run(self._phases.close, lanes)
 
+    def deliver(self, lanes: range | None = None) -> None:
+        """Neighbours hear what those tell who were in the step."""
+        self._run(self._phases.deliver, lanes)
+
     def restart(self, which: Mask | None = None, lanes: range | None = None, *, final: bool = True) -> None:
         """Start an episode in the lanes that are over, or in `which` (uint8 `[B]`), with the world rule `begin`.
 
@@ -213,6 +216,7 @@ class Lanes:
             found = self._phases.tiled(vector_phases(self._program, self.loops))
         shows = self._phases.shows(found) and self._floats >= LANES
         self._memory.set_phases(self._phases.addresses(found, shows=shows), found, shows)
+        self._memory.natives[:] = np.reshape(self._phases.natives(), (-1, 3))
         self._ready = (True, tiled)
 
     def entries(self) -> Entries:

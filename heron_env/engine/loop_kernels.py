@@ -17,6 +17,7 @@ from heron_env.engine.arrays import (
     BEGIN_EPISODES,
     CHECK,
     DECIDE,
+    DELIVER,
     END,
     FINISH,
     KEEP_FINAL,
@@ -29,7 +30,19 @@ from heron_env.engine.arrays import (
 )
 from heron_env.engine.decision_kernels import any_refused, decide_block, decide_lane, refused_action
 from heron_env.engine.draw_kernel import noise_row
-from heron_env.engine.kernels import call, fetch, kept, lane, leaf, number, on_arrays, phase, table, within
+from heron_env.engine.kernels import (
+    call,
+    fetch,
+    kept,
+    lane,
+    leaf,
+    natively,
+    number,
+    on_arrays,
+    phase,
+    table,
+    within,
+)
 from heron_env.engine.tables import NOOP_VALUE
 
 
@@ -322,9 +335,11 @@ def run_some(D: Any, first: Any, last: Any, begin: Any, end: Any) -> Any:
     for k in range(begin, end):
         if RULED[k] != PHYSICS:
             failures += run(D, phases[RULED[k]], first, last)
-        elif phases[PHYSICS] != 0:
+        else:
             for substep in range(number(D, "substeps")):
-                failures += call(phases[PHYSICS], (D, np.int64(first), np.int64(last), np.int64(substep)))
+                if phases[PHYSICS] != 0:
+                    failures += call(phases[PHYSICS], (D, np.int64(first), np.int64(last), np.int64(substep)))
+                failures += natively(D, PHYSICS, first, last)
     return failures
 
 
@@ -335,9 +350,11 @@ def conclude(D: Any, first: Any, last: Any) -> Any:
     failures = run_some(D, first, last, number(D, "tiles_at"), len(RULED))
     ended = run(D, phases[END], first, last)
     failures += run(D, phases[FINISH], first, last)
+    failures += natively(D, FINISH, first, last) + natively(D, DELIVER, first, last)
     if ended != 0:
-        for name in (KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN):
-            failures += run(D, phases[name], first, last)
+        for name in (KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES):
+            run(D, phases[name], first, last)
+        failures += natively(D, BEGIN, first, last) + run(D, phases[BEGIN], first, last)
     run(D, phases[PUBLISH], first, last)
     run(D, phases[ADD_NOISE], first, last)
     return failures

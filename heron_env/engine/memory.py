@@ -20,8 +20,8 @@ class Memory:
     """Holds the arrays. The loops know addresses only: as long as they run, this must live.
 
     arrays: what changes; without room for infos until `complete`. sets: two of what is handed out. at: the address of
-    the table for each of the two. phases: addresses of the loops themselves. fixed: arrays that never change, by name;
-    numbers: single ones.
+    the table for each of the two. phases, natives: addresses of the loops themselves. fixed: arrays that never change,
+    by name; numbers: single ones.
     """
 
     sets: tuple[Published, Published]
@@ -44,6 +44,7 @@ class Memory:
         self.redo = self.fixed["redo"] = np.zeros(lanes, dtype=np.uint8)
         self.moves, tile = _moves(self.arrays)
         self.fixed["moves"] = self.moves
+        self.natives = self.fixed["natives"] = np.zeros((len(blueprint.native), 3), dtype=np.int64)
         rows = sum(array.nbytes for array in (*self.arrays, *self.sets[0])) // lanes
         self.numbers = numbers = {**_numbers(blueprint, tables, decisions), "tile": tile, "tiles_at": 0, "shows": 0}
         numbers["block"] = max(LANES, BLOCK_BYTES // rows // LANES * LANES)

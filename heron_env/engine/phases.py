@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from heron_env.engine.arrays import PHASES
+from heron_env.engine.arrays import BEGIN, DELIVER, FINISH, PHASES, PHYSICS
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.cache import LOOPS, TILES, cached, cached_file, key_of, uncollected
 from heron_env.engine.checking import examined, linkers_of_rules
@@ -134,7 +134,7 @@ def vector_phases(program: Program, loops: CompiledLoops) -> VectorPhases:
 class Phases:
     """The compiled phases of one blueprint; see Lanes for what they do.
 
-    step: all of them but the check, in one call that finds them by their `addresses`, where there is nothing native.
+    step: all of them but the check, in one call that finds them by their `addresses`, and `natives`.
     checked_step: the check, too.
     """
 
@@ -143,7 +143,7 @@ class Phases:
         self.check, self._decide, self._affect = shared.check, shared.decide, getattr(module, "affect", None)
         self._clear = shared.clear if len(blueprint.layout.per_step) else None
         self._physics = getattr(module, "substep", None)
-        self._native = [(native.loop(), native.at) for native in blueprint.native]
+        self._native = [(PHASES.index(phase), loop, at) for phase, loop, at in blueprint.native]
         self._close, self._end, self._finish = module.close, shared.end, getattr(module, "finish", None)
         self._keep_final = shared.keep_final if final else None
         self._add_noise = shared.add_noise_to_published if noisy else None
@@ -156,7 +156,8 @@ class Phases:
 
     def shows(self, tiled: Collection[str]) -> bool:
         """Is the truth in tiles final, if these phases run there?"""
-        return "close" in tiled and (self._finish is None or "finish" in tiled)
+        follows = any(place in (FINISH, DELIVER) for place, _, _ in self._native)
+        return "close" in tiled and (self._finish is None or "finish" in tiled) and not follows
 
     def addresses(self, tiled: Mapping[str, int] | None = None, *, shows: bool = False) -> list[int]:
         """Where the machine code of each phase begins, by place; 0 where none is needed.
@@ -184,8 +185,9 @@ class Phases:
         best: dict[str, int] = {}
         found: dict[str, int] = {}
         for name in ("affect", "clear", "physics", "close"):
-            if getattr(self, f"_{name}") is not None:
-                address = vector.address(name)
+            native = name == "physics" and any(place == PHYSICS for place, _, _ in self._native)
+            if native or getattr(self, f"_{name}") is not None:
+                address = 0 if native else vector.address(name)
                 found = {**found, name: address} if address else {}
                 best = found if len(found) > len(best) else best
         if "close" in best and self._finish is not None and (address := vector.address("finish")):
@@ -203,16 +205,28 @@ class Phases:
                 failures += int(loop(at, first, last))
         ended = self._end(at, first, last)
         failures += 0 if self._finish is None else int(self._finish(at, first, last))
+        failures += self.natively(FINISH, at, first, last) + self.deliver(at, first, last)
         failures += self.restart(at, first, last) if ended else 0
         return failures + self.publish(at, first, last)
 
-    def entries(self) -> tuple[int, int, list[tuple[int, int]]]:
-        """Where `apply`, `offer` and native physics (with their tables) begin; 0 where none is needed."""
+    def entries(self) -> tuple[int, int]:
+        """Where `apply` and `offer` begin; 0 where none is needed."""
         from heron_env.engine.kernels import address_of
 
         with uncollected():
             apply, offer = (0 if loop is None else address_of(loop) for loop in (self.apply, self.offer))
-            return apply, offer, [(address_of(loop, 4), at) for loop, at in self._native]
+            return apply, offer
+
+    def natives(self) -> list[tuple[int, int, int]]:
+        """Of what is no rule: the place of the phase that it follows, where it begins, and its table."""
+        from heron_env.engine.kernels import address_of
+
+        with uncollected():
+            return [(place, address_of(loop, 4), at) for place, loop, at in self._native]
+
+    def natively(self, place: int, at: int, first: int, last: int) -> int:
+        """What follows the phase of this place and is no rule."""
+        return sum(loop(at, own, first, last) for follows, loop, own in self._native if follows == place)
 
     def decide(self, at: int, first: int, last: int) -> int:
         """Decisions."""
@@ -231,15 +245,18 @@ class Phases:
     def go_on(self, at: int, first: int, last: int, number: int) -> int:
         """The same with what counts per step left as it is."""
         failures = 0 if self._physics is None else int(self._physics(at, first, last, number))
-        for loop, own in self._native:
-            failures += loop(at, own, first, last)
-        return failures
+        return failures + self.natively(PHYSICS, at, first, last)
 
     def close(self, at: int, first: int, last: int) -> int:
         """Rewards, ends and infos, then the rule `finish`."""
         failures = self._close(at, first, last)
         self._end(at, first, last)
+        failures += self.natively(FINISH, at, first, last)
         return int(failures if self._finish is None else failures + self._finish(at, first, last))
+
+    def deliver(self, at: int, first: int, last: int) -> int:
+        """Neighbours hear what they are told."""
+        return self.natively(DELIVER, at, first, last)
 
     def restart(self, at: int, first: int, last: int) -> int:
         """The start of an episode in the lanes that are chosen; what was seen last is kept."""
@@ -252,7 +269,8 @@ class Phases:
     def begin(self, at: int, first: int, last: int) -> int:
         """The same without looking back."""
         self._begin_episodes(at, first, last)
-        return 0 if self._begin is None else int(self._begin(at, first, last))
+        failures = self.natively(BEGIN, at, first, last)
+        return failures if self._begin is None else failures + int(self._begin(at, first, last))
 
     def publish(self, at: int, first: int, last: int) -> int:
         """Observations with their noise, and the observers' rewards and ends."""

@@ -160,8 +160,8 @@ class PythonLanes(Lanes):
         self.rules = [rules(self, b) for b in range(lanes)]
 
     def attach(self, blueprint: Blueprint) -> None:
-        """The phases of this blueprint; its hooks and native loops are what they are in Python."""
-        blueprint = replace(blueprint, hooks={}, native=())
+        """The phases of this blueprint; its hooks are what they are in Python."""
+        blueprint = replace(blueprint, hooks={})
         self.phases = PythonPhases(blueprint, self.arrays, self._tables, self.rules, self.infos_in_python)
         self._attach(blueprint, np.zeros((1, 2), dtype=np.int64), self.phases)
 

@@ -56,6 +56,14 @@ KEPT_BYTES = 1 << 28
 """Memory for keys of the noise that are kept from step to step, 8 bytes for each noisy element and lane."""
 
 
+def breadth_first(hierarchy: Hierarchy) -> list[int]:
+    """The rank at each position."""
+    order = [0]
+    for rank in order:
+        order.extend(hierarchy.children[rank])
+    return order
+
+
 class AgentTables:
     """One row per agent, by position.
 
@@ -71,9 +79,8 @@ class AgentTables:
     ) -> None:
         """`source`: None where nothing is generated; `specs`: each rank's action."""
         self._hierarchy, self._layout = hierarchy, layout
-        order, depth = [0], {0: 0}
+        order, depth = breadth_first(hierarchy), {0: 0}
         for rank in order:
-            order.extend(hierarchy.children[rank])
             depth.update((child, depth[rank] + 1) for child in hierarchy.children[rank])
         self.rank_of = tuple(order)
         self.position = np.argsort(order)

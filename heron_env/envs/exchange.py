@@ -7,10 +7,12 @@ that both clocks find the same bits, whatever arrives first.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,10 +24,23 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Edge, Layout, Route, Row, spans_of
 from heron_env.core.quantity import Quantity, clip
 from heron_env.core.rule import RULE_NAMES, rule_spec
+from heron_env.engine.arrays import addresses
+from heron_env.engine.blueprint import Native
+from heron_env.engine.cache import cached_file
+from heron_env.engine.tables import breadth_first
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError, did_you_mean
 
 Floats = NDArray[np.float64]
 UNHEARD = -1
+KERNEL = Path(__file__).with_name("exchange_kernel.py")
+FORMS: dict[str, tuple[str, int]] = {
+    "senders": ("int64", 1), "places": ("int64", 1),  # of the edges, by rank and by position in the engine
+    "edge_of": ("int64", 1), "sources": ("int64", 1),  # of the values that are told: edge, column of the truth
+    "targets": ("int64", 1), "low": ("float64", 1), "high": ("float64", 1), "whole": ("bool_", 1),  # of inboxes
+    "first": ("int64", 1), "meeting": ("int64", 1),  # those that meet in target c: meeting[first[c] : first[c + 1]]
+    "heard": ("float64", 2), "newest": ("int64", 2),  # of each lane: values, and the step that an edge brought last
+}  # fmt: skip
+"""Element type and number of axes of the arrays that the kernel reads."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,9 +64,9 @@ class Exchange:
         outgoing: by rank of the sender, its edges.
     """
 
-    def __init__(self, edges: Sequence[Edge], layout: Layout, agents: int, lanes: int = 1) -> None:
+    def __init__(self, edges: Sequence[Edge], layout: Layout, hierarchy: Hierarchy, lanes: int = 1) -> None:
         self.edges = tuple(edges)
-        outgoing: list[list[Edge]] = [[] for _ in range(agents)]
+        outgoing: list[list[Edge]] = [[] for _ in range(len(hierarchy))]
         for edge in self.edges:
             outgoing[edge.sender].append(edge)
         self.outgoing = tuple(map(tuple, outgoing))
@@ -61,14 +76,20 @@ class Exchange:
         for _, meeting in groupby(self.edges, lambda edge: (edge.target.start, edge.target.stop)):
             together = list(meeting)
             self._slot_of += [self._slot(together, layout)] * len(together)
-        self._senders = np.asarray([edge.sender for edge in self.edges], dtype=np.int64)
-        self._edge_of = np.repeat(np.arange(len(self.edges)), sizes)
-        self._sources = _columns(edge.source for edge in self.edges)
-        self._targets, cell = np.unique(_columns(edge.target for edge in self.edges), return_inverse=True)
-        self._cells = (np.arange(lanes)[:, None] * len(self._targets) + cell).reshape(-1)
-        self._bounds = layout.low[self._targets], layout.high[self._targets], layout.whole[self._targets]
-        self._heard = np.zeros((lanes, len(self._sources)))
+        sources, targets = (_columns(getattr(edge, name) for edge in self.edges) for name in ("source", "target"))
+        columns, cell, counts = np.unique(targets, return_inverse=True, return_counts=True)
+        self._heard = np.zeros((lanes, len(sources)))
         self._newest = np.full((lanes, len(self.edges)), UNHEARD, dtype=np.int64)
+        senders = np.array([edge.sender for edge in self.edges], dtype=np.int64)
+        self._arrays = {
+            "senders": senders, "places": np.argsort(breadth_first(hierarchy))[senders],
+            "edge_of": np.repeat(np.arange(len(self.edges)), sizes), "sources": sources, "targets": columns,
+            "meeting": np.argsort(cell, kind="stable"), "first": np.cumsum([0, *counts]),
+            "low": layout.low[columns], "high": layout.high[columns], "whole": layout.whole[columns],
+            "heard": self._heard, "newest": self._newest,
+        }  # fmt: skip
+        self._table = addresses(FORMS, self._arrays)  # compiled code knows addresses only
+        self._at = int(self._table.ctypes.data)
 
     def _slot(self, edges: Sequence[Edge], layout: Layout) -> _Slot:
         first, last, columns = edges[0].index, edges[-1].index, edges[0].target
@@ -83,7 +104,7 @@ class Exchange:
     @classmethod
     def of(cls, hierarchy: Hierarchy, layout: Layout) -> Exchange:
         """The exchange of an environment; raises what `compile_edges` does."""
-        return cls(compile_edges(hierarchy, layout), layout, len(hierarchy))
+        return cls(compile_edges(hierarchy, layout), layout, hierarchy)
 
     def reset(self, lanes: NDArray[np.bool_] | slice = slice(None)) -> None:
         """Nobody has been heard in `lanes` `[B]`."""
@@ -96,19 +117,13 @@ class Exchange:
         `sending` `[B, agents]`, by rank: who was in the step; in a lane that stands still, nobody. A single environment
         may leave the first axis out.
         """
-        truth, tells = np.atleast_2d(truth), np.atleast_2d(sending)[:, self._senders]
-        np.copyto(self._heard, truth[:, self._sources], where=tells[:, self._edge_of])
-        np.copyto(self._newest, np.reshape(steps, (-1, 1)), where=tells)
-        counts = self._sums(self._newest[:, self._edge_of] > UNHEARD)
-        low, high, whole = self._bounds
-        means = clip(self._sums(self._heard) / np.maximum(counts, 1.0), low, high, whole=whole)
-        truth[:, self._targets] = np.where(counts > 0, means, truth[:, self._targets])
+        kernel().tell(self._at, np.atleast_1d(steps), np.atleast_2d(sending), np.atleast_2d(truth))
 
-    def _sums(self, values: NDArray[Any]) -> Floats:
-        """Of what meets in each cell, `[B, targets]`."""
-        shape = len(values), len(self._targets)
-        sums: NDArray[Any] = np.bincount(self._cells, weights=values.reshape(-1), minlength=shape[0] * shape[1])
-        return sums.reshape(shape)
+    def natives(self) -> tuple[Native, ...]:
+        """The same in the engine's own lanes, which are these."""
+        if not self.edges:
+            return ()
+        return Native("deliver", kernel().deliver, self._at), Native("begin", kernel().forget, self._at)
 
     def receive(self, index: int, step: int, values: Floats, *arrays: Floats) -> None:
         """Take what edge `index` told at the end of `step`, unless something newer came over it before."""
@@ -140,6 +155,12 @@ class Exchange:
 
 def _columns(slices: Iterable[slice]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(0, np.int64), *(np.arange(part.start, part.stop) for part in slices)])
+
+
+@functools.cache
+def kernel() -> Any:
+    """exchange_kernel.py, compiled once for an installation."""
+    return cached_file(KERNEL)
 
 
 Writers = dict[tuple[int, int], str]

@@ -49,7 +49,7 @@ class Hooks:
     `begin`, `advance` and `finish` may be world rules, `@staticmethod @rule def advance(world, dt)`, which are compiled
     with the agents' rules; one that declares what it writes, `@rule(writes=Price.value)`, writes nothing else, and only
     that is clipped afterwards. Otherwise they are called for one environment at a time, or, in a class that says
-    `batched = True`, once for all environments of a batch: columns are then `[B, n]`, globals `[B, 1]`. An `advance`
+    `batched = True`, once for all environments of a batch: columns are then `[B, n]`, globals `[B, 1]`. A hook
     with tables of its own, which no rule can hold, may be there as compiled code as well: `natively`.
     """
 
@@ -104,10 +104,10 @@ class Hooks:
 
         return frozenset(filter(runs, WORLD_HOOKS)) - (self.world_rules().keys() if compiled else set())
 
-    def native_loops(self) -> tuple[Native, ...]:
-        """What runs in place of `advance` in compiled environments, if that is marked `natively`."""
-        loops = getattr(self.advance, NATIVE, None)
-        return tuple(loops(self)) if loops else ()
+    def native_loops(self, lanes: int = 1) -> tuple[Native, ...]:
+        """What runs in place of hooks that are marked `natively`, in so many lanes of compiled environments."""
+        marked = (getattr(getattr(self, name), NATIVE, None) for name in WORLD_HOOKS)
+        return tuple(native for loops in marked if loops for native in loops(self, lanes))
 
     def begin(self, world: World) -> None:
         """At reset: first exogenous values, drawn initial states. `world.draw` is keyed by seed and episode."""
@@ -286,8 +286,8 @@ OVERRIDABLE: Mapping[str, Callable[..., Any]] = {name: getattr(Hooks, name) for 
 """The functions of `HOOKS`, doing nothing."""
 
 
-def natively(loops: Callable[[Any], Iterable[Native]]) -> Callable[[F], F]:
-    """Mark a method `advance` that also is there as compiled code, which `loops(environment)` gives.
+def natively(loops: Callable[[Any, int], Iterable[Native]]) -> Callable[[F], F]:
+    """Mark a hook that also is there as compiled code, which `loops(environment, lanes)` gives.
 
     A subclass that overrides the method has its own again, in Python.
     """

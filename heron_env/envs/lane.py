@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.blueprint import Blueprint, Native
 from heron_env.engine.tables import COMMAND, EXPLICIT, HELD, NOOP, POLICY
 from heron_env.errors import InvalidAction
 
@@ -26,11 +26,10 @@ Published = tuple[list[float], list[bool], list[bool]]
 """Rewards, terminated, truncated of the deciding agents, in their order."""
 
 
-def blueprint_of(simulation: Simulation, observers: Sequence[int] | None = None, *, native: bool = True) -> Blueprint:
-    """All that the engine must know of a simulation; `observers`: ranks that are published, else those that decide.
-
-    native: with the loops of the environment's own, which it can make when it is built.
-    """
+def blueprint_of(
+    simulation: Simulation, observers: Sequence[int] | None = None, *, native: Sequence[Native] = ()
+) -> Blueprint:
+    """All that the engine must know of a simulation; `observers`: ranks that are published, else those that decide."""
     s, termination = simulation, simulation.termination
     return Blueprint(
         hierarchy=s.hierarchy,
@@ -50,7 +49,7 @@ def blueprint_of(simulation: Simulation, observers: Sequence[int] | None = None,
         observers=s.possible if observers is None else tuple(observers),
         hooks=s.hooks.world_rules(),
         owner=type(s.hooks).__name__,
-        native=s.hooks.native_loops() if native else (),
+        native=tuple(native),
     )
 
 

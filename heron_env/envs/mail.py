@@ -14,9 +14,10 @@ from typing import Any
 from heron_env.agents.agent import CoordinatorAgent
 from heron_env.agents.horizontal import Mail, as_protocols
 from heron_env.core.hierarchy import Hierarchy
+from heron_env.core.layout import Layout
 from heron_env.core.letters import Letter, LetterCounts, Sealed, Written, sealed
 from heron_env.envs.exchange import ranks_of
-from heron_env.errors import ConfigError, did_you_mean
+from heron_env.errors import ConfigError, FeatureError, did_you_mean
 from heron_env.given import several
 
 Waiting = tuple[int, int, Sealed]
@@ -30,10 +31,11 @@ class Post:
         receivers: by rank of the sender, to whom it may write, by rank, in registration order; empty without Mail.
         readers: ranks that may still ask; who begins an episode says so. Letters to others are not kept.
         written: by rank, how many letters an agent has written in this episode; others have none.
+        columns: of the truth, where a sender's number of these goes, by rank.
     """
 
-    def __init__(self, hierarchy: Hierarchy, edges: Iterable[tuple[int, int]]) -> None:
-        self._hierarchy = hierarchy
+    def __init__(self, hierarchy: Hierarchy, edges: Iterable[tuple[int, int]], columns: Mapping[int, int]) -> None:
+        self._hierarchy, self.columns = hierarchy, columns
         found: dict[int, set[int]] = {}
         for sender, receiver in edges:
             found.setdefault(sender, set()).add(receiver)
@@ -42,14 +44,21 @@ class Post:
         self.reset()
 
     @classmethod
-    def of(cls, hierarchy: Hierarchy) -> Post:
-        """Of all Mail that coordinators declare. Raises HierarchyError for agents that it can't connect."""
-        return cls(hierarchy, (
-            edge
-            for rank, agent in enumerate(hierarchy.agents) if isinstance(agent, CoordinatorAgent)
-            for protocol in as_protocols(agent.exchange, repr(agent)) if isinstance(protocol, Mail)
-            for edge in ranks_of(hierarchy, rank, protocol)
-        ))  # fmt: skip
+    def of(cls, hierarchy: Hierarchy, layout: Layout) -> Post:
+        """Of all Mail that coordinators declare.
+
+        Raises HierarchyError for agents that it can't connect, FeatureError for a sender without what counts letters.
+        """
+        edges, columns = list[tuple[int, int]](), dict[int, int]()
+        for rank, agent in enumerate(hierarchy.agents):
+            if isinstance(agent, CoordinatorAgent):
+                for protocol in as_protocols(agent.exchange, repr(agent)):
+                    if isinstance(protocol, Mail):
+                        found = ranks_of(hierarchy, rank, protocol)
+                        edges += found
+                        if protocol.written is not None:
+                            columns |= {sender: column_of(layout, sender, protocol) for sender, _ in found}
+        return cls(hierarchy, edges, columns)
 
     def reset(self) -> None:
         """Nobody has written anything."""
@@ -176,3 +185,16 @@ class Post:
         self.readers = frozenset(state["readers"])
         _, self._read, self._lost, self._under_way = state["counts"]
         self.written = dict(state["written"])
+
+
+def column_of(layout: Layout, sender: int, mail: Mail) -> int:
+    """Where the number of letters that a sender has written goes. Raises FeatureError if it has no such quantity."""
+    row, counted = layout.rows[sender], mail.written
+    assert counted is not None and counted.owner is not None
+    place = row.find(counted.owner)
+    if place is None:
+        raise FeatureError(
+            f"{mail!r}: {row.owner_id!r} writes letters, but has no {counted!r}; add {counted.owner.__name__} to its "
+            "`features`, or let others write"
+        )
+    return int(row.offsets[place] + row.features[place].quantities[counted.name].index)

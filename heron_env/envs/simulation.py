@@ -56,7 +56,7 @@ class Simulation:
             and what it does meanwhile: "hold" or "noop".
         groups: ids of agents that see and act alike, by name; `group_map`: of those that decide.
         most_steps: how many fit into the time that there is.
-        begin_instead: what the lanes of a batch begin by, in place of the hook `begin`.
+        begin_instead: what the lanes of a batch begin by, in place of this one.
         piece: (begun, length) s of a part of a substep, while it is carried out.
         ticks: (interval, phase) of each agent's decisions in synchronous steps, ns; who knows the schedule sets it
             before the first reset.
@@ -88,7 +88,7 @@ class Simulation:
         kinds = kinds_of(self.hierarchy.ids, self.specs) if pad else None
         self.plan = ObservationPlan(self.hierarchy, self.layout, observe_age, observability, kinds)
         self.exchange = Exchange.of(self.hierarchy, self.layout)
-        self.post = Post.of(self.hierarchy)
+        self.post = Post.of(self.hierarchy, self.layout)
         self.commanded = tuple(
             parent >= 0 and self.hierarchy.agents[parent].protocol is not None and spec.size > 0
             for parent, spec in zip(self.hierarchy.parent, self.specs, strict=True)
@@ -141,15 +141,15 @@ class Simulation:
         from heron_env.engine.python_law import PythonLanes
 
         if self.compiled:
-            self._enter(Lanes(blueprint_of(self, native=False), 1, later=True), 0)
+            self._enter(Lanes(blueprint_of(self), 1, later=True), 0)
         else:
-            PythonLanes(blueprint_of(self, native=False), 1, self._enter)
+            PythonLanes(blueprint_of(self), 1, self._enter)
 
     def _enter(self, lanes: Lanes, number: int) -> PythonRules:
         self.lane = Lane(self, lanes, number)
         self.truth: Floats = self.lane.truth
         self.lane.show_actions()
-        self.rules = PythonRules(blueprint_of(self, native=False), self.truth)
+        self.rules = PythonRules(blueprint_of(self), self.truth)
         return self.rules
 
     def move_to(self, lanes: Lanes, number: int) -> PythonRules:
@@ -164,7 +164,7 @@ class Simulation:
 
     def attach(self) -> None:
         """The phases of what the simulation is now; done at the first reset, when rules are compiled."""
-        self.lane.attach(blueprint_of(self, native=self.compiled))
+        self.lane.attach(blueprint_of(self, native=self.hooks.native_loops() if self.compiled else ()))
 
     @property
     def time(self) -> float:
@@ -197,8 +197,11 @@ class Simulation:
             self.attach()
         self._hooked = self.hooks.called_in_python(compiled=self.compiled)
         self._smooth = self.compiled and not (
-            self._hooked or self.hooks.native_loops() or self.exchange.edges or self._may_end
+            self._hooked or self.post.columns or self.exchange.edges or self._may_end
         )
+        if self.begin_instead is not None:
+            self.begin_instead()
+            return
         world = self.world
         world.seed, world.episode, world.step, world.time = seed & MASK, episode, 0, 0.0
         self.lane.begin(seed, episode, self.initial)
@@ -208,10 +211,7 @@ class Simulation:
             agent.current_action._vector[:] = self.specs[rank].noop
             self._rebind(rank, self.truth)
         if "begin" in self._hooked:
-            if self.begin_instead is not None:
-                self.begin_instead()
-            else:
-                self.hooks.run_hook("begin", world)
+            self.hooks.run_hook("begin", world)
             self._check("begin()")
         if "begin" in self._hooked or not self.compiled:
             self.lane.inform()
@@ -244,6 +244,8 @@ class Simulation:
 
     def substep(self, number: int) -> None:
         """Advance physics by dt / substeps; `number` counts from 0 within the step."""
+        for rank, column in self.post.columns.items():
+            self.truth[column] = min(self.post.written.get(rank, 0), self.layout.high[column])
         self.lane.advance(number)
         if "advance" in self._hooked:
             world, (dt, time) = self.world, self.substep_times(number)

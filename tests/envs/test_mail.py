@@ -32,7 +32,7 @@ from heron_env import (
     rule,
 )
 from heron_env.core.letters import LetterCounts
-from heron_env.errors import ConfigError, HierarchyError, UnknownAgent
+from heron_env.errors import ConfigError, FeatureError, HierarchyError, UnknownAgent
 from heron_env.lab import describe_environment
 from heron_env.testing.clock import LetterUnderWay
 
@@ -190,6 +190,41 @@ def test_a_bad_letter_names_its_fault(letters: Any, said: str) -> None:
 def test_without_mail_nobody_writes() -> None:
     with pytest.raises(ConfigError, match=r"receiver='bob': that agent may not .*; it may write to nobody, as Mail"):
         Room().run_synchronous({"*": Pen(to("bob"))})
+
+
+class Postage(FeatureProvider):
+    """Letters written, of which three are counted, and what they cost so far."""
+
+    letters: int = quantity(low=0, high=3)
+    paid: float = quantity(default=0.0, low=0.0, high=100.0)
+
+
+class Writer(Trader):
+    features = (Stock, Postage)
+
+    @staticmethod
+    @rule(writes=Postage.paid)
+    def advance(postage: Postage) -> float:
+        return postage.paid + postage.letters
+
+
+@pytest.mark.parametrize("compile", [True, False])
+def test_physics_reads_how_many_letters_each_has_written(compile: bool) -> None:
+    top = SystemAgent("boss", Writer("ann"), Writer("bob"), exchange=Mail("full", written=Postage.letters))
+    env = HeronEnv(top, max_steps=4, compile=compile)
+    for run in (env.run_synchronous, env.run_event_driven):
+        run({"ann": Pen(to("bob")), "bob": Pen()})
+        assert env.world[Writer].Postage.letters.tolist() == [3, 0], "never above the bound"
+        assert env.world[Writer].Postage.paid.tolist() == [1.0 + 2.0 + 3.0 + 3.0, 0.0]
+
+
+def test_a_count_of_letters_that_nobody_can_keep_is_refused() -> None:
+    with pytest.raises(FeatureError, match=r"Mail\(written='gain'\): must be a quantity of a feature class, as in Tal"):
+        Mail("full", written="gain")
+    with pytest.raises(
+        FeatureError, match=r"Mail\(edges: 1\): 'boss' writes letters, but has no Stock.gain; add Stock"
+    ):
+        Room(Mail([("boss", "ann")], written=Stock.gain))
 
 
 # Time

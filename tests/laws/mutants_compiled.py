@@ -239,14 +239,15 @@ def hooks_of_all_lanes(original: Any) -> Any:
     )
 
 
-@mutant(Exchange, "deliver")
+@mutant(Exchange, "natives")
 def the_ended_go_on_telling(original: Any) -> Any:
     """Neighbours in a batch hear of agents that have ended."""
 
-    def deliver(self: Any, steps: Any, sending: Any, truth: Any) -> None:
-        original(self, steps, np.ones_like(sending) if np.ndim(sending) == 2 else sending, truth)
+    def natives(self: Any) -> Any:
+        self._arrays["places"][:] = 0  # the system's, who outlives them
+        return original(self)
 
-    return deliver
+    return natives
 
 
 @mutant(Lanes, "inform")

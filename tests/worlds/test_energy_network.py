@@ -9,7 +9,7 @@ import pytest
 from heron_env import BatchEnv, Disturbance
 from heron_env.errors import ConfigError, RuleError
 from heron_env.power_flow import Feeder, Fixed, Line, PowerFlow
-from heron_env.worlds.energy_management import Battery, EnergyManagementEnv, energy_management, network
+from heron_env.worlds.energy_management import Battery, EnergyManagementEnv, energy_management
 from heron_env.worlds.energy_management.factory import hierarchy
 from heron_env.worlds.energy_management.network import (
     TRANSFORMERS,
@@ -133,13 +133,13 @@ def test_a_batch_is_its_lanes_bit_for_bit(options, compile):
     batch_is_its_lanes("heron/EnergyManagement-v1", **COARSE, **options, network=WEAK, compile=compile)
 
 
-def test_a_lane_that_is_left_out_is_noticed(monkeypatch):
-    substep = network.kernel().substep
+def test_lanes_that_are_left_out_are_noticed(monkeypatch):
+    natives = NetworkedEnergyManagementEnv.native_loops
 
-    def wrong(self):
-        return lambda table, own, first, last: substep(table, own, first, max(last - 1, 1))
+    def wrong(self, lanes=1):
+        return tuple(one for one in natives(self, lanes) if lanes == 1 or one.phase != "physics")
 
-    monkeypatch.setattr(network.ZoneNetworks, "loop", wrong)
+    monkeypatch.setattr(NetworkedEnergyManagementEnv, "native_loops", wrong)
     with pytest.raises(AssertionError):
         batch_is_its_lanes("heron/EnergyManagement-v1", **COARSE, network=WEAK, compile=True)
 

@@ -72,7 +72,7 @@ GAMMA, STATE_LOW, STATE_HIGH, REAL_NUMBERS = range(4)
 """Places in `reals`."""
 
 FORMS: dict[str, tuple[str, int]] = {
-    "sizes": ("int64", 1), "reals": ("float64", 1), "natives": ("int64", 2),
+    "sizes": ("int64", 1), "reals": ("float64", 1),
     # schedules, `[lanes or 1 * ranks, ...]`
     "timing": ("int64", 2), "odds": ("float64", 2), "source_of": ("int64", 2),
     "sources": ("int64", 2), "first_delay": ("int64", 1), "delays": ("int64", 1), "departures": ("int64", 1),

@@ -24,7 +24,7 @@ from heron_env.engine.event.broker import (
     send_shares,
 )
 from heron_env.engine.event.links import of, schedule_of
-from heron_env.engine.kernels import call, leaf, table
+from heron_env.engine.kernels import call, leaf, natively, table
 
 
 @leaf
@@ -78,10 +78,7 @@ def substep(D: Any, E: Any, b: Any, now: Any) -> Any:
         failures += call(phases[CLEAR], (D, b, b + 1))
     if phases[PHYSICS] != 0:
         failures += call(phases[PHYSICS], (D, b, b + 1, lane[b, f.SUBSTEP]))
-    natives = of(E, "natives")
-    for k in range(len(natives)):
-        failures += call(natives[k, 0], (D, natives[k, 1], b, b + 1))
-    return failures
+    return failures + natively(D, PHYSICS, b, b + 1)
 
 
 @leaf
@@ -106,7 +103,7 @@ def end_substep(D: Any, E: Any, b: Any, now: Any) -> Any:
     call(phases[END], (D, b, b + 1))
     if phases[FINISH] != 0:
         failures += call(phases[FINISH], (D, b, b + 1))
-    return failures
+    return failures + natively(D, FINISH, b, b + 1)
 
 
 @leaf

@@ -89,7 +89,6 @@ class EventLanes:
         fixed = hierarchy_tables(engine.blueprint, engine, simulation.exchange.edges, reports)
         fixed |= schedule_tables([timings] * (lanes if drawn else 1))
         fixed["group"] = np.repeat(np.arange(len(self._names)), [len(groups[name].ranks) for name in self._names])
-        fixed["natives"] = np.array(addresses.natives, dtype=np.int64).reshape(-1, 2)
         fixed["masks"] = self._masks([simulation.specs[rank] for rank in observers])
         self._trains = with_state and has_training_rewards(env)
         sizes = self._numbers(groups, len(observers), addresses)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.layout import span_of
 from heron_env.engine.arrays import Published
-from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.blueprint import Blueprint, Native
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Decider, Given, Group, begin_lanes
@@ -69,8 +69,6 @@ class LaneEngine(ABC):
         self.seeds, self.episodes, self.steps = arrays.seeds, arrays.episodes, arrays.steps
         self.over: Bools = arrays.ended.view(np.bool_)
         self.last_length = arrays.last_length
-        edges, agents = simulation.exchange.edges, len(simulation.hierarchy)
-        self._exchange = Exchange(edges, simulation.layout, agents, lanes.count) if edges else None
         self._last_step = 0 if lanes.ends else lanes.blueprint.last_step
         self._spans = {name: self._elements(group) for name, group in groups.items()}
         self._room = {name: self._view(group) for name, group in groups.items()}
@@ -119,9 +117,8 @@ class LaneEngine(ABC):
         """A control step up to its boundary. Raises InvalidAction naming lane and agent: nothing has changed then."""
         self._take(given)
         self._ask(given)
-        arrays, lanes, simulation = self.arrays, self.lanes, self._env.simulation
+        lanes, simulation = self.lanes, self._env.simulation
         running = self._all if idle is None else np.flatnonzero(~idle)
-        members = arrays.alive[:, self.position].view(np.bool_) if self._exchange else None
         self._act()
         dt, substeps = simulation.dt / simulation.substeps, simulation.substeps
         for number in range(substeps):
@@ -132,7 +129,7 @@ class LaneEngine(ABC):
         lanes.close()
         if "finish" in self.hooks.names:
             self.hooks.call("finish", running, self._time())
-        self.conclude(running, members)
+        self.conclude(running)
 
     def _act(self) -> None:
         """All decide, and what takes effect now does."""
@@ -147,10 +144,9 @@ class LaneEngine(ABC):
         self.lanes.check()
         self.lanes.decide()
 
-    def conclude(self, running: NDArray[np.int64], members: Bools | None) -> None:
-        """Neighbours hear what the `members` `[B, agents]` of the step tell."""
-        if self._exchange is not None and members is not None:
-            self._exchange.deliver(self.arrays.steps - 1, members, self.truth)
+    def conclude(self, running: NDArray[np.int64]) -> None:
+        """Neighbours hear what they are told."""
+        self.lanes.deliver()
 
     def _time(self) -> NDArray[np.float64]:
         return self.arrays.steps * self._env.dt_ns / SECOND
@@ -207,8 +203,6 @@ class LaneEngine(ABC):
         numbers = np.flatnonzero(lanes)
         if self._late is not None:
             self._late.begin_anew(numbers)
-        if self._exchange is not None:
-            self._exchange.reset(lanes)
         begin_lanes(self._deciders, numbers, self.seeds, self.episodes)
         if self._begin(numbers, options):
             for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
@@ -306,14 +300,15 @@ class CompiledLanes(LaneEngine):
         self, env: HeronEnv, groups: Mapping[str, Group], deciders: Sequence[Decider], lanes: int,
         threads: int | None, final: bool,
     ) -> None:  # fmt: skip
-        engine = Lanes(blueprint_for(env, groups), lanes, threads or threads_for(lanes), final=final)
+        self._exchange = exchange_for(env, lanes)
+        native = (*env.native_loops(lanes), *self._exchange.natives())
+        engine = Lanes(blueprint_for(env, groups, native), lanes, threads or threads_for(lanes), final=final)
         engine.always_shared = threads is not None
         late = late_lanes(env, engine)
         views = LaneViews(env, engine, late)
         hooks = LaneHooks(env, engine.arrays, views, type(env).python_hooks(), env.batched)
         super().__init__(env, groups, deciders, engine, views, hooks, late)
-        between = self.hooks.names or engine.blueprint.native or self._exchange or deciders or self._late
-        self.direct = not between
+        self.direct = not (self.hooks.names or deciders or self._late)
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`. Raises ConfigError for disturbances."""
@@ -322,15 +317,15 @@ class CompiledLanes(LaneEngine):
                 "reset(options={'disturbances': ...}): disturbances act in single environments and in batches of "
                 "environments that are not compiled; build the environment with compile=False"
             )
-        super().start(lanes, seeds, options)
+        if options and takes_options(self._env) and self._env.batched:
+            begin_together(self._env, options, partial(super().start, lanes, seeds, None))
+        else:
+            super().start(lanes, seeds, options)
 
     def _begin(self, lanes: NDArray[np.int64], options: Mapping[str, Any] | None) -> bool:
         """The hook `begin`, and options of reset()."""
-        begin = partial(self.hooks.call, "begin", lanes, np.zeros(self._count))
         if not (options and takes_options(self._env)):
-            begin()
-        elif self._env.batched and "begin" in self.hooks.names:
-            begin_together(self._env, options, begin)
+            self.hooks.call("begin", lanes, np.zeros(self._count))
         else:
             begin_one_by_one(self._env, options, self._views, self.arrays, lanes)
         return bool(self.arrays.infos.shape[1]) and (bool(options) or "begin" in self.hooks.names)
@@ -342,10 +337,15 @@ class CompiledLanes(LaneEngine):
         return {name: partial(_columns, self.arrays.infos, starts + number) for number, name in fields}
 
 
-def blueprint_for(env: HeronEnv, groups: Mapping[str, Group]) -> Blueprint:
+def blueprint_for(env: HeronEnv, groups: Mapping[str, Group], native: Sequence[Native]) -> Blueprint:
     """Of a batch that publishes what these groups see."""
     observers = [rank for name in env.group_map for rank in groups[name].ranks]
-    return blueprint_of(env.simulation, observers)
+    return blueprint_of(env.simulation, observers, native=native)
+
+
+def exchange_for(env: HeronEnv, lanes: int) -> Exchange:
+    """What neighbours tell each other in so many lanes; whoever runs it holds it."""
+    return Exchange(env.simulation.exchange.edges, env.simulation.layout, env.hierarchy, lanes)
 
 
 def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:

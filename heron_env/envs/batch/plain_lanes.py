@@ -14,7 +14,7 @@ from heron_env.engine.python_law import PythonLanes
 from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Decider, Given, Group
-from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, late_lanes
+from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, exchange_for, late_lanes
 from heron_env.envs.batch.views import LaneHooks, LaneViews, only_look_at
 from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Course
@@ -82,7 +82,8 @@ class PlainLanes(LaneEngine):
             simulation = envs[number].simulation
             return simulation.rules if self.moves_itself else simulation.move_to(lanes, number)
 
-        blueprint = blueprint_for(env, groups)
+        self._exchange = exchange_for(env, len(envs))
+        blueprint = blueprint_for(env, groups, self._exchange.natives())
         lanes = PythonLanes(blueprint, len(envs), rules, final=final)
         lanes.attach(blueprint)
         late = None if self.moves_itself else late_lanes(env, lanes)
@@ -125,11 +126,11 @@ class PlainLanes(LaneEngine):
             lane.correct(force)
         self.halfway = True
 
-    def conclude(self, running: Ints, members: Bools | None) -> None:
+    def conclude(self, running: Ints) -> None:
         """What lasts is upheld, neighbours hear, and what is due happens."""
         for course in self._courses_now(running):
             course.uphold()
-        super().conclude(running, members)
+        super().conclude(running)
         for course in self._courses_now(running):
             course.catch_up()
 

@@ -279,7 +279,7 @@ def takes_options(env: HeronEnv) -> bool:
 
 
 def begin_together(env: HeronEnv, options: Mapping[str, Any], begin: Callable[[], None]) -> None:
-    """For classes with `batched = True`: reset() takes the options, and `begin`, which begins lanes, is its hook."""
+    """For classes with `batched = True`: reset() takes the options, and where it begins its episode, lanes begin."""
     env.simulation.begin_instead = begin
     try:
         env.reset(options=options)

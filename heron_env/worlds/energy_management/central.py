@@ -261,17 +261,16 @@ class Planner:
         episode = (int(env.world.seed), int(env.world.episode), env.day)
         if episode != self._day:
             self._day, self._made = episode, None
-            self._expect(*episode)
+            self._expect(env.day)
         if (now := (*episode, env.simulation.step_index)) != self._made:
             self._made, self._powers = now, self._planned()
         return self._powers
 
-    def _expect(self, seed: int, episode: int, day: int) -> None:
+    def _expect(self, day: int) -> None:
         """Energies (kWh) that are expected since midnight, cumulated at the quarter hours' edges, and the prices."""
         site = self.env.site
         homes, batteries = site.neighbourhood, site.neighbourhood.batteries
-        keys = (np.array([key]) for key in (seed, episode))
-        factors = self.env.tables.factors(*keys)[0]
+        factors = self.env.tables.factors(self.env.world.lanes)
         load, pv, business = site.base(day)
         net = load - factors[:, None] * pv
         background = homes.membership[:, batteries:] @ net[batteries:] + business

@@ -1,8 +1,8 @@
 """The days of all lanes, drawn in one compiled pass: a step's values are made when they are due.
 
-A single environment is lane 0. Memory: at most 58 kB a lane with 6 batteries, 2 zones and 6 other homes, at any step
-and bin: up to 30 kB, 1.5 kB a home (of which 1 kB for the pulses of its day with most energy), 1.2 kB a battery, 0.8 kB
-a zone.
+A single environment is lane 0. Memory: at most 58 kB a lane with 6 batteries, 2 zones and 6 other homes, more where a
+row alone takes more than 16 kB: up to 30 kB, 1.5 kB a home (of which 1 kB for the pulses of its day with most energy),
+1.2 kB a battery, 0.8 kB a zone.
 """
 
 import functools
@@ -14,18 +14,18 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.agents.agent import Agent
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import GLOBAL, Layout
 from heron_env.engine.arrays import addresses
+from heron_env.engine.blueprint import Native
 from heron_env.engine.cache import cached_file
-from heron_env.seeding import keys, standard_normal, uniform_rows
 from heron_env.worlds.energy_management import days_tables as tables
-from heron_env.worlds.energy_management.agents import Battery, Constants, TransformerZone
+from heron_env.worlds.energy_management.agents import Battery, Bins, Constants, TransformerZone
 from heron_env.worlds.energy_management.calendar import DAYS, hourly
 from heron_env.worlds.energy_management.days_tables import AHEAD, CYCLES, DAY, DRAWN, FORMS, HORIZONS, QUARTERS
-from heron_env.worlds.energy_management.site import Before, DaySeries, OwnSite, Profiles, Site
+from heron_env.worlds.energy_management.site import DaySeries, OwnSite, Profiles, Site
 
-WORST_ERROR: Final = 3.0  # standard deviations at which a forecast's error is cut
 KEPT: Final = 16384  # bytes of a lane's rows that are made ahead
 KERNEL: Final = Path(__file__).with_name("days_kernel.py")
 IN_BINS: Final = ("load", "pv", "background")
@@ -73,17 +73,20 @@ class Days:
         self.site, self.steps, self.bins = site, round(DAY / dt), bins
         self.batteries, self.zones = homes.batteries, homes.zones
         self.parts, self.width = _parts(self.batteries, self.zones, bins, METERED if coming else ())
-        self._ahead = KEPT // (8 * self.width)
+        self._ahead = max(KEPT // (8 * self.width), 1)
         approach = 1.0 - math.exp(-bin_length / constants.mean_time)
         law = (
             dt, bin_length, self.steps, self.batteries, constants.feed_in_price, constants.overload_price,
-            constants.fluctuation_price, approach, constants.mean_time / 3600.0,
+            constants.fluctuation_price, approach, constants.mean_time / 3600.0, site.forecast_error,
         )  # fmt: skip
+        self._constants = [getattr(constants, name) for name in Constants.quantities]
         self._site = {
             "law": np.array(law, dtype=np.float64),
             **(_of_own_site(site) if isinstance(site, OwnSite) else _of_site(site)),
         }
         self._lanes: dict[str, NDArray[Any]] = {}
+        self._table = addresses(FORMS, {})
+        self.address = int(self._table.ctypes.data)
         self._make_room(0)
         self._rows = np.zeros((0, self.width))
 
@@ -108,8 +111,11 @@ class Days:
             self._lanes[name] = grown
         self.days = self._lanes["days"]
         self.days[had:] = -1
-        self._table = addresses(FORMS, {**self._site, **self._lanes})  # compiled code knows addresses only
-        self._at = int(self._table.ctypes.data)
+        self._note()
+
+    def _note(self) -> None:
+        """Where the arrays are now: compiled code knows addresses only."""
+        self._table[:] = addresses(FORMS, {**self._site, **self._lanes})
 
     def _widths(self) -> dict[str, int]:
         """Numbers of a lane by array."""
@@ -126,17 +132,13 @@ class Days:
     def begin(self, lanes: Ints, seeds: Keys, episodes: Keys, days: Ints) -> None:
         """A day begins in each of `lanes`; all `[b]`. Seed and episode key its draws as World.draw does."""
         self.reserve(int(lanes.max(initial=-1)) + 1)
-        whose = [np.ascontiguousarray(given, dtype=np.uint64) for given in (seeds, episodes)]
-        drawn = (keys("world", *whose, 0, name) for name in ("clouds", "appliances", "wallbox"))
-        factors = self.factors(seeds, episodes)
-        kernel().begin(self._at, _whole(lanes), _whole(days), np.stack([*drawn], axis=1), factors)
-
-    def factors(self, seeds: Keys, episodes: Keys) -> Array:
-        """By what the forecasts of the homes' generation are off on the days of `[b]` episodes, `[b, homes]`."""
+        self.days[lanes] = days
         whose = (np.ascontiguousarray(given, dtype=np.uint64) for given in (seeds, episodes))
-        uniform = uniform_rows(keys("world", *whose, 0, "forecast"), len(self._site["homes"]))
-        z = np.array([standard_normal(u) for u in uniform.ravel().tolist()]).reshape(uniform.shape)
-        return np.asarray(np.maximum(1.0 + self.site.forecast_error * np.clip(z, -WORST_ERROR, WORST_ERROR), 0.0))
+        kernel().draw(self.address, _whole(lanes), *whose)
+
+    def factors(self, lane: int) -> Array:
+        """By what the forecasts of the homes' generation are off on a lane's day, `[homes]`."""
+        return np.array(self._lanes["drawn"][lane].reshape(-1, DRAWN)[:, tables.FACTOR])
 
     def at(self, lanes: int | Ints, steps: int | Ints) -> Array:
         """What is put in force after so many steps, 0 at the day's begin: `[width]`, `[b, width]` of many.
@@ -146,10 +148,6 @@ class Days:
         if isinstance(steps, int):
             return np.asarray(self._write(np.array([lanes]), np.array([steps]), np.empty((1, self.width)))[0])
         return self._write(_whole(lanes), _whole(steps), self._room(len(steps)))
-
-    def before(self, days: Ints) -> Before:
-        """What was metered before each of `days` `[b]`: arrays `[b, n]`."""
-        return self.site.before(days)
 
     def series(self, lane: int) -> DaySeries:
         """A lane's day."""
@@ -161,13 +159,42 @@ class Days:
             found[name] = found[name].reshape(self.steps * self.bins, -1)
         return DaySeries(**found)
 
+    def settle(self, hierarchy: Hierarchy, layout: Layout) -> None:
+        """Note which columns of the truth, numbered as `layout.full_names`, days are put into."""
+        before, days = self.site.before(np.arange(self.site.calendar.days)), self.site.calendar.days
+        of_all = np.tile([*self._constants, DAY / self.steps / self.bins], (days, 1))
+        batteries, zones = _ids(hierarchy, Battery), _ids(hierarchy, TransformerZone)
+        place = {name: column for column, name in enumerate(layout.full_names)}
+        names = [f"{owner}.{field}" for owners, field in (
+            (batteries, "Meter.load"), (batteries, "Flow.load"), (batteries, "Meter.pv"), (zones, "Background.power"),
+            (zones, "Zone.power"), (zones, "Zone.mean_power"),
+        ) for owner in owners]  # fmt: skip
+        names += [f"{GLOBAL}.{kind.__name__}.{name}" for kind in (Constants, Bins) for name in kind.quantities]
+        self.soc_at = np.array([place[f"{battery}.Charge.soc"] for battery in batteries])
+        self.row_at, self.start_at = self.columns(hierarchy, layout), np.array([place[name] for name in names])
+        self.starts = np.concatenate(
+            [before.load, before.load, before.pv, before.background, before.power, before.power, of_all], axis=1
+        )
+        self._site |= {
+            "soc_at": self.soc_at, "row_at": self.row_at, "start_at": self.start_at, "starts": self.starts,
+            "low": layout.low, "high": layout.high,
+        }  # fmt: skip
+        self._note()
+
+    def choose(self, days: Sequence[int]) -> None:
+        """Draw from these days when the next episodes begin."""
+        self._site["choices"] = self.choices = np.array(days, dtype=np.int64)
+        self._note()
+
+    def natives(self, loop: str, lanes: int) -> tuple[Native, ...]:
+        """`begin` or `finish` in so many lanes of the engine."""
+        self.reserve(lanes)
+        return (Native(loop, getattr(kernel(), loop), self.address),)
+
     def columns(self, hierarchy: Hierarchy, layout: Layout) -> Ints:
         """`[width]` columns of the truth, numbered as `layout.full_names`, that a row is for."""
         place = {name: column for column, name in enumerate(layout.full_names)}
-        batteries, zones = (
-            [agent.agent_id for agent in hierarchy.agents if isinstance(agent, kind)]
-            for kind in (Battery, TransformerZone)
-        )
+        batteries, zones = _ids(hierarchy, Battery), _ids(hierarchy, TransformerZone)
         owners = {"background": zones, "excess_rest": zones, "zones_without": zones}
         names: list[str] = []
         for part in self.parts:
@@ -180,7 +207,7 @@ class Days:
         return np.array([place[name] for name in names])
 
     def _write(self, lanes: Ints, steps: Ints, out: Array) -> Array:
-        begun = kernel().rows(self._at, lanes, steps, out)
+        begun = kernel().rows(self.address, lanes, steps, out)
         assert begun, f"not all of the lanes {lanes} have a day: begin it first"
         return out
 
@@ -189,6 +216,10 @@ class Days:
         if len(self._rows) < lanes:
             self._rows = np.empty((lanes, self.width))
         return self._rows[:lanes]
+
+
+def _ids(hierarchy: Hierarchy, kind: type[Agent]) -> list[str]:
+    return [agent.agent_id for agent in hierarchy.agents if isinstance(agent, kind)]
 
 
 @functools.cache

@@ -14,8 +14,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from heron_env.engine.draw_kernel import key_with
-from heron_env.engine.kernels import leaf, on_arrays, table_of
+import numpy as np
+
+from heron_env.engine.draw_kernel import GOLDEN, key_with, standard_normal, uniform
+from heron_env.engine.kernels import inlined, leaf, on_arrays, table, table_of, within
+from heron_env.seeding import h
 from heron_env.worlds.energy_management.days_tables import (
     AHEAD,
     APPROACH,
@@ -26,6 +29,7 @@ from heron_env.worlds.energy_management.days_tables import (
     DRAWN,
     DT,
     ENERGY,
+    ERROR,
     FACTOR,
     FEED_IN,
     FLUCTUATION,
@@ -39,11 +43,14 @@ from heron_env.worlds.energy_management.days_tables import (
     QUARTERS,
     ROOF,
     ROOFS,
+    SOC_START,
     STEPS,
+    WORST_ERROR,
     ZONE,
 )
 from heron_env.worlds.energy_management.load_kernel import (
     UNKNOWN,
+    complete_touching,
     consumption,
     draw_clouds,
     draw_load,
@@ -53,32 +60,51 @@ from heron_env.worlds.energy_management.load_kernel import (
     is_own,
     own_energy,
     sun_factor,
+    touch_nothing,
 )
 
 of = table_of(FORMS)
 
 
-@on_arrays
-def begin(N: Any, lanes: Any, days: Any, keys: Any, factors: Any) -> None:
-    """Draw the days that begin.
+WORLD, DAY_DRAWN, SOC, CLOUDS, APPLIANCES, WALLBOX, FORECAST = (
+    np.uint64(h(name)) for name in ("world", "day", "soc0", "clouds", "appliances", "wallbox", "forecast")
+)
+SOC_LOW, SOC_SPAN = SOC_START[0], SOC_START[1] - SOC_START[0]
 
-    lanes, days: `[b]`. keys: uint64 `[b, 3]`, of clouds, appliances, wallboxes. factors: of the forecasts on the
-    generation, `[b, homes]`.
-    """
+
+@on_arrays
+def draw(N: Any, lanes: Any, seeds: Any, episodes: Any) -> None:
+    """Draw the `days` that begin in `lanes` `[b]`, of the uint64 keys `seeds` and `episodes` `[b]`."""
     for k in range(len(lanes)):
-        lane = lanes[k]
-        of(N, "days")[lane] = days[k]
-        of(N, "told")[lane] = of(N, "kept_from")[lane] = -1
-        of(N, "clear")[lane, len(of(N, "homes"))] = UNKNOWN
-        drawn = not is_own(N)
-        if drawn:
-            draw_clouds(N, lane, keys[k, 0])
-        for home in range(len(of(N, "homes"))):
-            of(N, "drawn")[lane, home * DRAWN + FACTOR] = factors[k, home]
-            if drawn:
-                draw_load(N, lane, home, key_with(keys[k, 1], home), keys[k, 2])
-                sun_factor(N, lane, home)
-        sum_forecasts(N, lane)
+        _draw_day(N, lanes[k], _start_of(seeds[k], episodes[k]))
+
+
+@on_arrays
+def begin(D: Any, N: Any, first: Any, last: Any) -> Any:
+    """EnergyManagementEnv.begin in the engine's lanes; nothing can fail (blueprint.Native)."""
+    chosen, seeds, episodes, truth = table(D, "chosen"), table(D, "seeds"), table(D, "episodes"), table(D, "truth")
+    choices, starts, days = of(N, "choices"), of(N, "starts"), of(N, "days")
+    for b in range(first, last):
+        if chosen[b] != 0:
+            start = _start_of(seeds[b], episodes[b])
+            days[b] = choices[int(uniform(key_with(start, DAY_DRAWN), 0) * len(choices))]
+            _draw_day(N, b, start)
+            places, drawn = of(N, "soc_at"), key_with(start, SOC)
+            for j in range(len(places)):
+                truth[b, places[j]] = SOC_LOW + SOC_SPAN * uniform(drawn, j)
+            _put(N, truth, b, of(N, "start_at"), starts, days[b])
+            _put_row(N, truth, b, 0)
+    return 0
+
+
+@on_arrays
+def finish(D: Any, N: Any, first: Any, last: Any) -> Any:
+    """EnergyManagementEnv.finish in the engine's lanes."""
+    over, ended, steps, truth = table(D, "over"), table(D, "ended"), table(D, "steps"), table(D, "truth")
+    for b in range(first, last):
+        if over[b] == 0 or ended[b] != 0:
+            _put_row(N, truth, b, steps[b])
+    return 0
 
 
 @on_arrays
@@ -87,21 +113,66 @@ def rows(N: Any, lanes: Any, steps: Any, out: Any) -> Any:
 
     Returns False, having written nothing more, at a lane that has no day.
     """
-    days, kept, kept_from, last = of(N, "days"), of(N, "kept"), of(N, "kept_from"), int(of(N, "law")[STEPS])
-    ahead = len(kept) // max(len(days), 1)
+    days = of(N, "days")
     for b in range(len(lanes)):
-        lane, done = lanes[b], min(steps[b], last)
+        lane = lanes[b]
         if not 0 <= lane < len(days) or days[lane] < 0:
             return False
-        if ahead == 0:
-            _make_row(N, lane, done, out, b)
-            continue
-        if not 0 <= done - kept_from[lane] < ahead or kept_from[lane] < 0:
-            for k in range(min(ahead, last - done + 1)):
-                _make_row(N, lane, done + k, kept, lane * ahead + k)
-            kept_from[lane] = done
-        out[b] = kept[lane * ahead + done - kept_from[lane]]
+        at = _row_of(N, lane, steps[b])
+        out[b] = of(N, "kept")[at]
     return True
+
+
+@leaf
+def _start_of(seed: Any, episode: Any) -> Any:
+    """The key of all that is drawn when an episode begins, as World.draw has it."""
+    return key_with(key_with(key_with(key_with(GOLDEN, WORLD), seed), episode), 0)
+
+
+@leaf
+def _draw_day(N: Any, lane: Any, start: Any) -> None:
+    """The day that `days` says, from the key of what is drawn when an episode begins."""
+    of(N, "told")[lane] = of(N, "kept_from")[lane] = -1
+    of(N, "clear")[lane, len(of(N, "homes"))] = UNKNOWN
+    drawn, spread, errors = not is_own(N), of(N, "law")[ERROR], key_with(start, FORECAST)
+    if drawn:
+        draw_clouds(N, lane, key_with(start, CLOUDS))
+        touch_nothing(N, lane)
+    for home in range(len(of(N, "homes"))):
+        error = within(standard_normal(uniform(errors, home)), -WORST_ERROR, WORST_ERROR)
+        of(N, "drawn")[lane, home * DRAWN + FACTOR] = max(1.0 + spread * error, 0.0)
+        if drawn:
+            draw_load(N, lane, home, key_with(key_with(start, APPLIANCES), home), key_with(start, WALLBOX))
+            sun_factor(N, lane, home)
+    if drawn:
+        complete_touching(N, lane)
+    sum_forecasts(N, lane)
+
+
+@leaf
+def _put_row(N: Any, truth: Any, b: Any, steps: Any) -> None:
+    """Put the row after so many steps in force."""
+    _put(N, truth, b, of(N, "row_at"), of(N, "kept"), _row_of(N, b, steps))
+
+
+@leaf
+def _put(N: Any, truth: Any, b: Any, columns: Any, values: Any, row: Any) -> None:
+    """A row of values into columns of the truth, within their bounds."""
+    low, high = of(N, "low"), of(N, "high")
+    for j in range(len(columns)):
+        truth[b, columns[j]] = within(values[row, j], low[columns[j]], high[columns[j]])
+
+
+@leaf
+def _row_of(N: Any, lane: Any, steps: Any) -> Any:
+    """Where the row of a lane after so many steps lies in `kept`; it and the next are made if it is not there."""
+    kept, kept_from, last = of(N, "kept"), of(N, "kept_from"), int(of(N, "law")[STEPS])
+    ahead, done = len(kept) // len(of(N, "days")), min(steps, last)
+    if not 0 <= done - kept_from[lane] < ahead or kept_from[lane] < 0:
+        for k in range(min(ahead, last - done + 1)):
+            _make_row(N, lane, done + k, kept, lane * ahead + k)
+        kept_from[lane] = done
+    return lane * ahead + done - kept_from[lane]
 
 
 @leaf
@@ -224,48 +295,49 @@ def sum_forecasts(N: Any, lane: Any) -> None:
     business, limits, day = of(N, "business"), of(N, "limits"), of(N, "days")[lane]
     batteries, zones = int(of(N, "law")[BATTERIES]), len(limits)
     surplus[lane, :batteries], excess[lane, :zones] = 0.0, 0.0
-    for quarter in range(AHEAD):
-        until, base = (quarter + 1) * batteries, _base_of(N, lane, quarter)
-        for home in range(batteries):
-            net = expected(N, lane, home, base, quarter * QUARTER, (quarter + 1) * QUARTER)
-            surplus[lane, until + home] = surplus[lane, until - batteries + home] + max(-net, 0.0)
     for quarter in range(QUARTERS):
-        until, base = (quarter + 1) * zones, _base_of(N, lane, quarter)
         shops = energy_of(N, BUSINESS, day, quarter + 1) - energy_of(N, BUSINESS, day, quarter)
         for zone in range(zones):
-            excess[lane, until + zone] = business[zone] * shops
-        for home in range(len(places)):
-            ahead = expected(N, lane, home, base, quarter * QUARTER, (quarter + 1) * QUARTER)
-            excess[lane, until + places[home, ZONE]] += ahead
+            excess[lane, (quarter + 1) * zones + zone] = business[zone] * shops
+    own, homes, following = is_own(N), of(N, "homes"), of(N, "following")[day]
+    for home in range(len(places)):
+        gone, zone, roof = 0.0, places[home, ZONE], ROOFS + places[home, ROOF]
+        energy, sun = homes[home, ENERGY], of(N, "drawn")[lane, home * DRAWN + FACTOR] * homes[home, PEAK]
+        for quarter in range(AHEAD if home < batteries else QUARTERS):
+            if own:
+                net = _own_net(N, lane, home, quarter * QUARTER, (quarter + 1) * QUARTER)
+            else:
+                of_day, q = (day, quarter) if quarter < QUARTERS else (following, quarter - QUARTERS)
+                drawn = energy_of(N, HOUSEHOLD, of_day, q + 1) - energy_of(N, HOUSEHOLD, of_day, q)
+                net = energy * drawn - sun * (energy_of(N, roof, of_day, q + 1) - energy_of(N, roof, of_day, q))
+            if home < batteries:
+                gone += max(-net, 0.0)
+                surplus[lane, (quarter + 1) * batteries + home] = gone
+            if quarter < QUARTERS:
+                excess[lane, (quarter + 1) * zones + zone] += net
+    for quarter in range(QUARTERS):
+        until = (quarter + 1) * zones
         for zone in range(zones):
             above = max(-excess[lane, until + zone] - limits[zone] * (QUARTER / 3600.0), 0.0)
             excess[lane, until + zone] = excess[lane, until - zones + zone] + above
 
 
 @leaf
-def _base_of(N: Any, lane: Any, quarter: Any) -> Any:
-    """kWh of the base series in a quarter hour from midnight on: of households and of each roof."""
-    day = of(N, "days")[lane]
-    if quarter >= QUARTERS:
-        day, quarter = of(N, "following")[day], quarter - QUARTERS
-    return (
-        energy_of(N, HOUSEHOLD, day, quarter + 1) - energy_of(N, HOUSEHOLD, day, quarter),
-        energy_of(N, ROOFS, day, quarter + 1) - energy_of(N, ROOFS, day, quarter),
-        energy_of(N, ROOFS + 1, day, quarter + 1) - energy_of(N, ROOFS + 1, day, quarter),
-        energy_of(N, ROOFS + 2, day, quarter + 1) - energy_of(N, ROOFS + 2, day, quarter),
-    )
+def _own_net(N: Any, lane: Any, home: Any, begin: Any, end: Any) -> Any:
+    """The same of an own site's home, which has series of its own."""
+    sun = own_energy(N, lane, home, True, end) - own_energy(N, lane, home, True, begin)
+    load = own_energy(N, lane, home, False, end) - own_energy(N, lane, home, False, begin)
+    return load - of(N, "drawn")[lane, home * DRAWN + FACTOR] * sun
 
 
-@leaf
+@inlined
 def expected(N: Any, lane: Any, home: Any, base: Any, begin: Any, end: Any) -> Any:
     """kWh that a home is expected to draw less what its roof yields from `begin` to `end`, s since midnight.
 
-    base: of the base series in that time; an own site's home has series of its own.
+    base: of the base series in that time.
     """
     if is_own(N):
-        sun = own_energy(N, lane, home, True, end) - own_energy(N, lane, home, True, begin)
-        load = own_energy(N, lane, home, False, end) - own_energy(N, lane, home, False, begin)
-        return load - of(N, "drawn")[lane, home * DRAWN + FACTOR] * sun
+        return _own_net(N, lane, home, begin, end)
     homes, roof = of(N, "homes"), of(N, "places")[home, ROOF]
     sun = base[1] if roof == 0 else base[2] if roof == 1 else base[3]
     return homes[home, ENERGY] * base[0] - of(N, "drawn")[lane, home * DRAWN + FACTOR] * homes[home, PEAK] * sun
@@ -279,7 +351,7 @@ def _two_days_until(N: Any, series: Any, day: Any, time: Any) -> Any:
     return energy_of(N, series, day, QUARTERS) + energy_until(N, series, of(N, "following")[day], time - DAY)
 
 
-@leaf
+@inlined
 def _share_of(sums: Any, lane: Any, at: Any, every: Any, share: Any) -> Any:
     """A sum by quarter hour, `share` of the way from the one at `at` to the next; those of a quarter: `every`."""
     below = sums[lane, at]

@@ -28,6 +28,9 @@ WALLBOX: Final = 0.3  # share of the load of a home that has one
 WALLBOX_POWER: Final = 11.0  # kW
 ARRIVAL: Final = (16.0, 21.0)  # local hours between which the car is plugged in
 
+SOC_START: Final = (0.1, 0.9)  # between which the batteries' content is when a day begins
+WORST_ERROR: Final = 3.0  # standard deviations at which a forecast's error is cut
+
 (ROOF, ZONE, HAS_WALLBOX, FIRST_PULSE, PULSES) = range(5)
 """Places in a row of `places`."""
 (HOUSEHOLD, BUSINESS, ROOFS, SERIES) = (0, 1, 2, 5)
@@ -44,8 +47,8 @@ CLOUD: Final = 4
 DRAWN: Final = 5
 """Places among the numbers of a home in `drawn`: the share of its base load that is smooth, the factor on its sunshine,
 the forecast's on its generation, the wallbox's start and length (s); and how many there are."""
-(DT, BIN_LENGTH, STEPS, BATTERIES, FEED_IN, OVERLOAD, FLUCTUATION, APPROACH, MEAN_HOURS) = range(9)
-"""Places in `law`: seconds, numbers, prices, of the slow mean over a bin."""
+(DT, BIN_LENGTH, STEPS, BATTERIES, FEED_IN, OVERLOAD, FLUCTUATION, APPROACH, MEAN_HOURS, ERROR) = range(10)
+"""Places in `law`: seconds, numbers, prices, of the slow mean over a bin, of the forecasts' errors."""
 
 FORMS: dict[str, tuple[str, int]] = {
     # of the site
@@ -61,13 +64,17 @@ FORMS: dict[str, tuple[str, int]] = {
     "summer": ("float64", 1),  # `[24 * days]` hours that the local clock is ahead
     "following": ("int64", 1),  # `[days]` the day that forecasts see behind midnight
     "season": ("float64", 1),  # `[days]` days since January 1
+    "choices": ("int64", 1),  # days of which one is drawn
+    "soc_at": ("int64", 1), "row_at": ("int64", 1),  # columns of the truth: of the batteries' contents, and of a row
+    "start_at": ("int64", 1), "starts": ("float64", 2),  # of what stands at the start of each day, `[days, width]`
+    "low": ("float64", 1), "high": ("float64", 1),  # of the truth
     # of the lanes
     "days": ("int64", 1),
     "cycles": ("float64", 2),  # `[L, CYCLES * CLOUD]` s: start of each cycle, and clear sky before it over each roof
     "cycle_at": ("uint16", 2),  # `[L, 97]` the cycle that has reached the nearest roof's quarter hour, or one before
     "drawn": ("float64", 2),  # `[L, homes * DRAWN]`
     "pulses": ("uint16", 2),  # `[L, pulses * PULSE]`
-    "touching": ("uint16", 2),  # `[L, 96 * homes * 2]` first and one past the last pulse that may touch a quarter hour
+    "touching": ("uint16", 2),  # `[L, 2 * 96 * homes]` first pulse that may touch a quarter hour, one past the last
     "clear": ("float64", 2),  # `[L, homes + 1]` s of clear sky before the end of the bin made last, and that end
     "surplus": ("float64", 2),  # `[L, (AHEAD + 1) * batteries]` kWh from midnight on
     "excess": ("float64", 2),  # `[L, 97 * zones]` kWh from midnight on

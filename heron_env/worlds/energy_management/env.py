@@ -1,6 +1,7 @@
 """The environment: one day in the neighbourhood, step by step."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark, TrainingDefaults
+from heron_env.envs.hooks import natively
 from heron_env.envs.snapshot import KEPT, require_state
 from heron_env.errors import ConfigError, ResetNeeded
 from heron_env.pictures.course import PictureSeries
@@ -34,10 +36,10 @@ from heron_env.worlds.energy_management.calendar import (
     shipped_optima,
 )
 from heron_env.worlds.energy_management.days import Days
+from heron_env.worlds.energy_management.days_tables import SOC_START
 from heron_env.worlds.energy_management.optimum import DayOptimum, DayProblem, solve
 from heron_env.worlds.energy_management.site import DaySeries, Site
 
-SOC_START = (0.1, 0.9)
 NEUTRAL = frozenset(
     {
         "control", "split", "day", "dt", "physics_substeps", "report_interval", "metering", "schedule",
@@ -90,8 +92,6 @@ class EnergyManagementEnv(HeronEnv):
         self.bins = bins_of(dt, physics_substeps)
         self.bin_length = dt / self.bins
         self.site, self.constants, self.days = site, constants, days
-        self._asked: int | None = None
-        self._constants = np.array([getattr(constants, name) for name in Constants.quantities])
         self.membership = site.neighbourhood.membership[:, : site.neighbourhood.batteries]
         self.limits = np.array(site.limits)
         self._zone_of = self.membership.argmax(axis=0)
@@ -104,7 +104,8 @@ class EnergyManagementEnv(HeronEnv):
     def _build(self) -> None:
         super()._build()
         self.tables = Days(self.site, self.constants, dt=self.dt, bins=self.bins, coming=self.metering == "coming")
-        self._columns = self.tables.columns(self.hierarchy, self.simulation.layout)
+        self.tables.settle(self.hierarchy, self.simulation.layout)
+        self.tables.choose(self.days)
         place = {name: column for column, name in enumerate(self.simulation.layout.full_names)}
         batteries = [agent.agent_id for agent in self.hierarchy.agents if isinstance(agent, Battery)]
 
@@ -113,6 +114,26 @@ class EnergyManagementEnv(HeronEnv):
 
         self._meters = columns("Meter.load", "Meter.pv")
         self._foreseen = columns("HomeSeries.load[0]", "Disturbed.load", "HomeSeries.pv[0]", "Disturbed.pv_factor")
+
+    @property
+    def days(self) -> Sequence[int]:
+        """The days an episode is drawn from; assign others to choose among them from the next episode on."""
+        return self._days
+
+    @days.setter
+    def days(self, days: Sequence[int]) -> None:
+        self._days = days
+        if hasattr(self, "tables"):
+            self.tables.choose(days)
+
+    @contextmanager
+    def _choosing(self, day: int | None) -> Iterator[None]:
+        """Episodes that begin in this block are of this day; None: one of `days`."""
+        self.tables.choose(self.days if day is None else (day,))
+        try:
+            yield
+        finally:
+            self.tables.choose(self.days)
 
     @property
     def day(self) -> int:
@@ -134,44 +155,29 @@ class EnergyManagementEnv(HeronEnv):
         if not isinstance(options, Mapping | None):
             raise ConfigError(f"reset(options={options!r}): must be a mapping; write {{'day': 172}}")
         asked = (options or {}).get("day")
-        self._asked = None if asked is None else self.site.calendar.checked(asked)
-        try:
+        with self._choosing(None if asked is None else self.site.calendar.checked(asked)):
             return super().reset(seed=seed, options=options)
-        finally:
-            self._asked = None
 
+    @natively(lambda env, lanes: env.tables.natives("begin", lanes))
     def begin(self, world: World) -> None:
         """Pick the day, draw its series and the batteries' content, and put the first values in force.
 
         Until the first bin and substep have ended, what is measured is what was before midnight, all batteries at rest.
         """
-        days = np.asarray(self.days)[(world.draw("day")[..., 0] * len(self.days)).astype(np.int64)]
-        if self._asked is not None:
-            days = np.full_like(days, self._asked)
+        choices = self.tables.choices
+        days = choices[(world.draw("day")[..., 0] * len(choices)).astype(np.int64)]
         lanes, seeds, episodes = (np.ravel(keys) for keys in (world.lanes, world.seed, world.episode))
         self.tables.begin(lanes, seeds, episodes, np.ravel(days))
         low, high = SOC_START
         charge = world[Battery].Charge
         charge.soc[...] = low + (high - low) * world.draw("soc0", charge.soc.shape[-1])
-        self._measure_before(world, days)
-        for name, value in zip(Constants.quantities, self._constants, strict=True):
-            getattr(world.Constants, name)[...] = value
-        world.Bins.length[...] = self.bin_length
+        world.put(self.tables.start_at, self.tables.starts[days])
         self.finish(world)
 
-    def _measure_before(self, world: World, days: NDArray[np.int64]) -> None:
-        """Meters and transformers as of midnight, of the `days` `[...]` that begin."""
-        meter, flow, zones = world[Battery].Meter, world[Battery].Flow, world[TransformerZone]
-        before = self.tables.before(np.ravel(days))
-        shape = (*np.shape(days), -1)
-        meter.load[...] = flow.load[...] = before.load.reshape(shape)
-        meter.pv[...] = before.pv.reshape(shape)
-        zones.Background.power[...] = before.background.reshape(shape)
-        zones.Zone.power[...] = zones.Zone.mean_power[...] = before.power.reshape(shape)
-
+    @natively(lambda env, lanes: env.tables.natives("finish", lanes))
     def finish(self, world: World) -> None:
         """The next step's series and forecasts; after the last step of the day its own stay in force."""
-        world.put(self._columns, self.tables.at(world.lanes, world.step))
+        world.put(self.tables.row_at, self.tables.at(world.lanes, world.step))
 
     def uphold(self, world: World, disturbances: Sequence[Disturbance]) -> None:
         """Derated transformers, clouds, loads beyond the day's series; meters show them if they show what comes."""
@@ -300,8 +306,5 @@ class EnergyManagementEnv(HeronEnv):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """As in HeronEnv; the day's series are built again."""
         require_state(state, {*KEPT, "day"})
-        self._asked = None if state["day"] == -1 else self.site.calendar.checked(state["day"])
-        try:
+        with self._choosing(None if state["day"] == -1 else self.site.calendar.checked(state["day"])):
             super().set_state(state)
-        finally:
-            self._asked = None

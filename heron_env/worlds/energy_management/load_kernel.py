@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from heron_env.engine.draw_kernel import uniform
-from heron_env.engine.kernels import leaf, table_of
+from heron_env.engine.kernels import inlined, leaf, table_of
 from heron_env.worlds.energy_management.days_tables import (
     APPLIANCE_BINS,
     APPLIANCE_POWER,
@@ -63,7 +63,7 @@ from heron_env.worlds.energy_management.days_tables import (
 of = table_of(FORMS)
 
 
-@leaf
+@inlined
 def is_own(N: Any) -> Any:
     """Are load and sun measured, not drawn?"""
     return len(of(N, "own")) > 0
@@ -121,7 +121,6 @@ def _draw_pulses(N: Any, lane: Any, home: Any, key: Any) -> Any:
     pulses, day, share = of(N, "pulses"), of(N, "days")[lane], APPLIANCES * of(N, "homes")[home, ENERGY]
     first, room = of(N, "places")[home, FIRST_PULSE], of(N, "places")[home, PULSES]
     total, used, quarter, pulse = share * energy_of(N, HOUSEHOLD, day, QUARTERS), 0.0, 0, 0
-    _touch_nothing(N, lane, home)
     while pulse < room:
         watts = np.rint(WEAKEST + STRONGER * uniform(key, 3 * pulse))
         length = SHORTEST + int(uniform(key, 3 * pulse + 1) * (LONGEST - SHORTEST + 1))
@@ -139,17 +138,14 @@ def _draw_pulses(N: Any, lane: Any, home: Any, key: Any) -> Any:
         pulses[lane, at + START], pulses[lane, at + LENGTH], pulses[lane, at + WATTS] = start, length, watts
         _touch(N, lane, home, pulse, start // QUARTER_BINS, (start + length - 1) // QUARTER_BINS)
         pulse += 1
-    _complete(N, lane, home)
     return used
 
 
 @leaf
-def _touch_nothing(N: Any, lane: Any, home: Any) -> None:
-    """No pulse touches any quarter hour."""
-    touching, homes = of(N, "touching"), len(of(N, "homes"))
-    for quarter in range(QUARTERS):
-        at = 2 * (quarter * homes + home)
-        touching[lane, at], touching[lane, at + 1] = NONE, 0
+def touch_nothing(N: Any, lane: Any) -> None:
+    """No pulse of any home touches any quarter hour."""
+    touching, size = of(N, "touching"), QUARTERS * len(of(N, "homes"))
+    touching[lane, :size], touching[lane, size:] = NONE, 0
 
 
 @leaf
@@ -157,19 +153,20 @@ def _touch(N: Any, lane: Any, home: Any, pulse: Any, begin: Any, end: Any) -> No
     """This pulse, the latest so far, touches the quarter hours from `begin` to `end`."""
     touching, homes = of(N, "touching"), len(of(N, "homes"))
     for quarter in range(begin, end + 1):
-        at = 2 * (quarter * homes + home)
-        touching[lane, at], touching[lane, at + 1] = min(touching[lane, at], pulse), pulse + 1
+        at = quarter * homes + home
+        behind = QUARTERS * homes + at
+        touching[lane, at], touching[lane, behind] = min(touching[lane, at], pulse), pulse + 1
 
 
 @leaf
-def _complete(N: Any, lane: Any, home: Any) -> None:
+def complete_touching(N: Any, lane: Any) -> None:
     """Make the bounds rise with the quarter hours, so that those of several are the first's first, the last's last."""
     touching, homes = of(N, "touching"), len(of(N, "homes"))
-    for quarter in range(1, QUARTERS):
-        at = 2 * (quarter * homes + home) + 1
-        touching[lane, at] = max(touching[lane, at], touching[lane, at - 2 * homes])
-        back = 2 * ((QUARTERS - 1 - quarter) * homes + home)
-        touching[lane, back] = min(touching[lane, back], touching[lane, back + 2 * homes])
+    size = QUARTERS * homes
+    for at in range(size + homes, 2 * size):
+        touching[lane, at] = max(touching[lane, at], touching[lane, at - homes])
+    for at in range(size - homes - 1, -1, -1):
+        touching[lane, at] = min(touching[lane, at], touching[lane, at + homes])
 
 
 @leaf
@@ -182,25 +179,24 @@ def consumption(N: Any, lane: Any, home: Any, begin: Any, end: Any, base: Any) -
     pulses, touching, first = of(N, "pulses"), of(N, "touching"), of(N, "places")[home, FIRST_PULSE]
     homes = len(of(N, "homes"))
     early, late = min(int(begin / QUARTER), QUARTERS - 1), min(int(end / QUARTER), QUARTERS - 1)
-    pulse = np.int64(touching[lane, 2 * (early * homes + home)])
-    behind = np.int64(touching[lane, 2 * (late * homes + home) + 1])
+    pulse = np.int64(touching[lane, early * homes + home])
+    behind = np.int64(touching[lane, (QUARTERS + late) * homes + home])
     while pulse < behind:
         at = (first + pulse) * PULSE
         on = pulses[lane, at + START] * BIN
         both = min(end, on + pulses[lane, at + LENGTH] * BIN) - max(begin, on)
-        if both > 0.0:
-            total += pulses[lane, at + WATTS] / 1000.0 * both
+        total += pulses[lane, at + WATTS] / 1000.0 * max(both, 0.0)
         pulse += 1
     return total
 
 
-@leaf
+@inlined
 def energy_of(N: Any, series: Any, day: Any, quarter: Any) -> Any:
     """kWh per MWh/a or kWp of a base series from midnight to the start of a quarter hour."""
     return of(N, "base")[day, quarter * SERIES + series]
 
 
-@leaf
+@inlined
 def energy_until(N: Any, series: Any, day: Any, time: Any) -> Any:
     """The same to `time`, s of the day."""
     quarter = min(int(time / QUARTER), QUARTERS - 1)
@@ -272,7 +268,7 @@ def sunshine(N: Any, lane: Any, home: Any, begin: Any, end: Any, clear: Any) -> 
         low, span = sky[day, at + LOW], sky[day, at + SPAN]
         if span > 0.0:
             before = clear if clear >= 0.0 else clear_until(N, lane, roof, quarter, since - lag)
-            clear = clear_until(N, lane, roof, quarter, until - lag)
+            clear = clear_until(N, lane, roof, int(until / QUARTER), until - lag)
             total += low * (until - since) + span * (clear - before)
         else:
             clear = UNKNOWN
@@ -281,7 +277,7 @@ def sunshine(N: Any, lane: Any, home: Any, begin: Any, end: Any, clear: Any) -> 
     return total, clear
 
 
-@leaf
+@inlined
 def clear_until(N: Any, lane: Any, roof: Any, quarter: Any, time: Any) -> Any:
     """Seconds of clear sky before `time`, which is not before this quarter hour by more than the greatest lag."""
     cycles = of(N, "cycles")
@@ -296,7 +292,7 @@ def clear_until(N: Any, lane: Any, roof: Any, quarter: Any, time: Any) -> Any:
     return total
 
 
-@leaf
+@inlined
 def _passed(past: Any) -> Any:
     """Integral of an edge from 0 to 1 whose middle was `past` seconds ago."""
     if past >= RAMP:

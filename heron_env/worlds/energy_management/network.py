@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +23,7 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.engine.arrays import address_table, addresses
+from heron_env.engine.blueprint import Native
 from heron_env.engine.cache import cached_file
 from heron_env.envs.hooks import natively
 from heron_env.errors import ConfigError, checked_keywords
@@ -242,17 +242,16 @@ class ZoneNetworks:
         self._arrays, self._table = arrays, addresses(FORMS, arrays)  # compiled code knows addresses only
         self.at = int(self._table.ctypes.data)
 
-    def loop(self) -> Callable[[int, int, int, int], int]:
-        """A substep in the engine's lanes: flows in force, paid and counted."""
-        made: Callable[[int, int, int, int], int] = kernel().substep
-        return made
+    def natives(self) -> tuple[Native, ...]:
+        """In the engine's lanes: flows in force, paid and counted."""
+        return (Native("physics", kernel().substep, self.at),)
 
     def substep(self, rows: NDArray[np.float64], dt: float) -> None:
         """The same in a truth `[B, columns]`, for `dt` s; with 0 nothing is paid and nothing counted."""
         lanes, truth = len(rows), np.ascontiguousarray(rows)
         over = np.zeros(lanes, np.uint8)
         table = address_table({"truth": truth, "over": over}, {"dt_piece": dt})
-        self.loop()(table.ctypes.data, self.at, 0, lanes)
+        kernel().substep(table.ctypes.data, self.at, 0, lanes)
         rows[...] = truth
 
 
@@ -344,7 +343,7 @@ class NetworkedEnergyManagementEnv(EnergyManagementEnv):
         self._solve(world, 0.0)
         flow.grid[...] = 0.0
 
-    @natively(lambda env: env.networks)
+    @natively(lambda env, lanes: [native for networks in env.networks for native in networks.natives()])
     def advance(self, world: World, dt: float) -> None:
         """Voltages, loading and losses from the powers of the substep, and what they cost the zone."""
         self._solve(world, dt)

@@ -16,6 +16,7 @@ from heron_env.agents.horizontal import Inbox
 from heron_env.agents.vertical import VectorDecomposition
 from heron_env.core.action import Discrete, Vector
 from heron_env.core.feature import FeatureProvider, quantity
+from heron_env.core.quantity import Quantity
 from heron_env.core.rule import Parent, rule
 from heron_env.dcop.problem import MOST_COLOURS
 
@@ -142,6 +143,24 @@ def sized(base: Any, nodes: int, slots: int, colours: int, all_nodes: int, edges
     kinds = {field: np.ndarray if q.shape else float for field, q in body.items()}
     about = {"__module__": __name__, "__doc__": base.__doc__, "feature_name": base.__name__}
     return type(name, (base,), {**about, **body, "__annotations__": kinds})
+
+
+def of_any_size(base: Any, *names: str) -> tuple[Quantity, ...]:
+    """The quantities of these names in the subclasses of every size: for a rule that says what it writes."""
+    found = [quantity() for _ in names]
+    for name, one in zip(names, found, strict=True):
+        one.bind(base, name, float, 0)
+    return tuple(found)
+
+
+WRITTEN: Final = (
+    *of_any_size(Own, "colours", "time"),
+    *of_any_size(Tally, "before", "earned", "conflicts", "paid"),
+    *of_any_size(Graph, "colours", "since"),
+    Board.earned, Board.conflicts, Board.preference, Board.satisfied, Board.agreed, Board.false_consensus,
+    Board.first_valid, Board.consensus, Board.recolourings, Board.oscillations, Board.belief_error,
+)  # fmt: skip
+"""What changes at a boundary beside what agents do."""
 
 
 class Vertex(FieldAgent):

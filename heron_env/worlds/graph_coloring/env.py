@@ -25,6 +25,7 @@ from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Timing, to_ns
 from heron_env.worlds.graph_coloring.agents import (
     PRICE,
+    WRITTEN,
     Board,
     Cluster,
     Colour,
@@ -92,7 +93,8 @@ class GraphColoringEnv(HeronEnv):
         clusters = [self._cluster(problem.part(name), made) for name in problem.clusters]
         told = [(node, name) for name in problem.clusters for node in problem.part(name).owners]
         near = [(one, other) for one in problem.clusters for other in problem.neighbouring(one)]
-        exchange = [StateShare(Colour.told, made[Heard].told, told), Mail(near)] if near else []
+        counted = made[Tally].letters if board["letter_cost"] else None
+        exchange = [StateShare(Colour.told, made[Heard].told, told), Mail(near, written=counted)] if near else []
         features = self._graph(made[Graph]), Board(penalty=problem.conflict_penalty, dt=dt, **board)
         super().__init__(Judge("system_agent", *clusters, *features, exchange=exchange), dt=dt, **options)
 
@@ -144,7 +146,7 @@ class GraphColoringEnv(HeronEnv):
             scatter(world)
 
     @staticmethod
-    @rule
+    @rule(writes=WRITTEN)
     def advance(world: World, dt: float) -> None:
         """At the boundary: what changed, what it costs, who agrees."""
         now = world.time + dt
@@ -217,16 +219,6 @@ class GraphColoringEnv(HeronEnv):
         return TrainingDefaults(options={"start": "random"}, hyperparameters={"gamma": 0.9})
 
 
-class PaidLettersEnv(GraphColoringEnv):
-    """The same where letters cost something: how many were written is no matter of rules, so it is looked up."""
-
-    def advance(self, world: World, dt: float) -> None:  # type: ignore[override]
-        """As above, with the letters written so far."""
-        index, written = self.hierarchy.index, self.simulation.post.written
-        world[Cluster].Tally.letters = [written.get(index[name], 0) for name in self.problem.clusters]
-        GraphColoringEnv.advance(world, dt)
-
-
 def graph_coloring(
     problem: str | Path | Problem = "g15",
     turns: Literal["apart", "all", "one"] = "apart",
@@ -268,8 +260,7 @@ def graph_coloring(
     found = required(
         problem_of(problem), conflict_penalty, STUDY if isinstance(fixed, str) and fixed == "default" else fixed
     )
-    kind = PaidLettersEnv if letter_cost else GraphColoringEnv
-    return kind(found, turns=turns, board=board, dt=dt, max_steps=max_steps, **options)
+    return GraphColoringEnv(found, turns=turns, board=board, dt=dt, max_steps=max_steps, **options)
 
 
 def _check_costs(**costs: float) -> None:
