@@ -1,0 +1,58 @@
+"""docs/science/speed.md: its table of Spread, made of the results that are committed beside it."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks import spread
+from benchmarks.figure import draw
+from benchmarks.peers import PEERS
+from benchmarks.report import Report
+from benchmarks.table import number
+from heron_env.files import write_all
+from heron_env.lab.figure_style import to_svg
+from heron_env.lab.output import dumps
+
+ROOT: Final = Path(__file__).parents[1]
+PAGE, RESULTS = ROOT / "docs" / "science" / "speed.md", ROOT / "benchmarks" / "results" / "bench.json.gz"
+OURS: Final = (spread.BATCH, spread.SINGLE, PEERS["jax"])
+OTHERS: Final = (*(name for peer, name in PEERS.items() if peer != "jax"), spread.C)
+
+
+def publish(report: Report) -> None:
+    """Put a run of everything in the place of the results that are committed, and on the page."""
+    results = report.to_dict()
+    write_all(
+        {
+            RESULTS: gzip.compress(dumps(results).encode(), mtime=0),
+            RESULTS.with_name("bench.svg"): to_svg(draw(report.lines()), text=True),
+            PAGE: with_table(PAGE.read_text(encoding="utf-8"), results),
+        }
+    )
+
+
+def with_table(page: str, results: Mapping[str, Any]) -> str:
+    """The page with the table of these results in the place of the one that it has."""
+    head = ("agents x environments", "", "env-steps", "agent-steps", *(f"to {name}" for name in OTHERS))
+    table = [head, ("---",) * 2 + ("---:",) * (len(head) - 2), *_rows(results)]
+    lines = "".join(f"| {' | '.join(cells)} |\n" for cells in table)
+    return re.sub(r"^\| agents x environments .*?\n(?!\|)", lines, page, count=1, flags=re.DOTALL | re.MULTILINE)
+
+
+def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    comparisons = {comparison["name"]: comparison for comparison in results["comparisons"]}
+    for n in spread.AGENTS:
+        for lanes in spread.LANES:
+            found = comparisons[spread.spread_name(n, lanes)]
+            cases = {case["name"]: case["median"] for case in found["cases"]}
+            ratios = {(ratio["of"], ratio["to"]): ratio["median"] for ratio in found["ratios"]}
+            for ours in (name for name in OURS if name in cases):
+                rates = (number(cases[ours], ""), number(n * cases[ours], ""))
+                to = [
+                    f"{ratios[ours, name]:.3g} ({number(cases[name], '')})" if name in cases else "" for name in OTHERS
+                ]
+                yield f"{n} x {lanes:,}", ours, *rates, *to
