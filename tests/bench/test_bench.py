@@ -176,8 +176,8 @@ def test_a_peer_is_asked_in_turns_and_ends_with_its_case(tmp_path: Path):
 def test_peers_have_their_own_figures_and_jax_env_is_ours_at_one_size(tmp_path: Path):
     for name in ("mpe2", "vmas", "jax"):
         interpreter(tmp_path, name, ANSWERS.replace('"1.0"', "sys.argv[-1]"))
-    assert [case.name for case in peer_cases(found_peers(tmp_path), 3, 32)] == ["MPE in PettingZoo", "VMAS"]
-    cases = peer_cases(found_peers(tmp_path), 3, 1024)
+    small, cases = (peer_cases(found_peers(tmp_path), 3, lanes) for lanes in (32, 1024))
+    assert [case.name for case in small] == ["MPE in PettingZoo", "VMAS"]
     assert {case.name: case.role for case in cases} == {
         "MPE in PettingZoo": Role.PEER, "VMAS": Role.PEER, "JaxEnv": Role.OURS,
     }  # fmt: skip
@@ -185,7 +185,7 @@ def test_peers_have_their_own_figures_and_jax_env_is_ours_at_one_size(tmp_path: 
     for case in cases:
         case.run(float(len(case.name)))
     assert [case.cpu() for case in cases] == [2.0 * len(case.name) for case in cases], "each tells its own"
-    for case in cases:
+    for case in (*small, *cases):
         case.close()
 
 
