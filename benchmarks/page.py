@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from benchmarks import spread
 from benchmarks.figure import draw
 from benchmarks.peers import PEERS
 from benchmarks.report import Report
+from benchmarks.suite import everything
 from benchmarks.table import number
 from heron_env.files import write_all
 from heron_env.lab.figure_style import to_svg
@@ -24,15 +26,33 @@ OTHERS: Final = (*(name for peer, name in PEERS.items() if peer != "jax"), sprea
 
 
 def publish(report: Report) -> None:
-    """Put a run of everything in the place of the results that are committed, and on the page."""
-    results = report.to_dict()
-    write_all(
-        {
-            RESULTS: gzip.compress(dumps(results).encode(), mtime=0),
-            RESULTS.with_name("bench.svg"): to_svg(draw(report.lines()), text=True),
-            PAGE: with_table(PAGE.read_text(encoding="utf-8"), results),
-        }
-    )
+    """Put what a run measured in the place of what is committed of it, and on the page."""
+    results = merged(committed(), report.to_dict())
+    contents: dict[Path, str | bytes] = {
+        RESULTS: gzip.compress(dumps(results).encode(), mtime=0),
+        PAGE: with_table(PAGE.read_text(encoding="utf-8"), results),
+    }
+    if lines := report.lines():
+        contents[RESULTS.with_name("bench.svg")] = to_svg(draw(lines), text=True)
+    write_all(contents)
+
+
+def committed() -> dict[str, Any]:
+    """The results in the repository."""
+    results: dict[str, Any] = json.loads(gzip.decompress(RESULTS.read_bytes()))
+    return results
+
+
+def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The new results, with the old ones of comparisons and bars that they leave out."""
+    comparisons = {each["name"]: each for each in (*old["comparisons"], *new["comparisons"])}
+    bars = {bar["bar"]: bar for bar in old["bars"]}
+    return {
+        **new,
+        "comparisons": [comparisons[each.name] for each in everything() if each.name in comparisons],
+        "bars": [bars.get(bar["bar"], bar) if bar["reached"] is None else bar for bar in new["bars"]],
+        "figure": new["figure"] or old["figure"],
+    }
 
 
 def with_table(page: str, results: Mapping[str, Any]) -> str:

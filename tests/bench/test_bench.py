@@ -1,6 +1,5 @@
 """`python -m benchmarks`: what it prints, what it writes, and how it talks to peers."""
 
-import gzip
 import json
 import sys
 from pathlib import Path
@@ -78,7 +77,7 @@ def test_json_has_the_machine_but_nobodys_name_and_no_path(tmp_path: Path):
         (["--only", "spraed"], "Did you mean 'spread'?"),
         (["--only", "spread-3-1023"], "Did you mean 'spread-3-1024'?"),
         (["--peers", "nowhere", "--only", "startup"], "--peers nowhere: holds no virtual environment of a peer"),
-        (["--publish", "--only", "spread"], "--publish: the page has one run of everything; leave --only and --quick"),
+        (["--publish", "--quick"], "--publish: the page has no figures of short rounds; leave --quick out"),
     ],
 )
 def test_what_is_asked_wrongly_is_told(arguments: list[str], words: str):
@@ -129,7 +128,7 @@ def test_one_size_is_no_curve(tmp_path: Path):
 
 
 def test_the_page_has_the_table_of_the_committed_results():
-    results = json.loads(gzip.decompress(page.RESULTS.read_bytes()))
+    results = page.committed()
     text = page.PAGE.read_text(encoding="utf-8")
     assert page.with_table(text, results) == text
     (found,) = [found for found in results["comparisons"] if found["name"] == "spread-3-32"]
@@ -138,6 +137,21 @@ def test_the_page_has_the_table_of_the_committed_results():
     assert f"{ours['median'] / 1e6:.3g} M" in row and f"{ratio['median']:.3g} (" in row
     ours["median"] *= 2.0
     assert page.with_table(text, results) != text
+
+
+def test_what_a_run_leaves_out_stays_published():
+    old, new = (Report(curves(*sizes), False, 2, 0.5).to_dict() for sizes in ((1, 32), (32,)))
+    old["comparisons"].append({"name": "a comparison of the past"})
+    new["comparisons"][0]["title"] = "new"
+    both = page.merged(old, new)
+    assert [(each["name"], each["title"]) for each in both["comparisons"]] == [
+        ("spread-3-1", ""),
+        ("spread-3-32", "new"),
+    ]
+    assert both["figure"] == old["figure"] is not None
+    assert len(both["bars"]) == len(new["bars"])
+    reached = lambda results: [bar["bar"] for bar in results["bars"] if bar["reached"] is not None]
+    assert reached(both) == reached(old) != reached(new)
 
 
 # Peers
