@@ -72,7 +72,15 @@ def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             ratios = {(ratio["of"], ratio["to"]): ratio["median"] for ratio in found["ratios"]}
             for ours in (name for name in OURS if name in cases):
                 rates = (number(cases[ours], ""), number(n * cases[ours], ""))
-                to = [
-                    f"{ratios[ours, name]:.3g} ({number(cases[name], '')})" if name in cases else "" for name in OTHERS
-                ]
+                to = [_ratio(ratios[ours, name], cases[name]) if name in cases else "" for name in OTHERS]
                 yield f"{n} x {lanes:,}", ours, *rates, *to
+
+
+def _ratio(times: float, theirs: float) -> str:
+    """Ours to theirs, and theirs: three digits.
+
+    >>> _ratio(6.351, 352e3), _ratio(20.13, 248e3), _ratio(2070.0, 2.36e3)
+    ('6.35x (352 k)', '20.1x (248 k)', '2,070x (2.36 k)')
+    """
+    digits = 2 if times < 10.0 else 1 if times < 100.0 else 0
+    return f"{times:,.{digits}f}x ({number(theirs, '')})"
