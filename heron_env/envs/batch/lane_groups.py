@@ -24,6 +24,8 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 """`[lanes, agents, ...]` by group."""
+NUMBERS = "fiub"
+"""Kinds of what numpy takes for numbers: floats, whole numbers, booleans."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +54,11 @@ class Group:
         Raises InvalidAction.
         """
         shape = (lanes, len(self.agents), self.spec.size)
-        if type(given) is np.ndarray and given.shape == shape and given.dtype == np.float64:
-            return given
+        if type(given) is np.ndarray and given.dtype.kind in NUMBERS:
+            if given.shape == shape:
+                return given
+            if shape[2] == 1 and given.shape == shape[:2]:
+                return given[:, :, None]
         given = unmasked(given, f"step(): the array of actions of group {self.name!r}")
         parted = type(given) is not np.ndarray and isinstance(given, Mapping)
         try:
@@ -75,7 +80,7 @@ class Group:
                     f"(lanes, agents, elements), each {self.spec.describe()}"
                 )
             array = array[:, :, None]
-        if array.dtype.kind not in "fiub":
+        if array.dtype.kind not in NUMBERS:
             raise InvalidAction(f"step(): the actions of group {self.name!r} are {array.dtype}; give numbers")
         return array  # type: ignore[no-any-return]
 
