@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from heron_env.engine.cache import uncollected
+
 NO_LOOK = ("__new__", "__init__", "__getattribute__", "__class_getitem__", "fromkeys")
 
 
@@ -31,7 +33,8 @@ class Later:
     def made(self) -> Any:
         """This, looked at."""
         if self._make is not None:
-            values, self._make = self._make(), None
+            with uncollected():  # none of so many objects is garbage yet
+                values, self._make = self._make(), None
             self._plain.__init__(self, values)
         return self
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from heron_env.adapters.later import Later
 from heron_env.core.policy import Policies
-from heron_env.engine.cache import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.lane_groups import Infos
@@ -159,7 +158,7 @@ class Slots:
             last[idle.reshape(-1)[slots]] = 0.0
             parts = [part[lanes].tolist() for part in of_lanes]
             parts += [part.reshape(-1)[slots].tolist() for part in of_slots]
-            each = zip(slots.tolist(), self._terminal(last), *parts, strict=True)
+            each = zip(slots.tolist(), map(self._parts, last), *parts, strict=True)
             for slot, observation, is_over, total, steps, is_idle, has_ended, cut in each:
                 info = infos[slot]
                 if is_idle:
@@ -173,14 +172,7 @@ class Slots:
         return make
 
     def _nothing(self) -> list[Info]:
-        with uncollected():  # none of so many dicts is garbage yet
-            return [{} for _ in range(self.shape[0] * self.shape[1])]
-
-    def _terminal(self, rows: Vectors) -> Iterator[Any]:
-        """Terminal observations of slots, from rows `[slots, width]` that nothing else writes to."""
-        if not self.central:
-            return iter(rows)
-        return ({"obs": row[: self.own_width], "state": row[self.own_width :]} for row in rows)
+        return [{} for _ in range(self.shape[0] * self.shape[1])]
 
 
 class SlotInfos(Later, list[Info]):
