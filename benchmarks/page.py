@@ -49,6 +49,7 @@ def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     bars = {bar["bar"]: bar for bar in old["bars"]}
     return {
         **new,
+        "machine": {**new["machine"], "peers": {**old["machine"]["peers"], **new["machine"]["peers"]}},
         "comparisons": [comparisons[each.name] for each in everything() if each.name in comparisons],
         "bars": [bars.get(bar["bar"], bar) if bar["reached"] is None else bar for bar in new["bars"]],
         "figure": new["figure"] or old["figure"],

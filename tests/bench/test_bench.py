@@ -142,10 +142,12 @@ def test_the_page_has_the_table_of_the_committed_results():
 def test_what_a_run_leaves_out_stays_published():
     old, new = (Report(curves(*sizes), False, 2, 0.5).to_dict() for sizes in ((1, 32), (32,)))
     old["comparisons"].append({"name": "a comparison of the past"})
+    old["machine"], new["machine"] = {"peers": {"vmas": "1", "mpe2": "1"}}, {"cores": 2, "peers": {"vmas": "2"}}
     new["comparisons"][0]["title"] = "new"
     old["bars"][0]["reached"] = old["bars"][1]["reached"] = 1.0
     new["bars"][1]["reached"] = 2.0
     both = page.merged(old, new)
+    assert both["machine"] == {"cores": 2, "peers": {"vmas": "2", "mpe2": "1"}}
     titles = {each["name"]: each["title"] for each in both["comparisons"]}
     assert titles == {"spread-3-1": "", "spread-3-32": "new"}
     assert both["figure"] == old["figure"] is not None
