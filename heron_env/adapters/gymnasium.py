@@ -220,7 +220,7 @@ class HeronVectorEnv(VectorEnv[Rows, NDArray[Any], NDArray[Any]]):
         ended = anybody_over or (not quiet and any(terminated[g].any() or truncated[g].any() for g in terminated))
         if ended or self._gone is not None:
             self._gone = self._who_ended()
-        by_rule = by_rule_alone(over, terminated, truncated) if anybody_over else np.zeros_like(over)
+        by_rule = by_rule_alone(over, terminated, truncated) if anybody_over else np.zeros(self.num_envs, bool)
         first, *others = map(_sum_of_agents, rewards.values())
         return self._join(observations, gone), sum(others, first), by_rule, over ^ by_rule, infos
 
@@ -277,7 +277,7 @@ def _if_any(gone: dict[str, Bools]) -> dict[str, Bools] | None:
 
 def _sum_of_agents(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
     """`[B]` of `[B, agents]`, added one agent after another; along rows that short numpy takes five times as long."""
-    return np.asarray(np.ascontiguousarray(rewards.T).sum(axis=0))
+    return np.asarray(np.add.reduce(np.ascontiguousarray(rewards.T)))
 
 
 def by_rule_alone(over: Bools, terminated: dict[str, Any], truncated: dict[str, Any]) -> Bools:

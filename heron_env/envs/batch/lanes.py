@@ -113,7 +113,7 @@ class LaneEngine(ABC):
 
     def goes_on(self) -> bool:
         """Is it certain that no episode ends in the coming step: no rule ends agents, and no limit is near?"""
-        return bool(self.steps.max() + 1 < self._last_step)
+        return bool(np.maximum.reduce(self.steps) + 1 < self._last_step)
 
     def move(self, given: Given, idle: Bools | None) -> None:
         """A control step up to its boundary. Raises InvalidAction naming lane and agent: nothing has changed then."""
