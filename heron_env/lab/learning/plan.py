@@ -97,6 +97,7 @@ class Hyperparameters:
     final_learning_rate: float = 1e-4
     log_std: float | None = None
     hidden: tuple[int, ...] = (64, 64)
+    activation: str = "tanh"
     gru: int = 0
     frames: int = 1
     shared: bool = False
