@@ -16,13 +16,15 @@ from torch import Tensor, nn
 from heron_env.core.action import ActionSpec
 from heron_env.lab.learning.plan import Hyperparameters
 
+aten = torch.ops.aten
+
 
 class LogProbability(NamedTuple):
-    """Of actions, `[n]`, and its derivatives by the outputs `[n, k]` and by log_std `[n, numbers]`."""
+    """Of actions, `[n]`; its derivative by the outputs, `[n, k]`; squares of how far numbers lie off, in units of std."""
 
     value: Tensor
     by_outputs: Tensor
-    by_log_std: Tensor
+    squares: Tensor
 
 
 class Passed(NamedTuple):
@@ -89,10 +91,13 @@ class ActorCritic(nn.Module):
                 passed.append(torch.rsub(twice.sigmoid_(), -1.0, alpha=-2.0))
         return [*passed, torch.addmm(layers[-1].bias, passed[-1], layers[-1].weight.t())]
 
-    def backward(self, passed: Passed, by_outputs: Tensor, by_values: Tensor) -> None:
-        """Write the gradients of all layers, from those of the outputs `[n, k]` and of the values `[n, 1]`."""
-        seen, features = self._back(self._actor, passed.actor, by_outputs), passed.actor[0]
-        both = self._back(self._critic, passed.critic, by_values)
+    def backward(self, passed: Passed, likely: LogProbability, by_likely: Tensor, by_values: Tensor) -> None:
+        """Write all gradients, from those of the log-probabilities `[n]` and of the values `[n]`."""
+        features = passed.actor[0]
+        seen = self._back(self._actor, passed.actor, likely.by_outputs * by_likely[:, None])
+        both = self._back(self._critic, passed.critic, by_values[:, None])
+        if self.numbers:
+            torch.sub(by_likely @ likely.squares, by_likely.sum(), out=self.log_std.grad)
         if self.units:
             features.backward(seen + both[:, : features.shape[1]])  # type: ignore[no-untyped-call]
 
@@ -105,7 +110,7 @@ class ActorCritic(nn.Module):
             if number or self.units:
                 slope = slope @ layer.weight
             if number:
-                slope = slope * (x > 0.0) if self._relu else slope.addcmul_(slope * x, x, value=-1.0)
+                slope = aten.threshold_backward(slope, x, 0.0) if self._relu else aten.tanh_backward(slope, x)
         return slope
 
     def draw(self, outputs: Tensor, allowed: Tensor | None, generator: torch.Generator) -> Tensor:
@@ -121,17 +126,18 @@ class ActorCritic(nn.Module):
 
     def log_probability(self, outputs: Tensor, actions: Tensor, allowed: Tensor | None) -> LogProbability:
         """Of actions `[n, numbers + choices]`."""
-        value, slopes, by_log_std = outputs.new_zeros(len(outputs)), [], outputs[:, :0]
+        value, slopes, squares = outputs.new_zeros(len(outputs)), [], outputs[:, :0]
         if self.numbers:
-            away = (actions[:, : self.numbers] - outputs[:, : self.numbers]) * torch.exp(-self.log_std)
-            value = value - (0.5 * away**2 + self.log_std + 0.5 * np.log(2.0 * np.pi)).sum(dim=-1)
-            slopes, by_log_std = [away * torch.exp(-self.log_std)], away**2 - 1.0
+            unit = torch.exp(-self.log_std)
+            away = (actions[:, : self.numbers] - outputs[:, : self.numbers]) * unit
+            slopes, squares = [away * unit], away * away
+            value = -0.5 * squares.sum(dim=-1) - (self.log_std + 0.5 * np.log(2.0 * np.pi)).sum()
         for number, logits in enumerate(self._logits(outputs, allowed)):
             chosen = actions[:, self.numbers + number].long()[:, None]
             every = torch.log_softmax(logits, dim=-1)
             value = value + every.gather(-1, chosen)[:, 0]
             slopes.append((-every.exp()).scatter_add_(-1, chosen, torch.ones_like(outputs[:, :1])))
-        return LogProbability(value, torch.cat(slopes, dim=-1), by_log_std)
+        return LogProbability(value, torch.cat(slopes, dim=-1), squares)
 
     def _logits(self, outputs: Tensor, allowed: Tensor | None) -> Sequence[Tensor]:
         if not self.ncats:

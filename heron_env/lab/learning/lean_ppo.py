@@ -148,7 +148,7 @@ class Learner:
             self.network = ActorCritic(seen, state, spec, settings, log_std)
         self.settings, self.generator = settings, torch.Generator().manual_seed(key(seed, "actions") % 2**63)
         self._weights = _in_one(self.network)
-        self.optimizer = torch.optim.Adam([self._weights], lr=settings.learning_rate, eps=1e-5)
+        self.optimizer = torch.optim.Adam([self._weights], lr=settings.learning_rate, eps=1e-5, fused=True)
         widths = {"obs": seen, "state": state, "action": spec.size, "hidden": settings.gru}
         widths["outputs"] = spec.dim_c + int(np.sum(spec.ncats))
         self._columns: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kind) for name, kind in COLUMNS.items()}
@@ -303,7 +303,7 @@ class Learner:
         seen, which = self.network.features(batch["obs"], batch["hidden"][0])[0], 0 if mine is None else mine
         losses = self._backward(seen[which], {name: column[which] for name, column in batch.items()})
         gradient = self._weights.grad
-        gradient *= (MOST_GRADIENT / (gradient.norm() + 1e-6)).clamp_max(1.0)
+        gradient *= (MOST_GRADIENT / (gradient.dot(gradient).sqrt() + 1e-6)).clamp_max(1.0)
         self.optimizer.step()
         return losses
 
@@ -311,25 +311,22 @@ class Learner:
     def _backward(self, seen: Tensor, batch: dict[str, Tensor]) -> Tensor:
         """Gradients of all weights, for decisions `[n]`; their `LOSSES`."""
         passed, took, gain = self.network.through(seen, batch["state"]), batch["took"], batch["gain"]
+        number = took.sum().clamp_min(1.0)
+        gain = gain - took.dot(gain) / number
+        spread = (took.dot(gain * gain) / (number - 1.0).clamp_min(1.0)).sqrt() + 1e-8
+        gain = took * gain / (spread * number)
         likely = self.network.log_probability(passed.actor[-1], batch["action"], batch.get("mask"))
         change = likely.value - batch["likely"]
         ratio = torch.exp(change)
-        number = took.sum().clamp_min(1.0)
-        mean = (took * gain).sum() / number
-        spread = ((took * (gain - mean) ** 2).sum() / (number - 1.0).clamp_min(1.0)).sqrt()
-        gain = took * (gain - mean) / (spread + 1e-8)
-        better, clipped = gain * ratio, gain * ratio.clamp(1.0 - CLIP, 1.0 + CLIP)
-        by_likely = (better * (better <= clipped) / -number)[:, None]
-        wrong = passed.critic[-1] - batch["return"][:, None]
-        self.network.backward(passed, likely.by_outputs * by_likely, wrong * (2.0 * VALUE_WEIGHT / len(wrong)))
-        if self.network.numbers:
-            torch.sum(likely.by_log_std * by_likely, dim=0, out=self.network.log_std.grad)
-        divergence = took * (ratio - 1.0 - change)
-        beyond = took * ((ratio - 1.0).abs() > CLIP)
-        policy_loss = -torch.minimum(better, clipped).sum()
-        return torch.stack(
-            [policy_loss / number, (wrong**2).mean(), divergence.sum() / number, beyond.sum() / number]
-        )
+        clamped = ratio.clamp(1.0 - CLIP, 1.0 + CLIP)
+        plain = gain * ratio
+        better = torch.minimum(plain, gain * clamped)
+        wrong = passed.critic[-1][:, 0] - batch["return"]
+        by_likely = torch.where(better == plain, -plain, 0.0)  # where the ratio is cut off it no longer counts
+        self.network.backward(passed, likely, by_likely, wrong * (2.0 * VALUE_WEIGHT / len(wrong)))
+        divergence = took.dot(ratio - 1.0 - change) / number
+        cut_off = took.dot((ratio != clamped).float()) / number
+        return torch.stack([-better.sum(), wrong.dot(wrong) / len(wrong), divergence, cut_off])
 
     def _forget(self) -> None:
         """Keep what is under way, and of each agent what a memory warms up on."""

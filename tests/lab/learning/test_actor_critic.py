@@ -1,0 +1,89 @@
+"""Gradients written out are autograd's, on the modules of torch itself.
+
+Planted once and caught: the state's part of the critic's gradient in the actor's features, a derivative of tanh taken
+where the layer before it lies, cut-off ratios that still count, a log_std without its own constant part.
+"""
+
+from typing import Any
+
+import pytest
+import torch
+from lab.learning.test_lean_ppo import CHOICES, MIXED, NUMBERS, STATE, WIDTH, learner
+from torch import Tensor
+
+from heron_env.core.action import ActionSpec
+from heron_env.lab.learning.lean_ppo import CLIP, VALUE_WEIGHT, Learner
+
+ROWS = 40
+
+
+def minibatch(student: Learner, spec: ActionSpec, masked: bool) -> dict[str, Tensor]:
+    """Invented decisions `[3, n]`, some of which had no effect, with probabilities far from those of now."""
+    some = torch.Generator().manual_seed(3)
+    shape = (3 if student.settings.gru else 1, ROWS)
+    batch = {
+        name: torch.randn(*shape, width, generator=some)
+        for name, width in (("obs", WIDTH), ("state", STATE), ("hidden", student.settings.gru))
+    }
+    batch |= {name: torch.randn(shape, generator=some) for name in ("return", "gain")}
+    batch["took"] = (torch.rand(shape, generator=some) < 0.8).float()
+    choices = int(spec.ncats.sum())
+    if masked:
+        batch["mask"] = torch.rand(*shape, choices, generator=some) < 0.6
+        batch["mask"][..., [0, *torch.tensor(spec.ncats).cumsum(0)[:-1].tolist()]] = True
+    outputs = torch.zeros(shape[0] * ROWS, spec.dim_c + choices)
+    allowed = batch["mask"].flatten(0, 1) if masked else None
+    with torch.no_grad():
+        actions = student.network.draw(outputs, allowed, some)
+        likely = student.network.log_probability(outputs, actions, allowed).value
+    batch["action"] = actions.reshape(*shape, -1)
+    batch["likely"] = likely.reshape(shape) + 0.3 * torch.randn(shape, generator=some)
+    return batch
+
+
+def loss(student: Learner, batch: dict[str, Tensor], mine: Tensor) -> tuple[Tensor, Tensor]:
+    """PPO's, as the textbook has it, by torch's own modules and distributions; and the ratios."""
+    network, spec = student.network, (student.network.numbers, student.network.ncats)
+    seen = batch["obs"]
+    if network.units:
+        seen = torch.cat([seen, network.memory(seen, batch["hidden"][:1])[0]], dim=-1)
+    outputs = network.action_net(network.mlp_extractor["policy_net"](seen))[mine]
+    both = torch.cat([seen, batch["state"]], dim=-1)
+    values = network.value_net(network.mlp_extractor["value_net"](both))[..., 0][mine]
+    batch = {name: column[mine] for name, column in batch.items()}
+    numbers, ncats = spec
+    likely = torch.zeros(len(values))
+    if numbers:
+        normal = torch.distributions.Normal(outputs[:, :numbers], network.log_std.exp())
+        likely = normal.log_prob(batch["action"][:, :numbers]).sum(-1)
+    logits = outputs[:, numbers:]
+    logits = logits.masked_fill(~batch["mask"], -torch.inf) if "mask" in batch else logits
+    for number, part in enumerate(torch.split(logits, ncats, dim=-1) if ncats else ()):
+        likely = likely + torch.distributions.Categorical(logits=part).log_prob(batch["action"][:, numbers + number])
+    ratio = (likely - batch["likely"]).exp()
+    took = batch["took"] > 0.0
+    gain = (batch["gain"] - batch["gain"][took].mean()) / (batch["gain"][took].std() + 1e-8)
+    better = torch.minimum(gain * ratio, gain * ratio.clamp(1.0 - CLIP, 1.0 + CLIP))
+    return VALUE_WEIGHT * ((values - batch["return"]) ** 2).mean() - better[took].mean(), ratio
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize("hidden", [(), (8,), (9, 7, 6)])
+@pytest.mark.parametrize("spec,masked", [(NUMBERS, False), (CHOICES, True), (MIXED, True), (MIXED, False)])
+@pytest.mark.parametrize("gru", [0, 5])
+def test_gradients_are_those_of_autograd(
+    spec: ActionSpec, masked: bool, gru: int, hidden: tuple[int, ...], activation: str
+):
+    student = learner(spec, masked=masked, gru=gru, hidden=hidden, activation=activation)
+    batch = minibatch(student, spec, masked)
+    mine = torch.rand(batch["took"].shape, generator=torch.Generator().manual_seed(5)) < (0.7 if gru else 2.0)
+    gradient: Any = student._weights.grad
+    true, ratio = loss(student, batch, mine)
+    assert ((ratio - 1.0).abs() > CLIP).sum() > 5 and batch["took"].min() == 0.0
+    true.backward()
+    expected = gradient.clone()
+    student.optimizer.step = lambda: None  # type: ignore[method-assign]
+    losses = student._improve(batch, mine if gru else None)
+    expected *= min(1.0, 0.5 / (float(expected.norm()) + 1e-6))
+    assert torch.allclose(gradient, expected, rtol=0.0, atol=1e-6) and expected.norm() > 0.1
+    assert float(losses[0] + VALUE_WEIGHT * losses[1]) == pytest.approx(true.item(), abs=1e-5)
