@@ -51,9 +51,12 @@ HEAVY = {
     "numba": ("engine",),
     "stable_baselines3": ("adapters/sb3.py", "adapters/ctde.py"),
     "torch": (
-        "adapters/torchrl.py", "adapters/ctde.py", "adapters/sb3.py", "lab/learning/lean_ppo.py",
+        "adapters/torchrl.py",
+        "adapters/ctde.py",
+        "adapters/sb3.py",
+        "lab/learning/lean_ppo.py",
         "lab/learning/actor_critic.py",
-    ),  # fmt: skip
+    ),
     "torchrl": ("adapters/torchrl.py", "adapters/benchmarl.py"),
     "benchmarl": ("adapters/benchmarl.py",),
     "tensordict": ("adapters/torchrl.py",),

@@ -20,7 +20,7 @@ aten = torch.ops.aten
 
 
 class LogProbability(NamedTuple):
-    """Of actions, `[n]`; its derivative by the outputs, `[n, k]`; squares of how far numbers lie off, in units of std."""
+    """Of actions, `[n]`; its derivative by outputs, `[n, k]`; squared distances of numbers in units of std, `[n, l]`."""
 
     value: Tensor
     by_outputs: Tensor
@@ -54,7 +54,8 @@ class ActorCritic(nn.Module):
         self.value_net = _linear(last if settings.hidden else width + state, 1, 1.0)
         if self.numbers:
             self.log_std = nn.Parameter(torch.full((self.numbers,), log_std))
-        self._actor, self._critic = (*actor[::2], self.action_net), (*critic[::2], self.value_net)
+        self._actor = [*_layers(actor), self.action_net]
+        self._critic = [*_layers(critic), self.value_net]
 
     def _tower(self, width: int, hidden: Sequence[int]) -> nn.Sequential:
         layers: list[nn.Module] = []
@@ -66,7 +67,7 @@ class ActorCritic(nn.Module):
         """`[t, n, d]`, `[t, n, s]`, `[n, units]` -> outputs `[t, n, k]`, values `[t, n]`, hidden then `[n, units]`."""
         features, hidden = self.features(seen, hidden)
         passed = self.through(features.flatten(0, 1), state.flatten(0, 1))
-        outputs, values = (layers[-1].unflatten(0, seen.shape[:2]) for layers in passed)
+        outputs, values = (layers[-1].reshape(*seen.shape[:2], -1) for layers in passed)
         return outputs, values[..., 0], hidden
 
     def features(self, seen: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
@@ -145,6 +146,10 @@ class ActorCritic(nn.Module):
         logits = outputs[:, self.numbers :]
         logits = logits if allowed is None else logits.masked_fill(~allowed, -torch.inf)
         return torch.split(logits, self.ncats, dim=-1)
+
+
+def _layers(tower: nn.Module) -> list[nn.Linear]:
+    return [layer for layer in tower.children() if isinstance(layer, nn.Linear)]
 
 
 def _linear(width: int, outputs: int, gain: float) -> nn.Linear:

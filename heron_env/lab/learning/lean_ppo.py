@@ -299,10 +299,11 @@ class Learner:
 
     def _improve(self, batch: dict[str, Tensor], mine: Tensor | None) -> Tensor:
         """One step of gradient descent on a minibatch `[t, n]`; its `LOSSES`."""
-        self._weights.grad.zero_()
+        gradient = self._weights.grad
+        assert gradient is not None
+        gradient.zero_()
         seen, which = self.network.features(batch["obs"], batch["hidden"][0])[0], 0 if mine is None else mine
         losses = self._backward(seen[which], {name: column[which] for name, column in batch.items()})
-        gradient = self._weights.grad
         gradient *= (MOST_GRADIENT / (gradient.dot(gradient).sqrt() + 1e-6)).clamp_max(1.0)
         self.optimizer.step()
         return losses

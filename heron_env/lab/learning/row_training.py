@@ -129,7 +129,8 @@ class RowTraining(Training):
         ]
         self.configs: dict[str, GroupConfig] = {
             group: group_config(
-                env, group, scaling.seen, scaling.reward, state=scaling.state, frames=settings.frames
+                env, group, scaling.seen, scaling.reward, state=scaling.state, frames=settings.frames,
+                activation=settings.activation,
             )
             for role, scaling in zip(roles, scales, strict=True)
             for group in role.groups
@@ -164,7 +165,7 @@ class RowTraining(Training):
         result: dict[str, NetworkPolicy | RememberingPolicy] = {}
         for student in self.students:
             weights = student.learner.network.state_dict()
-            result |= policies_of(student.role, weights, student.scales, self.plan.hyperparameters.frames)
+            result |= policies_of(student.role, weights, student.scales, self.plan.hyperparameters)
         return result
 
     def run(self, monitor: Monitor, others: int = 0) -> None:

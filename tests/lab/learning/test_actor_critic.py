@@ -4,15 +4,19 @@ Planted once and caught: the state's part of the critic's gradient in the actor'
 where the layer before it lies, cut-off ratios that still count, a log_std without its own constant part.
 """
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from lab.learning.test_lean_ppo import CHOICES, MIXED, NUMBERS, STATE, WIDTH, learner
 from torch import Tensor
+from training_kit import tiny, trained
 
 from heron_env.core.action import ActionSpec
 from heron_env.lab.learning.lean_ppo import CLIP, VALUE_WEIGHT, Learner
+from heron_env.lab.trained import NetworkPolicy
 
 ROWS = 40
 
@@ -87,3 +91,19 @@ def test_gradients_are_those_of_autograd(
     expected *= min(1.0, 0.5 / (float(expected.norm()) + 1e-6))
     assert torch.allclose(gradient, expected, rtol=0.0, atol=1e-6) and expected.norm() > 0.1
     assert float(losses[0] + VALUE_WEIGHT * losses[1]) == pytest.approx(true.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("trainer", ["lean", "sb3"])
+def test_a_policy_of_relu_is_kept_and_loaded_as_one(trainer: str, tmp_path: Path):
+    run = trained(tmp_path / trainer, trainer=trainer, hyperparameters=tiny(activation="relu"))
+    group, kept = next(iter(run.config.groups.items()))
+    assert kept.activation == "relu" and run.config.hyperparameters["activation"] == "relu"
+    policy = run.policies()[group]
+    assert isinstance(policy, NetworkPolicy)
+    seen, x = torch.randn(50, len(kept.center), generator=torch.Generator().manual_seed(1)), run.weights(group)
+    made = seen
+    for layer in (0, 2):
+        name = f"mlp_extractor.policy_net.{layer}"
+        made = torch.relu(made @ x[f"{name}.weight"].T + x[f"{name}.bias"])
+    outputs = made @ x["action_net.weight"].T + x["action_net.bias"]
+    assert np.allclose(policy.network(seen.numpy()), outputs.numpy(), atol=1e-5)
