@@ -20,7 +20,7 @@ aten = torch.ops.aten
 
 
 class LogProbability(NamedTuple):
-    """Of actions, `[n]`; its derivative by outputs, `[n, k]`; squared distances of numbers in units of std, `[n, l]`."""
+    """Of actions, `[n]`; its derivative by outputs, `[n, k]`; squared distances of numbers in std, `[n, l]`."""
 
     value: Tensor
     by_outputs: Tensor
