@@ -9,6 +9,7 @@ next one. With R the discounted reward that a decision brought in k control step
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
@@ -137,18 +138,23 @@ class Learner:
         masked: may choices be forbidden?
         seed: of the network, of actions, and of the order of minibatches.
         agents: of each lane, one slot after the other.
+        device: of torch, where weights are improved; rows are always answered on the CPU, by a copy of them.
+
+    Attributes:
+        network: that copy; what is put into it, the next update goes on from.
     """
 
     def __init__(
         self, slots: int, seen: int, state: int, spec: ActionSpec, settings: Hyperparameters, *, log_std: float,
-        masked: bool, seed: int, agents: int = 1,
+        masked: bool, seed: int, agents: int = 1, device: str = "cpu",
     ) -> None:  # fmt: skip
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = ActorCritic(seen, state, spec, settings, log_std)
+            build = partial(ActorCritic, seen, state, spec, settings, log_std)
+            self.network = build()
         self.settings, self.generator = settings, torch.Generator().manual_seed(key(seed, "actions") % 2**63)
-        self._weights = _in_one(self.network)
-        self.optimizer = torch.optim.Adam([self._weights], lr=settings.learning_rate, eps=1e-5, fused=True)
+        self._acting = _in_one(self.network)
+        self._learn_on(torch.device(device), build)
         widths = {"obs": seen, "state": state, "action": spec.size, "hidden": settings.gru}
         widths["outputs"] = spec.dim_c + int(np.sum(spec.ncats))
         self._columns: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kind) for name, kind in COLUMNS.items()}
@@ -160,6 +166,15 @@ class Learner:
         self.count, self.whole, self._weighed, self._call, self._calls = 0, 0, 0, 0, [0]
         self._open = np.full(slots, -1, dtype=np.int64)
         self._hidden = np.zeros((slots, settings.gru), dtype=np.float32)
+
+    def _learn_on(self, device: torch.device, build: Callable[[], ActorCritic]) -> None:
+        """Improve weights on this device from now on."""
+        self._device, self._learning, self._weights = device, self.network, self._acting
+        if device.type != "cpu":
+            with device:
+                self._learning = build()
+            self._weights = _in_one(self._learning)
+        self.optimizer = torch.optim.Adam([self._weights], lr=self.settings.learning_rate, eps=1e-5, fused=True)
 
     def column(self, name: str) -> NDArray[Any]:
         """Of all decisions that are kept, in the order in which they fell."""
@@ -235,15 +250,18 @@ class Learner:
         """
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        self._weights.data.copy_(self._acting.data)
         self._weigh()
         gains, value = self.gains(), self.column("value")
         values = {name: torch.from_numpy(self.column(name)) for name in BATCH_COLUMNS if name in self._columns}
         values["return"] = torch.from_numpy((gains + value).astype(np.float32))
         values["gain"] = torch.from_numpy((gains - self.of_twins(gains)).astype(np.float32))
+        values = {name: column.to(self._device) for name, column in values.items()}
         values["took"] = values["took"].float()
         epochs = range(self.settings.n_epochs if self.whole else 0)
         batches = (batch for _ in epochs for batch in self._minibatches(values))
         losses = [self._improve(part, mine) for part, mine in takewhile(lambda _: not stops(), batches)]
+        self._acting.data.copy_(self._weights.data)
         self._forget()
         self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
         return dict(zip(LOSSES, torch.stack(losses).mean(dim=0).tolist(), strict=True)) if losses else {}
@@ -291,9 +309,9 @@ class Learner:
         columns = index.shape[1]
         order = torch.randperm(columns, generator=self.generator)
         number = min(max(round(int(usable.sum()) / settings.batch_size), 1), columns)
-        mixed = torch.from_numpy(index)[:, order]
+        mixed = torch.from_numpy(index)[:, order].to(self._device)
         parts = [torch.tensor_split(_rows_at(column, mixed), number, dim=1) for column in table.values()]
-        chosen = [None] * number if some is None else torch.tensor_split(some[:, order], number, dim=1)
+        chosen = [None] * number if some is None else torch.tensor_split(some[:, order].to(self._device), number, dim=1)
         for part, which in zip(zip(*parts, strict=True), chosen, strict=True):
             yield dict(zip(table, part, strict=True)), which
 
@@ -302,7 +320,7 @@ class Learner:
         gradient = self._weights.grad
         assert gradient is not None
         gradient.zero_()
-        seen, which = self.network.features(batch["obs"], batch["hidden"][0])[0], 0 if mine is None else mine
+        seen, which = self._learning.features(batch["obs"], batch["hidden"][0])[0], 0 if mine is None else mine
         losses = self._backward(seen[which], {name: column[which] for name, column in batch.items()})
         gradient *= (MOST_GRADIENT / (gradient.dot(gradient).sqrt() + 1e-6)).clamp_max(1.0)
         self.optimizer.step()
@@ -311,12 +329,12 @@ class Learner:
     @torch.no_grad()
     def _backward(self, seen: Tensor, batch: dict[str, Tensor]) -> Tensor:
         """Gradients of all weights, for decisions `[n]`; their `LOSSES`."""
-        passed, took, gain = self.network.through(seen, batch["state"]), batch["took"], batch["gain"]
+        passed, took, gain = self._learning.through(seen, batch["state"]), batch["took"], batch["gain"]
         number = took.sum().clamp_min(1.0)
         gain = gain - took.dot(gain) / number
         spread = (took.dot(gain * gain) / (number - 1.0).clamp_min(1.0)).sqrt() + 1e-8
         gain = took * gain / (spread * number)
-        likely = self.network.log_probability(passed.actor[-1], batch["action"], batch.get("mask"))
+        likely = self._learning.log_probability(passed.actor[-1], batch["action"], batch.get("mask"))
         change = likely.value - batch["likely"]
         ratio = torch.exp(change)
         clamped = ratio.clamp(1.0 - CLIP, 1.0 + CLIP)
@@ -324,7 +342,7 @@ class Learner:
         better = torch.minimum(plain, gain * clamped)
         wrong = passed.critic[-1][:, 0] - batch["return"]
         by_likely = torch.where(better == plain, -plain, 0.0)  # where the ratio is cut off it no longer counts
-        self.network.backward(passed, likely, by_likely, wrong * (2.0 * VALUE_WEIGHT / len(wrong)))
+        self._learning.backward(passed, likely, by_likely, wrong * (2.0 * VALUE_WEIGHT / len(wrong)))
         divergence = took.dot(ratio - 1.0 - change) / number
         cut_off = took.dot((ratio != clamped).float()) / number
         return torch.stack([-better.sum(), wrong.dot(wrong) / len(wrong), divergence, cut_off])

@@ -147,6 +147,7 @@ class Plan:
     start: RunFolder | None = None
     schedule: AnySchedule = None
     trainer: str = DEFAULT_TRAINER
+    device: str = "cpu"
 
     def make(self) -> HeronEnv:
         """An environment to train on."""

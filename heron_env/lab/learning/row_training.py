@@ -46,7 +46,7 @@ class Student:
         self.learner = Learner(
             lanes * agents, settings.frames * role.width, (states + identity) * self._central, role.spec, settings,
             log_std=settings.first_log_std(role.corrects), masked=self._choices > 0,
-            seed=key(plan.seed, "lean", *role.groups) % 2**63, agents=agents,
+            seed=key(plan.seed, "lean", *role.groups) % 2**63, agents=agents, device=plan.device,
         )  # fmt: skip
         self.transitions = dict.fromkeys(role.groups, 0)
         self._signal = {group: [0.0, 0] for group in role.groups}

@@ -69,7 +69,7 @@ class SlotTraining(Training):
                 "activation_fn": ReLU if settings.activation == "relu" else Tanh,
             },
             seed=plan.seed,
-            device="cpu",
+            device=plan.device,
         )
         self.venv.seed(first_seed)  # PPO seeded the environments with its own seed
         if plan.start is not None:

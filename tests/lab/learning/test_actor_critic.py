@@ -4,18 +4,25 @@ Planted once and caught: the state's part of the critic's gradient in the actor'
 where the layer before it lies, cut-off ratios that still count, a log_std without its own constant part.
 """
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from lab.learning.test_lean_ppo import CHOICES, MIXED, NUMBERS, STATE, WIDTH, learner
+from lab.learning.test_lean_ppo import CHOICES, MIXED, NUMBERS, STATE, WIDTH, Stream, learner
 from torch import Tensor
+from torch._functorch.config import patch
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from training_kit import tiny, trained
 
 from heron_env.core.action import ActionSpec
+from heron_env.errors import ConfigError
+from heron_env.lab.learning.actor_critic import ActorCritic
 from heron_env.lab.learning.lean_ppo import CLIP, VALUE_WEIGHT, Learner
+from heron_env.lab.learning.ppo import _device
 from heron_env.lab.trained import NetworkPolicy
 
 ROWS = 40
@@ -107,3 +114,48 @@ def test_a_policy_of_relu_is_kept_and_loaded_as_one(trainer: str, tmp_path: Path
         made = torch.relu(made @ x[f"{name}.weight"].T + x[f"{name}.bias"])
     outputs = made @ x["action_net.weight"].T + x["action_net.bias"]
     assert np.allclose(policy.network(seen.numpy()), outputs.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("spec,masked", [(NUMBERS, False), (CHOICES, True), (MIXED, True)])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_all_of_an_update_is_on_the_device(
+    spec: ActionSpec, masked: bool, activation: str, monkeypatch: pytest.MonkeyPatch
+):
+    """torch's fake tensors have no values, and refuse whatever mixes devices."""
+    student = learner(spec, masked=masked, activation=activation, batch_size=8, n_epochs=2)
+    stream = Stream(student, 3, spec, masked)
+    for _ in range(20):
+        stream.call()
+        stream.decide()
+    stream.call()
+    student._weigh()
+    monkeypatch.setattr(student, "_weigh", lambda: None)  # of rows, on the CPU
+    monkeypatch.setattr(FakeTensor, "tolist", lambda tensor: [tensor.device.type] * len(tensor))
+    fused = sys.modules["torch.optim.optimizer"]
+    monkeypatch.setattr(fused, "_get_fused_kernels_supported_devices", lambda: ["meta"])
+    cpu, card = torch.device("cpu"), torch.device("meta")
+    build = partial(ActorCritic, WIDTH, STATE, spec, student.settings, -0.5)
+    with patch(fake_tensor_allow_meta=True), FakeTensorMode(allow_non_fake_inputs=True):
+        student._learn_on(card, build)
+        losses = student.learn(1e-3)
+        assert (student._weights + student._weights.grad).device == card
+    assert set(losses.values()) == {"meta"}
+    assert {weight.device for weight in student._learning.parameters()} == {card}
+    assert {weight.device for weight in student.network.parameters()} == {cpu}
+
+
+def test_the_device_is_the_cpu_unless_a_card_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    runs = [
+        trained(tmp_path / str(number), **options)
+        for number, options in enumerate([{}, {"device": "cpu"}, {"device": "auto"}])
+    ]
+    assert {run.config.device for run in runs} == {"cpu"}
+    models = [(run.path / kept.model).read_bytes() for run in runs for kept in run.config.groups.values()]
+    assert len(set(models)) == 1
+    with pytest.raises(ConfigError, match=r"train\(device='cuda'\): torch finds no card here; write device='auto'"):
+        trained(tmp_path / "card", device="cuda")
+    with pytest.raises(ConfigError, match=r"train\(device='gpu'\): must be one of \('cpu', 'cuda', 'auto'\)"):
+        trained(tmp_path / "card", device="gpu")
+    assert not (tmp_path / "card").exists()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert [_device(wanted) for wanted in ("cpu", "cuda", "auto")] == ["cpu", "cuda", "cuda"]
