@@ -23,9 +23,12 @@ def bench(
     ] = None,
     peers: Annotated[
         Path | None,
-        typer.Option(help="Folder with virtual environments named mpe2, vmas, jaxmarl; those found are asked."),
+        typer.Option(help="Folder with virtual environments named mpe2, vmas, jaxmarl, jax; those found are asked."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for bench.json and bench.svg.")] = None,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="Into benchmarks/results and docs/science/speed.md, from a clone.")
+    ] = False,
     rounds: Annotated[int | None, typer.Option(min=1, help=f"Default: {ROUNDS}; quick: {QUICK_ROUNDS}.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -35,18 +38,24 @@ def bench(
     """
     from rich.console import Console
 
+    from benchmarks import page
+    from benchmarks.c_loop import compiler_facts
     from benchmarks.case import Setting
     from benchmarks.measure import measure_all
     from benchmarks.peers import found_peers, peer_versions
     from benchmarks.report import Report, cores, machine_facts
     from benchmarks.suite import chosen
     from benchmarks.table import rendered
+    from heron_env.errors import ConfigError
     from heron_env.lab.output import dumps
 
+    if publish and quick:
+        raise ConfigError("--publish: the page has no figures of short rounds; leave --quick out")
     comparisons = chosen(only or (), quick=quick)
     setting = Setting(quick=quick, peers=found_peers(peers), threads=min(2, cores()))
     number, seconds = rounds or (QUICK_ROUNDS if quick else ROUNDS), QUICK_SECONDS if quick else SECONDS
-    machine, errors = {**machine_facts(), "peers": peer_versions(setting.peers)}, Console(stderr=True, highlight=False)
+    machine = {**machine_facts(), "peers": peer_versions(setting.peers), "c": compiler_facts()}
+    errors = Console(stderr=True, highlight=False)
     with errors.status("") as status:
         results = measure_all(
             comparisons, setting, rounds=number, seconds=seconds,
@@ -56,6 +65,8 @@ def bench(
     if out is not None:
         for path in report.write(out):
             errors.print(f"wrote {path}")
+    if publish:
+        page.publish(report)
     if as_json:
         typer.echo(dumps(report.to_dict()))
     else:

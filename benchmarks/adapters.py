@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.case import EPISODE, Case, Comparison, Setting, rate
+from benchmarks.case import EPISODE, Case, Comparison, Setting, timed
 
 LANES: Final = (1, 1024, 16384)
 AGENTS: Final = 3
@@ -31,11 +31,9 @@ def comparisons() -> list[Comparison]:
 
 
 def _builder(lanes: int) -> Callable[[Setting], Sequence[Case]]:
-    return lambda setting: [Case(name, _timed(make(lanes), lanes)) for name, make in MAKERS.items()]
-
-
-def _timed(work: Callable[[], Any], lanes: int) -> Callable[[float], float]:
-    return lambda seconds: rate(work, EPISODE * lanes, seconds, time.process_time)
+    return lambda setting: [
+        Case(name, timed(make(lanes), EPISODE * lanes, time.process_time)) for name, make in MAKERS.items()
+    ]
 
 
 def _episode(step: Callable[[Any], Sequence[Any]], bank: Sequence[Any]) -> Callable[[], None]:

@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks import adapters, alone, event_batch, events, grid, learning, observing, power_flow, spread, sweeps
 from benchmarks.case import Role
 from benchmarks.measure import Result
+from benchmarks.peers import JAX_ENV, PEERS
 
 Results = Mapping[str, Result]
 """By name of the comparison."""
@@ -138,7 +139,7 @@ def to_best(comparison: str, case: str, role: Role, scale: float = 1.0) -> Figur
     """The median over the rounds of a case relative to the best of a role."""
 
     def read(results: Results) -> float | None:
-        best = results[comparison].best(role, with_threads=role is not Role.PEER) if comparison in results else None
+        best = results[comparison].best(role) if comparison in results else None
         return None if best is None else share(comparison, case, best.name, scale)(results)
 
     return read
@@ -152,8 +153,14 @@ def _spread() -> list[Bar]:
         )
         for n in spread.AGENTS for lanes in spread.LANES if 32 <= lanes <= spread.PEERS_UP_TO[n]
     ]  # fmt: skip
-    single = share(spread.spread_name(3, 1), spread.SINGLE, "MPE in PettingZoo")
-    return [*bars, Bar("Spread, 3 agents, PettingZoo API: to MPE", 10.0, "x", single, peers=spread.spread_name(3, 1))]
+    single = share(spread.spread_name(3, 1), spread.SINGLE, PEERS["mpe2"])
+    bars.append(Bar("Spread, 3 agents, PettingZoo API: to MPE", 10.0, "x", single, peers=spread.spread_name(3, 1)))
+    for n in (3, 10):
+        to_c = share(spread.spread_name(n, 1024), spread.BATCH, spread.C, 100.0)
+        bars.append(Bar(f"Spread, {n} agents, 1,024 environments: of the C loop", 40.0, "%", to_c))
+    name = spread.spread_name(*JAX_ENV)
+    to_jaxmarl = share(name, PEERS["jax"], PEERS["jaxmarl"])
+    return [*bars, Bar("JaxEnv, Spread, 3 agents, 1,024: to JaxMARL", 4.0, "x", to_jaxmarl, peers=name)]
 
 
 def _grid() -> list[Bar]:
@@ -233,7 +240,7 @@ def _sweeps() -> list[Bar]:
 
 
 def _adapters() -> list[Bar]:
-    most = {adapters.VECTOR: (3.0, 1.5, 1.5), adapters.SLOTS: (4.0, 2.5, 2.5)}
+    most = {adapters.VECTOR: (3.0, 1.5, 1.5), adapters.SLOTS: (4.0, 1.5, 1.5)}
     return [
         Bar(
             f"Spread, 3 agents, {lanes:,} environment{'s' * (lanes > 1)}: BatchEnv to {adapter}", needed, "x",

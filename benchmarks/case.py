@@ -110,6 +110,8 @@ def rate(
             chunk *= 2
 
 
-def timed(work: Callable[[], Any], per_call: float) -> Callable[[float], float]:
+def timed(
+    work: Callable[[], Any], per_call: float, clock: Callable[[], float] = time.perf_counter
+) -> Callable[[float], float]:
     """The `run` of a case whose `work` does `per_call` units."""
-    return lambda seconds: rate(work, per_call, seconds)
+    return lambda seconds: rate(work, per_call, seconds, clock)

@@ -1,4 +1,4 @@
-"""The one figure: env-steps a second against the number of environments, simple_spread with 3 agents."""
+"""The one figure: env-steps per CPU second against the number of environments, simple_spread with 3 agents."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ LOOKS: Final = {
     spread.BATCH: ("heron_env", BLUE, "o", "-"),
     spread.SINGLE: ("heron_env, PettingZoo", BLUE, "D", ""),
     spread.FUSED: ("hand-fused loop", INK, "s", "--"),
-    spread.FUSED_THREADS: ("hand-fused, threads", GREY, "s", ":"),
+    spread.C: ("C loop, float32", GREY, "s", ":"),
     spread.NUMPY: ("plain numpy", GREEN, "^", "-."),
     PEERS["jaxmarl"]: ("JaxMARL", VERMILION, "v", "-"),
+    PEERS["jax"]: ("JaxEnv", BLUE, "v", ""),
     PEERS["vmas"]: ("VMAS", PURPLE, "P", "-"),
     PEERS["mpe2"]: ("MPE, PettingZoo", ORANGE, "X", ""),
 }
 """Of each case: its name in the figure, colour, marker and line."""
 Series = Mapping[str, Sequence[tuple[int, Spread]]]
-"""By case: (environments, env-steps a second)."""
+"""By case: (environments, env-steps per CPU second)."""
 
 
 def series(results: Sequence[Result]) -> Series:
@@ -79,7 +80,7 @@ def draw(lines: Series) -> Figure:
         axes.set_xticks(sizes := [lanes for lanes, _ in max(lines.values(), key=len)], [f"{size:,}" for size in sizes])
         axes.minorticks_off()
         axes.set_xlabel("environments at once")
-        axes.set_ylabel("env-steps per second")
+        axes.set_ylabel("env-steps per CPU second, one thread")
         axes.set_title(f"simple_spread, {AGENTS} agents, a reset every 25 steps")
         beside = axes.twinx()  # end_labels wants a linear axis
         beside.set_ylim(*(math.log10(limit) for limit in axes.get_ylim()))
@@ -94,4 +95,4 @@ def alternative(lines: Series) -> str:
     for case, points in lines.items():
         ends = [f"{found.median:,.0f} with {lanes:,}" for lanes, found in dict.fromkeys((points[0], points[-1]))]
         told.append(f"{LOOKS[case][0]}: {', '.join(ends)}")
-    return f"Env-steps per second by number of environments, {AGENTS} agents. " + "; ".join(told) + "."
+    return f"Env-steps per CPU second by number of environments, {AGENTS} agents. " + "; ".join(told) + "."

@@ -7,13 +7,10 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from benchmarks.case import Case, Comparison, Role, Setting
 from benchmarks.watch import MUCH, Watch
-
-THREADS: Final = ", threads"
-"""What the names of cases end with that use several, where there is one beside that uses one."""
 
 
 @dataclass(frozen=True)
@@ -102,11 +99,10 @@ class Result:
             return None
         return Spread.of([a / b for a, b in zip(one.rounds, other.rounds, strict=True)])
 
-    def best(self, role: Role, *, with_threads: bool = True) -> Measured | None:
-        """The best case of a role, by its median, or the best of those that run in one thread."""
+    def best(self, role: Role) -> Measured | None:
+        """The best case of a role, by its median."""
         choose = min if self.less else max
-        cases = [case for case in self.of(role) if with_threads or not case.name.endswith(THREADS)]
-        return choose(cases, key=lambda case: case.spread.median, default=None)
+        return choose(self.of(role), key=lambda case: case.spread.median, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `ratios` has ours to each of the others."""

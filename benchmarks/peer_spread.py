@@ -1,11 +1,11 @@
 """simple_spread in another library: run by that library's own interpreter, told on stdin how long to work.
 
-    python peer_spread.py mpe2|vmas|jaxmarl AGENTS ENVIRONMENTS THREADS
+    python peer_spread.py mpe2|vmas|jaxmarl|jax AGENTS ENVIRONMENTS
 
 First line out: {"ready": true, "version": ...}. Then for each line in (seconds) a line out:
-{"rate": env-steps/s, "cpu": seconds of it}.
+{"rate": env-steps/CPU-s, "cpu": seconds of it}. All in one thread.
 Random actions from a bank, a reset every 25 steps. Where a whole episode would take too long, fewer steps and one reset
-are timed, and the rate of an episode is worked out from both. Nothing of heron_env is imported.
+are timed, and the rate of an episode is worked out from both. But for jax (JaxEnv), nothing of heron_env is imported.
 """
 
 from __future__ import annotations
@@ -24,62 +24,89 @@ Step = Callable[[int], Any]
 Reset = Callable[[int], Any]
 
 
-def mpe2(agents: int, envs: int, threads: int) -> tuple[Step, Reset, int]:
-    """PettingZoo's API; one environment only."""
+def mpe2(agents: int, envs: int) -> tuple[Step, Reset, int]:
+    """PettingZoo's API: one environment, since many one after the other do as many steps per second."""
     import numpy as np
     from mpe2 import simple_spread_v3
 
-    if envs != 1:
-        raise SystemExit("mpe2 has no batched form")
     env = simple_spread_v3.parallel_env(N=agents, max_cycles=EPISODE, continuous_actions=False)
     draw = np.random.default_rng(0)
     bank = [{f"agent_{i}": int(draw.integers(5)) for i in range(agents)} for _ in range(BANK)]
     return lambda number: env.step(bank[number % BANK]), lambda number: env.reset(seed=number), 1
 
 
-def vmas(agents: int, envs: int, threads: int) -> tuple[Step, Reset, int]:
+def vmas(agents: int, envs: int) -> tuple[Step, Reset, int]:
     """Torch on the CPU."""
     import torch
     from vmas import make_env
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     env = make_env("simple_spread", num_envs=envs, device="cpu", continuous_actions=False, n_agents=agents, seed=0)
     bank = [[torch.randint(0, 5, (envs, 1)) for _ in range(agents)] for _ in range(BANK)]
     return lambda number: env.step(bank[number % BANK]), lambda number: env.reset(), 1
 
 
-def jaxmarl(agents: int, envs: int, threads: int) -> tuple[Step, Reset, int]:
+def jaxmarl(agents: int, envs: int) -> tuple[Step, Reset, int]:
     """A whole episode compiled by jit and scan; a step here is 25 of theirs, and they reset themselves."""
-    if hasattr(os, "sched_setaffinity"):  # XLA takes as many threads as there are cores for it
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
-    import jax
+    jax = one_core()
     import jax.numpy as jnp
     from jaxmarl import make
 
     env = make("MPE_simple_spread_v3", num_agents=agents, num_landmarks=agents)
     start, advance = jax.vmap(env.reset), jax.vmap(env.step)
-    bank = jax.random.randint(jax.random.PRNGKey(1), (EPISODE, agents, envs), 0, 5)
 
     def one(carry: Any, actions: Any) -> Any:
-        state, keys, total = carry
+        state, keys = carry
         keys = jax.vmap(lambda key: jax.random.split(key)[0])(keys)
-        chosen = {agent: actions[i] for i, agent in enumerate(env.agents)}
+        chosen = {agent: actions[:, i] for i, agent in enumerate(env.agents)}
         seen, state, rewards, _, _ = advance(keys, state, chosen)
-        used = sum(jnp.sum(x) for x in seen.values()) + sum(jnp.sum(x) for x in rewards.values())
-        return (state, keys, total + used), None  # all that a user would get is used, so none of it is left out
+        return (state, keys), sum(jnp.sum(x) for x in (*seen.values(), *rewards.values()))
 
-    episode = jax.jit(lambda carry: jax.lax.scan(one, carry, bank)[0])
     keys = jax.random.split(jax.random.PRNGKey(0), envs)
-    held = [episode((start(keys)[1], keys, 0.0))]
+    return scanned(jax, one, (start(keys)[1], keys), (envs, agents))
+
+
+def jaxenv(agents: int, envs: int) -> tuple[Step, Reset, int]:
+    """heron_env's own JaxEnv, in float64, in the same way."""
+    jax = one_core()
+    jax.config.update("jax_enable_x64", True)
+    import jax.numpy as jnp
+
+    from heron_env.adapters.jax import JaxEnv
+
+    env = JaxEnv("heron/Spread-v0", num_agents=agents, continuous=False, max_steps=EPISODE)
+    advance = jax.vmap(env.step)
+
+    def one(state: Any, actions: Any) -> Any:
+        state, step = advance(state, {"agent": actions[:, :, None].astype(jnp.float64)})
+        return state, step.observations["agent"].sum() + step.rewards["agent"].sum()
+
+    return scanned(jax, one, jax.vmap(env.begin)(jnp.arange(envs, dtype=jnp.uint64))[0], (envs, agents))
+
+
+def one_core() -> Any:
+    """jax, which takes as many threads as there are cores for it."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    import jax
+
+    return jax
+
+
+def scanned(jax: Any, one: Callable[[Any, Any], Any], carry: Any, shape: tuple[int, int]) -> tuple[Step, Reset, int]:
+    """Episodes of `one`, a step that gives a sum of all that a user would get, so that none of it is left out."""
+    bank = jax.random.randint(jax.random.PRNGKey(1), (EPISODE, *shape), 0, 5)
+    episode = jax.jit(lambda carry: jax.lax.scan(one, carry, bank))
+    held = [carry]
 
     def step(number: int) -> None:
-        held[0] = jax.block_until_ready(episode(held[0]))
+        held[0], _ = jax.block_until_ready(episode(held[0]))
 
     return step, lambda number: None, EPISODE
 
 
 def episodes(
-    step: Step, reset: Reset, seconds: float, per_step: int, clock: Callable[[], float] = time.perf_counter
+    step: Step, reset: Reset, seconds: float, per_step: int, clock: Callable[[], float] = time.process_time
 ) -> float:
     """Steps a second with a reset every 25 steps, of one environment."""
     start, done = clock(), 0
@@ -99,15 +126,15 @@ def episodes(
 
 def main() -> None:
     """Build, warm up, then answer each line."""
-    peer, agents, envs, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    peer, agents, envs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries and their children print must not be taken for an answer
-    step, reset, per_step = {"mpe2": mpe2, "vmas": vmas, "jaxmarl": jaxmarl}[peer](agents, envs, threads)
+    step, reset, per_step = {"mpe2": mpe2, "vmas": vmas, "jaxmarl": jaxmarl, "jax": jaxenv}[peer](agents, envs)
     episodes(step, reset, 0.0, per_step)
     print(json.dumps({"ready": True, "version": version(peer)}), file=out, flush=True)
     for line in sys.stdin:
         before = time.process_time()
-        found = envs * episodes(step, reset, float(line), per_step)
+        found = (1 if peer == "mpe2" else envs) * episodes(step, reset, float(line), per_step)
         print(json.dumps({"rate": found, "cpu": time.process_time() - before}), file=out, flush=True)
 
 

@@ -9,16 +9,18 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.case import Case, Role
-from benchmarks.measure import THREADS
 from heron_env.errors import ConfigError
 
 SCRIPT: Final = Path(__file__).with_name("peer_spread.py")
-PEERS: Final = {"mpe2": "MPE in PettingZoo", "vmas": "VMAS", "jaxmarl": "JaxMARL"}
-"""Folder below `--peers`, and what the table calls it."""
+PEERS: Final = {"mpe2": "MPE in PettingZoo", "vmas": "VMAS", "jaxmarl": "JaxMARL", "jax": "JaxEnv"}
+"""Folder below `--peers`, and what the table calls it. JaxEnv is ours, with heron_env beside jax."""
+JAX_ENV: Final = (3, 1024)
+"""Agents and environments with which JaxEnv is asked."""
 CPU_ONLY: Final = {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": ""}
 
 
@@ -47,14 +49,14 @@ def peer_versions(pythons: Mapping[str, Path]) -> dict[str, str]:
 
 
 class Peer:
-    """One peer at work on simple_spread: answers with its env-steps/s. Raises ConfigError where it doesn't start.
+    """One peer at work on simple_spread: answers with its env-steps/CPU-s. Raises ConfigError where it doesn't start.
 
     cpu_seconds: what it has spent on its answers so far.
     """
 
-    def __init__(self, python: Path, name: str, agents: int, envs: int, threads: int = 1) -> None:
+    def __init__(self, python: Path, name: str, agents: int, envs: int) -> None:
         self.name, self.cpu_seconds = name, 0.0
-        command = [str(python), "-P", str(SCRIPT), name, str(agents), str(envs), str(threads)]
+        command = [str(python), "-P", str(SCRIPT), name, str(agents), str(envs)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
             env={**os.environ, **CPU_ONLY},
@@ -88,20 +90,12 @@ class Peer:
         return answer
 
 
-def peer_cases(pythons: Mapping[str, Path], agents: int, envs: int, threads: int = 1) -> list[Case]:
-    """A case for each peer that has this size, in one thread and in `threads`; mpe2 runs one environment only, in one.
-
-    Both, because a thread that waits by spinning makes two slower than one where something else runs.
-    """
-    asked = [
-        (name, python, count)
-        for name, python in pythons.items()
-        if name != "mpe2" or envs == 1
-        for count in sorted({1, threads if name != "mpe2" else 1})
-    ]
+def peer_cases(pythons: Mapping[str, Path], agents: int, envs: int) -> list[Case]:
+    """A case for each peer that has this size."""
     cases = []
-    for name, python, count in asked:
-        peer = Peer(python, name, agents, envs, count)
-        label = PEERS[name] + (THREADS if count > 1 else "")
-        cases.append(Case(label, peer.rate, Role.PEER, close=peer.close, cpu=lambda peer=peer: peer.cpu_seconds))  # type: ignore[misc]
+    for name, python in pythons.items():
+        if name != "jax" or (agents, envs) == JAX_ENV:
+            peer, role = Peer(python, name, agents, envs), Role.OURS if name == "jax" else Role.PEER
+            cpu = partial(getattr, peer, "cpu_seconds")
+            cases.append(Case(PEERS[name], peer.rate, role, close=peer.close, cpu=cpu))
     return cases

@@ -1,14 +1,20 @@
-"""simple_spread: single environments and batches, beside a hand-fused loop, plain numpy, and the peers."""
+"""simple_spread: single environments and batches, beside a C loop, a hand-fused loop, plain numpy, and the peers.
+
+Everything runs in one thread and is timed in CPU seconds; what a second thread gives is timed apart, on the wall.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import cycle
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import c_loop
 from benchmarks.case import EPISODE, Case, Comparison, Role, Setting, timed
 from benchmarks.peers import peer_cases
 from heron_env import make
@@ -18,7 +24,7 @@ LANES: Final = (1, 32, 1024, 16384)
 PEERS_UP_TO: Final = {3: 16384, 10: 1024, 30: 1024}
 """Beyond, an episode of theirs takes minutes."""
 BATCH, BATCH_THREADS, SINGLE = "BatchEnv", "BatchEnv, threads", "PettingZoo API"
-FUSED, FUSED_THREADS, NUMPY = "hand-fused loop", "hand-fused loop, threads", "numpy"
+FUSED, FUSED_THREADS, NUMPY, C = "hand-fused loop", "hand-fused loop, threads", "numpy", "C loop"
 BANK: Final = 8
 
 
@@ -27,57 +33,70 @@ def spread_name(n: int, lanes: int) -> str:
     return f"spread-{n}-{lanes}"
 
 
-def choices(lanes: int, n: int) -> Iterator[NDArray[np.int64]]:
-    """A bank of random actions `[lanes, n]`, over and over."""
-    draw = np.random.default_rng(0)
-    return cycle([draw.integers(0, 5, (lanes, n)) for _ in range(BANK)])
+def bank(lanes: int, n: int) -> NDArray[np.int64]:
+    """Random actions `[BANK, lanes, n]`."""
+    return np.random.default_rng(0).integers(0, 5, (BANK, lanes, n))
 
 
 def comparisons() -> list[Comparison]:
     """Agents by environments."""
-    return [
+    titles = {
+        (n, lanes): f"Spread, {n} agents, {lanes:,} environment{'s' * (lanes > 1)}" for n in AGENTS for lanes in LANES
+    }
+    one = [
         Comparison(
-            spread_name(n, lanes), f"Spread, {n} agents, {lanes:,} environment{'s' * (lanes > 1)}", "env-steps/s",
-            _builder(n, lanes), quick=n == 3 and lanes < 16384,
+            spread_name(n, lanes), title, "env-steps/CPU-s", partial(spread_cases, n, lanes),
+            quick=n == 3 and lanes < 16384,
         )
-        for n in AGENTS for lanes in LANES
+        for (n, lanes), title in titles.items()
     ]  # fmt: skip
-
-
-def _builder(n: int, lanes: int) -> Callable[[Setting], Sequence[Case]]:
-    return lambda setting: spread_cases(n, lanes, setting)
+    return one + [
+        Comparison(f"threads-{n}-{lanes}", f"{title}, threads", "env-steps/s", partial(threaded_cases, n, lanes))
+        for (n, lanes), title in titles.items()
+        if lanes >= 1024
+    ]
 
 
 def spread_cases(n: int, lanes: int, setting: Setting) -> list[Case]:
-    """Everybody who plays with `n` agents in so many environments."""
+    """Everybody who plays with `n` agents in so many environments, in one thread."""
     from benchmarks.ceilings import FusedSpread
     from benchmarks.floors import NumpySpread
 
-    cases = [Case(BATCH, timed(batch_episode(n, lanes, 1), EPISODE * lanes))]
-    if setting.threads > 1 and lanes >= 1024:
-        cases.append(Case(BATCH_THREADS, timed(batch_episode(n, lanes, setting.threads), EPISODE * lanes)))
+    def case(name: str, work: Callable[[], None], role: Role = Role.OURS) -> Case:
+        return Case(name, timed(work, EPISODE * lanes, time.process_time), role)
+
+    cases = [case(BATCH, batch_episode(n, lanes, 1))]
     if lanes == 1:
-        cases.append(Case(SINGLE, timed(single_episode(n), EPISODE)))
-    fused = FusedSpread(lanes, n)
-    cases.append(Case(FUSED, timed(_episode(fused.step, choices(lanes, n)), EPISODE * lanes), Role.CEILING))
-    if setting.threads > 1 and lanes >= 1024:
-        threaded = FusedSpread(lanes, n, threads=setting.threads)
-        run = timed(_episode(threaded.step, choices(lanes, n)), EPISODE * lanes)
-        cases.append(Case(FUSED_THREADS, run, Role.CEILING, close=threaded.threads.close))
+        cases.append(case(SINGLE, single_episode(n)))
+    cases.append(case(FUSED, _episode(FusedSpread(lanes, n).step, bank(lanes, n)), Role.CEILING))
+    if c_loop.compiler():
+        cases.append(case(C, c_loop.CSpread(lanes, n, bank(lanes, n)).run, Role.CEILING))
     if lanes * n * n <= 16384 * 3 * 3:
-        plain = NumpySpread(lanes, n)
-        cases.append(Case(NUMPY, timed(_episode(plain.step, choices(lanes, n)), EPISODE * lanes), Role.FLOOR))
-    if lanes <= PEERS_UP_TO[n]:
-        cases += peer_cases(setting.peers, n, lanes, setting.threads)
+        cases.append(case(NUMPY, _episode(NumpySpread(lanes, n).step, bank(lanes, n)), Role.FLOOR))
+    return cases + (peer_cases(setting.peers, n, lanes) if lanes <= PEERS_UP_TO[n] else [])
+
+
+def threaded_cases(n: int, lanes: int, setting: Setting) -> list[Case]:
+    """One thread and as many as the setting has, ours and the hand-fused loop, on the wall."""
+    from benchmarks.ceilings import FusedSpread
+
+    cases = []
+    rows = ((BATCH, FUSED, 1), (BATCH_THREADS, FUSED_THREADS, setting.threads))
+    for ours, theirs, threads in rows if setting.threads > 1 else rows[:1]:
+        fused = FusedSpread(lanes, n, threads=threads)
+        work = _episode(fused.step, bank(lanes, n))
+        cases.append(Case(ours, timed(batch_episode(n, lanes, threads), EPISODE * lanes)))
+        cases.append(Case(theirs, timed(work, EPISODE * lanes), Role.CEILING, close=fused.threads.close))
     return cases
 
 
-def _episode(step: Callable[[NDArray[np.int64]], object], actions: Iterator[NDArray[np.int64]]) -> Callable[[], None]:
-    """As many steps as an episode has; the last of them resets."""
+def _episode(step: Callable[[Any], object], actions: Iterable[Any]) -> Callable[[], None]:
+    """As many steps as an episode has, with these actions over and over; the last step resets."""
+    following = cycle(actions)
 
     def work() -> None:
         for _ in range(EPISODE):
-            step(next(actions))
+            step(next(following))
 
     return work
 
@@ -88,22 +107,17 @@ def batch_episode(n: int, lanes: int, threads: int | None = None) -> Callable[[]
 
     env = BatchEnv("heron/Spread-v0", lanes, num_agents=n, continuous=False, max_steps=EPISODE, threads=threads)
     env.reset()
-    return _episode(lambda actions: env.step({"agent": actions}), choices(lanes, n))
+    return _episode(lambda actions: env.step({"agent": actions}), bank(lanes, n))
 
 
 def single_episode(n: int) -> Callable[[], None]:
     """An episode of the environment by itself, through PettingZoo's API."""
     env = make("heron/Spread-v0", num_agents=n, continuous=False, max_steps=EPISODE)
-    bank: Iterator[dict[str, Any]] = cycle(
-        [
-            dict(zip(env.possible_agents, actions[0].tolist(), strict=True))
-            for actions, _ in zip(choices(1, n), range(BANK), strict=False)
-        ]
-    )
+    actions = [dict(zip(env.possible_agents, row, strict=True)) for row in bank(1, n)[:, 0].tolist()]
+    episode = _episode(env.step, actions)
 
     def work() -> None:
         env.reset()
-        for _ in range(EPISODE):
-            env.step(next(bank))
+        episode()
 
     return work

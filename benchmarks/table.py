@@ -106,4 +106,4 @@ def rendered(report: Report) -> Group:
         f"{', '.join(f'{name} {found}' for name, found in versions.items())}; "
         f"{rounds}, cases in turns; ratios are medians of ratios within a round"
     )
-    return Group(*parts, f"{left_out} more bars were not measured." if left_out else "", "", run)
+    return Group(*parts, f"{left_out} more bars were not measured." if left_out else "", "", run, str(machine.get("c")))

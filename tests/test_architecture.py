@@ -50,7 +50,13 @@ TYPE_ONLY = {
 HEAVY = {
     "numba": ("engine",),
     "stable_baselines3": ("adapters/sb3.py", "adapters/ctde.py"),
-    "torch": ("adapters/torchrl.py", "adapters/ctde.py", "adapters/sb3.py", "lab/learning/lean_ppo.py"),
+    "torch": (
+        "adapters/torchrl.py",
+        "adapters/ctde.py",
+        "adapters/sb3.py",
+        "lab/learning/lean_ppo.py",
+        "lab/learning/actor_critic.py",
+    ),
     "torchrl": ("adapters/torchrl.py", "adapters/benchmarl.py"),
     "benchmarl": ("adapters/benchmarl.py",),
     "tensordict": ("adapters/torchrl.py",),

@@ -88,9 +88,9 @@ class HeronVecEnv(VecEnv):
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take the actions `[slots, size]` (or `[slots]`). Raises InvalidAction for another shape."""
-        values, expected = as_array(actions), (self.num_envs, int(np.prod(self.action_space.shape or ())))
-        if values.shape[:1] != expected[:1] or values.size != np.prod(expected):
-            raise InvalidAction(f"actions have shape {values.shape}, expected {expected}")
+        values, slots, size = as_array(actions), self.num_envs, self._spec.size
+        if values.shape[:1] != (slots,) or values.size != slots * size:
+            raise InvalidAction(f"actions have shape {values.shape}, expected {(slots, size)}")
         self._actions = values.reshape(*self._slots.shape, -1)
 
     def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[Info]]:

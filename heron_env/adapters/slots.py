@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from heron_env.adapters.later import Later
 from heron_env.core.policy import Policies
-from heron_env.engine.cache import uncollected
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.lane_groups import Infos
@@ -87,7 +87,7 @@ class Slots:
 
     def first(self, observations: Vectors, infos: Infos) -> tuple[Any, list[Info]]:
         """What a VecEnv gives for a reset: what slots see, `[slots, ...]`, and the infos of each."""
-        self._idle[:] = self._any_idle = False
+        self._idle, self._any_idle = np.zeros_like(self._idle), False
         names = [name for name in infos if name != "final_obs"]
         rows = zip(*(infos[name].reshape(-1, *infos[name].shape[2:]) for name in names), strict=True)
         return self._parts(self._rows(observations)), [dict(zip(names, values, strict=True)) for values in rows]
@@ -96,18 +96,19 @@ class Slots:
         self, observations: Vectors, rewards: Any, terminated: Any, truncated: Any, by_name: Infos
     ) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
         """What a VecEnv gives for a step, from the group's part of what the batch gave."""
-        rows, infos = self._rows(observations), [NOTHING] * (self.shape[0] * self.shape[1])
+        rows, make = self._rows(observations), self._nothing
         earned = rewards if self._signal is None else self._signal
         if self._any_idle:
             earned = np.where(self._idle, 0.0, earned)
         dones, over = terminated | truncated, self.batch.over
         if self._any_idle or dones.any() or over.any():
-            self._write_ends(rows, (dones, truncated & ~terminated, by_name), infos)
+            make = self._ends(rows, (dones, truncated & ~terminated, by_name))
             dones = dones | over[:, None]
             self._idle = ~self.batch.alive(self.group)
             self._any_idle = bool(self._idle.any())
             rows[self._idle] = 0.0
-        return self._parts(rows), earned.astype(np.float32).reshape(-1), np.array(dones).reshape(-1), infos
+        slots = self._parts(rows), earned.astype(np.float32).reshape(-1), np.array(dones).reshape(-1)
+        return *slots, SlotInfos(make)
 
     @staticmethod
     def by_options(options: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], NDArray[np.bool_]]]:
@@ -138,58 +139,45 @@ class Slots:
             return rows
         return {"obs": rows[..., : self.own_width], "state": rows[..., self.own_width :]}
 
-    def _write_ends(self, rows: Vectors, results: tuple[Any, Any, Infos], infos: list[Info]) -> None:
-        """Infos of slots that are done or idle; `results`: who ended, whom only a limit ended, the batch's infos."""
-        (ended, limited, by_name), over, agents = results, self.batch.over, self.shape[1]
-        last = rows
+    def _ends(self, rows: Vectors, results: tuple[Any, Any, Infos]) -> Callable[[], list[Info]]:
+        """What makes infos where slots are done or idle; `results`: ends, those by a limit alone, the batch's infos."""
+        (ended, limited, by_name), over, idle = results, self.batch.over.copy(), self._idle
+        slots, last = np.flatnonzero(ended | over[:, None] | idle), rows
+        lanes = slots // self.shape[1]
         if over.any():
             last = by_name["final_obs"]
             last = self._complete(last, self._last_state) if self.central else last
-        with uncollected():  # none of so many dicts is garbage yet
-            lanes, places = np.nonzero(over[:, None] & ~self._idle)
-            parts = self._terminal(last[lanes, places]), limited[lanes, places].tolist(), self._episodes(lanes)
-            for slot, observation, cut, episode in zip((lanes * agents + places).tolist(), *parts, strict=True):
-                infos[slot] = {"terminal_observation": observation, "TimeLimit.truncated": cut, "episode": episode}
-            for lane, place in np.argwhere(self._idle | ended & ~over[:, None]).tolist():
-                info: Info = {"idle": True} if self._idle[lane, place] else {}
-                if ended[lane, place] or over[lane]:
-                    row = (last if over[lane] else rows)[[lane], place]
-                    info["terminal_observation"] = next(self._terminal(0 * row if self._idle[lane, place] else row))
-                    info["TimeLimit.truncated"] = bool(limited[lane, place])
-                if over[lane]:
-                    info["episode"] = next(self._episodes(np.array([lane])))
-                infos[lane * agents + place] = info
-
-    def _terminal(self, rows: Vectors) -> Iterator[Any]:
-        """Terminal observations of slots, from rows `[slots, width]` that nothing else writes to."""
-        if not self.central:
-            return iter(rows)
-        return ({"obs": row[: self.own_width], "state": row[self.own_width :]} for row in rows)
-
-    def _episodes(self, lanes: NDArray[np.int64]) -> Iterator[Info]:
-        """Of each lane the team's return, its steps, and seconds since the start."""
+        last = last.reshape(-1, rows.shape[-1]).take(slots, axis=0)
+        if (early := ~over[lanes]).any():
+            last[early] = rows.reshape(-1, rows.shape[-1]).take(slots[early], axis=0)
+        of_lanes, of_slots = (over, self.batch.returns[:, 0].copy(), self.batch.lengths.copy()), (idle, ended, limited)
         seconds = round(time.monotonic() - self._began, 6)
-        returns, lengths = self.batch.returns[lanes, 0].tolist(), self.batch.lengths[lanes].tolist()
-        return ({"r": total, "l": steps, "t": seconds} for total, steps in zip(returns, lengths, strict=True))
+
+        def make() -> list[Info]:
+            infos = self._nothing()
+            last[idle.reshape(-1)[slots]] = 0.0
+            parts = [part[lanes].tolist() for part in of_lanes]
+            parts += [part.reshape(-1)[slots].tolist() for part in of_slots]
+            each = zip(slots.tolist(), map(self._parts, last), *parts, strict=True)
+            for slot, observation, is_over, total, steps, is_idle, has_ended, cut in each:
+                info = infos[slot]
+                if is_idle:
+                    info["idle"] = True
+                if is_over or has_ended:
+                    info["terminal_observation"], info["TimeLimit.truncated"] = observation, cut
+                if is_over:
+                    info["episode"] = {"r": total, "l": steps, "t": seconds}
+            return infos
+
+        return make
+
+    def _nothing(self) -> list[Info]:
+        return [{} for _ in range(self.shape[0] * self.shape[1])]
 
 
-class Nothing(dict[str, Any]):
-    """The info of all slots that have nothing to tell: one for all, so nobody may write into it; copies are dicts.
+class SlotInfos(Later, list[Info]):
+    """The infos of a step: so many dicts take longer than the step of the environments."""
 
-    To make one for each slot takes longer than the step of the environments.
-    """
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(
-            "this info is shared by all slots that have nothing to tell; put one of your own in its place: "
-            "infos[slot] = {...}"
-        )
-
-    __setitem__ = __ior__ = setdefault = update = _refuse
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        """A dict of its own."""
-        return dict, ()
-
-
-NOTHING: Info = Nothing()
+    def __radd__(self, before: list[Info]) -> list[Info]:
+        """`before + self`: a list would copy the memory of this one, as it is."""
+        return [*before, *self]

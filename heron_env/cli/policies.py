@@ -74,6 +74,9 @@ ScheduleOption = Annotated[
 TrainerOption = Annotated[
     str | None, typer.Option(help="lean: this library's PPO, on either clock; sb3: Stable-Baselines3's.")
 ]
+DeviceOption = Annotated[
+    str, typer.Option(help="Where weights are improved: cpu, cuda, or auto: a card where there is one.")
+]
 StartFromOption = Annotated[
     Path | None,
     typer.Option(help="A finished run of the same environment: its weights and scales are gone on with."),
@@ -95,6 +98,7 @@ def train(
     train_delays: TrainDelaysOption = None,
     schedule: ScheduleOption = None,
     trainer: TrainerOption = None,
+    device: DeviceOption = "cpu",
     start_from: StartFromOption = None,
     logger: LoggerOption = None,
     option: EnvOptions = None,
@@ -119,7 +123,7 @@ def train(
         run = run_training(
             env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
             residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
-            schedule=timed, trainer=trainer, start_from=start_from, progress=not as_json, logger=logger,
+            schedule=timed, trainer=trainer, device=device, start_from=start_from, progress=not as_json, logger=logger,
         )  # fmt: skip
     if not run.config.transitions:
         typer.echo("warning: the time limit was used up before anything was learned; give more", err=True)

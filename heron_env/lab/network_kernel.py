@@ -32,13 +32,14 @@ def _tanh(x: Any) -> Any:
 
 
 @on_arrays
-def outputs(rows: Any, sizes: Any, weights: Any, between: Any, found: Any) -> None:
-    """What a network of fully connected layers makes of each row, with tanh in between.
+def outputs(rows: Any, sizes: Any, weights: Any, relu: bool, between: Any, found: Any) -> None:
+    """What a network of fully connected layers makes of each row, with tanh or ReLU in between.
 
     Args:
         rows: float32 `[n, sizes[0]]`.
         sizes: int64 `[layers + 1]`, numbers before the first layer and after each.
         weights: float32, layer after layer: weights `[inputs, outputs]`, then bias `[outputs]`.
+        relu: instead of tanh.
         between: float32 `[2, max(sizes)]`, written over.
         found: float32 `[n, sizes[-1]]`, written.
     """
@@ -61,7 +62,8 @@ def outputs(rows: Any, sizes: Any, weights: Any, between: Any, found: Any) -> No
             first += outs
             if layer < layers - 1:
                 for j in range(outs):
-                    made[j] = _tanh(made[j] + bias[j])
+                    x = made[j] + bias[j]
+                    made[j] = (np.float32(0.0) if x < 0.0 else x) if relu else _tanh(x)
             else:
                 for j in range(outs):
                     found[n, j] = made[j] + bias[j]

@@ -406,9 +406,11 @@ def _arithmetic(rule: Any, observation: Symbol) -> Symbol:
 
 
 def _run(network: Network, x: Any) -> Any:
-    """Layers with tanh in between, float32."""
+    """Layers with tanh or ReLU in between, float32."""
     for number, (weights, bias) in enumerate(network.layers):
-        x = (np.tanh(x) if number else x) @ weights + bias
+        if number:
+            x = np.maximum(x, np.float32(0.0)) if network.activation == "relu" else np.tanh(x)
+        x = x @ weights + bias
     return x
 
 

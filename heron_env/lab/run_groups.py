@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from heron_env.errors import RunFolderError
 from heron_env.files.reading import MOST, read
-from heron_env.lab.trained import Network, Recurrent, Scaling, network_of, read_weights, recurrent_of
+from heron_env.lab.trained import Activation, Network, Recurrent, Scaling, network_of, read_weights, recurrent_of
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -40,6 +40,7 @@ class GroupConfig(BaseModel):
     """One group's policy: its model file, its spaces, and the fixed scales around the network.
 
     Attributes:
+        activation: between the layers of its network.
         frames: how many of an agent's last observations the network sees together.
         state_center, state_scale: of a central critic's state (and which agent is meant); only training on needs them.
     """
@@ -54,13 +55,21 @@ class GroupConfig(BaseModel):
     center: list[Center]
     scale: list[Scale]
     reward_scale: Scale
+    activation: Activation = "tanh"
     frames: Annotated[int, Field(ge=1, le=MOST_FRAMES)] = 1
     state_center: list[Center] = []
     state_scale: list[Scale] = []
 
 
 def group_config(
-    env: HeronEnv, group: str, scaling: Scaling, reward_scale: float, *, state: Scaling | None = None, frames: int = 1
+    env: HeronEnv,
+    group: str,
+    scaling: Scaling,
+    reward_scale: float,
+    *,
+    state: Scaling | None = None,
+    frames: int = 1,
+    activation: Activation = "tanh",
 ) -> GroupConfig:
     """What config.json keeps of a group."""
     agents = env.group_map[group]
@@ -75,6 +84,7 @@ def group_config(
         center=scaling.center.tolist(),
         scale=scaling.scale.tolist(),
         reward_scale=reward_scale,
+        activation=activation,
         frames=frames,
         state_center=[] if state is None else state.center.tolist(),
         state_scale=[] if state is None else state.scale.tolist(),
@@ -129,7 +139,7 @@ def actor_in(file: Path, kept: GroupConfig) -> Actor:
     """What acts in a model file. Raises RunFolderError unless it fits the configuration."""
     weights = weights_in(file)
     try:
-        network, log_std = network_of(weights)
+        network, log_std = network_of(weights, kept.activation)
         recurrent = recurrent_of(weights)
     except Exception as error:  # a tensor that is missing, none, or of another kind
         raise _no_model(file, f"{WEIGHTS} in it lacks, or has another, {error}") from error

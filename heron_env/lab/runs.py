@@ -57,6 +57,7 @@ class RunConfig(BaseModel):
         env_options: of `make()`, those of the user: evaluation builds the environment with them.
         training_options: what came on top while training, say a coarser step.
         trainer: what trained: "sb3", Stable-Baselines3's PPO, or "lean", this library's own.
+        device: of torch, on which weights were improved; to load them none is needed.
         training_delays: how late agents saw and acted while training; evaluation has delays of its own.
         schedule: under which it was trained on the event clock: fields by agent, group, level or "*"; what was drawn as
             it may be written. None: it was trained on the synchronous clock.
@@ -80,6 +81,7 @@ class RunConfig(BaseModel):
     env_options: dict[str, Any]
     training_options: dict[str, Any]
     trainer: Literal["sb3", "lean"] = "sb3"
+    device: str = "cpu"
     training_delays: TrainingDelays | None = None
     schedule: dict[str, dict[str, Any]] | None = None
     base: str | None

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,25 +33,28 @@ from heron_env.errors import ConfigError
 from heron_env.seeding import keys, stream, uniform_rows
 
 Vectors = NDArray[np.float32]
+Activation = Literal["tanh", "relu"]
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Network:
-    """Fully connected layers with tanh in between: `(weights [inputs, outputs], bias [outputs])`, float32.
+    """Fully connected layers with tanh or ReLU in between: `(weights [inputs, outputs], bias [outputs])`, float32.
 
     Run by one compiled loop over rows (network_kernel.py): what it makes of a row does not depend on how many rows
     there are, nor on threads, a BLAS or the machine.
     """
 
     layers: tuple[tuple[Vectors, Vectors], ...]
+    activation: Activation = "tanh"
 
     def __call__(self, x: Vectors) -> Vectors:
         """`[n, inputs]` -> `[n, outputs]`."""
         sizes, weights = self._packed
         result = np.empty((len(x), sizes[-1]), dtype=np.float32)
         between = np.empty((2, int(sizes.max())), dtype=np.float32)
-        kernel().outputs(np.ascontiguousarray(x, dtype=np.float32), sizes, weights, between, result)
+        rows, relu = np.ascontiguousarray(x, dtype=np.float32), self.activation == "relu"
+        kernel().outputs(rows, sizes, weights, relu, between, result)
         return result
 
     @functools.cached_property
@@ -251,11 +254,12 @@ class NetworkPolicy(OnBatches):
         return drawn
 
 
-def network_of(weights: Mapping[str, Any]) -> tuple[Network, NDArray[Any] | None]:
+def network_of(weights: Mapping[str, Any], activation: Activation = "tanh") -> tuple[Network, NDArray[Any] | None]:
     """The actor of a Stable-Baselines3 ActorCriticPolicy, or of the lean trainer, in numpy.
 
     Args:
         weights: the state dict, tensors of torch by name.
+        activation: between its layers, which the state dict does not say.
 
     Returns:
         The network, and log_std `[k]` of its normal distribution, None where it only chooses.
@@ -268,11 +272,11 @@ def network_of(weights: Mapping[str, Any]) -> tuple[Network, NDArray[Any] | None
     layers = list(_layers(weights, "mlp_extractor.policy_net"))
     layers.append((_array(weights["action_net.weight"]).T.copy(), _array(weights["action_net.bias"])))
     log_std = weights.get("log_std")
-    return Network(tuple(layers)), None if log_std is None else _array(log_std).astype(np.float64)
+    return Network(tuple(layers), activation), None if log_std is None else _array(log_std).astype(np.float64)
 
 
 def _layers(weights: Mapping[str, Any], prefix: str) -> Iterator[tuple[Any, Any]]:
-    number = 0  # Linear and Tanh take turns: 0, 2, 4, ...
+    number = 0  # layers and activations take turns: 0, 2, 4, ...
     while f"{prefix}.{number}.weight" in weights:
         yield _array(weights[f"{prefix}.{number}.weight"]).T.copy(), _array(weights[f"{prefix}.{number}.bias"])
         number += 2

@@ -1,4 +1,6 @@
 import copy
+import operator
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -311,25 +313,41 @@ def test_compiled_and_plain_environments_give_a_learner_the_same(compile: bool):
                 now[i], _ = env.reset()
 
 
-def test_the_info_of_all_who_have_nothing_to_tell_is_empty_and_nobody_writes_into_it():
+def test_infos_are_made_at_the_first_look_and_tell_of_their_own_step():
+    def step() -> tuple[np.ndarray, list[dict[str, Any]]]:
+        *_, dones, infos = venv.step(np.ones((9, 1), dtype=np.float32))
+        return dones, infos
+
+    venv = HeronVecEnv(lambda: endings((2, 4, 9), max_steps=6), 3)
+    expected = HeronVecEnv(lambda: endings((2, 4, 9), max_steps=6), 3)
+    venv.reset()
+    expected.reset()
+    later = [step() for _ in range(14)]  # nobody looks until all is over
+    for dones, infos in later:
+        now = [dict(info) for info in expected.step(np.ones((9, 1), dtype=np.float32))[3]]
+        for info in (*infos, *now):
+            info.get("episode", {}).pop("t", None)
+        assert infos == now and [bool(info) for info in infos] >= dones.tolist()
+    assert any(dones.any() for dones, _ in later) and any("idle" in info for _, infos in later for info in infos)
+
+
+def test_infos_are_a_list_of_dicts_each_of_its_own_whoever_looks_first():
     venv = HeronVecEnv("heron/Spread-v0", 2, num_agents=3, max_steps=3)
     venv.reset()
-    *_, infos = venv.step(np.zeros((6, 5), dtype=np.float32))
-    assert infos == [{}] * 6 and isinstance(infos, list)
-    for write in (
-        lambda: infos[2].update(a=1),
-        lambda: infos[2].setdefault("a", 1),
-        lambda: infos[2].__setitem__("a", 1),
-    ):
-        with pytest.raises(TypeError, match=r"put one of your own in its place: infos\[slot\] = \{...\}"):
-            write()
-    mine = copy.deepcopy(infos[2])
-    mine["a"] = 1
-    infos[2] = {**infos[2].copy(), "b": 2}
-    assert infos[2] == {"b": 2} and infos[3] == {}
-    for _ in range(2):
-        *_, dones, infos = venv.step(np.zeros((6, 5), dtype=np.float32))
-    assert dones.all()
-    infos[2]["mine"] = 1
-    infos[2]["episode"]["mine"] = 1
-    assert "mine" not in infos[3] and "mine" not in infos[3]["episode"]
+    looks: list[Any] = [
+        len, repr, list, tuple, copy.copy, copy.deepcopy, lambda infos: infos.copy(), lambda infos: infos[:],
+        lambda infos: operator.add([], infos), lambda infos: operator.iadd([], infos), lambda infos: infos * 1,
+        lambda infos: pickle.loads(pickle.dumps(infos)), lambda infos: list(reversed(infos))[::-1], np.array,
+        lambda infos: infos == [{}] * 6, lambda infos: infos.pop(),
+    ]  # fmt: skip
+    for look in looks:
+        dones, infos = venv.step(np.zeros((6, 5), dtype=np.float32))[2:]
+        seen = look(infos)
+        assert isinstance(infos, list)
+        if isinstance(seen, list | tuple | np.ndarray):
+            assert [sorted(info) for info in seen] == [sorted(info) for info in infos], look
+            assert ["episode" in info for info in seen] == dones.tolist(), look
+    *_, dones, infos = venv.step(np.zeros((6, 5), dtype=np.float32))
+    for write in (infos[2], venv.step(np.zeros((6, 5), dtype=np.float32))[3][2]):
+        write["mine"] = 1
+    assert dones[2] == ("episode" in infos[2]) and "mine" not in infos[3]

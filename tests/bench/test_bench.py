@@ -9,7 +9,7 @@ import numpy
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks import alone, figure, spread
+from benchmarks import alone, figure, page, spread
 from benchmarks.__main__ import app
 from benchmarks.case import Role
 from benchmarks.measure import Measured, Result
@@ -30,7 +30,7 @@ def curves(*sizes: int) -> list[Result]:
     """Spread with 3 agents at these sizes: ours, a ceiling, and a peer with one environment."""
     return [
         Result(
-            spread.spread_name(3, lanes), "", "env-steps/s", False,
+            spread.spread_name(3, lanes), "", "env-steps/CPU-s", False,
             [
                 Measured(spread.BATCH, Role.OURS, [1e3 * lanes, 2e3 * lanes]),
                 Measured(spread.FUSED, Role.CEILING, [8e3 * lanes, 9e3 * lanes]),
@@ -56,7 +56,7 @@ def test_json_has_the_machine_but_nobodys_name_and_no_path(tmp_path: Path):
     told = json.loads(result.stdout)
     assert json.loads((tmp_path / "out" / "bench.json").read_text("utf-8")) == told
     assert (told["schema_version"], told["quick"], told["rounds"], told["slice_seconds"]) == (1, True, 2, 0.05)
-    assert set(told["machine"]) == {"cores", "load_before", "system", "versions", "peers"}
+    assert set(told["machine"]) == {"cores", "load_before", "system", "versions", "peers", "c"}
     assert {"python", "numpy", "numba", "heron_env"} <= set(told["machine"]["versions"])
     (comparison,) = told["comparisons"]
     assert (comparison["name"], comparison["better"]) == ("grid-2-parent", "more")
@@ -73,10 +73,11 @@ def test_json_has_the_machine_but_nobodys_name_and_no_path(tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--only", "spraed"], "--only 'spraed': no such comparison; groups are spread, grid, energy"),
+        (["--only", "spraed"], "--only 'spraed': no such comparison; groups are spread, threads, grid"),
         (["--only", "spraed"], "Did you mean 'spread'?"),
         (["--only", "spread-3-1023"], "Did you mean 'spread-3-1024'?"),
         (["--peers", "nowhere", "--only", "startup"], "--peers nowhere: holds no virtual environment of a peer"),
+        (["--publish", "--quick"], "--publish: the page has no figures of short rounds; leave --quick out"),
     ],
 )
 def test_what_is_asked_wrongly_is_told(arguments: list[str], words: str):
@@ -111,7 +112,7 @@ def test_the_figure_has_a_name_for_every_line_and_words_for_those_who_cannot_see
     axes = drawn.axes[0]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert figure.alternative(lines) == (
-        "Env-steps per second by number of environments, 3 agents. heron_env: 1,500 with 1, 1,536,000 with 1,024; "
+        "Env-steps per CPU second by number of environments, 3 agents. heron_env: 1,500 with 1, 1,536,000 with 1,024; "
         "hand-fused loop: 8,500 with 1, 8,704,000 with 1,024; MPE, PettingZoo: 1,000 with 1."
     )
     written = Report(curves(1, 32, 1024), False, 2, 0.5).write(tmp_path)
@@ -124,6 +125,33 @@ def test_the_figure_has_a_name_for_every_line_and_words_for_those_who_cannot_see
 def test_one_size_is_no_curve(tmp_path: Path):
     assert figure.series(curves(32)) == {}
     assert [path.name for path in Report(curves(32), False, 1, 0.5).write(tmp_path)] == ["bench.json"]
+
+
+def test_the_page_has_the_table_of_the_committed_results():
+    results = page.committed()
+    text = page.PAGE.read_text(encoding="utf-8")
+    assert page.with_table(text, results) == text
+    (found,) = [found for found in results["comparisons"] if found["name"] == "spread-3-32"]
+    ours, ratio = found["cases"][0], next(ratio for ratio in found["ratios"] if ratio["to"] == "JaxMARL")
+    row = next(line for line in text.splitlines() if line.startswith("| 3 x 32 | BatchEnv "))
+    assert f"{ours['median'] / 1e6:.3g} M" in row and f" {ratio['median']:.2f}x (" in row
+    ours["median"] *= 2.0
+    assert page.with_table(text, results) != text
+
+
+def test_what_a_run_leaves_out_stays_published():
+    old, new = (Report(curves(*sizes), False, 2, 0.5).to_dict() for sizes in ((1, 32), (32,)))
+    old["comparisons"].append({"name": "a comparison of the past"})
+    old["machine"], new["machine"] = {"peers": {"vmas": "1", "mpe2": "1"}}, {"cores": 2, "peers": {"vmas": "2"}}
+    new["comparisons"][0]["title"] = "new"
+    old["bars"][0]["reached"] = old["bars"][1]["reached"] = 1.0
+    new["bars"][1]["reached"] = 2.0
+    both = page.merged(old, new)
+    assert both["machine"] == {"cores": 2, "peers": {"vmas": "2", "mpe2": "1"}}
+    titles = {each["name"]: each["title"] for each in both["comparisons"]}
+    assert titles == {"spread-3-1": "", "spread-3-32": "new"}
+    assert both["figure"] == old["figure"] is not None
+    assert [bar["reached"] for bar in both["bars"]] == [1.0, 2.0, *[None] * (len(new["bars"]) - 2)]
 
 
 # Peers
@@ -159,29 +187,25 @@ def test_a_peer_is_asked_in_turns_and_ends_with_its_case(tmp_path: Path):
     assert peer._process.returncode == 0
 
 
-def test_peers_run_in_one_thread_and_in_several_but_mpe2_has_one_only(tmp_path: Path):
-    for name in ("mpe2", "vmas"):
+def test_peers_have_their_own_figures_and_jax_env_is_ours_at_one_size(tmp_path: Path):
+    for name in ("mpe2", "vmas", "jax"):
         interpreter(tmp_path, name, ANSWERS.replace('"1.0"', "sys.argv[-1]"))
-    cases = peer_cases(found_peers(tmp_path), 3, 1, 2)
-    assert [case.name for case in cases] == ["MPE in PettingZoo", "VMAS", "VMAS, threads"]
-    assert [case.run.__self__.version for case in cases] == ["1", "1", "2"]
+    small, cases = (peer_cases(found_peers(tmp_path), 3, lanes) for lanes in (32, 1024))
+    assert [case.name for case in small] == ["MPE in PettingZoo", "VMAS"]
+    assert {case.name: case.role for case in cases} == {
+        "MPE in PettingZoo": Role.PEER, "VMAS": Role.PEER, "JaxEnv": Role.OURS,
+    }  # fmt: skip
+    assert [case.run.__self__.version for case in cases] == ["1024"] * 3
     for case in cases:
         case.run(float(len(case.name)))
     assert [case.cpu() for case in cases] == [2.0 * len(case.name) for case in cases], "each tells its own"
-    for case in cases:
+    for case in (*small, *cases):
         case.close()
 
 
 def test_the_versions_of_peers_are_told_by_their_own_interpreters(tmp_path: Path):
     assert peer_versions({"numpy": Path(sys.executable)}) == {"numpy": numpy.__version__}
     assert peer_versions({"vmas": interpreter(tmp_path, "vmas", "raise SystemExit(1)\n")}) == {"vmas": ""}
-
-
-def test_mpe2_runs_one_environment_only(tmp_path: Path):
-    interpreter(tmp_path, "mpe2", ANSWERS)
-    assert peer_cases(found_peers(tmp_path), 3, 32) == []
-    (case,) = peer_cases(found_peers(tmp_path), 3, 1)
-    case.close()
 
 
 def test_a_peer_that_does_not_start_is_named(tmp_path: Path):

@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from benchmarks.case import EPISODE
+from benchmarks import c_loop, spread
+from benchmarks.__main__ import app
+from benchmarks.case import EPISODE, Setting
 from benchmarks.ceilings import FusedGrid, FusedSpread
 from benchmarks.floors import Copying, NumpySpread, bare_heap, five_dictionaries
 from benchmarks.threads import Threads
@@ -52,6 +55,47 @@ def test_spread_by_hand_starts_again_after_an_episode():
     assert (np.abs(fused.x) <= 1.0).all() and (fused.vx == 0.0).all()
     assert len(np.unique(fused.x)) == 12, "lanes have draws of their own"
     assert fused.observations[0, 0, 2:4].tolist() == [np.float32(fused.x[0, 0]), np.float32(fused.y[0, 0])]
+
+
+@pytest.mark.skipif(c_loop.compiler() is None, reason="there is no C compiler")
+@pytest.mark.parametrize("n", [1, 3, 6])
+def test_spread_in_c_is_spread_within_float32(n: int):
+    lanes, actions, draw = 4, np.zeros((1, 4, n), np.int8), np.random.default_rng(n)
+    c, envs, touched = c_loop.CSpread(lanes, n, actions), [], False
+    for start in c.envs:
+        envs.append(make("heron/Spread-v0", num_agents=n, continuous=False))
+        columns = {"agents": (start["x"], start["y"]), "landmarks": (start["landmark_x"], start["landmark_y"])}
+        envs[-1].reset(seed=0, options={name: np.stack(xy, axis=1) for name, xy in columns.items()})
+    for number in range(EPISODE):
+        actions[:] = draw.integers(0, 5, actions.shape)
+        c.run(1)
+        for env, there, chosen in zip(envs, c.envs, actions[0].tolist(), strict=True):
+            seen, rewards = arrays(env.step(dict(zip(env.agents, chosen, strict=True))))
+            assert there["rewards"] == pytest.approx(rewards, abs=1e-4)
+            touched |= bool(env.world[env.kind].Contact.others.any())
+            assert there["over"] == (number + 1 == EPISODE)
+            if not there["over"]:
+                assert there["observations"] == pytest.approx(seen, abs=1e-3)
+    assert touched == (n > 1)
+
+
+@pytest.mark.skipif(c_loop.compiler() is None, reason="there is no C compiler")
+def test_spread_in_c_starts_again_after_an_episode():
+    c = c_loop.CSpread(4, 3, np.full((1, 4, 3), 2))
+    before = c.envs["landmark_x"].copy()
+    c.run()
+    assert (c.envs["over"] == 1).all() and (c.envs["steps"] == 0).all()
+    assert (c.envs["landmark_x"] != before).all()
+    assert (np.abs(c.envs["x"]) <= 1.0).all() and (c.envs["vx"] == 0.0).all()
+    assert len(np.unique(c.envs["x"])) == 12, "environments have draws of their own"
+    assert (c.envs["observations"][:, :, 2] == c.envs["x"]).all(), "what is seen is of the new episode"
+
+
+def test_without_a_compiler_the_c_loop_is_left_out_and_the_reason_is_printed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert [case.name for case in spread.spread_cases(3, 1, Setting()) if case.name == spread.C] == []
+    result = CliRunner().invoke(app, ["--quick", "--rounds", "1", "--only", "grid-2-parent"])
+    assert "no C compiler (cc, or $CC): the C loop was left out" in result.output
 
 
 @pytest.mark.parametrize("scope", ["public", "parent"])

@@ -149,17 +149,6 @@ def test_a_bar_of_peers_is_not_decided_where_most_rounds_were_disturbed(foreign,
     assert found.to_dict()["disturbed"] == [cores is not None and cores > 0.5 for cores in foreign]
 
 
-def test_a_peer_in_several_threads_does_not_set_the_bar_for_one_thread():
-    name = spread.spread_name(3, 32)
-    cases = [
-        Measured(spread.BATCH, Role.OURS, [100.0]),
-        Measured("VMAS", Role.PEER, [10.0]),
-        Measured("VMAS, threads", Role.PEER, [20.0]),
-    ]
-    (judged,) = [j for j in bars.judge([Result(name, "", "env-steps/s", False, cases)]) if j.reached is not None]
-    assert judged.reached == 10.0
-
-
 @pytest.mark.parametrize("make", adapters.MAKERS.values())
 def test_adapters_play_whole_episodes(make):
     make(2)()

@@ -12,15 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env.lab import Network
+from heron_env.lab.trained import Activation
 
 
-def network(sizes: list[int], seed: int) -> Network:
+def network(sizes: list[int], seed: int, activation: Activation = "tanh") -> Network:
     rng = np.random.default_rng(seed)
     pairs = pairwise(sizes)
     return Network(
         tuple(
             (rng.normal(size=(a, b)).astype(np.float32), rng.normal(size=b).astype(np.float32)) for a, b in pairs
-        )
+        ),
+        activation,
     )  # fmt: skip
 
 
@@ -35,16 +37,16 @@ def test_a_row_is_the_same_alone_and_among_many(sizes: list[int], n: int, seed: 
     assert net(rows[::-1])[::-1].tobytes() == found.tobytes()  # also of rows that lie elsewhere in memory
 
 
-@given(st.lists(st.integers(1, 9), min_size=2, max_size=5), st.integers(0, 10**6))
-def test_it_is_the_textbooks(sizes: list[int], seed: int):
-    net = network(sizes, seed)
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=5), st.integers(0, 10**6), st.sampled_from(["tanh", "relu"]))
+def test_it_is_the_textbooks(sizes: list[int], seed: int, activation: Activation):
+    net = network(sizes, seed, activation)
     x = np.random.default_rng(seed + 1).normal(size=(3, sizes[0]))
     found = net(x.astype(np.float32))
     for number, (weights, bias) in enumerate(net.layers):
         x = x.astype(np.float32).astype(np.float64) if number == 0 else x
         x = x @ weights.astype(np.float64) + bias
         if number < len(net.layers) - 1:
-            x = np.tanh(x)
+            x = np.tanh(x) if activation == "tanh" else np.maximum(x, 0.0)
     assert np.allclose(found, x, rtol=1e-4, atol=1e-4)
 
 

@@ -44,6 +44,7 @@ RUNS: dict[str, Callable[[Path], RunFolder]] = {
     "by Stable-Baselines3": lambda folder: run_of(folder, ENERGY, SHORT, residual=STRONGEST, trainer="sb3"),
     "traffic": lambda folder: run_of(folder, TRAFFIC, {"max_steps": 6}),
     "mixed": lambda folder: run_of(folder, CARTS, {}),
+    "ReLU": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"activation": "relu"}),
     "frames": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"frames": 3}),
     "GRU": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"gru": 5}),
     "GRU and frames": lambda folder: run_of(folder, ENERGY, SHORT, {"gru": 4, "frames": 2}, residual=STRONGEST),

@@ -198,17 +198,17 @@ class BatchEnv(Batch):
             owned.borrow("step()")
         owned.call, owned.thread = "step()", get_ident()
         try:
-            idle, groups = None if self._all_run else self._idle(), self._groups
+            idle, groups, given = None if self._all_run else self._idle(), self._groups, []
             if type(actions) is not dict and not isinstance(actions, Mapping):  # the second takes its time
                 raise InvalidAction(
                     f"step() takes a mapping {{group: actions}} for {list(groups)}, not {actions!r:.60}"
                 )
-            given = [
-                (group := known_group(groups, name, "step() got actions for"), group.values(v, self.num_envs))
-                for name, v in actions.items()
-            ]
+            for name, values in actions.items():
+                group = groups.get(name) or known_group(groups, name, "step() got actions for")
+                given.append((group, group.values(values, self.num_envs)))
             self._advance(given, idle)
-            return *self._outputs(), self.infos()
+            observations, rewards, terminated, truncated = self._outputs()
+            return observations, rewards, terminated, truncated, self.infos()
         finally:
             owned.lock.release()
 
@@ -278,7 +278,10 @@ class BatchEnv(Batch):
         """The infos of now, as `step` gives them."""
         if not self._makers:
             self._makers = {name: self._makers_of(name) for name in self.groups}
-        return {name: Infos(makers, self._turn) for name, makers in self._makers.items()}
+        turn, infos = self._turn, {}
+        for name, makers in self._makers.items():  # a comprehension is a call more
+            infos[name] = Infos(makers, turn)
+        return infos
 
     def _makers_of(self, name: str) -> Makers:
         group, engine = self._groups[name], self._engine

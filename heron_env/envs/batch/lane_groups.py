@@ -52,22 +52,7 @@ class Group:
         Raises InvalidAction.
         """
         shape = (lanes, len(self.agents), self.spec.size)
-        if type(given) is np.ndarray and given.shape == shape and given.dtype == np.float64:
-            return given
-        given = unmasked(given, f"step(): the array of actions of group {self.name!r}")
-        parted = type(given) is not np.ndarray and isinstance(given, Mapping)
-        try:
-            array: Any = {part: np.asarray(given[part]) for part in given} if parted else np.asarray(given)
-        except (TypeError, ValueError, RuntimeError) as error:
-            remedy = "give an array, or a torch tensor of the CPU without a gradient (values.detach().cpu().float())"
-            raise InvalidAction(
-                f"step(): the actions of group {self.name!r} are no array: {error}; {remedy}"
-            ) from error
-        if parted:
-            if wrong := self.spec.wrong_parts(array, shape[0] * shape[1]):
-                raise InvalidAction(f"step(): the action of group {self.name!r}{wrong}")
-            parts = [array[part].reshape(*shape[:2], -1) for part in ("c", "d") if part in array]
-            array = np.concatenate(parts, axis=2)
+        array = given if type(given) is np.ndarray else self._array(given, lanes)
         if array.shape != shape:
             if array.shape != shape[:2] or shape[2] != 1:
                 raise InvalidAction(
@@ -77,7 +62,24 @@ class Group:
             array = array[:, :, None]
         if array.dtype.kind not in "fiub":
             raise InvalidAction(f"step(): the actions of group {self.name!r} are {array.dtype}; give numbers")
-        return array  # type: ignore[no-any-return]
+        return array
+
+    def _array(self, given: Any, lanes: int) -> NDArray[Any]:
+        """What is no plain array as one. Raises InvalidAction."""
+        given = unmasked(given, f"step(): the array of actions of group {self.name!r}")
+        try:
+            if not isinstance(given, Mapping):
+                return np.asarray(given)
+            parts = {part: np.asarray(given[part]) for part in given}
+        except (TypeError, ValueError, RuntimeError) as error:
+            remedy = "give an array, or a torch tensor of the CPU without a gradient (values.detach().cpu().float())"
+            raise InvalidAction(
+                f"step(): the actions of group {self.name!r} are no array: {error}; {remedy}"
+            ) from error
+        if wrong := self.spec.wrong_parts(parts, lanes * len(self.agents)):
+            raise InvalidAction(f"step(): the action of group {self.name!r}{wrong}")
+        each = [parts[part].reshape(lanes, len(self.agents), -1) for part in ("c", "d") if part in parts]
+        return np.concatenate(each, axis=2)
 
 
 def groups_of(env: HeronEnv) -> dict[str, Group]:

@@ -75,7 +75,7 @@ class LaneEngine(ABC):
         self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
         self._rows: dict[str | tuple[str, ...], NDArray[np.uint8]] = {}
         self._all = np.arange(lanes.count)
-        self._taken = 0
+        self._taken, self._most_steps = 0, simulation.most_steps
         self.published: Published = lanes.published
         self.final = self.published.final
 
@@ -105,13 +105,13 @@ class LaneEngine(ABC):
 
     def step(self, given: Given) -> None:
         """A whole step with restarts and observations in one call, for engines that are `direct`."""
-        self._take(given)
+        self._take(given, all_live=not self.lanes.ends)
         self.published = published = self.lanes.step()
         self.final = published.final
 
     def goes_on(self) -> bool:
         """Is it certain that no episode ends in the coming step: no rule ends agents, and no limit is near?"""
-        return bool(self.steps.max() + 1 < self._last_step)
+        return bool(np.maximum.reduce(self.steps) + 1 < self._last_step)
 
     def move(self, given: Given, idle: Bools | None) -> None:
         """A control step up to its boundary. Raises InvalidAction naming lane and agent: nothing has changed then."""
@@ -151,10 +151,10 @@ class LaneEngine(ABC):
     def _time(self) -> NDArray[np.float64]:
         return self.arrays.steps * self._env.dt_ns / SECOND
 
-    def _take(self, given: Given) -> None:
+    def _take(self, given: Given, all_live: bool = False) -> None:
         """Write the actions; of agents that have ended none counts. Raises ScheduleError where time ends."""
         arrays, self._taken = self.arrays, self._taken + 1
-        if self._taken > self._env.simulation.most_steps:  # else no lane can be there yet
+        if self._taken > self._most_steps:  # else no lane can be there yet
             require_before_the_end((int(arrays.steps.max()) + 1) * self._env.dt_ns, "step(): the end of a lane's step")
         for group, values in given:
             room = self._room.get(group.name)
@@ -168,7 +168,10 @@ class LaneEngine(ABC):
             row = self._rows[names] = np.zeros_like(arrays.given)
             for group, _ in given:
                 row[:, self.position[list(group.ranks)]] = int(Source.EXPLICIT)
-        np.multiply(row, arrays.alive, out=arrays.given)
+        if all_live:
+            arrays.given[...] = row
+        else:
+            np.multiply(row, arrays.alive, out=arrays.given)
 
     def _ask(self, given: Given) -> None:
         """Let policies decide for the groups that the caller says nothing of. Raises InvalidAction."""

@@ -19,7 +19,7 @@ from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.events import Monitor, PolicyValidated
-from heron_env.lab.learning.plan import Plan
+from heron_env.lab.learning.plan import Hyperparameters, Plan
 from heron_env.lab.learning.step_rows import Role, RowSource, StepRows
 from heron_env.lab.learning.validation import Episodes, Validation
 from heron_env.lab.run_groups import GroupConfig
@@ -274,14 +274,16 @@ def role_scales(plan: Plan, roles: Sequence[Role], *, with_state: bool) -> list[
 
 
 def policies_of(
-    role: Role, weights: Mapping[str, Any], scales: Scales, frames: int = 1
+    role: Role, weights: Mapping[str, Any], scales: Scales, settings: Hyperparameters
 ) -> dict[str, NetworkPolicy | RememberingPolicy]:
     """The deterministic policies that a state dict of torch makes, by agent."""
     result: dict[str, NetworkPolicy | RememberingPolicy] = {}
-    (network, log_std), recurrent, spec = network_of(weights), recurrent_of(weights), role.spec
+    (network, log_std), recurrent, spec = network_of(weights, settings.activation), recurrent_of(weights), role.spec
     for agent in role.agents:
         act = act_of(spec.low, spec.high, tuple(map(int, spec.ncats)), role.rules.get(agent))
         decides = NetworkPolicy(network, scales.seen, act, log_std=log_std)
-        remembers = frames > 1 or recurrent is not None
-        result[agent] = RememberingPolicy(decides, frames=frames, recurrent=recurrent) if remembers else decides
+        remembers = settings.frames > 1 or recurrent is not None
+        result[agent] = (
+            RememberingPolicy(decides, frames=settings.frames, recurrent=recurrent) if remembers else decides
+        )
     return result

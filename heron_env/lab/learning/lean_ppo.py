@@ -9,6 +9,7 @@ next one. With R the discounted reward that a decision brought in k control step
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from heron_env.core.action import ActionSpec
+from heron_env.lab.learning.actor_critic import ActorCritic
 from heron_env.lab.learning.plan import Hyperparameters
 from heron_env.seeding import key
 
@@ -72,89 +74,6 @@ CLIP, VALUE_WEIGHT, MOST_GRADIENT = 0.2, 0.5, 0.5
 """How far a probability ratio counts; weight of the value's loss; longest gradient."""
 Floats = NDArray[np.float64]
 Vectors = NDArray[np.float32]
-
-
-class ActorCritic(nn.Module):
-    """What acts and what values; its tensors are called as those of Stable-Baselines3, so that either loads the other.
-
-    With `gru` units both see, beside the observation, what a recurrent layer over all observations so far remembers.
-    What acts never sees the state. Numbers come from a normal distribution around the outputs, choices from logits.
-    """
-
-    def __init__(self, seen: int, state: int, spec: ActionSpec, settings: Hyperparameters, log_std: float) -> None:
-        super().__init__()
-        self.numbers, self.ncats = spec.dim_c, [int(n) for n in spec.ncats]
-        width, last = seen + settings.gru, (settings.hidden or (seen + settings.gru,))[-1]
-        if settings.gru:
-            self.memory = nn.GRU(seen, settings.gru)
-        self.units = settings.gru
-        towers = {"policy_net": _tower(width, settings.hidden), "value_net": _tower(width + state, settings.hidden)}
-        self.mlp_extractor = nn.ModuleDict(towers)
-        self.action_net = _linear(last, self.numbers + sum(self.ncats), 0.01)
-        self.value_net = _linear(last if settings.hidden else width + state, 1, 1.0)
-        if self.numbers:
-            self.log_std = nn.Parameter(torch.full((self.numbers,), log_std))
-
-    def forward(self, seen: Tensor, state: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """`[t, n, d]`, `[t, n, s]`, `[n, units]` -> outputs `[t, n, k]`, values `[t, n]`, hidden then `[n, units]`."""
-        if self.units:
-            remembered, after = self.memory(seen, hidden[None])
-            seen, hidden = torch.cat([seen, remembered], dim=-1), after[0]
-        outputs = self.action_net(_through(self.mlp_extractor["policy_net"], seen))
-        values = self.value_net(_through(self.mlp_extractor["value_net"], torch.cat([seen, state], dim=-1)))
-        return outputs, values[..., 0], hidden
-
-    def draw(self, outputs: Tensor, allowed: Tensor | None, generator: torch.Generator) -> Tensor:
-        """Actions `[n, numbers + choices]`, numbers in units of half their range, not yet cut off."""
-        parts = []
-        if self.numbers:
-            noise = torch.randn(outputs[:, : self.numbers].shape, generator=generator)
-            parts.append(outputs[:, : self.numbers] + self.log_std.exp() * noise)
-        for logits in self._logits(outputs, allowed):
-            u = torch.rand(logits.shape, generator=generator).clamp_min(1e-20)
-            parts.append((logits - torch.log(-torch.log(u))).argmax(dim=-1, keepdim=True).float())
-        return torch.cat(parts, dim=-1)
-
-    def log_probability(self, outputs: Tensor, actions: Tensor, allowed: Tensor | None) -> Tensor:
-        """Of actions `[n, k]`, `[n]`."""
-        total = torch.zeros(len(actions))
-        if self.numbers:
-            away = (actions[:, : self.numbers] - outputs[:, : self.numbers]) * torch.exp(-self.log_std)
-            total = total - (0.5 * away**2 + self.log_std + 0.5 * np.log(2.0 * np.pi)).sum(dim=-1)
-        for number, logits in enumerate(self._logits(outputs, allowed)):
-            chosen = actions[:, self.numbers + number].long()[:, None]
-            total = total + torch.log_softmax(logits, dim=-1).gather(-1, chosen)[:, 0]
-        return total
-
-    def _logits(self, outputs: Tensor, allowed: Tensor | None) -> Sequence[Tensor]:
-        if not self.ncats:
-            return ()
-        logits = outputs[:, self.numbers :]
-        logits = logits if allowed is None else logits.masked_fill(~allowed, -torch.inf)
-        return torch.split(logits, self.ncats, dim=-1)
-
-
-def _tower(width: int, hidden: Sequence[int]) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for before, after in pairwise((width, *hidden)):
-        layers += [_linear(before, after, 2.0**0.5), nn.Tanh()]
-    return nn.Sequential(*layers)
-
-
-def _through(tower: nn.Module, seen: Tensor) -> Tensor:
-    """`tower(seen)` without what calling a module costs: rollouts call it for a few rows at a time."""
-    for layer in tower.children():
-        seen = (
-            nn.functional.linear(seen, layer.weight, layer.bias) if isinstance(layer, nn.Linear) else torch.tanh(seen)
-        )
-    return seen
-
-
-def _linear(width: int, outputs: int, gain: float) -> nn.Linear:
-    layer = nn.Linear(width, outputs)
-    nn.init.orthogonal_(layer.weight, gain)
-    nn.init.zeros_(layer.bias)
-    return layer
 
 
 def _rows_at(column: Tensor, where: Tensor) -> Tensor:
@@ -219,18 +138,23 @@ class Learner:
         masked: may choices be forbidden?
         seed: of the network, of actions, and of the order of minibatches.
         agents: of each lane, one slot after the other.
+        device: of torch, where weights are improved; rows are always answered on the CPU, by a copy of them.
+
+    Attributes:
+        network: that copy; what is put into it, the next update goes on from.
     """
 
     def __init__(
         self, slots: int, seen: int, state: int, spec: ActionSpec, settings: Hyperparameters, *, log_std: float,
-        masked: bool, seed: int, agents: int = 1,
+        masked: bool, seed: int, agents: int = 1, device: str = "cpu",
     ) -> None:  # fmt: skip
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = ActorCritic(seen, state, spec, settings, log_std)
+            build = partial(ActorCritic, seen, state, spec, settings, log_std)
+            self.network = build()
         self.settings, self.generator = settings, torch.Generator().manual_seed(key(seed, "actions") % 2**63)
-        self._weights = _in_one(self.network)
-        self.optimizer = torch.optim.Adam([self._weights], lr=settings.learning_rate, eps=1e-5)
+        self._acting = _in_one(self.network)
+        self._learn_on(torch.device(device), build)
         widths = {"obs": seen, "state": state, "action": spec.size, "hidden": settings.gru}
         widths["outputs"] = spec.dim_c + int(np.sum(spec.ncats))
         self._columns: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kind) for name, kind in COLUMNS.items()}
@@ -242,6 +166,15 @@ class Learner:
         self.count, self.whole, self._weighed, self._call, self._calls = 0, 0, 0, 0, [0]
         self._open = np.full(slots, -1, dtype=np.int64)
         self._hidden = np.zeros((slots, settings.gru), dtype=np.float32)
+
+    def _learn_on(self, device: torch.device, build: Callable[[], ActorCritic]) -> None:
+        """Improve weights on this device from now on."""
+        self._device, self._learning, self._weights = device, self.network, self._acting
+        if device.type != "cpu":
+            with device:
+                self._learning = build()
+            self._weights = _in_one(self._learning)
+        self.optimizer = torch.optim.Adam([self._weights], lr=self.settings.learning_rate, eps=1e-5, fused=True)
 
     def column(self, name: str) -> NDArray[Any]:
         """Of all decisions that are kept, in the order in which they fell."""
@@ -317,15 +250,18 @@ class Learner:
         """
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        self._weights.data.copy_(self._acting.data)
         self._weigh()
         gains, value = self.gains(), self.column("value")
         values = {name: torch.from_numpy(self.column(name)) for name in BATCH_COLUMNS if name in self._columns}
         values["return"] = torch.from_numpy((gains + value).astype(np.float32))
         values["gain"] = torch.from_numpy((gains - self.of_twins(gains)).astype(np.float32))
+        values = {name: column.to(self._device) for name, column in values.items()}
         values["took"] = values["took"].float()
         epochs = range(self.settings.n_epochs if self.whole else 0)
         batches = (batch for _ in epochs for batch in self._minibatches(values))
         losses = [self._improve(part, mine) for part, mine in takewhile(lambda _: not stops(), batches)]
+        self._acting.data.copy_(self._weights.data)
         self._forget()
         self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
         return dict(zip(LOSSES, torch.stack(losses).mean(dim=0).tolist(), strict=True)) if losses else {}
@@ -336,7 +272,7 @@ class Learner:
         fresh = slice(self._weighed, self.count)
         outputs, actions = (torch.from_numpy(self.column(name)[fresh]) for name in ("outputs", "action"))
         mask = torch.from_numpy(self.column("mask")[fresh]) if "mask" in self._columns else None
-        self.column("likely")[fresh] = self.network.log_probability(outputs, actions, mask).numpy()
+        self.column("likely")[fresh] = self.network.log_probability(outputs, actions, mask).value.numpy()
 
     def gains(self) -> Floats:
         """Advantages `[n]` of all decisions that are kept; of one that is under way nothing is known yet."""
@@ -373,39 +309,43 @@ class Learner:
         columns = index.shape[1]
         order = torch.randperm(columns, generator=self.generator)
         number = min(max(round(int(usable.sum()) / settings.batch_size), 1), columns)
-        mixed = torch.from_numpy(index)[:, order]
+        mixed = torch.from_numpy(index)[:, order].to(self._device)
         parts = [torch.tensor_split(_rows_at(column, mixed), number, dim=1) for column in table.values()]
-        chosen = [None] * number if some is None else torch.tensor_split(some[:, order], number, dim=1)
+        chosen = [None] * number if some is None else torch.tensor_split(some[:, order].to(self._device), number, dim=1)
         for part, which in zip(zip(*parts, strict=True), chosen, strict=True):
             yield dict(zip(table, part, strict=True)), which
 
     def _improve(self, batch: dict[str, Tensor], mine: Tensor | None) -> Tensor:
         """One step of gradient descent on a minibatch `[t, n]`; its `LOSSES`."""
-        outputs, values, _ = self.network(batch["obs"], batch["state"], batch["hidden"][0])
-        if mine is None:
-            outputs, values, batch = outputs[0], values[0], {name: column[0] for name, column in batch.items()}
-        else:
-            outputs, values, batch = outputs[mine], values[mine], {name: column[mine] for name, column in batch.items()}
-        likely = self.network.log_probability(outputs, batch["action"], batch.get("mask"))
-        ratio = torch.exp(likely - batch["likely"])
-        took, gain = batch["took"], batch["gain"]
-        number = took.sum().clamp_min(1.0)
-        mean = (took * gain).sum() / number
-        spread = ((took * (gain - mean) ** 2).sum() / (number - 1.0).clamp_min(1.0)).sqrt()
-        gain = took * (gain - mean) / (spread + 1e-8)
-        better = torch.minimum(gain * ratio, gain * ratio.clamp(1.0 - CLIP, 1.0 + CLIP))
-        value_loss, policy_loss = nn.functional.mse_loss(values, batch["return"]), -better.sum() / number
-        loss = VALUE_WEIGHT * value_loss + policy_loss
-        self.optimizer.zero_grad(set_to_none=False)
-        loss.backward()  # type: ignore[no-untyped-call]
         gradient = self._weights.grad
         assert gradient is not None
-        gradient *= (MOST_GRADIENT / (gradient.norm() + 1e-6)).clamp_max(1.0)
+        gradient.zero_()
+        seen, which = self._learning.features(batch["obs"], batch["hidden"][0])[0], 0 if mine is None else mine
+        losses = self._backward(seen[which], {name: column[which] for name, column in batch.items()})
+        gradient *= (MOST_GRADIENT / (gradient.dot(gradient).sqrt() + 1e-6)).clamp_max(1.0)
         self.optimizer.step()
-        with torch.no_grad():
-            divergence = (took * (ratio - 1.0 - likely + batch["likely"])).sum() / number
-            clipped = (took * ((ratio - 1.0).abs() > CLIP)).sum() / number
-            return torch.stack([policy_loss, value_loss, divergence, clipped])
+        return losses
+
+    @torch.no_grad()
+    def _backward(self, seen: Tensor, batch: dict[str, Tensor]) -> Tensor:
+        """Gradients of all weights, for decisions `[n]`; their `LOSSES`."""
+        passed, took, gain = self._learning.through(seen, batch["state"]), batch["took"], batch["gain"]
+        number = took.sum().clamp_min(1.0)
+        gain = gain - took.dot(gain) / number
+        spread = (took.dot(gain * gain) / (number - 1.0).clamp_min(1.0)).sqrt() + 1e-8
+        gain = took * gain / (spread * number)
+        likely = self._learning.log_probability(passed.actor[-1], batch["action"], batch.get("mask"))
+        change = likely.value - batch["likely"]
+        ratio = torch.exp(change)
+        clamped = ratio.clamp(1.0 - CLIP, 1.0 + CLIP)
+        plain = gain * ratio
+        better = torch.minimum(plain, gain * clamped)
+        wrong = passed.critic[-1][:, 0] - batch["return"]
+        by_likely = torch.where(better == plain, -plain, 0.0)  # where the ratio is cut off it no longer counts
+        self._learning.backward(passed, likely, by_likely, wrong * (2.0 * VALUE_WEIGHT / len(wrong)))
+        divergence = took.dot(ratio - 1.0 - change) / number
+        cut_off = took.dot((ratio != clamped).float()) / number
+        return torch.stack([-better.sum(), wrong.dot(wrong) / len(wrong), divergence, cut_off])
 
     def _forget(self) -> None:
         """Keep what is under way, and of each agent what a memory warms up on."""

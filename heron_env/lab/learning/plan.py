@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from heron_env.adapters.slots import require_critic
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import TrainingDefaults
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, RunFolderError, did_you_mean
-from heron_env.given import is_one_of, whole
+from heron_env.given import is_one_of, require_one_of, whole
 from heron_env.lab import benchmark
 from heron_env.lab.run_groups import MOST_FRAMES
 from heron_env.lab.runs import RunFolder
-from heron_env.lab.trained import on_vectors
+from heron_env.lab.trained import Activation, on_vectors
 from heron_env.registry import make
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 from heron_env.scheduling.timing import ScheduleConfig
@@ -35,14 +35,18 @@ def open_run(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
     return run
 
 
-def require_same(run: RunFolder, env: HeronEnv, base: str | None) -> None:
-    """Raise ConfigError unless `env` has the run's groups, columns and actions, and its rule is to be corrected."""
+def require_same(run: RunFolder, env: HeronEnv, base: str | None, settings: Hyperparameters) -> None:
+    """Raise ConfigError unless `env` has the run's groups, columns and actions, and rule and activation are its own."""
     fault = run.misfit(env)
     if not fault and base != run.config.base:
         fault = f"the run corrects {run.config.base!r}, this one {base!r}"
+    its = next(iter(run.config.groups.values())).activation
+    if not fault and its != settings.activation:
+        fault = f"the run has activation={its!r}, this one {settings.activation!r}"
     if fault:
         raise ConfigError(
-            f"train(start_from={str(run.path)!r}): {fault}; give the run's env_options and residual, or start anew"
+            f"train(start_from={str(run.path)!r}): {fault}; give the run's env_options, residual and activation, or "
+            "start anew"
         )
 
 
@@ -76,7 +80,8 @@ class Hyperparameters:
     `log_std` is where exploration begins, in units of half the action range; None: -2 for the correction of a rule,
     where noise itself costs, and 0 for a policy that decides alone (with -2 it learned nothing on BatteryGrid: the
     noise moved too little to tell good from bad). `batch_size` is lowered to a divisor of a rollout; 1,024 learned
-    faster per transition than 4,096 on the validation days of EnergyManagement (one seed).
+    faster per transition than 4,096 on the validation days of EnergyManagement (one seed). `activation`, "tanh" or
+    "relu", stands between the `hidden` layers.
 
     Of the lean trainer alone: `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
     observations are seen together, and all groups share one policy if `shared`. As many lanes as there are `twins` live
@@ -97,6 +102,7 @@ class Hyperparameters:
     final_learning_rate: float = 1e-4
     log_std: float | None = None
     hidden: tuple[int, ...] = (64, 64)
+    activation: Activation = "tanh"
     gru: int = 0
     frames: int = 1
     shared: bool = False
@@ -141,6 +147,7 @@ class Plan:
     start: RunFolder | None = None
     schedule: AnySchedule = None
     trainer: str = DEFAULT_TRAINER
+    device: str = "cpu"
 
     def make(self) -> HeronEnv:
         """An environment to train on."""
@@ -184,7 +191,7 @@ def make_plan(
     with on_behalf_of("" if start is None else str(start.path / "config.json")):
         env = make(env_id, **env_options)
     if start is not None:
-        require_same(start, env, residual)
+        require_same(start, env, residual, hyperparameters or _settings(start))
     defaults = env.training_defaults()
     chosen = (
         {k: v for k, v in defaults.options.items() if k not in env_options}
@@ -266,6 +273,7 @@ def _require_schedule(schedule: AnySchedule, delays: TrainingDelays | None, env:
 
 def _require_able(settings: Hyperparameters, trainer: str) -> None:
     """Raise ConfigError for what the trainer can't do."""
+    require_one_of(f"Hyperparameters(activation={settings.activation!r})", settings.activation, get_args(Activation))
     bounds = {"gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "twins": (1, settings.num_envs)}
     for name, (least, most) in bounds.items():
         whole(getattr(settings, name), f"Hyperparameters({name})", least, most)

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from heron_env.envs.training_delays import TrainingDelays
 from heron_env.envs.unused_rules import warn_of_unused
 from heron_env.errors import ConfigError, HeronWarning
 from heron_env.files.writing import write
-from heron_env.given import mapping, path_of
+from heron_env.given import mapping, path_of, require_one_of
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.episodes import Earned
@@ -43,6 +43,7 @@ def train(
     training_delays: TrainingDelays | None = None,
     schedule: AnySchedule = None,
     trainer: str | None = None,
+    device: str = "cpu",
     residual: str | None = DEFAULT,
     time_limit: float | None = None,
     hyperparameters: Hyperparameters | None = None,
@@ -78,6 +79,8 @@ def train(
             the synchronous clock, and the run folder keeps it. None: the synchronous clock. Excludes training_delays.
         trainer: "lean", this library's PPO on rows: either clock, mixed actions, memory; or "sb3", Stable-Baselines3's,
             for the synchronous clock. None: lean.
+        device: where weights are improved: "cpu", one thread of it; "cuda", a card, in turns with the cores, which step
+            and act; "auto", a card where there is one. What is saved needs no card. No card was measured yet.
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
             choice.
         time_limit: stop cleanly so many seconds after the call, if not done before; what numba compiles is not counted,
@@ -131,6 +134,7 @@ def train(
         trainer=trainer,
     )
     _require_training_extra(plan.trainer)
+    plan = replace(plan, device=_device(device))
     former = files_of_run(plan.run_dir)
     taken = set(former)
     curve = unused("progress", ".csv", taken)
@@ -242,6 +246,19 @@ def _require_training_extra(trainer: str) -> None:
         raise ConfigError(f"training needs {what} ({error}); install it: pip install 'heron_env[train]'") from error
 
 
+def _device(wanted: str) -> str:
+    """Where weights are improved. Raises ConfigError."""
+    import torch
+
+    require_one_of(f"train(device={wanted!r})", wanted, ("cpu", "cuda", "auto"))
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(
+            "train(device='cuda'): torch finds no card here; write device='auto', which then takes the CPU, or install "
+            "a torch that is built for the card"
+        )
+    return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"
+
+
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Small networks are fastest on one torch thread, and sums are then added up in one order."""
@@ -270,6 +287,7 @@ def _config(
         env_options=plan.env_options,
         training_options=plan.training_options,
         trainer=plan.trainer,
+        device=plan.device,
         training_delays=plan.delays,
         schedule=None if plan.schedule is None else as_dict(plan.schedule),
         base=plan.base,

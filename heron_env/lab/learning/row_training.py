@@ -46,7 +46,7 @@ class Student:
         self.learner = Learner(
             lanes * agents, settings.frames * role.width, (states + identity) * self._central, role.spec, settings,
             log_std=settings.first_log_std(role.corrects), masked=self._choices > 0,
-            seed=key(plan.seed, "lean", *role.groups) % 2**63, agents=agents,
+            seed=key(plan.seed, "lean", *role.groups) % 2**63, agents=agents, device=plan.device,
         )  # fmt: skip
         self.transitions = dict.fromkeys(role.groups, 0)
         self._signal = {group: [0.0, 0] for group in role.groups}
@@ -129,7 +129,8 @@ class RowTraining(Training):
         ]
         self.configs: dict[str, GroupConfig] = {
             group: group_config(
-                env, group, scaling.seen, scaling.reward, state=scaling.state, frames=settings.frames
+                env, group, scaling.seen, scaling.reward, state=scaling.state, frames=settings.frames,
+                activation=settings.activation,
             )
             for role, scaling in zip(roles, scales, strict=True)
             for group in role.groups
@@ -164,7 +165,7 @@ class RowTraining(Training):
         result: dict[str, NetworkPolicy | RememberingPolicy] = {}
         for student in self.students:
             weights = student.learner.network.state_dict()
-            result |= policies_of(student.role, weights, student.scales, self.plan.hyperparameters.frames)
+            result |= policies_of(student.role, weights, student.scales, self.plan.hyperparameters)
         return result
 
     def run(self, monitor: Monitor, others: int = 0) -> None:

@@ -44,12 +44,15 @@ class SlotTraining(Training):
     ) -> None:
         super().__init__(plan, validation, others)
         from stable_baselines3 import PPO
+        from torch.nn import ReLU, Tanh
 
         from heron_env.adapters.ctde import CentralCriticPolicy
 
-        self.role, self.scales, self._update_seconds = role, scales, 0.0
-        self.config = group_config(env, role.groups[0], scales.seen, scales.reward, state=scales.state)
         settings, first_seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed
+        self.role, self.scales, self._update_seconds = role, scales, 0.0
+        self.config = group_config(
+            env, role.groups[0], scales.seen, scales.reward, state=scales.state, activation=settings.activation
+        )
         self.venv = self._environments(first_seed)
         self.model = PPO(
             "MlpPolicy" if plan.critic == "local" else CentralCriticPolicy,
@@ -60,9 +63,13 @@ class SlotTraining(Training):
             n_epochs=settings.n_epochs,
             gamma=settings.gamma,
             gae_lambda=settings.gae_lambda,
-            policy_kwargs={"net_arch": list(settings.hidden), "log_std_init": settings.first_log_std(role.corrects)},
+            policy_kwargs={
+                "net_arch": list(settings.hidden),
+                "log_std_init": settings.first_log_std(role.corrects),
+                "activation_fn": ReLU if settings.activation == "relu" else Tanh,
+            },
             seed=plan.seed,
-            device="cpu",
+            device=plan.device,
         )
         self.venv.seed(first_seed)  # PPO seeded the environments with its own seed
         if plan.start is not None:
@@ -120,7 +127,7 @@ class SlotTraining(Training):
 
     def policies(self) -> dict[str, NetworkPolicy | RememberingPolicy]:
         """The deterministic policies as they are now, by agent."""
-        return policies_of(self.role, self.model.policy.state_dict(), self.scales)
+        return policies_of(self.role, self.model.policy.state_dict(), self.scales, self.plan.hyperparameters)
 
     def saved(self) -> bytes:
         """The file of the model, which Stable-Baselines3 loads."""

@@ -122,7 +122,7 @@ class Stream:
             where = torch.ones(told["took"].shape, dtype=torch.bool) if mine is None else mine
             likely = self.student.network.log_probability(
                 outputs[where], told["action"][where], told["mask"][where] if "mask" in told else None
-            )
+            ).value
             for n, (t, i) in enumerate(torch.nonzero(where).tolist()):
                 one = {name: column[t, i].detach().numpy() for name, column in told.items()}
                 taken.append(
@@ -273,7 +273,7 @@ def test_the_probability_of_mixed_actions_is_that_of_their_parts():
     allowed = torch.tensor([[True, False, True, True]])
     normal = torch.distributions.Normal(0.3, np.exp(-0.5)).log_prob(torch.tensor(0.7))
     choice = torch.tensor([1.0, -1.0, 0.5]).softmax(0)[1].log()
-    found = network.log_probability(outputs, actions, allowed).detach()
+    found = network.log_probability(outputs, actions, allowed).value.detach()
     assert float(found[0]) == pytest.approx(float(normal + choice), abs=1e-6)
 
 

@@ -143,6 +143,7 @@ def test_what_a_schedule_excludes_is_named(options: dict[str, Any], told: str, t
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
+        ({"activation": "elu"}, "Hyperparameters(activation='elu'): must be one of ('tanh', 'relu')."),
         ({"gru": 4}, "Hyperparameters(gru=4): trainer='sb3' can't; write trainer='lean'"),
         ({"frames": 2}, "Hyperparameters(frames=2): trainer='sb3' can't"),
         ({"shared": True}, "Hyperparameters(shared=True): trainer='sb3' can't"),

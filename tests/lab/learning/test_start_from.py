@@ -57,6 +57,7 @@ def test_it_goes_on_learning_and_is_recorded(first: RunFolder, tmp_path: Path):
         ({"env_options": {"control": "zone"}}, "the run has ['battery']"),
         ({"residual": "do nothing"}, "corrects None, this one 'do nothing'"),
         ({"hyperparameters": Hyperparameters(hidden=(4,))}, "hidden layers [8, 8]"),
+        ({"hyperparameters": Hyperparameters(activation="relu")}, "the run has activation='tanh', this one 'relu'"),
     ],
 )
 def test_a_run_that_does_not_fit_is_refused(first: RunFolder, tmp_path: Path, options: dict, told: str):

@@ -1,0 +1,87 @@
+"""docs/science/speed.md: its table of Spread, made of the results that are committed beside it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks import spread
+from benchmarks.figure import draw
+from benchmarks.peers import PEERS
+from benchmarks.report import Report
+from benchmarks.suite import everything
+from benchmarks.table import number
+from heron_env.files import write_all
+from heron_env.lab.figure_style import to_svg
+from heron_env.lab.output import dumps
+
+ROOT: Final = Path(__file__).parents[1]
+PAGE, RESULTS = ROOT / "docs" / "science" / "speed.md", ROOT / "benchmarks" / "results" / "bench.json.gz"
+OURS: Final = (spread.BATCH, spread.SINGLE, PEERS["jax"])
+OTHERS: Final = (*(name for peer, name in PEERS.items() if peer != "jax"), spread.C)
+
+
+def publish(report: Report) -> None:
+    """Put what a run measured in the place of what is committed of it, and on the page."""
+    results = merged(committed(), report.to_dict())
+    contents: dict[Path, str | bytes] = {
+        RESULTS: gzip.compress(dumps(results).encode(), mtime=0),
+        PAGE: with_table(PAGE.read_text(encoding="utf-8"), results),
+    }
+    if lines := report.lines():
+        contents[RESULTS.with_name("bench.svg")] = to_svg(draw(lines), text=True)
+    write_all(contents)
+
+
+def committed() -> dict[str, Any]:
+    """The results in the repository."""
+    results: dict[str, Any] = json.loads(gzip.decompress(RESULTS.read_bytes()))
+    return results
+
+
+def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The new results, with the old ones of comparisons and bars that they leave out."""
+    comparisons = {each["name"]: each for each in (*old["comparisons"], *new["comparisons"])}
+    bars = {bar["bar"]: bar for bar in old["bars"]}
+    return {
+        **new,
+        "machine": {**new["machine"], "peers": {**old["machine"]["peers"], **new["machine"]["peers"]}},
+        "comparisons": [comparisons[each.name] for each in everything() if each.name in comparisons],
+        "bars": [bars.get(bar["bar"], bar) if bar["reached"] is None else bar for bar in new["bars"]],
+        "figure": new["figure"] or old["figure"],
+    }
+
+
+def with_table(page: str, results: Mapping[str, Any]) -> str:
+    """The page with the table of these results in the place of the one that it has."""
+    head = ("agents x environments", "", "env-steps", "agent-steps", *(f"to {name}" for name in OTHERS))
+    table = [head, ("---",) * 2 + ("---:",) * (len(head) - 2), *_rows(results)]
+    lines = "".join(f"| {' | '.join(cells)} |\n" for cells in table)
+    return re.sub(r"^\| agents x environments .*?\n(?!\|)", lines, page, count=1, flags=re.DOTALL | re.MULTILINE)
+
+
+def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    comparisons = {comparison["name"]: comparison for comparison in results["comparisons"]}
+    for n in spread.AGENTS:
+        for lanes in spread.LANES:
+            found = comparisons[spread.spread_name(n, lanes)]
+            cases = {case["name"]: case["median"] for case in found["cases"]}
+            ratios = {(ratio["of"], ratio["to"]): ratio["median"] for ratio in found["ratios"]}
+            for ours in (name for name in OURS if name in cases):
+                rates = (number(cases[ours], ""), number(n * cases[ours], ""))
+                to = [_ratio(ratios[ours, name], cases[name]) if name in cases else "" for name in OTHERS]
+                yield f"{n} x {lanes:,}", ours, *rates, *to
+
+
+def _ratio(times: float, theirs: float) -> str:
+    """Ours to theirs, and theirs: three digits.
+
+    >>> _ratio(6.351, 352e3), _ratio(20.13, 248e3), _ratio(2070.0, 2.36e3)
+    ('6.35x (352 k)', '20.1x (248 k)', '2,070x (2.36 k)')
+    """
+    digits = 2 if times < 10.0 else 1 if times < 100.0 else 0
+    return f"{times:,.{digits}f}x ({number(theirs, '')})"
