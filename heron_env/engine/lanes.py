@@ -67,6 +67,8 @@ class Lanes:
         loops: what was compiled.
         ends: may a rule end an agent?
         parallel_from: agents in all lanes of a call from which it may be worth while to use threads.
+        in_tiles: does a step take LANES lanes at once where it can? Results do not depend on it.
+        tiled: the phases in which it does, and not_in_tiles: by phase, why it can't, known after the first step.
         always_shared: threads share every call, whether it is worth while or not.
         spans: each observer's columns in `published.observations`.
         failures: what a rule may end in without saying where.
@@ -75,6 +77,7 @@ class Lanes:
     failures: tuple[type[Exception], ...] = FAILURES
     ends: bool
     attached = False
+    tiled: tuple[str, ...] = ()
     infos_in_python: list[list[dict[str, float]]] | None = None
     """Those of all lanes, by rank, where rules run in Python; compiled, they are in `arrays`."""
 
@@ -100,6 +103,8 @@ class Lanes:
         self._memory, self._front, self._final = Memory(blueprint, lanes, tables), 0, final
         self.arrays = self._memory.arrays
         self.threads, self.parallel_from, self.always_shared = threads, PARALLEL_FROM, False
+        self.in_tiles = lanes >= LANES and platform.machine() in VECTOR_MACHINES
+        self.not_in_tiles: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def attach(self, blueprint: Blueprint) -> None:
@@ -212,9 +217,11 @@ class Lanes:
         if self._ready == (True, tiled):
             return
         found: dict[str, int] = {}
-        if tiled and self.count >= LANES and platform.machine() in VECTOR_MACHINES:
-            found = self._phases.tiled(vector_phases(self._program, self.loops))
+        if tiled and self.in_tiles:
+            vector = vector_phases(self._program, self.loops)
+            found, self.not_in_tiles = self._phases.tiled(vector), vector.reasons
         shows = self._phases.shows(found) and self._floats >= LANES
+        self.tiled = tuple(found)
         self._memory.set_phases(self._phases.addresses(found, shows=shows), found, shows)
         self._memory.natives[:] = np.reshape(self._phases.natives(), (-1, 3))
         self._ready = (True, tiled)

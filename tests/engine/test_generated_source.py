@@ -30,7 +30,7 @@ def test_the_source_is_short_and_reads_without_numba():
     text = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
     functions = re.findall(r"^def (\w+)", text, re.MULTILINE)
     assert functions == [
-        "Battery_apply_action", "Battery_compute_local_reward", "affect", "apply", "close",
+        "Battery_apply_action", "Battery_compute_local_reward", "affect_lane", "affect", "apply", "close_lane", "close",
     ]  # fmt: skip
     assert text.split("\n\n\n")[1] == BATTERY
 

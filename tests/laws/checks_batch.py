@@ -16,6 +16,8 @@ Arrays = dict[str, np.ndarray]
 Resets = dict[int, tuple[tuple[bool, ...], tuple[int, ...] | int | None]]
 TOLERANCE = 1e-9
 """Compiled beside plain Python: x**2, sin and sums round differently."""
+UNUSED = ("seen", "allowed")
+"""Of these nobody reads what a step leaves."""
 SINGLE = 1e-6
 """The same of numbers in float32."""
 
@@ -199,6 +201,23 @@ def check_compiled_is_plain(recipe: Recipe, script: Script) -> None:
                     assert np.array_equal(part[name], other[name]), f"{where}{name}: other agents end"
         assert np.array_equal(compiled.lengths, plain.lengths), where + "the episodes' lengths differ"
         _near(where + "the returns", compiled.returns, plain.returns, TOLERANCE)
+
+
+def check_in_tiles_or_not(recipe: Recipe, script: Script) -> None:
+    """Lanes that go through a step together are what they are one by one, in every bit of all arrays."""
+    together, alone = batch_of(recipe, script), batch_of(recipe, script)
+    alone._engine.lanes.in_tiles = False  # type: ignore[attr-defined]
+    lanes = together._engine.lanes  # type: ignore[attr-defined]
+    for where, stepped, (told, other) in play(script, together, alone):
+        for name, array in lanes.arrays._asdict().items():
+            if name not in UNUSED:
+                same = array.tobytes() == getattr(alone._engine.lanes.arrays, name).tobytes()  # type: ignore[attr-defined]
+                assert same, f"{where}{name} differs"
+        for name in together.groups:
+            assert told[0][name].tobytes() == other[0][name].tobytes(), f"{where}{name}s see something else"
+            for part, twin in zip(told[1:4], other[1:4], strict=True):
+                assert not stepped or part[name].tobytes() == twin[name].tobytes(), f"{where}{name}s hear something else"
+    assert not together._engine.direct or lanes.tiled, f"nothing runs in tiles: {lanes.not_in_tiles}"  # type: ignore[attr-defined]
 
 
 def check_infos_are_the_truth(recipe: Recipe, script: Script) -> None:

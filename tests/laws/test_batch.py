@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws.checks_batch import Script, batch_of, check_batch, check_compiled_is_plain
+from laws.checks_batch import Script, batch_of, check_batch, check_compiled_is_plain, check_in_tiles_or_not
 from laws.examples import SILENT, TALK
 from strategies import Recipe, batched, recipes, ticks
 
@@ -39,6 +39,14 @@ def scripts(draw: st.DrawFn, recipe: Recipe) -> Script:
 def test_compiled_a_batch_is_its_single_environments(data: st.DataObject) -> None:
     recipe = data.draw(batched("alone", "together", "none", "none"))
     check_batch(recipe, data.draw(scripts(recipe)))
+
+
+@settings(max_examples=2 * FEW)
+@given(st.data())
+def test_in_tiles_a_batch_is_what_it_is_without(data: st.DataObject) -> None:
+    recipe = data.draw(batched("none", "rules"))
+    script = data.draw(scripts(recipe))
+    check_in_tiles_or_not(recipe, replace(script, lanes=script.lanes + 7))
 
 
 @settings(max_examples=FEW)

@@ -1,0 +1,235 @@
+"""Compiled for vectors, functions give in each lane the bits that they give alone, and say where one of them fails."""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heron_env import BatchEnv, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, World, quantity, rule
+from heron_env.core.action import Continuous, Vector
+from heron_env.engine.arrays import LANES
+from heron_env.engine.vector.compiling import converter
+from heron_env.engine.vector.types import ALL, VectorArray, types
+from heron_env.errors import InvalidAction, RuleError
+
+SCALE = (0.5, 2.0, 4.0)
+
+
+def branches(x: Any, y: Any, out: Any) -> None:
+    z = 1.0
+    if x[0] > 0.0:
+        z = x[0]
+        if y[0] > x[0]:
+            z += y[0]
+        elif y[0] < -1.0:
+            z = -z / y[0]
+    else:
+        z = z * 0.5 if y[0] > 0.0 and not x[0] < -2.0 else z - 3
+    out[0] = z
+
+
+@numba.njit
+def leaves(x: float, y: float) -> float:
+    if x < 0.0:
+        return x * y
+    if y != 0.0:
+        return x / y
+    return 1
+
+
+def calls(x: Any, y: Any, out: Any) -> None:
+    out[0] = leaves(x[0], y[0]) + (leaves(y[0], x[0]) if x[0] > y[0] else 7.0)
+
+
+def turns(x: Any, y: Any, out: Any) -> None:
+    total, count = 0.0, 0
+    for k in range(5):
+        if x[0] * k > y[0]:
+            continue
+        total += math.exp(-abs(x[0]) * k)
+        count += 1
+    left = x[0]
+    while left > 0.5 and count < 40:
+        left *= 0.5
+        count += 1
+    out[0] = total * count + left
+
+
+def functions(x: Any, y: Any, out: Any) -> None:
+    a, b = x[0], y[0]
+    c = math.sqrt(abs(a)) + math.log1p(abs(b)) - math.tanh(a) + np.floor(b) + np.rint(a * 3.0) + a**2 + abs(b) ** 0.5
+    c += math.sin(a) * math.cos(b) + math.hypot(a, b) + float(int(a)) + round(b)
+    out[0] = c + min(a, b) - max(a, 0.0) + (a > b) * 2.0 + int(b) % 3 + int(a) // 2 + (a % 2.5)
+
+
+def places(x: Any, y: Any, out: Any) -> None:
+    k = int(abs(x[0]))
+    out[0] = SCALE[k] if k < 3 else y[k % 2]
+    out[k % 2] = out[0] + 1.0
+
+
+WORK = [branches, calls, turns, functions, places]
+NUMBERS = st.one_of(st.floats(-4.0, 4.0), st.sampled_from([0.0, -0.0, 1.0, -2.0, 2.5, 1e-300, 3.0]))
+
+
+@numba.extending.intrinsic
+def _vectors(context: Any, array: Any) -> Any:
+    """A numpy array `[columns, LANES]` as an array of vectors."""
+    from heron_env.engine.vector import words
+
+    made = VectorArray(types.float64, 1)
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        given = context.make_array(array)(context, builder, value=args[0])
+        columns = builder.extract_value(given.shape, 0)
+        return words.vector_array(context, builder, made, given.data, [columns], [columns.type(1)])
+
+    return made(array), build
+
+
+@pytest.fixture(scope="module")
+def compiled() -> dict[str, Any]:
+    convert, found = converter(), {}
+    for function in WORK:
+        scope: dict[str, Any] = {"many": convert.value(function), "_vectors": _vectors, "ALL": ALL}
+        exec("def run(x, y, out):\n    many(_vectors(x), _vectors(y), _vectors(out), ALL)", scope)
+        found[function.__name__] = numba.njit(scope["run"]), numba.njit(function, error_model="numpy")
+    return found
+
+
+@pytest.mark.parametrize("name", [function.__name__ for function in WORK])
+@given(rows=st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=LANES, max_size=LANES))
+def test_each_lane_has_the_bits_of_the_function_alone(name: str, rows: Any, compiled: dict[str, Any]) -> None:
+    many, one = compiled[name]
+    x = np.array([[row[0] for row in rows]] * 2)
+    y = np.array([[row[1] for row in rows], [row[2] for row in rows]])
+    out, alone = np.zeros((2, LANES)), np.zeros((2, LANES))
+    many(x, y, out)
+    for lane in range(LANES):
+        own = np.zeros(2)
+        one(np.ascontiguousarray(x[:, lane]), np.ascontiguousarray(y[:, lane]), own)
+        alone[:, lane] = own
+    assert out.tobytes() == alone.tobytes(), f"{out.tolist()} and {alone.tolist()}"
+
+
+class Tank(FeatureProvider):
+    level: float = quantity(default=1.0, low=-1e6, high=1e6)
+    size: float = quantity(default=2.0, low=-10.0, high=10.0)
+    shares: np.ndarray = quantity(default=(1.0, 2.0), shape=(2,), low=-9.0, high=9.0)
+
+
+class Keeper(FieldAgent):
+    features = (Tank,)
+    action = Continuous(-5.0, 5.0)
+
+    @staticmethod
+    @rule(writes=Tank.size)
+    def apply_action(tank: Tank, action: Vector) -> float:
+        return action[0]
+
+    @staticmethod
+    @rule(writes=(Tank.level, Tank.shares))
+    def advance(tank: Tank, time: float) -> Any:
+        at = int(abs(tank.size))
+        level = tank.level / tank.size if tank.size != 0.25 else math.inf
+        return level, (tank.shares[at] if time > 0.0 else 0.5, tank.level)
+
+    @staticmethod
+    @rule
+    def compute_local_reward(tank: Tank) -> float:
+        return tank.level
+
+    @staticmethod
+    @rule
+    def is_terminated(tank: Tank) -> bool:
+        return tank.level > 50.0
+
+
+class Tanks(HeronEnv):
+    """Two keepers of a tank each."""
+
+
+def tanks(lanes: int, **options: Any) -> BatchEnv:
+    def build() -> Tanks:
+        return Tanks(SystemAgent("system", Keeper("a"), Keeper("b")), max_steps=20)
+
+    batch = BatchEnv(build, lanes, threads=1, **options)
+    batch.reset(seed=3)
+    return batch
+
+
+def given(size: Any) -> dict[str, Any]:
+    return {"keeper": np.asarray(size, dtype=np.float64).reshape(-1, 1, 1).repeat(2, axis=1)}
+
+
+@pytest.mark.parametrize("lanes", [8, 13, 21])
+@pytest.mark.parametrize(
+    ("size", "says"),
+    [(0.0, "division by zero"), (0.25, "is not finite: inf"), (3.0, "index 3 is out of bounds"), (0.0, "Keeper.advance")],
+)
+def test_what_fails_in_one_lane_is_said_of_it_alone(lanes: int, size: float, says: str) -> None:
+    batch, alone = tanks(lanes), tanks(lanes)
+    alone._engine.lanes.in_tiles = False  # type: ignore[attr-defined]
+    for one in (batch, alone):
+        one.step(given(np.linspace(0.5, 0.9, lanes)))
+    sizes = np.full(lanes, 1.5)
+    sizes[lanes - 2] = size
+    told = []
+    for one in (batch, alone):
+        with pytest.raises(RuleError) as caught:
+            one.step(given(sizes))
+        told.append(str(caught.value))
+    assert told[0] == told[1] and f"lane {lanes - 2}" in told[0]
+    assert says in told[0] or says.startswith("index") or says.startswith("is not")
+    assert batch._engine.lanes.tiled  # type: ignore[attr-defined]
+
+
+def test_an_illegal_action_changes_no_lane() -> None:
+    batch = tanks(16)
+    before = batch._engine.truth.copy()  # type: ignore[attr-defined]
+    sizes = np.full(16, 1.5)
+    sizes[11] = 7.0
+    with pytest.raises(InvalidAction, match="lane 11"):
+        batch.step(given(sizes))
+    assert np.array_equal(before, batch._engine.truth)  # type: ignore[attr-defined]
+
+
+def test_lanes_that_stand_still_stay_what_they_are() -> None:
+    batch = tanks(16, autoreset="disabled")
+    for _ in range(3):
+        batch.step(given(np.where(np.arange(16) % 3 == 0, 0.05, 1.0)))
+    ended = batch._stopped
+    assert ended.any() and not ended.all()
+    truth, shown = batch._engine.truth.copy(), batch._engine.published.observations.copy()  # type: ignore[attr-defined]
+    batch.step(given(np.full(16, 0.9)))
+    assert np.array_equal(truth[ended], batch._engine.truth[ended])  # type: ignore[attr-defined]
+    assert np.array_equal(shown[ended], batch._engine.published.observations[ended])  # type: ignore[attr-defined]
+    assert not np.array_equal(truth[~ended], batch._engine.truth[~ended])  # type: ignore[attr-defined]
+
+
+class Wave(HeronEnv):
+    """A world rule with whole columns, which vectors don't know."""
+
+    @staticmethod
+    @rule
+    def advance(world: World, dt: float) -> None:
+        world[Keeper].Tank.level[:] = np.sort(world[Keeper].Tank.level)
+
+
+def test_a_phase_that_vectors_do_not_know_runs_lane_by_lane() -> None:
+    def build() -> Wave:
+        return Wave(SystemAgent("system", Keeper("a"), Keeper("b")), max_steps=5)
+
+    batch, alone = (BatchEnv(build, 16, threads=1) for _ in range(2))
+    alone._engine.lanes.in_tiles = False  # type: ignore[attr-defined]
+    for one in (batch, alone):
+        one.reset(seed=3)
+    for k in range(7):
+        told = [one.step(given(np.linspace(0.5, 2.4, 16) + k / 9)) for one in (batch, alone)]
+        assert told[0][0]["keeper"].tobytes() == told[1][0]["keeper"].tobytes()
+    lanes = batch._engine.lanes  # type: ignore[attr-defined]
+    assert "physics" not in lanes.tiled and "physics" in lanes.not_in_tiles and lanes.tiled
