@@ -155,7 +155,7 @@ class Tanks(HeronEnv):
 
 def tanks(lanes: int, **options: Any) -> BatchEnv:
     def build() -> Tanks:
-        return Tanks(SystemAgent("system", Keeper("a"), Keeper("b")), max_steps=20)
+        return Tanks(SystemAgent("system", Keeper("keeper_1"), Keeper("keeper_2")), max_steps=20)
 
     batch = BatchEnv(build, lanes, threads=1, **options)
     batch.reset(seed=3)
@@ -222,7 +222,7 @@ class Wave(HeronEnv):
 
 def test_a_phase_that_vectors_do_not_know_runs_lane_by_lane() -> None:
     def build() -> Wave:
-        return Wave(SystemAgent("system", Keeper("a"), Keeper("b")), max_steps=5)
+        return Wave(SystemAgent("system", Keeper("keeper_1"), Keeper("keeper_2")), max_steps=5)
 
     batch, alone = (BatchEnv(build, 16, threads=1) for _ in range(2))
     alone._engine.lanes.in_tiles = False  # type: ignore[attr-defined]

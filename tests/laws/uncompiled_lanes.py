@@ -63,6 +63,7 @@ def _tools(lanes: Lanes) -> dict[str, Any]:
         **dict.fromkeys(("leaf", "lane", "phase", "kept", "on_arrays"), same),
         "table": lambda D, name: found[D][name], "number": number, "within": within,
         "fetch": lambda *where: None, "call": None, "flat_of": lambda array: array.reshape(-1),
+        "natively": None,
         "failure": lambda position, rule, number: (int(position) * 16 + rule) * 256 + number,
         "part_of": lambda array, first, size: array[int(first) : int(first + size)],
         "row_of": lambda array, b, first, size: array[int(b), int(first) : int(first + size)],
