@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from heron_env.engine.draw_kernel import GOLDEN, key_with, standard_normal, uniform
-from heron_env.engine.kernels import fetch, inlined, leaf, on_arrays, table, table_of, within
+from heron_env.engine.kernels import inlined, leaf, on_arrays, table, table_of, within
 from heron_env.seeding import h
 from heron_env.worlds.energy_management.days_tables import (
     AHEAD,
@@ -102,8 +102,6 @@ def finish(D: Any, N: Any, first: Any, last: Any) -> Any:
     """EnergyManagementEnv.finish in the engine's lanes."""
     over, ended, steps, truth = table(D, "over"), table(D, "ended"), table(D, "steps"), table(D, "truth")
     for b in range(first, last):
-        if b + SOON < last:
-            _fetch_row(N, b + SOON, steps[b + SOON])
         if over[b] == 0 or ended[b] != 0:
             _put_row(N, truth, b, steps[b])
     return 0
@@ -164,19 +162,6 @@ def _put(N: Any, truth: Any, b: Any, columns: Any, values: Any, row: Any) -> Non
     for j in range(np.uintp(len(columns))):
         column = np.uintp(columns[j])
         truth[of_truth, column] = within(values[of_values, j], low[column], high[column])
-
-
-SOON = 4
-
-
-@leaf
-def _fetch_row(N: Any, lane: Any, steps: Any) -> None:
-    """Ask for the row that is put in force soon, if it is made: it comes from afar."""
-    kept, since = of(N, "kept"), min(steps, int(of(N, "law")[STEPS])) - of(N, "kept_from")[lane]
-    ahead = len(kept) // len(of(N, "days"))
-    if 0 <= since < ahead:
-        for j in range(np.uintp(0), np.uintp(kept.shape[1]), np.uintp(8)):
-            fetch(kept, np.uintp(lane * ahead + since), j)
 
 
 @leaf
