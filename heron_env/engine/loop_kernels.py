@@ -30,19 +30,7 @@ from heron_env.engine.arrays import (
 )
 from heron_env.engine.decision_kernels import any_refused, decide_block, decide_lane, refused_action
 from heron_env.engine.draw_kernel import noise_row
-from heron_env.engine.kernels import (
-    call,
-    fetch,
-    kept,
-    lane,
-    leaf,
-    natively,
-    number,
-    on_arrays,
-    phase,
-    table,
-    within,
-)
+from heron_env.engine.kernels import call, fetch, kept, lane, leaf, natively, number, phase, table, within
 from heron_env.engine.tables import NOOP_VALUE
 
 
@@ -388,18 +376,3 @@ def checked_step(D: Any, first: Any, last: Any) -> Any:
     phases = table(D, "phases")
     refused = run(D, phases[CHECK], first, last)
     return refused if refused != 0 else run(D, phases[STEP], first, last)
-
-
-@on_arrays
-def put(truth: Any, rows: Any, columns: Any, values: Any, low: Any, high: Any) -> Any:
-    """Write `values` `[b, k]` into `columns` `[k]` of `rows` `[b]` of `truth` `[B, n]`, brought within `low`, `high`.
-
-    Returns whether any is nan.
-    """
-    nan = False
-    for b in range(len(values)):
-        for j in range(len(columns)):
-            value = values[b, j]
-            nan |= value != value
-            truth[rows[b], columns[j]] = within(value, low[j], high[j])
-    return nan

@@ -196,9 +196,7 @@ class Simulation:
         if not self.lane.lanes.attached:
             self.attach()
         self._hooked = self.hooks.called_in_python(compiled=self.compiled)
-        self._smooth = self.compiled and not (
-            self._hooked or self.post.columns or self.exchange.edges or self._may_end
-        )
+        self._smooth = self.compiled and not (self._hooked or self.post.columns or self.exchange.edges or self._may_end)
         if self.begin_instead is not None:
             self.begin_instead()
             return

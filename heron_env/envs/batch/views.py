@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.layout import Layout
+from heron_env.core.quantity import clip
 from heron_env.core.world import CohortColumns, Columns, World
 from heron_env.engine.arrays import Arrays
 from heron_env.engine.lanes import Lanes
@@ -51,7 +52,6 @@ class BatchWorld(World):
 
     def __init__(self, layout: Layout, truth: Floats, lanes: Ints, seeds: Keys, episodes: Keys) -> None:
         self._array, self._layout, self.touched = truth, layout, False
-        self._limits: dict[int, tuple[Ints, Floats, Floats, bool]] = {}
         self.lanes, self.seed, self.episode = lanes, seeds, episodes
         self.step, self.time = np.zeros(len(truth), dtype=np.int64), np.zeros((len(truth), 1))
         self._classes = [cohort.cls for cohort in layout.cohorts[:-1]]
@@ -93,16 +93,12 @@ class BatchWorld(World):
 
     def put(self, columns: Ints, values: Floats) -> None:
         """Write `values` `[B, k]` into `columns` `[k]` of every lane's truth, within their bounds."""
-        from heron_env.engine.phases import shared_loops
-
-        if np.shape(values) != (shape := (len(self.lanes), len(columns))):  # compiled code would read past the end
+        if np.shape(values) != (shape := (len(self.lanes), len(columns))):
             raise RuleError(f"world.put(columns, values): values have the shape {np.shape(values)}, expected {shape}")
-        if id(columns) not in self._limits:
-            low, high, whole = (of[columns] for of in (self._layout.low, self._layout.high, self._layout.whole))
-            self._limits[id(columns)] = (columns, low, high, bool(whole.any()))
-        _, low, high, rounded = self._limits[id(columns)]
-        nan = shared_loops().put(*self._target(), columns, values, low, high)
-        self.touched |= nan or rounded
+        low, high, whole = (of[columns] for of in (self._layout.low, self._layout.high, self._layout.whole))
+        bounded, (array, rows) = clip(np.asarray(values, dtype=np.float64), low, high, whole=whole), self._target()
+        array[rows[:, None], columns] = bounded
+        self.touched |= bool(np.isnan(bounded.sum()))
 
     def _target(self) -> tuple[Floats, Ints]:
         """Whose rows `put` writes, and which."""
@@ -117,7 +113,7 @@ class SomeLanes(BatchWorld):
 
     def __init__(self, whole: BatchWorld, lanes: Ints) -> None:
         self._whole, self._layout, self.touched = whole, whole._layout, False
-        self._limits, self._classes, self._known = whole._limits, whole._classes, {}
+        self._classes, self._known = whole._classes, {}
         self.lanes, self.seed, self.episode = lanes, whole.seed[lanes], whole.episode[lanes]
 
     @cached_property

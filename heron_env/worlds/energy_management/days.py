@@ -88,7 +88,6 @@ class Days:
         self._table = addresses(FORMS, {})
         self.address = int(self._table.ctypes.data)
         self._make_room(0)
-        self._rows = np.zeros((0, self.width))
 
     @property
     def nbytes(self) -> int:
@@ -141,13 +140,10 @@ class Days:
         return np.array(self._lanes["drawn"][lane].reshape(-1, DRAWN)[:, tables.FACTOR])
 
     def at(self, lanes: int | Ints, steps: int | Ints) -> Array:
-        """What is put in force after so many steps, 0 at the day's begin: `[width]`, `[b, width]` of many.
-
-        The latter are valid until the next call: fresh memory for each step would cost more than filling it.
-        """
+        """What is put in force after so many steps, 0 at the day's begin: `[width]`, `[b, width]` of many."""
         if isinstance(steps, int):
             return np.asarray(self._write(np.array([lanes]), np.array([steps]), np.empty((1, self.width)))[0])
-        return self._write(_whole(lanes), _whole(steps), self._room(len(steps)))
+        return self._write(_whole(lanes), _whole(steps), np.empty((len(steps), self.width)))
 
     def series(self, lane: int) -> DaySeries:
         """A lane's day."""
@@ -210,12 +206,6 @@ class Days:
         begun = kernel().rows(self.address, lanes, steps, out)
         assert begun, f"not all of the lanes {lanes} have a day: begin it first"
         return out
-
-    def _room(self, lanes: int) -> Array:
-        """`[lanes, width]`, used again: fresh memory for each step would cost more than filling it."""
-        if len(self._rows) < lanes:
-            self._rows = np.empty((lanes, self.width))
-        return self._rows[:lanes]
 
 
 def _ids(hierarchy: Hierarchy, kind: type[Agent]) -> list[str]:

@@ -158,9 +158,10 @@ def _put_row(N: Any, truth: Any, b: Any, steps: Any) -> None:
 @leaf
 def _put(N: Any, truth: Any, b: Any, columns: Any, values: Any, row: Any) -> None:
     """A row of values into columns of the truth, within their bounds."""
-    low, high = of(N, "low"), of(N, "high")
-    for j in range(len(columns)):
-        truth[b, columns[j]] = within(values[row, j], low[columns[j]], high[columns[j]])
+    low, high, of_values, of_truth = of(N, "low"), of(N, "high"), np.uintp(row), np.uintp(b)
+    for j in range(np.uintp(len(columns))):
+        column = np.uintp(columns[j])
+        truth[of_truth, column] = within(values[of_values, j], low[column], high[column])
 
 
 @leaf

@@ -179,14 +179,14 @@ def consumption(N: Any, lane: Any, home: Any, begin: Any, end: Any, base: Any) -
     pulses, touching, first = of(N, "pulses"), of(N, "touching"), of(N, "places")[home, FIRST_PULSE]
     homes = len(of(N, "homes"))
     early, late = min(int(begin / QUARTER), QUARTERS - 1), min(int(end / QUARTER), QUARTERS - 1)
-    pulse = np.int64(touching[lane, early * homes + home])
-    behind = np.int64(touching[lane, (QUARTERS + late) * homes + home])
+    row, behind = np.uintp(lane), np.uintp(first) + np.uintp(touching[lane, (QUARTERS + late) * homes + home])
+    pulse = np.uintp(first) + np.uintp(touching[lane, early * homes + home])
     while pulse < behind:
-        at = (first + pulse) * PULSE
-        on = pulses[lane, at + START] * BIN
-        both = min(end, on + pulses[lane, at + LENGTH] * BIN) - max(begin, on)
-        total += pulses[lane, at + WATTS] / 1000.0 * max(both, 0.0)
-        pulse += 1
+        at = pulse * np.uintp(PULSE)
+        on = pulses[row, at + np.uintp(START)] * BIN
+        both = min(end, on + pulses[row, at + np.uintp(LENGTH)] * BIN) - max(begin, on)
+        total += pulses[row, at + np.uintp(WATTS)] / 1000.0 * max(both, 0.0)
+        pulse += np.uintp(1)
     return total
 
 
@@ -280,15 +280,19 @@ def sunshine(N: Any, lane: Any, home: Any, begin: Any, end: Any, clear: Any) -> 
 @inlined
 def clear_until(N: Any, lane: Any, roof: Any, quarter: Any, time: Any) -> Any:
     """Seconds of clear sky before `time`, which is not before this quarter hour by more than the greatest lag."""
-    cycles = of(N, "cycles")
-    cycle = np.int64(of(N, "cycle_at")[lane, quarter])
-    while cycles[lane, (cycle + 1) * CLOUD] <= time:
-        cycle += 1
-    first = (cycle - 1 if cycle > 0 else 0) * CLOUD
-    total = cycles[lane, first + 1 + roof]
-    for at in range(first, (cycle + 2) * CLOUD, CLOUD):  # the others are over, or have not begun
-        past, clear = time - cycles[lane, at], cycles[lane, at + CLOUD + 1 + roof] - cycles[lane, at + 1 + roof]
+    cycles, row, size = of(N, "cycles"), np.uintp(lane), np.uintp(CLOUD)
+    at = np.uintp(of(N, "cycle_at")[lane, quarter]) * size
+    while cycles[row, at + size] <= time:
+        at += size
+    behind, at = at + size + size, at - size if at > 0 else at
+    over = np.uintp(1 + roof)
+    total = before = cycles[row, at + over]
+    while at < behind:  # the others are over, or have not begun
+        until = cycles[row, at + size + over]
+        past, clear = time - cycles[row, at], until - before
         total += _passed(past) - _passed(past - clear)
+        before = until
+        at += size
     return total
 
 

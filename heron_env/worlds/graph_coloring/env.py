@@ -93,7 +93,7 @@ class GraphColoringEnv(HeronEnv):
         clusters = [self._cluster(problem.part(name), made) for name in problem.clusters]
         told = [(node, name) for name in problem.clusters for node in problem.part(name).owners]
         near = [(one, other) for one in problem.clusters for other in problem.neighbouring(one)]
-        counted = made[Tally].letters if board["letter_cost"] else None
+        counted = made[Tally].letters if board.get("letter_cost") else None
         exchange = [StateShare(Colour.told, made[Heard].told, told), Mail(near, written=counted)] if near else []
         features = self._graph(made[Graph]), Board(penalty=problem.conflict_penalty, dt=dt, **board)
         super().__init__(Judge("system_agent", *clusters, *features, exchange=exchange), dt=dt, **options)
