@@ -140,10 +140,11 @@ def general(function: Any) -> Any:
     return made
 
 
-def table_of(forms: Mapping[str, tuple[str, int]]) -> Any:
+def table_of(forms: Mapping[str, tuple[str, int]], *, sized: bool = True) -> Any:
     """`table(address, name)` for compiled code: the array of this name in the table at this address, uncounted.
 
-    `forms`: element type and number of axes of the arrays in such a table (arrays.py), in their order.
+    `forms`: element type and number of axes of the arrays in such a table (arrays.py), in their order. `sized`: give
+    the number of rows; without it no row's index is looked at whether it is negative, which is a third of the code.
     """
     places = {name: place for place, name in enumerate(forms)}
 
@@ -155,6 +156,7 @@ def table_of(forms: Mapping[str, tuple[str, int]]) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             at = places[name.literal_value]
             address, rows, columns = (cell(context, builder, args[0], at, k) for k in range(3))
+            rows = rows if sized else rows.type(0)
             array = context.make_array(made)(context, builder)
             bits = context.get_abi_sizeof(context.get_data_type(made.dtype))
             size = context.get_constant(numba.types.intp, bits)

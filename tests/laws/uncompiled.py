@@ -105,7 +105,8 @@ def _tools(lanes: event_lanes.EventLanes) -> dict[str, Any]:
     return {
         **dict.fromkeys(("leaf", "general", "lane", "phase", "on_arrays"), _same), "fetch": lambda *where: None,
         "noise_row": _noise_row, "within": within, "failure": None, "number": None,
-        "table": lambda D, name: fixed[name], "table_of": lambda forms: lambda E, name: lanes.memory.arrays[name],
+        "table": lambda D, name: fixed[name],
+        "table_of": lambda forms, sized: lambda E, name: lanes.memory.arrays[name],
         "natively": lambda D, place, first, last: law.natively(int(place), D, int(first), int(last)),
         "call": lambda address, numbers: phases[int(address)](*map(int, numbers)),
         "part_of": lambda array, first, size: array[int(first) : int(first + size)],

@@ -39,8 +39,8 @@ from heron_env.engine.event.broker import (
     send_report,
     take_in,
 )
-from heron_env.engine.event.links import delay, of, schedule_of, tick_shift
-from heron_env.engine.kernels import call, leaf, table, within
+from heron_env.engine.event.links import delay, of, schedule_of, table, tick_shift
+from heron_env.engine.kernels import call, leaf, within
 from heron_env.engine.tables import NOOP_VALUE
 from heron_env.scheduling import ticks
 

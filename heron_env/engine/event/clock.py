@@ -43,9 +43,9 @@ from heron_env.engine.event.broker import (
     send,
     take_in_all,
 )
-from heron_env.engine.event.links import of
+from heron_env.engine.event.links import of, table
 from heron_env.engine.event.physics import observe_end, pass_token, schedule_substep, simulate
-from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, table, within
+from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, within
 from heron_env.engine.tables import HIGH, LOW
 
 
@@ -307,7 +307,7 @@ def begin_knowledge(D: Any, E: Any, b: Any) -> None:
         of(E, "waiting")[b, row] = NONE
     for c in range(cache.shape[1]):
         cache[b, c] = truth[b, c]
-    for j in range(len(sums)):
+    for j in range(of(E, "ended_sums").shape[1]):
         of(E, "ended_sums")[b, j] = truth[b, sums[j]]
     for k in range(of(E, "received").shape[1]):
         of(E, "received")[b, k] = 0.0

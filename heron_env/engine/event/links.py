@@ -13,13 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.engine.arrays import FORMS
 from heron_env.engine.draw_kernel import key_with, standard_normal, uniform
 from heron_env.engine.event import forms as f
 from heron_env.engine.kernels import general, table_of, within
 from heron_env.seeding import h
 
-of = table_of(f.FORMS)
+of = table_of(f.FORMS, sized=False)
 """`of(E, name)`: an array of this clock."""
+table = table_of(FORMS, sized=False)
+"""`table(D, name)`: one of the engine's."""
 DELAYS = (np.uint64(h("delay")), np.uint64(h("twin delay")))
 LOSSES = (np.uint64(h("loss")), np.uint64(h("twin loss")))
 SAMPLES = (np.uint64(h("sample")), np.uint64(h("twin sample")))

@@ -23,8 +23,8 @@ from heron_env.engine.event.broker import (
     report_all,
     send_shares,
 )
-from heron_env.engine.event.links import of, schedule_of
-from heron_env.engine.kernels import call, leaf, natively, table
+from heron_env.engine.event.links import of, schedule_of, table
+from heron_env.engine.kernels import call, leaf, natively
 
 
 @leaf
@@ -123,7 +123,7 @@ def end_step(D: Any, E: Any, b: Any, now: Any) -> None:
     else:
         schedule_substep(E, b, step + 1, 0)
     lane[b, f.VERSION] += 1
-    for j in range(len(sums)):
+    for j in range(of(E, "ended_sums").shape[1]):
         of(E, "ended_sums")[b, j] = truth[b, sums[j]]
     leg = of(E, "timing")[schedule_of(E, b, 0), f.MSG]
     if sizes[f.PER_BOUNDARY] > 1:
