@@ -33,7 +33,7 @@ def curves(*sizes: int) -> list[Result]:
             spread.spread_name(3, lanes), "", "env-steps/CPU-s", False,
             [
                 Measured(spread.BATCH, Role.OURS, [1e3 * lanes, 2e3 * lanes]),
-                Measured(spread.FUSED, Role.CEILING, [8e3 * lanes, 9e3 * lanes]),
+                Measured(spread.C, Role.CEILING, [8e3 * lanes, 9e3 * lanes]),
                 *([Measured(PEERS["mpe2"], Role.PEER, [900.0, 1100.0])] if lanes == 1 else []),
             ],
         )
@@ -113,7 +113,7 @@ def test_the_figure_has_a_name_for_every_line_and_words_for_those_who_cannot_see
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert figure.alternative(lines) == (
         "Env-steps per CPU second by number of environments, 3 agents. heron_env: 1,500 with 1, 1,536,000 with 1,024; "
-        "hand-fused loop: 8,500 with 1, 8,704,000 with 1,024; MPE, PettingZoo: 1,000 with 1."
+        "C loop, float32: 8,500 with 1, 8,704,000 with 1,024; MPE, PettingZoo: 1,000 with 1."
     )
     written = Report(curves(1, 32, 1024), False, 2, 0.5).write(tmp_path)
     assert [path.name for path in written] == ["bench.json", "bench.svg"]
