@@ -250,9 +250,9 @@ class HeronVectorEnv(VectorEnv[Rows, NDArray[Any], NDArray[Any]]):
     def _infos(self, infos: Mapping[str, Any], having: Bools | None = None) -> Infos:
         """By group and name, with masks of the environments that have them; None: all."""
         named: Infos = {}
+        mask = self._everywhere if having is None else having.copy()
         for group, of_group in infos.items():
-            mask = (self._everywhere if having is None else having).copy()
-            named[group], named[f"_{group}"] = LaterInfos(partial(_with_masks, of_group, mask.copy())), mask
+            named[group], named[f"_{group}"] = LaterInfos(partial(_with_masks, of_group, mask)), mask.copy()
         return named
 
 
