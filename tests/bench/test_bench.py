@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -140,18 +141,15 @@ def test_the_page_has_the_table_of_the_committed_results():
 
 
 def test_what_a_run_leaves_out_stays_published():
-    old, new = (Report(curves(*sizes), False, 2, 0.5).to_dict() for sizes in ((1, 32), (32,)))
-    old["comparisons"].append({"name": "a comparison of the past"})
-    old["machine"], new["machine"] = {"peers": {"vmas": "1", "mpe2": "1"}}, {"cores": 2, "peers": {"vmas": "2"}}
-    new["comparisons"][0]["title"] = "new"
-    old["bars"][0]["reached"] = old["bars"][1]["reached"] = 1.0
-    new["bars"][1]["reached"] = 2.0
-    both = page.merged(old, new)
-    assert both["machine"] == {"cores": 2, "peers": {"vmas": "2", "mpe2": "1"}}
-    titles = {each["name"]: each["title"] for each in both["comparisons"]}
-    assert titles == {"spread-3-1": "", "spread-3-32": "new"}
-    assert both["figure"] == old["figure"] is not None
-    assert [bar["reached"] for bar in both["bars"]] == [1.0, 2.0, *[None] * (len(new["bars"]) - 2)]
+    old = Report(curves(1, 32), False, 2, 0.5, {"cores": 1, "peers": {"vmas": "1", "mpe2": "1"}}).to_dict()
+    old["comparisons"].append({**old["comparisons"][0], "name": "a comparison of the past"})
+    (result,) = curves(32)
+    new = Report([replace(result, title="new")], False, 7, 0.5, {"cores": 2, "peers": {"vmas": "2"}})
+    both = page.merged(json.loads(json.dumps(old)), new)
+    assert {each.name: each.title for each in both.results} == {"spread-3-1": "", "spread-3-32": "new"}
+    assert (both.rounds, both.machine) == (7, {"cores": 2, "peers": {"vmas": "2", "mpe2": "1"}})
+    assert both.results[0].to_dict() == old["comparisons"][0]
+    assert both.to_dict()["figure"] == old["figure"] is not None, "the line has both sizes"
 
 
 # Peers
