@@ -12,7 +12,6 @@ from benchmarks.peers import PEERS
 from heron_env.lab.figure_style import (
     BLUE,
     GREEN,
-    GREY,
     INK,
     ORANGE,
     PURPLE,
@@ -29,8 +28,7 @@ AGENTS: Final = 3
 LOOKS: Final = {
     spread.BATCH: ("heron_env", BLUE, "o", "-"),
     spread.SINGLE: ("heron_env, PettingZoo", BLUE, "D", ""),
-    spread.FUSED: ("hand-fused loop", INK, "s", "--"),
-    spread.C: ("C loop, float32", GREY, "s", ":"),
+    spread.C: ("C loop, float32", INK, "s", "--"),
     spread.NUMPY: ("plain numpy", GREEN, "^", "-."),
     PEERS["jaxmarl"]: ("JaxMARL", VERMILION, "v", "-"),
     PEERS["jax"]: ("JaxEnv", BLUE, "v", ""),

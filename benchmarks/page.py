@@ -6,11 +6,14 @@ import gzip
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import spread
+from benchmarks.case import Role
 from benchmarks.figure import draw
+from benchmarks.measure import Measured, Result
 from benchmarks.peers import PEERS
 from benchmarks.report import Report
 from benchmarks.suite import everything
@@ -27,14 +30,15 @@ OTHERS: Final = (*(name for peer, name in PEERS.items() if peer != "jax"), sprea
 
 def publish(report: Report) -> None:
     """Put what a run measured in the place of what is committed of it, and on the page."""
-    results = merged(committed(), report.to_dict())
-    contents: dict[Path, str | bytes] = {
-        RESULTS: gzip.compress(dumps(results).encode(), mtime=0),
-        PAGE: with_table(PAGE.read_text(encoding="utf-8"), results),
-    }
-    if lines := report.lines():
-        contents[RESULTS.with_name("bench.svg")] = to_svg(draw(lines), text=True)
-    write_all(contents)
+    report = merged(committed(), report)
+    results = report.to_dict()
+    write_all(
+        {
+            RESULTS: gzip.compress(dumps(results).encode(), mtime=0),
+            RESULTS.with_name("bench.svg"): to_svg(draw(report.lines()), text=True),
+            PAGE: with_table(PAGE.read_text(encoding="utf-8"), results),
+        }
+    )
 
 
 def committed() -> dict[str, Any]:
@@ -43,17 +47,20 @@ def committed() -> dict[str, Any]:
     return results
 
 
-def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The new results, with the old ones of comparisons and bars that they leave out."""
-    comparisons = {each["name"]: each for each in (*old["comparisons"], *new["comparisons"])}
-    bars = {bar["bar"]: bar for bar in old["bars"]}
-    return {
-        **new,
-        "machine": {**new["machine"], "peers": {**old["machine"]["peers"], **new["machine"]["peers"]}},
-        "comparisons": [comparisons[each.name] for each in everything() if each.name in comparisons],
-        "bars": [bars.get(bar["bar"], bar) if bar["reached"] is None else bar for bar in new["bars"]],
-        "figure": new["figure"] or old["figure"],
-    }
+def merged(old: Mapping[str, Any], new: Report) -> Report:
+    """The new results, with the old ones of comparisons and peers that they leave out."""
+    results = {result.name: result for result in (*map(_result, old["comparisons"]), *new.results)}
+    machine = {**new.machine, "peers": {**old["machine"]["peers"], **new.machine["peers"]}}
+    return replace(new, results=[results[each.name] for each in everything() if each.name in results], machine=machine)
+
+
+def _result(told: Mapping[str, Any]) -> Result:
+    """What `Result.to_dict` was made of."""
+    cases = [
+        Measured(each["name"], Role(each["role"]), each["rounds"], each["facts"], each["cores"])
+        for each in told["cases"]
+    ]
+    return Result(told["name"], told["title"], told["unit"], told["better"] == "less", cases, told["foreign_cores"])
 
 
 def with_table(page: str, results: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""simple_spread: single environments and batches, beside a C loop, a hand-fused loop, plain numpy, and the peers.
+"""simple_spread: single environments and batches, beside a C loop, plain numpy, and the peers.
 
 Everything runs in one thread and is timed in CPU seconds; what a second thread gives is timed apart, on the wall.
 """
@@ -24,7 +24,7 @@ LANES: Final = (1, 32, 1024, 16384)
 PEERS_UP_TO: Final = {3: 16384, 10: 1024, 30: 1024}
 """Beyond, an episode of theirs takes minutes."""
 BATCH, BATCH_THREADS, SINGLE = "BatchEnv", "BatchEnv, threads", "PettingZoo API"
-FUSED, FUSED_THREADS, NUMPY, C = "hand-fused loop", "hand-fused loop, threads", "numpy", "C loop"
+NUMPY, C = "numpy", "C loop"
 BANK: Final = 8
 
 
@@ -59,7 +59,6 @@ def comparisons() -> list[Comparison]:
 
 def spread_cases(n: int, lanes: int, setting: Setting) -> list[Case]:
     """Everybody who plays with `n` agents in so many environments, in one thread."""
-    from benchmarks.ceilings import FusedSpread
     from benchmarks.floors import NumpySpread
 
     def case(name: str, work: Callable[[], None], role: Role = Role.OURS) -> Case:
@@ -68,7 +67,6 @@ def spread_cases(n: int, lanes: int, setting: Setting) -> list[Case]:
     cases = [case(BATCH, batch_episode(n, lanes, 1))]
     if lanes == 1:
         cases.append(case(SINGLE, single_episode(n)))
-    cases.append(case(FUSED, _episode(FusedSpread(lanes, n).step, bank(lanes, n)), Role.CEILING))
     if c_loop.compiler():
         cases.append(case(C, c_loop.CSpread(lanes, n, bank(lanes, n)).run, Role.CEILING))
     if lanes * n * n <= 16384 * 3 * 3:
@@ -77,17 +75,9 @@ def spread_cases(n: int, lanes: int, setting: Setting) -> list[Case]:
 
 
 def threaded_cases(n: int, lanes: int, setting: Setting) -> list[Case]:
-    """One thread and as many as the setting has, ours and the hand-fused loop, on the wall."""
-    from benchmarks.ceilings import FusedSpread
-
-    cases = []
-    rows = ((BATCH, FUSED, 1), (BATCH_THREADS, FUSED_THREADS, setting.threads))
-    for ours, theirs, threads in rows if setting.threads > 1 else rows[:1]:
-        fused = FusedSpread(lanes, n, threads=threads)
-        work = _episode(fused.step, bank(lanes, n))
-        cases.append(Case(ours, timed(batch_episode(n, lanes, threads), EPISODE * lanes)))
-        cases.append(Case(theirs, timed(work, EPISODE * lanes), Role.CEILING, close=fused.threads.close))
-    return cases
+    """One thread and as many as the setting has, on the wall."""
+    counts = {BATCH: 1} | ({BATCH_THREADS: setting.threads} if setting.threads > 1 else {})
+    return [Case(name, timed(batch_episode(n, lanes, count), EPISODE * lanes)) for name, count in counts.items()]
 
 
 def _episode(step: Callable[[Any], object], actions: Iterable[Any]) -> Callable[[], None]:

@@ -216,7 +216,7 @@ class HeronVectorEnv(VectorEnv[Rows, NDArray[Any], NDArray[Any]]):
             infos |= {"_final_obs": over.copy(), "_final_info": over.copy()}
         if gone is not None:
             fresh = (over if self._same_step else self.batch.steps == 0)[:, None]
-            gone = _if_any({group: ended & ~fresh for group, ended in gone.items()})
+            gone = {group: ended & ~fresh for group, ended in gone.items()}
         ended = anybody_over or (not quiet and any(terminated[g].any() or truncated[g].any() for g in terminated))
         if ended or self._gone is not None:
             self._gone = self._who_ended()
@@ -234,22 +234,25 @@ class HeronVectorEnv(VectorEnv[Rows, NDArray[Any], NDArray[Any]]):
 
     def _who_ended(self) -> dict[str, Bools] | None:
         """Agents that have ended, by group; None where there are none."""
-        return _if_any({group: ~self.batch.alive(group) for group in self._places})
+        gone = {group: ~self.batch.alive(group) for group in self._places}
+        return gone if any(ended.any() for ended in gone.values()) else None
 
     def _join(self, observations: dict[str, Any], gone: dict[str, Bools] | None) -> Rows:
         """The agents' vectors side by side, in memory of their own; zeros for those that are `gone`."""
         rows = np.empty(self._shape, dtype=np.float32)
         for group, (observed, _) in self._places.items():
             part = observations[group]
-            observed.put(rows, part if gone is None else np.where(gone[group][:, :, None], np.float32(0.0), part))
+            if gone is not None and gone[group].any():
+                part = np.where(gone[group][:, :, None], np.float32(0.0), part)
+            observed.put(rows, part)
         return rows
 
     def _infos(self, infos: Mapping[str, Any], having: Bools | None = None) -> Infos:
         """By group and name, with masks of the environments that have them; None: all."""
         named: Infos = {}
+        mask = self._everywhere if having is None else having.copy()
         for group, of_group in infos.items():
-            mask = (self._everywhere if having is None else having).copy()
-            named[group], named[f"_{group}"] = LaterInfos(partial(_with_masks, of_group, mask.copy())), mask
+            named[group], named[f"_{group}"] = LaterInfos(partial(_with_masks, of_group, mask)), mask.copy()
         return named
 
 
@@ -269,10 +272,6 @@ class _Place:
     def put(self, rows: NDArray[Any], part: NDArray[Any]) -> None:
         """Write their part `[B, agents, numbers]` into the rows."""
         rows[:, self._columns] = part.reshape(len(rows), -1)
-
-
-def _if_any(gone: dict[str, Bools]) -> dict[str, Bools] | None:
-    return gone if any(ended.any() for ended in gone.values()) else None
 
 
 def _sum_of_agents(rewards: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,7 +20,6 @@ class Later:
     _plain: Any
 
     def __init__(self, make: Callable[[], Any]) -> None:
-        super().__init__()
         self._make: Callable[[], Any] | None = make
 
     def __init_subclass__(cls) -> None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from benchmarks import c_loop, spread
 from benchmarks.__main__ import app
 from benchmarks.case import EPISODE, Setting
-from benchmarks.ceilings import FusedGrid, FusedSpread
+from benchmarks.ceilings import FusedGrid
 from benchmarks.floors import Copying, NumpySpread, bare_heap, five_dictionaries
 from benchmarks.threads import Threads
 from heron_env import make
@@ -21,40 +21,21 @@ def arrays(outcome: tuple[dict[str, Any], ...]) -> tuple[np.ndarray, np.ndarray]
 
 
 @pytest.mark.parametrize("n", [1, 3, 6])
-def test_spread_by_hand_and_in_numpy_is_spread(n: int):
+def test_spread_in_numpy_is_spread(n: int):
     env = make("heron/Spread-v0", num_agents=n, continuous=False, max_steps=None)
     draw = np.random.default_rng(n)
     agents, landmarks = draw.uniform(-0.4, 0.4, (2, n, 2))  # close together: they bump
     env.reset(seed=0, options={"agents": agents, "landmarks": landmarks})
-    fused, plain = FusedSpread(2, n), NumpySpread(2, n)
-    fused.x[:], fused.y[:] = agents.T[:, None]
-    fused.landmark_x[:], fused.landmark_y[:] = landmarks.T[:, None]
+    plain, touched = NumpySpread(2, n), False
     plain.points[:], plain.landmarks[:] = agents.T[:, None], landmarks.T[:, None]
-    touched = False
     for _ in range(EPISODE - 1):
         actions = draw.integers(0, 5, n)
         seen, rewards = arrays(env.step(dict(zip(env.agents, actions.tolist(), strict=True))))
-        for other in (fused, plain):
-            other.step(np.tile(actions, (2, 1)))
-            assert other.rewards[1] == pytest.approx(rewards, abs=1e-9)
-            assert other.observations[1] == pytest.approx(seen, abs=1e-6)
-        truth = env.world[env.kind]
-        assert fused.x[1] == pytest.approx(truth.Position.x, abs=1e-9)
-        assert fused.vy[1] == pytest.approx(truth.Velocity.y, abs=1e-9)
-        touched |= bool(truth.Contact.others.any())
+        plain.step(np.tile(actions, (2, 1)))
+        assert plain.rewards[1] == pytest.approx(rewards, abs=1e-9)
+        assert plain.observations[1] == pytest.approx(seen, abs=1e-6)
+        touched |= bool(env.world[env.kind].Contact.others.any())
     assert touched == (n > 1)
-
-
-def test_spread_by_hand_starts_again_after_an_episode():
-    fused = FusedSpread(4, 3)
-    before = fused.landmark_x.copy()
-    for number in range(EPISODE):
-        fused.step(np.full((4, 3), 2))
-        assert fused.over.tolist() == [number == EPISODE - 1] * 4
-    assert (fused.landmark_x != before).all()
-    assert (np.abs(fused.x) <= 1.0).all() and (fused.vx == 0.0).all()
-    assert len(np.unique(fused.x)) == 12, "lanes have draws of their own"
-    assert fused.observations[0, 0, 2:4].tolist() == [np.float32(fused.x[0, 0]), np.float32(fused.y[0, 0])]
 
 
 @pytest.mark.skipif(c_loop.compiler() is None, reason="there is no C compiler")
@@ -116,10 +97,10 @@ def test_the_grid_by_hand_is_the_grid(scope: str):
 
 
 def test_threads_share_the_lanes_and_change_nothing():
-    one, two = FusedSpread(7, 3), FusedSpread(7, 3, threads=2)
+    one, two = FusedGrid(7, 3, public=True), FusedGrid(7, 3, public=True, threads=2)
     draw = np.random.default_rng(0)
-    for _ in range(EPISODE + 3):
-        actions = draw.integers(0, 5, (7, 3))
+    for _ in range(28):
+        actions = draw.uniform(-1.0, 1.0, (7, 3)).astype(np.float32)
         one.step(actions)
         two.step(actions)
         assert np.array_equal(one.observations, two.observations)
