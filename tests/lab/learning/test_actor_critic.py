@@ -159,3 +159,9 @@ def test_the_device_is_the_cpu_unless_a_card_is_there(tmp_path: Path, monkeypatc
     assert not (tmp_path / "card").exists()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert [_device(wanted) for wanted in ("cpu", "cuda", "auto")] == ["cpu", "cuda", "cuda"]
+
+
+def test_nobody_may_ask():
+    student = learner(gru=4)
+    outputs, values, _ = student.network(torch.zeros(1, 0, WIDTH), torch.zeros(1, 0, STATE), torch.zeros(0, 4))
+    assert outputs.shape == (1, 0, 2) and values.shape == (1, 0)
