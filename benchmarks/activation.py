@@ -19,7 +19,7 @@ from heron_env.files import write_all
 from heron_env.lab import RunFolder, mean_interval, versions
 
 OUT: Final = Path("benchmarks/results/activation.json")
-STEPS: Final = {"heron/Spread-v0": 600_000, "heron/TrafficCorridor-v0": 500_000, "heron/BatteryGrid-v0": 600_000}
+STEPS: Final = {"heron/Spread-v0": 600_000, "heron/TrafficCorridor-v0": 250_000, "heron/BatteryGrid-v0": 300_000}
 """Transitions of each group, by world."""
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "heron/Spread-v0": {"n_steps": 25, "batch_size": 480, "n_epochs": 10, "gamma": 0.9}

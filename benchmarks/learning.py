@@ -17,6 +17,7 @@ SIZES: Final = {"8 environments": (8, 1024, 8192), "1,024 environments": (1024, 
 AGENTS: Final = 3
 EPOCHS: Final = 4
 FEW, MANY = SIZES
+LANES: Final = 64
 NETWORKED: Final = {900: 64, 60: 256}
 """Lanes by control step in s."""
 UNDER, WITHOUT = "under the network", "synchronous"
@@ -28,6 +29,10 @@ def comparisons() -> list[Comparison]:
     title = f"SB3 PPO on Spread, {AGENTS} agents, 64 x 64, {EPOCHS} epochs"
     return [
         Comparison("learning-ppo", title, "env-steps/s", _cases, rounds=5),
+        Comparison(
+            "learning-spread", f"our own PPO on Spread, {LANES} environments, 64 x 64, as train() does it",
+            "transitions per CPU s", _on_spread, rounds=5,
+        ),
         *(
             Comparison(
                 f"learning-network-{dt}", f"PPO on EnergyManagement-v1, steps of {dt} s, under the network and without",
@@ -43,13 +48,23 @@ def _cases(setting: Setting) -> Sequence[Case]:
 
 
 def _with_network(dt: int, lanes: int, setting: Setting) -> Sequence[Case]:
-    return [Case(UNDER, Updates(dt, lanes, JITTERED)), Case(WITHOUT, Updates(dt, lanes, None), Role.CEILING)]
+    options = {"dt": float(dt), "physics_substeps": 6, "report_interval": float(dt)}
+    settings = {"num_envs": lanes, "n_steps": 96, "batch_size": 4096, "n_epochs": EPOCHS}
+    under, without = (Updates("heron/EnergyManagement-v1", options, way, **settings) for way in (JITTERED, None))
+    return [Case(UNDER, under), Case(WITHOUT, without, Role.CEILING)]
+
+
+def _on_spread(setting: Setting) -> Sequence[Case]:
+    updates = [
+        (name, Updates("heron/Spread-v0", {}, None, num_envs=LANES, activation=name)) for name in ("tanh", "relu")
+    ]
+    return [Case(name, update, facts=update.shares) for name, update in updates]
 
 
 class Updates:
-    """Decisions collected and learned from per CPU second: whole updates of the lean trainer, telemetry at dt."""
+    """Decisions collected and learned from per CPU second: whole updates of the lean trainer."""
 
-    def __init__(self, dt: int, lanes: int, schedule: ScheduleConfig | None) -> None:
+    def __init__(self, env_id: str, options: dict[str, Any], schedule: ScheduleConfig | None, **settings: Any) -> None:
         import torch
 
         from heron_env import Hyperparameters
@@ -58,24 +73,30 @@ class Updates:
         from heron_env.lab.learning.validation import Validation
 
         torch.set_num_threads(1)
-        options = {"dt": float(dt), "physics_substeps": 6, "report_interval": float(dt)}
-        settings = Hyperparameters(num_envs=lanes, n_steps=96, batch_size=4096, n_epochs=EPOCHS)
         plan = make_plan(
-            "heron/EnergyManagement-v1", Path("unused"), {}, options, None, total_steps=1, seed=0, time_limit=None,
-            hyperparameters=settings, validations=0, schedule=schedule,
+            env_id, Path("unused"), {}, options, None, total_steps=1, seed=0, time_limit=None,
+            hyperparameters=Hyperparameters(**settings), validations=0, schedule=schedule,
         )  # fmt: skip
         env = plan.make()
         self._course = RowTraining(plan, env, {}, Validation(env, plan.env_id, plan.options, 0))
         self._rows = self._course.begin()
+        self._learning = self._spent = 0.0
 
     def __call__(self, seconds: float) -> float:
         """Updates for about so many seconds."""
         before, began, spent = sum(self._course.transitions.values()), time.process_time(), 0.0
         while spent < seconds:
             self._rows = self._course.collect(self._rows)
+            collected = time.process_time()
             self._course.learn()
-            spent = time.process_time() - began
+            spent = (now := time.process_time()) - began
+            self._learning += now - collected
+        self._spent += spent
         return (sum(self._course.transitions.values()) - before) / spent
+
+    def shares(self) -> dict[str, float]:
+        """The update's share of the time so far."""
+        return {"update share": self._learning / self._spent}
 
 
 class Stopwatch:

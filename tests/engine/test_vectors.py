@@ -155,7 +155,7 @@ class Tanks(HeronEnv):
 
 def tanks(lanes: int, **options: Any) -> BatchEnv:
     def build() -> Tanks:
-        return Tanks(SystemAgent("system", Keeper("keeper_1"), Keeper("keeper_2")), max_steps=20)
+        return Tanks(SystemAgent("system", Keeper("keeper_1"), Keeper("keeper_2")), max_steps=20, compile=True)
 
     batch = BatchEnv(build, lanes, threads=1, **options)
     batch.reset(seed=3)
@@ -222,14 +222,14 @@ class Wave(HeronEnv):
 
 def test_a_phase_that_vectors_do_not_know_runs_lane_by_lane() -> None:
     def build() -> Wave:
-        return Wave(SystemAgent("system", Keeper("keeper_1"), Keeper("keeper_2")), max_steps=5)
+        return Wave(SystemAgent("system", Keeper("keeper_1"), Keeper("keeper_2")), max_steps=5, compile=True)
 
     batch, alone = (BatchEnv(build, 16, threads=1) for _ in range(2))
     alone._engine.lanes.in_tiles = False  # type: ignore[attr-defined]
     for one in (batch, alone):
         one.reset(seed=3)
     for k in range(7):
-        told = [one.step(given(np.linspace(0.5, 2.4, 16) + k / 9)) for one in (batch, alone)]
+        told = [one.step(given(np.linspace(0.5, 1.2, 16) + k / 9)) for one in (batch, alone)]
         assert told[0][0]["keeper"].tobytes() == told[1][0]["keeper"].tobytes()
     lanes = batch._engine.lanes  # type: ignore[attr-defined]
     assert "physics" not in lanes.tiled and "physics" in lanes.not_in_tiles and lanes.tiled

@@ -67,7 +67,7 @@ class ActorCritic(nn.Module):
         """`[t, n, d]`, `[t, n, s]`, `[n, units]` -> outputs `[t, n, k]`, values `[t, n]`, hidden then `[n, units]`."""
         features, hidden = self.features(seen, hidden)
         passed = self.through(features.flatten(0, 1), state.flatten(0, 1))
-        outputs, values = (layers[-1].reshape(*seen.shape[:2], -1) for layers in passed)
+        outputs, values = (layers[-1].view(*seen.shape[:2], layers[-1].shape[1]) for layers in passed)
         return outputs, values[..., 0], hidden
 
     def features(self, seen: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,13 +16,14 @@ from lab.learning.test_lean_ppo import CHOICES, MIXED, NUMBERS, STATE, WIDTH, St
 from torch import Tensor
 from torch._functorch.config import patch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from training_kit import tiny, trained
+from training_kit import GRID, tiny, trained
 
 from heron_env.core.action import ActionSpec
 from heron_env.errors import ConfigError
 from heron_env.lab.learning.actor_critic import ActorCritic
 from heron_env.lab.learning.lean_ppo import CLIP, VALUE_WEIGHT, Learner
 from heron_env.lab.learning.ppo import _device
+from heron_env.lab.learning.validation import Validation
 from heron_env.lab.trained import NetworkPolicy
 
 ROWS = 40
@@ -114,6 +115,10 @@ def test_a_policy_of_relu_is_kept_and_loaded_as_one(trainer: str, tmp_path: Path
         made = torch.relu(made @ x[f"{name}.weight"].T + x[f"{name}.bias"])
     outputs = made @ x["action_net.weight"].T + x["action_net.bias"]
     assert np.allclose(policy.network(seen.numpy()), outputs.numpy(), atol=1e-5)
+    again = Validation(run.make(), GRID, run.config.env_options, 1).returns(run.policies())
+    assert run.config.validation["trained"] == again[0].value  # while training it was measured as what it is
+    if trainer == "sb3":
+        assert isinstance(run.model(group).policy.mlp_extractor.policy_net[1], torch.nn.ReLU)
 
 
 @pytest.mark.parametrize("spec,masked", [(NUMBERS, False), (CHOICES, True), (MIXED, True)])
@@ -159,3 +164,9 @@ def test_the_device_is_the_cpu_unless_a_card_is_there(tmp_path: Path, monkeypatc
     assert not (tmp_path / "card").exists()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert [_device(wanted) for wanted in ("cpu", "cuda", "auto")] == ["cpu", "cuda", "cuda"]
+
+
+def test_nobody_may_ask():
+    student = learner(gru=4)
+    outputs, values, _ = student.network(torch.zeros(1, 0, WIDTH), torch.zeros(1, 0, STATE), torch.zeros(0, 4))
+    assert outputs.shape == (1, 0, 2) and values.shape == (1, 0)
