@@ -222,7 +222,8 @@ class Lanes:
             found, self.not_in_tiles = self._phases.tiled(vector), vector.reasons
         shows = self._phases.shows(found) and self._floats >= LANES
         self.tiled = tuple(found)
-        self._memory.set_phases(self._phases.addresses(found, shows=shows), found, shows)
+        written = self._program.written(found, self.blueprint.layout)
+        self._memory.set_phases(self._phases.addresses(found, shows=shows), found, shows, written)
         self._memory.natives[:] = np.reshape(self._phases.natives(), (-1, 3))
         self._ready = (True, tiled)
 
@@ -304,18 +305,20 @@ class Lanes:
                     lambda: self._run_in_parts(pool, span, lambda first, last: loop(at, first, last, *more)),
                 )
                 failures = self._trials.setdefault((loop, len(span)), Trial()).faster(shared, alone)
+            if failures:
+                self._redo(at)
         except self.failures as error:
             raise self._errors.of_failure(error, self.arrays, self._slices) from error
         if failures:
-            self._redo(at)
             self.raise_errors()
 
     def _redo(self, at: int) -> None:
         """Lanes that tiles have given up."""
         redo = self._memory.redo
-        for lane in np.flatnonzero(redo).tolist():
-            many, redo[lane] = int(redo[lane]), 0
-            self._phases.redo(at, lane, lane + many, self.blueprint.substeps)
+        left = [(lane, lane + int(redo[lane])) for lane in np.flatnonzero(redo).tolist()]
+        redo[:] = 0
+        for first, last in left:
+            self._phases.redo(at, first, last, self.blueprint.substeps)
 
     def _run_in_parts(self, pool: ThreadPoolExecutor, span: range, run: Callable[[int, int], int]) -> int:
         """Each thread takes the next part until there is none: one that gets no core holds up nobody for long."""

@@ -12,6 +12,8 @@ from heron_env.engine.arrays import FORMS, LANE_ARRAYS, LANES, MOVED, NUMBERS, P
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.tables import GRAIN, HIGH, LOW, AgentTables, DecisionTables, ObservationTables
 
+MOST_SPANS, LEAST, APART = 64, 4, 4
+"""Spans of the truth that tiles write back, and the columns of one: whole blocks move fastest; gaps that are no gaps."""
 BLOCK_BYTES = 1 << 19
 """Lanes go through a step together as long as their rows are no more than this: half of what a core has to itself."""
 
@@ -56,17 +58,24 @@ class Memory:
             self._tables.append(address_table(arrays, numbers))
         self.at = tuple(int(table.ctypes.data) for table in self._tables)
 
-    def set_phases(self, addresses: list[int], tiled: Collection[str], shows: bool) -> None:
-        """The phases that a step calls; `tiled`: those that run in tiles; `shows`: observations come from there."""
+    def set_phases(self, addresses: list[int], tiled: Collection[str], shows: bool, written: NDArray[np.bool_]) -> None:
+        """The phases that a step calls; `tiled`: those that run in tiles; `shows`: observations come from there.
+
+        `written`: the columns of the truth that they may write.
+        """
         self.phases[:] = addresses
         first = next((k for k, place in enumerate(RULED) if PHASES[place] in tiled), len(RULED))
         for table in self._tables:
             table[PLACE["tiles_at"], 0], table[PLACE["shows"], 0] = first, shows
         moving = [*tiled, *(["masks"] if "affect" in tiled and self.arrays.allowed.size else [])]
         read = {name for phase in moving for name in MOVED[phase][0].split()}
-        written = {name for phase in moving for name in MOVED[phase][1].split()}
-        for row, name in zip(self.moves, LANE_ARRAYS, strict=True):
-            row[4:] = row[2] and name in read, row[2] and name in written
+        changed = {name for phase in moving for name in MOVED[phase][1].split()}
+        spans = _spans(written)
+        for row, name in zip(self.moves, LANE_ARRAYS, strict=False):
+            kept = name in changed and (name != "truth" or not len(spans))
+            row[4:] = row[2] and name in read, 0, row[2] * kept
+        for row, (first, count) in zip(self.moves[len(LANE_ARRAYS) :], spans, strict=False):
+            row[:] = *self.moves[0, :4], 0, first, count
 
     def set_piece(self, begun: float, length: float) -> float:
         """Let physics advance by `length` s from `begun` s within the substep; the length of a whole substep, s."""
@@ -101,9 +110,21 @@ def _moves(arrays: Arrays) -> tuple[NDArray[np.int64], int]:
     for name in LANE_ARRAYS:
         array = getattr(arrays, name)
         columns = array.size // len(array)
-        rows.append((PLACE[name], array.itemsize, columns, offset, 0, 0))
+        rows.append((PLACE[name], array.itemsize, columns, offset, 0, 0, 0))
         offset += -(-columns * array.itemsize * LANES // 64) * 64
-    return np.array(rows, dtype=np.int64), offset
+    return np.array(rows + [(0,) * 7] * MOST_SPANS, dtype=np.int64), offset
+
+
+def _spans(written: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """First column and length of what is written of the truth, `[spans, 2]`, neighbours together; none for all of it."""
+    width, at = len(written), np.flatnonzero(written)
+    if width < LANES or not len(at):
+        return np.zeros((0, 2), dtype=np.int64)
+    starts = at[np.flatnonzero(np.diff(at, prepend=-LANES) > APART)]
+    ends = at[np.flatnonzero(np.diff(at, append=width + LANES) > APART)] + 1
+    starts = np.minimum(starts, np.maximum(ends, LEAST) - LEAST)
+    found = np.stack([starts, np.maximum(ends - starts, LEAST)], axis=1)
+    return found if len(found) <= MOST_SPANS else np.zeros((0, 2), dtype=np.int64)
 
 
 def _published(lanes: int, floats: int, observers: int, final: bool) -> Published:

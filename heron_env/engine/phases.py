@@ -16,17 +16,24 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.layout import Layout
+from heron_env.core.rule import rule_spec
 from heron_env.engine.arrays import BEGIN, DELIVER, FINISH, PHASES, PHYSICS
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.cache import LOOPS, TILES, cached, cached_file, key_of, uncollected
 from heron_env.engine.checking import examined, linkers_of_rules
 from heron_env.engine.loops import loops_text
-from heron_env.engine.source import SHARED, CompilerFacts, Source
+from heron_env.engine.source import SHARED, CompilerFacts, Source, located
 from heron_env.engine.world_rules import KERNEL_NAMES, WorldSource
 
 if TYPE_CHECKING:
     from heron_env.engine.vector.compiling import VectorPhases
 
+AGENT_PHASES = {"apply_action": "affect", "advance": "physics"}
+WORLD_PHASES = {"advance": "physics", "finish": "finish"}
 _loaded: dict[str, CompiledLoops] = {}
 _vectors: dict[str, VectorPhases] = {}
 _loading = threading.RLock()
@@ -68,6 +75,22 @@ class Program:
         rules = {**self.source.rules, **self.world.rules}
         vars(module).update(rules, **self.source.tuples, **self.world.tuples, **shared)
         return module
+
+    def written(self, phases: Collection[str], layout: Layout) -> NDArray[np.bool_]:
+        """Which columns of the truth these phases may write, `[layout.size]`."""
+        made = self.world.written([name for name in ("advance", "finish") if WORLD_PHASES[name] in phases], layout)
+        if "clear" in phases:
+            made[layout.per_step] = True
+        for number, row in zip(self.source.kind_of, layout.rows, strict=False):
+            kind = self.source.kinds[number]
+            for name in ("apply_action", "advance"):
+                spec = rule_spec(getattr(kind.cls, name)) if name in kind.rules and AGENT_PHASES[name] in phases else None
+                for q in () if spec is None else spec.writes:
+                    found = located(kind.features, q.owner)
+                    assert found is not None
+                    at = row.offset + found[1] + q.index
+                    made[at : at + q.size] = True
+        return made
 
     def key(self) -> str:
         """Hash of all that the compiled module depends on."""
@@ -181,7 +204,10 @@ class Phases:
         return [made.get(name, 0) for name in PHASES]
 
     def tiled(self, vector: VectorPhases) -> dict[str, int]:
-        """Addresses of the phases that run in tiles: neighbours among RULED, as many as there are; empty if none."""
+        """Addresses of the phases that run in tiles: neighbours among RULED, as many as there are.
+
+        There are none without physics, where there is any: bringing an environment into a tile would cost more.
+        """
         best: dict[str, int] = {}
         found: dict[str, int] = {}
         for name in ("affect", "clear", "physics", "close"):
@@ -190,6 +216,9 @@ class Phases:
                 address = 0 if native else vector.address(name)
                 found = {**found, name: address} if address else {}
                 best = found if len(found) > len(best) else best
+        physics = self._physics is not None or any(place == PHYSICS for place, _, _ in self._native)
+        if physics and "physics" not in best:
+            return {}
         if "close" in best and self._finish is not None and (address := vector.address("finish")):
             best["finish"] = address
         return best

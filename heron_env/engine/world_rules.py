@@ -88,6 +88,19 @@ class WorldSource:
         rows = [(cohort.offset, cohort.count) for cohort in self._cohorts]
         return np.asarray(rows or [(0, 0)], dtype=np.int64)
 
+    def written(self, names: Sequence[str], layout: Layout) -> NDArray[np.bool_]:
+        """Which columns these rules may write, `[layout.size]`: all where one does not say so."""
+        made = np.zeros(layout.size, dtype=bool)
+        for rule in (f"world_{name}_rule" for name in names):
+            if rule in self.rules and not self._writes[rule]:
+                made[:] = True
+            for row, features in ((cohort, cohort.features) for cohort in layout.cohorts):
+                for start, size, _ in _spans(features, self._writes.get(rule, ())):
+                    for k in range(row.count):
+                        at = row.offset + k * row.width + start
+                        made[at : at + size] = True
+        return made
+
     def text(self, allocates: Collection[str] = ()) -> str:
         """One function for each of begin, advance and finish, which returns 0, 1 or UNSETTLED.
 

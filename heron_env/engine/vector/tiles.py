@@ -23,9 +23,9 @@ _types: Any = numba.types
 _ir: Any = ir
 _intrinsic: Any = intrinsic
 _I64, _FOUR = _ir.IntType(64), _ir.VectorType(_ir.IntType(64), 4)
-PLACE, BYTES, COLUMNS, OFFSET, READ, WRITTEN = range(6)
+PLACE, BYTES, COLUMNS, OFFSET, READ, FIRST, WRITTEN = range(7)
 """Columns of `moves`: row of the array in the table, bytes of an element, columns, where it lies in the tile (bytes);
-whether it is read from its rows, and written back."""
+whether it is read from its rows; which columns are written back: the first, and how many."""
 COLUMNS_AT, OUT_AT = PLACES["columns"], PLACES["out_observations"]
 EACH_BYTE = 0x0101010101010101
 
@@ -170,13 +170,18 @@ def fill(rows: Any, columns: Any, size: Any, place: Any, many: Any) -> None:
 
 
 @leaf
-def empty(rows: Any, columns: Any, size: Any, place: Any, over: Any, start: Any, many: Any, whole: Any) -> None:
-    """A tile back into rows; not of environments that stand still (`over`). `whole`: none does, and none misses."""
-    width, nothing = columns * size, size == 1
+def empty(
+    rows: Any, width: Any, columns: Any, size: Any, place: Any, over: Any, start: Any, many: Any, whole: Any
+) -> None:  # fmt: skip
+    """`columns` of a tile back into rows, `width` bytes apart; not of environments that stand still (`over`).
+
+    `whole`: none does, and none misses.
+    """
+    nothing = size == 1
     if nothing:
         for c in range(columns):
             nothing &= word(place + c * LANES) == 0
-    if whole and (columns == 1 or nothing):
+    if whole and (width == size or nothing):
         for k in range(columns * size):
             put_word(rows + 8 * k, word(place + 8 * k))
     elif whole and size == 8 and columns >= 4:
@@ -242,9 +247,11 @@ def tiles(D: Any, first: Any, last: Any) -> Any:
             continue
         for m in range(len(moves)):
             if moves[m, WRITTEN] != 0:
-                columns, bytes_each = moves[m, COLUMNS], moves[m, BYTES]
-                rows = word(D + 24 * moves[m, PLACE]) + start * columns * bytes_each
-                empty(rows, columns, bytes_each, own + size + moves[m, OFFSET], over, start, many, whole)
+                first_column, bytes_each = moves[m, FIRST], moves[m, BYTES]
+                width = moves[m, COLUMNS] * bytes_each
+                rows = word(D + 24 * moves[m, PLACE]) + start * width + first_column * bytes_each
+                place = own + size + moves[m, OFFSET] + first_column * bytes_each * LANES
+                empty(rows, width, moves[m, WRITTEN], bytes_each, place, over, start, many, whole)
         if number(D, "shows") != 0:
             publish(D, own + size, start, many)
     return left

@@ -550,7 +550,7 @@ def _vector_item(context: Any, array: Any, key: Any) -> Any:
     sliced = sum(isinstance(kind, types.SliceType) for kind in keys)
     axes = array.ndim - len(keys) + sliced
     gathers = _gathers(keys)
-    if len(keys) > array.ndim or (gathers and axes) or any(isinstance(k, types.SliceType) and not isinstance(k, types.SliceType) for k in keys):
+    if len(keys) > array.ndim or (gathers and axes):
         raise refuse("element", array, key)
     made = VectorArray(array.dtype, axes) if axes else array.element
 
@@ -630,23 +630,14 @@ def store(context: Any, array: Any, key: Any, value: Any, mask: Any) -> Any:
     keys = _keys(array, key, array)
     if len(keys) != array.ndim or any(isinstance(kind, types.SliceType) for kind in keys):
         raise refuse("assignment", array, key)
+    if _gathers(keys):  # lane by lane this is faster
+        raise TypingError("it writes to places that differ from lane to lane")
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector = convert(context, builder, args[2], value, array.element.dtype)
         bits = None if mask is EVERYWHERE else as_bits(builder, convert(context, builder, args[3], mask, types.boolean))
         at = _unpacked(builder, array, key, args[1])
-        if not _gathers(keys):
-            _keep(context, builder, array, _place(context, builder, array, args[0], keys, at)[0], vector, bits)
-            return args[0]
-        for lane, place in enumerate(_places(context, builder, array, args[0], keys, at)):
-            part = builder.extract_element(vector, _I32(lane))
-            part = builder.trunc(part, _ir.IntType(8)) if _size(array) == LANES else part
-            place = builder.bitcast(place, part.type.as_pointer())
-            if bits is None:
-                builder.store(part, place)
-            else:
-                with builder.if_then(builder.extract_element(bits, _I32(lane))):
-                    builder.store(part, place)
+        _keep(context, builder, array, _place(context, builder, array, args[0], keys, at)[0], vector, bits)
         return args[0]
 
     return array(array, key, value, mask), build
