@@ -277,7 +277,7 @@ def sunshine(N: Any, lane: Any, home: Any, begin: Any, end: Any, clear: Any) -> 
     return total, clear
 
 
-@inlined
+@leaf
 def clear_until(N: Any, lane: Any, roof: Any, quarter: Any, time: Any) -> Any:
     """Seconds of clear sky before `time`, which is not before this quarter hour by more than the greatest lag."""
     cycles, row, size = of(N, "cycles"), np.uintp(lane), np.uintp(CLOUD)
