@@ -357,7 +357,7 @@ def test_who_sees_nothing_decides_in_a_batch_as_well():
 
 
 def test_an_illegal_action_of_an_agent_that_has_ended_is_ignored_in_one_call_too():
-    batch = BatchEnv(lambda: endings((2, 4)), 2)
+    batch = BatchEnv(lambda: endings((2, 4), compile=True), 2)
     batch.reset()
     for number in range(4):
         actions = np.zeros((2, 2))
