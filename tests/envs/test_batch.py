@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ends import Mixed, Mover
+from ends import Mixed, Mover, endings
 from refusing import refuses
 from small_worlds import End, LawEnv, Level, Talker, Team, TogetherEnv, Top, Unit, Zone
 
@@ -354,3 +354,15 @@ def test_who_sees_nothing_decides_in_a_batch_as_well():
     observations, _ = batch.reset(seed=0)
     assert observations["s"].shape == (2, 1, 0)
     assert batch.step({"s": np.array([[[0.5]], [[-0.25]]])})[1]["s"].tolist() == [[0.5], [-0.25]]
+
+
+def test_an_illegal_action_of_an_agent_that_has_ended_is_ignored_in_one_call_too():
+    batch = BatchEnv(lambda: endings((2, 4), compile=True), 2)
+    batch.reset()
+    for number in range(4):
+        actions = np.zeros((2, 2))
+        actions[:, 0] = 1e9 if number >= 2 else 0.0
+        _, rewards, *_ = batch.step({"mortal": actions})
+        assert rewards["mortal"].tolist() == [[0.0 if number >= 2 else 1.0, 1.0]] * 2
+    with pytest.raises(InvalidAction, match="mortal_1"):
+        batch.step({"mortal": actions})
