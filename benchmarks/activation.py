@@ -1,6 +1,6 @@
 """Does ReLU learn the same as tanh? The lean PPO on three worlds, five seeds, equal updates, paired by seed.
 
-    python -m benchmarks.activation    # about 20 CPU-minutes; goes on where it was stopped
+    python -m benchmarks.activation    # 10 CPU-minutes; goes on where it was stopped
 
 Said before it was run: ReLU becomes the default if in each world the 95 % interval of what it earns more than tanh (the
 final policy, validation episodes) ends at 0 or above, and its lower end is a loss of at most a tenth of what tanh
