@@ -58,11 +58,20 @@ def _phase(name: str, says: str, lines: Iterable[str], *, more: str = "", guard:
     """What happens in one lane, and a loop over lanes [first, last) that returns how many failed."""
     dt = "dt_piece" if name == "substep" else "dt"
     body = list(lines)
-    one = [f'"""{says}"""', *_loads(body), f'dt = number(D, "{dt}")', *body, *([] if body[-1] == NOTE else ["return 0"])]
+    one = [
+        f'"""{says}"""',
+        *_loads(body),
+        f'dt = number(D, "{dt}")',
+        *body,
+        *([] if body[-1] == NOTE else ["return 0"]),
+    ]
     skip = [guard, "    continue"] if guard else []
     inner = ["b = np.uintp(lane)", *skip, f"failures += {name}_lane(D, b{more})"]
     loop = ["failures = 0", "for lane in range(first, last):", *(f"    {line}" for line in inner), "return failures"]
-    parts = _function("inlined", f"{name}_lane(D, b{more})", one), _function("phase", f"{name}(D, first, last{more})", [*_loads(loop), *loop])
+    parts = (
+        _function("inlined", f"{name}_lane(D, b{more})", one),
+        _function("phase", f"{name}(D, first, last{more})", [*_loads(loop), *loop]),
+    )
     return "\n\n\n".join(parts)
 
 

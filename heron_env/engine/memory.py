@@ -8,7 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.arrays import FORMS, LANE_ARRAYS, LANES, MOVED, NUMBERS, PHASES, PLACE, RULED, Arrays, Published, address_table, zeros
+from heron_env.engine.arrays import (
+    FORMS,
+    LANE_ARRAYS,
+    LANES,
+    MOVED,
+    NUMBERS,
+    PHASES,
+    PLACE,
+    RULED,
+    Arrays,
+    Published,
+    address_table,
+    zeros,
+)
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.tables import GRAIN, HIGH, LOW, AgentTables, DecisionTables, ObservationTables
 

@@ -84,7 +84,9 @@ class Program:
         for number, row in zip(self.source.kind_of, layout.rows, strict=False):
             kind = self.source.kinds[number]
             for name in ("apply_action", "advance"):
-                spec = rule_spec(getattr(kind.cls, name)) if name in kind.rules and AGENT_PHASES[name] in phases else None
+                spec = (
+                    rule_spec(getattr(kind.cls, name)) if name in kind.rules and AGENT_PHASES[name] in phases else None
+                )
                 for q in () if spec is None else spec.writes:
                     found = located(kind.features, q.owner)
                     assert found is not None

@@ -168,7 +168,12 @@ def given(size: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("lanes", [8, 13, 21])
 @pytest.mark.parametrize(
     ("size", "says"),
-    [(0.0, "division by zero"), (0.25, "is not finite: inf"), (3.0, "index 3 is out of bounds"), (0.0, "Keeper.advance")],
+    [
+        (0.0, "division by zero"),
+        (0.25, "is not finite: inf"),
+        (3.0, "index 3 is out of bounds"),
+        (0.0, "Keeper.advance"),
+    ],
 )
 def test_what_fails_in_one_lane_is_said_of_it_alone(lanes: int, size: float, says: str) -> None:
     batch, alone = tanks(lanes), tanks(lanes)

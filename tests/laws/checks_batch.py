@@ -216,7 +216,9 @@ def check_in_tiles_or_not(recipe: Recipe, script: Script) -> None:
         for name in together.groups:
             assert told[0][name].tobytes() == other[0][name].tobytes(), f"{where}{name}s see something else"
             for part, twin in zip(told[1:4], other[1:4], strict=True):
-                assert not stepped or part[name].tobytes() == twin[name].tobytes(), f"{where}{name}s hear something else"
+                assert not stepped or part[name].tobytes() == twin[name].tobytes(), (
+                    f"{where}{name}s hear something else"
+                )
     assert not together._engine.direct or lanes.tiled or lanes.not_in_tiles, "nothing runs in tiles"  # type: ignore[attr-defined]
 
 

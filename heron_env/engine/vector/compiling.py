@@ -7,30 +7,25 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils
 from numba.extending import intrinsic, models, overload_method, register_model
 
 from heron_env.engine import draw_kernel, kernels, loop_kernels, world_kernel
 from heron_env.engine.arrays import FORMS, LANE_ARRAYS
 from heron_env.engine.arrays import PLACE as PLACES
-from heron_env.engine.branches import MASK, Converter
+from heron_env.engine.branches import Converter
 from heron_env.engine.cache import uncollected
 from heron_env.engine.vector import words
 from heron_env.engine.vector.types import (
     ALL,
     EVERYWHERE,
     NOWHERE,
-    NUMBERS,
-    Drawn,
     Vector,
     VectorArray,
     as_bits,
     constant,
     convert,
-    is_float,
     types,
 )
 from heron_env.seeding import h, key
@@ -70,7 +65,10 @@ def _floats(context: Any, values: Any) -> Any:
     made = types.UniTuple(Vector(types.float64), len(values))
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        parts = [convert(context, builder, builder.extract_value(args[0], k), kind, types.float64) for k, kind in enumerate(values)]
+        parts = [
+            convert(context, builder, builder.extract_value(args[0], k), kind, types.float64)
+            for k, kind in enumerate(values)
+        ]
         return context.make_tuple(builder, made, parts)
 
     return made(values), build
@@ -103,7 +101,9 @@ def _refused_vector(context: Any, values: Any, size: Any, mask_: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         for k, kind in enumerate(values):
             _flag_if_not_finite(context, builder, kind, builder.extract_value(args[0], k), mask_, args[2])
-        words.raise_flag(builder, builder.icmp_signed("!=", context.cast(builder, args[1], size, types.int64), _I64(len(values))))
+        words.raise_flag(
+            builder, builder.icmp_signed("!=", context.cast(builder, args[1], size, types.int64), _I64(len(values)))
+        )
         return context.get_dummy_value()
 
     return NOWHERE(values, size, mask_), build

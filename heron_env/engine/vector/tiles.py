@@ -12,11 +12,21 @@ from typing import Any
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils
 from numba.extending import intrinsic
 
-from heron_env.engine.arrays import LANES, ROWS, PLACE as PLACES, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_CLOSE, VECTOR_FINISH, VECTOR_PHYSICS
-from heron_env.engine.kernels import call, lane, leaf, number, phase, table
+from heron_env.engine.arrays import (
+    LANES,
+    ROWS,
+    VECTOR_AFFECT,
+    VECTOR_CLEAR,
+    VECTOR_CLOSE,
+    VECTOR_FINISH,
+    VECTOR_PHYSICS,
+)
+from heron_env.engine.arrays import (
+    PLACE as PLACES,
+)
+from heron_env.engine.kernels import call, leaf, number, phase, table
 from heron_env.engine.vector.words import take_flags
 
 _types: Any = numba.types
@@ -106,7 +116,12 @@ def show(context: Any, truth: Any, columns: Any, out: Any, step: Any, many: Any)
             number = builder.load(builder.inttoptr(builder.add(columns, _I64(4 * k)), _ir.IntType(32).as_pointer()))
             place = builder.add(truth, builder.mul(builder.zext(number, _I64), _I64(8 * LANES)))
             rows.append(builder.fptrunc(builder.load(builder.inttoptr(place, doubles.as_pointer()), align=64), singles))
-        low, high, near, far = [0, 8, 1, 9, 4, 12, 5, 13], [2, 10, 3, 11, 6, 14, 7, 15], [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
+        low, high, near, far = (
+            [0, 8, 1, 9, 4, 12, 5, 13],
+            [2, 10, 3, 11, 6, 14, 7, 15],
+            [0, 1, 8, 9, 4, 5, 12, 13],
+            [2, 3, 10, 11, 6, 7, 14, 15],
+        )
         rows = [mixed(rows[k], rows[k + 1], order) for k in (0, 2, 4, 6) for order in (low, high)]
         rows = [mixed(rows[k + j], rows[k + j + 2], order) for k in (0, 4) for j in (0, 1) for order in (near, far)]
         halves = [0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]

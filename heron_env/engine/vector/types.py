@@ -15,8 +15,8 @@ import numba
 from llvmlite import ir
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.core.typeconv import Conversion
 from numba.core.imputils import lower_constant
+from numba.core.typeconv import Conversion
 from numba.extending import lower_cast, models, register_model, typeof_impl
 
 from heron_env.engine.arrays import LANES

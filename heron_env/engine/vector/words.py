@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -42,7 +42,6 @@ from heron_env.engine.vector.types import (
     lane_by_lane,
     llvm_of,
     scalar,
-    splat,
     types,
 )
 
@@ -163,7 +162,10 @@ def _joined(context: Any, one: Any, other: Any, neutral: Any, whole: Any, join: 
         if one is neutral or other is neutral:
             return args[one is neutral]
         if made == MASK:
-            args = [convert(context, builder, value, kind, types.boolean) for value, kind in zip(args, signature.args, strict=True)]
+            args = [
+                convert(context, builder, value, kind, types.boolean)
+                for value, kind in zip(args, signature.args, strict=True)
+            ]
         return getattr(builder, join)(*args)
 
     return made(one, other), build
@@ -226,9 +228,13 @@ def _select(context: Any, builder: Any, made: Any, kinds: Sequence[Any], args: S
         ]  # fmt: skip
         return context.make_tuple(builder, made, parts)
     if isinstance(made, Vector):
-        vectors = [convert(context, builder, arg, kind, made.dtype) for arg, kind in zip(args[1:], kinds[1:], strict=True)]
+        vectors = [
+            convert(context, builder, arg, kind, made.dtype) for arg, kind in zip(args[1:], kinds[1:], strict=True)
+        ]
         return builder.select(as_bits(builder, args[0]) if isinstance(mask, Vector) else args[0], *vectors)
-    return builder.select(args[0], *(context.cast(builder, a, k, made) for a, k in zip(args[1:], kinds[1:], strict=True)))
+    return builder.select(
+        args[0], *(context.cast(builder, a, k, made) for a, k in zip(args[1:], kinds[1:], strict=True))
+    )
 
 
 @_intrinsic  # type: ignore[untyped-decorator]
@@ -276,7 +282,14 @@ DIRECT = {
     operator.truediv: ("fdiv", None), operator.neg: ("fneg", "neg"), operator.lshift: (None, "shl"),
 }  # fmt: skip
 """What LLVM does with vectors at once: of floats, and of whole numbers."""
-COMPARES = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "==", operator.ne: "!="}
+COMPARES = {
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+    operator.eq: "==",
+    operator.ne: "!=",
+}
 AT_ONCE = {
     math.sqrt: "sqrt", math.fabs: "fabs", np.sqrt: "sqrt", np.rint: "rint", np.floor: "floor", np.ceil: "ceil",
     np.fabs: "fabs", np.abs: "fabs", builtins.abs: "fabs", np.trunc: "trunc",
@@ -285,7 +298,9 @@ AT_ONCE = {
 DIVIDES = (operator.truediv, operator.floordiv, operator.mod)
 
 
-def _applied(context: Any, builder: Any, function: Any, typed: Any, made: Any, kinds: Sequence[Any], args: Sequence[Any]) -> Any:
+def _applied(
+    context: Any, builder: Any, function: Any, typed: Any, made: Any, kinds: Sequence[Any], args: Sequence[Any]
+) -> Any:
     """A function of numbers on vectors, as numba's signature `typed` says it."""
     kind, found = typed
     wanted = [types.unliteral(part) for part in found.args]
@@ -310,7 +325,10 @@ def _applied(context: Any, builder: Any, function: Any, typed: Any, made: Any, k
             )
             return builder.call(law, vectors)
     else:
-        vectors = [convert(context, builder, a, k, kept_as(types.unliteral(w))) for a, k, w in zip(args, kinds, wanted, strict=True)]
+        vectors = [
+            convert(context, builder, a, k, kept_as(types.unliteral(w)))
+            for a, k, w in zip(args, kinds, wanted, strict=True)
+        ]
     run = context.get_function(kind, found)
 
     def one(*parts: Any) -> Any:
@@ -333,9 +351,10 @@ def _of_numbers(function: Any) -> Any:
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             if not isinstance(signature.return_type, Vector):
-                return context.get_function(*typed)(builder, [
-                    context.cast(builder, a, k, w) for a, k, w in zip(args, kinds, typed[1].args, strict=True)
-                ])
+                return context.get_function(*typed)(
+                    builder,
+                    [context.cast(builder, a, k, w) for a, k, w in zip(args, kinds, typed[1].args, strict=True)],
+                )
             return _applied(context, builder, function, typed, signature.return_type, kinds, args)
 
         return made(*kinds), build
@@ -363,7 +382,11 @@ def _dividing(function: Any) -> Any:
         def guarded(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             made, kind = args[1], sig.args[1]
             if not isinstance(kind, Vector):
-                bad = builder.not_(context.is_true(builder, types.unliteral(kind), context.cast(builder, made, kind, types.unliteral(kind))))
+                bad = builder.not_(
+                    context.is_true(
+                        builder, types.unliteral(kind), context.cast(builder, made, kind, types.unliteral(kind))
+                    )
+                )
                 if isinstance(sig.return_type, Vector) or not is_float(divisor):
                     raise_flag(builder, bad)
                 if not is_float(divisor):
@@ -375,11 +398,20 @@ def _dividing(function: Any) -> Any:
                 given = convert(context, builder, args[2], sig.args[2], types.boolean)
                 vector = builder.select(as_bits(builder, given), vector, constant(divisor, 1))
             if function is not operator.truediv:
-                zero = (builder.fcmp_ordered if is_float(divisor) else builder.icmp_signed)("==", vector, constant(divisor, 0))
+                zero = (builder.fcmp_ordered if is_float(divisor) else builder.icmp_signed)(
+                    "==", vector, constant(divisor, 0)
+                )
                 raise_flag(builder, _any(builder, as_mask(builder, zero)))
                 vector = builder.select(zero, constant(divisor, 1), vector)
-            return _applied(context, builder, function, _typed(context.typing_context, function, (a, Vector(divisor))),
-                            sig.return_type, (a, Vector(divisor)), [args[0], vector])
+            return _applied(
+                context,
+                builder,
+                function,
+                _typed(context.typing_context, function, (a, Vector(divisor))),
+                sig.return_type,
+                (a, Vector(divisor)),
+                [args[0], vector],
+            )
 
         return signature.return_type(a, b, mask), guarded
 
@@ -393,7 +425,9 @@ def _extreme(compare: Any) -> Any:
         function = builtins.min if compare is operator.lt else builtins.max
         if not _is_vector(a, b):
             return _of_numbers(function)(context, a, b)
-        dtype = context.unify_pairs(*(kind.dtype if isinstance(kind, Vector) else types.unliteral(kind) for kind in (a, b)))
+        dtype = context.unify_pairs(
+            *(kind.dtype if isinstance(kind, Vector) else types.unliteral(kind) for kind in (a, b))
+        )
         made = Vector(dtype)
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -431,7 +465,11 @@ def _cast_to(dtype: Any, function: Any) -> Any:
 def _parts(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, list[Any], list[Any]]:
     """Data, shape and steps of an array of vectors."""
     made = cgutils.create_struct_proxy(kind)(context, builder, value=value)
-    return made.data, cgutils.unpack_tuple(builder, made.shape, kind.ndim), cgutils.unpack_tuple(builder, made.steps, kind.ndim)
+    return (
+        made.data,
+        cgutils.unpack_tuple(builder, made.shape, kind.ndim),
+        cgutils.unpack_tuple(builder, made.steps, kind.ndim),
+    )
 
 
 def vector_array(context: Any, builder: Any, kind: Any, data: Any, shape: Sequence[Any], steps: Sequence[Any]) -> Any:
@@ -475,8 +513,10 @@ def _size(kind: Any) -> int:
 
 def _within(builder: Any, at: Any, length: Any, kind: Any) -> Any:
     """An index from the end counted from the start; one that is not there sets the flag and becomes 0."""
-    at = builder.zext(at, _I64) if at.type.width < 64 and not getattr(kind, "signed", True) else (
-        builder.sext(at, _I64) if at.type.width < 64 else at
+    at = (
+        builder.zext(at, _I64)
+        if at.type.width < 64 and not getattr(kind, "signed", True)
+        else (builder.sext(at, _I64) if at.type.width < 64 else at)
     )
     at = builder.select(builder.icmp_signed("<", at, _I64(0)), builder.add(at, length), at)
     bad = builder.icmp_unsigned(">=", at, length)
@@ -498,7 +538,9 @@ def _unpacked(builder: Any, array: Any, key: Any, value: Any) -> list[Any]:
     return values[1:] if getattr(array, "lanes", False) else values
 
 
-def _place(context: Any, builder: Any, array: Any, value: Any, keys: Sequence[Any], at: Sequence[Any]) -> tuple[Any, Any, Any]:
+def _place(
+    context: Any, builder: Any, array: Any, value: Any, keys: Sequence[Any], at: Sequence[Any]
+) -> tuple[Any, Any, Any]:
     """Address, shape and steps of what these indices leave."""
     data, shape, steps = _parts(context, builder, array, value)
     offset, left, strides = _I64(0), [], []
@@ -609,7 +651,9 @@ def item(context: Any, array: Any, key: Any) -> Any:
 
         return Vector(types.float64)(array, key), drawn
     if isinstance(key, Vector):
-        if isinstance(array, types.UniTuple) or (isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"):
+        if isinstance(array, types.UniTuple) or (
+            isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
+        ):
             return _gathered(context, array, key)
         raise refuse("element", array, key)
     if isinstance(array, types.BaseTuple) and isinstance(key, types.IntegerLiteral):
@@ -704,8 +748,10 @@ def draws(context: Any, key: Any, shape: Any) -> Any:
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[1]
-        axes = context.cast(builder, args[1], kind, whole) if isinstance(kind, types.BaseTuple) else cgutils.pack_array(
-            builder, [context.cast(builder, args[1], kind, types.int64)]
+        axes = (
+            context.cast(builder, args[1], kind, whole)
+            if isinstance(kind, types.BaseTuple)
+            else cgutils.pack_array(builder, [context.cast(builder, args[1], kind, types.int64)])
         )
         proxy = cgutils.create_struct_proxy(made)(context, builder)
         proxy.key, proxy.shape = args[0], axes
@@ -776,7 +822,10 @@ WORDS: dict[str, Any] = {
 }  # fmt: skip
 """What branches.py calls."""
 _ONE = "exp expm1 log log1p log2 log10 sqrt sin cos tan sinh cosh tanh fabs floor ceil trunc isnan isinf isfinite"
-_MATH = {**_of(math, f"{_ONE} asin acos atan erf erfc gamma lgamma", 1), **_of(math, "hypot atan2 pow fmod copysign", 2)}
+_MATH = {
+    **_of(math, f"{_ONE} asin acos atan erf erfc gamma lgamma", 1),
+    **_of(math, "hypot atan2 pow fmod copysign", 2),
+}
 _NUMPY = {
     **_of(np, f"{_ONE} arcsin arccos arctan exp2 rint abs sign", 1),
     **_of(np, "hypot arctan2 power maximum minimum fmod copysign", 2),
