@@ -11,7 +11,6 @@ from laws.examples import FIELD, TALK
 
 import heron_env
 from heron_env import BatchEnv, ScheduleConfig
-from heron_env.engine.event import forms as f
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
 
 LATE = ScheduleConfig(
@@ -196,22 +195,3 @@ def test_no_end_is_lost_where_effects_fall_later_than_episodes_last() -> None:
         rows = batch.answer(acted(batch, rows))
     assert asked.total() > 2 * len(asked)
     assert all(asked[rank] - told[rank] == 1 for rank in asked), "the last one's is not told yet"
-
-
-def test_the_cache_is_what_the_proxy_knows_where_a_lane_waits() -> None:
-    """Reports lie where they came until somebody looks: whoever reads the cache does."""
-    schedule = replace(LATE, jitter_type="lognormal", duplicate=0.3, reorder=True)
-    recipe, moved = replace(SHORT, max_steps=12), 0
-    batch, env = batch_of(1, recipe, schedule, autoreset="disabled"), recipe.build()
-    policies = {env.hierarchy.ids[rank]: policy for rank, policy in policies_of(env).items()}
-    run = env.start_event_driven(policies, seed=3, schedule=schedule)
-    rows = batch.begin()
-    while len(rows):
-        arrays = batch._lanes.arrays
-        if batch.running.all() and not arrays["lane"][0, f.CLOSING]:
-            run._until(int(arrays["heap"][0, 0]) - 1)  # up to the effect that the lane waits with
-            before = arrays["cache"].copy()
-            assert batch.cache[0].tolist() == env.proxy.cache.tolist()
-            moved += not np.array_equal(before, batch.cache)
-        rows = batch.answer(acted(batch, rows))
-    assert moved > 3, "the cache was never behind"

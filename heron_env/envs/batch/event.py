@@ -243,8 +243,8 @@ class EventBatchEnv(Batch):
 
     @property
     def cache(self) -> NDArray[np.float64]:
-        """What each lane's proxy knows now, `[B, columns]`. Raises RunInterrupted as `answer`."""
-        return read_only(self._ownership.drive("cache", self._lanes.cache))
+        """What each lane's proxy knows now, `[B, columns]`."""
+        return read_only(self._lanes.cache())
 
     if not TYPE_CHECKING:
 
