@@ -152,11 +152,8 @@ def no_slot_is_lost(memory: Any, lane: int) -> None:
             needed["report_slot"].add(slot)
             slot = int(a["report_slot"][lane * int(sizes[f.REPORT_SLOTS]) + slot, f.REAL])
         if slot >= 0:
-            needed["report_slot" if kind & 15 == f.SHARE else "view_slot"].add(slot)
-    for slot in a["waiting"][lane].tolist():
-        while slot >= 0:
-            needed["report_slot"].add(slot)
-            slot = int(a["report_slot"][lane * int(sizes[f.REPORT_SLOTS]) + slot, f.CHAIN])
+            reports = kind & 15 in (f.REPORT, f.EFFECT_REPORT, f.SHARE)
+            needed["report_slot" if reports else "view_slot"].add(slot)
     for name, place, link, first, left in (
         ("report_slot", f.REPORT_SLOTS, f.CHAIN, f.FREE_REPORT, f.REPORTS_LEFT),
         ("view_slot", f.VIEW_SLOTS, f.CHAIN, f.FREE_VIEW, f.VIEWS_LEFT),

@@ -80,20 +80,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
         'seen[first[r] + j]] = of(E, "view")[s, j]',
         'seen[first[r] + j]] = table(D, "truth")[b, seen[first[r] + j]]',
     ),
-    "one_copy_is_enough": ("broker", "slot, f.USES] += arrivals", "slot, f.USES] += 1"),
-    "reports_before_they_come": ("broker", "if due < now or (due == now and", "if True or (due == now and"),
-    "reports_of_an_instant_in_disorder": ("broker", "slots[s, f.KEY] < key", "False"),
-    "shares_before_what_came_earlier": (
-        "broker",
-        "    take_in(E, b, edges[e, f.EDGE_ROW], now, key)\n",
-        "",
-    ),
-    "the_last_reports_are_not_counted": (
-        "clock",
-        "    take_in_all(E, b, now, LOOKED)\n    lane, heap",
-        "    lane, heap",
-    ),
-    "second_reports_count": ("broker", "lane[b, f.DROPPED] += slots[s, f.SEEN]", "pass"),
+    "one_copy_is_enough": ("broker", "acquire_report(E, b, arrivals,", "acquire_report(E, b, 1,"),
     "copies_stay_for_ever": ("clock", "        release_report(E, b, record)\n", ""),
     "decisions_stay_for_ever": (
         "clock",

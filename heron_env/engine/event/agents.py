@@ -23,7 +23,6 @@ from heron_env.engine.event.broker import (
     LEG_GATHERING,
     LEG_REPLY,
     LEG_REQUEST,
-    LOOKED,
     NEVER,
     NONE,
     REPLY_PHASE,
@@ -37,7 +36,6 @@ from heron_env.engine.event.broker import (
     release_view,
     send,
     send_report,
-    take_in,
 )
 from heron_env.engine.event.links import delay, of, schedule_of, table, tick_shift
 from heron_env.engine.kernels import call, leaf, within
@@ -118,7 +116,7 @@ def replace_missing(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> No
 def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
     """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
     timing, at = of(E, "timing"), schedule_of(E, b, r)
-    gather(D, E, b, r, now, turn_of(number, timing[at, f.TICK], timing[at, f.PHASE], of(E, "sizes")[f.DT]))
+    gather(D, E, b, r, turn_of(number, timing[at, f.TICK], timing[at, f.PHASE], of(E, "sizes")[f.DT]))
     leaves = later(now, delay(E, b, r, f.OBS, now, TICKED, LEG_GATHERING, number, 0))
     slot = acquire_view(E, b, r, number)
     if not send(E, b, r, f.DOWN, leaves, TICKED, LEG_REPLY, number, f.REPLY, REPLY_PHASE, slot):
@@ -133,12 +131,8 @@ def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> Non
 
 
 @leaf
-def gather(D: Any, E: Any, b: Any, r: Any, now: Any, turn: Any) -> None:
+def gather(D: Any, E: Any, b: Any, r: Any, turn: Any) -> None:
     """What the agent sees in the cache, with the noise of this turn, into `scratch`."""
-    sources, start, waiting = of(E, "source"), of(E, "first_source"), of(E, "waiting")
-    for k in range(start[r], start[r + 1]):
-        if waiting[b, sources[k]] >= 0:
-            take_in(E, b, sources[k], now, LOOKED)
     cache, first, seen, out = of(E, "cache"), of(E, "first_seen"), of(E, "seen"), of(E, "scratch")
     for k in range(first[r], first[r + 1]):
         out[b, k - first[r]] = cache[b, seen[k]]
@@ -339,7 +333,7 @@ def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any
     if of(E, "reports")[r] != 0:
         lane[b, f.VERSION] += 1
         truth = table(D, "truth")
-        send_report(E, b, r, r, now, truth, b, lane[b, f.VERSION], now, EFFECTED, number, REPORT_PHASE)
+        send_report(E, b, r, r, now, truth, b, lane[b, f.VERSION], now, EFFECTED, number, f.EFFECT_REPORT, REPORT_PHASE)
     return failures
 
 

@@ -20,8 +20,6 @@ from heron_env.seeding import h
  REPORT_PHASE) = 0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt: skip
 """As scheduling.scheduler.Phase numbers them."""
 NONE = -1
-LOOKED = 1 << 56
-"""Reports of the physics at an instant come before anybody looks there, their keys lie below; others come later."""
 NEVER = 2**63 - 1
 """ns: the last time there is; what is so late does not happen."""
 CYCLE, TELEMETRY, TICKED, EFFECTED, COMMANDED, CYCLE_OF_GLOBAL, TELEMETRY_OF_GLOBAL = (
@@ -108,7 +106,7 @@ def release(E: Any, b: Any, slots: Any, size: Any, free: Any, slot: Any) -> None
 
 @leaf
 def acquire_report(E: Any, b: Any, uses: Any, real: Any) -> Any:
-    """A slot for a report, a share, or a record of two copies; `real`: its KEY, its edge, the slot of what travels."""
+    """A slot for a report, a share, or a record of the two copies of what is in the slot `real`."""
     slots, size = of(E, "report_slot"), of(E, "sizes")[f.REPORT_SLOTS]
     slot = acquire(E, b, slots, size, f.FREE_REPORT, uses)
     slots[b * size + slot, f.SEEN], slots[b * size + slot, f.REAL] = 0, real
@@ -138,20 +136,28 @@ def release_view(E: Any, b: Any, slot: Any) -> None:
 
 
 @leaf
+def is_report(kind: Any) -> Any:
+    """Are the numbers of such an event in a slot for reports?"""
+    return kind == f.REPORT or kind == f.EFFECT_REPORT or kind == f.SHARE
+
+
+@leaf
 def release_slot(E: Any, b: Any, kind: Any, slot: Any) -> None:
     """An event that needed a slot is done with."""
     if slot >= 0:
-        if kind == f.SHARE:
+        if is_report(kind):
             release_report(E, b, slot)
         else:
             release_view(E, b, slot)
 
 
 @leaf
-def post(E: Any, b: Any, r: Any, queue: Any, leaves: Any, cause: Any, leg: Any, number: Any) -> Any:
-    """A message leaves over the link of `r`: how many copies will arrive, when the first one and the last, ns.
+def send(
+    E: Any, b: Any, r: Any, queue: Any, leaves: Any, cause: Any, leg: Any, number: Any, kind: Any, phase: Any, real: Any
+) -> Any:
+    """Send a message over the link of `r`: how many copies will arrive. Loss keeps a message's place in its queue.
 
-    Loss keeps a message's place in its queue.
+    `real`: the slot of its numbers; a report takes one (FRESH), unless it arrives at once.
     """
     lane, last, q = of(E, "lane"), of(E, "queue"), np.int64(f.QUEUES) * r + queue
     ordered, copies = of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.REORDER == 0, 1
@@ -170,27 +176,30 @@ def post(E: Any, b: Any, r: Any, queue: Any, leaves: Any, cause: Any, leg: Any, 
         else:
             first, second = first if arrivals else arrival, arrival
             arrivals += 1
-    return arrivals, first, second
+    if arrivals == 1 and first == leaves and kind == f.REPORT:  # nobody looks before it is there
+        lane[b, f.FRESH] = NONE
+        lane[b, f.DELIVERED] += 1
+    elif arrivals > 0:
+        slot = use_slot(E, b, kind, real, arrivals)
+        if arrivals == 1:
+            push(E, b, first, phase, r, kind, slot, number)
+        else:  # a record of both copies says which comes second
+            record = acquire_report(E, b, 2, slot)
+            push(E, b, first, phase, r, kind | f.TWIN, record, number)
+            push(E, b, second, phase, r, kind | f.TWIN, record, number)
+    return arrivals
 
 
 @leaf
-def send(
-    E: Any, b: Any, r: Any, queue: Any, leaves: Any, cause: Any, leg: Any, number: Any, kind: Any, phase: Any, slot: Any
-) -> Any:
-    """Send a message over the link of `r`: how many copies will arrive. `slot`: of its numbers, or NONE."""
-    arrivals, first, second = post(E, b, r, queue, leaves, cause, leg, number)
-    if arrivals > 0 and slot >= 0:
-        if kind == f.SHARE:
-            of(E, "report_slot")[b * of(E, "sizes")[f.REPORT_SLOTS] + slot, f.USES] += arrivals
-        else:
-            of(E, "view_slot")[b * of(E, "sizes")[f.VIEW_SLOTS] + slot, f.USES] += arrivals
-    if arrivals == 1:
-        push(E, b, first, phase, r, kind, slot, number)
-    elif arrivals == 2:  # a record of both copies says which comes second
-        record = acquire_report(E, b, 2, slot)
-        push(E, b, first, phase, r, kind | f.TWIN, record, number)
-        push(E, b, second, phase, r, kind | f.TWIN, record, number)
-    return arrivals
+def use_slot(E: Any, b: Any, kind: Any, real: Any, arrivals: Any) -> Any:
+    """The slot of a message's numbers, which so many copies need: a new one for a report, else `real`, or NONE."""
+    slot = np.int64(real)
+    if is_report(kind):
+        slot = acquire_report(E, b, arrivals, NONE)
+        of(E, "lane")[b, f.FRESH] = slot
+    elif slot >= 0:
+        of(E, "view_slot")[b * of(E, "sizes")[f.VIEW_SLOTS] + slot, f.USES] += arrivals
+    return slot
 
 
 @leaf
@@ -213,73 +222,23 @@ def measured(E: Any, b: Any, source: Any, at: Any, k: Any) -> Any:
 @leaf
 def send_report(
     E: Any, b: Any, row: Any, r: Any, now: Any, source: Any, at: Any, version: Any, as_of: Any, cause: Any, number: Any,
-    phase: Any,
+    kind: Any, phase: Any,
 ) -> None:  # fmt: skip
-    """A report of a row leaves; `source[at]` is the truth that it tells of. It is taken in when somebody looks."""
-    first, reported = of(E, "first_reported"), of(E, "reported")
-    arrivals, one, two = post(E, b, r, f.UP, now, cause, LEG_REPORT, number)
-    if arrivals == 0:
+    """A report of a row leaves; `source[at]` is the truth that it tells of."""
+    first, reported, sizes = of(E, "first_reported"), of(E, "reported"), of(E, "sizes")
+    if not send(E, b, r, f.UP, now, cause, LEG_REPORT, number, kind, phase, NONE):
         return
-    if arrivals == 1 and one == now and phase == PHYSICS_PHASE:  # nobody looks before it is there
-        of(E, "lane")[b, f.DELIVERED] += 1
+    slot = of(E, "lane")[b, f.FRESH]
+    if slot < 0:
         if into_cache(E, b, row, version, as_of):
             cache = of(E, "cache")
             for k in range(first[row], first[row + 1]):
                 cache[b, reported[k]] = measured(E, b, source, at, k)
         return
-    values, s = of(E, "report"), await_report(E, b, row, min(one, two), phase, r, version, as_of)
+    values, numbers, s = of(E, "report"), of(E, "report_slot"), b * sizes[f.REPORT_SLOTS] + slot
+    numbers[s, f.WHAT], numbers[s, f.VERSION_OF], numbers[s, f.AS_OF] = row, version, as_of
     for k in range(first[row], first[row + 1]):
         values[s, k - first[row]] = measured(E, b, source, at, k)
-    if arrivals == 2:
-        of(E, "report_slot")[await_report(E, b, row, max(one, two), phase, r, 0, as_of), f.SEEN] = 1
-    if phase == REPORT_PHASE and of(E, "sizes")[f.KEEPS] & f.KEEP_MESSAGES:
-        push(E, b, min(one, two), phase, r, f.EFFECT_REPORT, NONE, number)
-
-
-@leaf
-def await_report(E: Any, b: Any, row: Any, due: Any, phase: Any, r: Any, version: Any, as_of: Any) -> Any:
-    """One more report of a row is under way: the place of its slot."""
-    lane, slots, waiting = of(E, "lane"), of(E, "report_slot"), of(E, "waiting")
-    lane[b, f.SEQUENCE] += 1
-    slot = acquire_report(E, b, 1, key_of(phase, r, lane[b, f.SEQUENCE]))
-    s = b * of(E, "sizes")[f.REPORT_SLOTS] + slot
-    slots[s, f.DUE], slots[s, f.VERSION_OF], slots[s, f.AS_OF] = due, version, as_of
-    slots[s, f.CHAIN], waiting[b, row] = waiting[b, row], slot
-    return s
-
-
-@leaf
-def take_in(E: Any, b: Any, row: Any, now: Any, key: Any) -> None:
-    """At the proxy: the reports of a row that have come before an event at `now` with this key."""
-    lane, slots, waiting, base = (
-        of(E, "lane"),
-        of(E, "report_slot"),
-        of(E, "waiting"),
-        b * of(E, "sizes")[f.REPORT_SLOTS],
-    )
-    slot, waiting[b, row] = waiting[b, row], NONE
-    while slot >= 0:
-        s = base + slot
-        following, due = slots[s, f.CHAIN], slots[s, f.DUE]
-        if due < now or (due == now and slots[s, f.KEY] < key):
-            lane[b, f.DELIVERED] += 1
-            lane[b, f.DROPPED] += slots[s, f.SEEN]
-            if into_cache(E, b, row, slots[s, f.VERSION_OF], slots[s, f.AS_OF]):
-                cache, values, reported = of(E, "cache"), of(E, "report"), of(E, "reported")
-                first = of(E, "first_reported")[row]
-                for k in range(first, of(E, "first_reported")[row + 1]):
-                    cache[b, reported[k]] = values[s, k - first]
-            release_report(E, b, slot)
-        else:
-            slots[s, f.CHAIN], waiting[b, row] = waiting[b, row], slot
-        slot = following
-
-
-@leaf
-def take_in_all(E: Any, b: Any, now: Any, key: Any) -> None:
-    """The same of every row."""
-    for row in range(of(E, "sizes")[f.RANKS] + 1):
-        take_in(E, b, row, now, key)
 
 
 @leaf
@@ -292,7 +251,19 @@ def report_all(E: Any, b: Any, number: Any, version: Any, now: Any, source: Any,
             r = row if row < ranks else 0
             telemetry, cycle = (TELEMETRY, CYCLE) if row < ranks else (TELEMETRY_OF_GLOBAL, CYCLE_OF_GLOBAL)
             cause = telemetry if by_telemetry else cycle
-            send_report(E, b, row, r, now, source, at, version, as_of, cause, number, PHYSICS_PHASE)
+            send_report(E, b, row, r, now, source, at, version, as_of, cause, number, f.REPORT, PHYSICS_PHASE)
+
+
+@leaf
+def receive_report(E: Any, b: Any, slot: Any) -> None:
+    """At the proxy."""
+    numbers, values, first = of(E, "report_slot"), of(E, "report"), of(E, "first_reported")
+    s = b * of(E, "sizes")[f.REPORT_SLOTS] + slot
+    row = numbers[s, f.WHAT]
+    if into_cache(E, b, row, numbers[s, f.VERSION_OF], numbers[s, f.AS_OF]):
+        cache, reported = of(E, "cache"), of(E, "reported")
+        for k in range(first[row], first[row + 1]):
+            cache[b, reported[k]] = values[s, k - first[row]]
 
 
 @leaf
@@ -302,25 +273,22 @@ def send_shares(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
     for k in range(first[r], first[r + 1]):
         e = of(E, "outgoing")[k]
         cause = of(E, "edge_cause")[e]
-        slot = acquire_report(E, b, 0, e)
-        if send(E, b, r, f.SHARES, now, cause, LEG_SHARE, number, f.SHARE, PHYSICS_PHASE, slot):
-            s = b * sizes[f.REPORT_SLOTS] + slot
+        if send(E, b, r, f.SHARES, now, cause, LEG_SHARE, number, f.SHARE, PHYSICS_PHASE, NONE):
+            s = b * sizes[f.REPORT_SLOTS] + of(E, "lane")[b, f.FRESH]
+            of(E, "report_slot")[s, f.WHAT] = e
             for j in range(edges[e, f.EDGE_SIZE]):
                 of(E, "report")[s, j] = truth[b, edges[e, f.EDGE_SOURCE] + j]
-        else:
-            release_report(E, b, slot)
 
 
 @leaf
-def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any, now: Any, key: Any) -> None:
+def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
     """A share has come: the mean of what each edge of its slot brought last, into truth and cache."""
     s = b * of(E, "sizes")[f.REPORT_SLOTS] + slot
-    e = of(E, "report_slot")[s, f.REAL]
+    e = of(E, "report_slot")[s, f.WHAT]
     edges, newest, received = of(E, "edge"), of(E, "newest"), of(E, "received")
     if number <= newest[b, e]:
         return
     newest[b, e] = number
-    take_in(E, b, edges[e, f.EDGE_ROW], now, key)
     for k in range(edges[e, f.EDGE_SIZE]):
         received[b, edges[e, f.EDGE_KEPT] + k] = of(E, "report")[s, k]
     count = 0

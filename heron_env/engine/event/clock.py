@@ -29,31 +29,23 @@ from heron_env.engine.event.agents import (
 from heron_env.engine.event.broker import (
     EFFECTED,
     LEG_RECEIVED,
-    LOOKED,
     NEVER,
     NONE,
     REPORT_PHASE,
     TICK_PHASE,
     pop,
     push,
+    receive_report,
     receive_share,
     release_report,
     release_slot,
     release_view,
     send,
-    take_in_all,
 )
 from heron_env.engine.event.links import of, table
 from heron_env.engine.event.physics import observe_end, pass_token, schedule_substep, simulate
 from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, within
 from heron_env.engine.tables import HIGH, LOW
-
-
-@leaf
-def next_time(E: Any, b: Any) -> Any:
-    """When a lane's next event is due, ns."""
-    lane, due = of(E, "lane"), of(E, "heap")[b * of(E, "sizes")[f.HEAP_SIZE], 0]
-    return min(lane[b, f.NEXT], due) if lane[b, f.TOP] > 0 else lane[b, f.NEXT]
 
 
 @leaf
@@ -64,9 +56,7 @@ def shortage(E: Any, b: Any) -> Any:
     if sizes[f.HEAP_SIZE] - lane[b, f.TOP] < sizes[f.NEED_HEAP]:
         short |= f.HEAP_SHORT
     if lane[b, f.REPORTS_LEFT] < sizes[f.NEED_REPORTS]:
-        take_in_all(E, b, next_time(E, b), 0)
-        if lane[b, f.REPORTS_LEFT] < sizes[f.NEED_REPORTS]:
-            short |= f.REPORTS_SHORT
+        short |= f.REPORTS_SHORT
     if lane[b, f.VIEWS_LEFT] < sizes[f.NEED_VIEWS]:
         short |= f.VIEWS_SHORT
     if sizes[f.LOG_SIZE] - lane[b, f.LOG] < sizes[f.NEED_LOG]:
@@ -77,9 +67,9 @@ def shortage(E: Any, b: Any) -> Any:
 
 
 @leaf
-def handle(D: Any, E: Any, b: Any, now: Any, key: Any, what: Any) -> Any:
+def handle(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
     """The first event of the heap, which is off it already; how many rules failed."""
-    lane, failures, r = of(E, "lane"), 0, (key >> 36) & 0xFFFFF
+    lane, failures = of(E, "lane"), 0
     kind, slot, number = what & 255, ((what >> 8) & 0xFFFFFF) - 1, what >> 32
     if kind & f.TWIN:
         kind = kind & 15
@@ -105,43 +95,37 @@ def handle(D: Any, E: Any, b: Any, now: Any, key: Any, what: Any) -> Any:
         observe_end(D, E, b, r, now)
     elif kind == f.DEADLINE:
         deadline(D, E, b, r, number, now)
-    elif kind == f.EFFECT_REPORT:
-        send(E, b, r, f.RECEIPTS, now, EFFECTED, LEG_RECEIVED, number, f.RECEIPT, REPORT_PHASE, NONE)
     else:
-        failures = deliver(D, E, b, now, key, kind, slot, number)
+        failures = deliver(D, E, b, now, r, kind, slot, number)
         release_slot(E, b, kind, slot)
     return failures
 
 
 @leaf
-def deliver(D: Any, E: Any, b: Any, now: Any, key: Any, kind: Any, slot: Any, number: Any) -> Any:
+def deliver(D: Any, E: Any, b: Any, now: Any, r: Any, kind: Any, slot: Any, number: Any) -> Any:
     """A message has come; how many rules failed."""
-    failures, r = 0, (key >> 36) & 0xFFFFF
+    failures = 0
     of(E, "lane")[b, f.DELIVERED] += 1
-    if kind == f.REQUEST:
+    if kind == f.REPORT:
+        receive_report(E, b, slot)
+    elif kind == f.REQUEST:
         answer_request(D, E, b, r, number, now)
     elif kind == f.REPLY:
         failures = receive_reply(D, E, b, r, number, now, slot)
     elif kind == f.COMMAND:
         receive_command(D, E, b, r, number, now, slot)
+    elif kind == f.EFFECT_REPORT:
+        receive_report(E, b, slot)
+        if of(E, "sizes")[f.KEEPS] & f.KEEP_MESSAGES:
+            send(E, b, r, f.RECEIPTS, now, EFFECTED, LEG_RECEIVED, number, f.RECEIPT, REPORT_PHASE, NONE)
     elif kind == f.SHARE:
-        receive_share(D, E, b, slot, number, now, key)
+        receive_share(D, E, b, slot, number)
     return failures
 
 
-@phase
-def look(D: Any, first: Any, last: Any, E: Any) -> Any:
-    """Take in the reports that have come to lanes that wait: their caches are as they are now."""
-    for b in range(first, last):
-        if of(E, "lane")[b, f.STATUS] == f.WAIT and not of(E, "lane")[b, f.CLOSING]:
-            take_in_all(E, b, next_time(E, b), LOOKED)
-    return 0
-
-
 @leaf
-def count_unfinished(E: Any, b: Any, now: Any) -> None:
+def count_unfinished(E: Any, b: Any) -> None:
     """The episode is over: which effects are still under way, of the last step's members and of others?"""
-    take_in_all(E, b, now, LOOKED)
     lane, heap, base = of(E, "lane"), of(E, "heap"), b * of(E, "sizes")[f.HEAP_SIZE]
     for k in range(lane[b, f.TOP]):
         if heap[base + k, 2] & 255 == f.EFFECT:
@@ -186,8 +170,8 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
                 return 0
         pop(E, b)
         if what & 255 == f.CLOSED:
-            count_unfinished(E, b, now)
-        elif handle(D, E, b, now, key, what):
+            count_unfinished(E, b)
+        elif handle(D, E, b, now, r, what):
             lane[b, f.STATUS] = f.FAILED
             return 1
     return 0
@@ -304,7 +288,6 @@ def begin_knowledge(D: Any, E: Any, b: Any) -> None:
     cache, truth, sums = of(E, "cache"), table(D, "truth"), of(E, "sums")
     for row in range(of(E, "sizes")[f.RANKS] + 1):
         of(E, "version")[b, row] = of(E, "as_of")[b, row] = 0
-        of(E, "waiting")[b, row] = NONE
     for c in range(cache.shape[1]):
         cache[b, c] = truth[b, c]
     for j in range(of(E, "ended_sums").shape[1]):

@@ -24,20 +24,18 @@ EMPIRICAL, RECORDED, MARKOV, LOSSY = range(4)
 world has begun and the clock has not; a rule failed; no episode; nothing more happens before the end of time."""
 AGENT, PHYSICS_DONE, BOUNDARY = range(3)
 """Where a lane goes on: in its loop, after the hook `advance`, after the hook `finish`."""
-(STATUS, STAGE, TOP, SEQUENCE, VERSION, NEXT, NEXT_KEY, SUBSTEP, DONE, ASKS, SENT, DUPLICATED, LOST, DELIVERED,
+(STATUS, STAGE, TOP, SEQUENCE, VERSION, NEXT, NEXT_KEY, SUBSTEP, DONE, FRESH, ASKS, SENT, DUPLICATED, LOST, DELIVERED,
  DROPPED, CANCELLED, UNFINISHED, CLOSING, LOG, FREE_REPORT, REPORTS_LEFT, FREE_VIEW, VIEWS_LEFT, SHORT, ROWS,
- TOKENS, LANE_NUMBERS) = range(27)  # fmt: skip
+ TOKENS, LANE_NUMBERS) = range(28)  # fmt: skip
 """Columns of `lane`. TOP: events in the heap. NEXT, NEXT_KEY: when physics is due, ns, and its place in the order.
-DONE: nominal time that physics has come to, ns. ASKS: unanswered decisions. LOG:
+DONE: nominal time that physics has come to, ns. FRESH: the slot that was just taken. ASKS: unanswered decisions. LOG:
 floats used of `log`. FREE_...: the first free slot; behind it how many are left. SHORT: what a FULL lane ran out of.
 ROWS: decisions of this episode. TOKENS: under way, each with a boundary in the ring."""
 HEAP_SHORT, REPORTS_SHORT, VIEWS_SHORT, LOG_SHORT, RING_SHORT = 1, 2, 4, 8, 16
 USES, CHAIN = range(2)
 """Columns of all slots. USES: how many events need it. CHAIN: the next free one."""
-DUE, VERSION_OF, AS_OF, SEEN, REAL, REPORT_NUMBERS = range(2, 8)
-KEY = REAL
-"""Further columns of `report_slot`. A report is DUE, ns, with the KEY of an event; SEEN: is it a second copy? Its CHAIN
-is the next one of its row. A share has its edge in REAL, a record of two copies SEEN and the REAL slot."""
+WHAT, VERSION_OF, AS_OF, SEEN, REAL, REPORT_NUMBERS = range(2, 8)
+"""Further columns of `report_slot`; WHAT: row or edge. A record of two copies has SEEN and the REAL slot."""
 WHOSE, NUMBER, ANSWERED, COME, BROUGHT, FIRST_ROW, USED, VIEW_NUMBERS = range(2, 10)
 """Further columns of `view_slot`: an observation on its way, then the decision on it; an unanswered one is in use, too,
 and its CHAIN is the agent's next unanswered one. COME: when it came, ns. BROUGHT: control steps since the decision
@@ -50,10 +48,9 @@ of the episode before: an agent may have ended in the next one, too, before anyb
 have a row for each of both, the old one second."""
 EARNED, EARNED_TRAINING, DISCOUNT, END_EARNED, END_TRAINING, OLD_EARNED, OLD_TRAINING, DECIDER_FLOATS = range(8)
 """Columns of `earned`, for each (b, p): since the last decision; what is to be told of an end."""
-(TOKEN, SHARE, CLOSED, AGENT_TICK, DEADLINE, REQUEST, REPLY, COMMAND, EFFECT, EFFECT_REPORT,
- RECEIPT, ENDING) = range(1, 13)  # fmt: skip
-"""Kinds of events. EFFECT_REPORT: it has come, and is acknowledged. ENDING: an agent has ended, and what the proxy was
-told at that instant has come."""
+(TOKEN, SHARE, REPORT, CLOSED, AGENT_TICK, DEADLINE, REQUEST, REPLY, COMMAND, EFFECT, EFFECT_REPORT,
+ RECEIPT, ENDING) = range(1, 14)  # fmt: skip
+"""Kinds of events. ENDING: an agent has ended, and what the proxy was told at that instant has come."""
 TWIN = 16
 """Added to the kind of a message that travels twice; its slot is then a record of both."""
 UP, DOWN, TO_CHILD, RECEIPTS, SHARES, QUEUES = range(6)
@@ -96,7 +93,6 @@ FORMS: dict[str, tuple[str, int]] = {
     "sums": ("int64", 1),
     # of the lanes
     "lane": ("int64", 2), "key": ("uint64", 2), "cache": ("float64", 2), "version": ("int64", 2), "as_of": ("int64", 2),
-    "waiting": ("int64", 2),
     "ended_sums": ("float64", 2), "decided": ("int64", 2), "last_effect": ("int64", 2), "acted": ("int64", 2),
     "queue": ("int64", 2), "member": ("uint8", 2), "lived": ("int64", 2), "how": ("uint8", 2), "masked": ("int64", 2),
     "ring": ("float64", 2), "ring_version": ("int64", 2), "scratch": ("float32", 2), "kept": ("uint64", 2),
@@ -114,8 +110,8 @@ FORMS: dict[str, tuple[str, int]] = {
     "row_state": ("float32", 2), "answer": ("float64", 2),
 }  # fmt: skip
 """Element type and number of axes of every array."""
-EDGE_SOURCE, EDGE_SIZE, EDGE_TARGET, EDGE_WIDTH, EDGE_KEPT, EDGE_FROM, EDGE_TO, EDGE_ROW, EDGE_NUMBERS = range(9)
+EDGE_SOURCE, EDGE_SIZE, EDGE_TARGET, EDGE_WIDTH, EDGE_KEPT, EDGE_FROM, EDGE_TO, EDGE_NUMBERS = range(8)
 """Columns of `edge`: first column and size of what is told; first column and width of where it goes; first place in
-`received`; first edge, and one past the last, of those that meet there; whose row it is."""
+`received`; first edge, and one past the last, of those that meet there."""
 ROW_LANE, ROW_RANK, ROW_SLOT, ROW_NUMBER, ROW_STEPS, ROW_BITS, ROW_NUMBERS = range(7)
 """Columns of `row`. ROW_BITS: first for a row; as END for an end."""

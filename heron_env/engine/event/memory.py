@@ -130,7 +130,7 @@ class EventMemory:
 def _size(sizes: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], *, doubles: bool) -> None:
     """What one event may need, and how much there is at first, into `sizes`; `doubles`: may messages travel twice?"""
     ranks, edges, rows = int(sizes[f.RANKS]), len(fixed["edge"]), int((np.diff(fixed["first_reported"]) > 0).sum())
-    sizes[f.NEED_HEAP] = (1 + doubles) * (edges + 2 * ranks) + ranks + 4
+    sizes[f.NEED_HEAP] = (1 + doubles) * (rows + edges + 2 * ranks) + ranks + 4
     sizes[f.NEED_REPORTS] = (1 + doubles) * (rows + edges + 1) + doubles * (ranks + 1)
     sizes[f.NEED_VIEWS] = 2
     sizes[f.HEAP_SIZE], sizes[f.REPORT_SLOTS] = sizes[f.NEED_HEAP] + SPARE, sizes[f.NEED_REPORTS] + SPARE
@@ -156,8 +156,7 @@ def _shapes(
     widest = max(_widest(fixed, "reported"), *fixed["edge"][:, f.EDGE_SIZE].tolist(), 1)
     return {
         "lane": (lanes, f.LANE_NUMBERS), "key": (lanes, ranks), "cache": (lanes, columns),
-        "version": (lanes, ranks + 1), "as_of": (lanes, ranks + 1), "waiting": (lanes, ranks + 1),
-        "ended_sums": (lanes, len(fixed["sums"])),
+        "version": (lanes, ranks + 1), "as_of": (lanes, ranks + 1), "ended_sums": (lanes, len(fixed["sums"])),
         "decided": (lanes, ranks), "last_effect": (lanes, ranks), "acted": (lanes, ranks),
         "queue": (lanes, f.QUEUES * ranks), "member": (lanes, ranks), "lived": (lanes, ranks),
         "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(sizes[f.RING]), columns),
@@ -314,8 +313,7 @@ def _edges(edges: Sequence[Edge], agents: int) -> Table:
         outgoing[edge.sender].append(e)
         size, target = edge.source.stop - edge.source.start, edge.target
         meeting = [k for k, other in enumerate(edges) if other.target == target]
-        width = target.stop - target.start
-        table[e] = edge.source.start, size, target.start, width, kept, meeting[0], meeting[-1] + 1, edge.receiver
+        table[e] = edge.source.start, size, target.start, target.stop - target.start, kept, meeting[0], meeting[-1] + 1
         kept += size
     causes = np.array([h(edge.route.cause) for edge in edges], dtype=np.uint64)
     found = _listed("edge", outgoing)

@@ -183,7 +183,7 @@ def observe_end(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
     """What the agent would be shown, had it asked at the instant of its end."""
     sizes, obs, seen = of(E, "sizes"), of(E, "end_obs"), of(E, "first_seen")
     at = 2 * (b * sizes[f.DECIDERS] + of(E, "decides")[r] - 1)
-    gather(D, E, b, r, now, np.int64(table(D, "steps")[b]))
+    gather(D, E, b, r, np.int64(table(D, "steps")[b]))
     for j in range(obs.shape[1]):
         obs[at, j] = of(E, "scratch")[b, j] if j < seen[r + 1] - seen[r] else np.float32(0.0)
     sources, first = of(E, "source"), of(E, "first_source")

@@ -244,7 +244,7 @@ class EventBatchEnv(Batch):
     @property
     def cache(self) -> NDArray[np.float64]:
         """What each lane's proxy knows now, `[B, columns]`."""
-        return read_only(self._lanes.cache())
+        return read_only(self._lanes.arrays["cache"])
 
     if not TYPE_CHECKING:
 

@@ -45,7 +45,6 @@ class Kernels(NamedTuple):
 
     begin: Callable[..., int]
     run: Callable[..., int]
-    look: Callable[..., int]
     count: Callable[..., int]
     collect: Callable[..., int]
     answer: Callable[..., int]
@@ -235,11 +234,6 @@ class EventLanes:
             )
 
     # Handing out
-
-    def cache(self) -> Floats:
-        """What each lane's proxy knows now, `[B, columns]`."""
-        self._call(self._clock.look)
-        return self.arrays["cache"]
 
     def rows(self) -> Rows:
         """What waits for actions, and what has ended since; what has ended is told once."""
