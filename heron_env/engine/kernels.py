@@ -144,7 +144,7 @@ def table_of(forms: Mapping[str, tuple[str, int]], *, sized: bool = True) -> Any
     """`table(address, name)` for compiled code: the array of this name in the table at this address, uncounted.
 
     `forms`: element type and number of axes of the arrays in such a table (arrays.py), in their order. `sized`: give
-    the number of rows; without it no row's index is looked at whether it is negative, which is a third of the code.
+    the number of rows; without it no row's index is looked at whether it is negative.
     """
     places = {name: place for place, name in enumerate(forms)}
 

@@ -26,7 +26,7 @@ from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.tables import GRAIN, HIGH, LOW, AgentTables, DecisionTables, ObservationTables
 
 MOST_SPANS, LEAST, APART = 64, 4, 4
-"""Spans of the truth that tiles write back, and the columns of one: whole blocks move fastest; gaps that are no gaps."""
+"""Spans of the truth that tiles write back, and the columns of one: blocks move fastest; smaller gaps don't count."""
 BLOCK_BYTES = 1 << 19
 """Lanes go through a step together as long as their rows are no more than this: half of what a core has to itself."""
 
@@ -129,7 +129,7 @@ def _moves(arrays: Arrays) -> tuple[NDArray[np.int64], int]:
 
 
 def _spans(written: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """First column and length of what is written of the truth, `[spans, 2]`, neighbours together; none for all of it."""
+    """First column and length of what is written of the truth, `[spans, 2]`, neighbours in one; none for all of it."""
     width, at = len(written), np.flatnonzero(written)
     if width < LANES or not len(at):
         return np.zeros((0, 2), dtype=np.int64)

@@ -78,14 +78,14 @@ NUMBERS = st.one_of(st.floats(-4.0, 4.0), st.sampled_from([0.0, -0.0, 1.0, -2.0,
 @numba.extending.intrinsic
 def _vectors(context: Any, array: Any) -> Any:
     """A numpy array `[columns, LANES]` as an array of vectors."""
-    from heron_env.engine.vector import words
+    from heron_env.engine.vector import elements
 
     made = VectorArray(types.float64, 1)
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         given = context.make_array(array)(context, builder, value=args[0])
         columns = builder.extract_value(given.shape, 0)
-        return words.vector_array(context, builder, made, given.data, [columns], [columns.type(1)])
+        return elements.vector_array(context, builder, made, given.data, [columns], [columns.type(1)])
 
     return made(array), build
 

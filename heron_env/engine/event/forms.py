@@ -60,8 +60,8 @@ REWARD_LOG, ACTION_LOG, AGES_LOG, OBSERVATION_LOG = range(4)
 behind rank and time, of an action also the latency; ages behind the rank."""
 KEEP_REWARDS, KEEP_ACTIONS, KEEP_AGES, KEEP_OBSERVATIONS, KEEP_MESSAGES = 1, 2, 4, 8, 16
 (RANKS, DECIDERS, HEAP_SIZE, REPORT_SLOTS, VIEW_SLOTS, LOG_SIZE, RING, SCHEDULES, DT, SUBSTEPS, EVERY, PER_BOUNDARY,
- HOOKS, KEEPS, NEED_HEAP, NEED_REPORTS, NEED_VIEWS, NEED_LOG, APPLY, OFFER, NATIVES, OBS_WIDTH, ACTION_WIDTH,
- WITH_STATE, SIZE_NUMBERS) = range(25)  # fmt: skip
+ HOOKS, KEEPS, NEED_HEAP, NEED_REPORTS, NEED_VIEWS, NEED_LOG, APPLY, OFFER, NATIVE, NATIVE_AT, OBS_WIDTH, ACTION_WIDTH,
+ WITH_STATE, SIZE_NUMBERS) = range(26)  # fmt: skip
 """Places in `sizes`: these, and what else is one number.
 
 SCHEDULES: rows of `timing` from one lane's to the next one's, 0 where all have the same. EVERY:

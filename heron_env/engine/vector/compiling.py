@@ -16,7 +16,7 @@ from heron_env.engine.arrays import FORMS, LANE_ARRAYS
 from heron_env.engine.arrays import PLACE as PLACES
 from heron_env.engine.branches import Converter
 from heron_env.engine.cache import uncollected
-from heron_env.engine.vector import words
+from heron_env.engine.vector import elements, masks, numbers, words
 from heron_env.engine.vector.types import (
     ALL,
     EVERYWHERE,
@@ -40,14 +40,14 @@ def _table(context: Any, address: Any, name: Any) -> Any:
     """kernels.table; arrays with a row for each environment are arrays of vectors."""
     kind, axes = FORMS[name.literal_value]
     if name.literal_value not in LANE_ARRAYS:
-        return words.typed_call(context, kernels.table, address, name)
+        return numbers.typed_call(context, kernels.table, address, name)
     made = VectorArray(getattr(types, kind), axes - 1, lanes=True)
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place, columns = (kernels.cell(context, builder, args[0], PLACES[name.literal_value], k) for k in (0, 2))
         shape = [columns] if axes == 2 else []
         data = builder.inttoptr(place, _ir.IntType(8).as_pointer())
-        return words.vector_array(context, builder, made, data, shape, [_I64(1)] * (axes - 1))
+        return elements.vector_array(context, builder, made, data, shape, [_I64(1)] * (axes - 1))
 
     return made(address, name), build
 
@@ -61,7 +61,7 @@ def _same(context: Any, value: Any) -> Any:
 def _floats(context: Any, values: Any) -> Any:
     """kernels.floats of a tuple: numbers and vectors alike become vectors, which a loop may go through."""
     if not isinstance(values, types.BaseTuple):
-        raise words.refuse("vector", values)
+        raise masks.refuse("vector", values)
     made = types.UniTuple(Vector(types.float64), len(values))
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -80,7 +80,7 @@ def _flag_if_not_finite(context: Any, builder: Any, kind: Any, value: Any, mask_
     bits = builder.fcmp_unordered("!=", difference, constant(types.float64, 0))
     if mask_kind is not EVERYWHERE:
         bits = builder.and_(bits, as_bits(builder, convert(context, builder, mask, mask_kind, types.boolean)))
-    words.raise_flag(builder, words.any_set(builder, bits))
+    masks.raise_flag(builder, masks.any_set(builder, bits))
 
 
 @_intrinsic  # type: ignore[untyped-decorator]
@@ -101,7 +101,7 @@ def _refused_vector(context: Any, values: Any, size: Any, mask_: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         for k, kind in enumerate(values):
             _flag_if_not_finite(context, builder, kind, builder.extract_value(args[0], k), mask_, args[2])
-        words.raise_flag(
+        masks.raise_flag(
             builder, builder.icmp_signed("!=", context.cast(builder, args[1], size, types.int64), _I64(len(values)))
         )
         return context.get_dummy_value()
@@ -115,7 +115,7 @@ def _note(context: Any, D: Any, b: Any, failed: Any) -> Any:
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         bits = as_bits(builder, convert(context, builder, args[2], failed, types.boolean))
-        return builder.zext(words.any_set(builder, bits), _I64)
+        return builder.zext(masks.any_set(builder, bits), _I64)
 
     return types.int64(D, b, failed), build
 
@@ -127,7 +127,7 @@ def _view(context: Any, truth: Any, axes: int) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first, count, step = args[2:5]
         shape, steps = ([count], [step]) if axes == 1 else ([count, args[5]], [step, _I64(1)])
-        return words.shifted(context, builder, truth, made, args[0], first, shape, steps)
+        return elements.shifted(context, builder, truth, made, args[0], first, shape, steps)
 
     return made(truth, *[types.int64] * (3 + axes)), build
 
@@ -181,17 +181,17 @@ def _draw(world, name, shape=1):  # type: ignore[no-untyped-def]
 
     def draw(world, name, shape=1):  # type: ignore[no-untyped-def]
         episode = _key_with(_key_with(_START, world.seed, ALL), world.episode, ALL)
-        return words.draws(_key_with(_key_with(episode, world.step, ALL), word, ALL), shape)
+        return elements.draws(_key_with(_key_with(episode, world.step, ALL), word, ALL), shape)
 
     return draw
 
 
 def draw_element(array: Any, key: Any) -> Any:
     """An element of draws."""
-    return _uniform(words.key_of(array), words.number_of(array, key), ALL)
+    return _uniform(elements.key_of(array), elements.number_of(array, key), ALL)
 
 
-words.draw_element = draw_element
+elements.draw_element = draw_element
 
 
 class VectorPhases:

@@ -27,7 +27,7 @@ from heron_env.engine.arrays import (
     PLACE as PLACES,
 )
 from heron_env.engine.kernels import call, leaf, number, phase, table
-from heron_env.engine.vector.words import take_flags
+from heron_env.engine.vector.masks import take_flags
 
 _types: Any = numba.types
 _ir: Any = ir
@@ -91,7 +91,7 @@ def turn(context: Any, source: Any, step: Any, target: Any, target_step: Any) ->
         rows = [builder.load(place(args[0], args[1], k), align=8) for k in range(4)]
         even = [mixed(rows[k], rows[k + 1], [0, 4, 2, 6]) for k in (0, 2)]
         odd = [mixed(rows[k], rows[k + 1], [1, 5, 3, 7]) for k in (0, 2)]
-        made = [mixed(*pair, order) for order in ([0, 1, 4, 5], [2, 3, 6, 7]) for pair in (even, odd)]
+        made = [mixed(one, other, order) for order in ([0, 1, 4, 5], [2, 3, 6, 7]) for one, other in (even, odd)]
         for k, row in enumerate(made):
             builder.store(row, place(args[2], args[3], k), align=8)
         return context.get_dummy_value()
@@ -102,7 +102,7 @@ def turn(context: Any, source: Any, step: Any, target: Any, target_step: Any) ->
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def show(context: Any, truth: Any, columns: Any, out: Any, step: Any, many: Any) -> Any:
-    """Eight columns of a tile's truth as float32 into `many` rows, `step` bytes apart; `columns`: where 8 numbers lie."""
+    """Eight columns of a tile's truth into `many` rows of float32, `step` bytes apart; `columns`: where 8 numbers are."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         truth, columns, out, step, many = args

@@ -13,16 +13,19 @@ from typing import Any
 
 import numba
 from llvmlite import ir
-from numba.core import cgutils
+from numba.core import cgutils, typeconv
 from numba.core.errors import TypingError
 from numba.core.imputils import lower_constant
-from numba.core.typeconv import Conversion
 from numba.extending import lower_cast, models, register_model, typeof_impl
 
 from heron_env.engine.arrays import LANES
 
 types: Any = numba.types
+_safe: Any = typeconv.Conversion.safe  # type: ignore[attr-defined]
+_lower_cast: Any = lower_cast
+_lower_constant: Any = lower_constant
 _ir: Any = ir
+_cg: Any = cgutils
 _models: Any = models
 BITS: Any = _ir.VectorType(_ir.IntType(64), LANES)
 """Of a mask in LLVM."""
@@ -43,9 +46,9 @@ class Vector(types.Type):  # type: ignore[misc]
     def can_convert_from(self, context: Any, other: Any) -> Any:
         """From numbers and from what is only known while compiling."""
         if isinstance(other, NUMBERS) and context.can_convert(other, self.dtype) is not None:
-            return Conversion.safe
+            return _safe
         if other in (EVERYWHERE, NOWHERE) and self.dtype == types.boolean:
-            return Conversion.safe
+            return _safe
         return None
 
     def unify(self, context: Any, other: Any) -> Any:
@@ -62,7 +65,7 @@ class Singleton(types.Type):  # type: ignore[misc]
 
     def can_convert_to(self, context: Any, other: Any) -> Any:
         """`NOVALUE` to anything, the masks to bool."""
-        return Conversion.safe if self is NOVALUE or isinstance(other, types.Boolean) else None
+        return _safe if self is NOVALUE or isinstance(other, types.Boolean) else None
 
     def unify(self, context: Any, other: Any) -> Any:
         """Two masks may become a bool."""
@@ -86,7 +89,7 @@ def _typeof_word(value: Any, context: Any) -> Any:
     return value.kind
 
 
-@lower_constant(Singleton)
+@_lower_constant(Singleton)  # type: ignore[untyped-decorator]
 def _constant_word(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return context.get_dummy_value()
 
@@ -227,19 +230,19 @@ def convert(context: Any, builder: Any, value: Any, given: Any, wanted: Any) -> 
     return lane_by_lane(builder, made, lambda part: context.cast(builder, part, source, wanted), [value])
 
 
-@lower_cast(types.Number, Vector)
-@lower_cast(types.Boolean, Vector)
-@lower_cast(Vector, Vector)
-@lower_cast(Singleton, Vector)
+@_lower_cast(types.Number, Vector)  # type: ignore[untyped-decorator]
+@_lower_cast(types.Boolean, Vector)  # type: ignore[untyped-decorator]
+@_lower_cast(Vector, Vector)  # type: ignore[untyped-decorator]
+@_lower_cast(Singleton, Vector)  # type: ignore[untyped-decorator]
 def _cast(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
     return convert(context, builder, value, given, wanted.dtype)
 
 
-@lower_cast(Singleton, types.Boolean)
+@_lower_cast(Singleton, types.Boolean)  # type: ignore[untyped-decorator]
 def _cast_mask(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
     return _ir.IntType(1)(given is EVERYWHERE)
 
 
-@lower_cast(Singleton, types.Any)
+@_lower_cast(Singleton, types.Any)  # type: ignore[untyped-decorator]
 def _cast_nothing(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
-    return cgutils.get_null_value(context.get_value_type(wanted))
+    return _cg.get_null_value(context.get_value_type(wanted))

@@ -110,7 +110,6 @@ class EventLanes:
         sizes[f.SCHEDULES] = len(timings) * self._drawn
         sizes[f.RING] = min(2 * timings[0].msg // env.dt_ns + 2, SPARE)
         sizes[f.APPLY], sizes[f.OFFER] = addresses.apply, addresses.offer
-        sizes[f.NATIVES] = len(addresses.natives)
         sizes[f.OBS_WIDTH] = max(groups[name].width for name in self._names)
         sizes[f.ACTION_WIDTH] = max(spec.size for spec in env.simulation.specs)
         sizes[f.HOOKS] = f.ADVANCE_HOOK * ("advance" in hooks) + f.FINISH_HOOK * ("finish" in hooks)

@@ -1,0 +1,368 @@
+"""Elements of arrays of vectors, of arrays that all lanes share, and of keyed draws."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.extending import intrinsic, overload_attribute, overload_method
+
+from heron_env.engine.arrays import LANES
+from heron_env.engine.vector.masks import raise_flag, refuse
+from heron_env.engine.vector.numbers import of_numbers, typed_call
+from heron_env.engine.vector.types import (
+    EVERYWHERE,
+    NUMBERS,
+    Drawn,
+    Vector,
+    VectorArray,
+    as_bits,
+    constant,
+    convert,
+    element,
+    is_float,
+    lane_by_lane,
+    llvm_of,
+    types,
+)
+
+_ir: Any = ir
+_cg: Any = cgutils
+_intrinsic: Any = intrinsic
+draw_element: Any = None
+"""An element of Drawn; compiling.py says how it is made."""
+_I64, _I32, _BYTES = _ir.IntType(64), _ir.IntType(32), _ir.IntType(8).as_pointer()
+
+
+def _parts(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, list[Any], list[Any]]:
+    """Data, shape and steps of an array of vectors."""
+    made = _cg.create_struct_proxy(kind)(context, builder, value=value)
+    return (
+        made.data,
+        _cg.unpack_tuple(builder, made.shape, kind.ndim),
+        _cg.unpack_tuple(builder, made.steps, kind.ndim),
+    )
+
+
+def vector_array(context: Any, builder: Any, kind: Any, data: Any, shape: Sequence[Any], steps: Sequence[Any]) -> Any:
+    """A VectorArray of this type."""
+    made = _cg.create_struct_proxy(kind)(context, builder)
+    made.data = builder.bitcast(data, _BYTES)
+    made.shape, made.steps = _cg.pack_array(builder, shape, _I64), _cg.pack_array(builder, steps, _I64)
+    return made._getvalue()
+
+
+def shifted(
+    context: Any, builder: Any, kind: Any, made: Any, value: Any, first: Any, shape: Sequence[Any], steps: Sequence[Any]
+) -> Any:
+    """A view `made` of an array of one axis from element `first` on."""
+    data, _, _ = _parts(context, builder, kind, value)
+    place = builder.gep(data, [builder.mul(first, _I64(_size(kind)))])
+    return vector_array(context, builder, made, place, shape, steps)
+
+
+def _load(context: Any, builder: Any, kind: Any, place: Any) -> Any:
+    """The vector at a place (of bytes)."""
+    small = kind.dtype in (types.uint8, types.bool_)
+    made = _ir.VectorType(_ir.IntType(8), LANES) if small else llvm_of(kind.element.dtype)
+    loaded = builder.load(builder.bitcast(place, made.as_pointer()), align=8)
+    return builder.zext(loaded, llvm_of(types.int64)) if small else loaded
+
+
+def _keep(context: Any, builder: Any, kind: Any, place: Any, value: Any, mask: Any) -> None:
+    """Store an element; `mask`: LLVM's bits, or None for all."""
+    if mask is not None:
+        value = builder.select(mask, value, _load(context, builder, kind, place))
+    if kind.dtype in (types.uint8, types.bool_):
+        value = builder.trunc(value, _ir.VectorType(_ir.IntType(8), LANES))
+    builder.store(value, builder.bitcast(place, value.type.as_pointer()), align=8)
+
+
+def _size(kind: Any) -> int:
+    """Bytes of an element."""
+    return LANES * (1 if kind.dtype in (types.uint8, types.bool_) else 8)
+
+
+def _within(builder: Any, at: Any, length: Any, kind: Any) -> Any:
+    """An index from the end counted from the start; one that is not there sets the flag and becomes 0."""
+    at = (
+        builder.zext(at, _I64)
+        if at.type.width < 64 and not getattr(kind, "signed", True)
+        else (builder.sext(at, _I64) if at.type.width < 64 else at)
+    )
+    at = builder.select(builder.icmp_signed("<", at, _I64(0)), builder.add(at, length), at)
+    bad = builder.icmp_unsigned(">=", at, length)
+    raise_flag(builder, bad)
+    return builder.select(bad, _I64(0), at)
+
+
+def _keys(kind: Any, key: Any, array: Any) -> list[Any]:
+    """Types of the indices behind that of the lane, by position in the key."""
+    keys = list(key) if isinstance(key, types.BaseTuple) else [key]
+    return keys[1:] if array.lanes else keys
+
+
+def _unpacked(builder: Any, array: Any, key: Any, value: Any) -> list[Any]:
+    if isinstance(key, types.BaseTuple):
+        values = [builder.extract_value(value, k) for k in range(len(key))]
+    else:
+        values = [value]
+    return values[1:] if getattr(array, "lanes", False) else values
+
+
+def _place(
+    context: Any, builder: Any, array: Any, value: Any, keys: Sequence[Any], at: Sequence[Any]
+) -> tuple[Any, Any, Any]:
+    """Address, shape and steps of what these indices leave."""
+    data, shape, steps = _parts(context, builder, array, value)
+    offset, left, strides = _I64(0), [], []
+    checked = not array.lanes  # the engine's own text asks for what is there
+    for axis, (length, step) in enumerate(zip(shape, steps, strict=True)):
+        if axis >= len(keys):
+            left.append(length)
+            strides.append(step)
+            continue
+        if isinstance(keys[axis], types.SliceType):
+            part = context.make_helper(builder, keys[axis], at[axis])
+            stop = builder.select(builder.icmp_signed("<", part.stop, length), part.stop, length)
+            by = part.step if keys[axis].has_step else _I64(1)
+            span = builder.sub(builder.add(stop, builder.sub(by, _I64(1))), part.start)
+            left.append(builder.sdiv(span, by))
+            strides.append(builder.mul(step, by))
+            offset = builder.add(offset, builder.mul(part.start, step))
+        else:
+            number = context.cast(builder, at[axis], keys[axis], types.int64)
+            number = _within(builder, number, length, keys[axis]) if checked else number
+            offset = builder.add(offset, builder.mul(number, step))
+    return builder.gep(data, [builder.mul(offset, _I64(_size(array)))]), left, strides
+
+
+def _gathers(keys: Sequence[Any]) -> bool:
+    return any(isinstance(key, Vector) for key in keys)
+
+
+def _places(context: Any, builder: Any, array: Any, value: Any, keys: Sequence[Any], at: Sequence[Any]) -> list[Any]:
+    """The address of each lane's own element."""
+    data, shape, steps = _parts(context, builder, array, value)
+    size = _size(array) // LANES
+    found = []
+    for lane in range(LANES):
+        offset = _I64(0)
+        for kind, number, length, step in zip(keys, at, shape, steps, strict=True):
+            if isinstance(kind, Vector):
+                own = builder.extract_element(number, _I32(lane))
+            else:
+                own = context.cast(builder, number, kind, types.int64)
+            offset = builder.add(offset, builder.mul(_within(builder, own, length, types.int64), step))
+        offset = builder.add(builder.mul(offset, _I64(_size(array))), _I64(lane * size))
+        found.append(builder.gep(data, [offset]))
+    return found
+
+
+def _vector_item(context: Any, array: Any, key: Any) -> Any:
+    keys = _keys(array, key, array)
+    sliced = sum(isinstance(kind, types.SliceType) for kind in keys)
+    axes = array.ndim - len(keys) + sliced
+    gathers = _gathers(keys)
+    if len(keys) > array.ndim or (gathers and axes):
+        raise refuse("element", array, key)
+    made = VectorArray(array.dtype, axes) if axes else array.element
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        at = _unpacked(builder, array, key, args[1])
+        if gathers:
+            stored = _I64 if _size(array) == 8 * LANES else _ir.IntType(8)
+            result = _ir.VectorType(stored, LANES)(_ir.Undefined)
+            for lane, place in enumerate(_places(context, builder, array, args[0], keys, at)):
+                part = builder.load(builder.bitcast(place, stored.as_pointer()))
+                result = builder.insert_element(result, part, _I32(lane))
+            if stored.width == 8:
+                return builder.zext(result, llvm_of(types.int64))
+            return builder.bitcast(result, llvm_of(array.element.dtype))
+        place, shape, steps = _place(context, builder, array, args[0], keys, at)
+        if axes:
+            return vector_array(context, builder, made, place, shape, steps)
+        return _load(context, builder, array, place)
+
+    return made(array, key), build
+
+
+def _gathered(context: Any, array: Any, key: Any) -> Any:
+    """Each lane's own element of an array or a tuple that all lanes share."""
+    dtype = array.dtype
+    made = Vector(dtype)
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        if isinstance(array, types.UniTuple):
+            length = _I64(len(array))
+            slot = _cg.alloca_once_value(builder, args[0])
+            data = builder.bitcast(slot, context.get_value_type(dtype).as_pointer())
+        else:
+            given = context.make_array(array)(context, builder, value=args[0])
+            data, (length,) = given.data, _cg.unpack_tuple(builder, given.shape, 1)
+
+        def one(at: Any) -> Any:
+            place = builder.gep(data, [_within(builder, at, length, types.int64)])
+            number = context.cast(builder, context.unpack_value(builder, dtype, place), dtype, made.dtype)
+            return element(context, builder, made.dtype, number)
+
+        return lane_by_lane(builder, llvm_of(made.dtype), one, [args[1]])
+
+    return made(array, key), build
+
+
+@_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def item(context: Any, array: Any, key: Any) -> Any:
+    """`array[key]`."""
+    if isinstance(array, VectorArray):
+        return _vector_item(context, array, key)
+    if isinstance(array, Drawn):
+
+        def drawn(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return context.compile_internal(builder, draw_element, signature, args)
+
+        return Vector(types.float64)(array, key), drawn
+    if isinstance(key, Vector):
+        if isinstance(array, types.UniTuple) or (
+            isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
+        ):
+            return _gathered(context, array, key)
+        raise refuse("element", array, key)
+    if isinstance(array, types.BaseTuple) and isinstance(key, types.IntegerLiteral):
+        number = key.literal_value
+
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.extract_value(args[0], number % len(array))
+
+        return array[number](array, key), build
+    return typed_call(context, operator.getitem, array, key)
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def store(context: Any, array: Any, key: Any, value: Any, mask: Any) -> Any:
+    """The array after `array[key] = value` where the mask holds."""
+    if not isinstance(array, VectorArray) or not isinstance(value, (Vector, *NUMBERS)):
+        raise refuse("assignment", array, value)
+    keys = _keys(array, key, array)
+    if len(keys) != array.ndim or any(isinstance(kind, types.SliceType) for kind in keys):
+        raise refuse("assignment", array, key)
+    if _gathers(keys):  # lane by lane this is faster
+        raise TypingError("it writes to places that differ from lane to lane")
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = convert(context, builder, args[2], value, array.element.dtype)
+        bits = None if mask is EVERYWHERE else as_bits(builder, convert(context, builder, args[3], mask, types.boolean))
+        at = _unpacked(builder, array, key, args[1])
+        _keep(context, builder, array, _place(context, builder, array, args[0], keys, at)[0], vector, bits)
+        return args[0]
+
+    return array(array, key, value, mask), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def length(context: Any, array: Any) -> Any:
+    """`len`."""
+    if isinstance(array, VectorArray | Drawn):
+
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            made = _cg.create_struct_proxy(array)(context, builder, value=args[0])
+            return builder.extract_value(made.shape, 0)
+
+        return types.int64(array), build
+    return of_numbers(builtins.len)(context, array)
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def _shape(context: Any, array: Any) -> Any:
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _, shape, _ = _parts(context, builder, array, args[0])
+        return _cg.pack_array(builder, [*[_I64(LANES)] * array.lanes, *shape], _I64)
+
+    return types.UniTuple(types.int64, array.ndim + array.lanes)(array), build
+
+
+@overload_attribute(VectorArray, "shape")
+def _shape_of(array):  # type: ignore[no-untyped-def]
+    return lambda array: _shape(array)
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def _total(context: Any, array: Any) -> Any:
+    """The sum of `[n]`, one after another, as numba sums."""
+    if array.ndim != 1 or not is_float(array.dtype):
+        raise refuse("sum", array)
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data, (count,), (step,) = _parts(context, builder, array, args[0])
+        total = _cg.alloca_once_value(builder, constant(array.dtype, 0))
+        with _cg.for_range(builder, count) as loop:
+            offset = builder.mul(builder.mul(loop.index, step), _I64(_size(array)))
+            part = _load(context, builder, array, builder.gep(data, [offset]))
+            builder.store(builder.fadd(builder.load(total), part), total)
+        return builder.load(total)
+
+    return array.element(array), build
+
+
+@overload_method(VectorArray, "sum")
+def _sum(array):  # type: ignore[no-untyped-def]
+    return lambda array: _total(array)
+
+
+# Draws
+
+
+@_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def draws(context: Any, key: Any, shape: Any) -> Any:
+    """The draws of a key, a vector; none is made until it is asked for."""
+    whole = types.UniTuple(types.int64, len(shape) if isinstance(shape, types.BaseTuple) else 1)
+    made = Drawn(whole.count)
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.args[1]
+        axes = (
+            context.cast(builder, args[1], kind, whole)
+            if isinstance(kind, types.BaseTuple)
+            else _cg.pack_array(builder, [context.cast(builder, args[1], kind, types.int64)])
+        )
+        proxy = _cg.create_struct_proxy(made)(context, builder)
+        proxy.key, proxy.shape = args[0], axes
+        return proxy._getvalue()
+
+    return made(key, shape), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def key_of(context: Any, array: Any) -> Any:
+    """The key of draws."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _cg.create_struct_proxy(array)(context, builder, value=args[0]).key
+
+    return Vector(types.uint64)(array), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def number_of(context: Any, array: Any, key: Any) -> Any:
+    """Which of the draws is at these indices."""
+    keys = list(key) if isinstance(key, types.BaseTuple) else [key]
+    if len(keys) != array.ndim or not all(isinstance(kind, types.Integer) for kind in keys):
+        raise refuse("draw", array, key)
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        shape = _cg.unpack_tuple(
+            builder, _cg.create_struct_proxy(array)(context, builder, value=args[0]).shape, array.ndim
+        )
+        at = _unpacked(builder, array, key, args[1])
+        number = _I64(0)
+        for kind, part, length in zip(keys, at, shape, strict=True):
+            own = _within(builder, context.cast(builder, part, kind, types.int64), length, types.int64)
+            number = builder.add(builder.mul(number, length), own)
+        return number
+
+    return types.uint64(array, key), build

@@ -1,0 +1,231 @@
+"""Masks of vectors, choices by them, and the processor's flag for what raises in the text for one lane.
+
+A division by zero, or an element that is not there, sets the flag of a division by zero in place of raising; who runs
+the text looks at it (tiles.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
+
+from heron_env.engine.arrays import LANES
+from heron_env.engine.vector.types import (
+    BITS,
+    EVERYWHERE,
+    NOVALUE,
+    NOWHERE,
+    NUMBERS,
+    Vector,
+    as_bits,
+    as_mask,
+    convert,
+    types,
+)
+
+_ir: Any = ir
+_cg: Any = cgutils
+_intrinsic: Any = intrinsic
+MASK = Vector(types.boolean)
+DIVIDED_BY_ZERO, INVALID = 4, 1
+"""Bits of MXCSR, which stay until they are cleared."""
+_I64, _I32, _BYTES = _ir.IntType(64), _ir.IntType(32), _ir.IntType(8).as_pointer()
+
+
+def is_vector(*kinds: Any) -> bool:
+    """Is one of these types a vector?"""
+    return any(isinstance(kind, Vector) for kind in kinds)
+
+
+def refuse(what: str, *kinds: Any) -> TypingError:
+    """The error for what vectors can't do."""
+    return TypingError(f"vectors know no {what} of {', '.join(map(str, kinds))}")
+
+
+def _control(builder: Any, name: str, slot: Any) -> None:
+    kind = _ir.FunctionType(_ir.VoidType(), [_BYTES])
+    builder.call(_cg.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{name}"), [slot])
+
+
+def _read_flags(builder: Any) -> tuple[Any, Any]:
+    slot = _cg.alloca_once(builder, _I32)
+    place = builder.bitcast(slot, _BYTES)
+    _control(builder, "stmxcsr", place)
+    return slot, builder.load(slot)
+
+
+def raise_flag(builder: Any, bad: Any) -> None:
+    """Set the flag if this bit is set."""
+    with builder.if_then(bad, likely=False):
+        slot, flags = _read_flags(builder)
+        builder.store(builder.or_(flags, _I32(DIVIDED_BY_ZERO)), slot)
+        _control(builder, "ldmxcsr", builder.bitcast(slot, _BYTES))
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def take_flags(context: Any) -> Any:
+    """Was anything divided by zero, or invalid, since this was asked last?"""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        slot, flags = _read_flags(builder)
+        asked = _I32(DIVIDED_BY_ZERO | INVALID)
+        builder.store(builder.and_(flags, builder.not_(asked)), slot)
+        _control(builder, "ldmxcsr", builder.bitcast(slot, _BYTES))
+        return builder.icmp_unsigned("!=", builder.and_(flags, asked), _I32(0))
+
+    return types.boolean(), build
+
+
+# Masks
+
+
+def any_set(builder: Any, bits: Any) -> Any:
+    """Is any of LLVM's bits set?"""
+    return any_bits(builder, as_mask(builder, bits))
+
+
+def any_bits(builder: Any, mask: Any) -> Any:
+    """Does a mask hold anywhere?"""
+    kind = _ir.FunctionType(_I64, [BITS])
+    reduce = _cg.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.or.v{LANES}i64")
+    return builder.icmp_signed("!=", builder.call(reduce, [mask]), _I64(0))
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def any_of(context: Any, mask: Any) -> Any:
+    """Does it hold anywhere?"""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.args[0]
+        if kind in (EVERYWHERE, NOWHERE):
+            return _ir.IntType(1)(kind is EVERYWHERE)
+        return any_bits(builder, args[0]) if isinstance(kind, Vector) else args[0]
+
+    return types.boolean(mask), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def truth_of(context: Any, value: Any) -> Any:
+    """A value as a mask."""
+    if value in (EVERYWHERE, NOWHERE):
+        made = value
+    elif isinstance(value, Vector):
+        made = MASK
+    else:
+        made = types.boolean
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = signature.args[0]
+        if isinstance(kind, Vector):
+            return convert(context, builder, args[0], kind, types.boolean)
+        return args[0] if isinstance(kind, type(EVERYWHERE)) else context.is_true(builder, kind, args[0])
+
+    return made(value), build
+
+
+def _joined(context: Any, one: Any, other: Any, neutral: Any, whole: Any, join: Any) -> Any:
+    """`both` and `either`: one of two leaves the other as it is, `neutral`, or decides alone, `whole`."""
+    made: Any
+    if one is whole or other is whole:
+        made = whole
+    elif one is neutral or other is neutral:
+        made = other if one is neutral else one
+    else:
+        made = MASK if is_vector(one, other) else types.boolean
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        one, other = signature.args
+        if isinstance(made, type(EVERYWHERE)):
+            return context.get_dummy_value()
+        if one is neutral or other is neutral:
+            return args[one is neutral]
+        if made == MASK:
+            args = [
+                convert(context, builder, value, kind, types.boolean)
+                for value, kind in zip(args, signature.args, strict=True)
+            ]
+        return getattr(builder, join)(*args)
+
+    return made(one, other), build
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def both(context: Any, one: Any, other: Any) -> Any:
+    """Where both masks hold."""
+    return _joined(context, one, other, EVERYWHERE, NOWHERE, "and_")
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def either(context: Any, one: Any, other: Any) -> Any:
+    """Where one of them does."""
+    return _joined(context, one, other, NOWHERE, EVERYWHERE, "or_")
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def negated(context: Any, mask: Any) -> Any:
+    """Where it does not."""
+    made = {EVERYWHERE: NOWHERE, NOWHERE: EVERYWHERE}.get(mask, mask)
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.get_dummy_value() if made != signature.args[0] else builder.not_(args[0])
+
+    return made(mask), build
+
+
+def _selected(context: Any, mask: Any, value: Any, other: Any) -> Any:
+    """The type of `where`."""
+    if mask is EVERYWHERE or other is NOVALUE or value is NOVALUE:
+        return other if value is NOVALUE and mask is not EVERYWHERE else value
+    if mask is NOWHERE:
+        return other
+    if isinstance(value, types.BaseTuple) and isinstance(other, types.BaseTuple) and len(value) == len(other):
+        parts = [_selected(context, mask, mine, theirs) for mine, theirs in zip(value, other, strict=True)]
+        return types.BaseTuple.from_types(parts, getattr(value, "instance_class", None))
+    kinds = (value, other)
+    if all(isinstance(kind, (Vector, *NUMBERS)) for kind in kinds):
+        dtypes = [kind.dtype if isinstance(kind, Vector) else types.unliteral(kind) for kind in kinds]
+        found = context.unify_pairs(*dtypes)
+        if found is not None:
+            return Vector(found) if is_vector(mask, *kinds) else found
+    if value == other and not is_vector(mask):
+        return value
+    raise refuse("choice", *kinds)
+
+
+def _select(context: Any, builder: Any, made: Any, kinds: Sequence[Any], args: Sequence[Any]) -> Any:
+    mask, value, other = kinds
+    if mask is EVERYWHERE or other is NOVALUE or value is NOVALUE:
+        return args[2] if value is NOVALUE and mask is not EVERYWHERE else args[1]
+    if mask is NOWHERE:
+        return args[2]
+    if isinstance(made, types.BaseTuple):
+        parts = [
+            _select(context, builder, part, (mask, mine, theirs),
+                    (args[0], builder.extract_value(args[1], k), builder.extract_value(args[2], k)))
+            for k, (part, mine, theirs) in enumerate(zip(made, value, other, strict=True))
+        ]  # fmt: skip
+        return context.make_tuple(builder, made, parts)
+    if isinstance(made, Vector):
+        vectors = [
+            convert(context, builder, arg, kind, made.dtype) for arg, kind in zip(args[1:], kinds[1:], strict=True)
+        ]
+        return builder.select(as_bits(builder, args[0]) if isinstance(mask, Vector) else args[0], *vectors)
+    return builder.select(
+        args[0], *(context.cast(builder, a, k, made) for a, k in zip(args[1:], kinds[1:], strict=True))
+    )
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def where(context: Any, mask: Any, value: Any, other: Any) -> Any:
+    """`value` where the mask holds, else `other`; of tuples each part."""
+    made = _selected(context, mask, value, other)
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _select(context, builder, signature.return_type, signature.args, args)
+
+    return made(mask, value, other), build
