@@ -102,7 +102,7 @@ def turn(context: Any, source: Any, step: Any, target: Any, target_step: Any) ->
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def show(context: Any, truth: Any, columns: Any, out: Any, step: Any, many: Any) -> Any:
-    """Eight columns of a tile's truth into `many` rows of float32, `step` bytes apart; `columns`: where 8 numbers are."""
+    """Eight columns of a tile's truth into `many` float32 rows, `step` bytes apart; `columns`: where 8 numbers are."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         truth, columns, out, step, many = args
