@@ -21,8 +21,8 @@ from heron_env.engine.vector.types import (
     ALL,
     EVERYWHERE,
     NOWHERE,
-    Vector,
     VectorArray,
+    VectorType,
     as_bits,
     constant,
     convert,
@@ -62,7 +62,7 @@ def _floats(context: Any, values: Any) -> Any:
     """kernels.floats of a tuple: numbers and vectors alike become vectors, which a loop may go through."""
     if not isinstance(values, types.BaseTuple):
         raise masks.refuse("vector", values)
-    made = types.UniTuple(Vector(types.float64), len(values))
+    made = types.UniTuple(VectorType(types.float64), len(values))
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         parts = [

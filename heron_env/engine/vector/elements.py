@@ -19,8 +19,8 @@ from heron_env.engine.vector.types import (
     EVERYWHERE,
     NUMBERS,
     Drawn,
-    Vector,
     VectorArray,
+    VectorType,
     as_bits,
     constant,
     convert,
@@ -143,7 +143,7 @@ def _place(
 
 
 def _gathers(keys: Sequence[Any]) -> bool:
-    return any(isinstance(key, Vector) for key in keys)
+    return any(isinstance(key, VectorType) for key in keys)
 
 
 def _places(context: Any, builder: Any, array: Any, value: Any, keys: Sequence[Any], at: Sequence[Any]) -> list[Any]:
@@ -154,7 +154,7 @@ def _places(context: Any, builder: Any, array: Any, value: Any, keys: Sequence[A
     for lane in range(LANES):
         offset = _I64(0)
         for kind, number, length, step in zip(keys, at, shape, steps, strict=True):
-            if isinstance(kind, Vector):
+            if isinstance(kind, VectorType):
                 own = builder.extract_element(number, _I32(lane))
             else:
                 own = context.cast(builder, number, kind, types.int64)
@@ -195,7 +195,7 @@ def _vector_item(context: Any, array: Any, key: Any) -> Any:
 def _gathered(context: Any, array: Any, key: Any) -> Any:
     """Each lane's own element of an array or a tuple that all lanes share."""
     dtype = array.dtype
-    made = Vector(dtype)
+    made = VectorType(dtype)
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if isinstance(array, types.UniTuple):
@@ -226,8 +226,8 @@ def item(context: Any, array: Any, key: Any) -> Any:
         def drawn(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return context.compile_internal(builder, draw_element, signature, args)
 
-        return Vector(types.float64)(array, key), drawn
-    if isinstance(key, Vector):
+        return VectorType(types.float64)(array, key), drawn
+    if isinstance(key, VectorType):
         if isinstance(array, types.UniTuple) or (
             isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
         ):
@@ -246,7 +246,7 @@ def item(context: Any, array: Any, key: Any) -> Any:
 @_intrinsic  # type: ignore[untyped-decorator]
 def store(context: Any, array: Any, key: Any, value: Any, mask: Any) -> Any:
     """The array after `array[key] = value` where the mask holds."""
-    if not isinstance(array, VectorArray) or not isinstance(value, (Vector, *NUMBERS)):
+    if not isinstance(array, VectorArray) or not isinstance(value, (VectorType, *NUMBERS)):
         raise refuse("assignment", array, value)
     keys = _keys(array, key, array)
     if len(keys) != array.ndim or any(isinstance(kind, types.SliceType) for kind in keys):
@@ -344,7 +344,7 @@ def key_of(context: Any, array: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _cg.create_struct_proxy(array)(context, builder, value=args[0]).key
 
-    return Vector(types.uint64)(array), build
+    return VectorType(types.uint64)(array), build
 
 
 @_intrinsic  # type: ignore[untyped-decorator]

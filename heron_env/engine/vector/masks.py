@@ -21,7 +21,7 @@ from heron_env.engine.vector.types import (
     NOVALUE,
     NOWHERE,
     NUMBERS,
-    Vector,
+    VectorType,
     as_bits,
     as_mask,
     convert,
@@ -31,7 +31,7 @@ from heron_env.engine.vector.types import (
 _ir: Any = ir
 _cg: Any = cgutils
 _intrinsic: Any = intrinsic
-MASK = Vector(types.boolean)
+MASK = VectorType(types.boolean)
 DIVIDED_BY_ZERO, INVALID = 4, 1
 """Bits of MXCSR, which stay until they are cleared."""
 _I64, _I32, _BYTES = _ir.IntType(64), _ir.IntType(32), _ir.IntType(8).as_pointer()
@@ -39,7 +39,7 @@ _I64, _I32, _BYTES = _ir.IntType(64), _ir.IntType(32), _ir.IntType(8).as_pointer
 
 def is_vector(*kinds: Any) -> bool:
     """Is one of these types a vector?"""
-    return any(isinstance(kind, Vector) for kind in kinds)
+    return any(isinstance(kind, VectorType) for kind in kinds)
 
 
 def refuse(what: str, *kinds: Any) -> TypingError:
@@ -104,7 +104,7 @@ def any_of(context: Any, mask: Any) -> Any:
         kind = signature.args[0]
         if kind in (EVERYWHERE, NOWHERE):
             return _ir.IntType(1)(kind is EVERYWHERE)
-        return any_bits(builder, args[0]) if isinstance(kind, Vector) else args[0]
+        return any_bits(builder, args[0]) if isinstance(kind, VectorType) else args[0]
 
     return types.boolean(mask), build
 
@@ -114,14 +114,14 @@ def truth_of(context: Any, value: Any) -> Any:
     """A value as a mask."""
     if value in (EVERYWHERE, NOWHERE):
         made = value
-    elif isinstance(value, Vector):
+    elif isinstance(value, VectorType):
         made = MASK
     else:
         made = types.boolean
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[0]
-        if isinstance(kind, Vector):
+        if isinstance(kind, VectorType):
             return convert(context, builder, args[0], kind, types.boolean)
         return args[0] if isinstance(kind, type(EVERYWHERE)) else context.is_true(builder, kind, args[0])
 
@@ -187,11 +187,11 @@ def _selected(context: Any, mask: Any, value: Any, other: Any) -> Any:
         parts = [_selected(context, mask, mine, theirs) for mine, theirs in zip(value, other, strict=True)]
         return types.BaseTuple.from_types(parts, getattr(value, "instance_class", None))
     kinds = (value, other)
-    if all(isinstance(kind, (Vector, *NUMBERS)) for kind in kinds):
-        dtypes = [kind.dtype if isinstance(kind, Vector) else types.unliteral(kind) for kind in kinds]
+    if all(isinstance(kind, (VectorType, *NUMBERS)) for kind in kinds):
+        dtypes = [kind.dtype if isinstance(kind, VectorType) else types.unliteral(kind) for kind in kinds]
         found = context.unify_pairs(*dtypes)
         if found is not None:
-            return Vector(found) if is_vector(mask, *kinds) else found
+            return VectorType(found) if is_vector(mask, *kinds) else found
     if value == other and not is_vector(mask):
         return value
     raise refuse("choice", *kinds)
@@ -210,11 +210,11 @@ def _select(context: Any, builder: Any, made: Any, kinds: Sequence[Any], args: S
             for k, (part, mine, theirs) in enumerate(zip(made, value, other, strict=True))
         ]  # fmt: skip
         return context.make_tuple(builder, made, parts)
-    if isinstance(made, Vector):
+    if isinstance(made, VectorType):
         vectors = [
             convert(context, builder, arg, kind, made.dtype) for arg, kind in zip(args[1:], kinds[1:], strict=True)
         ]
-        return builder.select(as_bits(builder, args[0]) if isinstance(mask, Vector) else args[0], *vectors)
+        return builder.select(as_bits(builder, args[0]) if isinstance(mask, VectorType) else args[0], *vectors)
     return builder.select(
         args[0], *(context.cast(builder, a, k, made) for a, k in zip(args[1:], kinds[1:], strict=True))
     )

@@ -17,7 +17,7 @@ from heron_env.engine.arrays import LANES
 from heron_env.engine.vector.masks import any_bits, is_vector, raise_flag, refuse
 from heron_env.engine.vector.types import (
     EVERYWHERE,
-    Vector,
+    VectorType,
     as_bits,
     as_mask,
     constant,
@@ -50,7 +50,7 @@ def typed_call(context: Any, function: Any, *kinds: Any) -> Any:
 
 def _typed(context: Any, function: Any, kinds: Sequence[Any]) -> Any:
     """numba's signature of the function of numbers."""
-    numbers = [kind.dtype if isinstance(kind, Vector) else kind for kind in kinds]
+    numbers = [kind.dtype if isinstance(kind, VectorType) else kind for kind in kinds]
     kind = context.resolve_value_type(function)
     found = context.resolve_function_type(kind, tuple(numbers), {})
     if found is None:
@@ -86,31 +86,11 @@ def _applied(
     """A function of numbers on vectors, as numba's signature `typed` says it."""
     kind, found = typed
     wanted = [types.unliteral(part) for part in found.args]
-    at_once = {*wanted} <= {types.float64, types.int64, types.uint64, types.boolean, types.float32}
-    if at_once:
-        vectors = [convert(context, builder, a, k, kept_as(w)) for a, k, w in zip(args, kinds, wanted, strict=True)]
-        first = wanted[0]
-        same = len({*wanted}) == 1
-        if function in COMPARES and same:
-            compare = builder.icmp_signed if first != types.uint64 else builder.icmp_unsigned
-            if is_float(first):
-                compare = builder.fcmp_unordered if function is operator.ne else builder.fcmp_ordered
-            return as_mask(builder, compare(COMPARES[function], *vectors))
-        if function in DIRECT and same and (name := DIRECT[function][not is_float(first)]) and made.dtype == first:
-            return getattr(builder, name)(*vectors)
-        if function is operator.rshift and same and first in (types.int64, types.uint64):
-            return (builder.ashr if first == types.int64 else builder.lshr)(*vectors)
-        if AT_ONCE.get(function) and first == types.float64 == made.dtype:
-            vector = llvm_of(first)
-            law = _cg.get_or_insert_function(
-                builder.module, _ir.FunctionType(vector, [vector]), f"llvm.{AT_ONCE[function]}.v{LANES}f64"
-            )
-            return builder.call(law, vectors)
-    else:
-        vectors = [
-            convert(context, builder, a, k, kept_as(types.unliteral(w)))
-            for a, k, w in zip(args, kinds, wanted, strict=True)
-        ]
+    vectors = [convert(context, builder, a, k, kept_as(w)) for a, k, w in zip(args, kinds, wanted, strict=True)]
+    if len({*wanted}) == 1 and wanted[0] == kept_as(wanted[0]):
+        result = _at_once(builder, function, made.dtype, wanted[0], vectors)
+        if result is not None:
+            return result
     run = context.get_function(kind, found)
 
     def one(*parts: Any) -> Any:
@@ -124,15 +104,33 @@ def _applied(
     return lane_by_lane(builder, llvm_of(made.dtype), one, vectors)
 
 
+def _at_once(builder: Any, function: Any, made: Any, dtype: Any, vectors: Sequence[Any]) -> Any:
+    """What LLVM makes of whole vectors of elements `dtype`; None where it knows no such function."""
+    if function in COMPARES:
+        compare = builder.icmp_signed if dtype != types.uint64 else builder.icmp_unsigned
+        if is_float(dtype):
+            compare = builder.fcmp_unordered if function is operator.ne else builder.fcmp_ordered
+        return as_mask(builder, compare(COMPARES[function], *vectors))
+    if function in DIRECT and made == dtype and (name := DIRECT[function][not is_float(dtype)]):
+        return getattr(builder, name)(*vectors)
+    if function is operator.rshift and dtype in (types.int64, types.uint64):
+        return (builder.ashr if dtype == types.int64 else builder.lshr)(*vectors)
+    if function in AT_ONCE and dtype == types.float64 == made:
+        kind = _ir.FunctionType(llvm_of(dtype), [llvm_of(dtype)])
+        name = f"llvm.{AT_ONCE[function]}.v{LANES}f64"
+        return builder.call(_cg.get_or_insert_function(builder.module, kind, name), vectors)
+    return None
+
+
 def of_numbers(function: Any) -> Any:
     """A word of one, two or three numbers or vectors for a function of numbers."""
 
     def typing(context: Any, *kinds: Any) -> Any:
         typed = _typed(context, function, kinds)
-        made = Vector(typed[1].return_type) if is_vector(*kinds) else typed[1].return_type
+        made = VectorType(typed[1].return_type) if is_vector(*kinds) else typed[1].return_type
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            if not isinstance(signature.return_type, Vector):
+            if not isinstance(signature.return_type, VectorType):
                 return context.get_function(*typed)(
                     builder,
                     [context.cast(builder, a, k, w) for a, k, w in zip(args, kinds, typed[1].args, strict=True)],
@@ -154,50 +152,41 @@ def word(typing: Any, count: int, name: str, *, literal: bool = False) -> Any:
 
 def dividing(function: Any) -> Any:
     """A word `(a, b, mask)`: where the mask does not hold nothing is divided; where b is 0 there the flag is set."""
-    plain = of_numbers(function)
 
     def typing(context: Any, a: Any, b: Any, mask: Any) -> Any:
-        signature, build = plain(context, a, b)
-        (found,) = _typed(context, function, (a, b))[1:]
-        divisor = kept_as(found.args[1])
+        kind, found = typed = _typed(context, function, (a, b))
+        vectors = is_vector(a, b)
+        made = VectorType(found.return_type) if vectors else found.return_type
 
-        def guarded(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            made, kind = args[1], sig.args[1]
-            if not isinstance(kind, Vector):
-                bad = builder.not_(
-                    context.is_true(
-                        builder, types.unliteral(kind), context.cast(builder, made, kind, types.unliteral(kind))
-                    )
-                )
-                if isinstance(sig.return_type, Vector) or not is_float(divisor):
-                    raise_flag(builder, bad)
-                if not is_float(divisor):
-                    one = context.get_constant(types.unliteral(kind), 1)
-                    made = builder.select(bad, one, made)
-                return build(context, builder, signature, [args[0], made])
-            vector = convert(context, builder, made, kind, divisor)
-            if sig.args[2] is not EVERYWHERE:
-                given = convert(context, builder, args[2], sig.args[2], types.boolean)
-                vector = builder.select(as_bits(builder, given), vector, constant(divisor, 1))
-            if function is not operator.truediv:
-                zero = (builder.fcmp_ordered if is_float(divisor) else builder.icmp_signed)(
-                    "==", vector, constant(divisor, 0)
-                )
-                raise_flag(builder, any_bits(builder, as_mask(builder, zero)))
-                vector = builder.select(zero, constant(divisor, 1), vector)
-            return _applied(
-                context,
-                builder,
-                function,
-                _typed(context.typing_context, function, (a, Vector(divisor))),
-                sig.return_type,
-                (a, Vector(divisor)),
-                [args[0], vector],
-            )
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            divisor = kept_as(found.args[1])
+            if vectors:
+                safe = _divisor(context, builder, function, divisor, (b, args[1]), (mask, args[2]))
+                kinds = (a, VectorType(divisor))
+                return _applied(context, builder, function, typed, made, kinds, [args[0], safe])
+            numbers = [context.cast(builder, v, k, w) for v, k, w in zip(args, (a, b), found.args, strict=False)]
+            if not is_float(divisor):  # of floats the processor sets the flag
+                zero = builder.icmp_signed("==", numbers[1], numbers[1].type(0))
+                raise_flag(builder, zero)
+                numbers[1] = builder.select(zero, numbers[1].type(1), numbers[1])
+            return context.get_function(kind, found)(builder, numbers)
 
-        return signature.return_type(a, b, mask), guarded
+        return made(a, b, mask), build
 
     return typing
+
+
+def _divisor(context: Any, builder: Any, function: Any, dtype: Any, given: Any, mask: Any) -> Any:
+    """The divisor as a vector, 1 where the mask does not hold; `given` and `mask`: types and values."""
+    vector = convert(context, builder, given[1], given[0], dtype)
+    if mask[0] is not EVERYWHERE:
+        holds = as_bits(builder, convert(context, builder, mask[1], mask[0], types.boolean))
+        vector = builder.select(holds, vector, constant(dtype, 1))
+    if function is operator.truediv:  # the processor sets the flag
+        return vector
+    zero = (builder.fcmp_ordered if is_float(dtype) else builder.icmp_signed)("==", vector, constant(dtype, 0))
+    raise_flag(builder, any_bits(builder, as_mask(builder, zero)))
+    return builder.select(zero, constant(dtype, 1), vector)
 
 
 def extreme(compare: Any) -> Any:
@@ -208,9 +197,9 @@ def extreme(compare: Any) -> Any:
         if not is_vector(a, b):
             return of_numbers(function)(context, a, b)
         dtype = context.unify_pairs(
-            *(kind.dtype if isinstance(kind, Vector) else types.unliteral(kind) for kind in (a, b))
+            *(kind.dtype if isinstance(kind, VectorType) else types.unliteral(kind) for kind in (a, b))
         )
-        made = Vector(dtype)
+        made = VectorType(dtype)
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             one, other = (convert(context, builder, v, k, made.dtype) for v, k in zip(args, (a, b), strict=True))
@@ -230,12 +219,12 @@ def cast_to(dtype: Any, function: Any) -> Any:
     """`int`, `float`, `np.float32`, ... of one number or vector."""
 
     def typing(context: Any, a: Any) -> Any:
-        if not isinstance(a, Vector):
+        if not isinstance(a, VectorType):
             return of_numbers(function)(context, a)
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return convert(context, builder, args[0], a, dtype)
 
-        return Vector(dtype)(a), build
+        return VectorType(dtype)(a), build
 
     return typing

@@ -1,9 +1,9 @@
 """Vectors of LANES numbers as types of numba: one number of each of as many environments.
 
-`Vector(float64)` is `<8 x double>` for LLVM. A mask is `Vector(boolean)`, kept as 64-bit integers of all bits or none,
-which is what processors blend by. `VectorArray` is an array of vectors at an address, `[columns]` or `[agents, size]`.
-Three types have one value each, known while compiling: a mask that holds everywhere, one that holds nowhere, and a
-variable without a value.
+`VectorType(float64)` is `<8 x double>` for LLVM. A mask is `VectorType(boolean)`, kept as 64-bit integers of all bits
+or none, which is what processors blend by. `VectorArray` is an array of vectors at an address, `[columns]` or
+`[agents, size]`. Three types have one value each, known while compiling: a mask that holds everywhere, one that holds
+nowhere, and a variable without a value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ELEMENTS: dict[Any, Any] = {
 NUMBERS: Any = (types.Number, types.Boolean)
 
 
-class Vector(types.Type):  # type: ignore[misc]
+class VectorType(types.Type):  # type: ignore[misc]
     """LANES numbers of one type."""
 
     def __init__(self, dtype: Any) -> None:
@@ -53,10 +53,12 @@ class Vector(types.Type):  # type: ignore[misc]
 
     def unify(self, context: Any, other: Any) -> Any:
         """A vector with what numbers of both types become."""
-        dtype = getattr(types.unliteral(other), "dtype", other) if isinstance(other, Vector) else types.unliteral(other)
-        if isinstance(dtype, NUMBERS) and isinstance(other, (Vector, *NUMBERS)):
+        dtype = (
+            getattr(types.unliteral(other), "dtype", other) if isinstance(other, VectorType) else types.unliteral(other)
+        )
+        if isinstance(dtype, NUMBERS) and isinstance(other, (VectorType, *NUMBERS)):
             found = context.unify_pairs(self.dtype, dtype)
-            return None if found is None else Vector(found)
+            return None if found is None else VectorType(found)
         return None
 
 
@@ -73,7 +75,7 @@ class Singleton(types.Type):  # type: ignore[misc]
         return types.boolean if both else None
 
 
-class Word:
+class Known:
     """A value of a Singleton in Python."""
 
     def __init__(self, kind: Any) -> None:
@@ -81,16 +83,16 @@ class Word:
 
 
 EVERYWHERE, NOWHERE, NOVALUE = Singleton("everywhere"), Singleton("nowhere"), Singleton("novalue")
-ALL, NONE, UNSET = Word(EVERYWHERE), Word(NOWHERE), Word(NOVALUE)
+ALL, NONE, UNSET = Known(EVERYWHERE), Known(NOWHERE), Known(NOVALUE)
 
 
-@typeof_impl.register(Word)
-def _typeof_word(value: Any, context: Any) -> Any:
+@typeof_impl.register(Known)
+def _typeof_known(value: Any, context: Any) -> Any:
     return value.kind
 
 
 @_lower_constant(Singleton)  # type: ignore[untyped-decorator]
-def _constant_word(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def _constant_known(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return context.get_dummy_value()
 
 
@@ -104,7 +106,7 @@ class VectorArray(types.Type):  # type: ignore[misc]
     @property
     def element(self) -> Any:
         """Type of an element."""
-        return Vector(types.int64 if self.dtype in (types.uint8, types.bool_) else self.dtype)
+        return VectorType(types.int64 if self.dtype in (types.uint8, types.bool_) else self.dtype)
 
 
 class Drawn(types.Type):  # type: ignore[misc]
@@ -129,10 +131,10 @@ class _ArrayModel(_models.StructModel):  # type: ignore[misc]
 class _DrawnModel(_models.StructModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Any) -> None:
         shape = types.UniTuple(types.int64, kind.ndim)
-        super().__init__(manager, kind, [("key", Vector(types.uint64)), ("shape", shape)])
+        super().__init__(manager, kind, [("key", VectorType(types.uint64)), ("shape", shape)])
 
 
-register_model(Vector)(_VectorModel)
+register_model(VectorType)(_VectorModel)
 register_model(VectorArray)(_ArrayModel)
 register_model(Drawn)(_DrawnModel)
 register_model(Singleton)(_models.OpaqueModel)
@@ -204,12 +206,12 @@ def element(context: Any, builder: Any, dtype: Any, number: Any) -> Any:
 
 
 def convert(context: Any, builder: Any, value: Any, given: Any, wanted: Any) -> Any:
-    """A value of type `given`, a number or a Vector, as a vector of elements `wanted`."""
+    """A value of type `given`, a number or a VectorType, as a vector of elements `wanted`."""
     if given is EVERYWHERE or given is NOWHERE:
         return constant(wanted, -(given is EVERYWHERE))
     if given is NOVALUE:
         return constant(wanted, 0)
-    if not isinstance(given, Vector):
+    if not isinstance(given, VectorType):
         number = context.cast(builder, value, given, wanted)
         return splat(builder, element(context, builder, wanted, number))
     source, made = given.dtype, llvm_of(wanted)
@@ -230,10 +232,10 @@ def convert(context: Any, builder: Any, value: Any, given: Any, wanted: Any) -> 
     return lane_by_lane(builder, made, lambda part: context.cast(builder, part, source, wanted), [value])
 
 
-@_lower_cast(types.Number, Vector)  # type: ignore[untyped-decorator]
-@_lower_cast(types.Boolean, Vector)  # type: ignore[untyped-decorator]
-@_lower_cast(Vector, Vector)  # type: ignore[untyped-decorator]
-@_lower_cast(Singleton, Vector)  # type: ignore[untyped-decorator]
+@_lower_cast(types.Number, VectorType)  # type: ignore[untyped-decorator]
+@_lower_cast(types.Boolean, VectorType)  # type: ignore[untyped-decorator]
+@_lower_cast(VectorType, VectorType)  # type: ignore[untyped-decorator]
+@_lower_cast(Singleton, VectorType)  # type: ignore[untyped-decorator]
 def _cast(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
     return convert(context, builder, value, given, wanted.dtype)
 
