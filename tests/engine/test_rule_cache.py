@@ -380,7 +380,7 @@ def test_shared_loops_are_kept_beside_their_copy_in_the_cache_folder() -> None:
     assert folder != Path(cache.__file__).parent
     loops = [loop for loop in vars(shared).values() if hasattr(loop, "py_func") and loop.__module__ == shared.__name__]
     kept = {loop.__name__: loop._cache.cache_path for loop in loops if getattr(loop._cache, "cache_path", None)}
-    assert {"put", "step", "publish"} <= set(kept)
+    assert {"check", "step", "publish"} <= set(kept)
     assert {Path(path).parent for path in kept.values()} == {folder}
 
 
