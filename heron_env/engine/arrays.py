@@ -129,15 +129,14 @@ PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}
 ROWS = len(PLACE)
 MOVED: dict[str, tuple[str, str]] = {
     "affect": ("truth applied source alive steps", "truth"),
-    "masks": ("masked", "applied masked"),
+    "masks": ("masked seen allowed", "applied masked seen allowed"),
     "clear": ("truth", "truth"),
     "physics": ("truth steps seeds episodes", "truth"),
     "close": ("truth steps alive", "steps rewards terminated truncated ended chosen infos"),
     "finish": ("truth steps seeds episodes", "truth"),
 }
-"""What phases read and write, of the arrays with a row for each environment; `masks`: and `affect` where there are any.
-
-Masks go through `seen` and `allowed`, of which nobody reads later what was left there.
+"""What phases read and write, of the arrays with a row for each environment; `masks`: what `affect` does beside, where
+there are any.
 """
 LANES = 8
 """Environments that go through a phase together where it is compiled for vectors."""

@@ -204,6 +204,9 @@ class _Body(ast.NodeTransformer):
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
         match node:
+            case ast.Assert(test) if self._converter.compile is not None:
+                fails = _call("both", self._mask, _call("negated", _call("truth_of", self.visit(test))))
+                return [ast.copy_location(ast.Expr(_call("fail_where", fails)), node)]
             case ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Assert():
                 return []
             case ast.Expr(value):
@@ -349,10 +352,20 @@ class _Body(ast.NodeTransformer):
         return ast.copy_location(_call("where", _name(holds), body, orelse), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        word = "both" if isinstance(node.op, ast.And) else "either"
-        made = _call("truth_of", self.visit(node.values[0]))
+        outer, conjunction = self._mask, isinstance(node.op, ast.And)
+        truths = all(map(_is_truth, node.values))
+        made: ast.expr = self.visit(node.values[0])
         for value in node.values[1:]:
-            made = _call(word, made, _call("truth_of", self.visit(value)))
+            kept, holds = self._new("v"), self._new("c")
+            self._before += [_set(kept, made), _set(holds, _call("truth_of", _name(kept)))]
+            goes_on = _name(holds) if conjunction else _call("negated", _name(holds))
+            self._mask = _call("both", self._mask, goes_on)
+            other = self.visit(value)
+            if truths:
+                made = _call("both" if conjunction else "either", _name(holds), _call("truth_of", other))
+            else:
+                made = _call("where", goes_on, other, _name(kept))
+        self._mask = outer
         return ast.copy_location(made, node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
@@ -385,7 +398,10 @@ class _Body(ast.NodeTransformer):
         return ast.copy_location(made, node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        converts = self._converter.converts(self._named(node.func))
+        named = self._named(node.func) or getattr(builtins, getattr(node.func, "id", ""), None)
+        converts = self._converter.converts(named)
+        if named in (min, max) and len(node.args) > 2 and self._converter.compile is not None:  # two at a time
+            node.args = [ast.copy_location(ast.Call(node.func, node.args[:-1], []), node), node.args[-1]]
         self.generic_visit(node)
         if converts:
             node.keywords.append(ast.keyword(MASK, self._mask))
@@ -407,6 +423,13 @@ class _Body(ast.NodeTransformer):
             module = self._named(node.value)
             return getattr(module, node.attr, None) if isinstance(module, ModuleType) else None
         return None
+
+
+def _is_truth(node: ast.expr) -> bool:
+    """Is this true or false by its form?"""
+    if isinstance(node, ast.BoolOp):
+        return all(map(_is_truth, node.values))
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
 
 
 def _function(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.stmt:

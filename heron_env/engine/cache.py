@@ -47,7 +47,7 @@ LOOPS = Path(__file__).with_name("loop_kernels.py")
 """The loops that are the same for all rules; generated text calls them."""
 TILES = Path(__file__).with_name("vector") / "tiles.py"
 """What runs phases for several environments at once."""
-CONVERTING = (LOOPS, TILES, TILES.with_name("compiling.py"), Path(__file__).with_name("branches.py"))
+CONVERTING = (LOOPS, TILES, TILES.with_name("compiling.py"), *map(LOOPS.with_name, ("branches.py", "checking.py")))
 """What machine code depends on beside the generated text."""
 IMPORT = re.compile(r"^from (heron_env[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 COMPILES = re.compile(r"^(import numba|from numba|from heron_env\.engine\.kernels import)", re.MULTILINE)

@@ -55,9 +55,16 @@ class LaneErrors:
         what = f"other than {q.size} finite numbers" if q.shape else "nan or inf"
         return unstorable(f"{where}{type(agent).__name__}.{name} of {agent.agent_id!r}", what, q)
 
-    def of_failure(self, failure: Exception, arrays: Any, slices: tuple[slice, ...]) -> RuleError:
-        """The error of a rule that ended in `failure`, which does not say where: found by running rules in Python."""
-        for lane in np.flatnonzero(arrays.over == 0).tolist():
+    def of_failure(
+        self, failure: Exception, arrays: Any, slices: tuple[slice, ...], lanes: range | None = None
+    ) -> RuleError:
+        """The error of a rule that ended in `failure`, which does not say where: found by running rules in Python.
+
+        `lanes`: those that it may be of.
+        """
+        for lane in range(len(arrays.over)) if lanes is None else lanes:
+            if arrays.over[lane] != 0:
+                continue
             vectors = [Vector(arrays.applied[lane, span].tolist()) for span in slices]
             truth = np.empty(self._layout.size)
             binder = Binder(self._hierarchy, self._layout, self._blueprint.global_features, truth, vectors)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
@@ -24,8 +23,10 @@ from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTabl
 from heron_env.errors import RuleError
 from heron_env.seeding import MASK
 
-VECTOR_MACHINES = ("x86_64", "AMD64")
-"""Where a tile can be asked whether anything was divided by zero."""
+TILE_BYTES = 1 << 18
+"""Larger tiles are not made: they lie on the stack, and beyond the fastest caches they are slower."""
+GIVEN_UP = 0.1
+"""Share of tiles from which, given up step after step, all lanes go on one by one."""
 PARALLEL_FROM = 4096
 """Below this many agents in all lanes of a call threads cost more than they save."""
 PARTS = 4
@@ -103,7 +104,7 @@ class Lanes:
         self._memory, self._front, self._final = Memory(blueprint, lanes, tables), 0, final
         self.arrays = self._memory.arrays
         self.threads, self.parallel_from, self.always_shared = threads, PARALLEL_FROM, False
-        self.in_tiles = lanes >= LANES and platform.machine() in VECTOR_MACHINES
+        self.in_tiles, self._given_up = lanes >= LANES, 0.0
         self.not_in_tiles: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
@@ -217,7 +218,7 @@ class Lanes:
         if self._ready == (True, tiled):
             return
         found: dict[str, int] = {}
-        if tiled and self.in_tiles:
+        if tiled and self.in_tiles and self._memory.tile <= TILE_BYTES:
             vector = vector_phases(self._program, self.loops)
             found, self.not_in_tiles = self._phases.tiled(vector), vector.reasons
         shows = self._phases.shows(found) and self._floats >= LANES
@@ -307,8 +308,11 @@ class Lanes:
                 failures = self._trials.setdefault((loop, len(span)), Trial()).faster(shared, alone)
             if failures:
                 self._redo(at)
-        except self.failures as error:
-            raise self._errors.of_failure(error, self.arrays, self._slices) from error
+        except BaseException as error:
+            self._memory.redo[:] = 0
+            if isinstance(error, self.failures):
+                raise self._errors.of_failure(error, self.arrays, self._slices) from error
+            raise
         if failures:
             self.raise_errors()
 
@@ -318,7 +322,13 @@ class Lanes:
         left = [(lane, lane + int(redo[lane])) for lane in np.flatnonzero(redo).tolist()]
         redo[:] = 0
         for first, last in left:
-            self._phases.redo(at, first, last, self.blueprint.substeps)
+            try:
+                self._phases.redo(at, first, last, self.blueprint.substeps)
+            except self.failures as error:
+                raise self._errors.of_failure(error, self.arrays, self._slices, range(first, last)) from error
+        self._given_up += 0.1 * (len(left) * LANES / self.count - self._given_up) if left else 0.0
+        if self._given_up > GIVEN_UP:
+            self.in_tiles, self._ready = False, (False, False)
 
     def _run_in_parts(self, pool: ThreadPoolExecutor, span: range, run: Callable[[int, int], int]) -> int:
         """Each thread takes the next part until there is none: one that gets no core holds up nobody for long."""

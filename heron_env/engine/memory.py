@@ -57,11 +57,16 @@ class Memory:
         self.fixed |= observations.arrays | observations.kept_keys(lanes)
         self.phases = self.fixed["phases"] = np.zeros(len(PHASES), dtype=np.int64)
         self.redo = self.fixed["redo"] = np.zeros(lanes, dtype=np.uint8)
-        self.moves, tile = _moves(self.arrays)
+        self.moves, self.tile = _moves(self.arrays)
         self.fixed["moves"] = self.moves
         self.natives = self.fixed["natives"] = np.zeros((len(blueprint.native), 3), dtype=np.int64)
         rows = sum(array.nbytes for array in (*self.arrays, *self.sets[0])) // lanes
-        self.numbers = numbers = {**_numbers(blueprint, tables, decisions), "tile": tile, "tiles_at": 0, "shows": 0}
+        self.numbers = numbers = {
+            **_numbers(blueprint, tables, decisions),
+            "tile": self.tile,
+            "tiles_at": 0,
+            "shows": 0,
+        }
         numbers["block"] = max(LANES, BLOCK_BYTES // rows // LANES * LANES)
         self._tables = []
         for published in self.sets:

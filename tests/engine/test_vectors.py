@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tank_world import Keeper, Tanks, Wave
 
-from heron_env import BatchEnv, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, World, quantity, rule
-from heron_env.core.action import Continuous, Vector
+from heron_env import BatchEnv, SystemAgent
 from heron_env.engine.arrays import LANES
 from heron_env.engine.vector.compiling import converter
 from heron_env.engine.vector.types import ALL, VectorArray, types
@@ -71,7 +71,21 @@ def places(x: Any, y: Any, out: Any) -> None:
     out[0] = SCALE[k] if k < 3 else y[k % 2]
 
 
-WORK = [branches, calls, turns, functions, places]
+def parts(x: Any, y: Any, out: Any) -> None:
+    out[0] = y[1:].sum() + y[-1:].sum() * 2.0 + y[::-1].sum() + y[:1][0] + len(y[5:])
+    out[1] = (x[0] or 10.0) + (x[0] and y[0]) + min(x[0], y[0], y[1]) - max(1.0, x[0], y[1])
+
+
+def truths(x: Any, y: Any, out: Any) -> None:
+    a, b = x[0] > 0.0, y[0] > 0.0
+    out[0] = 1.0 * (a < b) + 2.0 * max(a, b) + 4.0 * (a >= b) + 8.0 * (y[1] != 0.0 and x[0] / y[1] > 1.0)
+    for k in range(5):
+        out[1] += SCALE[k] if k < 3 else 0.25
+        if k < 3 and SCALE[k] > 0.6:
+            out[1] += 1.0
+
+
+WORK = [branches, calls, turns, functions, places, parts, truths]
 NUMBERS = st.one_of(st.floats(-4.0, 4.0), st.sampled_from([0.0, -0.0, 1.0, -2.0, 2.5, 1e-300, 3.0]))
 
 
@@ -115,43 +129,6 @@ def test_each_lane_has_the_bits_of_the_function_alone(name: str, rows: Any, comp
     assert out.tobytes() == alone.tobytes(), f"{out.tolist()} and {alone.tolist()}"
 
 
-class Tank(FeatureProvider):
-    level: float = quantity(default=1.0, low=-1e6, high=1e6)
-    size: float = quantity(default=2.0, low=-10.0, high=10.0)
-    shares: np.ndarray = quantity(default=(1.0, 2.0), shape=(2,), low=-9.0, high=9.0)
-
-
-class Keeper(FieldAgent):
-    features = (Tank,)
-    action = Continuous(-5.0, 5.0)
-
-    @staticmethod
-    @rule(writes=Tank.size)
-    def apply_action(tank: Tank, action: Vector) -> float:
-        return action[0]
-
-    @staticmethod
-    @rule(writes=(Tank.level, Tank.shares))
-    def advance(tank: Tank, time: float) -> Any:
-        at = int(abs(tank.size))
-        level = tank.level / tank.size if tank.size != 0.25 else math.inf
-        return level, (tank.shares[at] if time > 0.0 else 0.5, tank.level)
-
-    @staticmethod
-    @rule
-    def compute_local_reward(tank: Tank) -> float:
-        return tank.level
-
-    @staticmethod
-    @rule
-    def is_terminated(tank: Tank) -> bool:
-        return tank.level > 50.0
-
-
-class Tanks(HeronEnv):
-    """Two keepers of a tank each."""
-
-
 def tanks(lanes: int, **options: Any) -> BatchEnv:
     def build() -> Tanks:
         return Tanks(SystemAgent("system", Keeper("keeper_1"), Keeper("keeper_2")), max_steps=20, compile=True)
@@ -172,7 +149,8 @@ def given(size: Any) -> dict[str, Any]:
         (0.0, "division by zero"),
         (0.25, "is not finite: inf"),
         (3.0, "index 3 is out of bounds"),
-        (0.0, "Keeper.advance"),
+        (-1.0, "division by zero"),
+        (4.5, "Keeper.advance"),
     ],
 )
 def test_what_fails_in_one_lane_is_said_of_it_alone(lanes: int, size: float, says: str) -> None:
@@ -214,15 +192,6 @@ def test_lanes_that_stand_still_stay_what_they_are() -> None:
     for before, now in ((truth, lanes.arrays.truth), (shown, told.observations)):
         assert np.array_equal(before[ended], now[ended]) and (before[~ended] != now[~ended]).any(axis=1).all()
     assert not told.rewards[ended].any() and told.rewards[~ended].all()
-
-
-class Wave(HeronEnv):
-    """A world rule with whole columns, which vectors don't know."""
-
-    @staticmethod
-    @rule
-    def advance(world: World, dt: float) -> None:
-        world[Keeper].Tank.level[:] = np.sort(world[Keeper].Tank.level)
 
 
 def test_rules_that_vectors_do_not_know_run_lane_by_lane() -> None:

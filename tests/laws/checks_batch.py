@@ -16,8 +16,6 @@ Arrays = dict[str, np.ndarray]
 Resets = dict[int, tuple[tuple[bool, ...], tuple[int, ...] | int | None]]
 TOLERANCE = 1e-9
 """Compiled beside plain Python: x**2, sin and sums round differently."""
-UNUSED = ("seen", "allowed")
-"""Of these nobody reads what a step leaves."""
 SINGLE = 1e-6
 """The same of numbers in float32."""
 
@@ -210,9 +208,8 @@ def check_in_tiles_or_not(recipe: Recipe, script: Script) -> None:
     lanes = together._engine.lanes  # type: ignore[attr-defined]
     for where, stepped, (told, other) in play(script, together, alone):
         for name, array in lanes.arrays._asdict().items():
-            if name not in UNUSED:
-                same = array.tobytes() == getattr(alone._engine.lanes.arrays, name).tobytes()  # type: ignore[attr-defined]
-                assert same, f"{where}{name} differs"
+            same = array.tobytes() == getattr(alone._engine.lanes.arrays, name).tobytes()  # type: ignore[attr-defined]
+            assert same, f"{where}{name} differs"
         for name in together.groups:
             assert told[0][name].tobytes() == other[0][name].tobytes(), f"{where}{name}s see something else"
             for part, twin in zip(told[1:4], other[1:4], strict=True):

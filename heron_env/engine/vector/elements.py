@@ -10,6 +10,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 from numba.core.errors import TypingError
+from numba.cpython import slicing as numba_slicing
 from numba.extending import intrinsic, overload_attribute, overload_method
 
 from heron_env.engine.arrays import LANES
@@ -34,6 +35,7 @@ from heron_env.engine.vector.types import (
 _ir: Any = ir
 _cg: Any = cgutils
 _intrinsic: Any = intrinsic
+slicing: Any = numba_slicing
 draw_element: Any = None
 """An element of Drawn; compiling.py says how it is made."""
 _I64, _I32, _BYTES = _ir.IntType(64), _ir.IntType(32), _ir.IntType(8).as_pointer()
@@ -129,11 +131,11 @@ def _place(
             continue
         if isinstance(keys[axis], types.SliceType):
             part = context.make_helper(builder, keys[axis], at[axis])
-            stop = builder.select(builder.icmp_signed("<", part.stop, length), part.stop, length)
-            by = part.step if keys[axis].has_step else _I64(1)
-            span = builder.sub(builder.add(stop, builder.sub(by, _I64(1))), part.start)
-            left.append(builder.sdiv(span, by))
-            strides.append(builder.mul(step, by))
+            if not array.lanes:
+                slicing.guard_invalid_slice(context, builder, keys[axis], part)
+            slicing.fix_slice(builder, part, length)
+            left.append(slicing.get_slice_length(builder, part))
+            strides.append(builder.mul(step, part.step))
             offset = builder.add(offset, builder.mul(part.start, step))
         else:
             number = context.cast(builder, at[axis], keys[axis], types.int64)
@@ -216,6 +218,28 @@ def _gathered(context: Any, array: Any, key: Any) -> Any:
     return made(array, key), build
 
 
+def _checked(context: Any, array: Any, key: Any, keys: Sequence[Any]) -> Any:
+    """An element of an array or tuple that all lanes share; one that is not there counts as a failure."""
+    exact = types.UniTuple(types.intp, len(keys)) if isinstance(key, types.BaseTuple) else types.intp
+    signature, get = typed_call(context, operator.getitem, array, exact)
+
+    def build(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        numbers = [builder.extract_value(args[1], k) for k in range(len(keys))] if exact != types.intp else [args[1]]
+        if isinstance(array, types.UniTuple):
+            lengths = [_I64(len(array))]
+        else:
+            given = context.make_array(array)(context, builder, value=args[0])
+            lengths = _cg.unpack_tuple(builder, given.shape, array.ndim)
+        at = [
+            _within(builder, context.cast(builder, number, kind, types.int64), length, types.int64)
+            for number, kind, length in zip(numbers, keys, lengths, strict=False)
+        ]
+        made = at[0] if exact == types.intp else context.make_tuple(builder, exact, at)
+        return get(context, builder, signature, [args[0], made])
+
+    return signature.return_type(array, key), build
+
+
 @_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
 def item(context: Any, array: Any, key: Any) -> Any:
     """`array[key]`."""
@@ -235,11 +259,16 @@ def item(context: Any, array: Any, key: Any) -> Any:
         raise refuse("element", array, key)
     if isinstance(array, types.BaseTuple) and isinstance(key, types.IntegerLiteral):
         number = key.literal_value
+        if not -len(array) <= number < len(array):
+            raise refuse("element", array, key)
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.extract_value(args[0], number % len(array))
 
         return array[number](array, key), build
+    keys = list(key) if isinstance(key, types.BaseTuple) else [key]
+    if isinstance(array, types.Array | types.UniTuple) and all(isinstance(kind, types.Integer) for kind in keys):
+        return _checked(context, array, key, keys)
     return typed_call(context, operator.getitem, array, key)
 
 

@@ -1,7 +1,8 @@
-"""Masks of vectors, choices by them, and the processor's flag for what raises in the text for one lane.
+"""Masks of vectors, choices by them, and the count of what raises in the text for one lane.
 
-A division by zero, or an element that is not there, sets the flag of a division by zero in place of raising; who runs
-the text looks at it (tiles.py).
+A division by zero, an element that is not there, a false `assert` and what is not finite are counted in place of
+raising; who runs the text compares the counts before and after (tiles.py). Threads share it: when one fails, another
+may be run again for nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llvmlite import ir
+import numpy as np
+from llvmlite import binding, ir
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
@@ -29,12 +31,11 @@ from heron_env.engine.vector.types import (
 )
 
 _ir: Any = ir
+llvm: Any = binding
 _cg: Any = cgutils
 _intrinsic: Any = intrinsic
 MASK = VectorType(types.boolean)
-DIVIDED_BY_ZERO, INVALID = 4, 1
-"""Bits of MXCSR, which stay until they are cleared."""
-_I64, _I32, _BYTES = _ir.IntType(64), _ir.IntType(32), _ir.IntType(8).as_pointer()
+_I64 = _ir.IntType(64)
 
 
 def is_vector(*kinds: Any) -> bool:
@@ -47,41 +48,42 @@ def refuse(what: str, *kinds: Any) -> TypingError:
     return TypingError(f"vectors know no {what} of {', '.join(map(str, kinds))}")
 
 
-def _control(builder: Any, name: str, slot: Any) -> None:
-    kind = _ir.FunctionType(_ir.VoidType(), [_BYTES])
-    builder.call(_cg.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{name}"), [slot])
+FAILED = np.zeros(1, dtype=np.int64)
+"""How often anything has failed in a vector, in this process."""
+_FAILED = "heron_env_failed_vectors"
+llvm.add_symbol(_FAILED, FAILED.ctypes.data)
 
 
-def _read_flags(builder: Any) -> tuple[Any, Any]:
-    slot = _cg.alloca_once(builder, _I32)
-    place = builder.bitcast(slot, _BYTES)
-    _control(builder, "stmxcsr", place)
-    return slot, builder.load(slot)
+def _count(builder: Any) -> Any:
+    known = builder.module.globals.get(_FAILED)
+    return _ir.GlobalVariable(builder.module, _I64, _FAILED) if known is None else known
 
 
 def raise_flag(builder: Any, bad: Any) -> None:
-    """Set the flag if this bit is set."""
+    """Count a failure if this bit is set."""
     with builder.if_then(bad, likely=False):
-        slot, flags = _read_flags(builder)
-        builder.store(builder.or_(flags, _I32(DIVIDED_BY_ZERO)), slot)
-        _control(builder, "ldmxcsr", builder.bitcast(slot, _BYTES))
+        builder.atomic_rmw("add", _count(builder), _I64(1), "monotonic")
 
 
 @_intrinsic  # type: ignore[untyped-decorator]
-def take_flags(context: Any) -> Any:
-    """Was anything divided by zero, or invalid, since this was asked last?"""
+def failed_so_far(context: Any) -> Any:
+    """The count."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        slot, flags = _read_flags(builder)
-        asked = _I32(DIVIDED_BY_ZERO | INVALID)
-        builder.store(builder.and_(flags, builder.not_(asked)), slot)
-        _control(builder, "ldmxcsr", builder.bitcast(slot, _BYTES))
-        return builder.icmp_unsigned("!=", builder.and_(flags, asked), _I32(0))
+        return builder.load_atomic(_count(builder), "monotonic", 8)
 
-    return types.boolean(), build
+    return types.int64(), build
 
 
-# Masks
+@_intrinsic  # type: ignore[untyped-decorator]
+def fail_where(context: Any, mask: Any) -> Any:
+    """Count a failure if the mask holds anywhere."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        raise_flag(builder, any_bits(builder, convert(context, builder, args[0], mask, types.boolean)))
+        return context.get_dummy_value()
+
+    return types.void(mask), build
 
 
 def any_set(builder: Any, bits: Any) -> Any:

@@ -107,7 +107,7 @@ def _applied(
 def _at_once(builder: Any, function: Any, made: Any, dtype: Any, vectors: Sequence[Any]) -> Any:
     """What LLVM makes of whole vectors of elements `dtype`; None where it knows no such function."""
     if function in COMPARES:
-        compare = builder.icmp_signed if dtype != types.uint64 else builder.icmp_unsigned
+        compare = builder.icmp_signed if dtype == types.int64 else builder.icmp_unsigned
         if is_float(dtype):
             compare = builder.fcmp_unordered if function is operator.ne else builder.fcmp_ordered
         return as_mask(builder, compare(COMPARES[function], *vectors))
@@ -161,14 +161,14 @@ def dividing(function: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             divisor = kept_as(found.args[1])
             if vectors:
-                safe = _divisor(context, builder, function, divisor, (b, args[1]), (mask, args[2]))
+                safe = _divisor(context, builder, divisor, (b, args[1]), (mask, args[2]))
                 kinds = (a, VectorType(divisor))
                 return _applied(context, builder, function, typed, made, kinds, [args[0], safe])
             numbers = [context.cast(builder, v, k, w) for v, k, w in zip(args, (a, b), found.args, strict=False)]
-            if not is_float(divisor):  # of floats the processor sets the flag
-                zero = builder.icmp_signed("==", numbers[1], numbers[1].type(0))
-                raise_flag(builder, zero)
-                numbers[1] = builder.select(zero, numbers[1].type(1), numbers[1])
+            compare = builder.fcmp_ordered if is_float(divisor) else builder.icmp_signed
+            zero = compare("==", numbers[1], numbers[1].type(0))
+            raise_flag(builder, zero)
+            numbers[1] = builder.select(zero, numbers[1].type(1), numbers[1])
             return context.get_function(kind, found)(builder, numbers)
 
         return made(a, b, mask), build
@@ -176,14 +176,12 @@ def dividing(function: Any) -> Any:
     return typing
 
 
-def _divisor(context: Any, builder: Any, function: Any, dtype: Any, given: Any, mask: Any) -> Any:
+def _divisor(context: Any, builder: Any, dtype: Any, given: Any, mask: Any) -> Any:
     """The divisor as a vector, 1 where the mask does not hold; `given` and `mask`: types and values."""
     vector = convert(context, builder, given[1], given[0], dtype)
     if mask[0] is not EVERYWHERE:
         holds = as_bits(builder, convert(context, builder, mask[1], mask[0], types.boolean))
         vector = builder.select(holds, vector, constant(dtype, 1))
-    if function is operator.truediv:  # the processor sets the flag
-        return vector
     zero = (builder.fcmp_ordered if is_float(dtype) else builder.icmp_signed)("==", vector, constant(dtype, 0))
     raise_flag(builder, any_bits(builder, as_mask(builder, zero)))
     return builder.select(zero, constant(dtype, 1), vector)
@@ -206,7 +204,7 @@ def extreme(compare: Any) -> Any:
             if is_float(made.dtype):
                 wins = builder.fcmp_ordered(COMPARES[compare], other, one)
             else:
-                law = builder.icmp_unsigned if made.dtype == types.uint64 else builder.icmp_signed
+                law = builder.icmp_signed if made.dtype == types.int64 else builder.icmp_unsigned
                 wins = law(COMPARES[compare], other, one)
             return builder.select(wins, other, one)
 

@@ -27,7 +27,7 @@ from heron_env.engine.arrays import (
     PLACE as PLACES,
 )
 from heron_env.engine.kernels import call, leaf, number, phase, table
-from heron_env.engine.vector.masks import take_flags
+from heron_env.engine.vector.masks import failed_so_far
 
 _types: Any = numba.types
 _ir: Any = ir
@@ -37,6 +37,8 @@ PLACE, BYTES, COLUMNS, OFFSET, READ, FIRST, WRITTEN = range(7)
 """Columns of `moves`: row of the array in the table, bytes of an element, columns, where it lies in the tile (bytes);
 whether it is read from its rows; which columns are written back: the first, and how many."""
 COLUMNS_AT, OUT_AT = PLACES["columns"], PLACES["out_observations"]
+TABLE = -(-24 * ROWS // 64) * 64
+"""Bytes of the table in front of a tile."""
 EACH_BYTE = 0x0101010101010101
 
 
@@ -237,14 +239,13 @@ def run_phases(D: Any, own: Any, phases: Any) -> Any:
 def tiles(D: Any, first: Any, last: Any) -> Any:
     """All tiles of these lanes: how many are left as they were; `redo` marks the first lane of each."""
     moves, phases, redo, over = table(D, "moves"), table(D, "phases"), table(D, "redo"), table(D, "over")
-    size, space = 24 * ROWS, number(D, "tile")
+    size, space = TABLE, number(D, "tile")
     own = stack(size + space)
-    for k in range(size // 8):
+    for k in range(3 * ROWS):
         put_word(own + 8 * k, word(D + 8 * k))
     for m in range(len(moves)):
         put_word(own + 24 * moves[m, PLACE], own + size + moves[m, OFFSET])
     left = 0
-    take_flags()
     for start in range(first, last, LANES):
         many = min(LANES, last - start)
         whole = many == LANES
@@ -255,8 +256,9 @@ def tiles(D: Any, first: Any, last: Any) -> Any:
                 columns, bytes_each = moves[m, COLUMNS], moves[m, BYTES]
                 rows = word(D + 24 * moves[m, PLACE]) + start * columns * bytes_each
                 fill(rows, columns, bytes_each, own + size + moves[m, OFFSET], many)
+        before = failed_so_far()
         failed = run_phases(D, own, phases)
-        if take_flags() or failed != 0:
+        if failed_so_far() != before or failed != 0:
             redo[start] = many
             left += 1
             continue

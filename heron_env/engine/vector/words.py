@@ -13,7 +13,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from heron_env.engine.vector.elements import item, length, store
-from heron_env.engine.vector.masks import any_of, both, either, negated, truth_of, where
+from heron_env.engine.vector.masks import any_of, both, either, fail_where, negated, truth_of, where
 from heron_env.engine.vector.numbers import cast_to, dividing, extreme, of_numbers, word
 from heron_env.engine.vector.types import (
     ALL,
@@ -45,7 +45,7 @@ _BINARY: dict[str, Any] = {
 }  # fmt: skip
 WORDS: dict[str, Any] = {
     "ALL": ALL, "UNSET": UNSET, "where": where, "item": item, "store": store, "both": both, "either": either,
-    "negated": negated, "truth_of": truth_of, "any_of": any_of,
+    "negated": negated, "truth_of": truth_of, "any_of": any_of, "fail_where": fail_where,
     **{name: word(of_numbers(function), 2, f"{name}_") for name, function in _BINARY.items()},
     "pow": word(of_numbers(operator.pow), 2, "pow_", literal=True),
     "div": word(dividing(operator.truediv), 3, "div_"), "mod": word(dividing(operator.mod), 3, "mod_"),
