@@ -103,7 +103,7 @@ class Converter:
 
     def converts(self, value: Any) -> bool:
         """Does what stands for it take a mask?"""
-        if id(value) in self._values:
+        if id(value) in self._values or id(value) in self._masked:
             return id(value) in self._masked
         function = getattr(value, "py_func", value)
         return isinstance(function, FunctionType) and not library(function)

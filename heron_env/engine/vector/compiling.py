@@ -160,7 +160,7 @@ INTRINSICS: list[tuple[Any, Any]] = [
     (kernels.refused_vector, _refused_vector), (loop_kernels.note, _note), (world_kernel.column_of, _column_of),
     (world_kernel.block_of, _block_of), (world_kernel.as_world, _as_world), (kernels.number, kernels.number),
 ]  # fmt: skip
-MASKED = (kernels.refused, kernels.refused_vector)
+MASKED = (kernels.refused, kernels.refused_vector, *words.MASKED)
 """These take the mask."""
 
 

@@ -81,9 +81,10 @@ DIVIDES = (operator.truediv, operator.floordiv, operator.mod)
 
 
 def _applied(
-    context: Any, builder: Any, function: Any, typed: Any, made: Any, kinds: Sequence[Any], args: Sequence[Any]
-) -> Any:
-    """A function of numbers on vectors, as numba's signature `typed` says it."""
+    context: Any, builder: Any, function: Any, typed: Any, made: Any, kinds: Sequence[Any], args: Sequence[Any],
+    bits: Any = None,
+) -> Any:  # fmt: skip
+    """A function of numbers on vectors, as numba's signature `typed` says it; where `bits` are not set it may be 0."""
     kind, found = typed
     wanted = [types.unliteral(part) for part in found.args]
     vectors = [convert(context, builder, a, k, kept_as(w)) for a, k, w in zip(args, kinds, wanted, strict=True)]
@@ -101,7 +102,7 @@ def _applied(
         result = context.cast(builder, run(builder, numbers), found.return_type, made.dtype)
         return element(context, builder, made.dtype, result)
 
-    return lane_by_lane(builder, llvm_of(made.dtype), one, vectors)
+    return lane_by_lane(builder, llvm_of(made.dtype), one, vectors, bits)
 
 
 def _at_once(builder: Any, function: Any, made: Any, dtype: Any, vectors: Sequence[Any]) -> Any:
@@ -142,9 +143,29 @@ def of_numbers(function: Any) -> Any:
     return typing
 
 
-def word(typing: Any, count: int, name: str, *, literal: bool = False) -> Any:
-    """An intrinsic of so many arguments."""
-    arguments = ", ".join(f"a{k}" for k in range(count))
+def where_asked(function: Any) -> Any:
+    """The same with a mask as the last argument: where it does not hold, nothing is worked out."""
+    plain = of_numbers(function)
+
+    def typing(context: Any, *given: Any) -> Any:
+        kinds, mask = given[:-1], given[-1]
+        signature, build = plain(context, *kinds)
+        typed = _typed(context, function, kinds)
+
+        def masked(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            if mask is EVERYWHERE or not isinstance(sig.return_type, VectorType):
+                return build(context, builder, signature, args[:-1])
+            bits = as_bits(builder, convert(context, builder, args[-1], mask, types.boolean))
+            return _applied(context, builder, function, typed, sig.return_type, kinds, args[:-1], bits)
+
+        return signature.return_type(*given), masked
+
+    return typing
+
+
+def word(typing: Any, count: int, name: str, *, literal: bool = False, masked: bool = False) -> Any:
+    """An intrinsic of so many arguments, and `mask_`."""
+    arguments = ", ".join([*(f"a{k}" for k in range(count)), *["mask_"] * masked])
     space: dict[str, Any] = {"typing": typing}
     exec(f"def {name}(context, {arguments}):\n    return typing(context, {arguments})", space)
     return _intrinsic(prefer_literal=literal)(space[name])

@@ -187,11 +187,26 @@ def elements(builder: Any, value: Any) -> list[Any]:
     return [builder.extract_element(value, _ir.IntType(32)(k)) for k in range(LANES)]
 
 
-def lane_by_lane(builder: Any, made: Any, run: Callable[..., Any], vectors: Sequence[Any]) -> Any:
-    """`run` with the elements of each lane, one after another; `made`: LLVM's type of the vector of results."""
+def lane_by_lane(
+    builder: Any, made: Any, run: Callable[..., Any], vectors: Sequence[Any], bits: Any = None
+) -> Any:  # fmt: skip
+    """`run` with the elements of each lane, one after another; `made`: LLVM's type of the vector of results.
+
+    `bits`: only where they are set; elsewhere the result is 0.
+    """
+    lanes = enumerate(zip(*(elements(builder, vector) for vector in vectors), strict=True))
     result = made(_ir.Undefined)
-    for k, parts in enumerate(zip(*(elements(builder, vector) for vector in vectors), strict=True)):
-        result = builder.insert_element(result, run(*parts), _ir.IntType(32)(k))
+    if bits is None:
+        for k, parts in lanes:
+            result = builder.insert_element(result, run(*parts), _ir.IntType(32)(k))
+        return result
+    slot = _cg.alloca_once(builder, made.element, size=_ir.IntType(32)(LANES))
+    for k, parts in lanes:
+        place = builder.gep(slot, [_ir.IntType(32)(k)])
+        builder.store(_cg.get_null_value(made.element), place)
+        with builder.if_then(builder.extract_element(bits, _ir.IntType(32)(k))):
+            builder.store(run(*parts), place)
+        result = builder.insert_element(result, builder.load(place), _ir.IntType(32)(k))
     return result
 
 

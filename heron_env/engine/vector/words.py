@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from heron_env.engine.vector.elements import item, length, store
 from heron_env.engine.vector.masks import any_of, both, either, fail_where, negated, truth_of, where
-from heron_env.engine.vector.numbers import cast_to, dividing, extreme, of_numbers, word
+from heron_env.engine.vector.numbers import cast_to, dividing, extreme, of_numbers, where_asked, word
 from heron_env.engine.vector.types import (
     ALL,
     UNSET,
@@ -35,7 +35,7 @@ def _functions(module: ModuleType, more: dict[str, Any]) -> ModuleType:
 
 
 def _of(module: ModuleType, names: str, count: int) -> dict[str, Any]:
-    return {name: word(of_numbers(getattr(module, name)), count, name) for name in names.split()}
+    return {name: word(where_asked(getattr(module, name)), count, name, masked=True) for name in names.split()}
 
 
 _BINARY: dict[str, Any] = {
@@ -59,6 +59,7 @@ _MATH = {
     **_of(math, "hypot atan2 pow fmod copysign", 2),
 }
 _KINDS = ("float64", "float32", "int64", "uint64")
+CASTS = (*_KINDS, "uintp")
 _NUMPY = {
     **_of(np, f"{_ONE} arcsin arccos arctan exp2 rint abs sign", 1),
     **_of(np, "hypot arctan2 power maximum minimum fmod copysign", 2),
@@ -76,3 +77,7 @@ VALUES: list[tuple[Any, Any]] = [
     *((getattr(math, name), word) for name, word in _MATH.items()),
 ]  # fmt: skip
 """What stands in the place of what rules call."""
+MASKED = [
+    getattr(module, name) for module, names in ((math, _MATH), (np, _NUMPY)) for name in names if name not in CASTS
+]
+"""Those that take the mask."""
