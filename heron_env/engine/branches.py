@@ -47,7 +47,7 @@ class Converter:
         self, words: Mapping[str, Any], values: Sequence[tuple[Any, Any]], compile: Callable[[Any], Any] | None = None,
         masked: Sequence[Any] = (),
     ) -> None:  # fmt: skip
-        self._words, self._kept = {f"{word}_": meaning for word, meaning in words.items()}, list[Any](values)
+        self._words, self._kept = {f"{word}__": meaning for word, meaning in words.items()}, list[Any](values)
         self.compile, self._masked = compile, [id(value) for value in masked]
         self._values = {id(value): stands for value, stands in values}
         self._made: dict[int, Callable[..., Any]] = {}
@@ -75,7 +75,7 @@ class Converter:
                 if name in closed or name in function.__globals__:
                     space[name] = self.value(closed.get(name, function.__globals__.get(name)))
                 elif hasattr(builtins, name):  # numba knows them by their names
-                    space[f"{name}_"] = self.value(getattr(builtins, name))
+                    space[f"{name}__"] = self.value(getattr(builtins, name))
             exec(code, space)
             made = space[function.__name__]
             self._made[id(function)] = made if self.compile is None else self.compile(made)
@@ -124,11 +124,11 @@ def _name(name: str) -> ast.Name:
 
 
 def _call(word: str, *args: ast.expr) -> ast.Call:
-    return ast.Call(_name(f"{word}_"), list(args), [])
+    return ast.Call(_name(f"{word}__"), list(args), [])
 
 
 def _all() -> ast.expr:
-    return _name("ALL_")
+    return _name("ALL__")
 
 
 def _set(name: str, value: ast.expr) -> ast.stmt:
@@ -157,8 +157,8 @@ class _Body(ast.NodeTransformer):
         definition.args.defaults = [*map(self.visit, definition.args.defaults), _all()]
         self._nodes = [node for statement in definition.body for node in ast.walk(statement)]
         body = self._block(definition.body)
-        start = [_set(LIVE, _all()), _set(RETURNED, _name("UNSET_"))]
-        start += [_set(name, _name("UNSET_")) for name in assigned]
+        start = [_set(LIVE, _all()), _set(RETURNED, _name("UNSET__"))]
+        start += [_set(name, _name("UNSET__")) for name in assigned]
         returns = any(isinstance(node, ast.Return) and node.value is not None for node in self._nodes)
         definition.body = [*start, *body, ast.Return(_name(RETURNED) if returns else ast.Constant(None))]
 
@@ -329,7 +329,7 @@ class _Body(ast.NodeTransformer):
         known = node.id in self._function.__code__.co_varnames or self._named(node) is not None
         if known or not self._converter.stands(getattr(builtins, node.id, None)):
             return node
-        return ast.copy_location(_name(f"{node.id}_"), node)
+        return ast.copy_location(_name(f"{node.id}__"), node)
 
     def visit_Slice(self, node: ast.Slice) -> ast.expr:
         parts = [

@@ -171,12 +171,14 @@ def decide(D: Any, first: Any, last: Any) -> Any:
         for at in range(start, stop):
             for c in range(np.uintp(0), np.uintp(t.shape[1]), np.uintp(8)):
                 fetch(t, np.uintp(at), c)
-        if steady and stop - start == LANES and decide_block(D, start):
-            continue
-        for at in range(start, stop):
-            b = np.uintp(at)
-            if over[b] == 0:
-                decide_lane(D, b)
+        decided = steady and stop - start == LANES
+        if decided:
+            decided = decide_block(D, start)
+        if not decided:
+            for at in range(start, stop):
+                b = np.uintp(at)
+                if over[b] == 0:
+                    decide_lane(D, b)
     return 0
 
 
