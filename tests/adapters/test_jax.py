@@ -334,9 +334,10 @@ def test_a_quantity_that_is_nan_is_named_in_the_environment_where_it_is():
 
 REFUSED: dict[str, tuple[Callable[..., HeronEnv], str]] = {
     "hooks": (
-        partial(make, "heron/EnergyManagement-v1"),
+        lambda: replace(TALKING, hooks="alone").build(None),
         r"JaxEnv\(\w+\): \w+\(\) is Python, not a rule; BatchEnv runs it",
     ),
+    "loops": (partial(make, "heron/EnergyManagement-v1"), r"it has compiled loops of its own, .*; BatchEnv runs it"),
     "exchange": (partial(make, "heron/GraphColoring-v0"), r"JaxEnv\(\w+\): .*; BatchEnv runs it"),
     "imperative": (partial(lamps, "hand"), r"JaxEnv\(HeronEnv\): .*ByHand.*; BatchEnv runs it"),
     "training delays": (

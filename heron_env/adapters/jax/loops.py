@@ -128,7 +128,7 @@ def why_not(env: HeronEnv) -> str:
     if reason := why_plain(env.hierarchy):
         return reason
     if env.simulation.hooks.native_loops():
-        return "its physics has compiled loops of its own"
+        return "it has compiled loops of its own, which are no rules"
     if env.simulation.exchange.edges:
         return "neighbours exchange values"
     if env.training_delays is not None:
