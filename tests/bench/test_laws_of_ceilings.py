@@ -72,6 +72,12 @@ def test_spread_in_c_starts_again_after_an_episode():
     assert (c.envs["observations"][:, :, 2] == c.envs["x"]).all(), "what is seen is of the new episode"
 
 
+@pytest.mark.skipif(c_loop.compiler() is None, reason="there is no C compiler")
+def test_the_c_loop_leaves_subnormal_numbers_on() -> None:
+    c_loop.library(2)
+    assert (np.array([1e-310]) * np.array([1.0]) > 0.0).all()
+
+
 def test_without_a_compiler_the_c_loop_is_left_out_and_the_reason_is_printed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     assert [case.name for case in spread.spread_cases(3, 1, Setting()) if case.name == spread.C] == []

@@ -104,6 +104,7 @@ def _tools(lanes: event_lanes.EventLanes) -> dict[str, Any]:
     phases |= {entries.apply: law.apply, entries.offer: law.offer}
     return {
         **dict.fromkeys(("leaf", "general", "lane", "phase", "on_arrays"), _same), "fetch": lambda *where: None,
+        "flat_of": lambda array: array.reshape(-1),
         "noise_row": _noise_row, "within": within, "failure": None, "number": None,
         "table": lambda D, name: fixed[name],
         "table_of": lambda forms, sized: lambda E, name: lanes.memory.arrays[name],
