@@ -273,7 +273,7 @@ ROOMS = {
     "observability": (11, 2_581),
     "agents": (5, 803),
     "scheduling": (13, 2_822),
-    "engine": (37, 9_253),
+    "engine": (37, 9_255),
     "envs": (44, 9_829),
     "testing": (13, 2_622),  # the doors for tests, inspection and clock, stand here
     "adapters": (14, 2_428),

@@ -1,8 +1,8 @@
 """The loops: text of the phases of a control step for a set of agent classes, of one lane and over all of them.
 
 `D` is the address of the table of arrays (arrays.py), `b` a lane. What is said of one lane is compiled for vectors of
-lanes, too (vector/). What does not depend on the rules (deciding, ending,
-restarting, observing) comes from loop_kernels.py.
+lanes, too (vector/). What does not depend on the rules (deciding, ending, restarting, observing) comes from
+loop_kernels.py.
 """
 
 from __future__ import annotations

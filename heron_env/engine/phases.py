@@ -132,8 +132,8 @@ class Program:
 
 
 @functools.cache
-def tiles() -> ModuleType:
-    """vector/tiles.py, likewise."""
+def tile_loops() -> ModuleType:
+    """vector/tiles.py, from a copy in the cache folder, as loop_kernels.py."""
     with _loading:
         return cached_file(TILES)
 
@@ -178,6 +178,7 @@ class Phases:
         self.inform = getattr(module, "inform", None)
         self.apply, self.offer = getattr(module, "apply", None), getattr(module, "offer", None)
         self.step, self.checked_step = shared.step, shared.checked_step
+        self._in_tiles: tuple[str, ...] = ()
 
     def shows(self, tiled: Collection[str]) -> bool:
         """Is the truth in tiles final, if these phases run there?"""
@@ -192,7 +193,7 @@ class Phases:
         from heron_env.engine.kernels import address_of
 
         tiled, mine = tiled or {}, vars(self)
-        self._tiled = tuple(tiled)
+        self._in_tiles = tuple(tiled)
         loops = {name: mine.get(f"_{name}") or mine.get(name) for name in PHASES if name not in tiled}
         made = {f"vector_{name}": address for name, address in tiled.items()}
         with uncollected():
@@ -202,7 +203,7 @@ class Phases:
             if shows:
                 made["publish"] = address_of(self._publish_others)
             if tiled:
-                made["tiles"] = address_of(tiles().tiles)
+                made["tiles"] = address_of(tile_loops().tiles)
         return [made.get(name, 0) for name in PHASES]
 
     def tiled(self, vector: VectorPhases) -> dict[str, int]:
@@ -229,7 +230,7 @@ class Phases:
         """A control step of lanes that tiles have given up, from where tiles begin, without them: how many failed."""
         failures, behind = 0, False
         for name in ("affect", "clear", "physics", "close"):
-            behind |= name in self._tiled
+            behind |= name in self._in_tiles
             if behind and name == "physics":
                 failures += sum(self.go_on(at, first, last, number) for number in range(substeps))
             elif behind and (loop := getattr(self, f"_{name}")) is not None:
