@@ -72,7 +72,7 @@ def places(x: Any, y: Any, out: Any) -> None:
 
 
 def parts(x: Any, y: Any, out: Any) -> None:
-    out[0] = y[1:].sum() + y[-1:].sum() * 2.0 + y[::-1].sum() + y[:1][0] + len(y[5:])
+    out[0] = y.mean() + y[1:].sum() + y[-1:].sum() * 2.0 + y[::-1].sum() + y[:1][0] + len(y[5:])
     out[1] = (x[0] or 10.0) + (x[0] and y[0]) + min(x[0], y[0], y[1]) - max(1.0, x[0], y[1])
 
 

@@ -338,6 +338,23 @@ def _total(context: Any, array: Any) -> Any:
     return array.element(array), build
 
 
+@_intrinsic  # type: ignore[untyped-decorator]
+def _mean_of(context: Any, array: Any, total: Any) -> Any:
+    """The sum by the number of elements."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _, (count,), _ = _parts(context, builder, array, args[0])
+        number = convert(context, builder, count, types.int64, total.dtype)
+        return builder.fdiv(args[1], number)
+
+    return total(array, total), build
+
+
+@overload_method(VectorArray, "mean")
+def _mean(array):  # type: ignore[no-untyped-def]
+    return lambda array: _mean_of(array, _total(array))
+
+
 @overload_method(VectorArray, "sum")
 def _sum(array):  # type: ignore[no-untyped-def]
     return lambda array: _total(array)
