@@ -78,7 +78,9 @@ HEAVY = {
 }
 
 MAX_LINES = 450
-LONG_FILES: dict[str, str] = {}  # file: why one concept needs the length
+LONG_FILES: dict[str, str] = {  # file: why one concept needs the length
+    "engine/branches.py": "one transformation, statement by statement and expression by expression",
+}
 EMPTY_NAMES = ("Manager", "Helper", "Helpers", "Util", "Utils")
 
 
@@ -273,7 +275,7 @@ ROOMS = {
     "observability": (11, 2_581),
     "agents": (5, 803),
     "scheduling": (13, 2_822),
-    "engine": (37, 9_255),
+    "engine": (37, 9_273),
     "envs": (44, 9_829),
     "testing": (13, 2_622),  # the doors for tests, inspection and clock, stand here
     "adapters": (14, 2_428),
