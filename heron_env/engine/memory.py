@@ -23,7 +23,7 @@ from heron_env.engine.arrays import (
     zeros,
 )
 from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.tables import GRAIN, HIGH, LOW, AgentTables, DecisionTables, ObservationTables
+from heron_env.engine.tables import GRAIN, HIGH, LOW, AgentTables, DecisionTables, ObservationTables, runs_of
 
 MOST_SPANS, LEAST, APART = 64, 4, 4
 """Spans of the truth that tiles write back, and the columns of one: blocks move fastest; smaller gaps don't count."""
@@ -135,14 +135,13 @@ def _moves(arrays: Arrays) -> tuple[NDArray[np.int64], int]:
 
 def _spans(written: NDArray[np.bool_]) -> NDArray[np.int64]:
     """First column and length of what is written of the truth, `[spans, 2]`, neighbours in one; none for all of it."""
-    width, at = len(written), np.flatnonzero(written)
-    if width < LANES or not len(at):
-        return np.zeros((0, 2), dtype=np.int64)
-    starts = at[np.flatnonzero(np.diff(at, prepend=-LANES) > APART)]
-    ends = at[np.flatnonzero(np.diff(at, append=width + LANES) > APART)] + 1
-    starts = np.minimum(starts, np.maximum(ends, LEAST) - LEAST)
-    found = np.stack([starts, np.maximum(ends - starts, LEAST)], axis=1)
-    return found if len(found) <= MOST_SPANS else np.zeros((0, 2), dtype=np.int64)
+    at = np.flatnonzero(written)
+    found = runs_of(at, np.diff(at) > APART)
+    if len(written) < LEAST or len(found) > MOST_SPANS:
+        return found[:0]
+    ends = found.sum(axis=1)
+    first = np.minimum(found[:, 0], np.maximum(ends, LEAST) - LEAST)
+    return np.stack([first, np.maximum(ends - first, LEAST)], axis=1)
 
 
 def _published(lanes: int, floats: int, observers: int, final: bool) -> Published:

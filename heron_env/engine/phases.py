@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.layout import Layout
 from heron_env.core.rule import rule_spec
-from heron_env.engine.arrays import BEGIN, DELIVER, FINISH, PHASES, PHYSICS
+from heron_env.engine.arrays import BEGIN, DELIVER, FINISH, PHASES, PHYSICS, RULED
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.cache import LOOPS, TILES, cached, cached_file, key_of, uncollected
 from heron_env.engine.checking import examined, linkers_of_rules
@@ -213,14 +213,14 @@ class Phases:
         """
         best: dict[str, int] = {}
         found: dict[str, int] = {}
-        for name in ("affect", "clear", "physics", "close"):
-            native = name == "physics" and any(place == PHYSICS for place, _, _ in self._native)
-            if native or getattr(self, f"_{name}") is not None:
-                address = 0 if native else vector.address(name)
+        if any(place == PHYSICS for place, _, _ in self._native):
+            return {}
+        for name in (PHASES[place] for place in RULED):
+            if getattr(self, f"_{name}") is not None:
+                address = vector.address(name)
                 found = {**found, name: address} if address else {}
                 best = found if len(found) > len(best) else best
-        physics = self._physics is not None or any(place == PHYSICS for place, _, _ in self._native)
-        if physics and "physics" not in best:
+        if self._physics is not None and "physics" not in best:
             return {}
         if "close" in best and self._finish is not None and (address := vector.address("finish")):
             best["finish"] = address
@@ -229,15 +229,14 @@ class Phases:
     def redo(self, at: int, first: int, last: int, substeps: int) -> int:
         """A control step of lanes that tiles have given up, from where tiles begin, without them: how many failed."""
         failures, behind = 0, False
-        for name in ("affect", "clear", "physics", "close"):
+        for name in (PHASES[place] for place in RULED):
             behind |= name in self._in_tiles
             if behind and name == "physics":
                 failures += sum(self.go_on(at, first, last, number) for number in range(substeps))
             elif behind and (loop := getattr(self, f"_{name}")) is not None:
                 failures += int(loop(at, first, last))
         ended = self._end(at, first, last)
-        failures += 0 if self._finish is None else int(self._finish(at, first, last))
-        failures += self.natively(FINISH, at, first, last) + self.deliver(at, first, last)
+        failures += self._finish_all(at, first, last) + self.deliver(at, first, last)
         failures += self.restart(at, first, last) if ended else 0
         return failures + self.publish(at, first, last)
 
@@ -283,8 +282,12 @@ class Phases:
         """Rewards, ends and infos, then the rule `finish`."""
         failures = self._close(at, first, last)
         self._end(at, first, last)
-        failures += self.natively(FINISH, at, first, last)
-        return int(failures if self._finish is None else failures + self._finish(at, first, last))
+        return int(failures + self._finish_all(at, first, last))
+
+    def _finish_all(self, at: int, first: int, last: int) -> int:
+        """The rule `finish`, and what follows it."""
+        failures = 0 if self._finish is None else int(self._finish(at, first, last))
+        return failures + self.natively(FINISH, at, first, last)
 
     def deliver(self, at: int, first: int, last: int) -> int:
         """Neighbours hear what they are told."""

@@ -291,9 +291,14 @@ def noise_tables(
 
 def _runs(columns: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
     """First column and length of each run of neighbours, uint32 `[runs, 2]`; none where runs are short."""
-    cuts = np.flatnonzero(np.diff(columns) != 1) + 1
-    starts = np.concatenate([[0], cuts]) if len(columns) else np.zeros(0, dtype=np.int64)
-    if not len(starts) or len(columns) < LONG_RUN * len(starts):
-        return np.zeros((0, 2), dtype=np.uint32)
-    lengths = np.diff(np.append(starts, len(columns)))
-    return np.stack([columns[starts], lengths], axis=1).astype(np.uint32)
+    found = runs_of(columns, np.diff(columns) != 1)
+    return (found if len(columns) >= LONG_RUN * len(found) else found[:0]).astype(np.uint32)
+
+
+def runs_of(columns: Ints, cuts: NDArray[np.bool_]) -> Ints:
+    """First column and length of each run, `[runs, 2]`; `cuts`: between which neighbours one ends."""
+    if not len(columns):
+        return np.zeros((0, 2), dtype=np.int64)
+    at = np.flatnonzero(cuts)
+    first, last = columns[np.append(0, at + 1)], columns[np.append(at, len(columns) - 1)]
+    return np.stack([first, last + 1 - first], axis=1)

@@ -23,7 +23,7 @@ from heron_env.engine.vector.types import (
     NOWHERE,
     VectorArray,
     VectorType,
-    as_bits,
+    bits_of,
     constant,
     convert,
     types,
@@ -74,21 +74,21 @@ def _floats(context: Any, values: Any) -> Any:
     return made(values), build
 
 
-def _flag_if_not_finite(context: Any, builder: Any, kind: Any, value: Any, mask_kind: Any, mask: Any) -> None:
+def _fail_if_not_finite(context: Any, builder: Any, kind: Any, value: Any, mask_kind: Any, mask: Any) -> None:
     vector = convert(context, builder, value, kind, types.float64)
     difference = builder.fsub(vector, vector)
     bits = builder.fcmp_unordered("!=", difference, constant(types.float64, 0))
     if mask_kind is not EVERYWHERE:
-        bits = builder.and_(bits, as_bits(builder, convert(context, builder, mask, mask_kind, types.boolean)))
-    masks.raise_flag(builder, masks.any_set(builder, bits))
+        bits = builder.and_(bits, bits_of(context, builder, mask_kind, mask))
+    masks.fail_if(builder, masks.any_set(builder, bits))
 
 
 @_intrinsic  # type: ignore[untyped-decorator]
 def _refused(context: Any, value: Any, mask_: Any) -> Any:
-    """kernels.refused: a number that is not finite sets the flag, and the text goes on."""
+    """kernels.refused: a number that is not finite counts as a failure, and the text goes on."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _flag_if_not_finite(context, builder, value, args[0], mask_, args[1])
+        _fail_if_not_finite(context, builder, value, args[0], mask_, args[1])
         return context.get_dummy_value()
 
     return NOWHERE(value, mask_), build
@@ -100,8 +100,8 @@ def _refused_vector(context: Any, values: Any, size: Any, mask_: Any) -> Any:
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         for k, kind in enumerate(values):
-            _flag_if_not_finite(context, builder, kind, builder.extract_value(args[0], k), mask_, args[2])
-        masks.raise_flag(
+            _fail_if_not_finite(context, builder, kind, builder.extract_value(args[0], k), mask_, args[2])
+        masks.fail_if(
             builder, builder.icmp_signed("!=", context.cast(builder, args[1], size, types.int64), _I64(len(values)))
         )
         return context.get_dummy_value()
@@ -114,8 +114,7 @@ def _note(context: Any, D: Any, b: Any, failed: Any) -> Any:
     """loop_kernels.note: 1 if anything failed."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bits = as_bits(builder, convert(context, builder, args[2], failed, types.boolean))
-        return builder.zext(masks.any_set(builder, bits), _I64)
+        return builder.zext(masks.any_set(builder, bits_of(context, builder, failed, args[2])), _I64)
 
     return types.int64(D, b, failed), build
 
@@ -158,7 +157,7 @@ def _as_world(context: Any, fields: Any) -> Any:
 INTRINSICS: list[tuple[Any, Any]] = [
     (kernels.table, _table), (kernels.shown, _same), (kernels.floats, _floats), (kernels.refused, _refused),
     (kernels.refused_vector, _refused_vector), (loop_kernels.note, _note), (world_kernel.column_of, _column_of),
-    (world_kernel.block_of, _block_of), (world_kernel.as_world, _as_world), (kernels.number, kernels.number),
+    (world_kernel.block_of, _block_of), (world_kernel.as_world, _as_world),
 ]  # fmt: skip
 MASKED = (kernels.refused, kernels.refused_vector, *words.MASKED)
 """These take the mask."""

@@ -14,7 +14,7 @@ from numba.cpython import slicing as numba_slicing
 from numba.extending import intrinsic, overload_attribute, overload_method
 
 from heron_env.engine.arrays import LANES
-from heron_env.engine.vector.masks import raise_flag, refuse
+from heron_env.engine.vector.masks import fail_if, refuse
 from heron_env.engine.vector.numbers import of_numbers, typed_call
 from heron_env.engine.vector.types import (
     EVERYWHERE,
@@ -22,10 +22,10 @@ from heron_env.engine.vector.types import (
     Drawn,
     VectorArray,
     VectorType,
-    as_bits,
+    as_element,
+    bits_of,
     constant,
     convert,
-    element,
     is_float,
     lane_by_lane,
     llvm_of,
@@ -70,43 +70,38 @@ def shifted(
 
 def _load(context: Any, builder: Any, kind: Any, place: Any) -> Any:
     """The vector at a place (of bytes)."""
-    small = kind.dtype in (types.uint8, types.bool_)
-    made = _ir.VectorType(_ir.IntType(8), LANES) if small else llvm_of(kind.element.dtype)
+    made = _ir.VectorType(_ir.IntType(8), LANES) if kind.small else llvm_of(kind.element.dtype)
     loaded = builder.load(builder.bitcast(place, made.as_pointer()), align=8)
-    return builder.zext(loaded, llvm_of(types.int64)) if small else loaded
+    return builder.zext(loaded, llvm_of(types.int64)) if kind.small else loaded
 
 
 def _keep(context: Any, builder: Any, kind: Any, place: Any, value: Any, mask: Any) -> None:
     """Store an element; `mask`: LLVM's bits, or None for all."""
     if mask is not None:
         value = builder.select(mask, value, _load(context, builder, kind, place))
-    if kind.dtype in (types.uint8, types.bool_):
+    if kind.small:
         value = builder.trunc(value, _ir.VectorType(_ir.IntType(8), LANES))
     builder.store(value, builder.bitcast(place, value.type.as_pointer()), align=8)
 
 
 def _size(kind: Any) -> int:
     """Bytes of an element."""
-    return LANES * (1 if kind.dtype in (types.uint8, types.bool_) else 8)
+    return LANES * (1 if kind.small else 8)
 
 
-def _within(builder: Any, at: Any, length: Any, kind: Any) -> Any:
-    """An index from the end counted from the start; one that is not there sets the flag and becomes 0."""
-    at = (
-        builder.zext(at, _I64)
-        if at.type.width < 64 and not getattr(kind, "signed", True)
-        else (builder.sext(at, _I64) if at.type.width < 64 else at)
-    )
+def _within(context: Any, builder: Any, kind: Any, number: Any, length: Any) -> Any:
+    """An index from the end counted from the start; one that is not there counts as a failure and becomes 0."""
+    at = context.cast(builder, number, kind, types.int64)
     at = builder.select(builder.icmp_signed("<", at, _I64(0)), builder.add(at, length), at)
     bad = builder.icmp_unsigned(">=", at, length)
-    raise_flag(builder, bad)
+    fail_if(builder, bad)
     return builder.select(bad, _I64(0), at)
 
 
-def _keys(kind: Any, key: Any, array: Any) -> list[Any]:
-    """Types of the indices behind that of the lane, by position in the key."""
+def _keys(array: Any, key: Any) -> list[Any]:
+    """Types of the indices, behind that of the lane where the array has one."""
     keys = list(key) if isinstance(key, types.BaseTuple) else [key]
-    return keys[1:] if array.lanes else keys
+    return keys[1:] if getattr(array, "lanes", False) else keys
 
 
 def _unpacked(builder: Any, array: Any, key: Any, value: Any) -> list[Any]:
@@ -123,7 +118,6 @@ def _place(
     """Address, shape and steps of what these indices leave."""
     data, shape, steps = _parts(context, builder, array, value)
     offset, left, strides = _I64(0), [], []
-    checked = not array.lanes  # the engine's own text asks for what is there
     for axis, (length, step) in enumerate(zip(shape, steps, strict=True)):
         if axis >= len(keys):
             left.append(length)
@@ -138,8 +132,10 @@ def _place(
             strides.append(builder.mul(step, part.step))
             offset = builder.add(offset, builder.mul(part.start, step))
         else:
-            number = context.cast(builder, at[axis], keys[axis], types.int64)
-            number = _within(builder, number, length, keys[axis]) if checked else number
+            if array.lanes:  # the engine's own text asks for what is there
+                number = context.cast(builder, at[axis], keys[axis], types.int64)
+            else:
+                number = _within(context, builder, keys[axis], at[axis], length)
             offset = builder.add(offset, builder.mul(number, step))
     return builder.gep(data, [builder.mul(offset, _I64(_size(array)))]), left, strides
 
@@ -156,18 +152,16 @@ def _places(context: Any, builder: Any, array: Any, value: Any, keys: Sequence[A
     for lane in range(LANES):
         offset = _I64(0)
         for kind, number, length, step in zip(keys, at, shape, steps, strict=True):
-            if isinstance(kind, VectorType):
-                own = builder.extract_element(number, _I32(lane))
-            else:
-                own = context.cast(builder, number, kind, types.int64)
-            offset = builder.add(offset, builder.mul(_within(builder, own, length, types.int64), step))
+            own = builder.extract_element(number, _I32(lane)) if isinstance(kind, VectorType) else number
+            at_axis = _within(context, builder, getattr(kind, "dtype", kind), own, length)
+            offset = builder.add(offset, builder.mul(at_axis, step))
         offset = builder.add(builder.mul(offset, _I64(_size(array))), _I64(lane * size))
         found.append(builder.gep(data, [offset]))
     return found
 
 
 def _vector_item(context: Any, array: Any, key: Any) -> Any:
-    keys = _keys(array, key, array)
+    keys = _keys(array, key)
     sliced = sum(isinstance(kind, types.SliceType) for kind in keys)
     axes = array.ndim - len(keys) + sliced
     gathers = _gathers(keys)
@@ -178,12 +172,12 @@ def _vector_item(context: Any, array: Any, key: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         at = _unpacked(builder, array, key, args[1])
         if gathers:
-            stored = _I64 if _size(array) == 8 * LANES else _ir.IntType(8)
+            stored = _ir.IntType(8) if array.small else _I64
             result = _ir.VectorType(stored, LANES)(_ir.Undefined)
             for lane, place in enumerate(_places(context, builder, array, args[0], keys, at)):
                 part = builder.load(builder.bitcast(place, stored.as_pointer()))
                 result = builder.insert_element(result, part, _I32(lane))
-            if stored.width == 8:
+            if array.small:
                 return builder.zext(result, llvm_of(types.int64))
             return builder.bitcast(result, llvm_of(array.element.dtype))
         place, shape, steps = _place(context, builder, array, args[0], keys, at)
@@ -209,9 +203,9 @@ def _gathered(context: Any, array: Any, key: Any) -> Any:
             data, (length,) = given.data, _cg.unpack_tuple(builder, given.shape, 1)
 
         def one(at: Any) -> Any:
-            place = builder.gep(data, [_within(builder, at, length, types.int64)])
+            place = builder.gep(data, [_within(context, builder, key.dtype, at, length)])
             number = context.cast(builder, context.unpack_value(builder, dtype, place), dtype, made.dtype)
-            return element(context, builder, made.dtype, number)
+            return as_element(builder, made.dtype, number)
 
         return lane_by_lane(builder, llvm_of(made.dtype), one, [args[1]])
 
@@ -231,7 +225,7 @@ def _checked(context: Any, array: Any, key: Any, keys: Sequence[Any]) -> Any:
             given = context.make_array(array)(context, builder, value=args[0])
             lengths = _cg.unpack_tuple(builder, given.shape, array.ndim)
         at = [
-            _within(builder, context.cast(builder, number, kind, types.int64), length, types.int64)
+            _within(context, builder, kind, number, length)
             for number, kind, length in zip(numbers, keys, lengths, strict=False)
         ]
         made = at[0] if exact == types.intp else context.make_tuple(builder, exact, at)
@@ -266,7 +260,7 @@ def item(context: Any, array: Any, key: Any) -> Any:
             return builder.extract_value(args[0], number % len(array))
 
         return array[number](array, key), build
-    keys = list(key) if isinstance(key, types.BaseTuple) else [key]
+    keys = _keys(array, key)
     if isinstance(array, types.Array | types.UniTuple) and all(isinstance(kind, types.Integer) for kind in keys):
         return _checked(context, array, key, keys)
     return typed_call(context, operator.getitem, array, key)
@@ -277,7 +271,7 @@ def store(context: Any, array: Any, key: Any, value: Any, mask: Any) -> Any:
     """The array after `array[key] = value` where the mask holds."""
     if not isinstance(array, VectorArray) or not isinstance(value, (VectorType, *NUMBERS)):
         raise refuse("assignment", array, value)
-    keys = _keys(array, key, array)
+    keys = _keys(array, key)
     if len(keys) != array.ndim or any(isinstance(kind, types.SliceType) for kind in keys):
         raise refuse("assignment", array, key)
     if _gathers(keys):  # lane by lane this is faster
@@ -285,7 +279,7 @@ def store(context: Any, array: Any, key: Any, value: Any, mask: Any) -> Any:
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector = convert(context, builder, args[2], value, array.element.dtype)
-        bits = None if mask is EVERYWHERE else as_bits(builder, convert(context, builder, args[3], mask, types.boolean))
+        bits = None if mask is EVERYWHERE else bits_of(context, builder, mask, args[3])
         at = _unpacked(builder, array, key, args[1])
         _keep(context, builder, array, _place(context, builder, array, args[0], keys, at)[0], vector, bits)
         return args[0]
@@ -396,7 +390,7 @@ def key_of(context: Any, array: Any) -> Any:
 @_intrinsic  # type: ignore[untyped-decorator]
 def number_of(context: Any, array: Any, key: Any) -> Any:
     """Which of the draws is at these indices."""
-    keys = list(key) if isinstance(key, types.BaseTuple) else [key]
+    keys = _keys(array, key)
     if len(keys) != array.ndim or not all(isinstance(kind, types.Integer) for kind in keys):
         raise refuse("draw", array, key)
 
@@ -407,7 +401,7 @@ def number_of(context: Any, array: Any, key: Any) -> Any:
         at = _unpacked(builder, array, key, args[1])
         number = _I64(0)
         for kind, part, length in zip(keys, at, shape, strict=True):
-            own = _within(builder, context.cast(builder, part, kind, types.int64), length, types.int64)
+            own = _within(context, builder, kind, part, length)
             number = builder.add(builder.mul(number, length), own)
         return number
 

@@ -27,11 +27,12 @@ from heron_env.engine.vector.types import (
     as_bits,
     as_mask,
     convert,
+    number_of,
     types,
 )
 
 _ir: Any = ir
-llvm: Any = binding
+_binding: Any = binding
 _cg: Any = cgutils
 _intrinsic: Any = intrinsic
 MASK = VectorType(types.boolean)
@@ -51,7 +52,7 @@ def refuse(what: str, *kinds: Any) -> TypingError:
 FAILED = np.zeros(1, dtype=np.int64)
 """How often anything has failed in a vector, in this process."""
 _FAILED = "heron_env_failed_vectors"
-llvm.add_symbol(_FAILED, FAILED.ctypes.data)
+_binding.add_symbol(_FAILED, FAILED.ctypes.data)
 
 
 def _count(builder: Any) -> Any:
@@ -59,7 +60,7 @@ def _count(builder: Any) -> Any:
     return _ir.GlobalVariable(builder.module, _I64, _FAILED) if known is None else known
 
 
-def raise_flag(builder: Any, bad: Any) -> None:
+def fail_if(builder: Any, bad: Any) -> None:
     """Count a failure if this bit is set."""
     with builder.if_then(bad, likely=False):
         builder.atomic_rmw("add", _count(builder), _I64(1), "monotonic")
@@ -80,7 +81,7 @@ def fail_where(context: Any, mask: Any) -> Any:
     """Count a failure if the mask holds anywhere."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        raise_flag(builder, any_bits(builder, convert(context, builder, args[0], mask, types.boolean)))
+        fail_if(builder, any_bits(builder, convert(context, builder, args[0], mask, types.boolean)))
         return context.get_dummy_value()
 
     return types.void(mask), build
@@ -190,8 +191,7 @@ def _selected(context: Any, mask: Any, value: Any, other: Any) -> Any:
         return types.BaseTuple.from_types(parts, getattr(value, "instance_class", None))
     kinds = (value, other)
     if all(isinstance(kind, (VectorType, *NUMBERS)) for kind in kinds):
-        dtypes = [kind.dtype if isinstance(kind, VectorType) else types.unliteral(kind) for kind in kinds]
-        found = context.unify_pairs(*dtypes)
+        found = context.unify_pairs(*map(number_of, kinds))
         if found is not None:
             return VectorType(found) if is_vector(mask, *kinds) else found
     if value == other and not is_vector(mask):

@@ -14,27 +14,28 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from heron_env.engine.arrays import LANES
-from heron_env.engine.vector.masks import any_bits, is_vector, raise_flag, refuse
+from heron_env.engine.vector.masks import any_set, fail_if, is_vector, refuse
 from heron_env.engine.vector.types import (
     EVERYWHERE,
     VectorType,
-    as_bits,
+    as_element,
     as_mask,
+    as_number,
+    bits_of,
+    compared,
     constant,
     convert,
-    element,
     is_float,
     kept_as,
     lane_by_lane,
     llvm_of,
-    scalar,
+    number_of,
     types,
 )
 
 _ir: Any = ir
 _cg: Any = cgutils
 _intrinsic: Any = intrinsic
-_I32 = _ir.IntType(32)
 
 
 def typed_call(context: Any, function: Any, *kinds: Any) -> Any:
@@ -50,9 +51,9 @@ def typed_call(context: Any, function: Any, *kinds: Any) -> Any:
 
 def _typed(context: Any, function: Any, kinds: Sequence[Any]) -> Any:
     """numba's signature of the function of numbers."""
-    numbers = [kind.dtype if isinstance(kind, VectorType) else kind for kind in kinds]
     kind = context.resolve_value_type(function)
-    found = context.resolve_function_type(kind, tuple(numbers), {})
+    numbers = tuple(kind.dtype if isinstance(kind, VectorType) else kind for kind in kinds)
+    found = context.resolve_function_type(kind, numbers, {})
     if found is None:
         raise refuse(getattr(function, "__name__", str(function)), *kinds)
     return kind, found
@@ -77,7 +78,6 @@ AT_ONCE = {
     np.fabs: "fabs", np.abs: "fabs", builtins.abs: "fabs", np.trunc: "trunc",
 }  # fmt: skip
 """LLVM's intrinsics with the bits of these functions of float64."""
-DIVIDES = (operator.truediv, operator.floordiv, operator.mod)
 
 
 def _applied(
@@ -96,11 +96,11 @@ def _applied(
 
     def one(*parts: Any) -> Any:
         numbers = [
-            context.cast(builder, scalar(context, builder, kept_as(w), part), kept_as(w), w)
+            context.cast(builder, as_number(builder, kept_as(w), part), kept_as(w), w)
             for part, w in zip(parts, wanted, strict=True)
         ]
         result = context.cast(builder, run(builder, numbers), found.return_type, made.dtype)
-        return element(context, builder, made.dtype, result)
+        return as_element(builder, made.dtype, result)
 
     return lane_by_lane(builder, llvm_of(made.dtype), one, vectors, bits)
 
@@ -108,10 +108,7 @@ def _applied(
 def _at_once(builder: Any, function: Any, made: Any, dtype: Any, vectors: Sequence[Any]) -> Any:
     """What LLVM makes of whole vectors of elements `dtype`; None where it knows no such function."""
     if function in COMPARES:
-        compare = builder.icmp_signed if dtype == types.int64 else builder.icmp_unsigned
-        if is_float(dtype):
-            compare = builder.fcmp_unordered if function is operator.ne else builder.fcmp_ordered
-        return as_mask(builder, compare(COMPARES[function], *vectors))
+        return as_mask(builder, compared(builder, COMPARES[function], dtype, *vectors))
     if function in DIRECT and made == dtype and (name := DIRECT[function][not is_float(dtype)]):
         return getattr(builder, name)(*vectors)
     if function is operator.rshift and dtype in (types.int64, types.uint64):
@@ -127,16 +124,13 @@ def of_numbers(function: Any) -> Any:
     """A word of one, two or three numbers or vectors for a function of numbers."""
 
     def typing(context: Any, *kinds: Any) -> Any:
+        if not is_vector(*kinds):
+            return typed_call(context, function, *kinds)
         typed = _typed(context, function, kinds)
-        made = VectorType(typed[1].return_type) if is_vector(*kinds) else typed[1].return_type
+        made = VectorType(typed[1].return_type)
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            if not isinstance(signature.return_type, VectorType):
-                return context.get_function(*typed)(
-                    builder,
-                    [context.cast(builder, a, k, w) for a, k, w in zip(args, kinds, typed[1].args, strict=True)],
-                )
-            return _applied(context, builder, function, typed, signature.return_type, kinds, args)
+            return _applied(context, builder, function, typed, made, kinds, args)
 
         return made(*kinds), build
 
@@ -155,7 +149,7 @@ def where_asked(function: Any) -> Any:
         def masked(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             if mask is EVERYWHERE or not isinstance(sig.return_type, VectorType):
                 return build(context, builder, signature, args[:-1])
-            bits = as_bits(builder, convert(context, builder, args[-1], mask, types.boolean))
+            bits = bits_of(context, builder, mask, args[-1])
             return _applied(context, builder, function, typed, sig.return_type, kinds, args[:-1], bits)
 
         return signature.return_type(*given), masked
@@ -172,7 +166,7 @@ def word(typing: Any, count: int, name: str, *, literal: bool = False, masked: b
 
 
 def dividing(function: Any) -> Any:
-    """A word `(a, b, mask)`: where the mask does not hold nothing is divided; where b is 0 there the flag is set."""
+    """A word `(a, b, mask)`: where the mask does not hold nothing is divided; a `b` of 0 counts as a failure."""
 
     def typing(context: Any, a: Any, b: Any, mask: Any) -> Any:
         kind, found = typed = _typed(context, function, (a, b))
@@ -186,9 +180,8 @@ def dividing(function: Any) -> Any:
                 kinds = (a, VectorType(divisor))
                 return _applied(context, builder, function, typed, made, kinds, [args[0], safe])
             numbers = [context.cast(builder, v, k, w) for v, k, w in zip(args, (a, b), found.args, strict=False)]
-            compare = builder.fcmp_ordered if is_float(divisor) else builder.icmp_signed
-            zero = compare("==", numbers[1], numbers[1].type(0))
-            raise_flag(builder, zero)
+            zero = compared(builder, "==", divisor, numbers[1], numbers[1].type(0))
+            fail_if(builder, zero)
             numbers[1] = builder.select(zero, numbers[1].type(1), numbers[1])
             return context.get_function(kind, found)(builder, numbers)
 
@@ -201,10 +194,9 @@ def _divisor(context: Any, builder: Any, dtype: Any, given: Any, mask: Any) -> A
     """The divisor as a vector, 1 where the mask does not hold; `given` and `mask`: types and values."""
     vector = convert(context, builder, given[1], given[0], dtype)
     if mask[0] is not EVERYWHERE:
-        holds = as_bits(builder, convert(context, builder, mask[1], mask[0], types.boolean))
-        vector = builder.select(holds, vector, constant(dtype, 1))
-    zero = (builder.fcmp_ordered if is_float(dtype) else builder.icmp_signed)("==", vector, constant(dtype, 0))
-    raise_flag(builder, any_bits(builder, as_mask(builder, zero)))
+        vector = builder.select(bits_of(context, builder, *mask), vector, constant(dtype, 1))
+    zero = compared(builder, "==", dtype, vector, constant(dtype, 0))
+    fail_if(builder, any_set(builder, zero))
     return builder.select(zero, constant(dtype, 1), vector)
 
 
@@ -215,19 +207,11 @@ def extreme(compare: Any) -> Any:
         function = builtins.min if compare is operator.lt else builtins.max
         if not is_vector(a, b):
             return of_numbers(function)(context, a, b)
-        dtype = context.unify_pairs(
-            *(kind.dtype if isinstance(kind, VectorType) else types.unliteral(kind) for kind in (a, b))
-        )
-        made = VectorType(dtype)
+        made = VectorType(context.unify_pairs(number_of(a), number_of(b)))
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             one, other = (convert(context, builder, v, k, made.dtype) for v, k in zip(args, (a, b), strict=True))
-            if is_float(made.dtype):
-                wins = builder.fcmp_ordered(COMPARES[compare], other, one)
-            else:
-                law = builder.icmp_signed if made.dtype == types.int64 else builder.icmp_unsigned
-                wins = law(COMPARES[compare], other, one)
-            return builder.select(wins, other, one)
+            return builder.select(compared(builder, COMPARES[compare], made.dtype, other, one), other, one)
 
         return made(a, b), build
 

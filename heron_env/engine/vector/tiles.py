@@ -14,18 +14,8 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from heron_env.engine.arrays import (
-    LANES,
-    ROWS,
-    VECTOR_AFFECT,
-    VECTOR_CLEAR,
-    VECTOR_CLOSE,
-    VECTOR_FINISH,
-    VECTOR_PHYSICS,
-)
-from heron_env.engine.arrays import (
-    PLACE as PLACES,
-)
+from heron_env.engine.arrays import LANES, ROWS, VECTOR_AFFECT, VECTOR_FINISH, VECTOR_PHYSICS
+from heron_env.engine.arrays import PLACE as PLACES
 from heron_env.engine.kernels import call, leaf, number, phase, table
 from heron_env.engine.vector.masks import failed_so_far
 
@@ -221,17 +211,12 @@ def empty(
 def run_phases(D: Any, own: Any, phases: Any) -> Any:
     """The phases of a tile; did anything fail?"""
     failed = np.int64(0)
-    if phases[VECTOR_AFFECT] != 0:
-        failed += call(phases[VECTOR_AFFECT], (own,))
-    if phases[VECTOR_CLEAR] != 0:
-        failed += call(phases[VECTOR_CLEAR], (own,))
-    if phases[VECTOR_PHYSICS] != 0:
-        for substep in range(number(D, "substeps")):
-            failed += call(phases[VECTOR_PHYSICS], (own, np.int64(substep)))
-    if phases[VECTOR_CLOSE] != 0:
-        failed += call(phases[VECTOR_CLOSE], (own,))
-    if phases[VECTOR_FINISH] != 0:
-        failed += call(phases[VECTOR_FINISH], (own,))
+    for k in range(VECTOR_AFFECT, VECTOR_FINISH + 1):
+        if k == VECTOR_PHYSICS and phases[k] != 0:
+            for substep in range(number(D, "substeps")):
+                failed += call(phases[k], (own, np.int64(substep)))
+        elif phases[k] != 0:
+            failed += call(phases[k], (own,))
     return failed
 
 

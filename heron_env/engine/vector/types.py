@@ -53,13 +53,9 @@ class VectorType(types.Type):  # type: ignore[misc]
 
     def unify(self, context: Any, other: Any) -> Any:
         """A vector with what numbers of both types become."""
-        dtype = (
-            getattr(types.unliteral(other), "dtype", other) if isinstance(other, VectorType) else types.unliteral(other)
-        )
-        if isinstance(dtype, NUMBERS) and isinstance(other, (VectorType, *NUMBERS)):
-            found = context.unify_pairs(self.dtype, dtype)
-            return None if found is None else VectorType(found)
-        return None
+        dtype = number_of(other)
+        found = context.unify_pairs(self.dtype, dtype) if isinstance(dtype, NUMBERS) else None
+        return None if found is None else VectorType(found)
 
 
 class Singleton(types.Type):  # type: ignore[misc]
@@ -83,7 +79,7 @@ class Known:
 
 
 EVERYWHERE, NOWHERE, NOVALUE = Singleton("everywhere"), Singleton("nowhere"), Singleton("novalue")
-ALL, NONE, UNSET = Known(EVERYWHERE), Known(NOWHERE), Known(NOVALUE)
+ALL, UNSET = Known(EVERYWHERE), Known(NOVALUE)
 
 
 @typeof_impl.register(Known)
@@ -104,9 +100,14 @@ class VectorArray(types.Type):  # type: ignore[misc]
         super().__init__(f"vectors({dtype}, {ndim}, {lanes})")
 
     @property
+    def small(self) -> bool:
+        """Are its numbers bytes?"""
+        return self.dtype in (types.uint8, types.bool_)
+
+    @property
     def element(self) -> Any:
         """Type of an element."""
-        return VectorType(types.int64 if self.dtype in (types.uint8, types.bool_) else self.dtype)
+        return VectorType(types.int64 if self.small else self.dtype)
 
 
 class Drawn(types.Type):  # type: ignore[misc]
@@ -138,6 +139,11 @@ register_model(VectorType)(_VectorModel)
 register_model(VectorArray)(_ArrayModel)
 register_model(Drawn)(_DrawnModel)
 register_model(Singleton)(_models.OpaqueModel)
+
+
+def number_of(kind: Any) -> Any:
+    """The type of a vector's numbers, or of a number itself."""
+    return kind.dtype if isinstance(kind, VectorType) else types.unliteral(kind)
 
 
 def kept_as(dtype: Any) -> Any:
@@ -182,6 +188,18 @@ def as_bits(builder: Any, mask: Any) -> Any:
     return builder.icmp_signed("<", mask, constant(types.int64, 0))
 
 
+def bits_of(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """What LLVM selects by, of any value."""
+    return as_bits(builder, convert(context, builder, value, kind, types.boolean))
+
+
+def compared(builder: Any, sign: str, dtype: Any, one: Any, other: Any) -> Any:
+    """LLVM's bits of a comparison of numbers, or of vectors of them, of this type."""
+    if is_float(dtype):
+        return (builder.fcmp_unordered if sign == "!=" else builder.fcmp_ordered)(sign, one, other)
+    return (builder.icmp_signed if dtype == types.int64 else builder.icmp_unsigned)(sign, one, other)
+
+
 def elements(builder: Any, value: Any) -> list[Any]:
     """The numbers of a vector."""
     return [builder.extract_element(value, _ir.IntType(32)(k)) for k in range(LANES)]
@@ -210,12 +228,12 @@ def lane_by_lane(
     return result
 
 
-def scalar(context: Any, builder: Any, dtype: Any, element: Any) -> Any:
+def as_number(builder: Any, dtype: Any, element: Any) -> Any:
     """An element of a vector as numba has a number of its type."""
     return builder.trunc(element, _ir.IntType(1)) if dtype == types.boolean else element
 
 
-def element(context: Any, builder: Any, dtype: Any, number: Any) -> Any:
+def as_element(builder: Any, dtype: Any, number: Any) -> Any:
     """The other way round."""
     return builder.sext(number, _ir.IntType(64)) if dtype == types.boolean else number
 
@@ -228,7 +246,7 @@ def convert(context: Any, builder: Any, value: Any, given: Any, wanted: Any) -> 
         return constant(wanted, 0)
     if not isinstance(given, VectorType):
         number = context.cast(builder, value, given, wanted)
-        return splat(builder, element(context, builder, wanted, number))
+        return splat(builder, as_element(builder, wanted, number))
     source, made = given.dtype, llvm_of(wanted)
     if source == wanted or (not is_float(source) and not is_float(wanted) and types.boolean not in (source, wanted)):
         return value
@@ -236,8 +254,7 @@ def convert(context: Any, builder: Any, value: Any, given: Any, wanted: Any) -> 
         one = constant(wanted, 1)
         return builder.select(as_bits(builder, value), one, constant(wanted, 0))
     if wanted == types.boolean:
-        compare = builder.fcmp_unordered if is_float(source) else builder.icmp_signed
-        return as_mask(builder, compare("!=", value, constant(source, 0)))
+        return as_mask(builder, compared(builder, "!=", source, value, constant(source, 0)))
     if is_float(source) and is_float(wanted):
         return builder.fpext(value, made) if source == types.float32 else builder.fptrunc(value, made)
     if is_float(wanted):

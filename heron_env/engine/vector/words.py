@@ -8,22 +8,11 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from heron_env.engine.vector.elements import item, length, store
 from heron_env.engine.vector.masks import any_of, both, either, fail_where, negated, truth_of, where
 from heron_env.engine.vector.numbers import cast_to, dividing, extreme, of_numbers, where_asked, word
-from heron_env.engine.vector.types import (
-    ALL,
-    UNSET,
-    types,
-)
-
-_ir: Any = ir
-_cg: Any = cgutils
-_intrinsic: Any = intrinsic
+from heron_env.engine.vector.types import ALL, UNSET, types
 
 
 def _functions(module: ModuleType, more: dict[str, Any]) -> ModuleType:
