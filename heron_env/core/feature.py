@@ -186,6 +186,14 @@ class FeatureProvider:
     __hash__ = None  # type: ignore[assignment]
 
 
+def of_any_size(base: type[FeatureProvider], *names: str) -> tuple[Quantity, ...]:
+    """The quantities of these names in the subclasses of every size: for a rule that says what it writes."""
+    found = [cast(Quantity, quantity()) for _ in names]
+    for name, one in zip(names, found, strict=True):
+        one.bind(base, name, float, 0)
+    return tuple(found)
+
+
 def find_feature(name: str, near: Iterable[type[FeatureProvider]] = ()) -> type[FeatureProvider]:
     """The feature class called `name`: among `near` (an environment's), else among all subclasses.
 

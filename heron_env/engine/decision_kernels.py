@@ -96,12 +96,15 @@ def decide_block(D: Any, start: Any) -> Any:
 @lane
 def decide_lane(D: Any, b: Any) -> None:
     """Who acts in this step, top-down (T10, T11, D7), and with what: `source` and `applied`."""
-    source, sized = table(D, "source"), table(D, "sized")
+    source, sized, who = table(D, "source"), table(D, "sized"), table(D, "who")
     now = table(D, "steps")[b] * number(D, "dt_ns")
-    alive = table(D, "alive")
+    alive, clock, ticks = table(D, "alive"), np.int64(-1), False
     for i in range(len(sized)):
+        if who[i, CLOCK] != clock:  # neighbours often share one
+            clock = who[i, CLOCK]
+            ticks = (alive[b, np.uintp(clock)] != 0) & ticks_at(now, who[clock, TICK], who[clock, PHASE])
         if sized[i] != 0 and alive[b, i] != 0:
-            source[b, i] = decide_one(D, b, i, now)
+            source[b, i] = decide_one(D, b, i) if ticks else HELD
 
 
 @lane
@@ -111,13 +114,10 @@ def share_of(command: Any, limits: Any, e: Any) -> Any:
 
 
 @lane
-def decide_one(D: Any, b: Any, i: Any, now: Any) -> Any:
-    """One agent's decision: its code; what it decides goes into `applied`."""
+def decide_one(D: Any, b: Any, i: Any) -> Any:
+    """The decision of an agent whose clock ticks: its code; what it decides goes into `applied`."""
     given, source, alive = table(D, "given"), table(D, "source"), table(D, "alive")
     applied, who, limits, command = table(D, "applied"), table(D, "who"), table(D, "limits"), table(D, "command")
-    clock = np.uintp(who[i, CLOCK])
-    if alive[b, clock] == 0 or not ticks_at(now, who[clock, TICK], who[clock, PHASE]):
-        return HELD
     if given[b, i] != 0:
         accept_action(D, b, i)
         return np.int64(given[b, i])

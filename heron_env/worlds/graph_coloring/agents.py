@@ -15,8 +15,7 @@ from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
 from heron_env.agents.horizontal import Inbox
 from heron_env.agents.vertical import VectorDecomposition
 from heron_env.core.action import Discrete, Vector
-from heron_env.core.feature import FeatureProvider, quantity
-from heron_env.core.quantity import Quantity
+from heron_env.core.feature import FeatureProvider, of_any_size, quantity
 from heron_env.core.rule import Parent, rule
 from heron_env.dcop.problem import MOST_COLOURS
 
@@ -143,14 +142,6 @@ def sized(base: Any, nodes: int, slots: int, colours: int, all_nodes: int, edges
     kinds = {field: np.ndarray if q.shape else float for field, q in body.items()}
     about = {"__module__": __name__, "__doc__": base.__doc__, "feature_name": base.__name__}
     return type(name, (base,), {**about, **body, "__annotations__": kinds})
-
-
-def of_any_size(base: Any, *names: str) -> tuple[Quantity, ...]:
-    """The quantities of these names in the subclasses of every size: for a rule that says what it writes."""
-    found = [quantity() for _ in names]
-    for name, one in zip(names, found, strict=True):
-        one.bind(base, name, float, 0)
-    return tuple(found)
 
 
 WRITTEN: Final = (

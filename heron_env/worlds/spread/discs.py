@@ -11,13 +11,13 @@ Agents' columns are float64 `[n]`, the landmarks' x and y `[1, n]`; the function
 
 import math
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from heron_env.agents.agent import FieldAgent
 from heron_env.core.action import Continuous, Discrete, Vector
-from heron_env.core.feature import FeatureProvider, quantity
+from heron_env.core.feature import FeatureProvider, of_any_size, quantity
 from heron_env.core.rule import rule
 
 FULL_FORCE = 5.0
@@ -204,6 +204,11 @@ def look_at_others(position: Any, surroundings: Any, contact: Any) -> None:
                     contact.others[j] += 1.0
 
 
+WRITTEN: Final = (
+    Position.x, Position.y, Velocity.x, Velocity.y, *of_any_size(Surroundings, "landmarks", "others"),
+    Contact.others, Contact.x, Contact.y, Team.distance, Team.covered,
+)  # fmt: skip
+"""What `move` and `look` write."""
 DIRECTIONS = ("stay", "left", "right", "down", "up")
 """What the elements of a continuous action mean, and the choices of a discrete one."""
 

@@ -25,6 +25,7 @@ from heron_env.worlds.spread.discs import (
     FULL_FORCE,
     KEPT,
     STEP,
+    WRITTEN,
     Chooser,
     Contact,
     Disc,
@@ -184,7 +185,7 @@ class SpreadEnv(HeronEnv):
         look(world[Disc], marks, world.Team)
 
     @staticmethod
-    @rule
+    @rule(writes=WRITTEN)
     def advance(world: World, dt: float) -> None:
         """One substep for all agents at once, then look around."""
         move(world[Disc], dt)
