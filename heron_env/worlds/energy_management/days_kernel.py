@@ -203,15 +203,17 @@ def _tell_bins(N: Any, lane: Any, step: Any, out: Any, b: Any) -> None:
     """Means over the bins of a step, kW: load and generation by battery, the other consumers by zone."""
     law, places, business, day = of(N, "law"), of(N, "places"), of(N, "business"), of(N, "days")[lane]
     batteries, bins, length, homes, clear = int(law[BATTERIES]), _bins(N), law[BIN_LENGTH], len(places), of(N, "clear")
-    own = is_own(N)
+    own, end = is_own(N), step * bins * length
+    late, base_end, shops_end = _all_until(N, day, end)
     for k in range(bins):
-        begin, end = (step * bins + k) * length, (step * bins + k + 1) * length
+        begin, early, base_begin, shops_begin = end, late, base_end, shops_end
+        end = (step * bins + k + 1) * length
+        late, base_end, shops_end = _all_until(N, day, end)
         goes_on = clear[lane, homes] == begin
         clear[lane, homes] = end
-        base = energy_until(N, HOUSEHOLD, day, end) - energy_until(N, HOUSEHOLD, day, begin)
+        base, shops = base_end - base_begin, shops_end - shops_begin
         for zone in range(len(business)):
-            energy = energy_until(N, BUSINESS, day, end) - energy_until(N, BUSINESS, day, begin)
-            out[b, (2 * batteries + zone) * bins + k] = business[zone] * energy * 3600.0 / length
+            out[b, (2 * batteries + zone) * bins + k] = business[zone] * shops * 3600.0 / length
         for home in range(len(places)):
             if own:
                 load = (
@@ -219,14 +221,20 @@ def _tell_bins(N: Any, lane: Any, step: Any, out: Any, b: Any) -> None:
                 )
                 sun = 3600.0 / length * (own_energy(N, lane, home, True, end) - own_energy(N, lane, home, True, begin))
             else:
-                load = consumption(N, lane, home, begin, end, base) / length
+                load = consumption(N, lane, home, begin, end, early, late, base) / length
                 before = clear[lane, home] if goes_on else UNKNOWN
-                sun, clear[lane, home] = generation(N, lane, home, begin, end, before)
+                sun, clear[lane, home] = generation(N, lane, home, begin, end, early, late, before)
                 sun /= length
             if home < batteries:
                 out[b, home * bins + k], out[b, (batteries + home) * bins + k] = load, sun
             else:
                 out[b, (2 * batteries + places[home, ZONE]) * bins + k] += load - sun
+
+
+@inlined
+def _all_until(N: Any, day: Any, time: Any) -> Any:
+    """The quarter hour of a time of the day, and the base series' energies from midnight to it."""
+    return int(time / QUARTER), energy_until(N, HOUSEHOLD, day, time), energy_until(N, BUSINESS, day, time)
 
 
 @leaf

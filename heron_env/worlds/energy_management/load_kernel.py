@@ -170,15 +170,18 @@ def complete_touching(N: Any, lane: Any) -> None:
 
 
 @leaf
-def consumption(N: Any, lane: Any, home: Any, begin: Any, end: Any, base: Any) -> Any:
-    """kWs that a home draws from `begin` to `end`, s of the day, in which the households' base series holds `base`."""
+def consumption(N: Any, lane: Any, home: Any, begin: Any, end: Any, early: Any, late: Any, base: Any) -> Any:
+    """kWs that a home draws from `begin` to `end`, s of the day, in which the households' base series holds `base`.
+
+    early, late: the quarter hours in which these times are.
+    """
     drawn, at = of(N, "drawn"), home * DRAWN
     total = drawn[lane, at + SMOOTH] * of(N, "homes")[home, ENERGY] * 3600.0 * base
     plugged = drawn[lane, at + PLUGGED]
     total += WALLBOX_POWER * max(min(end, plugged + drawn[lane, at + CHARGING]) - max(begin, plugged), 0.0)
     pulses, touching, first = of(N, "pulses"), of(N, "touching"), of(N, "places")[home, FIRST_PULSE]
     homes = len(of(N, "homes"))
-    early, late = min(int(begin / QUARTER), QUARTERS - 1), min(int(end / QUARTER), QUARTERS - 1)
+    early, late = min(early, QUARTERS - 1), min(late, QUARTERS - 1)
     row, behind = np.uintp(lane), np.uintp(first) + np.uintp(touching[lane, (QUARTERS + late) * homes + home])
     pulse = np.uintp(first) + np.uintp(touching[lane, early * homes + home])
     while pulse < behind:
@@ -236,39 +239,40 @@ def sun_factor(N: Any, lane: Any, home: Any) -> None:
     day, roof, peak = of(N, "days")[lane], of(N, "places")[home, ROOF], of(N, "homes")[home, PEAK]
     factor = 0.0
     if peak > 0.0:
-        total, _ = sunshine(N, lane, home, 0.0, DAY, UNKNOWN)
+        total, _ = sunshine(N, lane, home, 0.0, DAY, 0, QUARTERS, UNKNOWN)
         if total > 0.0:
             factor = peak * of(N, "base")[day, QUARTERS * SERIES + ROOFS + roof] * 3600.0 / total
     of(N, "drawn")[lane, home * DRAWN + SUN] = factor
 
 
 @leaf
-def generation(N: Any, lane: Any, home: Any, begin: Any, end: Any, clear: Any) -> Any:
+def generation(N: Any, lane: Any, home: Any, begin: Any, end: Any, early: Any, late: Any, clear: Any) -> Any:
     """kWs of a home's roof from `begin` to `end`, s of the day; and `clear` as sunshine gives it."""
     factor = of(N, "drawn")[lane, home * DRAWN + SUN]
     if factor <= 0.0:
         return 0.0, UNKNOWN
-    total, clear = sunshine(N, lane, home, begin, end, clear)
+    total, clear = sunshine(N, lane, home, begin, end, early, late, clear)
     return factor * total, clear
 
 
 @leaf
-def sunshine(N: Any, lane: Any, home: Any, begin: Any, end: Any, clear: Any) -> Any:
+def sunshine(N: Any, lane: Any, home: Any, begin: Any, end: Any, early: Any, late: Any, clear: Any) -> Any:
     """kWs per kWp, before the factor that keeps the day's energy; and seconds of clear sky before `end`.
 
-    clear: those before `begin`; UNKNOWN as long as nobody needed them.
+    early, late: the quarter hours in which these times are; clear: seconds before `begin`, UNKNOWN as long as nobody
+    needed them.
     """
     day, roof, lag = of(N, "days")[lane], of(N, "places")[home, ROOF], of(N, "homes")[home, HOME_LAG]
     sky = of(N, "sky")
-    quarter = min(int(begin / QUARTER), QUARTERS - 1)
+    quarter, last = min(early, QUARTERS - 1), min(late, QUARTERS - 1)
     total, since = 0.0, begin
     while since < end:
-        until = min(end, QUARTER * (quarter + 1)) if quarter < QUARTERS - 1 else end
+        until = min(end, QUARTER * (quarter + 1)) if quarter < last else end
         at = (3 * quarter + roof) * SKY
         low, span = sky[day, at + LOW], sky[day, at + SPAN]
         if span > 0.0:
             before = clear if clear >= 0.0 else clear_until(N, lane, roof, quarter, since - lag)
-            clear = clear_until(N, lane, roof, int(until / QUARTER), until - lag)
+            clear = clear_until(N, lane, roof, quarter + 1 if quarter < last else late, until - lag)
             total += low * (until - since) + span * (clear - before)
         else:
             clear = UNKNOWN
