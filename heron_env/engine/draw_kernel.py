@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -20,9 +20,6 @@ from heron_env import seeding
 from heron_env.engine.kernels import lane, leaf, within
 from heron_env.engine.tables import ADDITIVE, WHOLE
 
-_types: Any = numba.types
-_ir: Any = cgutils
-_intrinsic: Any = intrinsic
 BLOCK = 512
 """Elements at a time: two blocks of them fit the fastest cache."""
 LEAST, MOST = 0.01, 100.0
@@ -89,7 +86,7 @@ def standard_normal(u: Any) -> Any:
     return -(top / bottom) if q < 0.0 else top / bottom
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def part_of(context: Any, array: Any, first: Any, size: Any) -> Any:
     """Elements `[first, first + size)` of an array `[n]`, uncounted; slicing would check signs, and not vectorise."""
 
@@ -97,43 +94,43 @@ def part_of(context: Any, array: Any, first: Any, size: Any) -> Any:
         given = context.make_array(array)(context, builder, value=args[0])
         return _row(context, builder, signature, builder.gep(given.data, [args[1]]), args[2])
 
-    return _types.Array(array.dtype, 1, "C")(array, _types.uintp, _types.uintp), build
+    return types.Array(array.dtype, 1, "C")(array, types.uintp, types.uintp), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def row_of(context: Any, array: Any, b: Any, first: Any, size: Any) -> Any:
     """The same of row `b` of an array `[lanes, n]`."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         given = context.make_array(array)(context, builder, value=args[0])
-        width = _ir.unpack_tuple(builder, given.shape, 2)[1]
+        width = cgutils.unpack_tuple(builder, given.shape, 2)[1]
         at = builder.add(builder.mul(args[1], width), args[2])
         return _row(context, builder, signature, builder.gep(given.data, [at]), args[3])
 
-    return _types.Array(array.dtype, 1, "C")(array, _types.uintp, _types.uintp, _types.uintp), build
+    return types.Array(array.dtype, 1, "C")(array, types.uintp, types.uintp, types.uintp), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def block_on_stack(context: Any) -> Any:
     """Room for BLOCK floats that lasts as long as the loop it is in; every thread has its own."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = context.get_value_type(_types.float64)
-        size = context.get_constant(_types.uintp, BLOCK)
-        return _row(context, builder, signature, _ir.alloca_once(builder, kind, size=size), size)
+        kind = context.get_value_type(types.float64)
+        size = context.get_constant(types.uintp, BLOCK)
+        return _row(context, builder, signature, cgutils.alloca_once(builder, kind, size=size), size)
 
-    return _types.Array(_types.float64, 1, "C")(), build
+    return types.Array(types.float64, 1, "C")(), build
 
 
 def _row(context: Any, builder: Any, signature: Any, data: Any, size: Any) -> Any:
     kind = signature.return_type
     row = context.make_array(kind)(context, builder)
-    width = context.get_constant(_types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    width = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
     context.populate_array(
         row,
         data=data,
-        shape=_ir.pack_array(builder, [size]),
-        strides=_ir.pack_array(builder, [width]),
+        shape=cgutils.pack_array(builder, [size]),
+        strides=cgutils.pack_array(builder, [width]),
         itemsize=width,
         meminfo=None,
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from numba import types
 from numba.extending import intrinsic, models, overload_method, register_model
 
 from heron_env.engine import draw_kernel, kernels, loop_kernels, world_kernel
@@ -26,16 +27,13 @@ from heron_env.engine.vector.types import (
     bits_of,
     constant,
     convert,
-    types,
 )
 from heron_env.seeding import h, key
 
-_ir: Any = ir
-_intrinsic: Any = intrinsic
-_I64 = _ir.IntType(64)
+_I64 = ir.IntType(64)
 
 
-@_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+@intrinsic(prefer_literal=True)
 def _table(context: Any, address: Any, name: Any) -> Any:
     """kernels.table; arrays with a row for each environment are arrays of vectors."""
     kind, axes = FORMS[name.literal_value]
@@ -46,18 +44,18 @@ def _table(context: Any, address: Any, name: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         place, columns = (kernels.cell(context, builder, args[0], PLACES[name.literal_value], k) for k in (0, 2))
         shape = [columns] if axes == 2 else []
-        data = builder.inttoptr(place, _ir.IntType(8).as_pointer())
+        data = builder.inttoptr(place, ir.IntType(8).as_pointer())
         return elements.vector_array(context, builder, made, data, shape, [_I64(1)] * (axes - 1))
 
     return made(address, name), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _same(context: Any, value: Any) -> Any:
     return value(value), lambda context, builder, signature, args: args[0]
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _floats(context: Any, values: Any) -> Any:
     """kernels.floats of a tuple: numbers and vectors alike become vectors, which a loop may go through."""
     if not isinstance(values, types.BaseTuple):
@@ -83,7 +81,7 @@ def _fail_if_not_finite(context: Any, builder: Any, kind: Any, value: Any, mask_
     masks.fail_if(builder, masks.any_set(builder, bits))
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _refused(context: Any, value: Any, mask_: Any) -> Any:
     """kernels.refused: a number that is not finite counts as a failure, and the text goes on."""
 
@@ -94,7 +92,7 @@ def _refused(context: Any, value: Any, mask_: Any) -> Any:
     return NOWHERE(value, mask_), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _refused_vector(context: Any, values: Any, size: Any, mask_: Any) -> Any:
     """kernels.refused_vector, likewise."""
 
@@ -109,7 +107,7 @@ def _refused_vector(context: Any, values: Any, size: Any, mask_: Any) -> Any:
     return NOWHERE(values, size, mask_), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _note(context: Any, D: Any, b: Any, failed: Any) -> Any:
     """loop_kernels.note: 1 if anything failed."""
 
@@ -131,24 +129,24 @@ def _view(context: Any, truth: Any, axes: int) -> Any:
     return made(truth, *[types.int64] * (3 + axes)), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _column_of(context: Any, truth: Any, lane: Any, first: Any, count: Any, step: Any) -> Any:
     return _view(context, truth, 1)
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _block_of(context: Any, truth: Any, lane: Any, first: Any, count: Any, step: Any, size: Any) -> Any:
     return _view(context, truth, 2)
 
 
-class VectorWorld(types.NamedTuple):  # type: ignore[misc]
+class VectorWorld(types.NamedTuple):
     """The type of `world` in a world rule."""
 
 
 register_model(VectorWorld)(models.TupleModel)
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _as_world(context: Any, fields: Any) -> Any:
     made = VectorWorld(fields.types, fields.instance_class)
     return made(fields), lambda context, builder, signature, args: args[0]

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.cpython import slicing as numba_slicing
+from numba.cpython import slicing
 from numba.extending import intrinsic, overload_attribute, overload_method
 
 from heron_env.engine.arrays import LANES
@@ -29,33 +30,28 @@ from heron_env.engine.vector.types import (
     is_float,
     lane_by_lane,
     llvm_of,
-    types,
 )
 
-_ir: Any = ir
-_cg: Any = cgutils
-_intrinsic: Any = intrinsic
-slicing: Any = numba_slicing
 draw_element: Any = None
 """An element of Drawn; compiling.py says how it is made."""
-_I64, _I32, _BYTES = _ir.IntType(64), _ir.IntType(32), _ir.IntType(8).as_pointer()
+_I64, _I32, _BYTES = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
 
 
 def _parts(context: Any, builder: Any, kind: Any, value: Any) -> tuple[Any, list[Any], list[Any]]:
     """Data, shape and steps of an array of vectors."""
-    made = _cg.create_struct_proxy(kind)(context, builder, value=value)
+    made = cgutils.create_struct_proxy(kind)(context, builder, value=value)
     return (
         made.data,
-        _cg.unpack_tuple(builder, made.shape, kind.ndim),
-        _cg.unpack_tuple(builder, made.steps, kind.ndim),
+        cgutils.unpack_tuple(builder, made.shape, kind.ndim),
+        cgutils.unpack_tuple(builder, made.steps, kind.ndim),
     )
 
 
 def vector_array(context: Any, builder: Any, kind: Any, data: Any, shape: Sequence[Any], steps: Sequence[Any]) -> Any:
     """A VectorArray of this type."""
-    made = _cg.create_struct_proxy(kind)(context, builder)
+    made = cgutils.create_struct_proxy(kind)(context, builder)
     made.data = builder.bitcast(data, _BYTES)
-    made.shape, made.steps = _cg.pack_array(builder, shape, _I64), _cg.pack_array(builder, steps, _I64)
+    made.shape, made.steps = cgutils.pack_array(builder, shape, _I64), cgutils.pack_array(builder, steps, _I64)
     return made._getvalue()
 
 
@@ -70,7 +66,7 @@ def shifted(
 
 def _load(context: Any, builder: Any, kind: Any, place: Any) -> Any:
     """The vector at a place (of bytes)."""
-    made = _ir.VectorType(_ir.IntType(8), LANES) if kind.small else llvm_of(kind.element.dtype)
+    made = ir.VectorType(ir.IntType(8), LANES) if kind.small else llvm_of(kind.element.dtype)
     loaded = builder.load(builder.bitcast(place, made.as_pointer()), align=8)
     return builder.zext(loaded, llvm_of(types.int64)) if kind.small else loaded
 
@@ -80,7 +76,7 @@ def _keep(context: Any, builder: Any, kind: Any, place: Any, value: Any, mask: A
     if mask is not None:
         value = builder.select(mask, value, _load(context, builder, kind, place))
     if kind.small:
-        value = builder.trunc(value, _ir.VectorType(_ir.IntType(8), LANES))
+        value = builder.trunc(value, ir.VectorType(ir.IntType(8), LANES))
     builder.store(value, builder.bitcast(place, value.type.as_pointer()), align=8)
 
 
@@ -172,8 +168,8 @@ def _vector_item(context: Any, array: Any, key: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         at = _unpacked(builder, array, key, args[1])
         if gathers:
-            stored = _ir.IntType(8) if array.small else _I64
-            result = _ir.VectorType(stored, LANES)(_ir.Undefined)
+            stored = ir.IntType(8) if array.small else _I64
+            result = ir.VectorType(stored, LANES)(ir.Undefined)
             for lane, place in enumerate(_places(context, builder, array, args[0], keys, at)):
                 part = builder.load(builder.bitcast(place, stored.as_pointer()))
                 result = builder.insert_element(result, part, _I32(lane))
@@ -196,11 +192,11 @@ def _gathered(context: Any, array: Any, key: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         if isinstance(array, types.UniTuple):
             length = _I64(len(array))
-            slot = _cg.alloca_once_value(builder, args[0])
+            slot = cgutils.alloca_once_value(builder, args[0])
             data = builder.bitcast(slot, context.get_value_type(dtype).as_pointer())
         else:
             given = context.make_array(array)(context, builder, value=args[0])
-            data, (length,) = given.data, _cg.unpack_tuple(builder, given.shape, 1)
+            data, (length,) = given.data, cgutils.unpack_tuple(builder, given.shape, 1)
 
         def one(at: Any) -> Any:
             place = builder.gep(data, [_within(context, builder, key.dtype, at, length)])
@@ -223,7 +219,7 @@ def _checked(context: Any, array: Any, key: Any, keys: Sequence[Any]) -> Any:
             lengths = [_I64(len(array))]
         else:
             given = context.make_array(array)(context, builder, value=args[0])
-            lengths = _cg.unpack_tuple(builder, given.shape, array.ndim)
+            lengths = cgutils.unpack_tuple(builder, given.shape, array.ndim)
         at = [
             _within(context, builder, kind, number, length)
             for number, kind, length in zip(numbers, keys, lengths, strict=False)
@@ -234,7 +230,7 @@ def _checked(context: Any, array: Any, key: Any, keys: Sequence[Any]) -> Any:
     return signature.return_type(array, key), build
 
 
-@_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+@intrinsic(prefer_literal=True)
 def item(context: Any, array: Any, key: Any) -> Any:
     """`array[key]`."""
     if isinstance(array, VectorArray):
@@ -266,7 +262,7 @@ def item(context: Any, array: Any, key: Any) -> Any:
     return typed_call(context, operator.getitem, array, key)
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def store(context: Any, array: Any, key: Any, value: Any, mask: Any) -> Any:
     """The array after `array[key] = value` where the mask holds."""
     if not isinstance(array, VectorArray) or not isinstance(value, (VectorType, *NUMBERS)):
@@ -287,24 +283,24 @@ def store(context: Any, array: Any, key: Any, value: Any, mask: Any) -> Any:
     return array(array, key, value, mask), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def length(context: Any, array: Any) -> Any:
     """`len`."""
     if isinstance(array, VectorArray | Drawn):
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            made = _cg.create_struct_proxy(array)(context, builder, value=args[0])
+            made = cgutils.create_struct_proxy(array)(context, builder, value=args[0])
             return builder.extract_value(made.shape, 0)
 
         return types.int64(array), build
     return of_numbers(builtins.len)(context, array)
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _shape(context: Any, array: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         _, shape, _ = _parts(context, builder, array, args[0])
-        return _cg.pack_array(builder, [*[_I64(LANES)] * array.lanes, *shape], _I64)
+        return cgutils.pack_array(builder, [*[_I64(LANES)] * array.lanes, *shape], _I64)
 
     return types.UniTuple(types.int64, array.ndim + array.lanes)(array), build
 
@@ -314,7 +310,7 @@ def _shape_of(array):  # type: ignore[no-untyped-def]
     return lambda array: _shape(array)
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _total(context: Any, array: Any) -> Any:
     """The sum of `[n]`, one after another, as numba sums."""
     if array.ndim != 1 or not is_float(array.dtype):
@@ -322,8 +318,8 @@ def _total(context: Any, array: Any) -> Any:
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data, (count,), (step,) = _parts(context, builder, array, args[0])
-        total = _cg.alloca_once_value(builder, constant(array.dtype, 0))
-        with _cg.for_range(builder, count) as loop:
+        total = cgutils.alloca_once_value(builder, constant(array.dtype, 0))
+        with cgutils.for_range(builder, count) as loop:
             offset = builder.mul(builder.mul(loop.index, step), _I64(_size(array)))
             part = _load(context, builder, array, builder.gep(data, [offset]))
             builder.store(builder.fadd(builder.load(total), part), total)
@@ -332,7 +328,7 @@ def _total(context: Any, array: Any) -> Any:
     return array.element(array), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _mean_of(context: Any, array: Any, total: Any) -> Any:
     """The sum by the number of elements."""
 
@@ -357,7 +353,7 @@ def _sum(array):  # type: ignore[no-untyped-def]
 # Draws
 
 
-@_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+@intrinsic(prefer_literal=True)
 def draws(context: Any, key: Any, shape: Any) -> Any:
     """The draws of a key, a vector; none is made until it is asked for."""
     whole = types.UniTuple(types.int64, len(shape) if isinstance(shape, types.BaseTuple) else 1)
@@ -368,26 +364,26 @@ def draws(context: Any, key: Any, shape: Any) -> Any:
         axes = (
             context.cast(builder, args[1], kind, whole)
             if isinstance(kind, types.BaseTuple)
-            else _cg.pack_array(builder, [context.cast(builder, args[1], kind, types.int64)])
+            else cgutils.pack_array(builder, [context.cast(builder, args[1], kind, types.int64)])
         )
-        proxy = _cg.create_struct_proxy(made)(context, builder)
+        proxy = cgutils.create_struct_proxy(made)(context, builder)
         proxy.key, proxy.shape = args[0], axes
         return proxy._getvalue()
 
     return made(key, shape), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def key_of(context: Any, array: Any) -> Any:
     """The key of draws."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _cg.create_struct_proxy(array)(context, builder, value=args[0]).key
+        return cgutils.create_struct_proxy(array)(context, builder, value=args[0]).key
 
     return VectorType(types.uint64)(array), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def number_of(context: Any, array: Any, key: Any) -> Any:
     """Which of the draws is at these indices."""
     keys = _keys(array, key)
@@ -395,8 +391,8 @@ def number_of(context: Any, array: Any, key: Any) -> Any:
         raise refuse("draw", array, key)
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        shape = _cg.unpack_tuple(
-            builder, _cg.create_struct_proxy(array)(context, builder, value=args[0]).shape, array.ndim
+        shape = cgutils.unpack_tuple(
+            builder, cgutils.create_struct_proxy(array)(context, builder, value=args[0]).shape, array.ndim
         )
         at = _unpacked(builder, array, key, args[1])
         number = _I64(0)

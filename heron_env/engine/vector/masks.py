@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import binding, ir
+from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
@@ -28,15 +29,10 @@ from heron_env.engine.vector.types import (
     as_mask,
     convert,
     number_of,
-    types,
 )
 
-_ir: Any = ir
-_binding: Any = binding
-_cg: Any = cgutils
-_intrinsic: Any = intrinsic
 MASK = VectorType(types.boolean)
-_I64 = _ir.IntType(64)
+_I64 = ir.IntType(64)
 
 
 def is_vector(*kinds: Any) -> bool:
@@ -52,12 +48,12 @@ def refuse(what: str, *kinds: Any) -> TypingError:
 FAILED = np.zeros(1, dtype=np.int64)
 """How often anything has failed in a vector, in this process."""
 _FAILED = "heron_env_failed_vectors"
-_binding.add_symbol(_FAILED, FAILED.ctypes.data)
+binding.add_symbol(_FAILED, FAILED.ctypes.data)
 
 
 def _count(builder: Any) -> Any:
     known = builder.module.globals.get(_FAILED)
-    return _ir.GlobalVariable(builder.module, _I64, _FAILED) if known is None else known
+    return ir.GlobalVariable(builder.module, _I64, _FAILED) if known is None else known
 
 
 def fail_if(builder: Any, bad: Any) -> None:
@@ -66,7 +62,7 @@ def fail_if(builder: Any, bad: Any) -> None:
         builder.atomic_rmw("add", _count(builder), _I64(1), "monotonic")
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def failed_so_far(context: Any) -> Any:
     """The count."""
 
@@ -76,7 +72,7 @@ def failed_so_far(context: Any) -> Any:
     return types.int64(), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def fail_where(context: Any, mask: Any) -> Any:
     """Count a failure if the mask holds anywhere."""
 
@@ -94,25 +90,25 @@ def any_set(builder: Any, bits: Any) -> Any:
 
 def any_bits(builder: Any, mask: Any) -> Any:
     """Does a mask hold anywhere?"""
-    kind = _ir.FunctionType(_I64, [BITS])
-    reduce = _cg.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.or.v{LANES}i64")
+    kind = ir.FunctionType(_I64, [BITS])
+    reduce = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.or.v{LANES}i64")
     return builder.icmp_signed("!=", builder.call(reduce, [mask]), _I64(0))
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def any_of(context: Any, mask: Any) -> Any:
     """Does it hold anywhere?"""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[0]
         if kind in (EVERYWHERE, NOWHERE):
-            return _ir.IntType(1)(kind is EVERYWHERE)
+            return ir.IntType(1)(kind is EVERYWHERE)
         return any_bits(builder, args[0]) if isinstance(kind, VectorType) else args[0]
 
     return types.boolean(mask), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def truth_of(context: Any, value: Any) -> Any:
     """A value as a mask."""
     if value in (EVERYWHERE, NOWHERE):
@@ -157,19 +153,19 @@ def _joined(context: Any, one: Any, other: Any, neutral: Any, whole: Any, join: 
     return made(one, other), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def both(context: Any, one: Any, other: Any) -> Any:
     """Where both masks hold."""
     return _joined(context, one, other, EVERYWHERE, NOWHERE, "and_")
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def either(context: Any, one: Any, other: Any) -> Any:
     """Where one of them does."""
     return _joined(context, one, other, NOWHERE, EVERYWHERE, "or_")
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def negated(context: Any, mask: Any) -> Any:
     """Where it does not."""
     made = {EVERYWHERE: NOWHERE, NOWHERE: EVERYWHERE}.get(mask, mask)
@@ -222,7 +218,7 @@ def _select(context: Any, builder: Any, made: Any, kinds: Sequence[Any], args: S
     )
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def where(context: Any, mask: Any, value: Any, other: Any) -> Any:
     """`value` where the mask holds, else `other`; of tuples each part."""
     made = _selected(context, mask, value, other)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -30,12 +31,7 @@ from heron_env.engine.vector.types import (
     lane_by_lane,
     llvm_of,
     number_of,
-    types,
 )
-
-_ir: Any = ir
-_cg: Any = cgutils
-_intrinsic: Any = intrinsic
 
 
 def typed_call(context: Any, function: Any, *kinds: Any) -> Any:
@@ -114,9 +110,9 @@ def _at_once(builder: Any, function: Any, made: Any, dtype: Any, vectors: Sequen
     if function is operator.rshift and dtype in (types.int64, types.uint64):
         return (builder.ashr if dtype == types.int64 else builder.lshr)(*vectors)
     if function in AT_ONCE and dtype == types.float64 == made:
-        kind = _ir.FunctionType(llvm_of(dtype), [llvm_of(dtype)])
+        kind = ir.FunctionType(llvm_of(dtype), [llvm_of(dtype)])
         name = f"llvm.{AT_ONCE[function]}.v{LANES}f64"
-        return builder.call(_cg.get_or_insert_function(builder.module, kind, name), vectors)
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), vectors)
     return None
 
 
@@ -162,7 +158,7 @@ def word(typing: Any, count: int, name: str, *, literal: bool = False, masked: b
     arguments = ", ".join([*(f"a{k}" for k in range(count)), *["mask_"] * masked])
     space: dict[str, Any] = {"typing": typing}
     exec(f"def {name}(context, {arguments}):\n    return typing(context, {arguments})", space)
-    return _intrinsic(prefer_literal=literal)(space[name])
+    return intrinsic(prefer_literal=literal)(space[name])
 
 
 def dividing(function: Any) -> Any:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
+from numba import types
 from numba.extending import intrinsic
 
 from heron_env.engine.arrays import LANES, ROWS, VECTOR_AFFECT, VECTOR_FINISH, VECTOR_PHYSICS
@@ -19,10 +19,7 @@ from heron_env.engine.arrays import PLACE as PLACES
 from heron_env.engine.kernels import call, leaf, number, phase, table
 from heron_env.engine.vector.masks import failed_so_far
 
-_types: Any = numba.types
-_ir: Any = ir
-_intrinsic: Any = intrinsic
-_I64, _FOUR = _ir.IntType(64), _ir.VectorType(_ir.IntType(64), 4)
+_I64, _FOUR = ir.IntType(64), ir.VectorType(ir.IntType(64), 4)
 PLACE, BYTES, COLUMNS, OFFSET, READ, FIRST, WRITTEN = range(7)
 """Columns of `moves`: row of the array in the table, bytes of an element, columns, where it lies in the tile (bytes);
 whether it is read from its rows; which columns are written back: the first, and how many."""
@@ -32,44 +29,44 @@ TABLE = -(-24 * ROWS // 64) * 64
 EACH_BYTE = 0x0101010101010101
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def stack(context: Any, size: Any) -> Any:
     """Address of so many bytes on the stack of the caller."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = builder.alloca(_ir.IntType(8), size=args[0])
+        place = builder.alloca(ir.IntType(8), size=args[0])
         place.align = 64
         return builder.ptrtoint(place, _I64)
 
-    return _types.int64(_types.int64), build
+    return types.int64(types.int64), build
 
 
 def _at(kind: Any) -> tuple[Any, Any]:
     """`get(address)` and `put(address, value)` of numbers of this type."""
 
-    @_intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def get(context: Any, address: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.load(builder.inttoptr(args[0], context.get_value_type(kind).as_pointer()))
 
-        return kind(_types.int64), build
+        return kind(types.int64), build
 
-    @_intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def put(context: Any, address: Any, value: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()))
             return context.get_dummy_value()
 
-        return _types.void(_types.int64, kind), build
+        return types.void(types.int64, kind), build
 
     return get, put
 
 
-word, put_word = _at(_types.int64)
-byte, put_byte = _at(_types.uint8)
+word, put_word = _at(types.int64)
+byte, put_byte = _at(types.uint8)
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def turn(context: Any, source: Any, step: Any, target: Any, target_step: Any) -> Any:
     """Transpose 4 x 4 words: rows `step` bytes apart into rows `target_step` bytes apart."""
 
@@ -78,7 +75,7 @@ def turn(context: Any, source: Any, step: Any, target: Any, target_step: Any) ->
             return builder.inttoptr(builder.add(start, builder.mul(by, _I64(k))), _FOUR.as_pointer())
 
         def mixed(one: Any, other: Any, order: list[int]) -> Any:
-            return builder.shuffle_vector(one, other, _ir.VectorType(_ir.IntType(32), 4)(order))
+            return builder.shuffle_vector(one, other, ir.VectorType(ir.IntType(32), 4)(order))
 
         rows = [builder.load(place(args[0], args[1], k), align=8) for k in range(4)]
         even = [mixed(rows[k], rows[k + 1], [0, 4, 2, 6]) for k in (0, 2)]
@@ -88,24 +85,24 @@ def turn(context: Any, source: Any, step: Any, target: Any, target_step: Any) ->
             builder.store(row, place(args[2], args[3], k), align=8)
         return context.get_dummy_value()
 
-    number = _types.int64
-    return _types.void(number, number, number, number), build
+    number = types.int64
+    return types.void(number, number, number, number), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def show(context: Any, truth: Any, columns: Any, out: Any, step: Any, many: Any) -> Any:
     """Eight columns of a tile's truth into `many` float32 rows, `step` bytes apart; `columns`: where 8 numbers are."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         truth, columns, out, step, many = args
-        singles, doubles = (_ir.VectorType(kind, LANES) for kind in (_ir.FloatType(), _ir.DoubleType()))
+        singles, doubles = (ir.VectorType(kind, LANES) for kind in (ir.FloatType(), ir.DoubleType()))
 
         def mixed(one: Any, other: Any, order: list[int]) -> Any:
-            return builder.shuffle_vector(one, other, _ir.VectorType(_ir.IntType(32), LANES)(order))
+            return builder.shuffle_vector(one, other, ir.VectorType(ir.IntType(32), LANES)(order))
 
         rows = []
         for k in range(8):
-            number = builder.load(builder.inttoptr(builder.add(columns, _I64(4 * k)), _ir.IntType(32).as_pointer()))
+            number = builder.load(builder.inttoptr(builder.add(columns, _I64(4 * k)), ir.IntType(32).as_pointer()))
             place = builder.add(truth, builder.mul(builder.zext(number, _I64), _I64(8 * LANES)))
             rows.append(builder.fptrunc(builder.load(builder.inttoptr(place, doubles.as_pointer()), align=64), singles))
         low, high, near, far = (
@@ -125,8 +122,8 @@ def show(context: Any, truth: Any, columns: Any, out: Any, step: Any, many: Any)
             builder.store(rows[k], place, align=4)
         return context.get_dummy_value()
 
-    number = _types.int64
-    return _types.void(number, number, number, number, number), build
+    number = types.int64
+    return types.void(number, number, number, number, number), build
 
 
 @leaf

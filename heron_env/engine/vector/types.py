@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numba
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils, typeconv
 from numba.core.errors import TypingError
 from numba.core.imputils import lower_constant
@@ -20,23 +20,17 @@ from numba.extending import lower_cast, models, register_model, typeof_impl
 
 from heron_env.engine.arrays import LANES
 
-types: Any = numba.types
-_safe: Any = typeconv.Conversion.safe  # type: ignore[attr-defined]
-_lower_cast: Any = lower_cast
-_lower_constant: Any = lower_constant
-_ir: Any = ir
-_cg: Any = cgutils
-_models: Any = models
-BITS: Any = _ir.VectorType(_ir.IntType(64), LANES)
+_safe = typeconv.Conversion.safe
+BITS: Any = ir.VectorType(ir.IntType(64), LANES)
 """Of a mask in LLVM."""
 _ELEMENTS: dict[Any, Any] = {
-    types.float64: _ir.DoubleType(), types.float32: _ir.FloatType(),
-    types.int64: _ir.IntType(64), types.uint64: _ir.IntType(64), types.boolean: _ir.IntType(64),
+    types.float64: ir.DoubleType(), types.float32: ir.FloatType(),
+    types.int64: ir.IntType(64), types.uint64: ir.IntType(64), types.boolean: ir.IntType(64),
 }  # fmt: skip
 NUMBERS: Any = (types.Number, types.Boolean)
 
 
-class VectorType(types.Type):  # type: ignore[misc]
+class VectorType(types.Type):
     """LANES numbers of one type."""
 
     def __init__(self, dtype: Any) -> None:
@@ -58,7 +52,7 @@ class VectorType(types.Type):  # type: ignore[misc]
         return None if found is None else VectorType(found)
 
 
-class Singleton(types.Type):  # type: ignore[misc]
+class Singleton(types.Type):
     """A type with one value, which converts to whatever stands for it."""
 
     def can_convert_to(self, context: Any, other: Any) -> Any:
@@ -87,12 +81,12 @@ def _typeof_known(value: Any, context: Any) -> Any:
     return value.kind
 
 
-@_lower_constant(Singleton)  # type: ignore[untyped-decorator]
+@lower_constant(Singleton)
 def _constant_known(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return context.get_dummy_value()
 
 
-class VectorArray(types.Type):  # type: ignore[misc]
+class VectorArray(types.Type):
     """Vectors at an address. `lanes`: it has an axis of environments in front, by which it is indexed for nothing."""
 
     def __init__(self, dtype: Any, ndim: int, lanes: bool = False) -> None:
@@ -110,7 +104,7 @@ class VectorArray(types.Type):  # type: ignore[misc]
         return VectorType(types.int64 if self.small else self.dtype)
 
 
-class Drawn(types.Type):  # type: ignore[misc]
+class Drawn(types.Type):
     """Keyed draws of an array that is not there: element k is drawn when it is asked for. `ndim` axes."""
 
     def __init__(self, ndim: int) -> None:
@@ -118,18 +112,18 @@ class Drawn(types.Type):  # type: ignore[misc]
         super().__init__(f"drawn({ndim})")
 
 
-class _VectorModel(_models.PrimitiveModel):  # type: ignore[misc]
+class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, llvm_of(kind.dtype))
 
 
-class _ArrayModel(_models.StructModel):  # type: ignore[misc]
+class _ArrayModel(models.StructModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         axes = types.UniTuple(types.int64, kind.ndim)
         super().__init__(manager, kind, [("data", types.CPointer(types.int8)), ("shape", axes), ("steps", axes)])
 
 
-class _DrawnModel(_models.StructModel):  # type: ignore[misc]
+class _DrawnModel(models.StructModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         shape = types.UniTuple(types.int64, kind.ndim)
         super().__init__(manager, kind, [("key", VectorType(types.uint64)), ("shape", shape)])
@@ -138,7 +132,7 @@ class _DrawnModel(_models.StructModel):  # type: ignore[misc]
 register_model(VectorType)(_VectorModel)
 register_model(VectorArray)(_ArrayModel)
 register_model(Drawn)(_DrawnModel)
-register_model(Singleton)(_models.OpaqueModel)
+register_model(Singleton)(models.OpaqueModel)
 
 
 def number_of(kind: Any) -> Any:
@@ -158,7 +152,7 @@ def kept_as(dtype: Any) -> Any:
 
 def llvm_of(dtype: Any) -> Any:
     """LLVM's type of a vector of these elements."""
-    return _ir.VectorType(_ELEMENTS[dtype], LANES)
+    return ir.VectorType(_ELEMENTS[dtype], LANES)
 
 
 def is_float(dtype: Any) -> bool:
@@ -168,9 +162,9 @@ def is_float(dtype: Any) -> bool:
 
 def splat(builder: Any, value: Any) -> Any:
     """A vector whose elements are all this value."""
-    kind = _ir.VectorType(value.type, LANES)
-    one = builder.insert_element(kind(_ir.Undefined), value, _ir.IntType(32)(0))
-    return builder.shuffle_vector(one, kind(_ir.Undefined), _ir.VectorType(_ir.IntType(32), LANES)([0] * LANES))
+    kind = ir.VectorType(value.type, LANES)
+    one = builder.insert_element(kind(ir.Undefined), value, ir.IntType(32)(0))
+    return builder.shuffle_vector(one, kind(ir.Undefined), ir.VectorType(ir.IntType(32), LANES)([0] * LANES))
 
 
 def constant(dtype: Any, number: Any) -> Any:
@@ -202,7 +196,7 @@ def compared(builder: Any, sign: str, dtype: Any, one: Any, other: Any) -> Any:
 
 def elements(builder: Any, value: Any) -> list[Any]:
     """The numbers of a vector."""
-    return [builder.extract_element(value, _ir.IntType(32)(k)) for k in range(LANES)]
+    return [builder.extract_element(value, ir.IntType(32)(k)) for k in range(LANES)]
 
 
 def lane_by_lane(
@@ -213,29 +207,29 @@ def lane_by_lane(
     `bits`: only where they are set; elsewhere the result is 0.
     """
     lanes = enumerate(zip(*(elements(builder, vector) for vector in vectors), strict=True))
-    result = made(_ir.Undefined)
+    result = made(ir.Undefined)
     if bits is None:
         for k, parts in lanes:
-            result = builder.insert_element(result, run(*parts), _ir.IntType(32)(k))
+            result = builder.insert_element(result, run(*parts), ir.IntType(32)(k))
         return result
-    slot = _cg.alloca_once(builder, made.element, size=_ir.IntType(32)(LANES))
+    slot = cgutils.alloca_once(builder, made.element, size=ir.IntType(32)(LANES))
     for k, parts in lanes:
-        place = builder.gep(slot, [_ir.IntType(32)(k)])
-        builder.store(_cg.get_null_value(made.element), place)
-        with builder.if_then(builder.extract_element(bits, _ir.IntType(32)(k))):
+        place = builder.gep(slot, [ir.IntType(32)(k)])
+        builder.store(cgutils.get_null_value(made.element), place)
+        with builder.if_then(builder.extract_element(bits, ir.IntType(32)(k))):
             builder.store(run(*parts), place)
-        result = builder.insert_element(result, builder.load(place), _ir.IntType(32)(k))
+        result = builder.insert_element(result, builder.load(place), ir.IntType(32)(k))
     return result
 
 
 def as_number(builder: Any, dtype: Any, element: Any) -> Any:
     """An element of a vector as numba has a number of its type."""
-    return builder.trunc(element, _ir.IntType(1)) if dtype == types.boolean else element
+    return builder.trunc(element, ir.IntType(1)) if dtype == types.boolean else element
 
 
 def as_element(builder: Any, dtype: Any, number: Any) -> Any:
     """The other way round."""
-    return builder.sext(number, _ir.IntType(64)) if dtype == types.boolean else number
+    return builder.sext(number, ir.IntType(64)) if dtype == types.boolean else number
 
 
 def convert(context: Any, builder: Any, value: Any, given: Any, wanted: Any) -> Any:
@@ -264,19 +258,19 @@ def convert(context: Any, builder: Any, value: Any, given: Any, wanted: Any) -> 
     return lane_by_lane(builder, made, lambda part: context.cast(builder, part, source, wanted), [value])
 
 
-@_lower_cast(types.Number, VectorType)  # type: ignore[untyped-decorator]
-@_lower_cast(types.Boolean, VectorType)  # type: ignore[untyped-decorator]
-@_lower_cast(VectorType, VectorType)  # type: ignore[untyped-decorator]
-@_lower_cast(Singleton, VectorType)  # type: ignore[untyped-decorator]
+@lower_cast(types.Number, VectorType)
+@lower_cast(types.Boolean, VectorType)
+@lower_cast(VectorType, VectorType)
+@lower_cast(Singleton, VectorType)
 def _cast(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
     return convert(context, builder, value, given, wanted.dtype)
 
 
-@_lower_cast(Singleton, types.Boolean)  # type: ignore[untyped-decorator]
+@lower_cast(Singleton, types.Boolean)
 def _cast_mask(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
-    return _ir.IntType(1)(given is EVERYWHERE)
+    return ir.IntType(1)(given is EVERYWHERE)
 
 
-@_lower_cast(Singleton, types.Any)  # type: ignore[untyped-decorator]
+@lower_cast(Singleton, types.Any)
 def _cast_nothing(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
-    return _cg.get_null_value(context.get_value_type(wanted))
+    return cgutils.get_null_value(context.get_value_type(wanted))

@@ -8,11 +8,12 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from heron_env.engine.vector.elements import item, length, store
 from heron_env.engine.vector.masks import any_of, both, either, fail_where, negated, truth_of, where
 from heron_env.engine.vector.numbers import cast_to, dividing, extreme, of_numbers, where_asked, word
-from heron_env.engine.vector.types import ALL, UNSET, types
+from heron_env.engine.vector.types import ALL, UNSET
 
 
 def _functions(module: ModuleType, more: dict[str, Any]) -> ModuleType:

@@ -128,7 +128,7 @@ class Stopwatch:
 
         watch, begun = self, list[float]()
 
-        class Compiling(Listener):
+        class Compiling(Listener):  # type: ignore[misc]
             def on_start(self, event: object) -> None:
                 begun.append(watch._clock())
                 watch.at_compile(begun[-1] - watch._started)
