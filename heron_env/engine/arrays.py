@@ -121,23 +121,12 @@ FORMS: dict[str, tuple[str, int]] = {
 NUMBERS: dict[str, str] = {
     "globals": "int64", "dt_ns": "int64", "substeps": "int64", "last_step": "int64", "any_ends": "int64",
     "steady": "int64", "block": "int64", "dt": "float64", "dt_physics": "float64", "dt_piece": "float64",
-    "begun": "float64", "tile": "int64", "tiles_at": "int64", "shows": "int64",
+    "begun": "float64", "tile": "int64", "tiles_at": "int64", "shows": "int64", "fills": "int64", "moved": "int64",
 }  # fmt: skip
 """Single numbers in the table, behind the arrays, and their type."""
 PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}
 """Row of each in the table."""
 ROWS = len(PLACE)
-MOVED: dict[str, tuple[str, str]] = {
-    "affect": ("truth applied source alive steps", "truth"),
-    "masks": ("masked seen allowed", "applied masked seen allowed"),
-    "clear": ("truth", "truth"),
-    "physics": ("truth steps seeds episodes", "truth"),
-    "close": ("truth steps alive", "steps rewards terminated truncated ended chosen infos"),
-    "finish": ("truth steps seeds episodes", "truth"),
-}
-"""What phases read and write, of the arrays with a row for each environment; `masks`: what `affect` does beside, where
-there are any.
-"""
 LANES = 8
 """Environments that go through a phase together where it is compiled for vectors."""
 LANE_ARRAYS = tuple(name for name in Arrays._fields if name != "initial")

@@ -47,7 +47,7 @@ class Converter:
         self, words: Mapping[str, Any], values: Sequence[tuple[Any, Any]], compile: Callable[[Any], Any] | None = None,
         masked: Sequence[Any] = (),
     ) -> None:  # fmt: skip
-        self._words, self._kept = {f"{word}__": meaning for word, meaning in words.items()}, list[Any](values)
+        self.words, self._kept = {f"{word}__": meaning for word, meaning in words.items()}, list[Any](values)
         self.compile, self._masked = compile, [id(value) for value in masked]
         self._values = {id(value): stands for value, stands in values}
         self._made: dict[int, Callable[..., Any]] = {}
@@ -66,7 +66,7 @@ class Converter:
     def function(self, function: FunctionType) -> Callable[..., Any]:
         """The converted function. Raises RuleError naming what can't be converted, with its line."""
         if id(function) not in self._made:
-            space: dict[str, Any] = {**self._words}
+            space: dict[str, Any] = {**self.words}
             self._kept.append(function)
             self._made[id(function)] = lambda *args: space[function.__name__](*args)  # while it calls itself
             code, names = self._text(function)
@@ -204,7 +204,7 @@ class _Body(ast.NodeTransformer):
 
     def _statement(self, node: ast.stmt) -> list[ast.stmt]:
         match node:
-            case ast.Assert(test) if self._converter.compile is not None:
+            case ast.Assert(test) if "fail_where__" in self._converter.words:
                 fails = _call("both", self._mask, _call("negated", _call("truth_of", self.visit(test))))
                 return [ast.copy_location(ast.Expr(_call("fail_where", fails)), node)]
             case ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Assert():

@@ -223,8 +223,10 @@ class Lanes:
             found, self.not_in_tiles = self._phases.tiled(vector), vector.reasons
         shows = self._phases.shows(found) and self._floats >= LANES
         self.tiled = tuple(found)
-        written = self._program.written(found, self.blueprint.layout)
-        self._memory.set_phases(self._phases.addresses(found, shows=shows), found, shows, written)
+        self._memory.set_phases(self._phases.addresses(found, shows=shows), found, shows)
+        if found:
+            sizes, tables = self._memory.lane_sizes(), {**self._memory.fixed, **self._memory.numbers}
+            self._memory.set_moves(vector.touched(found, sizes, tables), shows)
         self._memory.natives[:] = np.reshape(self._phases.natives(), (-1, 3))
         self._ready = (True, tiled)
 

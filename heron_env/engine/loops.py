@@ -8,12 +8,11 @@ loop_kernels.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from heron_env.engine.lane_errors import RULE_CODES, WORLD_CODES
 from heron_env.engine.source import ARGUMENTS, KIND, MASK, OFFSET, Kind
 from heron_env.engine.tables import HELD
-from heron_env.engine.world_rules import UNSETTLED
 
 CALL = ", ".join(ARGUMENTS)
 CALL_OF_MASK = CALL.replace("rewards", "allowed").replace("t, a,", "seen, a,", 1)
@@ -31,8 +30,8 @@ FRESH, BOUNDARY, NOTE = "failed = 0", "time = steps[b] * dt_ns / 1e9", "return n
 TAKES_EFFECT = f"if alive[b, i] != 0 and source[b, i] != 0 and source[b, i] != {HELD}:"
 
 
-def loops_text(kinds: list[Kind], world: Collection[str]) -> str:
-    """The phases; `world`: which of begin, advance and finish are world rules."""
+def loops_text(kinds: list[Kind], world: Mapping[str, bool]) -> str:
+    """The phases; `world`: which of begin, advance and finish are world rules, and does it declare what it writes?"""
     have = {rule for kind in kinds for rule in kind.rules}
     told = "get_local_info" in have
     parts = [_phase("close", "Rewards, who ends by a rule, infos.", _close(kinds, have))]
@@ -103,7 +102,7 @@ def _affect(kinds: list[Kind]) -> Iterator[str]:
     yield NOTE
 
 
-def _substep(kinds: list[Kind], have: set[str], world: Collection[str]) -> Iterator[str]:
+def _substep(kinds: list[Kind], have: set[str], world: Mapping[str, bool]) -> Iterator[str]:
     yield FRESH
     yield BOUNDARY + " + substep * dt_physics + begun"
     if "advance" in have:
@@ -130,12 +129,12 @@ def _inform(kinds: list[Kind]) -> Iterator[str]:
     yield from _through(kinds, "get_local_info", TOP_DOWN, ["CALLED"])
 
 
-def _world(name: str, world: Collection[str]) -> Iterator[str]:
+def _world(name: str, world: Mapping[str, bool]) -> Iterator[str]:
     """Call a world rule of this lane, and bring the truth into its bounds."""
     if name in world:
         yield f"found = world_{name}(t, b, coh, g, dt, time, steps[b], seeds[b], episodes[b])"
-        yield f"if found == {UNSETTLED}:"
-        yield "    found = int(settle(D, b))"
+        if not world[name]:
+            yield "found = int(settle(D, b))"
         yield "if found != 0 and failed == 0:"
         yield f"    failed = failure(0, {WORLD_CODES[name]}, 1)"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,12 @@ from heron_env.engine.arrays import (
     FORMS,
     LANE_ARRAYS,
     LANES,
-    MOVED,
     NUMBERS,
     PHASES,
     PLACE,
     RULED,
     Arrays,
+    Ints,
     Published,
     address_table,
     zeros,
@@ -25,8 +25,11 @@ from heron_env.engine.arrays import (
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.tables import GRAIN, HIGH, LOW, AgentTables, DecisionTables, ObservationTables, runs_of
 
+if TYPE_CHECKING:
+    from heron_env.engine.vector.columns import Columns
+
 MOST_SPANS, LEAST, APART = 64, 4, 4
-"""Spans of the truth that tiles write back, and the columns of one: blocks move fastest; smaller gaps don't count."""
+"""Spans of an array that tiles move, and the columns of one: blocks move fastest; smaller gaps don't count."""
 BLOCK_BYTES = 1 << 19
 """Lanes go through a step together as long as their rows are no more than this: half of what a core has to itself."""
 
@@ -64,8 +67,7 @@ class Memory:
         self.numbers = numbers = {
             **_numbers(blueprint, tables, decisions),
             "tile": self.tile,
-            "tiles_at": 0,
-            "shows": 0,
+            **dict.fromkeys(("tiles_at", "shows", "fills", "moved"), 0),
         }
         numbers["block"] = max(LANES, BLOCK_BYTES // rows // LANES * LANES)
         self._tables = []
@@ -76,24 +78,39 @@ class Memory:
             self._tables.append(address_table(arrays, numbers))
         self.at = tuple(int(table.ctypes.data) for table in self._tables)
 
-    def set_phases(self, addresses: list[int], tiled: Collection[str], shows: bool, written: NDArray[np.bool_]) -> None:
-        """The phases that a step calls; `tiled`: those that run in tiles; `shows`: observations come from there.
-
-        `written`: the columns of the truth that they may write.
-        """
+    def set_phases(self, addresses: list[int], tiled: Collection[str], shows: bool) -> None:
+        """The phases that a step calls; `tiled`: those that run in tiles; `shows`: observations come from there."""
         self.phases[:] = addresses
-        first = next((k for k, place in enumerate(RULED) if PHASES[place] in tiled), len(RULED))
-        for table in self._tables:
-            table[PLACE["tiles_at"], 0], table[PLACE["shows"], 0] = first, shows
-        moving = [*tiled, *(["masks"] if "affect" in tiled and self.arrays.allowed.size else [])]
-        read = {name for phase in moving for name in MOVED[phase][0].split()}
-        changed = {name for phase in moving for name in MOVED[phase][1].split()}
-        spans = _spans(written)
+        self._set(
+            tiles_at=next((k for k, place in enumerate(RULED) if PHASES[place] in tiled), len(RULED)), shows=shows
+        )
+
+    def lane_sizes(self) -> dict[str, tuple[int, int]]:
+        """Columns and axes of each array with a row for each environment."""
+        arrays = {name: getattr(self.arrays, name) for name in LANE_ARRAYS}
+        return {name: (array.size // len(array), array.ndim) for name, array in arrays.items()}
+
+    def set_moves(self, touched: Mapping[str, Columns], shows: bool) -> None:
+        """What tiles move, of what their phases touch; `shows`: observations come from there."""
+        touched["truth"].written[len(self.arrays.initial) :] = False  # scratch
+        if shows:
+            touched["truth"].take(self.fixed["columns"])
+        fills, moved = list[Ints](), list[Ints]()
         for row, name in zip(self.moves, LANE_ARRAYS, strict=False):
-            kept = name in changed and (name != "truth" or not len(spans))
-            row[4:] = row[2] and name in read, 0, row[2] * kept
-        for row, (first, count) in zip(self.moves[len(LANE_ARRAYS) :], spans, strict=False):
-            row[:] = *self.moves[0, :4], 0, first, count
+            array, small = touched[name], row[4] == 1
+            back = _spans(array.written, small)
+            for first, count in back:  # small gaps between what is written go there and back, too
+                array.take(np.arange(first, first + count))
+            fills += [_moving(row, *span) for span in _spans(array.read, small)]
+            moved += [_moving(row, *span) for span in back]
+        start = len(LANE_ARRAYS)
+        self._set(fills=start + len(fills), moved=start + len(fills) + len(moved))
+        self.moves[start : start + len(fills) + len(moved)] = [*fills, *moved]
+
+    def _set(self, **numbers: int) -> None:
+        for table in self._tables:
+            for name, value in numbers.items():
+                table[PLACE[name], 0] = value
 
     def set_piece(self, begun: float, length: float) -> float:
         """Let physics advance by `length` s from `begun` s within the substep; the length of a whole substep, s."""
@@ -122,26 +139,32 @@ def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint) -> Arrays:
     return Arrays(**made)
 
 
-def _moves(arrays: Arrays) -> tuple[NDArray[np.int64], int]:
-    """Where each array lies in a tile (vector/tiles.py), and the bytes of a tile."""
-    rows, offset = [], 0
-    for name in LANE_ARRAYS:
+def _moves(arrays: Arrays) -> tuple[Ints, int]:
+    """Where each array lies in a tile (vector/tiles.py), with room for what moves; and the bytes of a tile."""
+    moves, offset = np.zeros((len(LANE_ARRAYS) * (1 + 2 * MOST_SPANS), 6), dtype=np.int64), 0
+    for row, name in zip(moves, LANE_ARRAYS, strict=False):
         array = getattr(arrays, name)
-        columns = array.size // len(array)
-        rows.append((PLACE[name], array.itemsize, columns, offset, 0, 0, 0))
-        offset += -(-columns * array.itemsize * LANES // 64) * 64
-    return np.array(rows + [(0,) * 7] * MOST_SPANS, dtype=np.int64), offset
+        width = array.nbytes // len(array)
+        row[:] = PLACE[name], width, 0, 0, array.itemsize, offset
+        offset += -(-width * LANES // 64) * 64
+    return moves, offset
 
 
-def _spans(written: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """First column and length of what is written of the truth, `[spans, 2]`, neighbours in one; none for all of it."""
-    at = np.flatnonzero(written)
+def _moving(array: Ints, first: int, count: int) -> Ints:
+    """The row of `moves` for some columns of an array, of whose row there."""
+    place, width, _, _, size, offset = array
+    return np.array([place, width, first * size, count, size, offset + first * size * LANES])
+
+
+def _spans(chosen: NDArray[np.bool_], small: bool) -> list[tuple[int, int]]:
+    """First column and length of what is chosen, neighbours in one, or all of it: where these are too many, and bytes."""
+    at = np.flatnonzero(chosen)
     found = runs_of(at, np.diff(at) > APART)
-    if len(written) < LEAST or len(found) > MOST_SPANS:
-        return found[:0]
+    if len(at) and (small or len(chosen) < LEAST or len(found) > MOST_SPANS):
+        return [(0, len(chosen))]
     ends = found.sum(axis=1)
     first = np.minimum(found[:, 0], np.maximum(ends, LEAST) - LEAST)
-    return np.stack([first, np.maximum(ends - first, LEAST)], axis=1)
+    return [*zip(first.tolist(), np.maximum(ends - first, LEAST).tolist(), strict=True)]
 
 
 def _published(lanes: int, floats: int, observers: int, final: bool) -> Published:

@@ -16,17 +16,12 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from heron_env.core.layout import Layout
-from heron_env.core.rule import rule_spec
 from heron_env.engine.arrays import BEGIN, DELIVER, FINISH, PHASES, PHYSICS, RULED
 from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.cache import LOOPS, TILES, cached, cached_file, key_of, uncollected
 from heron_env.engine.checking import examined, linkers_of_rules
 from heron_env.engine.loops import loops_text
-from heron_env.engine.source import SHARED, CompilerFacts, Source, located
+from heron_env.engine.source import SHARED, CompilerFacts, Source
 from heron_env.engine.world_rules import KERNEL_NAMES, WorldSource
 
 if TYPE_CHECKING:
@@ -58,8 +53,7 @@ class Program:
     def text(self, facts: CompilerFacts | None = None) -> str:
         """The module. Without facts nothing is taken to allocate, and infos are as annotated."""
         parts = [self.source.text(facts)]
-        hooks = [name.removeprefix("world_").removesuffix("_rule") for name in self.world.rules]
-        if hooks:
+        if hooks := self.world.hooks:
             imports = f"from heron_env.engine.world_kernel import {', '.join(KERNEL_NAMES)}\n"
             parts.append(imports + "\n\n" + self.world.text(facts.allocates if facts else ()))
         parts.append(loops_text(self.source.kinds, hooks))
@@ -75,24 +69,6 @@ class Program:
         rules = {**self.source.rules, **self.world.rules}
         vars(module).update(rules, **self.source.tuples, **self.world.tuples, **shared)
         return module
-
-    def written(self, phases: Collection[str], layout: Layout) -> NDArray[np.bool_]:
-        """Which columns of the truth these phases may write, `[layout.size]`."""
-        made = self.world.written([name for name in ("advance", "finish") if WORLD_PHASES[name] in phases], layout)
-        if "clear" in phases:
-            made[layout.per_step] = True
-        for number, row in zip(self.source.kind_of, layout.rows, strict=False):
-            kind = self.source.kinds[number]
-            for name in ("apply_action", "advance"):
-                spec = (
-                    rule_spec(getattr(kind.cls, name)) if name in kind.rules and AGENT_PHASES[name] in phases else None
-                )
-                for q in () if spec is None else spec.writes:
-                    found = located(kind.features, q.owner)
-                    assert found is not None
-                    at = row.offset + found[1] + q.index
-                    made[at : at + q.size] = True
-        return made
 
     def key(self) -> str:
         """Hash of all that the compiled module depends on."""

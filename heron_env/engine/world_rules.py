@@ -35,8 +35,6 @@ WORLD_ARGUMENTS = ("t", "b", "coh", "g", "dt", "time", "step", "seed", "episode"
 control steps, and two uint64."""
 OWN = ("time", "step", "seed", "episode")
 """Of the world itself; in the tuple between the cohorts and the global features, whose names come second."""
-UNSETTLED = 2
-"""What a generated function returns that has clipped nothing; 1: a nan was written, 0: all is well."""
 KERNEL_NAMES = ("as_world", "block_of", "clip_block", "column_of", "lane_rule")
 """What the text takes from world_kernel.py."""
 _MISSING = re.compile(r"Unknown attribute '(\w+)' of type (\w+)\(")
@@ -88,21 +86,13 @@ class WorldSource:
         rows = [(cohort.offset, cohort.count) for cohort in self._cohorts]
         return np.asarray(rows or [(0, 0)], dtype=np.int64)
 
-    def written(self, names: Sequence[str], layout: Layout) -> NDArray[np.bool_]:
-        """Which columns these rules may write, `[layout.size]`: all where one does not say so."""
-        made = np.zeros(layout.size, dtype=bool)
-        for rule in (f"world_{name}_rule" for name in names):
-            if rule in self.rules and not self._writes[rule]:
-                made[:] = True
-            for row, features in ((cohort, cohort.features) for cohort in layout.cohorts):
-                for start, size, _ in _spans(features, self._writes.get(rule, ())):
-                    for k in range(row.count):
-                        at = row.offset + k * row.width + start
-                        made[at : at + size] = True
-        return made
+    @property
+    def hooks(self) -> dict[str, bool]:
+        """Which of begin, advance and finish are rules; does each declare what it writes?"""
+        return {rule.removeprefix("world_").removesuffix("_rule"): bool(self._writes[rule]) for rule in self.rules}
 
     def text(self, allocates: Collection[str] = ()) -> str:
-        """One function for each of begin, advance and finish, which returns 0, 1 or UNSETTLED.
+        """One function for each of begin, advance and finish; 1: a nan was written, 0: none, or nothing is clipped yet.
 
         `allocates`: the names of those that make arrays.
         """
@@ -120,7 +110,7 @@ class WorldSource:
     def _clips(self, writes: tuple[Quantity, ...]) -> list[str]:
         """Lines that clip what is declared to be written, neighbours of the same bounds together, and return."""
         if not writes:
-            return [f"return {UNSETTLED}"]
+            return ["return 0"]
         lines = ["bad = False"]
         rows = [(c.features, f"coh[{k}, 0]", f"coh[{k}, 1]") for k, c in enumerate(self._cohorts)]
         for features, first, count in [*rows, (self._global_features, "g", "1")]:

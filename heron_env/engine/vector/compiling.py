@@ -5,6 +5,7 @@ A phase that can't be converted, or that numba can't compile for vectors, stays 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from heron_env.engine.arrays import PLACE as PLACES
 from heron_env.engine.branches import Converter
 from heron_env.engine.cache import uncollected
 from heron_env.engine.vector import elements, masks, numbers, words
+from heron_env.engine.vector.columns import UNKNOWN, Columns, touched
 from heron_env.engine.vector.types import (
     ALL,
     EVERYWHERE,
@@ -210,14 +212,22 @@ class VectorPhases:
             self._addresses[phase] = self._compiled(phase)
         return self._addresses[phase]
 
+    def touched(
+        self, phases: Iterable[str], sizes: Mapping[str, tuple[int, int]], tables: Mapping[str, Any]
+    ) -> dict[str, Columns]:
+        """What these phases, in their order, do to arrays (columns.py)."""
+        return touched(((self._text(name), (UNKNOWN,) * (name == "physics")) for name in phases), sizes, tables)
+
+    def _text(self, phase: str) -> Any:
+        name = "substep_lane" if phase == "physics" else f"{phase}_lane"
+        return getattr(self._module, name, None) or getattr(loop_kernels, name)
+
     def _compiled(self, phase: str) -> int:
-        name, more = ("substep_lane", ", substep") if phase == "physics" else (f"{phase}_lane", "")
-        function = getattr(self._module, name, None) or getattr(loop_kernels, name)
-        name = f"vector_{phase}"
+        more, name = ", substep" * (phase == "physics"), f"vector_{phase}"
         text = f"def {name}(D{more}):\n    return run(D, zero{more}, all)\n"
         space = {"__name__": self._kept_in.__name__, "zero": np.int64(0), "all": ALL}
         try:
-            space["run"] = self._converter.value(function)
+            space["run"] = self._converter.value(self._text(phase))
             exec(compile(text, self._kept_in.__file__, "exec"), space)
             with uncollected():
                 self._made.append(kernels.phase(space[name]))

@@ -14,15 +14,16 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from heron_env.engine.arrays import LANES, ROWS, VECTOR_AFFECT, VECTOR_FINISH, VECTOR_PHYSICS
+from heron_env.engine.arrays import LANE_ARRAYS, LANES, ROWS, VECTOR_AFFECT, VECTOR_FINISH, VECTOR_PHYSICS
 from heron_env.engine.arrays import PLACE as PLACES
 from heron_env.engine.kernels import call, leaf, number, phase, table
 from heron_env.engine.vector.masks import failed_so_far
 
 _I64, _FOUR = ir.IntType(64), ir.VectorType(ir.IntType(64), 4)
-PLACE, BYTES, COLUMNS, OFFSET, READ, FIRST, WRITTEN = range(7)
-"""Columns of `moves`: row of the array in the table, bytes of an element, columns, where it lies in the tile (bytes);
-whether it is read from its rows; which columns are written back: the first, and how many."""
+PLACE, WIDTH, FIRST, COUNT, SIZE, OFFSET = range(6)
+"""Columns of `moves`: row of the array in the table, bytes of one of its rows, where in it the columns begin that are
+moved (bytes), how many they are, bytes of an element, and where they lie in the tile (bytes). There is one for each
+array, which moves nothing; behind them those up to `fills` go into the tile, those up to `moved` back."""
 COLUMNS_AT, OUT_AT = PLACES["columns"], PLACES["out_observations"]
 TABLE = -(-24 * ROWS // 64) * 64
 """Bytes of the table in front of a tile."""
@@ -149,10 +150,9 @@ def alike(rows: Any, columns: Any) -> Any:
 
 
 @leaf
-def fill(rows: Any, columns: Any, size: Any, place: Any, many: Any) -> None:
-    """Rows of `columns` elements into a tile; the last of `many` stands for those that miss."""
-    width = columns * size
-    if many == LANES and columns == 1:
+def fill(rows: Any, width: Any, columns: Any, size: Any, place: Any, many: Any) -> None:
+    """`columns` elements of rows, `width` bytes apart, into a tile; the last of `many` stands for those that miss."""
+    if many == LANES and width == size:
         for k in range(size):  # LANES elements are as many words
             put_word(place + 8 * k, word(rows + 8 * k))
     elif many == LANES and size == 8 and columns >= 4:
@@ -179,7 +179,7 @@ def empty(
 ) -> None:  # fmt: skip
     """`columns` of a tile back into rows, `width` bytes apart; not of environments that stand still (`over`).
 
-    `whole`: none does, and none misses.
+    `whole`: none does, and none misses. Bytes are moved whole rows at a time (memory.py).
     """
     nothing = size == 1
     if nothing:
@@ -225,7 +225,8 @@ def tiles(D: Any, first: Any, last: Any) -> Any:
     own = stack(size + space)
     for k in range(3 * ROWS):
         put_word(own + 8 * k, word(D + 8 * k))
-    for m in range(len(moves)):
+    fills, moved = number(D, "fills"), number(D, "moved")
+    for m in range(len(LANE_ARRAYS)):
         put_word(own + 24 * moves[m, PLACE], own + size + moves[m, OFFSET])
     left = 0
     for start in range(first, last, LANES):
@@ -233,24 +234,19 @@ def tiles(D: Any, first: Any, last: Any) -> Any:
         whole = many == LANES
         for k in range(many):
             whole &= over[start + k] == 0
-        for m in range(len(moves)):
-            if moves[m, READ] != 0:
-                columns, bytes_each = moves[m, COLUMNS], moves[m, BYTES]
-                rows = word(D + 24 * moves[m, PLACE]) + start * columns * bytes_each
-                fill(rows, columns, bytes_each, own + size + moves[m, OFFSET], many)
+        for m in range(len(LANE_ARRAYS), fills):
+            rows, width = word(D + 24 * moves[m, PLACE]) + moves[m, FIRST], moves[m, WIDTH]
+            fill(rows + start * width, width, moves[m, COUNT], moves[m, SIZE], own + size + moves[m, OFFSET], many)
         before = failed_so_far()
         failed = run_phases(D, own, phases)
         if failed_so_far() != before or failed != 0:
             redo[start] = many
             left += 1
             continue
-        for m in range(len(moves)):
-            if moves[m, WRITTEN] != 0:
-                first_column, bytes_each = moves[m, FIRST], moves[m, BYTES]
-                width = moves[m, COLUMNS] * bytes_each
-                rows = word(D + 24 * moves[m, PLACE]) + start * width + first_column * bytes_each
-                place = own + size + moves[m, OFFSET] + first_column * bytes_each * LANES
-                empty(rows, width, moves[m, WRITTEN], bytes_each, place, over, start, many, whole)
+        for m in range(fills, moved):
+            rows, width, place = word(D + 24 * moves[m, PLACE]) + moves[m, FIRST], moves[m, WIDTH], moves[m, OFFSET]
+            rows, place = rows + start * width, own + size + place
+            empty(rows, width, moves[m, COUNT], moves[m, SIZE], place, over, start, many, whole)
         if number(D, "shows") != 0:
             publish(D, own + size, start, many)
     return left
