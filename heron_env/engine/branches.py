@@ -263,7 +263,7 @@ class _Body(ast.NodeTransformer):
             self._choices -= 1
             self._mask = outer
             return [_set(again, outer), made]
-        names = sorted(_assigned(body))
+        names = sorted(_assigned(body) | _written(body))
         outer, holds, turn, mask = self._mask, self._new("holds"), self._new("turn"), self._new("m")
         arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
         self._mask = _name(mask)
@@ -451,6 +451,12 @@ def _assigned(statements: Sequence[ast.stmt]) -> set[str]:
         if isinstance(name, ast.Name)
     }
     return stored - counting
+
+
+def _written(statements: Sequence[ast.stmt]) -> set[str]:
+    """Names of arrays whose elements these statements assign."""
+    walked = [node for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Subscript)]
+    return {node.value.id for node in walked if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)}
 
 
 def _leaves(statement: ast.stmt) -> bool:

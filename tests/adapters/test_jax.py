@@ -33,6 +33,8 @@ from heron_env.errors import ConfigError, InvalidAction, RuleError, UnknownAgent
 jax = pytest.importorskip("jax")
 
 from heron_env.adapters.jax import JaxEnv  # noqa: E402
+from heron_env.adapters.jax.words import VALUES, WORDS, CellView  # noqa: E402
+from heron_env.engine.branches import Converter  # noqa: E402
 
 jnp = jax.numpy
 jax.config.update("jax_enable_x64", True)
@@ -362,3 +364,17 @@ def test_wrong_arguments_are_named():
     env = JaxEnv("heron/BatteryGrid-v0")
     with pytest.raises(UnknownAgent, match="nobody"):
         env.step(env.begin(jnp.uint64(0))[0], {"nobody": jnp.zeros((1, 1))})
+
+
+def filled(values: Any, least: float) -> None:
+    """Writes elements as long as what is written says so."""
+    at = 0
+    while values[0] > least:
+        values[at] = least
+        at += 1
+
+
+def test_elements_that_an_open_loop_assigns_are_refused():
+    filler = Converter(vars(WORDS), VALUES).value(filled)
+    with pytest.raises(RuleError, match="in a `while` whose end depends on the state; use a `for`"):
+        jax.make_jaxpr(lambda x: filler(CellView.of(x), 0.0))(jnp.ones(3))

@@ -199,6 +199,8 @@ def loop(holds: Callable[..., Any], turn: Callable[..., Any], values: tuple[Any,
         if not now:
             return values
         values = turn(*values, mask)
+    if any(isinstance(value, CellView) for value in values):
+        raise RuleError("elements of an array are assigned in a `while` whose end depends on the state; use a `for`")
     slots = [k for k, value in enumerate(values) if not isinstance(value, Unset)]
     first = tuple(jnp.asarray(values[k]) for k in slots)
 
