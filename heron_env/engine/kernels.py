@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from numba.core import caching, cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 from numba.np import arrayobj
 
 from heron_env.core import quantity
 from heron_env.engine.arrays import FORMS, NUMBERS, PLACE
-from heron_env.engine.linking import LinkedCompiler
+from heron_env.engine.linking import LinkedCompiler, intrinsic
 from heron_env.files.reading import read
 from heron_env.files.writing import CLOSED, write
 
@@ -272,7 +272,7 @@ def call(context: Any, address: Any, numbers: Any) -> Any:
     return result(_types.int64, _types.UniTuple(result, len(kinds))), build
 
 
-@leaf
+@general
 def natively(D: Any, place: Any, first: Any, last: Any) -> Any:
     """Run what follows the phase of this place and is no rule (blueprint.Native): how many lanes failed."""
     natives, failures = table(D, "natives"), 0

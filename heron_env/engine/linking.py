@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba.core import codegen, compiler
+from numba import extending
+from numba.core import codegen, compiler, imputils
 from numba.core.environment import lookup_environment
+from numba.core.typing import templates
 
 _Library: Any = codegen.JITCodeLibrary
 _Compiler: Any = compiler.Compiler
 _ENVIRONMENT = "_ZN08NumbaEnv"
 _RECURSION = codegen.RuntimeLinker.PREFIX
-"""How the names of numba's variables begin that hold a function's environment, and where one that is not there yet is."""
+"""How numba's variables are called that hold a function's environment, and the address of one that is compiled later."""
 
 
 class Linked(_Library):  # type: ignore[misc]
@@ -51,7 +53,7 @@ class Linked(_Library):  # type: ignore[misc]
         module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
-        """Done by `_make`."""
+        """Done by `_make`, and once: numba's cheaper optimisation before it finds more references to leave out."""
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
@@ -62,7 +64,8 @@ class Linked(_Library):  # type: ignore[misc]
         if self._made:
             return
         self._made = True
-        super()._optimize_final_module()
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
         super()._finalize_final_module()
         for name in (g.name for g in self._final_module.global_variables):
             environment = lookup_environment(name) if name.startswith(_ENVIRONMENT) else None
@@ -79,3 +82,12 @@ class LinkedCompiler(_Compiler):  # type: ignore[misc]
             self.state.library = Linked(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
             self.state.library.enable_object_caching()
         return super().define_pipelines()
+
+
+def intrinsic(function: Any = None, *, prefer_literal: bool = False) -> Any:
+    """numba's, for the processor: to find out what one is for, numba loads all that it knows anew at every call."""
+    if function is None:
+        return lambda function: intrinsic(function, prefer_literal=prefer_literal)
+    made = extending.intrinsic(prefer_literal=prefer_literal)(function)
+    templates.builtin_registry.functions[-1]._get_target_registry = lambda self, reason: imputils.builtin_registry
+    return made

@@ -12,10 +12,11 @@ import numba
 import numpy as np
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, models, overload_method, register_model
+from numba.extending import models, overload_method, register_model
 
 from heron_env.engine.draw_kernel import GOLDEN, key_with, uniform
 from heron_env.engine.kernels import flat_of, lane, leaf, njit, within
+from heron_env.engine.linking import intrinsic
 from heron_env.seeding import h
 
 _types: Any = numba.types
