@@ -17,7 +17,7 @@ _Library: Any = codegen.JITCodeLibrary
 _Compiler: Any = compiler.Compiler
 _ENVIRONMENT = "_ZN08NumbaEnv"
 _RECURSION = codegen.RuntimeLinker.PREFIX
-"""How numba's variables are called that hold a function's environment, and the address of one that is compiled later."""
+"""How numba's variables are called that hold a function's environment, and an address that is not known yet."""
 
 
 class Linked(_Library):  # type: ignore[misc]
