@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from heron_env import seeding
 from heron_env.engine.kernels import lane, leaf, within
+from heron_env.engine.linking import intrinsic
 from heron_env.engine.tables import ADDITIVE, WHOLE
 
 BLOCK = 512

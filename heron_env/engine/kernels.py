@@ -11,23 +11,26 @@ import contextlib
 import hashlib
 import pickle
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
 from numba.core import caching, cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 from numba.np import arrayobj
 
 from heron_env.core import quantity
 from heron_env.engine.arrays import FORMS, NUMBERS, PLACE
+from heron_env.engine.linking import LinkedCompiler, intrinsic
 from heron_env.files.reading import read
 from heron_env.files.writing import CLOSED, write
 
 F = TypeVar("F", bound=Callable[..., Any])
 Jit = Callable[[F], F]
-_njit: Any = numba.njit  # its types know no _nrt
+njit: Any = partial(numba.njit, pipeline_class=LinkedCompiler)
+"""What compiles functions of ours."""
 _populated: Any = arrayobj.populate_array
 _types: Any = numba.types
 _ir: Any = cgutils
@@ -111,24 +114,24 @@ def keeping(jit: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 _WITHIN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
-leaf: Jit[Any] = _njit(_nrt=False, **_WITHIN)
+leaf: Jit[Any] = njit(_nrt=False, **_WITHIN)
 """Called from compiled code only, and never allocates: no reference counts, which would cost most of the speed."""
-lane: Jit[Any] = _njit(_nrt=False, inline="always", **_WITHIN)
+lane: Jit[Any] = njit(_nrt=False, inline="always", **_WITHIN)
 """A leaf that becomes part of its caller before anything is compiled, which saves compiling it by itself."""
-inlined: Jit[Any] = _njit(_nrt=False, forceinline=True, **_WITHIN)
+inlined: Jit[Any] = njit(_nrt=False, forceinline=True, **_WITHIN)
 """A leaf that becomes part of its caller after it is compiled: what is constant there is constant in it."""
-kept: Jit[Any] = keeping(_njit(_nrt=False, forceinline=True, **_WITHIN))
+kept: Jit[Any] = keeping(njit(_nrt=False, forceinline=True, **_WITHIN))
 """A leaf that is kept on disk: linked, not compiled, for each set of classes, and becomes part of its caller."""
-allocating: Jit[Any] = _njit(_nrt=True, **_WITHIN)
+allocating: Jit[Any] = njit(_nrt=True, **_WITHIN)
 """Called from compiled code only, for a rule that makes arrays or lists."""
 _OF_USERS: dict[str, Any] = {**_WITHIN, "boundscheck": True, "error_model": "python"}
-rule_leaf: Jit[Any] = _njit(_nrt=False, **_OF_USERS)
+rule_leaf: Jit[Any] = njit(_nrt=False, **_OF_USERS)
 """A leaf of the user's: x / 0 and an index too large raise, as they do in Python."""
-rule_allocating: Jit[Any] = _njit(_nrt=True, **_OF_USERS)
+rule_allocating: Jit[Any] = njit(_nrt=True, **_OF_USERS)
 """The same for a rule that allocates."""
-phase: Jit[Any] = keeping(_njit(_nrt=False, nogil=True, no_cfunc_wrapper=True, error_model="numpy"))
+phase: Jit[Any] = keeping(njit(_nrt=False, nogil=True, no_cfunc_wrapper=True, error_model="numpy"))
 """Called from Python with numbers only; kept on disk with all that it calls."""
-on_arrays: Jit[Any] = keeping(_njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy"))
+on_arrays: Jit[Any] = keeping(njit(nogil=True, no_cfunc_wrapper=True, error_model="numpy"))
 """The same for a function of arrays."""
 
 
@@ -269,7 +272,7 @@ def call(context: Any, address: Any, numbers: Any) -> Any:
     return result(_types.int64, _types.UniTuple(result, len(kinds))), build
 
 
-@leaf
+@general
 def natively(D: Any, place: Any, first: Any, last: Any) -> Any:
     """Run what follows the phase of this place and is no rule (blueprint.Native): how many lanes failed."""
     natives, failures = table(D, "natives"), 0

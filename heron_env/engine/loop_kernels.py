@@ -30,7 +30,7 @@ from heron_env.engine.arrays import (
 )
 from heron_env.engine.decision_kernels import any_refused, decide_block, decide_lane, refused_action
 from heron_env.engine.draw_kernel import noise_row
-from heron_env.engine.kernels import call, fetch, kept, lane, leaf, natively, number, phase, table, within
+from heron_env.engine.kernels import call, fetch, general, kept, lane, leaf, natively, number, phase, table, within
 from heron_env.engine.tables import NOOP_VALUE
 
 
@@ -318,7 +318,7 @@ def run(D: Any, address: Any, first: Any, last: Any) -> Any:
     return np.int64(0) if address == 0 else call(address, (D, np.int64(first), np.int64(last)))
 
 
-@leaf
+@general
 def run_some(D: Any, first: Any, last: Any, begin: Any, end: Any) -> Any:
     """Those of RULED from number `begin` to `end` - 1, of these lanes: how many failed."""
     phases, failures = table(D, "phases"), 0

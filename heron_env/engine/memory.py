@@ -157,7 +157,7 @@ def _moving(array: Ints, first: int, count: int) -> Ints:
 
 
 def _spans(chosen: NDArray[np.bool_], small: bool) -> list[tuple[int, int]]:
-    """First column and length of what is chosen, neighbours in one, or all of it: where these are too many, and bytes."""
+    """First column and length of what is chosen, neighbours in one; all of it where these are too many, or bytes."""
     at = np.flatnonzero(chosen)
     found = runs_of(at, np.diff(at) > APART)
     if len(at) and (small or len(chosen) < LEAST or len(found) > MOST_SPANS):

@@ -12,16 +12,16 @@ import numba
 import numpy as np
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, models, overload_method, register_model
+from numba.extending import models, overload_method, register_model
 
 from heron_env.engine.draw_kernel import GOLDEN, key_with, uniform
-from heron_env.engine.kernels import flat_of, lane, leaf, within
+from heron_env.engine.kernels import flat_of, lane, leaf, njit, within
+from heron_env.engine.linking import intrinsic
 from heron_env.seeding import h
 
 _types: Any = numba.types
 _ir: Any = cgutils
 _intrinsic: Any = intrinsic
-_njit: Any = numba.njit
 _models: Any = models
 FLOATS = 8
 """Bytes of a float64."""
@@ -34,11 +34,11 @@ _INSIDE: dict[str, Any] = {
 }
 lane_rule = lane
 """What calls a world rule in the text: part of the loop over lanes."""
-clipping: Any = _njit(_nrt=False, **{**_INSIDE, "boundscheck": False, "error_model": "numpy"})
+clipping: Any = njit(_nrt=False, **{**_INSIDE, "boundscheck": False, "error_model": "numpy"})
 """Inlined, so that bounds are constants."""
-world_leaf: Any = _njit(_nrt=False, **_INSIDE)
+world_leaf: Any = njit(_nrt=False, **_INSIDE)
 """A world rule that makes no arrays. Inlined, or every call would pass the address of each column."""
-world_allocating: Any = _njit(_nrt=True, **_INSIDE)
+world_allocating: Any = njit(_nrt=True, **_INSIDE)
 """A world rule that makes arrays: one that draws, or computes with whole columns."""
 
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, models, overload_method, register_model
+from numba.extending import models, overload_method, register_model
 
 from heron_env.engine import draw_kernel, kernels, loop_kernels, world_kernel
 from heron_env.engine.arrays import FORMS, LANE_ARRAYS
 from heron_env.engine.arrays import PLACE as PLACES
 from heron_env.engine.branches import Converter
 from heron_env.engine.cache import uncollected
+from heron_env.engine.linking import intrinsic
 from heron_env.engine.vector import elements, masks, numbers, words
 from heron_env.engine.vector.columns import UNKNOWN, Columns, touched
 from heron_env.engine.vector.types import (

@@ -12,9 +12,10 @@ from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.cpython import slicing
-from numba.extending import intrinsic, overload_attribute, overload_method
+from numba.extending import overload_attribute, overload_method
 
 from heron_env.engine.arrays import LANES
+from heron_env.engine.linking import intrinsic
 from heron_env.engine.vector.masks import fail_if, refuse
 from heron_env.engine.vector.numbers import of_numbers, typed_call
 from heron_env.engine.vector.types import (

@@ -15,9 +15,9 @@ from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic
 
 from heron_env.engine.arrays import LANES
+from heron_env.engine.linking import intrinsic
 from heron_env.engine.vector.types import (
     BITS,
     EVERYWHERE,

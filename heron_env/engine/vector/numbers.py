@@ -12,9 +12,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from heron_env.engine.arrays import LANES
+from heron_env.engine.linking import intrinsic
 from heron_env.engine.vector.masks import any_set, fail_if, is_vector, refuse
 from heron_env.engine.vector.types import (
     EVERYWHERE,

@@ -1,0 +1,93 @@
+"""How numba compiles functions of ours that other compiled functions call: linked into these, and nothing else.
+
+numba optimises every function by itself, with all that it calls, and makes machine code of it, once more at each level
+of calls. Only what is called from Python, or by its address, needs that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import extending
+from numba.core import codegen, compiler, imputils
+from numba.core.environment import lookup_environment
+from numba.core.typing import templates
+
+_Library: Any = codegen.JITCodeLibrary
+_Compiler: Any = compiler.Compiler
+_ENVIRONMENT = "_ZN08NumbaEnv"
+_RECURSION = codegen.RuntimeLinker.PREFIX
+"""How numba's variables are called that hold a function's environment, and an address that is not known yet."""
+
+
+class Linked(_Library):  # type: ignore[misc]
+    """A library that is optimised, and made machine code, when somebody asks for an address in it."""
+
+    _made = False
+
+    @property
+    def codegen(self) -> Linked:
+        """What numba hands the environment to."""
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Let machine code know its environment."""
+        if self._made:
+            self._codegen.set_env(name, environment)
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """As numba's; 0 for what is not defined here."""
+        self._ensure_finalized()
+        if not self._made and any(f.name == name and not f.is_declaration for f in self._final_module.functions):
+            self._make()
+        return int(super().get_pointer_to_function(name)) if self._made else 0
+
+    @property
+    def has_dynamic_globals(self) -> bool:
+        """Asked before it is kept on disk; optimised code needs fewer of them."""
+        self._ensure_finalized()
+        self._make()
+        return bool(super().has_dynamic_globals)
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        """Done by `_make`, and once: numba's cheaper optimisation before it finds more references to leave out."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True
+        if any(g.name.startswith(_RECURSION) for g in self._final_module.global_variables):
+            self._make()
+
+    def _make(self) -> None:
+        if self._made:
+            return
+        self._made = True
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+        super()._finalize_final_module()
+        for name in (g.name for g in self._final_module.global_variables):
+            environment = lookup_environment(name) if name.startswith(_ENVIRONMENT) else None
+            if environment is not None:
+                self._codegen.set_env(name, environment)
+
+
+class LinkedCompiler(_Compiler):  # type: ignore[misc]
+    """numba's compiler, with such a library."""
+
+    def define_pipelines(self) -> Any:
+        """As numba's."""
+        if self.state.library is None:
+            self.state.library = Linked(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            self.state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+def intrinsic(function: Any = None, *, prefer_literal: bool = False) -> Any:
+    """numba's, for the processor: to find out what one is for, numba loads all that it knows anew at every call."""
+    if function is None:
+        return lambda function: intrinsic(function, prefer_literal=prefer_literal)
+    made = extending.intrinsic(prefer_literal=prefer_literal)(function)
+    templates.builtin_registry.functions[-1]._get_target_registry = lambda self, reason: imputils.builtin_registry
+    return made
