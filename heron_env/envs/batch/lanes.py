@@ -44,7 +44,7 @@ class LaneEngine(ABC):
         lanes: the engine's.
         hooks: those of the environment that are Python.
         compiled: do rules run compiled?
-        direct: is nothing of a control step Python, so that it can run in one call, `step`?
+        direct: is nothing of a control step Python once all actions are known, so that it can run in one call, `step`?
         halfway: had some lanes moved when the last `move` ended in an error? Else nothing has changed.
         seeds, episodes: keys of each lane's episode, uint64 `[B]`; steps: of it, int64 `[B]`.
         over: lanes whose episode ended in the last `move`, bool `[B]`.
@@ -106,8 +106,11 @@ class LaneEngine(ABC):
     def step(self, given: Given) -> None:
         """A whole step with restarts and observations in one call, for engines that are `direct`."""
         self._take(given, all_live=not self.lanes.ends)
+        self._ask(given)
         self.published = published = self.lanes.step()
         self.final = published.final
+        if self._deciders:
+            begin_lanes(self._deciders, np.flatnonzero(self.over), self.seeds, self.episodes)
 
     def goes_on(self) -> bool:
         """Is it certain that no episode ends in the coming step: no rule ends agents, and no limit is near?"""
@@ -311,7 +314,7 @@ class CompiledLanes(LaneEngine):
         views = LaneViews(env, engine, late)
         hooks = LaneHooks(env, engine.arrays, views, type(env).python_hooks(), env.batched)
         super().__init__(env, groups, deciders, engine, views, hooks, late)
-        self.direct = not (self.hooks.names or deciders or self._late)
+        self.direct = not (self.hooks.names or self._late)
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`. Raises ConfigError for disturbances."""
