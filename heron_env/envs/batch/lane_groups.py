@@ -206,14 +206,14 @@ class Decider:
         together = getattr(self.policy, "forward_batch", None)
         if together is None:
             self._one_by_one(values, mine, steps, asked, draws)
-        elif asked.any():
+        elif len(rows := np.flatnonzero(asked)):
             answers = forward_rows(
                 together,
-                mine[asked],
-                lambda: None if masks is None else masks()[:, places][asked],
-                lambda: draws()[asked],
+                _flat(mine)[rows],
+                lambda: None if masks is None else _flat(masks()[:, places])[rows],
+                lambda: draws().ravel()[rows],
             )
-            values[asked] = self._answers(answers, int(asked.sum()))
+            _flat(values)[rows] = self._answers(answers, len(rows))
             self._require_legal(values)
         return values
 
@@ -226,14 +226,20 @@ class Decider:
         draws: Callable[[], Keys],
     ) -> None:
         """Ask for each agent in each lane, into `values`."""
+        several, spec = len(asked) > 1, self.group.spec
+
+        def draw(*place: int) -> int:
+            return int(draws()[place])
+
         for column, place in enumerate(self.places):
+            agent = self.group.agents[place]
             decide = decides(self.env, self.group.ranks[place], self.policy)
             assert not isinstance(decide, Asking)  # deciders_of refuses them
-            for lane in np.flatnonzero(asked[:, column]).tolist():
-                draw = partial(lambda *place: int(draws()[place]), lane, column)
-                action = decide(seen[lane, column].copy(), int(steps[lane, column]), draw)
-                several = lane if len(asked) > 1 else None
-                values[lane, column] = self.group.spec.parse(action, self.group.agents[place], several)
+            lanes = np.flatnonzero(asked[:, column])
+            each = zip(lanes.tolist(), seen[lanes, column], steps[lanes, column].tolist(), strict=True)
+            for lane, vector, step in each:
+                action = decide(vector, step, partial(draw, lane, column))
+                values[lane, column] = spec.parse(action, agent, lane if several else None)
 
     def _draws(self, steps: NDArray[np.int64], seeds: Keys, episodes: Keys) -> Keys:
         """The keys of what each agent draws, `[lanes, places]`."""
@@ -273,6 +279,11 @@ class Decider:
             agent = self.group.agents[self.places[place]]
             spec.parse(values[lane, place], agent, lane if len(values) > 1 else None)
         clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
+
+
+def _flat(table: NDArray[Any]) -> NDArray[Any]:
+    """`[lanes, places, n]` as `[lanes * places, n]`."""
+    return table.reshape(table.shape[0] * table.shape[1], table.shape[2])
 
 
 def deciders_of(env: HeronEnv, groups: Mapping[str, Group], others: Policies) -> tuple[Decider, ...]:
