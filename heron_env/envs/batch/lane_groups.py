@@ -32,6 +32,7 @@ class Group:
 
     Attributes:
         ranks: of its agents.
+        shape: of its actions, `(lanes, agents, elements)`.
         width: floats of one agent's observation.
         members: its place among the observers; empty for agents that only take commands.
         floats: its place in the lanes' observations.
@@ -41,18 +42,18 @@ class Group:
     agents: tuple[str, ...]
     ranks: tuple[int, ...]
     spec: ActionSpec
+    shape: tuple[int, int, int]
     width: int
     members: slice
     floats: slice
 
-    def values(self, given: Any, lanes: int) -> NDArray[Any]:
+    def values(self, given: Any) -> NDArray[Any]:
         """Actions as `[lanes, agents, elements]`, without a copy where they have that form.
 
         Takes arrays, torch tensors of the CPU, `[lanes, agents]` for one element, {"c", "d"} for mixed ones.
         Raises InvalidAction.
         """
-        shape = (lanes, len(self.agents), self.spec.size)
-        array = given if type(given) is np.ndarray else self._array(given, lanes)
+        array, shape = given if type(given) is np.ndarray else self._array(given), self.shape
         if array.shape != shape:
             if array.shape != shape[:2] or shape[2] != 1:
                 raise InvalidAction(
@@ -64,7 +65,7 @@ class Group:
             raise InvalidAction(f"step(): the actions of group {self.name!r} are {array.dtype}; give numbers")
         return array
 
-    def _array(self, given: Any, lanes: int) -> NDArray[Any]:
+    def _array(self, given: Any) -> NDArray[Any]:
         """What is no plain array as one. Raises InvalidAction."""
         given = unmasked(given, f"step(): the array of actions of group {self.name!r}")
         try:
@@ -76,13 +77,13 @@ class Group:
             raise InvalidAction(
                 f"step(): the actions of group {self.name!r} are no array: {error}; {remedy}"
             ) from error
-        if wrong := self.spec.wrong_parts(parts, lanes * len(self.agents)):
+        rows = self.shape[:2]
+        if wrong := self.spec.wrong_parts(parts, rows[0] * rows[1]):
             raise InvalidAction(f"step(): the action of group {self.name!r}{wrong}")
-        each = [parts[part].reshape(lanes, len(self.agents), -1) for part in ("c", "d") if part in parts]
-        return np.concatenate(each, axis=2)
+        return np.concatenate([parts[part].reshape(*rows, -1) for part in ("c", "d") if part in parts], axis=2)
 
 
-def groups_of(env: HeronEnv) -> dict[str, Group]:
+def groups_of(env: HeronEnv, lanes: int = 1) -> dict[str, Group]:
     """All groups with actions; those of possible agents come first, in the order of `env.group_map`."""
     simulation, index = env.simulation, env.hierarchy.index
     found: dict[str, Group] = {}
@@ -96,7 +97,8 @@ def groups_of(env: HeronEnv) -> dict[str, Group]:
         if not spec.size:
             continue
         last, end = (observer + len(ranks), column + len(ranks) * width) if possible else (observer, column)
-        found[name] = Group(name, tuple(agents), ranks, spec, width, slice(observer, last), slice(column, end))
+        shape, members = (lanes, len(ranks), spec.size), slice(observer, last)
+        found[name] = Group(name, tuple(agents), ranks, spec, shape, width, members, slice(column, end))
         observer, column = last, end
     return found
 
@@ -139,34 +141,38 @@ class TurnCounter:
 
 
 class Infos(Mapping[str, NDArray[Any]]):
-    """A group's infos, each array made when it is first asked for; until the next step only."""
+    """A group's infos, each array made when it is first asked for; until the next step only.
 
-    __slots__ = ("_made", "_makers", "_number", "_turn")
+    BatchEnv.infos sets the attributes: an __init__ would be a hundredth of a step of few lanes.
+    """
 
-    def __init__(self, makers: Makers, turn: TurnCounter) -> None:
-        self._makers, self._turn, self._number = makers, turn, turn.number
-        self._made: dict[str, NDArray[Any]] = {}
+    __slots__ = ("made", "makers", "number", "turn")
+
+    made: dict[str, NDArray[Any]]
+    makers: Makers
+    number: int
+    turn: TurnCounter
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """`[B, agents, ...]`. Raises ResetNeeded if the batch has gone on since."""
-        if name not in self._made:
-            make = self._makers[name]
-            if self._number != self._turn.number:
+        if name not in self.made:
+            make = self.makers[name]
+            if self.number != self.turn.number:
                 raise ResetNeeded(f"infos[...][{name!r}]: the batch has gone on; read infos before the next step")
-            self._made[name] = make()
-        return self._made[name]
+            self.made[name] = make()
+        return self.made[name]
 
     def __iter__(self) -> Iterator[str]:
         """The names."""
-        return iter(self._makers)
+        return iter(self.makers)
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self._makers)
+        return len(self.makers)
 
     def __repr__(self) -> str:
         """`Infos(is_active, decision)`."""
-        return f"Infos({', '.join(self._makers)})"
+        return f"Infos({', '.join(self.makers)})"
 
 
 @dataclass(frozen=True, eq=False)

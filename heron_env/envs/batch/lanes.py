@@ -69,13 +69,14 @@ class LaneEngine(ABC):
         self.seeds, self.episodes, self.steps = arrays.seeds, arrays.episodes, arrays.steps
         self.over: Bools = arrays.ended.view(np.bool_)
         self.last_length = arrays.last_length
-        self._last_step = 0 if lanes.ends else lanes.blueprint.last_step
+        self._all_live, self._last_step = not lanes.ends, 0 if lanes.ends else lanes.blueprint.last_step
         self._spans = {name: self._elements(group) for name, group in groups.items()}
         self._room = {name: self._view(group) for name, group in groups.items()}
         self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
         self._rows: dict[str | tuple[str, ...], NDArray[np.uint8]] = {}
         self._all = np.arange(lanes.count)
         self._taken, self._most_steps = 0, simulation.most_steps
+        self._given_by: str | tuple[str, ...] | None = None
         self.published: Published = lanes.published
         self.final = self.published.final
 
@@ -105,8 +106,9 @@ class LaneEngine(ABC):
 
     def step(self, given: Given) -> None:
         """A whole step with restarts and observations in one call, for engines that are `direct`."""
-        self._take(given, all_live=not self.lanes.ends)
-        self._ask(given)
+        self._take(given, self._all_live)
+        if self._deciders:
+            self._ask(given)
         self.published = published = self.lanes.step()
         self.final = published.final
         if self._deciders:
@@ -156,25 +158,24 @@ class LaneEngine(ABC):
 
     def _take(self, given: Given, all_live: bool = False) -> None:
         """Write the actions; of agents that have ended none counts. Raises ScheduleError where time ends."""
-        arrays, self._taken = self.arrays, self._taken + 1
+        self._taken += 1
         if self._taken > self._most_steps:  # else no lane can be there yet
-            require_before_the_end((int(arrays.steps.max()) + 1) * self._env.dt_ns, "step(): the end of a lane's step")
+            require_before_the_end((int(self.steps.max()) + 1) * self._env.dt_ns, "step(): the end of a lane's step")
         for group, values in given:
-            room = self._room.get(group.name)
+            room = self._room[group.name]
             if room is None:
-                arrays.actions[:, self._spans[group.name]] = values.reshape(self._count, -1)
+                self.arrays.actions[:, self._spans[group.name]] = values.reshape(self._count, -1)
             else:
                 room[...] = values
         names = given[0][0].name if len(given) == 1 else tuple([group.name for group, _ in given])
-        row = self._rows.get(names)
-        if row is None:
+        if all_live and names == self._given_by:  # policies that were asked are asked again
+            return
+        arrays, self._given_by = self.arrays, names if all_live else None
+        if names not in self._rows:
             row = self._rows[names] = np.zeros_like(arrays.given)
             for group, _ in given:
                 row[:, self.position[list(group.ranks)]] = int(Source.EXPLICIT)
-        if all_live:
-            arrays.given[...] = row
-        else:
-            np.multiply(row, arrays.alive, out=arrays.given)
+        np.multiply(self._rows[names], arrays.alive, out=arrays.given)
 
     def _ask(self, given: Given) -> None:
         """Let policies decide for the groups that the caller says nothing of. Raises InvalidAction."""
