@@ -206,28 +206,27 @@ class BatchEnv(Batch):
             for name, values in actions.items():
                 group = groups.get(name) or known_group(groups, name, "step() got actions for")
                 given.append((group, group.values(values)))
-            self._advance(given, idle)
+            engine, same_step = self._engine, self.autoreset == "same_step"
+            direct, self._turn.number = engine.direct and idle is None and not self.at_close, self._turn.number + 1
+            self.quiet = not same_step and direct and engine.goes_on()
+            try:
+                if direct and (same_step or self.quiet):
+                    engine.step(given)
+                else:
+                    self._advance_in_parts(given, idle)
+            except BaseException as error:
+                self._abandon(error)
+                raise
             observations, rewards, terminated, truncated = self._views()  # dicts are copied: theirs to change
             return observations.copy(), rewards.copy(), terminated.copy(), truncated.copy(), self.infos()
         finally:
             owned.lock.release()
 
-    def _advance(self, given: Given, idle: Lanes | None) -> None:
-        """The step of `step`."""
-        self._turn.number += 1
-        engine, same_step = self._engine, self.autoreset == "same_step"
-        direct = engine.direct and self._all_run and not self.at_close
-        try:
-            self.quiet = not same_step and direct and engine.goes_on()
-            if direct and (same_step or self.quiet):
-                engine.step(given)
-            else:
-                self._advance_in_parts(given, idle)
-        except BaseException as error:
-            if not isinstance(error, InvalidAction) or engine.halfway:  # else found before anything has changed
-                self._torn[:] = self._stopped[:] = True
-                self._all_run = False
-            raise
+    def _abandon(self, error: BaseException) -> None:
+        """After this error in a step all lanes need a reset, unless it was found before anything had changed."""
+        if not isinstance(error, InvalidAction) or self._engine.halfway:
+            self._torn[:] = self._stopped[:] = True
+            self._all_run = False
 
     def _advance_in_parts(self, given: Given, idle: Lanes | None) -> None:
         engine = self._engine
@@ -281,7 +280,7 @@ class BatchEnv(Batch):
         turn, infos = self._turn, {}
         for name, makers in self._makers.items():  # a comprehension is a call more
             infos[name] = one = Infos()
-            one.makers, one.made, one.turn, one.number = makers, {}, turn, turn.number
+            one.makers, one.made, one.turn, one.number = makers, None, turn, turn.number
         return infos
 
     def _makers_of(self, name: str) -> Makers:

@@ -148,13 +148,15 @@ class Infos(Mapping[str, NDArray[Any]]):
 
     __slots__ = ("made", "makers", "number", "turn")
 
-    made: dict[str, NDArray[Any]]
+    made: dict[str, NDArray[Any]] | None
     makers: Makers
     number: int
     turn: TurnCounter
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """`[B, agents, ...]`. Raises ResetNeeded if the batch has gone on since."""
+        if self.made is None:
+            self.made = {}
         if name not in self.made:
             make = self.makers[name]
             if self.number != self.turn.number:
