@@ -103,11 +103,15 @@ class ActionSpec:
         """Which actions `[..., size]` lie in the space (compiled: decision_kernels.py): numbers within their bounds in
         float32, and whole choices.
         """
-        with np.errstate(over="ignore"):  # inf lies outside as well
-            c, d = values[..., : self.dim_c].astype(np.float32, copy=False), values[..., self.dim_c :]
-        inside = (c >= self.low.astype(np.float32)) & (c <= self.high.astype(np.float32))
-        chosen = (d == np.floor(d)) & (d >= 0) & (d < self.ncats)
-        return np.asarray(inside.all(axis=-1) & chosen.all(axis=-1))
+        c, d, legal = values[..., : self.dim_c], values[..., self.dim_c :], np.ones(values.shape[:-1], dtype=np.bool_)
+        if self.dim_c:
+            with np.errstate(over="ignore"):  # inf lies outside as well
+                single = c.astype(np.float32, copy=False)
+            inside = (single >= self.low.astype(np.float32)) & (single <= self.high.astype(np.float32))
+            legal &= inside.all(axis=-1)
+        if self.dim_d:
+            legal &= ((d == np.floor(d)) & (d >= 0) & (d < self.ncats)).all(axis=-1)
+        return legal
 
     def bounded(self, vector: Floats) -> Floats:
         """An action `[size]` with every element in its range, a copy."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec, unmasked
+from heron_env.core.layout import span_of
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, draws_of, forward_rows
 from heron_env.core.quantity import clip
 from heron_env.engine.arrays import Published
@@ -199,7 +200,7 @@ class Decider:
         """Actions `[lanes, places, elements]`; no-ops where nobody is asked.
 
         Args:
-            seen: the group's observations `[lanes, agents, d]`.
+            seen: their observations `[lanes, places, d]`.
             steps: the control step that each of them sees, `[lanes, places]`.
             asked: `[lanes, places]`.
             seeds, episodes: those of the lanes.
@@ -207,18 +208,17 @@ class Decider:
 
         Raises InvalidAction naming lane and agent.
         """
-        mine, places = seen[:, list(self.places)], list(self.places)
-        draws = cache(partial(self._draws, steps, seeds, episodes))
+        draws = partial(self._draws, steps, seeds, episodes)
         values = np.empty((*asked.shape, self.group.spec.size))
         values[:] = self.group.spec.noop
         together = getattr(self.policy, "forward_batch", None)
         if together is None:
-            self._one_by_one(values, mine, steps, asked, draws)
+            self._one_by_one(values, seen, steps, asked, draws)
         elif len(rows := np.flatnonzero(asked)):
             answers = forward_rows(
                 together,
-                _flat(mine)[rows],
-                lambda: None if masks is None else _flat(masks()[:, places])[rows],
+                _flat(seen)[rows],
+                lambda: None if masks is None else _flat(masks()[:, self.columns])[rows],
                 lambda: draws().ravel()[rows],
             )
             _flat(values)[rows] = self._answers(answers, len(rows))
@@ -234,10 +234,10 @@ class Decider:
         draws: Callable[[], Keys],
     ) -> None:
         """Ask for each agent in each lane, into `values`."""
-        several, spec = len(asked) > 1, self.group.spec
+        several, spec, keys = len(asked) > 1, self.group.spec, cache(draws)
 
         def draw(*place: int) -> int:
-            return int(draws()[place])
+            return int(keys()[place])
 
         for column, place in enumerate(self.places):
             agent = self.group.agents[place]
@@ -253,17 +253,22 @@ class Decider:
         """The keys of what each agent draws, `[lanes, places]`."""
         dt, timings = self.env.dt_ns, self._timings
         numbers = np.stack([timing.number(steps[:, i] * dt) for i, timing in enumerate(timings)], axis=1)
-        return draws_of(seeds[:, None], episodes[:, None], self.env.hierarchy.hashes[self._ranks], numbers)
+        return draws_of(seeds[:, None], episodes[:, None], self.env.hierarchy.hashes[self.ranks], numbers)
 
     @cached_property
-    def _ranks(self) -> list[int]:
+    def ranks(self) -> list[int]:
         """Of its agents."""
         return [self.group.ranks[place] for place in self.places]
 
     @cached_property
+    def columns(self) -> slice | NDArray[np.int64]:
+        """Their places in the group, a slice if they are neighbours."""
+        return span_of(np.array(self.places))
+
+    @cached_property
     def _timings(self) -> list[Timing]:
         """Those that number its agents' decisions."""
-        return [self.env.timings[self.env.simulation.clocks[rank]] for rank in self._ranks]
+        return [self.env.timings[self.env.simulation.clocks[rank]] for rank in self.ranks]
 
     def _answers(self, given: Any, rows: int) -> Floats:
         """What forward_batch gave, `[rows, elements]` (`[rows]` for one element). Raises InvalidAction."""
@@ -286,7 +291,8 @@ class Decider:
             lane, place = divmod(int(np.argmin(legal)), len(self.places))
             agent = self.group.agents[self.places[place]]
             spec.parse(values[lane, place], agent, lane if len(values) > 1 else None)
-        clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
+        if spec.dim_c:
+            clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
 
 
 def _flat(table: NDArray[Any]) -> NDArray[Any]:

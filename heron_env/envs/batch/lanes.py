@@ -70,7 +70,11 @@ class LaneEngine(ABC):
         self.over: Bools = arrays.ended.view(np.bool_)
         self.last_length = arrays.last_length
         self._all_live, self._last_step = not lanes.ends, 0 if lanes.ends else lanes.blueprint.last_step
-        self._spans = {name: self._elements(group) for name, group in groups.items()}
+        self._spans = {name: self._elements(group.ranks) for name, group in groups.items()}
+        self._agents = {name: span_of(self.position[list(group.ranks)]) for name, group in groups.items()}
+        self._steps_seen = {n: np.broadcast_to(self.steps[:, None], group.shape[:2]) for n, group in groups.items()}
+        self._clocks = {name: self._ticks(group.ranks) for name, group in groups.items()}
+        self._decided = {one: (self._elements(one.ranks), span_of(self.position[one.ranks])) for one in deciders}
         self._room = {name: self._view(group) for name, group in groups.items()}
         self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
         self._rows: dict[str | tuple[str, ...], NDArray[np.uint8]] = {}
@@ -80,10 +84,15 @@ class LaneEngine(ABC):
         self.published: Published = lanes.published
         self.final = self.published.final
 
-    def _elements(self, group: Group) -> slice | NDArray[np.int64]:
-        """Where a group's actions lie: a slice if they are neighbours."""
-        spans = (self.lanes.action_slice(rank) for rank in group.ranks)
+    def _elements(self, ranks: Sequence[int]) -> slice | NDArray[np.int64]:
+        """Where these agents' actions lie: a slice if they are neighbours."""
+        spans = map(self.lanes.action_slice, ranks)
         return span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
+
+    def _ticks(self, ranks: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Interval and phase of these agents' clocks, ns."""
+        timings = [self._env.timings[rank] for rank in ranks]
+        return np.array([one.tick for one in timings]), np.array([one.phase for one in timings])
 
     def _view(self, group: Group) -> NDArray[np.float64] | None:
         """A group's actions in the lanes' memory, `[B, agents, elements]`, if they are neighbours."""
@@ -185,16 +194,15 @@ class LaneEngine(ABC):
 
     def _decide(self, decider: Decider) -> None:
         """Ask one of the batch's policies about the agents whose turn it is."""
-        arrays, group, places = self.arrays, decider.group, list(decider.places)
-        asked = self.active(group)[:, places]
-        turns = self._turns(group)
-        values = decider.decide(
-            self._seen(group), turns[:, places], asked, self.seeds, self.episodes, self._masks.get(group.name)
+        group, columns, (elements, agents) = decider.group, decider.columns, self._decided[decider]
+        seen, turns, asked = (
+            self._seen(group)[:, columns],
+            self._turns(group)[:, columns],
+            self.active(group)[:, columns],
         )
-        for column, place in enumerate(places):
-            rank = group.ranks[place]
-            arrays.actions[:, self.lanes.action_slice(rank)] = values[:, column]
-            arrays.given[:, self.position[rank]] = asked[:, column] * int(decider.source)
+        values = decider.decide(seen, turns, asked, self.seeds, self.episodes, self._masks.get(group.name))
+        self.arrays.actions[:, elements] = values.reshape(self._count, -1)
+        self.arrays.given[:, agents] = asked * int(decider.source)
 
     def _seen(self, group: Group) -> NDArray[np.float32]:
         """What was published last of a group's observations, `[B, agents, d]`."""
@@ -229,23 +237,21 @@ class LaneEngine(ABC):
 
     def alive(self, group: Group) -> Bools:
         """Who has not ended, `[B, agents]`."""
-        return self.arrays.alive[:, self.position[list(group.ranks)]].view(np.bool_)
+        return self.arrays.alive[:, self._agents[group.name]].astype(np.bool_)
 
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step? (T10)"""
         if self._late is not None:
             return self._late.active(group.ranks)
-        timings = [self._env.timings[rank] for rank in group.ranks]
-        tick, phase = (np.array([getattr(timing, name) for timing in timings]) for name in ("tick", "phase"))
         now = (self.arrays.steps * self._env.dt_ns)[:, None]
-        active: Bools = ticks_at(now, tick, phase) & self.alive(group)
+        active: Bools = ticks_at(now, *self._clocks[group.name]) & self.alive(group)
         return active
 
     def _turns(self, group: Group) -> NDArray[np.int64]:
         """The control step that each agent sees, `[B, agents]`."""
         if self._late is not None:
             return self._late.turns(group.ranks)
-        return np.broadcast_to(self.steps[:, None], (self._count, len(group.ranks)))
+        return self._steps_seen[group.name]
 
     def ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s?"""
