@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -51,6 +51,14 @@ class ActionSpec:
         """Length of the action vector."""
         return self.dim_c + self.dim_d
 
+    @cached_property
+    def _single(self) -> tuple[float, float, bool] | None:
+        """Bounds of an action's only element, and is it a choice? None if there are more or none."""
+        if self.size != 1:
+            return None
+        low, high = (0, self.ncats[0] - 1) if self.dim_d else (self.low[0], self.high[0])
+        return float(low), float(high), self.dim_d > 0
+
     def space(self, seed: int | None = None) -> spaces.Space[Any]:
         """The Gymnasium space: Box float32, Discrete, MultiDiscrete, or a Dict of c and d where both exist."""
         from gymnasium import spaces
@@ -69,6 +77,11 @@ class ActionSpec:
         Compared with the bounds in the space's float32, then clipped to the float64 bounds.
         Raises InvalidAction naming the agent (and its lane, of several), the value and the space.
         """
+        if self._single is not None:  # a single number within its bounds is by far the usual action
+            low, high, whole = self._single
+            number = value.item() if type(value) is np.ndarray and value.size == 1 else value
+            if isinstance(number, (int, float)) and low <= number <= high and (not whole or number == int(number)):
+                return np.array([number], dtype=np.float64)
         if _masked(value):
             raise InvalidAction(f"{_action_of(agent, lane)} {MASKED}")
         try:
@@ -86,30 +99,19 @@ class ActionSpec:
             raise InvalidAction(f"{_action_of(agent, lane)}: {self._illegal(c, d)}")
         return np.concatenate([clip(c, self.low, self.high), d])
 
-    def parser(self, agent: str) -> Callable[[Any], Floats]:
-        """`parse` for one agent, with a way round it for one number within its bounds, by far the usual action."""
-        if self.size != 1 or self.dim_d:
-            return lambda action: self.parse(action, agent)
-        low, high = float(self.low[0]), float(self.high[0])
-
-        def parse(action: Any) -> Floats:
-            if type(action) is np.ndarray and action.size == 1 and action.dtype.kind == "f":
-                number = float(action.item())
-                if low <= number <= high:
-                    return np.array([number])
-            return self.parse(action, agent)
-
-        return parse
-
     def legal(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Which actions `[..., size]` lie in the space (compiled: decision_kernels.py): numbers within their bounds in
         float32, and whole choices.
         """
-        with np.errstate(over="ignore"):  # inf lies outside as well
-            c, d = values[..., : self.dim_c].astype(np.float32, copy=False), values[..., self.dim_c :]
-        inside = (c >= self.low.astype(np.float32)) & (c <= self.high.astype(np.float32))
-        chosen = (d == np.floor(d)) & (d >= 0) & (d < self.ncats)
-        return np.asarray(inside.all(axis=-1) & chosen.all(axis=-1))
+        c, d, legal = values[..., : self.dim_c], values[..., self.dim_c :], np.ones(values.shape[:-1], dtype=np.bool_)
+        if self.dim_c:
+            with np.errstate(over="ignore"):  # inf lies outside as well
+                single = c.astype(np.float32, copy=False)
+            inside = (single >= self.low.astype(np.float32)) & (single <= self.high.astype(np.float32))
+            legal &= inside.all(axis=-1)
+        if self.dim_d:
+            legal &= ((d == np.floor(d)) & (d >= 0) & (d < self.ncats)).all(axis=-1)
+        return legal
 
     def bounded(self, vector: Floats) -> Floats:
         """An action `[size]` with every element in its range, a copy."""

@@ -123,7 +123,8 @@ class Lanes:
         self._memory.complete(blueprint, tables, decisions, observations, cohorts, self._final)
         self.arrays = self._memory.arrays
         self._errors = LaneErrors(blueprint, self.position, self.rank_of)
-        self._ready, self._trials = (False, False), dict[tuple[Any, int], Trial]()
+        self._ready: bool | None = None  # has a compiled step found its phases: True: for tiles, too
+        self._trials = dict[tuple[Any, int], Trial]()
         self._run_with(module)
         self.attached = True
 
@@ -204,18 +205,29 @@ class Lanes:
 
     def step(self) -> Published:
         """A control step in one call: check, decide, affect, substeps, close, restart where one ended, observe."""
-        self._find_phases(tiled=True)
-        self._front = 1 - self._front
-        if self._pool is None:
-            self._run(self._phases.checked_step, None)
-        else:
+        if self._ready is not True:
+            self._find_phases(tiled=True)
+        self._front = front = 1 - self._front
+        memory = self._memory
+        if self._pool is not None:
             self._run(self._phases.check, None)
             self._run(self._phases.step, None)
-        return self._memory.sets[self._front]
+            return memory.sets[front]
+        at = memory.at[front]  # `_run`, without its calls: they would be a tenth of a step of few lanes
+        try:
+            failures = self._phases.checked_step(at, 0, self.count)
+            if failures:
+                self._redo(at)
+        except BaseException as error:
+            self._abandon(error)
+            raise
+        if failures:
+            self.raise_errors()
+        return memory.sets[front]
 
     def _find_phases(self, *, tiled: bool = False) -> None:
         """Let a compiled step know its phases; `tiled`: several environments at once, where that is possible."""
-        if self._ready == (True, tiled):
+        if self._ready is tiled:
             return
         found: dict[str, int] = {}
         if tiled and self.in_tiles and self._memory.tile <= TILE_BYTES:
@@ -228,7 +240,7 @@ class Lanes:
             sizes, tables = self._memory.lane_sizes(), {**self._memory.fixed, **self._memory.numbers}
             self._memory.set_moves(vector.touched(found, sizes, tables), shows)
         self._memory.natives[:] = np.reshape(self._phases.natives(), (-1, 3))
-        self._ready = (True, tiled)
+        self._ready = tiled
 
     def entries(self) -> Entries:
         """Where another loop finds the law in machine code; all `phases` are known then."""
@@ -311,12 +323,16 @@ class Lanes:
             if failures:
                 self._redo(at)
         except BaseException as error:
-            self._memory.redo[:] = 0
-            if isinstance(error, self.failures):
-                raise self._errors.of_failure(error, self.arrays, self._slices) from error
+            self._abandon(error)
             raise
         if failures:
             self.raise_errors()
+
+    def _abandon(self, error: BaseException) -> None:
+        """No lane is left to be done again after this error. Raises it under its name, where it has one."""
+        self._memory.redo[:] = 0
+        if isinstance(error, self.failures):
+            raise self._errors.of_failure(error, self.arrays, self._slices) from error
 
     def _redo(self, at: int) -> None:
         """Lanes that tiles have given up."""
@@ -330,7 +346,7 @@ class Lanes:
                 raise self._errors.of_failure(error, self.arrays, self._slices, range(first, last)) from error
         self._given_up += 0.1 * (len(left) * LANES / self.count - self._given_up) if left else 0.0
         if self._given_up > GIVEN_UP:
-            self.in_tiles, self._ready = False, (False, False)
+            self.in_tiles, self._ready = False, None
 
     def _run_in_parts(self, pool: ThreadPoolExecutor, span: range, run: Callable[[int, int], int]) -> int:
         """Each thread takes the next part until there is none: one that gets no core holds up nobody for long."""

@@ -237,7 +237,7 @@ def keep_final(D: Any, first: Any, last: Any) -> Any:
 def begin_episodes(D: Any, first: Any, last: Any) -> Any:
     """Initial values, no-ops, everyone alive, episodes + 1, in the lanes that are chosen."""
     t, initial, limits, chosen = table(D, "truth"), table(D, "initial"), table(D, "limits"), table(D, "chosen")
-    actions, applied, source, given = table(D, "actions"), table(D, "applied"), table(D, "source"), table(D, "given")
+    actions, applied, source = table(D, "actions"), table(D, "applied"), table(D, "source")
     alive, returns, steps, over = table(D, "alive"), table(D, "returns"), table(D, "steps"), table(D, "over")
     episodes, masked = table(D, "episodes"), table(D, "masked")
     for at in range(first, last):
@@ -249,7 +249,7 @@ def begin_episodes(D: Any, first: Any, last: Any) -> Any:
                 actions[b, e] = applied[b, e] = limits[NOOP_VALUE, e]
             for i in range(alive.shape[1]):
                 alive[b, i] = 1
-                source[b, i] = given[b, i] = masked[b, i] = 0
+                source[b, i] = masked[b, i] = 0
                 returns[b, i] = 0.0
             steps[b] = over[b] = 0
             episodes[b] += np.uint64(1)

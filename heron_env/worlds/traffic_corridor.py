@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from heron_env.agents.agent import CoordinatorAgent, FieldAgent, SystemAgent
 from heron_env.core.action import Discrete, Vector
 from heron_env.core.feature import FeatureProvider, quantity
+from heron_env.core.policy import Policies
 from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
@@ -124,9 +125,19 @@ def actuated(vector: NDArray[np.float32], mask: Any = None) -> int:
     return int(done and vector[QUEUES + 1 - phase] >= GONE and (mask is None or mask[1] == 1))
 
 
-def green_wave(vector: NDArray[np.float32]) -> int:
+class GreenWave:
     """The coordinator's: green moves at 15 m/s, the free-flow speed."""
-    return 1 + SPEEDS.index(15.0)
+
+    def forward(self, vector: NDArray[np.float32]) -> int:
+        """That speed's number, whatever it sees."""
+        return 1 + SPEEDS.index(15.0)
+
+    def forward_batch(self, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The same `[n, 1]` of `[n, d]`."""
+        return np.full((len(vectors), 1), self.forward(vectors), dtype=np.float64)
+
+
+green_wave = GreenWave()
 
 
 class Day(FeatureProvider):
@@ -220,7 +231,9 @@ class TrafficCorridorEnv(HeronEnv):
     def benchmark(self) -> Benchmark:
         """A fixed cycle with offsets, and signals that react to their queues."""
         rules = {"fixed cycle": fixed_cycle, "actuated": actuated}
-        found = {name: {"intersection": rule, "corridor": green_wave} for name, rule in rules.items()}
+        found: dict[str, Policies] = {
+            name: {"intersection": rule, "corridor": green_wave} for name, rule in rules.items()
+        }
         return Benchmark(baselines=lambda seed: found, strongest="actuated", unit="vehicle-minutes of delay")
 
 

@@ -60,7 +60,8 @@ def test_parse_takes_numbers_arrays_actions_and_dictionaries():
         assert parsed.tolist() == [0.25]
         assert parsed.dtype == np.float64
     assert mixed().parse({"c": [0.5, -0.5], "d": [2, 1]}, "a").tolist() == [0.5, -0.5, 2.0, 1.0]
-    assert Discrete(3).parse(np.int64(2), "a").tolist() == [2.0]
+    for value in (2, 2.0, [2], np.int64(2), np.array(2), np.array([2.0])):
+        assert Discrete(3).parse(value, "a").tolist() == [2.0]
     assert mixed().parse(mixed().space(seed=1).sample(), "a").size == 4
 
 

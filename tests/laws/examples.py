@@ -109,15 +109,5 @@ TALK = Recipe(
     ),
 )
 """Compiled: every protocol, neighbours that talk, ends in mid-episode, noise of both laws."""
-SILENT = replace(
-    TALK,
-    hooks="none",
-    root=replace(
-        TALK.root,
-        children=(
-            *TALK.root.children[:2],
-            Node("team", children=(Node("talker", cut=3), Node("talker"), Node("unit"))),
-        ),
-    ),
-)
-"""Compiled, and nothing of a step is Python: all of it is one call of the engine."""
+SILENT = replace(TALK, hooks="none")
+"""Compiled, and nothing of a step is Python once all actions are known: the rest is one call of the engine."""

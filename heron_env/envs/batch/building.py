@@ -32,7 +32,7 @@ class Batch:
     def __init__(self, env: HeronEnv, num_envs: int, autoreset: str, seed: Any) -> None:
         self.env, self.num_envs, self.autoreset, self._seed = env, num_envs, autoreset, as_seed(seed)
         self._ownership = Ownership("batch", "BatchEnv(...), with the same arguments")
-        self._groups = groups_of(env)
+        self._groups = groups_of(env, num_envs)
         self.groups = dict(env.group_map)
         first = {name: agents[0] for name, agents in self.groups.items()}
         self.observation_spaces = {name: env.observation_space(agent) for name, agent in first.items()}

@@ -179,7 +179,7 @@ class BatchEnv(Batch):
         self._all_run = not self._stopped.any()
         self._engine.publish()
         self._turn.number += 1
-        return self._outputs()[0], self.infos()
+        return self._views()[0].copy(), self.infos()
 
     def step(self, actions: Mapping[str, Any]) -> tuple[Arrays, Arrays, Arrays, Arrays, dict[str, Infos]]:
         """One control step of all lanes: observations f32 `[B, agents, d]`, rewards f64 and ends `[B, agents]`, infos.
@@ -205,28 +205,28 @@ class BatchEnv(Batch):
                 )
             for name, values in actions.items():
                 group = groups.get(name) or known_group(groups, name, "step() got actions for")
-                given.append((group, group.values(values, self.num_envs)))
-            self._advance(given, idle)
-            observations, rewards, terminated, truncated = self._outputs()
-            return observations, rewards, terminated, truncated, self.infos()
+                given.append((group, group.values(values)))
+            engine, same_step = self._engine, self.autoreset == "same_step"
+            direct, self._turn.number = engine.direct and idle is None and not self.at_close, self._turn.number + 1
+            self.quiet = not same_step and direct and engine.goes_on()
+            try:
+                if direct and (same_step or self.quiet):
+                    engine.step(given)
+                else:
+                    self._advance_in_parts(given, idle)
+            except BaseException as error:
+                self._abandon(error)
+                raise
+            observations, rewards, terminated, truncated = self._views()  # dicts are copied: theirs to change
+            return observations.copy(), rewards.copy(), terminated.copy(), truncated.copy(), self.infos()
         finally:
             owned.lock.release()
 
-    def _advance(self, given: Given, idle: Lanes | None) -> None:
-        """The step of `step`."""
-        self._turn.number += 1
-        engine, direct = self._engine, self._engine.direct and self._all_run and not self.at_close
-        try:
-            self.quiet = direct and self.autoreset != "same_step" and engine.goes_on()
-            if direct and (self.autoreset == "same_step" or self.quiet):
-                engine.step(given)
-            else:
-                self._advance_in_parts(given, idle)
-        except BaseException as error:
-            if not isinstance(error, InvalidAction) or engine.halfway:  # else found before anything has changed
-                self._torn[:] = self._stopped[:] = True
-                self._all_run = False
-            raise
+    def _abandon(self, error: BaseException) -> None:
+        """After this error in a step all lanes need a reset, unless it was found before anything had changed."""
+        if not isinstance(error, InvalidAction) or self._engine.halfway:
+            self._torn[:] = self._stopped[:] = True
+            self._all_run = False
 
     def _advance_in_parts(self, given: Given, idle: Lanes | None) -> None:
         engine = self._engine
@@ -265,14 +265,13 @@ class BatchEnv(Batch):
         ranks = known_group(self._groups, group, "training_rewards() got").ranks
         return values if ranks == self._observers else values[:, [self._observers.index(rank) for rank in ranks]]
 
-    def _outputs(self) -> tuple[Arrays, Arrays, Arrays, Arrays]:
-        """The views of the buffers in turn, each set made once."""
+    def _views(self) -> tuple[Arrays, Arrays, Arrays, Arrays]:
+        """Of the buffers in turn, each set made once."""
         published = self._engine.published
         key = id(published.observations)
         if key not in self._shown:
             self._shown[key] = shown(published, self._groups)
-        observations, rewards, terminated, truncated = self._shown[key]
-        return observations.copy(), rewards.copy(), terminated.copy(), truncated.copy()  # dicts, theirs to change
+        return self._shown[key]
 
     def infos(self) -> dict[str, Infos]:
         """The infos of now, as `step` gives them."""
@@ -280,7 +279,8 @@ class BatchEnv(Batch):
             self._makers = {name: self._makers_of(name) for name in self.groups}
         turn, infos = self._turn, {}
         for name, makers in self._makers.items():  # a comprehension is a call more
-            infos[name] = Infos(makers, turn)
+            infos[name] = one = Infos()
+            one.makers, one.made, one.turn, one.number = makers, None, turn, turn.number
         return infos
 
     def _makers_of(self, name: str) -> Makers:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec, unmasked
+from heron_env.core.layout import span_of
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, draws_of, forward_rows
 from heron_env.core.quantity import clip
 from heron_env.engine.arrays import Published
@@ -32,6 +33,7 @@ class Group:
 
     Attributes:
         ranks: of its agents.
+        shape: of its actions, `(lanes, agents, elements)`.
         width: floats of one agent's observation.
         members: its place among the observers; empty for agents that only take commands.
         floats: its place in the lanes' observations.
@@ -41,18 +43,18 @@ class Group:
     agents: tuple[str, ...]
     ranks: tuple[int, ...]
     spec: ActionSpec
+    shape: tuple[int, int, int]
     width: int
     members: slice
     floats: slice
 
-    def values(self, given: Any, lanes: int) -> NDArray[Any]:
+    def values(self, given: Any) -> NDArray[Any]:
         """Actions as `[lanes, agents, elements]`, without a copy where they have that form.
 
         Takes arrays, torch tensors of the CPU, `[lanes, agents]` for one element, {"c", "d"} for mixed ones.
         Raises InvalidAction.
         """
-        shape = (lanes, len(self.agents), self.spec.size)
-        array = given if type(given) is np.ndarray else self._array(given, lanes)
+        array, shape = given if type(given) is np.ndarray else self._array(given), self.shape
         if array.shape != shape:
             if array.shape != shape[:2] or shape[2] != 1:
                 raise InvalidAction(
@@ -64,7 +66,7 @@ class Group:
             raise InvalidAction(f"step(): the actions of group {self.name!r} are {array.dtype}; give numbers")
         return array
 
-    def _array(self, given: Any, lanes: int) -> NDArray[Any]:
+    def _array(self, given: Any) -> NDArray[Any]:
         """What is no plain array as one. Raises InvalidAction."""
         given = unmasked(given, f"step(): the array of actions of group {self.name!r}")
         try:
@@ -76,13 +78,13 @@ class Group:
             raise InvalidAction(
                 f"step(): the actions of group {self.name!r} are no array: {error}; {remedy}"
             ) from error
-        if wrong := self.spec.wrong_parts(parts, lanes * len(self.agents)):
+        rows = self.shape[:2]
+        if wrong := self.spec.wrong_parts(parts, rows[0] * rows[1]):
             raise InvalidAction(f"step(): the action of group {self.name!r}{wrong}")
-        each = [parts[part].reshape(lanes, len(self.agents), -1) for part in ("c", "d") if part in parts]
-        return np.concatenate(each, axis=2)
+        return np.concatenate([parts[part].reshape(*rows, -1) for part in ("c", "d") if part in parts], axis=2)
 
 
-def groups_of(env: HeronEnv) -> dict[str, Group]:
+def groups_of(env: HeronEnv, lanes: int = 1) -> dict[str, Group]:
     """All groups with actions; those of possible agents come first, in the order of `env.group_map`."""
     simulation, index = env.simulation, env.hierarchy.index
     found: dict[str, Group] = {}
@@ -96,7 +98,8 @@ def groups_of(env: HeronEnv) -> dict[str, Group]:
         if not spec.size:
             continue
         last, end = (observer + len(ranks), column + len(ranks) * width) if possible else (observer, column)
-        found[name] = Group(name, tuple(agents), ranks, spec, width, slice(observer, last), slice(column, end))
+        shape, members = (lanes, len(ranks), spec.size), slice(observer, last)
+        found[name] = Group(name, tuple(agents), ranks, spec, shape, width, members, slice(column, end))
         observer, column = last, end
     return found
 
@@ -139,34 +142,40 @@ class TurnCounter:
 
 
 class Infos(Mapping[str, NDArray[Any]]):
-    """A group's infos, each array made when it is first asked for; until the next step only."""
+    """A group's infos, each array made when it is first asked for; until the next step only.
 
-    __slots__ = ("_made", "_makers", "_number", "_turn")
+    BatchEnv.infos sets the attributes: an __init__ would be a hundredth of a step of few lanes.
+    """
 
-    def __init__(self, makers: Makers, turn: TurnCounter) -> None:
-        self._makers, self._turn, self._number = makers, turn, turn.number
-        self._made: dict[str, NDArray[Any]] = {}
+    __slots__ = ("made", "makers", "number", "turn")
+
+    made: dict[str, NDArray[Any]] | None
+    makers: Makers
+    number: int
+    turn: TurnCounter
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """`[B, agents, ...]`. Raises ResetNeeded if the batch has gone on since."""
-        if name not in self._made:
-            make = self._makers[name]
-            if self._number != self._turn.number:
+        if self.made is None:
+            self.made = {}
+        if name not in self.made:
+            make = self.makers[name]
+            if self.number != self.turn.number:
                 raise ResetNeeded(f"infos[...][{name!r}]: the batch has gone on; read infos before the next step")
-            self._made[name] = make()
-        return self._made[name]
+            self.made[name] = make()
+        return self.made[name]
 
     def __iter__(self) -> Iterator[str]:
         """The names."""
-        return iter(self._makers)
+        return iter(self.makers)
 
     def __len__(self) -> int:
         """How many there are."""
-        return len(self._makers)
+        return len(self.makers)
 
     def __repr__(self) -> str:
         """`Infos(is_active, decision)`."""
-        return f"Infos({', '.join(self._makers)})"
+        return f"Infos({', '.join(self.makers)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +200,7 @@ class Decider:
         """Actions `[lanes, places, elements]`; no-ops where nobody is asked.
 
         Args:
-            seen: the group's observations `[lanes, agents, d]`.
+            seen: their observations `[lanes, places, d]`.
             steps: the control step that each of them sees, `[lanes, places]`.
             asked: `[lanes, places]`.
             seeds, episodes: those of the lanes.
@@ -199,21 +208,20 @@ class Decider:
 
         Raises InvalidAction naming lane and agent.
         """
-        mine, places = seen[:, list(self.places)], list(self.places)
-        draws = cache(partial(self._draws, steps, seeds, episodes))
+        draws = partial(self._draws, steps, seeds, episodes)
         values = np.empty((*asked.shape, self.group.spec.size))
         values[:] = self.group.spec.noop
         together = getattr(self.policy, "forward_batch", None)
         if together is None:
-            self._one_by_one(values, mine, steps, asked, draws)
-        elif asked.any():
+            self._one_by_one(values, seen, steps, asked, draws)
+        elif len(rows := np.flatnonzero(asked)):
             answers = forward_rows(
                 together,
-                mine[asked],
-                lambda: None if masks is None else masks()[:, places][asked],
-                lambda: draws()[asked],
+                _flat(seen)[rows],
+                lambda: None if masks is None else _flat(masks()[:, self.columns])[rows],
+                lambda: draws().ravel()[rows],
             )
-            values[asked] = self._answers(answers, int(asked.sum()))
+            _flat(values)[rows] = self._answers(answers, len(rows))
             self._require_legal(values)
         return values
 
@@ -226,30 +234,41 @@ class Decider:
         draws: Callable[[], Keys],
     ) -> None:
         """Ask for each agent in each lane, into `values`."""
+        several, spec, keys = len(asked) > 1, self.group.spec, cache(draws)
+
+        def draw(*place: int) -> int:
+            return int(keys()[place])
+
         for column, place in enumerate(self.places):
+            agent = self.group.agents[place]
             decide = decides(self.env, self.group.ranks[place], self.policy)
             assert not isinstance(decide, Asking)  # deciders_of refuses them
-            for lane in np.flatnonzero(asked[:, column]).tolist():
-                draw = partial(lambda *place: int(draws()[place]), lane, column)
-                action = decide(seen[lane, column].copy(), int(steps[lane, column]), draw)
-                several = lane if len(asked) > 1 else None
-                values[lane, column] = self.group.spec.parse(action, self.group.agents[place], several)
+            lanes = np.flatnonzero(asked[:, column])
+            each = zip(lanes.tolist(), seen[lanes, column], steps[lanes, column].tolist(), strict=True)
+            for lane, vector, step in each:
+                action = decide(vector, step, partial(draw, lane, column))
+                values[lane, column] = spec.parse(action, agent, lane if several else None)
 
     def _draws(self, steps: NDArray[np.int64], seeds: Keys, episodes: Keys) -> Keys:
         """The keys of what each agent draws, `[lanes, places]`."""
         dt, timings = self.env.dt_ns, self._timings
         numbers = np.stack([timing.number(steps[:, i] * dt) for i, timing in enumerate(timings)], axis=1)
-        return draws_of(seeds[:, None], episodes[:, None], self.env.hierarchy.hashes[self._ranks], numbers)
+        return draws_of(seeds[:, None], episodes[:, None], self.env.hierarchy.hashes[self.ranks], numbers)
 
     @cached_property
-    def _ranks(self) -> list[int]:
+    def ranks(self) -> list[int]:
         """Of its agents."""
         return [self.group.ranks[place] for place in self.places]
 
     @cached_property
+    def columns(self) -> slice | NDArray[np.int64]:
+        """Their places in the group, a slice if they are neighbours."""
+        return span_of(np.array(self.places))
+
+    @cached_property
     def _timings(self) -> list[Timing]:
         """Those that number its agents' decisions."""
-        return [self.env.timings[self.env.simulation.clocks[rank]] for rank in self._ranks]
+        return [self.env.timings[self.env.simulation.clocks[rank]] for rank in self.ranks]
 
     def _answers(self, given: Any, rows: int) -> Floats:
         """What forward_batch gave, `[rows, elements]` (`[rows]` for one element). Raises InvalidAction."""
@@ -272,7 +291,13 @@ class Decider:
             lane, place = divmod(int(np.argmin(legal)), len(self.places))
             agent = self.group.agents[self.places[place]]
             spec.parse(values[lane, place], agent, lane if len(values) > 1 else None)
-        clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
+        if spec.dim_c:
+            clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
+
+
+def _flat(table: NDArray[Any]) -> NDArray[Any]:
+    """`[lanes, places, n]` as `[lanes * places, n]`."""
+    return table.reshape(table.shape[0] * table.shape[1], table.shape[2])
 
 
 def deciders_of(env: HeronEnv, groups: Mapping[str, Group], others: Policies) -> tuple[Decider, ...]:

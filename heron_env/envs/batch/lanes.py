@@ -44,7 +44,7 @@ class LaneEngine(ABC):
         lanes: the engine's.
         hooks: those of the environment that are Python.
         compiled: do rules run compiled?
-        direct: is nothing of a control step Python, so that it can run in one call, `step`?
+        direct: is nothing of a control step Python once all actions are known, so that it can run in one call, `step`?
         halfway: had some lanes moved when the last `move` ended in an error? Else nothing has changed.
         seeds, episodes: keys of each lane's episode, uint64 `[B]`; steps: of it, int64 `[B]`.
         over: lanes whose episode ended in the last `move`, bool `[B]`.
@@ -69,20 +69,30 @@ class LaneEngine(ABC):
         self.seeds, self.episodes, self.steps = arrays.seeds, arrays.episodes, arrays.steps
         self.over: Bools = arrays.ended.view(np.bool_)
         self.last_length = arrays.last_length
-        self._last_step = 0 if lanes.ends else lanes.blueprint.last_step
-        self._spans = {name: self._elements(group) for name, group in groups.items()}
+        self._all_live, self._last_step = not lanes.ends, 0 if lanes.ends else lanes.blueprint.last_step
+        self._spans = {name: self._elements(group.ranks) for name, group in groups.items()}
+        self._agents = {name: span_of(self.position[list(group.ranks)]) for name, group in groups.items()}
+        self._steps_seen = {n: np.broadcast_to(self.steps[:, None], group.shape[:2]) for n, group in groups.items()}
+        self._clocks = {name: self._ticks(group.ranks) for name, group in groups.items()}
+        self._decided = {one: (self._elements(one.ranks), span_of(self.position[one.ranks])) for one in deciders}
         self._room = {name: self._view(group) for name, group in groups.items()}
         self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
         self._rows: dict[str | tuple[str, ...], NDArray[np.uint8]] = {}
         self._all = np.arange(lanes.count)
         self._taken, self._most_steps = 0, simulation.most_steps
+        self._given_by: str | tuple[str, ...] | None = None
         self.published: Published = lanes.published
         self.final = self.published.final
 
-    def _elements(self, group: Group) -> slice | NDArray[np.int64]:
-        """Where a group's actions lie: a slice if they are neighbours."""
-        spans = (self.lanes.action_slice(rank) for rank in group.ranks)
+    def _elements(self, ranks: Sequence[int]) -> slice | NDArray[np.int64]:
+        """Where these agents' actions lie: a slice if they are neighbours."""
+        spans = map(self.lanes.action_slice, ranks)
         return span_of(np.concatenate([np.arange(span.start, span.stop) for span in spans]))
+
+    def _ticks(self, ranks: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Interval and phase of these agents' clocks, ns."""
+        timings = [self._env.timings[rank] for rank in ranks]
+        return np.array([one.tick for one in timings]), np.array([one.phase for one in timings])
 
     def _view(self, group: Group) -> NDArray[np.float64] | None:
         """A group's actions in the lanes' memory, `[B, agents, elements]`, if they are neighbours."""
@@ -105,9 +115,13 @@ class LaneEngine(ABC):
 
     def step(self, given: Given) -> None:
         """A whole step with restarts and observations in one call, for engines that are `direct`."""
-        self._take(given, all_live=not self.lanes.ends)
+        self._take(given, self._all_live)
+        if self._deciders:
+            self._ask(given)
         self.published = published = self.lanes.step()
         self.final = published.final
+        if self._deciders:
+            begin_lanes(self._deciders, np.flatnonzero(self.over), self.seeds, self.episodes)
 
     def goes_on(self) -> bool:
         """Is it certain that no episode ends in the coming step: no rule ends agents, and no limit is near?"""
@@ -153,25 +167,24 @@ class LaneEngine(ABC):
 
     def _take(self, given: Given, all_live: bool = False) -> None:
         """Write the actions; of agents that have ended none counts. Raises ScheduleError where time ends."""
-        arrays, self._taken = self.arrays, self._taken + 1
+        self._taken += 1
         if self._taken > self._most_steps:  # else no lane can be there yet
-            require_before_the_end((int(arrays.steps.max()) + 1) * self._env.dt_ns, "step(): the end of a lane's step")
+            require_before_the_end((int(self.steps.max()) + 1) * self._env.dt_ns, "step(): the end of a lane's step")
         for group, values in given:
-            room = self._room.get(group.name)
+            room = self._room[group.name]
             if room is None:
-                arrays.actions[:, self._spans[group.name]] = values.reshape(self._count, -1)
+                self.arrays.actions[:, self._spans[group.name]] = values.reshape(self._count, -1)
             else:
                 room[...] = values
         names = given[0][0].name if len(given) == 1 else tuple([group.name for group, _ in given])
-        row = self._rows.get(names)
-        if row is None:
+        if all_live and names == self._given_by:  # policies that were asked are asked again
+            return
+        arrays, self._given_by = self.arrays, names if all_live else None
+        if names not in self._rows:
             row = self._rows[names] = np.zeros_like(arrays.given)
             for group, _ in given:
                 row[:, self.position[list(group.ranks)]] = int(Source.EXPLICIT)
-        if all_live:
-            arrays.given[...] = row
-        else:
-            np.multiply(row, arrays.alive, out=arrays.given)
+        np.multiply(self._rows[names], arrays.alive, out=arrays.given)
 
     def _ask(self, given: Given) -> None:
         """Let policies decide for the groups that the caller says nothing of. Raises InvalidAction."""
@@ -181,16 +194,15 @@ class LaneEngine(ABC):
 
     def _decide(self, decider: Decider) -> None:
         """Ask one of the batch's policies about the agents whose turn it is."""
-        arrays, group, places = self.arrays, decider.group, list(decider.places)
-        asked = self.active(group)[:, places]
-        turns = self._turns(group)
-        values = decider.decide(
-            self._seen(group), turns[:, places], asked, self.seeds, self.episodes, self._masks.get(group.name)
+        group, columns, (elements, agents) = decider.group, decider.columns, self._decided[decider]
+        seen, turns, asked = (
+            self._seen(group)[:, columns],
+            self._turns(group)[:, columns],
+            self.active(group)[:, columns],
         )
-        for column, place in enumerate(places):
-            rank = group.ranks[place]
-            arrays.actions[:, self.lanes.action_slice(rank)] = values[:, column]
-            arrays.given[:, self.position[rank]] = asked[:, column] * int(decider.source)
+        values = decider.decide(seen, turns, asked, self.seeds, self.episodes, self._masks.get(group.name))
+        self.arrays.actions[:, elements] = values.reshape(self._count, -1)
+        self.arrays.given[:, agents] = asked * int(decider.source)
 
     def _seen(self, group: Group) -> NDArray[np.float32]:
         """What was published last of a group's observations, `[B, agents, d]`."""
@@ -225,23 +237,21 @@ class LaneEngine(ABC):
 
     def alive(self, group: Group) -> Bools:
         """Who has not ended, `[B, agents]`."""
-        return self.arrays.alive[:, self.position[list(group.ranks)]].view(np.bool_)
+        return self.arrays.alive[:, self._agents[group.name]].astype(np.bool_)
 
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step? (T10)"""
         if self._late is not None:
             return self._late.active(group.ranks)
-        timings = [self._env.timings[rank] for rank in group.ranks]
-        tick, phase = (np.array([getattr(timing, name) for timing in timings]) for name in ("tick", "phase"))
         now = (self.arrays.steps * self._env.dt_ns)[:, None]
-        active: Bools = ticks_at(now, tick, phase) & self.alive(group)
+        active: Bools = ticks_at(now, *self._clocks[group.name]) & self.alive(group)
         return active
 
     def _turns(self, group: Group) -> NDArray[np.int64]:
         """The control step that each agent sees, `[B, agents]`."""
         if self._late is not None:
             return self._late.turns(group.ranks)
-        return np.broadcast_to(self.steps[:, None], (self._count, len(group.ranks)))
+        return self._steps_seen[group.name]
 
     def ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s?"""
@@ -311,7 +321,7 @@ class CompiledLanes(LaneEngine):
         views = LaneViews(env, engine, late)
         hooks = LaneHooks(env, engine.arrays, views, type(env).python_hooks(), env.batched)
         super().__init__(env, groups, deciders, engine, views, hooks, late)
-        self.direct = not (self.hooks.names or deciders or self._late)
+        self.direct = not (self.hooks.names or self._late)
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`. Raises ConfigError for disturbances."""

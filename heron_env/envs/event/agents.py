@@ -63,7 +63,7 @@ class AgentLoop:
         """Look up what the clock asks for at every event; again when the environment has been rebuilt."""
         c = self.context
         ids = c.simulation.hierarchy.ids
-        self.parse = [spec.parser(agent) for spec, agent in zip(c.simulation.specs, ids, strict=True)]
+        self.parse = [partial(spec.parse, agent=agent) for spec, agent in zip(c.simulation.specs, ids, strict=True)]
         self._columns = [view.span for view in c.simulation.plan.views]
         self._sources = [view.sources_span for view in c.simulation.plan.views]
         self._exact = [view.noise is None for view in c.simulation.plan.views]
