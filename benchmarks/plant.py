@@ -2,13 +2,13 @@
 
     x' = -x + u,    a decision every h seconds, which takes effect d h seconds later and holds until the next one
 
-Sampled, that is x[n + 1] = A x[n] + B u[n], A = exp(-h), B = 1 - A, exactly. With u[n + d] = -k x[n] it is stable where all
-roots of z ** (d + 1) - A z ** d + B k lie within the unit circle. As h goes to 0, d h goes to the dead time that the
-continuous loop bears: arccos(-1 / k) / sqrt(k ** 2 - 1).
+Sampled, that is x[n + 1] = A x[n] + B u[n], A = exp(-h), B = 1 - A, exactly. With u[n + d] = -k x[n] it is stable where
+all roots of z ** (d + 1) - A z ** d + B k lie within the unit circle. As h goes to 0, the first unstable d h goes to the
+dead time that the continuous loop bears: arccos(-1 / k) / sqrt(k ** 2 - 1).
 
-A Smith predictor (O. J. M. Smith, "Closer control of loops with dead time", Chemical Engineering Progress 53, 1957) controls
-a model of the plant without dead time, corrected by how far the output is from the model's of d steps ago. If the model is
-right, the output is that of the loop without dead time, d h later.
+A Smith predictor (O. J. M. Smith, "Closer control of loops with dead time", Chemical Engineering Progress 53, 1957)
+controls a model of the plant without dead time, corrected by how far the output is from the model's of d steps ago. If
+the model is right, the output is that of the loop without dead time, d h later.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def course(
 def expected_growth(gain: float, d: int, h: float) -> float:
     """By what factor the proportional loop grows within a step: the modulus of the greatest root."""
     decay = math.exp(-h)
-    roots = np.roots([1.0, -decay, *[0.0] * (d - 1), (1.0 - decay) * gain] if d else [1.0, (1.0 - decay) * gain - decay])
+    roots = np.roots(
+        [1.0, -decay, *[0.0] * (d - 1), (1.0 - decay) * gain] if d else [1.0, (1.0 - decay) * gain - decay]
+    )
     return float(np.abs(roots).max())
 
 

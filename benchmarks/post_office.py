@@ -1,14 +1,15 @@
 """The post office alone against closed forms: age of information, and losses in a row.
 
 A source sends an update every period over one link. Its age of information is how old the newest update is that has
-arrived, in the mean over time (S. Kaul, R. Yates, M. Gruteser, "Real-time status: how often should one update?", INFOCOM
-2012). With period T, independent delays D of distribution F, and losses of probability p it is
+arrived, in the mean over time (S. Kaul, R. Yates, M. Gruteser, "Real-time status: how often should one update?",
+INFOCOM 2012). With period T, independent delays D of distribution F, and losses of probability p it is
 
-    reorder    T / 2 + the sum over n >= 1 of the integral over u from 0 to T of prod over j < n of 1 - (1 - p) F(u + j T)
+    reorder    T / 2 + sum over n >= 1 of the integral over u in [0, T] of prod over j < n of 1 - (1 - p) F(u + j T)
     in order   T (1 + p) / (2 (1 - p)) + E[max over i >= 0 of D_i - i T]
 
-In order a lost message keeps its place (T7): those behind it wait for it as if it had come. The link is a resequencer, not
-a server, so no formula of queues applies. A second copy, sent with probability q, turns 1 - c into (1 - c) (1 - q c).
+In order a lost message keeps its place (T7): those behind it wait for it as if it had come. The link is a resequencer,
+not a server, so no formula of queues applies. A second copy, sent with probability q, turns 1 - c, c = (1 - p) F, into
+(1 - c) (1 - q c).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PERIOD: Final = 1.0
 """Between two updates, s, where the schedule has no other."""
 WARM_UP: Final = 200.0
 """s; by then the first updates show no more."""
-CELLS: Final = 2000
+CELLS: Final = 1000
 """Of a second, in integrals; their middles count."""
 HORIZON: Final = 150.0
 """s; after that a delay has ended for certain."""
@@ -43,9 +44,7 @@ DELAYS: Final[dict[str, ScheduleConfig]] = {
 }
 """On the scale of the period and above it, so that updates overtake each other or wait."""
 AGES: Final[dict[str, ScheduleConfig]] = {
-    f"{name}, loss {loss:g}, {'reorder' if reorder else 'in order'}": replace(
-        DELAYS[name], loss=loss, reorder=reorder
-    )
+    f"{name}, loss {loss:g}, {'reorder' if reorder else 'in order'}": replace(DELAYS[name], loss=loss, reorder=reorder)
     for name, losses in {"uniform": [0.3], "gaussian": [0.3], "lognormal": [0.0, 0.3, 0.6], "measured": [0.3]}.items()
     for loss in losses
     for reorder in (False, True)
@@ -60,6 +59,7 @@ LOSSES: Final[dict[str, float | GilbertElliott]] = {
     "Gilbert-Elliott": GilbertElliott(p_bad=0.05, p_good=0.2, loss_bad=0.8, loss_good=0.02, period=PERIOD),
 }
 """The chains move once between two departures."""
+
 
 class Wire:
     """One link of the post office, an update a period: what is sent, and when it arrives."""
@@ -111,7 +111,7 @@ def distribution(config: ScheduleConfig) -> Callable[[Floats], Floats]:
     delay, ratio, kind = config.msg_delay, config.jitter_ratio, config.jitter_type
     if isinstance(delay, Empirical):
         drawn = np.sort(delay.delays)
-        return lambda x: np.searchsorted(drawn, x, side="right") / len(drawn)
+        return lambda x: np.asarray(np.searchsorted(drawn, x, side="right") / len(drawn))
     assert isinstance(delay, float), "no other source is made of independent delays"
     if not ratio:
         return lambda x: np.where(x >= delay, 1.0, 0.0)
@@ -155,8 +155,8 @@ def loss_runs(loss: float | GilbertElliott, seed: int, updates: int) -> Floats:
 def expected_runs(loss: float | GilbertElliott) -> Floats:
     """What `loss_runs` tends to.
 
-    With moves M of the chain, losses L by state on a diagonal, and stationary shares s, runs begin as s (1 - L) M L and go
-    on by Q = M L: n or more in a row are s (1 - L) Q ** n of all messages, summed over states. The mean is the sum of
+    With moves M of the chain, losses L by state on a diagonal, and stationary shares s, runs begin as s (1 - L) M L and
+    go on by Q = M L: n or more in a row are s (1 - L) Q ** n of all messages, summed over states. The mean is the sum of
     these over n, the mean square the sum with weights 2 n - 1. Bernoulli's losses are a chain of one state.
     """
     moves, shares, losses = np.eye(1), np.ones(1), np.array([loss])
