@@ -3,8 +3,8 @@
     x' = -x + u,    a decision every h seconds, which takes effect d h seconds later and holds until the next one
 
 Sampled, that is x[n + 1] = A x[n] + B u[n], A = exp(-h), B = 1 - A, exactly. With u[n + d] = -k x[n] it is stable where
-all roots of z ** (d + 1) - A z ** d + B k lie within the unit circle. As h goes to 0, the first unstable d h goes to the
-dead time that the continuous loop bears: arccos(-1 / k) / sqrt(k ** 2 - 1).
+all roots of z ** (d + 1) - A z ** d + B k lie within the unit circle. As h goes to 0, the first unstable d h goes to
+the dead time that the continuous loop bears: arccos(-1 / k) / sqrt(k ** 2 - 1).
 
 A Smith predictor (O. J. M. Smith, "Closer control of loops with dead time", Chemical Engineering Progress 53, 1957)
 controls a model of the plant without dead time, corrected by how far the output is from the model's of d steps ago. If
@@ -40,9 +40,13 @@ FAR: Final = 1e35
 STEPS: Final = 320
 """Of a proportional loop; a quarter of them has a peak."""
 GAINS: Final = (1.5, 2.0, 3.0, 4.0)
-KP: Final = 4.0
-KI: Final = 6.0
-"""Of a PI controller; per second."""
+STEP: Final = 0.05
+"""Between two decisions of the loops below, s."""
+DEAD: Final = 10
+"""Steps that their effects are late."""
+KP: Final = 2.0
+KI: Final = 3.0
+"""Of a PI controller, KI per second."""
 Floats = NDArray[np.float64]
 
 
@@ -115,29 +119,38 @@ def first_unstable(gain: float, h: float, growth: Callable[[float, int, float], 
     return next(d for d in count() if growth(gain, d, h) > 1.0)
 
 
+def edge(d: int, h: float) -> float:
+    """The gain from which on the loop is unstable d steps late, by bisection."""
+    low, high = 1.0, 2.0 / (1.0 - math.exp(-h))
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if expected_growth(middle, d, h) > 1.0 else (middle, high)
+    return high
+
+
 def dead_time(gain: float) -> float:
     """What the continuous loop bears, s."""
     return math.acos(-1.0 / gain) / math.sqrt(gain * gain - 1.0)
 
 
 class PI:
-    """Proportional and integral control of the output to 1; decisions at h, 2 h, ..."""
+    """Proportional and integral control of the output to 1, a decision every STEP."""
 
-    def __init__(self, h: float) -> None:
-        self.h, self.sum = h, 0.0
+    def __init__(self) -> None:
+        self.sum = 0.0
 
     def __call__(self, seen: Any) -> list[float]:
         """The input for an output `[1]`."""
         error = 1.0 - float(seen[0])
-        self.sum += error * self.h
+        self.sum += error * STEP
         return [KP * error + KI * self.sum]
 
 
 class SmithPredictor(PI):
     """The same for a plant that is d steps late."""
 
-    def __init__(self, h: float, d: int) -> None:
-        super().__init__(h)
+    def __init__(self, d: int) -> None:
+        super().__init__()
         self.model = deque([0.0] * (d + 1), maxlen=d + 1)
         """Outputs of the model without dead time, from d steps ago to now."""
 
@@ -145,5 +158,5 @@ class SmithPredictor(PI):
         """The input for an output `[1]`."""
         correction = float(seen[0]) - float(np.float32(self.model[0]))
         (u,) = super().__call__([self.model[-1] + correction])
-        self.model.append(math.exp(-self.h) * self.model[-1] + (1.0 - math.exp(-self.h)) * u)
+        self.model.append(math.exp(-STEP) * self.model[-1] + (1.0 - math.exp(-STEP)) * u)
         return [u]

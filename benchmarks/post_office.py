@@ -111,7 +111,7 @@ def distribution(config: ScheduleConfig) -> Callable[[Floats], Floats]:
     delay, ratio, kind = config.msg_delay, config.jitter_ratio, config.jitter_type
     if isinstance(delay, Empirical):
         drawn = np.sort(delay.delays)
-        return lambda x: np.asarray(np.searchsorted(drawn, x, side="right") / len(drawn))
+        return lambda x: np.searchsorted(drawn, x, side="right").astype(np.float64) / len(drawn)
     assert isinstance(delay, float), "no other source is made of independent delays"
     if not ratio:
         return lambda x: np.where(x >= delay, 1.0, 0.0)
@@ -124,7 +124,8 @@ def distribution(config: ScheduleConfig) -> Callable[[Floats], Floats]:
 
 
 def _normal(x: Floats) -> Floats:
-    return 0.5 * (1.0 + np.vectorize(math.erf)(x / math.sqrt(2.0)))
+    below: Floats = 0.5 + 0.5 * np.vectorize(math.erf)(x / math.sqrt(2.0))
+    return below
 
 
 def expected_age(config: ScheduleConfig) -> float:
@@ -156,8 +157,8 @@ def expected_runs(loss: float | GilbertElliott) -> Floats:
     """What `loss_runs` tends to.
 
     With moves M of the chain, losses L by state on a diagonal, and stationary shares s, runs begin as s (1 - L) M L and
-    go on by Q = M L: n or more in a row are s (1 - L) Q ** n of all messages, summed over states. The mean is the sum of
-    these over n, the mean square the sum with weights 2 n - 1. Bernoulli's losses are a chain of one state.
+    go on by Q = M L: runs of n or more are s (1 - L) Q ** n of all messages, summed over states. The mean is the sum of
+    these shares over n, the mean square that with weights 2 n - 1. Bernoulli's losses are a chain of one state.
     """
     moves, shares, losses = np.eye(1), np.ones(1), np.array([loss])
     if isinstance(loss, GilbertElliott):

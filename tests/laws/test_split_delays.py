@@ -1,9 +1,9 @@
 """A delay before a decision is a delay after it: k steps of obs_delay, of act_delay, and any split give one course.
 
-(B. Chen and others, "Delay-aware multi-agent reinforcement learning for cooperative and competitive environments", 2020,
-shows it of Markov games; K. V. Katsikopoulos and S. E. Engelbrecht, "Markov decision processes with delays and
-asynchronous cost collection", IEEE Transactions on Automatic Control 48, 2003, of one agent.) Here it holds bit for bit,
-also for parts of a step, losses and unequal ticks. The exceptions are tests below, with the rule of each.
+(K. V. Katsikopoulos and S. E. Engelbrecht, "Markov decision processes with delays and asynchronous cost collection",
+IEEE Transactions on Automatic Control 48, 2003; of several agents B. Chen and others, "Delay-aware multi-agent
+reinforcement learning for cooperative and competitive environments", 2020.) Here it holds bit for bit, also for parts
+of a step, losses and unequal ticks. The exceptions are tests below, with the rule of each.
 """
 
 from dataclasses import replace
