@@ -31,6 +31,7 @@ PERIODS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Between two updates, s."""
 STEPS: Final = (0.5, 0.2, 0.05)
 """Between two decisions, s."""
+NO_BREAK: Final = "\u00a0"
 LONGEST: Final = 3.0
 """Delay for which the edge of stability is drawn, s."""
 
@@ -107,12 +108,12 @@ def score(entry: Mapping[str, Any]) -> Any:
 
 
 def _ages(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    yield "delay, s", "loss", "order", "closed form, s", "simulated, s", "standard errors apart"
+    yield "delay", "loss p", "order", "closed form, s", "simulated, s", "standard errors apart"
     for name, entry in found["ages"].items():
         delay, loss, *more = name.split(", ")
         mean, error = np.mean(entry["by_seed"]), np.std(entry["by_seed"], ddof=1) / math.sqrt(found["seeds"])
-        order = " ".join(reversed(more)).replace("duplicate 0.5", "and half of all sent twice")
-        simulated = f"{mean:.4f} ± {error:.4f}"
+        order = ", ".join(reversed(more))
+        simulated = f"{mean:.4f}{NO_BREAK}±{NO_BREAK}{error:.4f}"
         yield delay, loss[5:], order, f"{entry['expected']:.4f}", simulated, f"{score(entry):+.1f}"
 
 
@@ -120,7 +121,7 @@ def _losses(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     yield "losses", "share lost", "lost in a row: mean", "mean square", "standard errors apart"
     for name, entry in found["losses"].items():
         pairs = zip(entry["expected"], np.mean(entry["by_seed"], axis=0), strict=True)
-        cells = [f"{form:.4f} / {mean:.4f}" for form, mean in pairs]
+        cells = [f"{form:.3f}{NO_BREAK}/{NO_BREAK}{mean:.3f}" for form, mean in pairs]
         yield name, *cells, ", ".join(f"{each:+.1f}" for each in score(entry))
 
 
@@ -132,7 +133,7 @@ def with_tables(page: str, found: Mapping[str, Any]) -> str:
 
     def table(at: re.Match[str]) -> str:
         head, *rows = TABLES[at[1]](found)
-        lines = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
+        lines = [head, ["---" if cell.isalpha() else "---:" for cell in head], *rows]
         body = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
         return f"% theory {at[1]}\n\n{body}\n\n% end of theory"
 

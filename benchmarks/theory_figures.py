@@ -59,10 +59,11 @@ def stability(found: Results) -> Figure:
             gains, [h * np.argmax(edges < gain) for gain in gains], color=colour, label=f"decisions every {h:g} s"
         )
         axes.plot(
-            each["gains"], h * np.array(each["simulated"]), color=colour, marker="o", markersize=size, linestyle="none"
-        )
+            each["gains"], h * np.array(each["simulated"]), color=colour, marker="o", markersize=size, linestyle="none",
+            markeredgecolor="white", zorder=3,
+        )  # fmt: skip
     axes.plot(gains, [plant.dead_time(gain) for gain in gains], color=INK, linestyle="--", label="continuous control")
-    axes.set_xlim(1.4, 4.05)
+    axes.set_xlim(1.35, 4.15)
     axes.set_ylim(0.0)
     axes.set_xlabel("gain k")
     axes.set_ylabel("first unstable delay, s")
