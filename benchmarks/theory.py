@@ -19,9 +19,8 @@ import numpy as np
 
 from benchmarks import plant, post_office, theory_figures
 from heron_env import ScheduleConfig
-from heron_env.files import write_all
+from heron_env.files import compact, write_all
 from heron_env.lab import versions
-from heron_env.lab.output import dumps
 
 ROOT: Final = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "benchmarks" / "results" / "theory.json", ROOT / "docs" / "science" / "trust_the_clock.md"
@@ -155,7 +154,7 @@ def main() -> None:
         print(f"h {each['h']} s: first unstable {each['simulated']}, expected {each['expected']} steps")
     figures = {RESULTS.with_name(f"{name}.svg"): theory_figures.drawn(found, name) for name in theory_figures.DRAWN}
     page = with_tables(PAGE.read_text(encoding="utf-8"), found)
-    write_all({RESULTS: dumps(found) + "\n", PAGE: page, **figures})
+    write_all({RESULTS: compact(found) + "\n", PAGE: page, **figures})
 
 
 if __name__ == "__main__":

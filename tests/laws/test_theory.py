@@ -143,6 +143,11 @@ def lognormal_has_a_median_of_one(original: Any) -> Any:
     return deviation
 
 
+@mutant(links.SourcedLink, "_one_of")
+def the_last_of_a_sample_is_never_drawn(original: Any) -> Any:
+    return lambda self, sample, *where: original(self, sample[:-1], *where)
+
+
 @mutant(links.LinkDraws, "_uniforms")
 def losses_come_in_pairs(original: Any) -> Any:
     return lambda self, *where: np.repeat(original(self, *where)[:, ::2], 2, axis=1)
@@ -175,6 +180,7 @@ def a_delay_lasts_a_step_more(original: Any) -> Any:
         ("late_messages_are_kept", partial(check_age, "uniform, loss 0.3, reorder")),
         ("a_second_copy_fares_as_the_first", partial(check_age, "uniform, loss 0.3, duplicate 0.5, reorder")),
         ("lognormal_has_a_median_of_one", partial(check_age, "lognormal, loss 0, reorder")),
+        ("the_last_of_a_sample_is_never_drawn", partial(check_age, "measured, loss 0.3, in order")),
         ("losses_come_in_pairs", partial(check_losses, "Bernoulli 0.4")),
         ("a_chain_forgets", partial(check_losses, "Gilbert")),
         ("a_chain_forgets", partial(check_losses, "Gilbert-Elliott")),
