@@ -19,7 +19,8 @@ import numpy as np
 
 from benchmarks import plant, post_office, theory_figures
 from heron_env import ScheduleConfig
-from heron_env.files import compact, write_all
+from heron_env.files import write_all
+from heron_env.files.writing import compact
 from heron_env.lab import versions
 
 ROOT: Final = Path(__file__).parents[1]
