@@ -139,6 +139,7 @@ class NetworkEpisode:
             if side.name not in actions:
                 raise InvalidAction(f"step() got no action for {side.name!r}, whose turn it is (is_active)")
         require_before_the_end(self.now + setting.dt_ns, f"the end of step {self.number}")
+        self._deliver(self.now)
         self._tick(deciding, actions)
         self._deliver(self.now + setting.dt_ns - 1)
         commands = {name: self._apply(self.by_name[name]) for name in setting.world.agents}
@@ -169,11 +170,11 @@ class NetworkEpisode:
     def _leaves(self, delay: int) -> int:
         return min(self.now + delay, END_OF_TIME - 1)
 
-    def _deliver(self, last: int) -> None:
-        """Everything arrives that arrives by `last`, ns."""
+    def _deliver(self, last: int, phase: int = COMMAND) -> None:
+        """Everything arrives that arrives by `last`, ns; of that instant only what comes by `phase`."""
         scheduler, broker, trace = self.scheduler, self.broker, self.trace
         heap, accounts, accept = scheduler.heap, broker.accounts, broker.accept if broker.doubles else None
-        while heap and heap[0][0] <= last:
+        while heap and heap[0][0] <= last and (heap[0][1] <= phase or heap[0][0] < last):
             entry = heappop(heap)
             scheduler.now, message = entry[0], entry[4]
             if accept is None:
@@ -236,7 +237,7 @@ class NetworkEpisode:
             if not side.alive:
                 side.join(number, now, side.truth)
             self._send(side)
-        self._deliver(now)
+        self._deliver(now, REPLY)
         for side in self.sides:
             if side.alive and side.name not in self.setting.world.agents:
                 side.alive, side.ended = False, now
