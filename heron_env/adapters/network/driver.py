@@ -1,7 +1,7 @@
 """The clock of a black box that steps: what it shows and what it is told travel over links (W1 to W8).
 
 Step k covers [k*dt, (k+1)*dt) and is executed at its end, before anything else of that instant. Only messages are on
-the heap. At k*dt: what arrives by then, then the agents' ticks; until (k+1)*dt: commands arrive; then the step.
+the heap. At k*dt observations arrive, then commands, then agents tick; commands arrive until (k+1)*dt; then the step.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ REPLY, COMMAND = int(Phase.REPLY), int(Phase.COMMAND)
 DOWN, SHARE, COMMANDS = int(Queue.DOWN), int(Queue.SHARE), int(Queue.COMMAND)
 NOOP = -1
 """The number of a decision that nobody made."""
-StepOutcome = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]
+BELOW_A_STEP = ("observations", "are seen a step later"), ("commands", "count as if undelayed")
+"""What a delay in (0, dt) does (W1)."""
+StepOutcome = tuple[dict[str, Any], dict[str, Any], dict[str, bool], dict[str, bool], dict[str, Any]]
 """Observations, rewards, terminations, truncations and infos by agent, as a ParallelEnv's step returns them."""
 
 
 @dataclass(frozen=True)
 class NetworkSetting:
-    """What is the same in all episodes; lists by rank."""
+    """What is the same in all episodes; lists by rank. `failsafe`: on_missing="noop" for all."""
 
     world: Any
     agents: tuple[str, ...]
@@ -44,18 +46,15 @@ class NetworkSetting:
     noops: Noops
     dt_ns: int
     failsafe: bool
-    """on_missing="noop" for all, whatever their schedules say."""
 
 
 class AgentSide:
     """One agent's side of the network: what has arrived there, and what is in force for it.
 
     Attributes:
-        born: when it joined, ns; what set out before is of an earlier life.
-        ended: when it ended, ns; None: it lives, or has not joined.
+        born, ended: when it joined and ended, ns; what set out before it was born is of an earlier life.
         copies: the newest that arrived, its own and one for each part; before, the filler.
-        arrived: has its own?
-        fresh: has one since the last step?
+        arrived, fresh: has its own arrived, has one since the last step?
         force: (number, action) in force, or None: the no-op.
         next: the lowest number of a command that is not too late.
         applied: number of the decision of the last step.
@@ -66,37 +65,29 @@ class AgentSide:
     def __init__(self, rank: int, name: str, timing: Timing, form: Form, *, failsafe: bool) -> None:
         self.rank, self.name, self.timing, self.form = rank, name, timing, form
         self.failsafe = failsafe or timing.config.on_missing == "noop"
-        self.alive, self.ended = False, None
-        self.masked, self.has_mask = 0, False
-        self.ages = list[float]()
-        self.latency = list[float]()
+        self.alive, self.ended, self.has_mask, self.masked = False, NOBODY, False, 0
+        self.ages, self.latency = list[float](), list[float]()
 
-    alive: bool
-    ended: int | None
+    def join(self, number: int, now: int) -> None:
+        """As at reset: nothing has arrived, nothing is in force; the truth of this boundary is a legal filler."""
+        self.alive, self.born, self.ended = True, now, NOBODY
+        self.copies: list[Copy] = [(number, content) for content in (self.truth, *self.form.cuts(self.truth))]
+        self.arrived, self.fresh, self.force, self.next = False, False, None, 0
+        self.applied, self.place = NOOP, NOBODY
 
-    def join(self, number: int, now: int, observation: Any) -> None:
-        """As at reset: nothing has arrived, nothing is in force; what it observes first is a legal filler."""
-        self.alive, self.born, self.ended = True, now, None
-        self.copies: list[Copy] = [(number, observation)]
-        self.copies += [(number, self.form.cut(observation, part)) for part in range(len(self.form.parts))]
-        self.arrived = self.fresh = False
-        self.force: tuple[int, Any] | None = None
-        self.next, self.applied, self.place = 0, NOOP, NOBODY
+    force: tuple[int, Any] | None
+    truth: Any
+    info: Mapping[str, Any]
 
-    def ticks_at(self, now: int) -> bool:
-        """Does it decide at `now`, ns?"""
-        timing = self.timing
-        return self.arrived and now >= timing.phase and not (now - timing.phase) % timing.tick
+    def decides_at(self, now: int) -> bool:
+        """Will an action of now, ns, be used?"""
+        return self.alive and self.arrived and self.timing.ticks_at(now)
 
     @property
     def mask(self) -> Any:
         """What the environment allows now, or None."""
-        if "action_mask" in self.info:
-            return self.info["action_mask"]
-        return self.truth.get("action_mask") if isinstance(self.truth, Mapping) else None
-
-    info: Mapping[str, Any] = {}
-    truth: Any = None
+        offered = self.truth if isinstance(self.truth, Mapping) else {}
+        return self.info.get("action_mask", offered.get("action_mask"))
 
 
 class NetworkEpisode:
@@ -107,34 +98,31 @@ class NetworkEpisode:
         trace: bool = False, record: frozenset[str] = frozenset(),
     ) -> None:  # fmt: skip
         self.setting, self.timings, self.moment = setting, timings, (seed, episode)
-        self.record, self.now, self.number = record, 0, 0
+        self.record, self.now, self.number, self.cancelled = record, 0, 0, 0
         self.trace = Trace() if trace else None
         self.scheduler = EventScheduler()
-        if self.trace is not None:
-            self.scheduler.causes = self.trace.causes
+        self.scheduler.causes = None if self.trace is None else self.trace.causes
         self.links = links_of([h(name) for name in setting.agents], timings, timings, seed, episode)
-        self.broker = (MessageBroker if self.trace is None else WatchedBroker)(self.scheduler, self.links)
+        self.broker = (WatchedBroker if trace else MessageBroker)(self.scheduler, self.links)
         each = enumerate(zip(setting.agents, timings, setting.forms, strict=True))
         self.sides = [AgentSide(rank, *one, failsafe=setting.failsafe) for rank, one in each]
         self.by_name = {side.name: side for side in self.sides}
-        self.cancelled = 0
         observing = setting.agents if "observations" in record else ()
         self.result = EpisodeResult.blank(setting.agents, setting.agents, observing, trace=self.trace)
 
     @property
-    def agents(self) -> list[str]:
+    def agents(self) -> Sequence[str]:
         """Those in the episode."""
-        names: list[str] = self.setting.world.agents
+        names: Sequence[str] = self.setting.world.agents
         return names
 
     def begin(self, seed: int | None, options: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
         """Reset the environment; observations and infos by agent."""
-        observations, infos = self.setting.world.reset(seed=seed, options=options)
-        return self._boundary(observations, infos)
+        return self._boundary(*self.setting.world.reset(seed=seed, options=options))
 
     def step(self, actions: Mapping[str, Any]) -> StepOutcome:
         """One step of the environment. Raises InvalidAction where an agent that decides now has no action."""
-        setting, deciding = self.setting, [side for side in self.sides if side.alive and side.ticks_at(self.now)]
+        setting, deciding = self.setting, [side for side in self.sides if side.decides_at(self.now)]
         for side in deciding:
             if side.name not in actions:
                 raise InvalidAction(f"step() got no action for {side.name!r}, whose turn it is (is_active)")
@@ -146,40 +134,37 @@ class NetworkEpisode:
         observations, rewards, terminated, truncated, infos = setting.world.step(commands)
         self.now, self.number = self.now + setting.dt_ns, self.number + 1
         self._score(rewards, terminated, truncated)
-        seen, told = self._boundary(observations, infos)
-        return seen, rewards, terminated, truncated, told
+        shown, told = self._boundary(observations, infos)
+        return shown, rewards, terminated, truncated, told
 
     def _tick(self, deciding: Iterable[AgentSide], actions: Mapping[str, Any]) -> None:
-        """Commands that did not come in time are given up; then decisions leave, copied."""
-        now = self.now
+        """Commands that are missing by now are given up; then decisions leave, copied."""
         for side in self.sides:
-            number, rest = divmod(now - side.timing.phase, side.timing.tick)
-            if side.failsafe and side.alive and not rest and side.next < number:
+            number = side.timing.number(self.now)
+            if side.failsafe and side.alive and side.next < number and side.timing.ticks_at(self.now):
                 side.force, side.next = None, number
         for side in deciding:
-            rank, timing = side.rank, side.timing
-            number = (now - timing.phase) // timing.tick
+            number = side.timing.number(self.now)
             if self.trace is not None:
-                self.scheduler.here = self.trace.add(now, "AgentTick", rank, number, NOBODY, side.place, 0)
+                self.scheduler.here = self.trace.add(self.now, "AgentTick", side.rank, number, NOBODY, side.place, 0)
             if self.record:
-                side.ages += side.form.ages(side.copies, now, self.setting.dt_ns)
-            leaves = self._leaves(self.links[rank].delay(timing.act, "tick", Leg.ACTION, number, now))
-            command = make(ActionCommand, (rank, number, self.broker.next_id(), leaves, copied(actions[side.name])))
-            self.broker.send(command, COMMAND, COMMANDS, timing.msg, "tick")
+                side.ages += side.form.ages(side.copies, self.now, self.setting.dt_ns)
+            leaves = self._leaves(side.rank, side.timing.act, "tick", Leg.ACTION, number)
+            values = (side.rank, number, self.broker.next_id(), leaves, copied(actions[side.name]))
+            self.broker.send(make(ActionCommand, values), COMMAND, COMMANDS, side.timing.msg, "tick")
 
-    def _leaves(self, delay: int) -> int:
-        return min(self.now + delay, END_OF_TIME - 1)
+    def _leaves(self, rank: int, nominal: int, cause: str, leg: Leg, number: int) -> int:
+        """When a message leaves after its obs_delay or act_delay, ns."""
+        return min(self.now + self.links[rank].delay(nominal, cause, leg, number, self.now), END_OF_TIME - 1)
 
     def _deliver(self, last: int, phase: int = COMMAND) -> None:
         """Everything arrives that arrives by `last`, ns; of that instant only what comes by `phase`."""
-        scheduler, broker, trace = self.scheduler, self.broker, self.trace
-        heap, accounts, accept = scheduler.heap, broker.accounts, broker.accept if broker.doubles else None
-        while heap and heap[0][0] <= last and (heap[0][1] <= phase or heap[0][0] < last):
+        scheduler, trace, accept = self.scheduler, self.trace, self.broker.accept
+        heap = scheduler.heap
+        while heap and (heap[0][0] < last or (heap[0][0] == last and heap[0][1] <= phase)):
             entry = heappop(heap)
             scheduler.now, message = entry[0], entry[4]
-            if accept is None:
-                accounts[entry[2]].delivered += 1
-            elif not accept(message):
+            if not accept(message):
                 continue
             if trace is not None:
                 scheduler.here = len(trace.rows)
@@ -195,8 +180,7 @@ class NetworkEpisode:
             return False
         if message.number > side.copies[part][0] or not (part or side.arrived):
             side.copies[part] = (message.number, message.content)
-            side.fresh, side.place = True, self.scheduler.here
-            side.arrived |= not part
+            side.fresh, side.place, side.arrived = True, self.scheduler.here, side.arrived or not part
         return True
 
     def _take_effect(self, command: ActionCommand, now: int) -> bool:
@@ -228,87 +212,74 @@ class NetworkEpisode:
 
     def _boundary(self, observations: dict[str, Any], infos: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Copies of what is true now leave, and arrive where nothing delays them; what each agent has then."""
-        now, number, dt_ns = self.now, self.number, self.setting.dt_ns
+        now, dt_ns = self.now, self.setting.dt_ns
         if self.trace is not None:
-            self.scheduler.here = self.trace.add(now, "Boundary", NOBODY, number, NOBODY, NOBODY, 0)
-        sides = [self._side(name) for name in observations]
-        for side in sides:
-            side.truth, side.info = copied(observations[side.name]), infos.get(side.name, {})
+            self.scheduler.here = self.trace.add(now, "Boundary", NOBODY, self.number, NOBODY, NOBODY, 0)
+        for name, observation in observations.items():
+            if name not in self.by_name:
+                raise ConfigError(f"agent {name!r} is not among the environment's possible_agents")
+            side = self.by_name[name]
+            side.truth, side.info = copied(observation), infos.get(name, {})
             if not side.alive:
-                side.join(number, now, side.truth)
+                side.join(self.number, now)
             self._send(side)
         self._deliver(now, REPLY)
         for side in self.sides:
-            if side.alive and side.name not in self.setting.world.agents:
+            if side.alive and side.name not in self.agents:
                 side.alive, side.ended = False, now
-        seen, told = dict[str, Any](), dict(infos)
-        for side in sides:
-            seen[side.name] = side.form.put_together(side.copies, now, dt_ns)
-            told[side.name] = {
-                **side.info,
-                "aoi": (now - side.copies[0][0] * dt_ns) / 1e9,
-                "delivered": side.fresh,
-                "is_active": side.alive and side.ticks_at(now),
-                "applied": side.applied,
-            }
-            side.fresh = False
+        shown, told = dict[str, Any](), dict(infos)
+        for side in map(self.by_name.__getitem__, observations):
+            shown[side.name] = side.form.put_together(side.copies, now, dt_ns)
+            age = to_seconds(now - side.copies[0][0] * dt_ns)
+            network = {"aoi": age, "delivered": side.fresh, "is_active": side.decides_at(now), "applied": side.applied}
+            told[side.name] = {**side.info, **network}
             if not side.alive:
-                told[side.name]["true_observation"] = side.form.fresh(side.truth)
-        return seen, told
-
-    def _side(self, name: str) -> AgentSide:
-        if name not in self.by_name:
-            raise ConfigError(f"agent {name!r} is not among the environment's possible_agents")
-        return self.by_name[name]
+                true = [(self.number, content) for content in (side.truth, *side.form.cuts(side.truth))]
+                told[side.name]["true_observation"] = side.form.put_together(true, now, dt_ns)
+            side.fresh = False
+        return shown, told
 
     def _send(self, side: AgentSide) -> None:
         """An agent's observation leaves over its link, and each part over its source's."""
-        own: list[tuple[int, Any]] = [(side.rank, side.truth)]
-        parts = enumerate(side.form.parts)
-        for part, (rank, content) in enumerate(own + [(rank, side.form.cut(side.truth, i)) for i, (rank, _) in parts]):
+        contents = (side.truth, *side.form.cuts(side.truth))
+        for part, rank in enumerate((side.rank, *(source for source, _ in side.form.parts))):
             timing, cause = self.timings[rank], f"boundary to {side.name} {part}" if part else "boundary"
-            leaves = self._leaves(self.links[rank].delay(timing.obs, cause, Leg.GATHERING, self.number, self.now))
-            values = (rank, self.number, self.broker.next_id(), leaves, side.rank, part, content)
+            leaves = self._leaves(rank, timing.obs, cause, Leg.GATHERING, self.number)
+            values = (rank, self.number, self.broker.next_id(), leaves, side.rank, part, contents[part])
             self.broker.send(make(ObservationCopy, values), REPLY, SHARE if part else DOWN, timing.msg, cause)
 
-    def _score(self, rewards: dict[str, float], terminated: dict[str, bool], truncated: dict[str, bool]) -> None:
+    def _score(self, rewards: dict[str, Any], terminated: dict[str, bool], truncated: dict[str, bool]) -> None:
         """Rewards and ends count from the truth at the boundary on, whatever the network does (T4)."""
-        result, time = self.result, to_seconds(self.now)
         if "rewards" in self.record:
             for name, reward in rewards.items():
-                result.rewards[name].append((time, reward))
-        for ends, flags in ((result.terminated, terminated), (result.truncated, truncated)):
-            for name, flag in flags.items():
-                if flag:
-                    ends[name] = True
+                self.result.rewards[name].append((to_seconds(self.now), reward))
+        for ends, flags in ((self.result.terminated, terminated), (self.result.truncated, truncated)):
+            ends |= {name: True for name, flag in flags.items() if flag}
 
-    def close(self, notes: list[str]) -> EpisodeResult:
+    def close(self) -> EpisodeResult:
         """What the episode has yielded so far; those who are still in it are truncated."""
         result, over = self.result, not self.agents
-        result.end_time, result.notes = to_seconds(self.now), notes
+        result.end_time, result.notes = to_seconds(self.now), network_notes(self.timings, self.setting.dt_ns)
         result.truncated |= {side.name: True for side in self.sides if side.alive}
         result.staleness = {side.name: Percentiles.of(side.ages) for side in self.sides}
         result.latency = {side.name: Percentiles.of(side.latency) for side in self.sides}
-        result.messages = self.broker.total()
         result.masked = {side.name: side.masked for side in self.sides if side.has_mask}
-        coming = {m.id: m for m in self.scheduler if type(m) is ActionCommand and not self.broker.is_second_copy(m)}
-        ended = [side.ended is not None and not (over and side.ended == self.now) for side in self.sides]
-        result.cancelled_effects = self.cancelled + sum(ended[command.agent] for command in coming.values())
-        result.unfinished_effects = len(coming) + self.cancelled - result.cancelled_effects
+        result.messages = self.broker.total()
+        last = self.now if over else NOBODY  # who ended with the episode was in it (T22)
+        commands = [m for m in self.scheduler if type(m) is ActionCommand and not self.broker.is_second_copy(m)]
+        pending = {command.id: self.sides[command.agent].ended in (NOBODY, last) for command in commands}
+        result.unfinished_effects = sum(pending.values())
+        result.cancelled_effects = self.cancelled + len(pending) - result.unfinished_effects
         return result
 
 
 def network_notes(timings: Sequence[Timing], dt_ns: int) -> list[str]:
-    """What delays below one step do, which is easily misread (W1)."""
+    """Delays below one step, which are easily misread (W1)."""
     found: dict[str, list[str]] = {}
     for timing in timings:
-        least, step = timing.min_delay, to_seconds(dt_ns)
-        seen = max(timing.msg, least) + max(timing.obs, least)
-        done = max(timing.msg, least) + max(timing.act, least)
-        if 0 < seen < dt_ns:
-            late = f"observations take {to_seconds(seen)} s, less than a step of {step} s: they are seen a step later"
-            found.setdefault(late, []).append(timing.agent)
-        if 0 < done < dt_ns:
-            early = f"commands take {to_seconds(done)} s, less than a step of {step} s: they count as if undelayed"
-            found.setdefault(early, []).append(timing.agent)
+        message, *ways = (max(delay, timing.min_delay) for delay in (timing.msg, timing.obs, timing.act))
+        for way, what in zip(ways, BELOW_A_STEP, strict=True):
+            if 0 < message + way < dt_ns:
+                took = f"{what[0]} take {to_seconds(message + way)} s, less than a step of {to_seconds(dt_ns)} s"
+                found.setdefault(f"{took}: they {what[1]}", []).append(timing.agent)
     return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]

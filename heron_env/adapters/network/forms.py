@@ -10,15 +10,16 @@ from gymnasium import spaces
 
 from heron_env.adapters.network.noops import copied
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
-from heron_env.scheduling.timing import SECOND
+from heron_env.scheduling.timing import to_seconds
 
 Copy = tuple[int, Any]
 """(number of the boundary, a copy of what was observed there)."""
 Parts = Mapping[str, Mapping[str, slice]]
+"""{observer: {source: the elements that come over the source's link}}."""
 
 
 class Form:
-    """One agent's observation: its own copy, elements that come over the links of others, and their ages.
+    """One agent's observation: its own copy, parts that come over the links of others, and their ages.
 
     Attributes:
         space: of the whole.
@@ -27,65 +28,53 @@ class Form:
 
     def __init__(self, space: spaces.Space[Any], parts: Sequence[tuple[int, slice]], *, aged: bool) -> None:
         self.parts, self._aged, self.space = tuple(parts), aged, space
-        self._flat = False
-        if aged and isinstance(space, spaces.Box) and len(space.shape) == 1 and np.issubdtype(space.dtype, np.floating):
-            ages, self._flat = self._ages(space.dtype), True
-            self.space = spaces.Box(np.r_[space.low, ages.low], np.r_[space.high, ages.high], dtype=ages.low.dtype.type)
-        elif aged:
-            self.space = spaces.Dict({"observation": space, "age": self._ages(np.float32)})
+        floats = isinstance(space, spaces.Box) and len(space.shape) == 1 and np.issubdtype(space.dtype, np.floating)
+        self._longer = aged and floats
+        if aged:
+            dtype: Any = space.dtype if floats else np.float32
+            ages = spaces.Box(0, np.inf, (1 + len(self.parts),), dtype)
+            self.space = spaces.Dict({"observation": space, "age": ages})
+            if isinstance(space, spaces.Box) and floats:
+                low, high = np.r_[space.low, ages.low], np.r_[space.high, ages.high]
+                self.space = spaces.Box(low, high, dtype=dtype)
 
-    def _ages(self, dtype: Any) -> spaces.Box:
-        return spaces.Box(0, np.inf, (1 + len(self.parts),), dtype=dtype)
-
-    def cut(self, observation: Any, part: int) -> Any:
-        """A copy of the elements of one part."""
-        return observation[self.parts[part][1]].copy()
+    def cuts(self, observation: Any) -> list[Any]:
+        """A copy of the elements of each part."""
+        return [observation[where].copy() for _, where in self.parts]
 
     def ages(self, copies: Sequence[Copy], now: int, dt_ns: int) -> list[float]:
         """The age of each copy, s."""
-        return [(now - number * dt_ns) / SECOND for number, _ in copies]
+        return [to_seconds(now - number * dt_ns) for number, _ in copies]
 
     def put_together(self, copies: Sequence[Copy], now: int, dt_ns: int) -> Any:
-        """The observation, which its receiver may change: of the agent's own copy, and one for each part."""
-        observation = copied(copies[0][1])
-        for (_, where), (_, values) in zip(self.parts, copies[1:], strict=False):
-            observation[where] = values
-        return self._with_ages(observation, self.ages(copies, now, dt_ns)) if self._aged else observation
-
-    def fresh(self, observation: Any) -> Any:
-        """The same of an observation that is true now."""
-        return (
-            self._with_ages(copied(observation), [0.0] * (1 + len(self.parts))) if self._aged else copied(observation)
-        )
-
-    def _with_ages(self, observation: Any, ages: Sequence[float]) -> Any:
-        if self._flat:
-            return np.concatenate([observation, np.array(ages, observation.dtype)])
-        return {"observation": observation, "age": np.array(ages, np.float32)}
+        """The observation, which its receiver may change, of the agent's own copy and one for each part."""
+        whole = copied(copies[0][1])
+        for (_, where), (_, values) in zip(self.parts, copies[1:], strict=True):
+            whole[where] = values
+        if not self._aged:
+            return whole
+        ages = self.ages(copies, now, dt_ns)
+        if self._longer:
+            return np.append(whole, np.array(ages, whole.dtype))
+        return {"observation": whole, "age": np.array(ages, np.float32)}
 
 
 def forms_of(
     agents: Sequence[str], observation_spaces: Sequence[spaces.Space[Any]], parts: Parts | None, *, aged: bool
 ) -> list[Form]:
     """The form of each agent, by rank. Raises UnknownAgent, ConfigError for parts of what is no 1-D Box."""
-    index = {agent: rank for rank, agent in enumerate(agents)}
-    chosen: dict[int, list[tuple[int, slice]]] = {}
+    chosen: list[list[tuple[int, slice]]] = [[] for _ in agents]
     for observer, sources in (parts or {}).items():
-        _require(observer, agents)
-        space = observation_spaces[index[observer]]
+        for name in (observer, *sources):
+            if name not in agents:
+                near = did_you_mean(name, agents)
+                raise UnknownAgent(f"under_network(parts=...): no agent {name!r}; there are {list(agents)[:12]}.{near}")
+        space = observation_spaces[agents.index(observer)]
         if not isinstance(space, spaces.Box) or len(space.shape) != 1:
             raise ConfigError(f"under_network(parts=...): {observer!r} observes {space}; parts are of a 1-D Box")
         for source, where in sources.items():
-            _require(source, agents)
             if source == observer or not isinstance(where, slice):
-                raise ConfigError(
-                    f"under_network(parts=...): {observer!r}: {{{source!r}: {where!r}}}: give {{another agent: slice}}"
-                )
-            chosen.setdefault(index[observer], []).append((index[source], where))
-    return [Form(space, chosen.get(rank, ()), aged=aged) for rank, space in enumerate(observation_spaces)]
-
-
-def _require(agent: str, agents: Sequence[str]) -> None:
-    if agent not in agents:
-        near = did_you_mean(agent, agents)
-        raise UnknownAgent(f"under_network(parts=...): no agent {agent!r}; there are {list(agents)[:12]}.{near}")
+                given = f"{{{source!r}: {where!r}}}"
+                raise ConfigError(f"under_network(parts=...): {observer!r}: {given}: give {{another agent: slice}}")
+            chosen[agents.index(observer)].append((agents.index(source), where))
+    return [Form(space, own, aged=aged) for space, own in zip(observation_spaces, chosen, strict=True)]
