@@ -27,10 +27,7 @@ from refusing import refuses
 from heron_env import DrawnSchedule, Empirical, GilbertElliott, ScheduleConfig, make, under_network
 from heron_env.adapters.network import driver, faces, forms, noops
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, RunInterrupted, ScheduleError, UnknownAgent
-from heron_env.scheduling.links import What, link_of
-from heron_env.scheduling.messages import ActionCommand, Leg, ObservationCopy
-from heron_env.scheduling.timing import SECOND, Timing
-from heron_env.seeding import h
+from heron_env.testing.clock import SECOND, ActionCommand, Leg, ObservationCopy, Timing, What, link
 
 HARD = ScheduleConfig(
     obs_delay=0.7, act_delay=1.4, msg_delay=0.6, jitter_type="lognormal", jitter_ratio=0.8, loss=0.25, duplicate=0.3
@@ -77,15 +74,15 @@ def oracle(config: ScheduleConfig, steps: int, seed: int, agent: str = "agent", 
     """By plain arithmetic on the link's draws: by boundary what is seen, by step which decision is applied, or None."""
     dt_ns = round(dt * SECOND)
     timing = Timing.of(agent, config, dt_ns)
-    link = link_of(h(agent), timing, seed, 0)
+    drawn = link(agent, config, seed=seed, dt=dt)
 
     def arrivals(cause: str, first: Leg, second: Leg, nominal: int, numbers: list[tuple[int, int]]) -> list[Any]:
         found, last = [], 0
         for number, now in numbers:
-            leaves = now + link.delay(nominal, cause, first, number, now)
-            twice = link.duplicated(cause, second, number)
+            leaves = now + drawn.delay(nominal, cause, first, number, now)
+            twice = drawn.duplicated(cause, second, number)
             for twin in range(1 + twice):
-                fate = link.draw(What.FATE + twin, timing.msg, cause, second, number, leaves)
+                fate = drawn.draw(What.FATE + twin, timing.msg, cause, second, number, leaves)
                 arrives = leaves + (fate if fate >= 0 else ~fate)
                 if not config.reorder:
                     arrives = last = max(last, arrives)
@@ -123,7 +120,7 @@ def require_oracle(config: ScheduleConfig, seed: int = 3, dt: float = 1.0, **opt
         assert int(observation[0]) == boundary
         assert info["aoi"] == (step - boundary) * dt
         timing = Timing.of("agent", config, round(dt * SECOND))
-        assert info["is_active"] == (seen[step] is not None and timing.ticks_at(step * timing_dt(dt)))
+        assert info["is_active"] == (seen[step] is not None and timing.ticks_at(step * round(dt * SECOND)))
         action = np.array([step / 100, -step / 100])
         observation, _, _, _, info = env.step(action)
         action[:] = 9.0
@@ -131,12 +128,8 @@ def require_oracle(config: ScheduleConfig, seed: int = 3, dt: float = 1.0, **opt
         if applied[step] is None:
             assert (told == 0).all() and info["applied"] == -1
         else:
-            at = (timing.phase + applied[step] * timing.tick) // timing_dt(dt)
+            at = (timing.phase + applied[step] * timing.tick) // round(dt * SECOND)
             assert told.tolist() == [at / 100, -at / 100] and info["applied"] == applied[step]
-
-
-def timing_dt(dt: float) -> int:
-    return round(dt * SECOND)
 
 
 # W1
