@@ -925,7 +925,7 @@ FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
         driver, "copied(observation),", "observation,", law_w2_copies),
     "what is returned is not copied": (forms, "copied(copies[0][1])", "copies[0][1]", law_w2_copies),
     "actions are not copied": (
-        driver, "copied(actions[side.name])", "actions[side.name]", law_w2_observations_and_w4_commands),
+        driver, "copied(actions[name])", "actions[name]", law_w2_observations_and_w4_commands),
     "an older observation takes the place of a newer": (
         driver, "message.number > side.copies[part][0] or", "True or", law_w2_reordered),
     "an older command takes the place of a newer": (driver, "or number < side.next:", "or False:", law_w2_reordered),

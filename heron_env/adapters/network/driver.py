@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from heapq import heappop
 from typing import Any
 
-from heron_env.adapters.network.forms import Copy, Form
+from heron_env.adapters.network.forms import Copy, ObservationForm
 from heron_env.adapters.network.noops import Noops, copied, forbids, vector_of
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.message_log import WatchedBroker
@@ -42,7 +42,7 @@ class NetworkSetting:
     world: Any
     agents: tuple[str, ...]
     action_spaces: Sequence[Any]
-    forms: Sequence[Form]
+    forms: Sequence[ObservationForm]
     noops: Noops
     dt_ns: int
     failsafe: bool
@@ -62,7 +62,7 @@ class AgentSide:
         place: of the newest arrival in the trace.
     """
 
-    def __init__(self, rank: int, name: str, timing: Timing, form: Form, *, failsafe: bool) -> None:
+    def __init__(self, rank: int, name: str, timing: Timing, form: ObservationForm, *, failsafe: bool) -> None:
         self.rank, self.name, self.timing, self.form = rank, name, timing, form
         self.failsafe = failsafe or timing.config.on_missing == "noop"
         self.alive, self.ended, self.has_mask, self.masked = False, NOBODY, False, 0
@@ -120,12 +120,16 @@ class NetworkEpisode:
         """Reset the environment; observations and infos by agent."""
         return self._boundary(*self.setting.world.reset(seed=seed, options=options))
 
+    def deciding(self) -> list[tuple[str, int]]:
+        """Whose turn it is now, and the numbers of their decisions."""
+        return [(side.name, side.timing.number(self.now)) for side in self.sides if side.decides_at(self.now)]
+
     def step(self, actions: Mapping[str, Any]) -> StepOutcome:
         """One step of the environment. Raises InvalidAction where an agent that decides now has no action."""
-        setting, deciding = self.setting, [side for side in self.sides if side.decides_at(self.now)]
-        for side in deciding:
-            if side.name not in actions:
-                raise InvalidAction(f"step() got no action for {side.name!r}, whose turn it is (is_active)")
+        setting, deciding = self.setting, self.deciding()
+        for name, _ in deciding:
+            if name not in actions:
+                raise InvalidAction(f"step() got no action for {name!r}, whose turn it is (is_active)")
         require_before_the_end(self.now + setting.dt_ns, f"the end of step {self.number}")
         self._deliver(self.now)
         self._tick(deciding, actions)
@@ -137,20 +141,20 @@ class NetworkEpisode:
         shown, told = self._boundary(observations, infos)
         return shown, rewards, terminated, truncated, told
 
-    def _tick(self, deciding: Iterable[AgentSide], actions: Mapping[str, Any]) -> None:
+    def _tick(self, deciding: Iterable[tuple[str, int]], actions: Mapping[str, Any]) -> None:
         """Commands that are missing by now are given up; then decisions leave, copied."""
         for side in self.sides:
             number = side.timing.number(self.now)
             if side.failsafe and side.alive and side.next < number and side.timing.ticks_at(self.now):
                 side.force, side.next = None, number
-        for side in deciding:
-            number = side.timing.number(self.now)
+        for name, number in deciding:
+            side = self.by_name[name]
             if self.trace is not None:
                 self.scheduler.here = self.trace.add(self.now, "AgentTick", side.rank, number, NOBODY, side.place, 0)
             if self.record:
                 side.ages += side.form.ages(side.copies, self.now, self.setting.dt_ns)
             leaves = self._leaves(side.rank, side.timing.act, "tick", Leg.ACTION, number)
-            values = (side.rank, number, self.broker.next_id(), leaves, copied(actions[side.name]))
+            values = (side.rank, number, self.broker.next_id(), leaves, copied(actions[name]))
             self.broker.send(make(ActionCommand, values), COMMAND, COMMANDS, side.timing.msg, "tick")
 
     def _leaves(self, rank: int, nominal: int, cause: str, leg: Leg, number: int) -> int:

@@ -15,7 +15,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 from heron_env.adapters.network.driver import NetworkEpisode, NetworkSetting, StepOutcome
 from heron_env.adapters.network.forms import Parts, forms_of
 from heron_env.adapters.network.noops import Noops, copied
-from heron_env.core.policy import Policies, decide_with, draw_of
+from heron_env.core.policy import DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
 from heron_env.envs.decisions import require_policy
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record
@@ -111,24 +111,29 @@ class UnderNetwork:
         if "frames" in (kept := checked_record(record)):
             raise ConfigError("record: a black box can't be filmed; leave 'frames' out")
         last, chosen = None if t_end is None else to_ns(t_end, "t_end"), self._chosen(policies)
-        shown, _ = self._begin(seed, None, schedule, trace=trace, record=kept)
+        observations, _ = self._begin(seed, None, schedule, trace=trace, record=kept)
         episode = self._episode
         assert episode is not None
         begin_policies(chosen.values(), self._seed, self._number)
         decide = {name: decide_with(policy, _objects, partial(_mask, episode, name)) for name, policy in chosen.items()}
         while episode.agents and (last is None or episode.now + self._setting.dt_ns <= last):
-            actions = dict[str, Any]()
-            for side in (side for side in episode.sides if side.decides_at(episode.now)):
-                if "observations" in kept:
-                    episode.result.observations[side.name].append((to_seconds(episode.now), copied(shown[side.name])))
-                draw = partial(draw_of, self._seed, self._number, side.name, side.timing.number(episode.now))
-                actions[side.name] = decide[side.name](shown[side.name], episode.number, draw)
-                if self._episode is not episode:
-                    raise RunInterrupted(
-                        f"the policy of {side.name!r} reset the environment of its own run; use a copy"
-                    )
-            shown = episode.step(actions)[0]
+            observations = episode.step(self._decisions(episode, decide, observations))[0]
         return episode.close()
+
+    def _decisions(
+        self, episode: NetworkEpisode, decide: Mapping[str, DecideAt], observations: dict[str, Any]
+    ) -> dict[str, Any]:
+        """What the policies of those decide whose turn it is. Raises RunInterrupted."""
+        actions = dict[str, Any]()
+        for name, number in episode.deciding():
+            observation = observations[name]
+            if "observations" in episode.record:
+                episode.result.observations[name].append((to_seconds(episode.now), copied(observation)))
+            draw = partial(draw_of, self._seed, self._number, name, number)
+            actions[name] = decide[name](observation, episode.number, draw)
+            if self._episode is not episode:
+                raise RunInterrupted(f"the policy of {name!r} reset the environment of its own run; use a copy")
+        return actions
 
     @checked_keywords
     def run_synchronous(

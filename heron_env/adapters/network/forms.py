@@ -18,7 +18,7 @@ Parts = Mapping[str, Mapping[str, slice]]
 """{observer: {source: the elements that come over the source's link}}."""
 
 
-class Form:
+class ObservationForm:
     """One agent's observation: its own copy, parts that come over the links of others, and their ages.
 
     Attributes:
@@ -61,7 +61,7 @@ class Form:
 
 def forms_of(
     agents: Sequence[str], observation_spaces: Sequence[spaces.Space[Any]], parts: Parts | None, *, aged: bool
-) -> list[Form]:
+) -> list[ObservationForm]:
     """The form of each agent, by rank. Raises UnknownAgent, ConfigError for parts of what is no 1-D Box."""
     chosen: list[list[tuple[int, slice]]] = [[] for _ in agents]
     for observer, sources in (parts or {}).items():
@@ -77,4 +77,4 @@ def forms_of(
                 given = f"{{{source!r}: {where!r}}}"
                 raise ConfigError(f"under_network(parts=...): {observer!r}: {given}: give {{another agent: slice}}")
             chosen[agents.index(observer)].append((agents.index(source), where))
-    return [Form(space, own, aged=aged) for space, own in zip(observation_spaces, chosen, strict=True)]
+    return [ObservationForm(space, own, aged=aged) for space, own in zip(observation_spaces, chosen, strict=True)]
