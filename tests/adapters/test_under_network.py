@@ -948,8 +948,8 @@ FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
         driver, "or message.number * self.setting.dt_ns < side.born", "", law_w7_second_life),
     "an earlier life's command arrives": (driver, "or decided < side.born", "", law_w7_second_life),
     "the last observation is the true one": (
-        driver, "shown[side.name] = side.form.put_together(side.copies, now, dt_ns)",
-        "shown[side.name] = side.form.put_together([(self.number, side.truth)], now, dt_ns)", law_w7_ends),
+        driver, "arrived[side.name] = side.form.put_together(side.copies, now, dt_ns)",
+        "arrived[side.name] = side.form.put_together([(self.number, side.truth)], now, dt_ns)", law_w7_ends),
     "masks are not looked at": (driver, "if mask is None or not", "if True or not", law_w8_masks),
     "masked choices are not counted": (driver, "side.masked += 1", "pass", law_w8_masks),
     "reset() without a seed begins the same episode": (

@@ -138,8 +138,8 @@ class NetworkEpisode:
         observations, rewards, terminated, truncated, infos = setting.world.step(commands)
         self.now, self.number = self.now + setting.dt_ns, self.number + 1
         self._score(rewards, terminated, truncated)
-        shown, told = self._boundary(observations, infos)
-        return shown, rewards, terminated, truncated, told
+        arrived, described = self._boundary(observations, infos)
+        return arrived, rewards, terminated, truncated, described
 
     def _tick(self, deciding: Iterable[tuple[str, int]], actions: Mapping[str, Any]) -> None:
         """Commands that are missing by now are given up; then decisions leave, copied."""
@@ -231,17 +231,17 @@ class NetworkEpisode:
         for side in self.sides:
             if side.alive and side.name not in self.agents:
                 side.alive, side.ended = False, now
-        shown, told = dict[str, Any](), dict(infos)
+        arrived, described = dict[str, Any](), dict(infos)
         for side in map(self.by_name.__getitem__, observations):
-            shown[side.name] = side.form.put_together(side.copies, now, dt_ns)
+            arrived[side.name] = side.form.put_together(side.copies, now, dt_ns)
             age = to_seconds(now - side.copies[0][0] * dt_ns)
             network = {"aoi": age, "delivered": side.fresh, "is_active": side.decides_at(now), "applied": side.applied}
-            told[side.name] = {**side.info, **network}
+            described[side.name] = {**side.info, **network}
             if not side.alive:
                 true = [(self.number, content) for content in (side.truth, *side.form.cuts(side.truth))]
-                told[side.name]["true_observation"] = side.form.put_together(true, now, dt_ns)
+                described[side.name]["true_observation"] = side.form.put_together(true, now, dt_ns)
             side.fresh = False
-        return shown, told
+        return arrived, described
 
     def _send(self, side: AgentSide) -> None:
         """An agent's observation leaves over its link, and each part over its source's."""
@@ -279,11 +279,13 @@ class NetworkEpisode:
 
 def network_notes(timings: Sequence[Timing], dt_ns: int) -> list[str]:
     """Delays below one step, which are easily misread (W1)."""
-    found: dict[str, list[str]] = {}
+    concerned: dict[str, list[str]] = {}
     for timing in timings:
         message, *ways = (max(delay, timing.min_delay) for delay in (timing.msg, timing.obs, timing.act))
         for way, what in zip(ways, BELOW_A_STEP, strict=True):
             if 0 < message + way < dt_ns:
-                took = f"{what[0]} take {to_seconds(message + way)} s, less than a step of {to_seconds(dt_ns)} s"
-                found.setdefault(f"{took}: they {what[1]}", []).append(timing.agent)
-    return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]
+                slow = f"{what[0]} take {to_seconds(message + way)} s, less than a step of {to_seconds(dt_ns)} s"
+                concerned.setdefault(f"{slow}: they {what[1]}", []).append(timing.agent)
+    return [
+        f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in concerned.items()
+    ]

@@ -74,14 +74,14 @@ class UnderNetwork:
         return timings
 
     def _begin(
-        self, seed: int | None, options: dict[str, Any] | None, schedule: AnySchedule = None, **kept: Any
+        self, seed: int | None, options: dict[str, Any] | None, schedule: AnySchedule = None, **recording: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """A new episode: number 0 of a seed, or the next (W9). Raises ConfigError, ScheduleError."""
         moment = (self._seed, self._number + 1) if seed is None else (read_seed(seed), 0)
         schedule = self._schedule if schedule is None else schedule
         timings = self._timings(schedule.at(*moment) if isinstance(schedule, DrawnSchedule) else schedule)
         self._seed, self._number = moment
-        self._episode = NetworkEpisode(self._setting, timings, *moment, **kept)
+        self._episode = NetworkEpisode(self._setting, timings, *moment, **recording)
         return self._episode.begin(seed, options)
 
     def _step(self, actions: Mapping[str, Any]) -> StepOutcome:
@@ -108,10 +108,10 @@ class UnderNetwork:
         Raises ConfigError, ScheduleError, UnknownAgent; RunInterrupted if a policy resets the environment.
         """
         require_switch(f"trace={trace!r:.60}", trace)
-        if "frames" in (kept := checked_record(record)):
+        if "frames" in (recorded := checked_record(record)):
             raise ConfigError("record: a black box can't be filmed; leave 'frames' out")
         last, chosen = None if t_end is None else to_ns(t_end, "t_end"), self._chosen(policies)
-        observations, _ = self._begin(seed, None, schedule, trace=trace, record=kept)
+        observations, _ = self._begin(seed, None, schedule, trace=trace, record=recorded)
         episode = self._episode
         assert episode is not None
         begin_policies(chosen.values(), self._seed, self._number)
@@ -157,8 +157,8 @@ class UnderNetwork:
             require_policy(policy, f"policies[{key!r}]")
             if not callable(policy) and not hasattr(policy, "forward"):
                 _objects()
-        for key, whose in {"*": agents, **members}.items():
-            chosen |= dict.fromkeys(whose, policies[key]) if key in policies else {}
+        for key, names in {"*": agents, **members}.items():
+            chosen |= dict.fromkeys(names, policies[key]) if key in policies else {}
         if missing := [agent for agent in agents if agent not in chosen]:
             raise ConfigError(f"no policy for {missing}: give one by agent, by group {list(self._groups)} or for '*'")
         return chosen
@@ -166,18 +166,18 @@ class UnderNetwork:
 
 def _require_whole_steps(timing: Timing, dt_ns: int) -> None:
     """Raise ScheduleError for what a black box can't do (W3)."""
-    config, whose = timing.config, f"agent {timing.agent!r}"
+    config, agent = timing.config, f"agent {timing.agent!r}"
     for name, ns in (("tick_interval", timing.tick), ("phase", timing.phase)):
         if ns % dt_ns:
             raise ScheduleError(
-                f"{whose}: {name}={to_seconds(ns)!r} s is not a whole multiple of dt={to_seconds(dt_ns)!r} s, and a "
+                f"{agent}: {name}={to_seconds(ns)!r} s is not a whole multiple of dt={to_seconds(dt_ns)!r} s, and a "
                 "black box is told actions once a step; change it, or dt"
             )
     if config.tick_jitter_ratio:
-        raise ScheduleError(f"{whose}: tick_jitter_ratio={config.tick_jitter_ratio!r}: a black box steps evenly; use 0")
+        raise ScheduleError(f"{agent}: tick_jitter_ratio={config.tick_jitter_ratio!r}: a black box steps evenly; use 0")
     if config.own_rows == "local":
         raise ScheduleError(
-            f"{whose}: own_rows='local': nobody knows which elements of a black box are whose; use parts"
+            f"{agent}: own_rows='local': nobody knows which elements of a black box are whose; use parts"
         )
 
 
@@ -256,13 +256,13 @@ class NetworkEnv(UnderNetwork, gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
         super().reset(seed=seed)
-        shown, infos = self._begin(seed, options)
-        return shown[AGENT], infos[AGENT]
+        observations, infos = self._begin(seed, options)
+        return observations[AGENT], infos[AGENT]
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """One step (W6). Where infos say is_active=False, the action is ignored. Raises ResetNeeded."""
-        shown, rewards, terminated, truncated, infos = self._step({AGENT: action})
-        return shown[AGENT], rewards[AGENT], terminated[AGENT], truncated[AGENT], infos[AGENT]
+        observations, rewards, terminated, truncated, infos = self._step({AGENT: action})
+        return observations[AGENT], rewards[AGENT], terminated[AGENT], truncated[AGENT], infos[AGENT]
 
     def render(self) -> Any:
         """The environment's own picture."""

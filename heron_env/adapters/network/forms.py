@@ -23,7 +23,7 @@ class ObservationForm:
 
     Attributes:
         space: of the whole.
-        parts: (rank of the source, its elements), in the order in which they were given.
+        parts: (rank of the source, its elements), in the order as declared.
     """
 
     def __init__(self, space: spaces.Space[Any], parts: Sequence[tuple[int, slice]], *, aged: bool) -> None:
@@ -48,15 +48,15 @@ class ObservationForm:
 
     def put_together(self, copies: Sequence[Copy], now: int, dt_ns: int) -> Any:
         """The observation, which its receiver may change, of the agent's own copy and one for each part."""
-        whole = copied(copies[0][1])
+        observation = copied(copies[0][1])
         for (_, where), (_, values) in zip(self.parts, copies[1:], strict=True):
-            whole[where] = values
+            observation[where] = values
         if not self._aged:
-            return whole
+            return observation
         ages = self.ages(copies, now, dt_ns)
         if self._longer:
-            return np.append(whole, np.array(ages, whole.dtype))
-        return {"observation": whole, "age": np.array(ages, np.float32)}
+            return np.append(observation, np.array(ages, observation.dtype))
+        return {"observation": observation, "age": np.array(ages, np.float32)}
 
 
 def forms_of(
@@ -74,7 +74,7 @@ def forms_of(
             raise ConfigError(f"under_network(parts=...): {observer!r} observes {space}; parts are of a 1-D Box")
         for source, where in sources.items():
             if source == observer or not isinstance(where, slice):
-                given = f"{{{source!r}: {where!r}}}"
-                raise ConfigError(f"under_network(parts=...): {observer!r}: {given}: give {{another agent: slice}}")
+                part = f"{{{source!r}: {where!r}}}"
+                raise ConfigError(f"under_network(parts=...): {observer!r}: {part}: give {{another agent: slice}}")
             chosen[agents.index(observer)].append((agents.index(source), where))
     return [ObservationForm(space, own, aged=aged) for space, own in zip(observation_spaces, chosen, strict=True)]
