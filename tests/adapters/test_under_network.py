@@ -859,6 +859,11 @@ def test_an_environment_in_mid_episode_can_be_copied_and_pickled():
     for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         ahead = [copy.deepcopy(env).step(np.full(2, 0.1)), other.step(np.full(2, 0.1))]
         assert same(ahead[0], ahead[1])
+    many = under_network(Bookkeeper(), HARD)
+    many.reset(seed=1)
+    for other in (copy.deepcopy(many), pickle.loads(pickle.dumps(many))):
+        actions = dict.fromkeys(many.agents, np.zeros(2))
+        assert same(copy.deepcopy(many).step(actions), other.step(actions))
 
 
 def test_what_is_no_environment_is_refused():

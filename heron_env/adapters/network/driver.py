@@ -228,8 +228,9 @@ class NetworkEpisode:
                 side.join(self.number, now)
             self._send(side)
         self._deliver(now, REPLY)
+        living = set(self.agents)
         for side in self.sides:
-            if side.alive and side.name not in self.agents:
+            if side.alive and side.name not in living:
                 side.alive, side.ended = False, now
         arrived, described = dict[str, Any](), dict(infos)
         for side in map(self.by_name.__getitem__, observations):
