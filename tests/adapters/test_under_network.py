@@ -305,7 +305,7 @@ def test_w5_no_ops():
     asymmetric.action_space = gymnasium.spaces.Box(np.array([0.25, -1.0]), np.array([1.0, -0.5]), dtype=np.float64)
     for noop, expected in (
         (None, [0.25, -0.5]),
-        (np.array([0.5, -0.75]), [0.5, -0.75]),
+        ([0.5, -0.75], [0.5, -0.75]),
         ({"agent": np.array([0.5, -0.75])}, [0.5, -0.75]),
         (lambda agent, space: space.low, [0.25, -1.0]),
     ):
@@ -343,6 +343,10 @@ def test_w5_what_needs_a_no_op_says_so():
         under_network(Walk("discrete")).run_event_driven({"*": lambda o: 0}, seed=0, schedule=HARD)
     with refuses(ConfigError, "under_network(noop=...): 7 of 'agent' lies outside Discrete(5, start=-1)"):
         under_network(Walk("discrete"), noop=7)
+    with refuses(
+        ConfigError, "under_network(noop=...): array(0.) of 'agent' lies outside Box(-1.0, 1.0, (2,), float64)"
+    ):
+        under_network(Walk(), noop=0)
 
 
 # W6

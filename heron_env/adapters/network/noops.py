@@ -79,8 +79,9 @@ def _fixed(noop: Any, agents: Sequence[str], agent: str, space: spaces.Space[Any
     action = noop(agent, space) if callable(noop) else noop
     if isinstance(action, Mapping) and action.keys() <= set(agents):
         action = action.get(agent)
-    if action is None and isinstance(space, spaces.Box):
-        action = clip(np.zeros(space.shape), space.low, space.high).astype(space.dtype)
+    if isinstance(space, spaces.Box):
+        zero = clip(np.zeros(space.shape), space.low, space.high)
+        action = np.asarray(zero if action is None else action, space.dtype)
     if action is not None and not space.contains(action):
         raise ConfigError(f"under_network(noop=...): {action!r:.100} of {agent!r} lies outside {space}")
     return action
