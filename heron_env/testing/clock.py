@@ -9,7 +9,8 @@ for `NOBODY`. `exact` writes a payload to the last bit.
 Messages, one class a `Leg` below `Message`: `ObservationRequest`, `ObservationReply`, `ObservationPush`, `Command`,
 `PushedCommand`, `StateReport`, `ReportReceived`, `SharedState`, `LetterUnderWay`, `CustomLetter`, and those of a step's
 scores, which always arrive: `CycleToken`, `CycleCompletion`, `LocalStateRequest`, `LocalStateReply`, `TickResultReport`
-(a score is a `TickResult`). Under `under_network`: `ObservationCopy`, `ActionCommand`. A `Queue` keeps their order; `MessageCounts` says what became of them.
+(a score is a `TickResult`). Under `under_network`: `ObservationCopy`, `ActionCommand`. A `Queue` keeps their order;
+`MessageCounts` says what became of them.
 
 Events: `AgentTick`, `Deadline`, `Answered`, `ActionEffect`, `Simulation` (a physics substep), `Disturbed`,
 `CloseEpisode`. Within one instant they happen in the order of their `Phase`.
