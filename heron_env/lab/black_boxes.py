@@ -29,7 +29,7 @@ TEAM_AGENT: Final = "team"
 OF_THE_NETWORK: Final = ("dt", "on_missing", "noop", "observe_age")
 
 
-class Facts(SimpleNamespace):
+class PartOfEnvironment(SimpleNamespace):
     """Some of what an environment of this library has; asked for anything else it raises ConfigError."""
 
     def __getattr__(self, name: str) -> Any:
@@ -41,7 +41,7 @@ class Facts(SimpleNamespace):
         )
 
 
-class BlackBox(Facts):
+class BlackBox(PartOfEnvironment):
     """What sweeps ask of an environment, answered for a black box: it has no states, no pictures, no disturbances."""
 
     def __init__(self, id: str, **options: Any) -> None:
@@ -50,18 +50,20 @@ class BlackBox(Facts):
         self.env = env = under_network(_built(id, options), **network)
         self.dt = float(network.get("dt", 1.0))
         self.dt_ns = to_ns(self.dt, "dt")
-        setting = env._setting
+        setting = env.network
         self.possible_agents, self._spaces = list(setting.agents), list(setting.action_spaces)
         root = [] if isinstance(env, NetworkEnv) else [TEAM_AGENT]
         ids = [*root, *self.possible_agents]
-        self.group_map: dict[str, list[str]] = env._groups
+        self.group_map: dict[str, list[str]] = env.groups
         self.groups = {**{agent: [agent] for agent in root}, **self.group_map}
-        plain = [Facts(agent_id=agent, injected=False, policy=None) for agent in ids]
+        plain = [PartOfEnvironment(agent_id=agent, injected=False, policy=None) for agent in ids]
         index = {agent: rank for rank, agent in enumerate(ids)}
-        self.hierarchy = Facts(ids=ids, index=index, agents=plain, level=[3] * len(root) + [1] * len(setting.agents))
+        self.hierarchy = PartOfEnvironment(
+            ids=ids, index=index, agents=plain, level=[3] * len(root) + [1] * len(setting.agents)
+        )
         possible = range(len(root), len(ids))
-        specs = [Facts(size=rank in possible) for rank in range(len(ids))]
-        self.simulation = Facts(possible=possible, specs=specs)
+        specs = [PartOfEnvironment(size=rank in possible) for rank in range(len(ids))]
+        self.simulation = PartOfEnvironment(possible=possible, specs=specs)
         self.timings = self.timings_of(None)
         self._noops = setting.noops
         for rank in range(len(setting.agents)):
@@ -71,7 +73,7 @@ class BlackBox(Facts):
         """By rank, the root's first. Raises ScheduleError for what a black box can't do."""
         ids = self.hierarchy.ids
         timings = resolve(schedule, ids=ids, levels=self.hierarchy.level, groups=self.groups, dt_ns=self.dt_ns)
-        self.env._timings({timing.agent: timing.config for timing in timings if timing.agent in self.possible_agents})
+        self.env.timings_of({timing.agent: timing.config for timing in timings if timing.agent in self.possible_agents})
         return timings
 
     def benchmark(self) -> Benchmark:
@@ -82,7 +84,9 @@ class BlackBox(Facts):
         """By name: the no-op, and actions drawn from what is allowed."""
         each = {"do nothing": self._noops, "random": Noops("random", self.possible_agents, self._spaces)}
         agents = self.possible_agents
-        return {name: {a: Fixed(noops, rank) for rank, a in enumerate(agents)} for name, noops in each.items()}
+        return {
+            name: {a: ObliviousPolicy(noops, rank) for rank, a in enumerate(agents)} for name, noops in each.items()
+        }
 
     def disturbance_sets(self) -> dict[str, Any]:
         """None."""
@@ -112,7 +116,7 @@ class BlackBox(Facts):
 
 
 @dataclass(frozen=True)
-class Fixed:
+class ObliviousPolicy:
     """The no-op of one agent, or what is drawn for it."""
 
     noops: Noops

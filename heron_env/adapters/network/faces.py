@@ -38,7 +38,13 @@ AGENT = "agent"
 
 
 class UnderNetwork:
-    """What both faces share: episodes behind links, and runs. `env`: the black box, which nobody else steps."""
+    """What both faces share: episodes behind links, and runs.
+
+    Attributes:
+        env: the black box, which nobody else steps.
+        network: what is the same in all episodes.
+        groups: agents by name stem, as schedules and policies may name them.
+    """
 
     env: Any
     _episode: NetworkEpisode | None = None
@@ -54,18 +60,18 @@ class UnderNetwork:
         agents = tuple(world.possible_agents)
         acts, views = ([space(agent) for agent in agents] for space in (world.action_space, world.observation_space))
         forms, noops = forms_of(agents, views, parts, aged=observe_age), Noops(noop, agents, acts)
-        self._setting = NetworkSetting(world, agents, acts, forms, noops, dt_ns, on_missing == "noop")
-        self._groups: dict[str, list[str]] = {}
+        self.network = NetworkSetting(world, agents, acts, forms, noops, dt_ns, on_missing == "noop")
+        self.groups: dict[str, list[str]] = {}
         for agent in agents:
-            self._groups.setdefault(agent.rstrip("0123456789").rstrip("_") or agent, []).append(agent)
+            self.groups.setdefault(agent.rstrip("0123456789").rstrip("_") or agent, []).append(agent)
         self._schedule, self._seed, self._number = schedule, 0, -1
-        self._timings(schedule.nominal() if isinstance(schedule, DrawnSchedule) else schedule)
+        self.timings_of(schedule.nominal() if isinstance(schedule, DrawnSchedule) else schedule)
 
-    def _timings(self, schedule: Any) -> tuple[Timing, ...]:
+    def timings_of(self, schedule: Any) -> tuple[Timing, ...]:
         """By rank. Raises ScheduleError for what a black box can't do, ConfigError where a no-op is missing."""
-        setting = self._setting
+        setting = self.network
         ones = [1] * len(setting.agents)
-        timings = resolve(schedule, ids=setting.agents, levels=ones, groups=self._groups, dt_ns=setting.dt_ns)
+        timings = resolve(schedule, ids=setting.agents, levels=ones, groups=self.groups, dt_ns=setting.dt_ns)
         for rank, timing in enumerate(timings):
             _require_whole_steps(timing, setting.dt_ns)
             late = timing.phase or timing.msg or timing.obs or timing.act or timing.min_delay
@@ -79,9 +85,9 @@ class UnderNetwork:
         """A new episode: number 0 of a seed, or the next (W9). Raises ConfigError, ScheduleError."""
         moment = (self._seed, self._number + 1) if seed is None else (read_seed(seed), 0)
         schedule = self._schedule if schedule is None else schedule
-        timings = self._timings(schedule.at(*moment) if isinstance(schedule, DrawnSchedule) else schedule)
+        timings = self.timings_of(schedule.at(*moment) if isinstance(schedule, DrawnSchedule) else schedule)
         self._seed, self._number = moment
-        self._episode = NetworkEpisode(self._setting, timings, *moment, **recording)
+        self._episode = NetworkEpisode(self.network, timings, *moment, **recording)
         return self._episode.begin(seed, options)
 
     def _step(self, actions: Mapping[str, Any]) -> StepOutcome:
@@ -116,7 +122,7 @@ class UnderNetwork:
         assert episode is not None
         begin_policies(chosen.values(), self._seed, self._number)
         decide = {name: decide_with(policy, _objects, partial(_mask, episode, name)) for name, policy in chosen.items()}
-        while episode.agents and (last is None or episode.now + self._setting.dt_ns <= last):
+        while episode.agents and (last is None or episode.now + self.network.dt_ns <= last):
             observations = episode.step(self._decisions(episode, decide, observations))[0]
         return episode.close()
 
@@ -146,8 +152,8 @@ class UnderNetwork:
         """The policy of each agent. Raises UnknownAgent for a wrong key, ConfigError where one has none."""
         if not isinstance(policies, Mapping):
             raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
-        agents, chosen = self._setting.agents, dict[str, Any]()
-        members = {**self._groups, **{agent: [agent] for agent in agents if agent not in self._groups}}
+        agents, chosen = self.network.agents, dict[str, Any]()
+        members = {**self.groups, **{agent: [agent] for agent in agents if agent not in self.groups}}
         for key, policy in policies.items():
             if key != "*" and key not in members:
                 near = did_you_mean(key, members)
@@ -160,7 +166,7 @@ class UnderNetwork:
         for key, names in {"*": agents, **members}.items():
             chosen |= dict.fromkeys(names, policies[key]) if key in policies else {}
         if missing := [agent for agent in agents if agent not in chosen]:
-            raise ConfigError(f"no policy for {missing}: give one by agent, by group {list(self._groups)} or for '*'")
+            raise ConfigError(f"no policy for {missing}: give one by agent, by group {list(self.groups)} or for '*'")
         return chosen
 
 
@@ -198,7 +204,7 @@ class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[typ
             raise ConfigError("under_network(env): the environment must say its possible_agents")
         self._open(env, schedule, dt, **options)
         self.observation_spaces = {
-            name: f.space for name, f in zip(self._setting.agents, self._setting.forms, strict=True)
+            name: f.space for name, f in zip(self.network.agents, self.network.forms, strict=True)
         }
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -251,7 +257,7 @@ class NetworkEnv(UnderNetwork, gymnasium.Env[Any, Any]):
         self.env = env
         self._open(OneAgent(env), schedule, dt, **options)
         self.metadata, self.render_mode = env.metadata, env.render_mode
-        self.observation_space, self.action_space = self._setting.forms[0].space, env.action_space
+        self.observation_space, self.action_space = self.network.forms[0].space, env.action_space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
