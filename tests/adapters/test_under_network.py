@@ -743,6 +743,21 @@ def test_w11_results_have_ages_and_latencies_and_end_early():
     assert result.same_course(again)
 
 
+def test_w11_rewards_of_several_numbers_are_stepped_but_not_added_up():
+    class Several(Walk):
+        def step(self, action: Any) -> Any:
+            seen, _, *ends, info = super().step(action)
+            return (seen, np.array([1.0, 2.0]), *ends, info)
+
+    env = under_network(Several())
+    env.reset(seed=0)
+    assert env.step(np.zeros(2))[1].tolist() == [1.0, 2.0]
+    with refuses(
+        ConfigError, "the reward of 'agent' is array([1., 2.]): a run adds up numbers; weigh them by a wrapper"
+    ):
+        env.run_event_driven({"*": lambda seen: np.zeros(2)}, seed=0)
+
+
 def test_w11_policies():
     env, zeros = under_network(Bookkeeper()), lambda observation: np.zeros(2)
     with refuses(

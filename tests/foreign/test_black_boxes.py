@@ -16,7 +16,7 @@ from black_boxes import own, same
 from gymnasium.utils.env_checker import check_env
 from pettingzoo.test import parallel_api_test
 
-from heron_env import ScheduleConfig, under_network
+from heron_env import Condition, ScheduleConfig, Sweep, under_network
 
 pytest.importorskip("mpe2", reason="tests/foreign/requirements.txt is installed by .ci/run foreign")
 mo_gymnasium = pytest.importorskip("mo_gymnasium")
@@ -158,3 +158,18 @@ def test_hops_late_are_hops_of_another_policy():
         if terminated or truncated:
             break
     assert result.rewards["agent"] == rewards and len(rewards) > 10
+
+
+def test_a_sweep_of_simple_spread_by_name():
+    conditions, options = [Condition(loss=0.0), Condition(msg_delay=2.0)], {"noop": 0, "max_cycles": 10}
+    sweep = Sweep.of("pettingzoo:mpe2/simple_spread_v3", {"random": "random"}, conditions, cases=3, options=options)
+    result = sweep.run(processes=1, progress=False)
+    assert result.point("random", conditions[0]).identical and not result.point("random", conditions[1]).identical
+    assert result.point("random", conditions[1]).staleness_p95 == 2.0
+    bare, idle = of("mpe2.simple_spread_v3", max_cycles=10)(), []
+    for case in sweep.cases:
+        bare.reset(seed=case.seed)
+        idle.append(0.0)
+        while bare.agents:
+            idle[-1] += sum(bare.step(dict.fromkeys(bare.agents, 0))[1].values())
+    assert result.point("do nothing", sweep.conditions[0]).values == pytest.approx(idle, rel=1e-12)

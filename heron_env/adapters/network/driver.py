@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from heapq import heappop
 from typing import Any
 
+import numpy as np
+
 from heron_env.adapters.network.forms import Copy, ObservationForm
 from heron_env.adapters.network.noops import Noops, copied, forbids, vector_of
 from heron_env.envs.episodes import EpisodeResult, Percentiles
@@ -257,7 +259,11 @@ class NetworkEpisode:
         """Rewards and ends count from the truth at the boundary on, whatever the network does (T4)."""
         if "rewards" in self.record:
             for name, reward in rewards.items():
-                self.result.rewards[name].append((to_seconds(self.now), reward))
+                if np.ndim(reward):
+                    raise ConfigError(
+                        f"the reward of {name!r} is {reward!r}: a run adds up numbers; weigh them by a wrapper"
+                    )
+                self.result.rewards[name].append((to_seconds(self.now), float(reward)))
         for ends, flags in ((self.result.terminated, terminated), (self.result.truncated, truncated)):
             ends |= {name: True for name, flag in flags.items() if flag}
 
