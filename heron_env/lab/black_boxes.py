@@ -44,6 +44,8 @@ class PartOfEnvironment(SimpleNamespace):
 class BlackBox(PartOfEnvironment):
     """What sweeps ask of an environment, answered for a black box: it has no states, no pictures, no disturbances."""
 
+    physics_substeps = 1
+
     def __init__(self, id: str, **options: Any) -> None:
         super().__init__()
         network = {name: options.pop(name) for name in OF_THE_NETWORK if name in options}
