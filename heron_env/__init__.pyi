@@ -1,5 +1,6 @@
 from heron_env._version import __version__ as __version__
 from heron_env.adapters.gymnasium import HeronVectorEnv as HeronVectorEnv
+from heron_env.adapters.network.faces import under_network as under_network
 from heron_env.agents.agent import CoordinatorAgent as CoordinatorAgent
 from heron_env.agents.agent import FieldAgent as FieldAgent
 from heron_env.agents.agent import SystemAgent as SystemAgent

@@ -292,6 +292,38 @@ class CustomLetter(Message):
         return {self.content.type: {"body": dict(self.content.payload)}}
 
 
+@record
+class ObservationCopy(Message):
+    """Of an environment that is a black box: what agent `receiver` observed at boundary `number`, over `agent`'s link.
+
+    `part`: 0 the whole; else the elements of one part (W10), which come over the link of whom they are about.
+    """
+
+    __slots__ = ()
+    receiver: int
+    part: int
+    content: Any
+    leg: ClassVar[Leg] = Leg.OBSERVATION_REPLY
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"get_obs_response": {"body": {"_receiver", "part", "observation"}}}`."""
+        body = {"_receiver": self.receiver, "part": self.part, "observation": self.content}
+        return {"get_obs_response": {"body": body}}
+
+
+@record
+class ActionCommand(Message):
+    """Agent to a black box: its decision `number`, an action of any form."""
+
+    __slots__ = ()
+    action: Any
+    leg: ClassVar[Leg] = Leg.COMMAND
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"set_action": "local", "body": ...}`."""
+        return {"set_action": "local", "body": self.action}
+
+
 Routed = (
     ObservationRequest
     | ObservationReply
@@ -303,5 +335,7 @@ Routed = (
     | SharedState
     | LetterUnderWay
     | CustomLetter
+    | ObservationCopy
+    | ActionCommand
 )
 """Messages that a link may delay, lose or double; the others belong to the physics cycle and always arrive."""

@@ -1,0 +1,322 @@
+"""What comes out of `under_network`: a ParallelEnv of a ParallelEnv, a Gymnasium Env of a Gymnasium Env."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
+
+import gymnasium
+from gymnasium import spaces
+from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils.conversions import aec_to_parallel
+from pettingzoo.utils.wrappers import BaseParallelWrapper
+
+from heron_env.adapters.network.driver import NetworkEpisode, NetworkSetting, StepOutcome
+from heron_env.adapters.network.forms import Parts, forms_of
+from heron_env.adapters.network.noops import Noops, copied
+from heron_env.core.policy import DecideAt, Policies, decide_with, draw_of
+from heron_env.envs.answering import begin_policies
+from heron_env.envs.decisions import require_policy
+from heron_env.envs.episodes import EpisodeResult, Record, checked_record
+from heron_env.envs.settings import read_seed
+from heron_env.errors import (
+    ConfigError,
+    ResetNeeded,
+    RunInterrupted,
+    ScheduleError,
+    UnknownAgent,
+    checked_keywords,
+    did_you_mean,
+)
+from heron_env.given import require_one_of, require_switch
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
+from heron_env.scheduling.timing import ON_MISSING, Timing, resolve, to_ns, to_seconds
+
+AGENT = "agent"
+"""The one agent of a Gymnasium environment, in schedules and policies."""
+
+
+class UnderNetwork:
+    """What both faces share: episodes behind links, and runs.
+
+    Attributes:
+        env: the black box, which nobody else steps.
+        network: what is the same in all episodes.
+        groups: agents by name stem, as schedules and policies may name them.
+    """
+
+    env: Any
+    _episode: NetworkEpisode | None = None
+
+    def _open(
+        self, world: Any, schedule: AnySchedule, dt: float, *,
+        on_missing: str, noop: Any, observe_age: bool, parts: Parts | None,
+    ) -> None:  # fmt: skip
+        require_one_of(f"under_network(on_missing={on_missing!r:.60})", on_missing, ON_MISSING)
+        require_switch(f"under_network(observe_age={observe_age!r:.60})", observe_age)
+        if not (dt_ns := to_ns(dt, "dt")):
+            raise ScheduleError(f"dt={dt!r}: a step takes 1e-9 seconds or more")
+        agents = tuple(world.possible_agents)
+        acts, views = ([space(agent) for agent in agents] for space in (world.action_space, world.observation_space))
+        forms, noops = forms_of(agents, views, parts, aged=observe_age), Noops(noop, agents, acts)
+        self.network = NetworkSetting(world, agents, acts, forms, noops, dt_ns, on_missing == "noop")
+        self.groups: dict[str, list[str]] = {}
+        for agent in agents:
+            self.groups.setdefault(agent.rstrip("0123456789").rstrip("_") or agent, []).append(agent)
+        self._schedule, self._seed, self._number = schedule, 0, -1
+        self.timings_of(schedule.nominal() if isinstance(schedule, DrawnSchedule) else schedule)
+
+    def timings_of(self, schedule: Any) -> tuple[Timing, ...]:
+        """By rank. Raises ScheduleError for what a black box can't do, ConfigError where a no-op is missing."""
+        setting = self.network
+        ones = [1] * len(setting.agents)
+        timings = resolve(schedule, ids=setting.agents, levels=ones, groups=self.groups, dt_ns=setting.dt_ns)
+        for rank, timing in enumerate(timings):
+            _require_whole_steps(timing, setting.dt_ns)
+            late = timing.phase or timing.msg or timing.obs or timing.act or timing.min_delay
+            if late or timing.sourced or timing.config.loss:
+                setting.noops.require(rank, "can have nothing in force (delay, loss or phase)")
+        return timings
+
+    def _begin(
+        self, seed: int | None, options: dict[str, Any] | None, schedule: AnySchedule = None, **recording: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """A new episode: number 0 of a seed, or the next (W9). Raises ConfigError, ScheduleError."""
+        moment = (self._seed, self._number + 1) if seed is None else (read_seed(seed), 0)
+        schedule = self._schedule if schedule is None else schedule
+        timings = self.timings_of(schedule.at(*moment) if isinstance(schedule, DrawnSchedule) else schedule)
+        self._seed, self._number = moment
+        self._episode = NetworkEpisode(self.network, timings, *moment, **recording)
+        return self._episode.begin(seed, options)
+
+    def _step(self, actions: Mapping[str, Any]) -> StepOutcome:
+        if self._episode is None or not self._episode.agents:
+            raise ResetNeeded("step(): no episode is running; call reset() first")
+        return self._episode.step(actions)
+
+    @checked_keywords
+    def run_event_driven(
+        self, policies: Policies, *, t_end: float | None = None, seed: int | None = None,
+        schedule: AnySchedule = None, trace: bool = False, record: Record = ("rewards", "actions"),
+    ) -> EpisodeResult:  # fmt: skip
+        """One whole episode, policies called at their agents' ticks: bit for bit what stepping by hand gives.
+
+        Args:
+            policies: by agent, group (`fox` of fox_0, fox_1) or "*": functions observation -> action, or objects with
+                `forward`. One that declares `mask` is given the environment's current one.
+            t_end: stop here at the latest, s; None: where the environment ends.
+            seed: as in reset().
+            schedule: instead of the environment's own.
+            trace: keep a record of every event in `result.trace`.
+            record: any of "rewards", "actions", "observations" (as agents have them at their ticks).
+
+        Raises ConfigError, ScheduleError, UnknownAgent; RunInterrupted if a policy resets the environment.
+        """
+        require_switch(f"trace={trace!r:.60}", trace)
+        if "frames" in (recorded := checked_record(record)):
+            raise ConfigError("record: a black box can't be filmed; leave 'frames' out")
+        last, chosen = None if t_end is None else to_ns(t_end, "t_end"), self._chosen(policies)
+        observations, _ = self._begin(seed, None, schedule, trace=trace, record=recorded)
+        episode = self._episode
+        assert episode is not None
+        begin_policies(chosen.values(), self._seed, self._number)
+        decide = {name: decide_with(policy, _objects, partial(_mask, episode, name)) for name, policy in chosen.items()}
+        while episode.agents and (last is None or episode.now + self.network.dt_ns <= last):
+            observations = episode.step(self._decisions(episode, decide, observations))[0]
+        return episode.close()
+
+    def _decisions(
+        self, episode: NetworkEpisode, decide: Mapping[str, DecideAt], observations: dict[str, Any]
+    ) -> dict[str, Any]:
+        """What the policies of those decide whose turn it is. Raises RunInterrupted."""
+        actions = dict[str, Any]()
+        for name, number in episode.deciding():
+            observation = observations[name]
+            if "observations" in episode.record:
+                episode.result.observations[name].append((to_seconds(episode.now), copied(observation)))
+            draw = partial(draw_of, self._seed, self._number, name, number)
+            actions[name] = decide[name](observation, episode.number, draw)
+            if self._episode is not episode:
+                raise RunInterrupted(f"the policy of {name!r} reset the environment of its own run; use a copy")
+        return actions
+
+    @checked_keywords
+    def run_synchronous(
+        self, policies: Policies, *, seed: int | None = None, record: Record = ("rewards", "actions")
+    ) -> EpisodeResult:
+        """One whole episode of the bare environment; see `run_event_driven` for the arguments."""
+        return self.run_event_driven(policies, seed=seed, schedule={}, record=record)
+
+    def _chosen(self, policies: Policies) -> dict[str, Any]:
+        """The policy of each agent. Raises UnknownAgent for a wrong key, ConfigError where one has none."""
+        if not isinstance(policies, Mapping):
+            raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
+        agents, chosen = self.network.agents, dict[str, Any]()
+        members = {**self.groups, **{agent: [agent] for agent in agents if agent not in self.groups}}
+        for key, policy in policies.items():
+            if key != "*" and key not in members:
+                near = did_you_mean(key, members)
+                raise UnknownAgent(
+                    f"policies: {key!r:.60} is neither an agent nor a group; there are {[*members][:12]}.{near}"
+                )
+            require_policy(policy, f"policies[{key!r}]")
+            if not callable(policy) and not hasattr(policy, "forward"):
+                _objects()
+        for key, names in {"*": agents, **members}.items():
+            chosen |= dict.fromkeys(names, policies[key]) if key in policies else {}
+        if missing := [agent for agent in agents if agent not in chosen]:
+            raise ConfigError(f"no policy for {missing}: give one by agent, by group {list(self.groups)} or for '*'")
+        return chosen
+
+
+def _require_whole_steps(timing: Timing, dt_ns: int) -> None:
+    """Raise ScheduleError for what a black box can't do (W3)."""
+    config, agent = timing.config, f"agent {timing.agent!r}"
+    for name, ns in (("tick_interval", timing.tick), ("phase", timing.phase)):
+        if ns % dt_ns:
+            raise ScheduleError(
+                f"{agent}: {name}={to_seconds(ns)!r} s is not a whole multiple of dt={to_seconds(dt_ns)!r} s, and a "
+                "black box is told actions once a step; change it, or dt"
+            )
+    if config.tick_jitter_ratio:
+        raise ScheduleError(f"{agent}: tick_jitter_ratio={config.tick_jitter_ratio!r}: a black box steps evenly; use 0")
+    if config.own_rows == "local":
+        raise ScheduleError(
+            f"{agent}: own_rows='local': nobody knows which elements of a black box are whose; use parts"
+        )
+
+
+def _objects() -> Any:
+    raise ConfigError("policies: a black box has no states and asks no questions; give a function, or `forward`")
+
+
+def _mask(episode: NetworkEpisode, name: str, vector: Any) -> Any:
+    return episode.by_name[name].mask
+
+
+class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[type-arg]
+    """A PettingZoo environment under a network; see `under_network`. `state()` is the environment's own, undelayed."""
+
+    def __init__(self, env: Any, schedule: AnySchedule, dt: float, options: dict[str, Any]) -> None:
+        BaseParallelWrapper.__init__(self, env)
+        if not hasattr(env, "possible_agents"):
+            raise ConfigError("under_network(env): the environment must say its possible_agents")
+        self._open(env, schedule, dt, **options)
+        self.observation_spaces = {
+            name: f.space for name, f in zip(self.network.agents, self.network.forms, strict=True)
+        }
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """The same object each time; with ages a Dict, or a longer 1-D Box."""
+        return self.observation_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
+        return self._begin(seed, options)
+
+    def step(self, actions: Mapping[str, Any]) -> StepOutcome:
+        """One step (W6). Actions of those whose turn it is not are ignored. Raises InvalidAction, ResetNeeded."""
+        return self._step(actions)
+
+
+class OneAgent:
+    """A Gymnasium environment as one agent's ParallelEnv."""
+
+    possible_agents = (AGENT,)
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        self.env, self.agents = env, list[str]()
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """Its action space."""
+        return self.env.action_space
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """Its observation space."""
+        return self.env.observation_space
+
+    def reset(self, seed: int | None, options: dict[str, Any] | None) -> tuple[dict[str, Any], ...]:
+        """Observation and info, by agent."""
+        self.agents = [AGENT]
+        return tuple({AGENT: each} for each in self.env.reset(seed=seed, options=options))
+
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """As a ParallelEnv's."""
+        outcome = self.env.step(actions[AGENT])
+        self.agents = [] if outcome[2] or outcome[3] else [AGENT]
+        return tuple({AGENT: each} for each in outcome)
+
+
+class NetworkEnv(UnderNetwork, gymnasium.Env[Any, Any]):
+    """A Gymnasium environment under a network; see `under_network`. Its one agent is called "agent"."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], schedule: AnySchedule, dt: float, options: dict[str, Any]) -> None:
+        self.env = env
+        self._open(OneAgent(env), schedule, dt, **options)
+        self.metadata, self.render_mode = env.metadata, env.render_mode
+        self.observation_space, self.action_space = self.network.forms[0].space, env.action_space
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
+        super().reset(seed=seed)
+        observations, infos = self._begin(seed, options)
+        return observations[AGENT], infos[AGENT]
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """One step (W6). Where infos say is_active=False, the action is ignored. Raises ResetNeeded."""
+        observations, rewards, terminated, truncated, infos = self._step({AGENT: action})
+        return observations[AGENT], rewards[AGENT], terminated[AGENT], truncated[AGENT], infos[AGENT]
+
+    def render(self) -> Any:
+        """The environment's own picture."""
+        return self.env.render()
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+
+@checked_keywords
+def under_network(
+    env: Any, schedule: AnySchedule = None, *, dt: float = 1.0, on_missing: Literal["hold", "noop"] = "hold",
+    noop: Any = None, observe_age: bool = False, parts: Parts | None = None,
+) -> Any:  # fmt: skip
+    """A PettingZoo ParallelEnv or Gymnasium Env behind links; what comes out is one of the same kind, and has runs.
+
+    To each agent's info come `aoi` (age of what it observes, s), `delivered` (something new came), `is_active` (its
+    next action will be used), `applied` (number of the decision of this step, -1 for the no-op), and at its end
+    `true_observation`. Without delay and loss it is the bare environment, bit for bit.
+
+    Args:
+        env: the black box; an AECEnv that is parallelizable is converted.
+        schedule: by agent, group or "*"; ticks are whole multiples of dt. A Gymnasium Env's one agent is "agent".
+        dt: how long a step takes, s; with 1.0 delays read as steps.
+        on_missing: "noop": where command j has not come by tick j + 1 the no-op is applied; "hold": as schedules say.
+        noop: an action, {agent: action}, a function (agent, space) -> action, or "random"; None: 0 clipped into a Box.
+        observe_age: observations are {"observation", "age" (s)}; a 1-D Box of floats gets one more element.
+        parts: {observer: {source: slice}}: elements of a 1-D Box that come over the link of their source, with ages of
+            their own.
+
+    Raises ConfigError, ScheduleError, UnknownAgent.
+
+    >>> from heron_env import ScheduleConfig, under_network
+    >>> late = under_network(gymnasium.make("CartPole-v1"), ScheduleConfig(obs_delay=2.0), noop=0)
+    >>> _, info = late.reset(seed=0)
+    >>> [late.step(1)[4]["aoi"] for _ in range(4)]
+    [1.0, 2.0, 2.0, 2.0]
+    """
+    options = {"on_missing": on_missing, "noop": noop, "observe_age": observe_age, "parts": parts}
+    try:
+        env = aec_to_parallel(env) if isinstance(env, AECEnv) else env
+    except AssertionError as error:
+        raise ConfigError(f"under_network({env!r:.100}): {error}") from error
+    if isinstance(env, ParallelEnv):
+        return NetworkParallelEnv(env, schedule, dt, options)
+    if isinstance(env, gymnasium.Env):
+        return NetworkEnv(env, schedule, dt, options)
+    many = isinstance(env, gymnasium.vector.VectorEnv)
+    remedy = "put each into under_network() and those into SyncVectorEnv" if many else "give one of them"
+    raise ConfigError(f"under_network({env!r:.100}): is no PettingZoo ParallelEnv and no Gymnasium Env; {remedy}")

@@ -1,0 +1,999 @@
+"""The laws W1 to W11 of environments that are black boxes, and faults that are planted and seen.
+
+W1 time, W2 observations, W3 ticks, W4 commands, W5 no-ops, W6 as an environment, W7 ends, W8 masks, W9 seeds, W10 ages,
+W11 runs.
+"""
+
+import copy
+import inspect
+import itertools
+import pickle
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from black_boxes import ACTIONS, KINDS, OURS, Bookkeeper, Walk, own, same
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pettingzoo import AECEnv
+from pettingzoo.test import parallel_api_test
+from refusing import refuses
+
+from heron_env import DrawnSchedule, Empirical, GilbertElliott, ScheduleConfig, make, under_network
+from heron_env.adapters.network import driver, faces, forms, noops
+from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, RunInterrupted, ScheduleError, UnknownAgent
+from heron_env.testing.clock import SECOND, ActionCommand, Leg, ObservationCopy, Timing, What, link
+
+HARD = ScheduleConfig(
+    obs_delay=0.7, act_delay=1.4, msg_delay=0.6, jitter_type="lognormal", jitter_ratio=0.8, loss=0.25, duplicate=0.3
+)
+NOOPS: dict[str, Any] = {
+    "box": None,
+    "dict": {"turn": 0, "push": np.zeros(1, np.float32)},
+    "image": 0,
+    "discrete": 0,
+    "mask": 0,
+}
+
+
+def draws(kind: str, seed: int) -> Callable[[Any], Any]:
+    """Actions of that kind, drawn anew with each call for an observation; forbidden ones are not."""
+    space = copy.deepcopy(ACTIONS[kind])
+    space.seed(seed)
+    return lambda seen: space.sample(seen["action_mask"]) if kind == "mask" else space.sample()
+
+
+def parallel_rollout(env: Any, kind: str, seed: int = 5) -> list[Any]:
+    """All that a ParallelEnv returns, with actions drawn by step and agent."""
+    draw, course = draws(kind, seed), [copy.deepcopy(env.reset(seed=seed))]
+    while env.agents:
+        seen = course[-1][0]
+        course.append(copy.deepcopy(env.step({agent: draw(seen[agent]) for agent in env.agents})))
+        assert set(env.agents) == {
+            agent for agent in course[-1][0] if not (course[-1][2][agent] or course[-1][3][agent])
+        }
+    return course
+
+
+def seen_by_hand(env: Any, steps: int, action: Any = None) -> list[tuple[int, dict[str, Any]]]:
+    """(boundary that is observed, info) at reset and after each step of a Walk of kind "box"."""
+    observation, info = env.reset(seed=3)
+    course = [(int(observation[0]), info)]
+    for step in range(steps):
+        observation, _, _, _, info = env.step(np.full(2, step / 100) if action is None else action)
+        course.append((int(observation[0]), info))
+    return course
+
+
+def oracle(config: ScheduleConfig, steps: int, seed: int, agent: str = "agent", dt: float = 1.0) -> Any:
+    """By plain arithmetic on the link's draws: by boundary what is seen, by step which decision is applied, or None."""
+    dt_ns = round(dt * SECOND)
+    timing = Timing.of(agent, config, dt_ns)
+    drawn = link(agent, config, seed=seed, dt=dt)
+
+    def arrivals(cause: str, first: Leg, second: Leg, nominal: int, numbers: list[tuple[int, int]]) -> list[Any]:
+        found, last = [], 0
+        for number, now in numbers:
+            leaves = now + drawn.delay(nominal, cause, first, number, now)
+            twice = drawn.duplicated(cause, second, number)
+            for twin in range(1 + twice):
+                fate = drawn.draw(What.FATE + twin, timing.msg, cause, second, number, leaves)
+                arrives = leaves + (fate if fate >= 0 else ~fate)
+                if not config.reorder:
+                    arrives = last = max(last, arrives)
+                if fate >= 0:
+                    found.append((arrives, number))
+        return found
+
+    boundaries = [(k, k * dt_ns) for k in range(steps + 1)]
+    shown = arrivals("boundary", Leg.GATHERING, Leg.OBSERVATION_REPLY, timing.obs, boundaries)
+    seen = [max((k for t, k in shown if t <= now), default=None) for _, now in boundaries]
+    ticking = [(k, (now - timing.phase) // timing.tick) for k, now in boundaries[:-1] if timing.ticks_at(now)]
+    decided = [(number, k * dt_ns) for k, number in ticking if seen[k] is not None]
+    came = arrivals("tick", Leg.ACTION, Leg.COMMAND, timing.act, decided)
+    applied: list[int | None] = []
+    for k in range(steps):
+        now, force, least = k * dt_ns, None, 0
+        moments = [(t, 0, number) for t, number in came if t < now + dt_ns]
+        if config.on_missing == "noop":
+            moments += [(c * dt_ns, 1, number) for c, number in ticking if c <= k]
+        for _, deadline, number in sorted(moments):
+            if deadline and least < number:
+                force, least = None, number
+            elif not deadline and number >= least:
+                force, least = number, number + 1
+        applied.append(force)
+    return seen, applied
+
+
+def require_oracle(config: ScheduleConfig, seed: int = 3, dt: float = 1.0, **options: Any) -> None:
+    env = under_network(Walk(steps=24), config, dt=dt, **options)
+    seen, applied = oracle(config, 24, seed, dt=dt)
+    observation, info = env.reset(seed=seed)
+    for step in range(24):
+        boundary = 0 if seen[step] is None else seen[step]
+        assert int(observation[0]) == boundary
+        assert info["aoi"] == (step - boundary) * dt
+        timing = Timing.of("agent", config, round(dt * SECOND))
+        assert info["is_active"] == (seen[step] is not None and timing.ticks_at(step * round(dt * SECOND)))
+        action = np.array([step / 100, -step / 100])
+        observation, _, _, _, info = env.step(action)
+        action[:] = 9.0
+        told = env.env.book.told[-1]["walker"]
+        if applied[step] is None:
+            assert (told == 0).all() and info["applied"] == -1
+        else:
+            at = (timing.phase + applied[step] * timing.tick) // round(dt * SECOND)
+            assert told.tolist() == [at / 100, -at / 100] and info["applied"] == applied[step]
+
+
+# W1
+
+
+def law_w1_time() -> None:
+    late = seen_by_hand(under_network(Walk(), ScheduleConfig(obs_delay=2.5)), 8)
+    assert [boundary for boundary, _ in late] == [0, 0, 0, 0, 1, 2, 3, 4, 5]
+    for delay in (2.0, 2.5):
+        slow = seen_by_hand(under_network(Walk(), ScheduleConfig(act_delay=delay)), 8)
+        assert [info["applied"] for _, info in slow[1:]] == [-1, -1, 0, 1, 2, 3, 4, 5]
+    fine = seen_by_hand(under_network(Walk(), ScheduleConfig(obs_delay=1.0), dt=0.5), 4)
+    assert [(boundary, info["aoi"]) for boundary, info in fine] == [(0, 0.0), (0, 0.5), (0, 1.0), (1, 1.0), (2, 1.0)]
+    bare, env = Walk(end=9), under_network(Walk(end=9), HARD)
+    bare.reset(seed=3), env.reset(seed=3)
+    for step in range(9):  # scored as the bare environment that is told the same
+        outcome = env.step(np.full(2, step / 9))
+        expected = bare.step(env.env.book.told[-1]["walker"])
+        assert same(outcome[1:4], expected[1:4]) and same(own({"": outcome[4]}), {"": expected[4]})
+
+
+def test_w1_time():
+    law_w1_time()
+
+
+def test_w1_delays_below_a_step_are_named():
+    config = ScheduleConfig(obs_delay=0.25, act_delay=0.5)
+    notes = under_network(Walk(), config).run_event_driven({"*": lambda o: o[:2] * 0}, seed=0).notes
+    assert notes == [
+        "observations take 0.25 s, less than a step of 1.0 s: they are seen a step later (agent)",
+        "commands take 0.5 s, less than a step of 1.0 s: they count as if undelayed (agent)",
+    ]
+
+
+# W2, W3, W4: the oracle
+
+
+def law_w2_observations_and_w4_commands() -> None:
+    for seed in range(6):
+        require_oracle(HARD, seed)
+
+
+def test_w2_w4_what_is_seen_and_applied_is_what_plain_arithmetic_says():
+    law_w2_observations_and_w4_commands()
+
+
+configs = st.builds(
+    ScheduleConfig,
+    tick_interval=st.sampled_from([None, 1.0, 2.0, 3.0]),
+    phase=st.sampled_from([0.0, 1.0, 2.0]),
+    obs_delay=st.sampled_from([0.0, 0.5, 1.0, 2.0, Empirical([0.0, 1.0, 4.0])]),
+    act_delay=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+    msg_delay=st.sampled_from([0.0, 0.3, 1.0]),
+    jitter_type=st.just("uniform"),
+    jitter_ratio=st.sampled_from([0.0, 1.0]),
+    loss=st.sampled_from(
+        [0.0, 0.3, 1.0, GilbertElliott(p_bad=0.2, p_good=0.4, loss_bad=1.0, loss_good=0.0, period=1.0)]
+    ),
+    duplicate=st.sampled_from([0.0, 0.5]),
+    reorder=st.booleans(),
+    min_delay=st.sampled_from([0.0, 0.4]),
+    on_missing=st.sampled_from(["hold", "noop"]),
+)
+
+
+@given(config=configs, seed=st.integers(0, 10**6))
+@settings(deadline=None)
+def test_w2_w3_w4_under_any_schedule(config: ScheduleConfig, seed: int):
+    require_oracle(config, seed)
+
+
+def law_w2_reordered() -> None:
+    for seed in range(6):
+        require_oracle(ScheduleConfig(obs_delay=1.5, act_delay=1.5, jitter_type="uniform", jitter_ratio=1.0,
+                                      reorder=True), seed)  # fmt: skip
+
+
+def test_w2_w4_the_newest_stays_where_messages_overtake():
+    law_w2_reordered()
+
+
+def law_w2_copies() -> None:
+    env = under_network(Walk(), ScheduleConfig(obs_delay=2.0))  # the environment has one buffer
+    observation, _ = env.reset(seed=0)
+    for step in range(6):
+        observation[:] = -1.0
+        observation, _, _, _, _ = env.step(np.zeros(2))
+        assert observation[0] == max(0, step - 1)
+
+
+def test_w2_observations_are_copied_when_they_leave_and_when_they_are_returned():
+    law_w2_copies()
+
+
+def test_w2_one_message_an_agent_and_boundary():
+    result = under_network(Bookkeeper(), ScheduleConfig(loss=0.0), noop=None).run_event_driven(
+        {"*": lambda o: np.zeros(2)}, seed=0, trace=True
+    )
+    sent = [r.payload for r in result.trace if type(r.payload) is ObservationCopy]
+    assert sorted((m.agent, m.number) for m in sent) == sorted(itertools.product(range(3), range(13)))
+
+
+# W3
+
+
+def law_w3_ticks() -> None:
+    env = under_network(Walk(), ScheduleConfig(tick_interval=3.0, phase=2.0, obs_delay=1.0))
+    course = seen_by_hand(env, 11)
+    assert [k for k, (_, info) in enumerate(course) if info["is_active"]] == [2, 5, 8, 11]
+    assert [info["applied"] for _, info in course[1:]] == [-1, -1, 0, 0, 0, 1, 1, 1, 2, 2, 2]
+    blind = seen_by_hand(under_network(Walk(), ScheduleConfig(obs_delay=4.0)), 6)
+    assert [info["is_active"] for _, info in blind] == [False] * 4 + [True] * 3
+
+
+def test_w3_ticks():
+    law_w3_ticks()
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (
+            {"tick_interval": 1.5},
+            "agent 'agent': tick_interval=1.5 s is not a whole multiple of dt=1.0 s, and a black box is told actions "
+            "once a step; change it, or dt",
+        ),
+        (
+            {"phase": 0.5},
+            "agent 'agent': phase=0.5 s is not a whole multiple of dt=1.0 s, and a black box is told actions once a "
+            "step; change it, or dt",
+        ),
+        (
+            {"tick_jitter_ratio": 0.1, "jitter_type": "uniform"},
+            "agent 'agent': tick_jitter_ratio=0.1: a black box steps evenly; use 0",
+        ),
+        (
+            {"own_rows": "local"},
+            "agent 'agent': own_rows='local': nobody knows which elements of a black box are whose; use parts",
+        ),
+    ],
+)
+def test_w3_what_a_black_box_cannot_do_is_refused(config: dict[str, Any], words: str):
+    with refuses(ScheduleError, words):
+        under_network(Walk(), ScheduleConfig(**config))
+    env = under_network(Walk())
+    with refuses(ScheduleError, words):
+        env.run_event_driven({"*": lambda o: np.zeros(2)}, seed=0, schedule=ScheduleConfig(**config))
+
+
+# W4
+
+
+def law_w4_missing() -> None:
+    lossy = ScheduleConfig(loss=0.5, act_delay=1.0)
+    held = [i["applied"] for _, i in seen_by_hand(under_network(Walk(steps=40), lossy), 39)[1:]]
+    assert held == sorted(held) and len({*held}) < 30  # the last one holds
+    noop = [i["applied"] for _, i in seen_by_hand(under_network(Walk(steps=40), lossy, on_missing="noop"), 39)[1:]]
+    assert all(n in (-1, k - 1) for k, n in enumerate(noop)) and 5 < noop.count(-1) < 35
+    late = under_network(Walk(steps=40), ScheduleConfig(act_delay=2.0, on_missing="noop"))
+    result = late.run_event_driven({"*": lambda o: np.ones(2)}, seed=0)
+    assert result.actions["agent"] == [] and result.cancelled_effects == 38 and result.unfinished_effects == 2
+
+
+def test_w4_what_is_missing_holds_or_becomes_the_no_op():
+    law_w4_missing()
+
+
+# W5
+
+
+def test_w5_no_ops():
+    asymmetric = Walk()
+    asymmetric.action_space = gymnasium.spaces.Box(np.array([0.25, -1.0]), np.array([1.0, -0.5]), dtype=np.float64)
+    for noop, expected in (
+        (None, [0.25, -0.5]),
+        ([0.5, -0.75], [0.5, -0.75]),
+        ({"agent": np.array([0.5, -0.75])}, [0.5, -0.75]),
+        (lambda agent, space: space.low, [0.25, -1.0]),
+    ):
+        env = under_network(asymmetric, ScheduleConfig(act_delay=1.0), noop=noop)
+        env.reset(seed=0), env.step(np.array([1.0, -1.0]))
+        assert env.env.book.told[0]["walker"].tolist() == expected
+
+
+def law_w5_random() -> None:
+    def told(seed: int, config: ScheduleConfig) -> list[int]:
+        env = under_network(Bookkeeper("discrete", steps=30), {"fox": config}, noop="random")
+        env.run_event_driven({"*": lambda o: 0}, seed=seed)
+        return [step["fox"] for step in env.env.told]
+
+    lost = ScheduleConfig(loss=1.0)
+    assert told(1, lost) == told(1, lost) != told(2, lost) and {*told(1, lost)} == {-1, 0, 1, 2, 3}
+    assert told(1, lost)[:4] == told(1, ScheduleConfig(phase=4.0))[:4]  # whatever else is drawn
+
+
+def test_w5_random_no_ops_are_keyed():
+    law_w5_random()
+
+
+def test_w5_what_needs_a_no_op_says_so():
+    words = (
+        "under_network(noop=None): 'agent' can have nothing in force (delay, loss or phase), and 0 is a no-op of a Box "
+        "alone; give noop=action, {agent: action}, a function (agent, space) -> action, or 'random'"
+    )
+    for config in ({"obs_delay": 1.0}, {"act_delay": 1.0}, {"msg_delay": 1.0}, {"loss": 0.1}, {"phase": 1.0},
+                   {"min_delay": 1.0}, {"obs_delay": Empirical([1.0])}):  # fmt: skip
+        with refuses(ConfigError, words):
+            under_network(Walk("discrete"), ScheduleConfig(**config))
+    under_network(Walk("discrete"), ScheduleConfig(tick_interval=2.0))
+    with refuses(ConfigError, words):
+        under_network(Walk("discrete")).run_event_driven({"*": lambda o: 0}, seed=0, schedule=HARD)
+    with refuses(ConfigError, "under_network(noop=...): 7 of 'agent' lies outside Discrete(5, start=-1)"):
+        under_network(Walk("discrete"), noop=7)
+    with refuses(
+        ConfigError, "under_network(noop=...): array(0.) of 'agent' lies outside Box(-1.0, 1.0, (2,), float64)"
+    ):
+        under_network(Walk(), noop=0)
+
+
+# W6
+
+
+def law_w6_infos() -> None:
+    env = under_network(Walk(), ScheduleConfig(tick_interval=2.0, obs_delay=2.0, msg_delay=1.0))
+    observation, info = env.reset(seed=3)
+    filler = observation.copy()
+    assert info == {"boundary": 0, "total": 0.0, "aoi": 0.0, "delivered": False, "is_active": False, "applied": -1}
+    told, infos = [], []
+    for step in range(7):
+        observation, _, _, _, info = env.step(np.full(2, (step + 1) / 10))
+        told.append(env.env.book.told[-1]["walker"][0])
+        infos.append((info["boundary"], info["aoi"], info["delivered"], info["is_active"], info["applied"]))
+        if step < 3:
+            assert same(observation, filler)
+    assert infos == [
+        (1, 1.0, False, False, -1), (2, 2.0, False, False, -1), (3, 3.0, True, False, -1), (4, 3.0, True, True, -1),
+        (5, 3.0, True, False, -1), (6, 3.0, True, True, 2), (7, 3.0, True, False, 2),
+    ]  # fmt: skip
+    assert told == [0.0] * 5 + [0.5, 0.5]
+
+
+def test_w6_infos():
+    law_w6_infos()
+
+
+def test_w6_what_is_active_needs_an_action_and_others_may_be_left_out():
+    env = under_network(Bookkeeper(agents=("a", "b")), {"b": ScheduleConfig(tick_interval=2.0)})
+    with refuses(ResetNeeded, "step(): no episode is running; call reset() first"):
+        env.step({})
+    env.reset(seed=0)
+    with refuses(InvalidAction, "step() got no action for 'b', whose turn it is (is_active)"):
+        env.step({"a": np.zeros(2)})
+    env.step({"a": np.ones(2), "b": np.ones(2)})
+    env.step({"a": np.ones(2)})
+    assert same(env.env.told[1], {"a": np.ones(2), "b": np.ones(2)})
+
+
+# W7
+
+
+def law_w7_ends() -> None:
+    env = under_network(
+        Bookkeeper(ends={"fox": 3}, joins={"hare_1": 4}, steps=9),
+        ScheduleConfig(obs_delay=1.0, act_delay=1.0, msg_delay=1.0),
+    )
+    env.reset(seed=0)
+    for step in range(9):
+        seen, _, terminated, truncated, infos = env.step({agent: np.full(2, 0.1) for agent in env.agents})
+        assert ("fox" in seen) == (step < 3) and ("hare_1" in seen) == (step >= 3)
+        if step == 2:
+            assert terminated["fox"] and seen["fox"][0] == 1 and infos["fox"]["true_observation"][0] == 3
+            assert not infos["fox"]["is_active"] and "true_observation" not in infos["hare_0"]
+        if step == 3:  # at boundary 4 it joins
+            assert seen["hare_1"][0] == 4 and not infos["hare_1"]["is_active"] and infos["hare_1"]["applied"] == -1
+        if step >= 5:
+            assert seen["hare_1"][0] == step - 1 and infos["hare_1"]["is_active"] == (step < 8)
+    told = [step["hare_1"][0] for step in env.env.told if "hare_1" in step]
+    assert told == [0.0] * 4 + [0.1]  # joined at 4, decides from 6 on, in force from 8 on
+    assert truncated == {"hare_0": True, "hare_1": True} and env.agents == []
+    result = env.run_event_driven({"*": lambda o: np.full(2, 0.1)}, seed=0)
+    assert result.cancelled_effects == 1  # of tick 2
+    assert result.unfinished_effects == 4 and result.messages.balanced()
+    assert result.terminated == {"hare_0": False, "hare_1": False, "fox": True}
+    assert result.truncated == {"hare_0": True, "hare_1": True, "fox": False}
+
+
+def test_w7_ends_and_joins():
+    law_w7_ends()
+
+
+class Reviving(Bookkeeper):
+    """The fox comes back at boundary 5."""
+
+    def step(self, actions: Any) -> Any:
+        outcome = super().step(actions)
+        if self.boundary == 5:
+            self.agents.append("fox")
+            for each, value in zip(outcome, (np.full(3, 55.0), 0.0, False, False, {}), strict=True):
+                each["fox"] = value
+        return outcome
+
+
+def law_w7_second_life() -> None:
+    env = under_network(Reviving(ends={"fox": 4}), ScheduleConfig(obs_delay=3.0, act_delay=3.0))
+    env.reset(seed=0)
+    for step in range(10):
+        seen, _, _, _, infos = env.step({agent: np.full(2, step / 10) for agent in env.agents})
+        if 4 <= step <= 6:
+            assert seen["fox"][0] == 55.0 and not infos["fox"]["is_active"]
+        if step > 3 and "fox" in env.env.told[-1]:
+            assert env.env.told[-1]["fox"][0] == 0.0  # its first life's command of tick 3 is gone
+
+
+def test_w7_what_set_out_in_an_earlier_life_does_not_arrive():
+    law_w7_second_life()
+
+
+# W8
+
+
+def law_w8_masks() -> None:
+    env = under_network(Bookkeeper("mask", ("a",)), ScheduleConfig(act_delay=1.0), noop=0)
+    result = env.run_event_driven({"*": lambda o: 2}, seed=0)
+    allowed = [k > 0 and k // 2 % 2 == 1 for k in range(12)]  # by the mask of the step in which it is applied
+    assert [step["a"] for step in env.env.told] == [2 * flag for flag in allowed]
+    assert result.masked == {"a": 11 - sum(allowed)}
+    book = Bookkeeper("mask", ("a",), steps=60)
+    under_network(book, ScheduleConfig(loss=1.0), noop="random").run_event_driven({"*": lambda o: 2}, seed=0)
+    drawn = [step["a"] for step in book.told]
+    assert all(choice != 1 or k % 2 for k, choice in enumerate(drawn)) and {*drawn} >= {0, 1, 3}
+
+
+def test_w8_what_the_current_mask_forbids_becomes_the_no_op():
+    law_w8_masks()
+
+
+@pytest.mark.parametrize(
+    ("space", "mask", "forbidden", "allowed"),
+    [
+        (gymnasium.spaces.Discrete(5, start=-1), np.array([1, 1, 0, 1, 1], np.int8), 1, 2),
+        (gymnasium.spaces.MultiDiscrete([2, 3]), (np.array([1, 0], np.int8), np.ones(3, np.int8)), [1, 2], [0, 2]),
+        (gymnasium.spaces.MultiDiscrete([2, 3]), (np.ones(2, np.int8), np.array([1, 1, 0], np.int8)), [1, 2], [1, 1]),
+    ],
+)
+def test_w8_masks_in_infos(space: Any, mask: Any, forbidden: Any, allowed: Any):
+    class Masked(Walk):
+        def step(self, action: Any) -> Any:
+            self.told = np.asarray(action).tolist()
+            return np.zeros(3), 0.0, False, False, {"action_mask": mask}
+
+    def courses(env: Any) -> list[Any]:
+        env.reset(seed=0)
+        return [(env.step(np.array(a))[4]["applied"], env.env.told) for a in (forbidden, allowed, forbidden)]
+
+    bare = Masked()
+    bare.action_space, noop = space, np.zeros(space.shape, np.int64)
+    env = under_network(bare, noop=noop if noop.ndim else 0)
+    assert courses(env) == [(0, forbidden), (1, allowed), (-1, noop.tolist())]
+    with pytest.raises(ConfigError, match="'agent' has nothing in force, or chose what its mask forbids"):
+        courses(under_network(bare))
+
+
+# W9
+
+
+def law_w9_seeds() -> None:
+    env = under_network(Bookkeeper(), HARD)
+    env.reset(seed=2**40, options={"a": 1}), env.reset(), env.reset(options={"b": 2})
+    assert env.env.resets == [(2**40, {"a": 1}), (None, None), (None, {"b": 2})]
+
+    def course(*seeds: int | None) -> list[float]:
+        for seed in seeds:
+            env.reset(seed=seed)
+        return [env.step(dict.fromkeys(env.agents, np.zeros(2)))[4]["fox"]["aoi"] for _ in range(11)]
+
+    assert course(7) == course(7) == course(3, 7) != course(7, None) == course(7, None)
+    assert course(7, None) == course(8, 7, None) != course(7, None, None)
+
+
+def test_w9_seeds():
+    law_w9_seeds()
+
+
+def arrivals_of(config: ScheduleConfig) -> dict[Any, int]:
+    env = under_network(Bookkeeper(steps=40), config)
+    result = env.run_event_driven({"*": lambda o: np.zeros(2)}, seed=11, trace=True)
+    return {(type(r.payload), r.agent, r.number): r.latency for r in result.trace if r.id >= 0}
+
+
+def law_w9_shared_draws() -> None:
+    plain = ScheduleConfig(obs_delay=0.7, act_delay=0.9, jitter_type="lognormal", jitter_ratio=0.8, reorder=True)
+    free = arrivals_of(plain)
+    lossy = arrivals_of(ScheduleConfig(obs_delay=0.7, act_delay=0.9, jitter_type="lognormal", jitter_ratio=0.8,
+                                       reorder=True, loss=0.3))  # fmt: skip
+    both = free.keys() & lossy.keys()
+    assert len(both) > 100 and all(free[m] == lossy[m] for m in both)
+    slower = arrivals_of(ScheduleConfig(obs_delay=0.7, act_delay=1.8, jitter_type="lognormal", jitter_ratio=0.8,
+                                        reorder=True, loss=0.3))  # fmt: skip
+    shown = [{m for m in run if m[0] is ObservationCopy and m[2] < 36} for run in (lossy, slower)]
+    assert shown[0] == shown[1]  # what is lost of observations is not moved by actions
+
+
+def test_w9_two_conditions_share_their_draws():
+    law_w9_shared_draws()
+
+
+def test_w9_drawn_schedules_are_drawn_once_an_episode():
+    env = under_network(Walk(), DrawnSchedule(obs_delay=[1.0, 2.0, 3.0, 4.0]))
+    ages = []
+    for episode in range(12):
+        env.reset(seed=4 if not episode else None)
+        ages.append([env.step(np.zeros(2))[4]["aoi"] for _ in range(8)][-1])
+    drawn = DrawnSchedule(obs_delay=[1.0, 2.0, 3.0, 4.0])
+    assert ages == [drawn.at(4, episode)["*"].obs_delay for episode in range(12)] and len({*ages}) > 2
+
+
+# W10
+
+
+def law_w10_ages() -> None:
+    env = under_network(Walk(), ScheduleConfig(obs_delay=2.0), observe_age=True)
+    assert env.observation_space.shape == (4,) and env.observation_space.dtype == np.float64
+    course = [env.reset(seed=0)[0]] + [env.step(np.zeros(2))[0] for _ in range(4)]
+    assert [(o[0], o[3]) for o in course] == [(0, 0), (0, 1), (0, 2), (1, 2), (2, 2)]
+    for kind in ("image", "dict", "discrete", "mask"):
+        env = under_network(Walk(kind, end=3), ScheduleConfig(obs_delay=1.0), observe_age=True, noop=NOOPS[kind])
+        bare = Walk(kind, end=3)
+        observation, expected = env.reset(seed=0)[0], bare.reset(seed=0)[0]
+        assert same(observation["observation"], expected) and env.observation_space.contains(observation)
+        outcomes = [env.step(NOOPS[kind]) for _ in range(3)]
+        assert [o[0]["age"].tolist() for o in outcomes] == [[1.0], [1.0], [1.0]]
+        assert outcomes[-1][4]["true_observation"]["age"].tolist() == [0.0]
+
+
+def test_w10_ages():
+    law_w10_ages()
+
+
+def law_w10_parts() -> None:
+    parts = {"a": {"b": slice(1, 2), "c": slice(2, 3)}}
+    schedule = {"a": ScheduleConfig(), "b": ScheduleConfig(obs_delay=1.0), "c": ScheduleConfig(msg_delay=3.0)}
+    bare = Bookkeeper(agents=("a", "b", "c"))
+    env = under_network(Bookkeeper(agents=("a", "b", "c")), schedule, observe_age=True, parts=parts)
+    assert [env.observation_space(agent).shape for agent in "abc"] == [(6,), (4,), (4,)]
+    env.reset(seed=5)
+    true = [bare.reset(seed=5)[0]["a"]]
+    for k in range(1, 8):
+        seen = env.step(dict.fromkeys("abc", np.full(2, k / 10)))[0]
+        true.append(bare.step(env.env.told[-1])[0]["a"])
+        late = [max(0, k - delay) for delay in (0, 1, 3)]
+        assert seen["a"].tolist() == [true[b][i] for i, b in enumerate(late)] + [float(k - b) for b in late]
+
+
+def test_w10_parts_age_apart():
+    law_w10_parts()
+
+
+def test_w10_parts_without_delay_are_the_bare_environment_also_where_their_source_has_ended():
+    bare = parallel_rollout(Bookkeeper(ends={"fox": 4}, joins={"hare_1": 3}), "box")
+    parts = {"hare_0": {"fox": slice(1, 2), "hare_1": slice(2, 3)}}
+    boxed = parallel_rollout(under_network(Bookkeeper(ends={"fox": 4}, joins={"hare_1": 3}), parts=parts), "box")
+    assert same([o[0] for o in bare], [o[0] for o in boxed])
+
+
+def test_w10_parts_are_of_one_dimensional_boxes():
+    with refuses(UnknownAgent, "under_network(parts=...): no agent 'foxy'; there are ['hare_0', 'hare_1', 'fox']. Did "
+                 "you mean 'fox'?"):  # fmt: skip
+        under_network(Bookkeeper(), parts={"foxy": {}})
+    with pytest.raises(ConfigError, match=r"'hare_0' observes Box\(0, 255.*; parts are of a 1-D Box"):
+        under_network(Bookkeeper("image"), parts={"hare_0": {"fox": slice(1)}})
+    with refuses(ConfigError, "under_network(parts=...): 'fox': {'fox': slice(None, 1, None)}: give {another agent: "
+                 "slice}"):  # fmt: skip
+        under_network(Bookkeeper(), parts={"fox": {"fox": slice(1)}})
+
+
+# W11
+
+
+def law_w11_zero_delay() -> None:
+    ends, joins = {"fox": 3, "hare_0": 7}, {"hare_1": 4}
+    for kind in KINDS:
+        bare = parallel_rollout(Bookkeeper(kind, ends=ends, joins=joins), kind)
+        boxed = parallel_rollout(under_network(Bookkeeper(kind, ends=ends, joins=joins)), kind)
+        assert len(bare) == len(boxed)
+        for a, b in zip(bare, boxed, strict=True):
+            if isinstance(b, tuple):
+                assert not any(OURS & info.keys() for info in a[-1].values())
+                assert all(OURS - {"true_observation"} <= info.keys() for info in b[-1].values())
+                b = (*b[:-1], own(b[-1]))
+            assert same(a, b)
+
+
+def test_w11_zero_delay_is_the_bare_environment():
+    law_w11_zero_delay()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_w11_zero_delay_is_the_bare_gymnasium_environment(kind: str):
+    bare, boxed, draw = Walk(kind, end=8), under_network(Walk(kind, end=8)), draws(kind, 1)
+    for seed in (4, None):
+        a, b = bare.reset(seed=seed), boxed.reset(seed=seed)
+        assert same(a[0], b[0]) and same({"": a[1]}, own({"": b[1]}))
+        for _ in range(8):
+            action = draw(a[0])
+            a, b = bare.step(copy.deepcopy(action)), boxed.step(action)
+            assert same(a[:4], b[:4]) and same({"": a[4]}, own({"": b[4]}))
+
+
+def policy(observation: Any) -> Any:
+    """Deterministic, and sensitive to every bit."""
+    return np.sin(observation[:2] * 37.0 + observation.sum())
+
+
+def law_w11_runs() -> None:
+    options: dict[str, Any] = {"ends": {"fox": 5}, "joins": {"hare_1": 3}, "steps": 20}
+    env, hand = (under_network(Bookkeeper(**options), {"*": HARD, "hare": HARD_TICKS}) for _ in range(2))
+    for seed in (2, None):
+        result = env.run_event_driven({"*": policy}, seed=seed)
+        seen, infos = hand.reset(seed=seed)
+        rewards: dict[str, list[Any]] = {agent: [] for agent in hand.possible_agents}
+        time = 0.0
+        while hand.agents:
+            actions = {
+                agent: policy(seen[agent]) if infos[agent]["is_active"] else np.full(2, 0.77) for agent in hand.agents
+            }
+            seen, earned, _, _, infos = hand.step(actions)
+            time += 1.0
+            for agent, reward in earned.items():
+                rewards[agent].append((time, reward))
+        assert rewards == result.rewards and same(env.env.told, hand.env.told) and result.end_time == 20.0
+
+
+HARD_TICKS = ScheduleConfig(tick_interval=2.0, phase=1.0, obs_delay=1.0, loss=0.4, on_missing="noop")
+
+
+def test_w11_a_run_is_stepping_by_hand():
+    law_w11_runs()
+
+
+def test_w11_the_synchronous_run_is_the_bare_environment():
+    env, bare = under_network(Bookkeeper(ends={"fox": 5}), HARD), Bookkeeper(ends={"fox": 5})
+    result = env.run_synchronous({"*": policy}, seed=9)
+    seen, _ = bare.reset(seed=9)
+    while bare.agents:
+        seen, *_ = bare.step({agent: policy(seen[agent]) for agent in bare.agents})
+    assert same(env.env.told, bare.told) and result.end_time == 12.0
+    assert result.staleness["fox"].max == 0.0 and result.messages.in_flight == 0
+
+
+def law_w11_accounts() -> None:
+    env = under_network(Bookkeeper(steps=40, ends={"fox": 7}, joins={"hare_1": 5}), {"*": HARD, "hare_1": HARD_TICKS})
+    result = env.run_event_driven({"*": policy}, seed=6, trace=True)
+    broker, counts = env._episode.broker, result.messages
+    assert counts.balanced() and counts.lost > 20 and counts.duplicated > 20
+    records = [r for r in result.trace if isinstance(r.payload, ActionCommand | ObservationCopy)]
+    cancelled = [r for r in records if r.cancelled]
+    arrived = len(records) - len(cancelled)
+    dropped = counts.dropped_duplicates
+    assert counts.sent + counts.duplicated == arrived + len(cancelled) + dropped + counts.lost + counts.in_flight
+    commands = [r for r in records if type(r.payload) is ActionCommand]
+    effective = [r for r in commands if not r.cancelled]
+    assert sum(map(len, result.actions.values())) == len(effective)
+    assert any(r.agent == 2 for r in cancelled if type(r.payload) is ObservationCopy)  # of the fox, who had ended
+    decided = {(r.agent, r.number) for r in result.trace if r.kind == "AgentTick"}
+    gone = {(m.agent, m.number) for m, _ in broker.lost if type(m) is ActionCommand}
+    whole = {(r.agent, r.number) for r in effective} | gone
+    assert len(decided - whole) <= result.cancelled_effects + result.unfinished_effects
+    assert len(effective) + result.cancelled_effects + result.unfinished_effects >= len(decided - gone)
+
+
+def test_w11_accounts_balance():
+    law_w11_accounts()
+
+
+def law_w11_causes() -> None:
+    env = under_network(Bookkeeper(), HARD)
+    result = env.run_event_driven({"*": policy}, seed=6, trace=True, record=("rewards", "actions", "observations"))
+    trace = result.trace
+    for r in trace:
+        if type(r.payload) is ObservationCopy:
+            assert (trace[r.cause].kind, trace[r.cause].number) == ("Boundary", r.number)
+        if type(r.payload) is ActionCommand:
+            assert (trace[r.cause].kind, trace[r.cause].agent, trace[r.cause].number) == (
+                "AgentTick",
+                r.agent,
+                r.number,
+            )
+        if r.kind == "AgentTick":
+            seen = trace[r.cause].payload
+            assert type(seen) is ObservationCopy and seen.receiver == r.agent
+            name = env.possible_agents[r.agent]
+            at = dict(result.observations[name])[r.t_ns / SECOND]
+            assert same(at, seen.content)
+    again = under_network(Bookkeeper(), HARD).run_event_driven({"*": policy}, seed=6, trace=True)
+    ids = env.possible_agents
+    assert again.trace.lines(ids) == trace.lines(ids) and "set_action" in trace.table(ids)
+
+
+def test_w11_causes_lead_from_boundary_to_observation_to_tick_to_command():
+    law_w11_causes()
+
+
+def test_w11_results_have_ages_and_latencies_and_end_early():
+    config = ScheduleConfig(obs_delay=1.0, msg_delay=1.0, act_delay=2.0)
+    result = under_network(Bookkeeper(), config).run_event_driven({"*": policy}, seed=0, t_end=9.5)
+    assert result.end_time == 9.0 and all(result.truncated.values()) and not any(result.terminated.values())
+    assert result.staleness["fox"].p50 == 2.0 and result.latency["fox"].max == 3.0
+    assert [t for t, _ in result.actions["fox"]] == [5.0, 6.0, 7.0, 8.0]
+    assert [t for t, _ in result.rewards["fox"]] == [float(k) for k in range(1, 10)]
+    again = under_network(Bookkeeper(), config).run_event_driven({"fox": policy, "hare": policy}, seed=0, t_end=9.0)
+    assert result.same_course(again)
+
+
+def test_w11_rewards_of_several_numbers_are_stepped_but_not_added_up():
+    class Several(Walk):
+        def step(self, action: Any) -> Any:
+            seen, _, *ends, info = super().step(action)
+            return (seen, np.array([1.0, 2.0]), *ends, info)
+
+    env = under_network(Several())
+    env.reset(seed=0)
+    assert env.step(np.zeros(2))[1].tolist() == [1.0, 2.0]
+    with refuses(
+        ConfigError, "the reward of 'agent' is array([1., 2.]): a run adds up numbers; weigh them by a wrapper"
+    ):
+        env.run_event_driven({"*": lambda seen: np.zeros(2)}, seed=0)
+
+
+def test_w11_policies():
+    env, zeros = under_network(Bookkeeper()), lambda observation: np.zeros(2)
+    with refuses(
+        ConfigError, "no policy for ['hare_0', 'hare_1']: give one by agent, by group ['hare', 'fox'] or for '*'"
+    ):
+        env.run_event_driven({"fox": zeros}, seed=0)
+    with refuses(UnknownAgent, "policies: 'foxx' is neither an agent nor a group; there are ['hare', 'fox', 'hare_0', "
+                 "'hare_1']. Did you mean 'fox'?"):  # fmt: skip
+        env.run_event_driven({"foxx": zeros}, seed=0)
+    with pytest.raises(ConfigError, match="must be a mapping"):
+        env.run_event_driven(zeros, seed=0)
+    with pytest.raises(ConfigError, match="a black box can't be filmed; leave 'frames' out"):
+        env.run_event_driven({"*": zeros}, seed=0, record=("frames",))
+
+    class Objects:
+        def decide_action(self, state: Any) -> Any:
+            return 0
+
+    with pytest.raises(
+        ConfigError, match="a black box has no states and asks no questions; give a function, or `forward`"
+    ):
+        env.run_event_driven({"*": Objects()}, seed=0)
+
+    def meddle(observation: Any) -> Any:
+        env.reset(seed=1)
+        return np.zeros(2)
+
+    with refuses(RunInterrupted, "the policy of 'hare_0' reset the environment of its own run; use a copy"):
+        env.run_event_driven({"*": meddle}, seed=0)
+
+
+def test_w11_policies_have_masks_draws_and_beginnings():
+    class Knowing:
+        begun: Any = None
+
+        def begin(self, seed: int, episode: int) -> None:
+            self.begun, self.keys = (seed, episode), []
+
+        def forward(self, observation: Any, mask: Any = None, draw: int | None = None) -> Any:
+            assert same(mask, observation["action_mask"])
+            self.keys.append(draw)
+            return 0
+
+    knowing = Knowing()
+    env = under_network(Bookkeeper("mask"))
+    env.run_event_driven({"*": knowing}, seed=5)
+    keys = knowing.keys
+    env.run_event_driven({"*": knowing})
+    assert knowing.begun == (5, 1) and len({*keys, *knowing.keys}) == 72
+
+
+# BatteryGrid as a black box, against its own event clock
+
+
+@pytest.mark.parametrize(("obs", "act"), list(itertools.product((0, 1, 3), (0, 1, 2))))
+def test_a_battery_grid_as_a_black_box_is_its_own_event_clock(obs: int, act: int):
+    config = ScheduleConfig(obs_delay=float(obs), act_delay=float(act))
+
+    def grid() -> Any:
+        return make("heron/BatteryGrid-v0", num_batteries=3, max_steps=25)
+
+    def decide(observation: Any) -> Any:
+        return np.sin(observation[:1].astype(float) * 37.0 + observation.sum())
+
+    own_clock = grid().run_event_driven(
+        {"*": decide}, seed=3, schedule=config, record=("rewards", "actions", "observations")
+    )
+    boxed = under_network(grid(), config).run_event_driven(
+        {"*": decide}, seed=3, record=("rewards", "actions", "observations")
+    )
+    for agent in boxed.rewards:
+        assert boxed.rewards[agent] == own_clock.rewards[agent]
+        assert same(boxed.actions[agent], own_clock.actions[agent]) and len(boxed.actions[agent]) == 25 - obs - act
+        mine, theirs = ([vector for _, vector in run.observations[agent]] for run in (boxed, own_clock))
+        assert same(mine, theirs[: len(mine)]) and len(mine) == 25 - obs
+        assert boxed.truncated[agent] == own_clock.truncated[agent] is True
+    assert boxed.unfinished_effects == own_clock.unfinished_effects
+
+
+# Kits, copies, refusals
+
+
+@pytest.mark.filterwarnings("ignore:.*A Box observation space m.*imum value is.*infinity")  # so are numbers and ages
+@pytest.mark.filterwarnings("ignore:.*For Box action spaces, we recommend")
+@pytest.mark.parametrize("config", [ScheduleConfig(), HARD], ids=["plain", "hard"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("aged", [False, True])
+def test_pettingzoo_s_and_gymnasium_s_kits_pass(kind: str, config: ScheduleConfig, aged: bool):
+    parallel_api_test(under_network(Bookkeeper(kind, ends={"fox": 5}), config, noop=NOOPS[kind], observe_age=aged), 60)
+    env = under_network(Walk(kind), config, noop=NOOPS[kind], observe_age=aged)
+    check_env(env, skip_render_check=True)
+
+
+def test_many_in_gymnasium_s_vector_environment():
+    envs = gymnasium.vector.SyncVectorEnv([lambda: under_network(Walk(end=6), HARD) for _ in range(3)])
+    seen, infos = envs.reset(seed=1)
+    single = under_network(Walk(end=6), HARD)
+    observation, info = single.reset(seed=2)
+    for _ in range(5):
+        seen, _, _, _, infos = envs.step(np.full((3, 2), 0.5))
+        observation, _, _, _, info = single.step(np.full(2, 0.5))
+        assert same(seen[1], observation) and infos["aoi"][1] == info["aoi"]
+
+
+def test_stable_baselines3_learns_under_the_network():
+    sb3 = pytest.importorskip("stable_baselines3")
+    env = under_network(gymnasium.make("CartPole-v1"), HARD, noop=0, observe_age=True)
+    model = sb3.PPO("MlpPolicy", env, n_steps=64, batch_size=32, n_epochs=1, seed=0, device="cpu").learn(128)
+    result = env.run_event_driven({"*": lambda vector: model.predict(vector, deterministic=True)[0]}, seed=0)
+    assert result.returns["agent"] == result.end_time > 5.0
+
+
+def test_an_environment_in_mid_episode_can_be_copied_and_pickled():
+    env = under_network(Walk(), HARD)
+    env.reset(seed=1)
+    for _ in range(4):
+        env.step(np.ones(2))
+    for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        ahead = [copy.deepcopy(env).step(np.full(2, 0.1)), other.step(np.full(2, 0.1))]
+        assert same(ahead[0], ahead[1])
+    many = under_network(Bookkeeper(), HARD)
+    many.reset(seed=1)
+    for other in (copy.deepcopy(many), pickle.loads(pickle.dumps(many))):
+        actions = dict.fromkeys(many.agents, np.zeros(2))
+        assert same(copy.deepcopy(many).step(actions), other.step(actions))
+
+
+def test_what_is_no_environment_is_refused():
+    with pytest.raises(ConfigError, match="is no PettingZoo ParallelEnv and no Gymnasium Env; give one of them"):
+        under_network(3)
+    many = gymnasium.vector.SyncVectorEnv([Walk])
+    with pytest.raises(ConfigError, match=r"put each into under_network\(\) and those into SyncVectorEnv"):
+        under_network(many)
+    with refuses(ScheduleError, "dt=0.0: a step takes 1e-9 seconds or more"):
+        under_network(Walk(), dt=0.0)
+    nameless = Bookkeeper()
+    del nameless.possible_agents
+    with refuses(ConfigError, "under_network(env): the environment must say its possible_agents"):
+        under_network(nameless)
+    with pytest.raises(ConfigError, match="on_missing='drop'"):
+        under_network(Walk(), on_missing="drop")
+
+
+def test_an_aec_environment_is_converted_or_refused_with_pettingzoo_s_reason():
+    from pettingzoo.utils.conversions import parallel_to_aec
+
+    parallel_api_test(under_network(parallel_to_aec(Bookkeeper(ends={"fox": 4})), HARD), 30)
+
+    class Turns(AECEnv):
+        metadata = {"name": "turns"}
+
+    with pytest.raises(ConfigError, match="Converting from an AEC environment to a Parallel environment"):
+        under_network(Turns())
+
+
+def test_an_agent_that_is_not_possible_is_named():
+    book = Bookkeeper(agents=("a", "b"), joins={"b": 2})
+    env = under_network(book)
+    book.joins = {"c": 1}
+    book.possible_agents = ["a", "b", "c"]
+    with refuses(ConfigError, "agent 'c' is not among the environment's possible_agents"):
+        env.reset(seed=0)
+        env.step({agent: np.zeros(2) for agent in env.agents})
+
+
+# Faults that are planted; each is seen by a law
+
+
+def replaced(module: Any, line: str, fault: str) -> Callable[[pytest.MonkeyPatch], None]:
+    """Plants a fault in one of the modules: the source with one line changed is executed in its place."""
+
+    def plant(monkeypatch: pytest.MonkeyPatch) -> None:
+        source = inspect.getsource(module)
+        assert source.count(line) == 1, f"{line!r} stands {source.count(line)} times in {module.__name__}"
+        faulty = ModuleType(module.__name__)
+        faulty.__file__ = module.__file__
+        monkeypatch.setitem(sys.modules, module.__name__, faulty)  # where dataclasses look
+        exec(compile(source.replace(line, fault), str(module.__file__), "exec"), faulty.__dict__)
+        for user in (faces, driver, forms):
+            for name, value in vars(faulty).items():
+                if getattr(value, "__module__", "") == module.__name__ and hasattr(user, name):
+                    monkeypatch.setattr(user, name, value)
+
+    return plant
+
+
+FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
+    "observations are not copied": (
+        driver, "copied(observation),", "observation,", law_w2_copies),
+    "what is returned is not copied": (forms, "copied(copies[0][1])", "copies[0][1]", law_w2_copies),
+    "actions are not copied": (
+        driver, "copied(actions[name])", "actions[name]", law_w2_observations_and_w4_commands),
+    "an older observation takes the place of a newer": (
+        driver, "message.number > side.copies[part][0] or", "True or", law_w2_reordered),
+    "an older command takes the place of a newer": (driver, "or number < side.next:", "or False:", law_w2_reordered),
+    "commands count at their arrival's boundary, not before": (
+        driver, "self._deliver(self.now + setting.dt_ns - 1)", "self._deliver(self.now + setting.dt_ns)", law_w1_time),
+    "commands of the step's beginning come a step late": (
+        driver, "self._deliver(self.now + setting.dt_ns - 1)", "self._deliver(self.now - 1)", law_w11_zero_delay),
+    "phase is forgotten": (driver, "self.timing.ticks_at(now)", "not now % self.timing.tick", law_w3_ticks),
+    "decisions before anything has arrived": (
+        driver, "self.alive and self.arrived and", "self.alive and", law_w3_ticks),
+    "what is missing is never given up": (driver, "if side.failsafe and", "if False and", law_w4_missing),
+    "it is given up a tick early": (
+        driver, "and side.next < number and", "and side.next <= number and", law_w4_missing),
+    "random no-ops have no key": (noops, "space.seed(", "(lambda seed: None)(", law_w5_random),
+    "what is sent is numbered by more than the boundary": (
+        driver, "now, REPLY)\n", "now, REPLY)\n        self.number += now > 0\n", law_w2_observations_and_w4_commands),
+    "an ended agent still receives": (
+        driver, "if not side.alive or message.number", "if message.number", law_w11_accounts),
+    "an earlier life's observation arrives": (
+        driver, "or message.number * self.setting.dt_ns < side.born", "", law_w7_second_life),
+    "an earlier life's command arrives": (driver, "or decided < side.born", "", law_w7_second_life),
+    "the last observation is the true one": (
+        driver, "arrived[side.name] = side.form.put_together(side.copies, now, dt_ns)",
+        "arrived[side.name] = side.form.put_together([(self.number, side.truth)], now, dt_ns)", law_w7_ends),
+    "masks are not looked at": (driver, "if mask is None or not", "if True or not", law_w8_masks),
+    "masked choices are not counted": (driver, "side.masked += 1", "pass", law_w8_masks),
+    "reset() without a seed begins the same episode": (
+        faces, "(self._seed, self._number + 1)", "(self._seed, self._number)", law_w9_seeds),
+    "the environment gets another seed": (faces, "episode.begin(seed, options)", "episode.begin(1, options)",
+        law_w9_seeds),
+    "ages are of the last step": (forms, "(now - number * dt_ns)", "(now - number * dt_ns - dt_ns)", law_w10_ages),
+    "parts come over the observer's link": (
+        driver, "values = (rank, self.number", "rank = side.rank\n            values = (rank, self.number",
+        law_w10_parts),
+    "rewards are those of the last arrival": (
+        driver, "self._score(rewards,", "rewards = dict.fromkeys(rewards, 0.0)\n        self._score(rewards,",
+        law_w1_time),
+    "a cancelled command is not counted": (driver, "self.cancelled += 1", "pass", law_w7_ends),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_seen(fault: str, monkeypatch: pytest.MonkeyPatch):
+    module, line, planted, law = FAULTS[fault]
+    replaced(module, line, planted)(monkeypatch)
+    with pytest.raises(AssertionError):
+        law()
