@@ -7,12 +7,13 @@ rules and methods of one hierarchy, bound to one truth; `python_law`*, the phase
 
 From rules to machine code: `source`, `loops` and `world_rules` write the text of the phases; `cache` names the file it
 is kept in by a hash of all it depends on; `checking`* compiles each rule alone, so that numba's refusals have the
-user's line; `phases` puts it together. What the text calls: `kernels`* (how functions are compiled and kept, arrays
-by name), `decision_kernels`* (who acts, with what; masks), `loop_kernels`* (what happens in every lane whatever the
-rules, who ends, and the step as a whole), `draw_kernel`* (keyed draws, noise), `world_kernel`* (columns for world
-rules). `vector`*: what the text says of one lane, compiled for eight lanes at once: `branches` turns `if` into masks,
-`compiling` takes the text, `tiles` brings lanes there and back; `types`, `masks`, `numbers`, `elements` and `words` say
-what it means for vectors.
+user's line; `phases` puts it together. What the text calls: `kernels`* (how functions are compiled and kept, arrays by
+name), `linking`* (what only compiled code calls becomes part of its callers), `decision_kernels`* (who acts, with
+what; masks), `loop_kernels`* (what happens in every lane whatever the rules, who ends, and the step as a whole),
+`draw_kernel`* (keyed draws, noise), `world_kernel`* (columns for world rules). `vector`*: what the text says of one
+lane, compiled for eight lanes at once: `branches` turns `if` into masks, `compiling` takes the text, `tiles` brings
+lanes there and back, `columns` finds out which of their columns must move; `types`, `masks`, `numbers`, `elements` and
+`words` say what it means for vectors.
 
 From a hierarchy to memory: `blueprint`, all that must be known of a simulation; `tables`, where everything lies, who
 commands whom, what is legal, what is seen; `arrays` and `memory`, names and types of all arrays, and the arrays.
