@@ -40,6 +40,9 @@ from heron_env.lab.sweep.conditions import along as along
 from heron_env.lab.sweep.conditions import coalitions as coalitions
 from heron_env.lab.sweep.conditions import one_at_a_time as one_at_a_time
 from heron_env.lab.sweep.conditions import unique as unique
+from heron_env.lab.sweep.margin import Margin as Margin
+from heron_env.lab.sweep.margin import margin as margin
+from heron_env.lab.sweep.margin import read_margin as read_margin
 from heron_env.lab.sweep.sweep import Sweep as Sweep
 from heron_env.lab.sweep.sweep import SweepResult as SweepResult
 from heron_env.lab.sweep.sweep import read_sweep as read_sweep
