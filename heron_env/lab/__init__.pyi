@@ -32,6 +32,7 @@ from heron_env.lab.show.figures import sweep_figure as sweep_figure
 from heron_env.lab.show.figures import waterfall_figure as waterfall_figure
 from heron_env.lab.show.report import Sources as Sources
 from heron_env.lab.show.report import report_of as report_of
+from heron_env.lab.show.tolerance import margin_figure as margin_figure
 from heron_env.lab.show.tree import hierarchy_figure as hierarchy_figure
 from heron_env.lab.sweep.conditions import IDEAL as IDEAL
 from heron_env.lab.sweep.conditions import SYNC as SYNC

@@ -10,9 +10,24 @@ import pytest
 from cli_kit import as_json, heron
 
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
-from heron_env.lab import SYNC, Condition, Margin, Sweep, along, crossing, margin, read_margin
+from heron_env.lab import (
+    SYNC,
+    Condition,
+    Margin,
+    Sources,
+    Sweep,
+    along,
+    crossing,
+    margin,
+    margin_figure,
+    read_margin,
+    report_of,
+)
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.crossing import Probe
+from heron_env.lab.output import Tile
+from heron_env.lab.show.report import read_sources
+from heron_env.lab.show.tolerance import margin_tile
 
 SPREAD, RULE = "heron/Spread-v0", "assigned landmark"
 SHORT, LONG = {"max_steps": 10}, {"max_steps": 30}
@@ -149,6 +164,56 @@ def test_what_is_wrong_is_said_before_anything_runs(wrong: dict[str, object], me
 def test_an_amount_that_is_impossible_is_said_before_anything_runs():
     with pytest.raises(ScheduleError, match="loss"):
         margin(SPREAD, RULE, fault="loss", largest=1.6, options=SHORT)
+
+
+# In reports
+
+
+def test_a_report_has_a_tile_a_figure_and_what_was_tried(loss: Margin, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    loss.write(tmp_path)
+    report = report_of(read_sources([tmp_path]))
+    assert report.verdict == [Tile("Tolerated loss", f"{loss.nearest:.3g}", str(loss))]
+    assert report.finding == [f"{loss}."]
+    picture, table = report.parts[0].blocks
+    assert picture.name == "margin" and str(loss) in picture.caption
+    assert [row[0] for row in table.rows] == [f"{probe.level:g}" for probe in loss.probes]
+    assert [row[1] for row in table.rows] == [probe.verdict for probe in loss.probes]
+    assert f"{table.rows[-1][0]}: {table.rows[-1][3]}, lost" in picture.alternative
+
+
+def test_a_share_is_of_the_gain_without_the_fault(loss: Margin):
+    assert loss.shares[0][0] == pytest.approx(1.0)
+    for probe, (share, half) in zip(loss.probes, loss.shares, strict=True):
+        assert (share - loss.keep) * loss.gain == pytest.approx(probe.mean)
+        assert half * loss.gain == pytest.approx(probe.half)
+
+
+def test_the_figure_has_every_amount_with_its_bound_and_the_interval_as_a_band(loss: Margin):
+    pytest.importorskip("matplotlib")
+    (axes,) = margin_figure(loss).axes
+    bars = [container.lines[0].get_xydata()[0].tolist() for container in axes.containers]
+    assert bars == [
+        [pytest.approx(math.sqrt(probe.level)), pytest.approx(100.0 * share)]
+        for probe, (share, _) in zip(loss.probes, loss.shares, strict=True)
+    ]
+    (band,) = axes.patches
+    assert [band.get_x() ** 2, (band.get_x() + band.get_width()) ** 2] == pytest.approx([loss.low, loss.high])
+    assert axes.get_xlabel() == "loss"
+
+
+def test_a_report_tells_of_a_sweep_and_of_margins(loss: Margin, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    sweep = Sweep.of(SPREAD, {RULE: RULE}, along(loss=(0.0, 0.1)), cases=2, options=SHORT).run(processes=1)
+    none = replace(made((0.0, 32, 0.5)), env=SPREAD)
+    report = report_of(Sources(sweeps=[sweep], margins=[loss, none]))
+    assert [tile.label for tile in report.verdict][-2:] == ["Tolerated loss", "Tolerated action delay"]
+    assert report.verdict[-1].value == "no gain"
+    assert [part.title for part in report.parts if "Margin" in part.title] == ["Margin: loss", "Margin: action delay"]
+
+
+def test_an_open_end_is_told_in_the_tile():
+    assert margin_tile(made((0.0, 32, 9.0), (3.6, 64, 2.0))).value == "3.6 s or more"
 
 
 # heron margin

@@ -73,6 +73,16 @@ class Margin(Crossing):
         return self.probes[0].mean / (1.0 - self.keep)
 
     @property
+    def shares(self) -> list[tuple[float, float]]:
+        """Of the gain that is kept at each amount, and the half width of the bound that decides."""
+        return [(self.keep + probe.mean / self.gain, probe.half / abs(self.gain)) for probe in self.probes]
+
+    @property
+    def nearest(self) -> float:
+        """The estimate in whole steps."""
+        return self.step * round(self.estimate / self.step)
+
+    @property
     def monotone(self) -> bool:
         """Is it kept nowhere beyond an amount where it is lost?"""
         return not self.above_again
@@ -91,8 +101,7 @@ class Margin(Crossing):
                 f"{self.amount(self.low)} at least; nothing up to {self.amount(self.probes[-1].level)} is lost for sure"
             )
         else:
-            nearest = self.step * round(self.estimate / self.step)
-            told = f"{self.amount(nearest)} [{self.low:g}, {self.high:g}]"
+            told = f"{self.amount(self.nearest)} [{self.low:g}, {self.high:g}]"
         again = ", ".join(map(self.amount, self.above_again))
         also = f". Not monotone: it is kept again at {again}" if again else ""
         return f"{self.policy!r} keeps {share} of its gain up to {words} {told}; {of}{also}"
