@@ -166,8 +166,9 @@ def margins() -> Iterator[Line]:
                 continue
             found = read_margin(RESULTS / folder)
             said = f"95 %, t with Bonferroni, {max(probe.cases for probe in found.probes)} days"
+            row = f"{policy}, one seed" if policy == "trained" else policy
             yield Line(
-                "margins", policy, column, ENERGY, policy, fault, "s, 95 % of the gain kept", found.nearest,
+                "margins", row, column, ENERGY, policy, fault, "s, 95 % of the gain kept", found.nearest,
                 (found.low, found.high), said, f"{folder}/margin.json", MARGINS,
             )  # fmt: skip
 

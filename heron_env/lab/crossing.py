@@ -1,25 +1,12 @@
-"""Where a mean first falls below 0 along rising levels: the level up to which it is above, at a stated chance of error.
+"""Where a mean first falls below 0 along rising levels: the level up to which it is above, with 95 %.
 
 A ladder of levels first, then at most `PROBES` more between the last level that is confirmed above 0 and the first one
 that is confirmed below. Each level is looked at after 32, 64, 128 and 256 cases, and decided by Student's t at
-alpha / (planned levels x planned looks) on the side where it could err. By Bonferroni all verdicts together are right
-with 1 - alpha. A level that stays undecided is near the truth: the levels left and right of it are tried next.
+ALPHA / (planned levels x planned looks) on the side where it could err. By Bonferroni all verdicts together are right
+with 1 - ALPHA. A level that stays undecided is near the truth: the levels left and right of it are tried next.
 A dip below 0 that no level of the ladder meets stays unseen.
 
-Out of 400 intervals, those that hold the crossing; their median width (levels to 12, steps of 0.1, a case spreads by 2
-around a mean that falls by 1 a level); mean episodes; those of the cheapest grid of equal steps that is as narrow; and
-the ratio of the two (`tests/lab/test_crossing.py` measures it again):
-
-    situation       holds   width   episodes     grid   ratio
-    normal            400     0.9      1,328   10,832    0.12
-    heavy tails       400     0.9      1,280   10,168    0.13
-    outliers          392     0.9      1,298   10,064    0.13
-    flat slope        383     3.4      1,566    2,595    0.60
-    jump              400     0.1        718   12,826    0.06
-    hump              400     0.9      1,326    9,552    0.14
-
-Heavy tails are t with 3 degrees of freedom; one case in twenty is an outlier, four standard deviations lower; the flat
-slope is a quarter of the others, and 16 of its 400 searches do not confirm the lowest level.
+How often its intervals hold the truth is told in docs/how_to/tolerance.md and measured in `tests/lab/test_crossing.py`.
 """
 
 from __future__ import annotations
@@ -35,6 +22,7 @@ from numpy.typing import NDArray
 from heron_env.lab.robust_stats import quantile
 
 ALPHA: Final = 0.05
+"""The chance that any verdict errs."""
 LOOKS: Final = (32, 64, 128, 256)
 """Cases after which a level is looked at."""
 PROBES: Final = 8
@@ -99,9 +87,7 @@ class Crossing:
         return next((k for k, probe in enumerate(self.probes) if probe.verdict != "kept"), len(self.probes))
 
 
-def first_crossing(
-    evaluate: Evaluate, ladder: Sequence[float], cases: int, *, step: float, alpha: float = ALPHA
-) -> Crossing:
+def first_crossing(evaluate: Evaluate, ladder: Sequence[float], cases: int, *, step: float) -> Crossing:
     """Where the mean first falls below 0, between two levels.
 
     Args:
@@ -109,11 +95,10 @@ def first_crossing(
         ladder: rising levels. The search ends at the first where its mean is not confirmed above 0.
         cases: how many there are, 2 at least; more than the last of `LOOKS` are not looked at.
         step: between levels that can differ, counted from the first one.
-        alpha: the chance that any verdict errs.
     """
     last = min(cases, LOOKS[-1])
     looks = (*(look for look in LOOKS if look < last), last)
-    chance = alpha / (len(looks) * (len(ladder) + PROBES))
+    chance = ALPHA / (len(looks) * (len(ladder) + PROBES))
     tried: dict[float, Probe] = {}
 
     def crossing() -> Crossing:

@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import margins
 import numpy as np
 import pytest
 from cli_kit import as_json, heron
@@ -145,7 +146,6 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, text: str | None, why: str
     [
         ({"fault": "los"}, "Did you mean 'loss'"),
         ({"keep": 1.0}, r"margin\(keep=1.0\): must be a share above 0 and below 1, as 0.95"),
-        ({"alpha": 0}, r"margin\(alpha=0\): must be a chance above 0 and below 1, as 0.05"),
         ({"largest": 0.01}, r"margin\(act_delay, largest=0.01\): must be a number of 0.1 at least, one step"),
         ({"cases": 1}, r"margin\(cases=1\): two cases at least, and 32 to tell much; repeats are one"),
         ({"policy": NOTHING}, "the gain is over doing nothing; name another policy"),
@@ -214,6 +214,22 @@ def test_a_report_tells_of_a_sweep_and_of_margins(loss: Margin, tmp_path: Path):
 
 def test_an_open_end_is_told_in_the_tile():
     assert margin_tile(made((0.0, 32, 9.0), (3.6, 64, 2.0))).value == "3.6 s or more"
+
+
+def test_the_study_of_the_card_leaves_margins_and_figures_and_makes_none_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(margins.honest_gap, "ENV", SPREAD)
+    monkeypatch.setattr(margins.honest_gap, "STRONGEST", RULE)
+    monkeypatch.setattr(margins, "LARGEST", 0.4)
+    margins.measured(["rule"], tmp_path, days=8)
+    files = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.glob("*/*")}
+    assert {*files} == {f"rule-{fault}/margin.{end}" for fault in margins.FAULTS for end in ("json", "svg")}
+    late = read_margin(tmp_path / "rule-act_delay")
+    assert (late.policy, late.fault, late.cases, late.probes[-1].level) == ("rule", "act_delay", 8, 0.4)
+    monkeypatch.setattr(margins, "margin", None)
+    margins.measured(["rule"], tmp_path, days=8)
 
 
 # heron margin

@@ -43,7 +43,7 @@ def margin_part(found: Margin, name: str) -> Section:
         return Section(f"Margin: {CAUSES[found.fault].words}", [f"{found}."])
     told = "; ".join(f"{row[0]}: {row[3]}, {row[1]}" for row in rows)
     caption = (
-        f"{found}. Bars are the bounds of the tests that decide, together right with {100 * (1 - found.alpha):g} %; "
+        f"{found}. Bars are the bounds of the tests that decide, together right with 95 %; "
         f"the band is the interval. Mean gain without the fault: {found.gain:.3g} {found.unit}."
     )
     picture = Picture(name, margin_figure(found), caption, f"Share of the gain kept against {head[0]}. {told}.")

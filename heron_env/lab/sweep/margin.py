@@ -17,7 +17,7 @@ from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import write
 from heron_env.given import is_finite, require_one_of
 from heron_env.lab.benchmark import NOTHING, Case
-from heron_env.lab.crossing import ALPHA, Crossing, first_crossing
+from heron_env.lab.crossing import Crossing, first_crossing
 from heron_env.lab.output import dumps
 from heron_env.lab.robust_stats import Intervals
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, SYNC, Condition, amount_text
@@ -53,7 +53,6 @@ class Margin(Crossing):
         unit: of returns.
         step: the smallest difference between two amounts that is told.
         cases: that there were; an amount takes as many as decide it. Repeats of a case count as one.
-        alpha: the chance that any verdict errs.
     """
 
     env: str
@@ -65,7 +64,6 @@ class Margin(Crossing):
     unit: str
     step: float
     cases: int
-    alpha: float = ALPHA
 
     @property
     def gain(self) -> float:
@@ -144,7 +142,6 @@ def margin(
     largest: float | None = None,
     under: Condition = IDEAL,
     cases: Sequence[Case] | int = 64,
-    alpha: float = ALPHA,
     options: Mapping[str, Any] | None = None,
     trust: Trust = (),
     processes: int = 1,
@@ -154,7 +151,7 @@ def margin(
 
     First it must be shown that it gains anything. Then four amounts up to the largest are tried, and at most eight more
     around the first one where the share is lost. Each takes 32 cases, or 64, 128, 256 (or all there are) until it is
-    decided. The verdicts together are right with a chance of 1 - alpha.
+    decided. The verdicts together are right with 95 %.
 
     Args:
         env, policy, options, trust: as of `Sweep.of`; a pool of training seeds is judged by its mean.
@@ -178,8 +175,6 @@ def margin(
     require_one_of(f"margin(fault={fault!r:.60})", fault, tuple(CAUSES))
     if not is_finite(keep) or not 0.0 < keep < 1.0:
         raise ConfigError(f"margin(keep={keep!r:.60}): must be a share above 0 and below 1, as 0.95")
-    if not is_finite(alpha) or not 0.0 < alpha < 1.0:
-        raise ConfigError(f"margin(alpha={alpha!r:.60}): must be a chance above 0 and below 1, as 0.05")
     name = name or (policy if isinstance(policy, str) else "policy")
     if name == NOTHING:
         raise ConfigError(f"margin(policy={NOTHING!r}): the gain is over doing nothing; name another policy")
@@ -200,9 +195,9 @@ def margin(
             at, without = (episodes.returns(name, under.but(**{fault: x}), numbers) for x in (level, ladder[0]))
             return np.asarray((at - nothing) - keep * (without - nothing))
 
-        found = first_crossing(kept, ladder, units, step=step, alpha=alpha)
+        found = first_crossing(kept, ladder, units, step=step)
     return Margin(
-        found.probes, sweep.env.id, dict(sweep.options), name, fault, keep, under.name, sweep.unit, step, units, alpha
+        found.probes, sweep.env.id, dict(sweep.options), name, fault, keep, under.name, sweep.unit, step, units
     )
 
 
