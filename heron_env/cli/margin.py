@@ -8,42 +8,49 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from heron_env.cli.application import EnvArgument, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
-from heron_env.cli.sweep import named_policies, run_folders
+from heron_env.cli.sweep import CasesOption, RepeatsOption, SplitOption, named_policies, run_folders
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
     from heron_env.lab.sweep.conditions import Condition
 
 
+PolicyArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A run folder, NAME=RUN,RUN,... (training seeds of one algorithm), a baseline, a name in Python "
+        "(module:policy, path.py:policy), [NAME=]http(s)://HOST:PORT/..., an agents.yaml or a fixture."
+    ),
+]
+FaultOption = Annotated[
+    str, typer.Option(help="obs_delay, msg_delay, act_delay (s), jitter, loss, tick_ratio or noise.")
+]
+KeepOption = Annotated[
+    str, typer.Option(help="The share of its gain over doing nothing that it shall keep: 95% or 0.95.")
+]
+LargestOption = Annotated[
+    float | None, typer.Option(help="Amount that is tried; default: four control steps of a delay, else 0.8.")
+]
+UnderOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CAUSE=AMOUNT", help="What else is wrong at every amount, as msg_delay=3; may be repeated."),
+]
+WorkersOption = Annotated[int, typer.Option(min=1, help="Worker processes, started anew at each look.")]
+MarginOutOption = Annotated[Path | None, typer.Option(help="Folder for margin.json, which `heron report` reads.")]
+
+
 def margin(
     env: EnvArgument,
-    policy: Annotated[
-        str,
-        typer.Argument(
-            help="A run folder, NAME=RUN,RUN,... (training seeds of one algorithm), a baseline, a name in Python "
-            "(module:policy, path.py:policy), [NAME=]http(s)://HOST:PORT/..., an agents.yaml or a fixture."
-        ),
-    ],
-    fault: Annotated[
-        str, typer.Option(help="obs_delay, msg_delay, act_delay (s), jitter, loss, tick_ratio or noise.")
-    ] = "act_delay",
-    keep: Annotated[
-        str, typer.Option(help="The share of its gain over doing nothing that it shall keep: 95% or 0.95.")
-    ] = "95%",
-    largest: Annotated[
-        float | None, typer.Option(help="Amount that is tried; default: four control steps of a delay, else 0.8.")
-    ] = None,
-    under: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CAUSE=AMOUNT", help="What else is wrong at every amount, as msg_delay=3; may be repeated."
-        ),
-    ] = None,
-    cases: Annotated[int, typer.Option(min=1, help="Held-out cases (days): 32 to 256.")] = 64,
-    repeats: Annotated[int, typer.Option(min=1, help="Seeds for each case; together they count as one case.")] = 1,
-    split: Annotated[str, typer.Option(help="test or validation.")] = "test",
-    processes: Annotated[int, typer.Option(min=1, help="Worker processes, started anew at each look.")] = 1,
-    out: Annotated[Path | None, typer.Option(help="Folder for margin.json, which `heron report` reads.")] = None,
+    policy: PolicyArgument,
+    fault: FaultOption = "act_delay",
+    keep: KeepOption = "95%",
+    largest: LargestOption = None,
+    under: UnderOption = None,
+    cases: CasesOption = 64,
+    repeats: RepeatsOption = 1,
+    split: SplitOption = "test",
+    processes: WorkersOption = 1,
+    out: MarginOutOption = None,
     option: EnvOptions = None,
     trust: Trusted = None,
     as_json: Json = False,

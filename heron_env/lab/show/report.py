@@ -1,4 +1,4 @@
-"""Whole reports: of what `heron sweep`, `heron train` and `heron trace` left behind."""
+"""Whole reports: of what `heron sweep`, `heron margin`, `heron train` and `heron trace` left behind."""
 
 from __future__ import annotations
 
@@ -296,22 +296,26 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         words += [sentence for sentence in (finding(result) if new else reasons(result)) if sentence not in words]
         known |= {f"{name}{suffix}": text for name, text in sweep_facts(result).items()}
         notes += sweep_notes(result)
-    for number, found in enumerate(sources.margins):
-        parts.append(margin_part(found, f"margin{number + 1 if number else ''}"))
-        words.append(f"{found}.")
     if sources.sweeps:
         parts += _closely(sources.sweeps, with_messages=not sources.traces)
     for number, episode in enumerate(sources.traces):
         parts.append(trace_part(episode, name=f"timeline{number + 1 if number else ''}"))
         words += [] if sources.sweeps else [_episode_words(episode)]
-    parts += _learning(sources.runs)
+    parts += [*_tolerated(sources.margins), *_learning(sources.runs)]
     for number, run in enumerate(sources.runs):
         known |= {f"{name}, {folders[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
     known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
     what = "how much survives the network" if sources.sweeps or sources.margins else "what was recorded"
-    return Report(title or f"{env.id}: {what}", words, parts, _verdict(sources))
+    return Report(
+        title or f"{env.id}: {what}", [*words, *(f"{one}." for one in sources.margins)], parts, _verdict(sources)
+    )
+
+
+def _tolerated(margins: Sequence[Margin]) -> list[Section]:
+    """A part for each."""
+    return [margin_part(found, f"margin{number + 1 if number else ''}") for number, found in enumerate(margins)]
 
 
 def _learning(runs: Sequence[RunFolder]) -> Iterator[Section]:

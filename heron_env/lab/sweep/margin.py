@@ -170,18 +170,10 @@ def margin(
     Raises:
         ConfigError, ScheduleError, RunFolderError: for what can't be run, before anything runs.
 
-    Example: `print(margin("heron/BatteryGrid-v0", "greedy", fault="loss"))`.
+    Example: `print(margin("heron/Spread-v0", "assigned landmark", fault="loss"))`.
     """
-    require_one_of(f"margin(fault={fault!r:.60})", fault, tuple(CAUSES))
-    if not is_finite(keep) or not 0.0 < keep < 1.0:
-        raise ConfigError(f"margin(keep={keep!r:.60}): must be a share above 0 and below 1, as 0.95")
     name = name or (policy if isinstance(policy, str) else "policy")
-    if name == NOTHING:
-        raise ConfigError(f"margin(policy={NOTHING!r}): the gain is over doing nothing; name another policy")
-    if fault in under.causes:
-        raise ConfigError(
-            f"margin(fault={fault!r}, under={under.name!r}): the fault is varied; leave it out of `under`"
-        )
+    _require(name, fault, keep, under)
     sweep = Sweep.of(env, {name: policy}, [under], cases=cases, options=options, trust=trust)
     ladder, step = _ladder(sweep, under, fault, largest)
     with trusting(*sweep.trust):
@@ -199,6 +191,19 @@ def margin(
     return Margin(
         found.probes, sweep.env.id, dict(sweep.options), name, fault, keep, under.name, sweep.unit, step, units
     )
+
+
+def _require(name: str, fault: str, keep: float, under: Condition) -> None:
+    """Raise ConfigError for what no margin can be asked for."""
+    require_one_of(f"margin(fault={fault!r:.60})", fault, tuple(CAUSES))
+    if not is_finite(keep) or not 0.0 < keep < 1.0:
+        raise ConfigError(f"margin(keep={keep!r:.60}): must be a share above 0 and below 1, as 0.95")
+    if name == NOTHING:
+        raise ConfigError(f"margin(policy={NOTHING!r}): the gain is over doing nothing; name another policy")
+    if fault in under.causes:
+        raise ConfigError(
+            f"margin(fault={fault!r}, under={under.name!r}): the fault is varied; leave it out of `under`"
+        )
 
 
 def _ladder(sweep: Sweep, under: Condition, fault: str, largest: float | None) -> tuple[list[float], float]:
