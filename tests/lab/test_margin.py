@@ -85,6 +85,14 @@ def t(cases: int, looks: int) -> float:
     return float(stats.t.ppf(1.0 - 0.05 / (13 * looks), cases - 1))
 
 
+def test_a_pool_is_judged_by_its_mean():
+    pool = margin(SPREAD, [RULE, "random"], name="both", cases=4, options=SHORT)
+    result = Sweep.of(SPREAD, {RULE: RULE, "random": "random"}, [Condition()], cases=4, options=SHORT).run(processes=1)
+    earned = np.mean([result.table(name, Condition()) for name in (RULE, "random")])
+    assert pool.policy == "both"
+    assert pool.gain == pytest.approx(earned - result.table(NOTHING, SYNC).mean())
+
+
 def test_jitter_is_varied_beside_a_delay():
     found = margin(SPREAD, RULE, fault="jitter", under=Condition(obs_delay=0.1), largest=0.4, cases=8, options=SHORT)
     assert found.under == "obs_delay=0.1" and found.options == SHORT

@@ -189,7 +189,7 @@ def margin(
 
         found = first_crossing(kept, ladder, units, step=step)
     return Margin(
-        found.probes, sweep.env.id, dict(sweep.options), name, fault, keep, under.name, sweep.unit, step, units
+        found.probes, sweep.env.id, sweep.settings()["options"], name, fault, keep, under.name, sweep.unit, step, units
     )
 
 
