@@ -21,7 +21,7 @@ from typing import Any, Final
 import episodes
 import packed
 
-from heron_env.lab import SweepResult
+from heron_env.lab import SweepResult, read_margin
 from heron_env.lab.sweep.tables import to_json
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -31,6 +31,7 @@ SCIENCE: Final = ROOT / "docs" / "science"
 SCHEMA: Final = 1
 ENERGY, COLOURING = "heron/EnergyManagement-v1", "heron/GraphColoring-v0"
 GAP, NETWORK = "python training/honest_gap.py", "python -m training.coloring"
+MARGINS: Final = "python training/margins.py"
 RULE: Final = "grid-friendly with zone feedback"
 EPISODES: Final = f"honest_gap/{episodes.FILE}"
 NAMES: Final = {RULE: "rule"}
@@ -68,9 +69,9 @@ class Line:
             digits = 1 if "lost" in self.metric else 0
             ends = self.interval and f" [{', '.join(f'{100 * end:.{digits}f}' for end in self.interval)}]"
             return f"{100 * self.score:.{digits}f} %{ends or ''}".replace("-0.0", "0.0")
-        digits = {"EUR a day": 1, "edges in conflict, median": 0}.get(self.metric, 2)
+        digits = {"EUR a day": 1, "edges in conflict, median": 0, "s, 95 % of the gain kept": 0}.get(self.metric, 2)
         ends = self.interval and f" [{', '.join(f'{end:.{digits}f}' for end in self.interval)}]"
-        return f"{self.score:.{digits}f}{ends or ''}"
+        return f"{self.score:.{digits}f}{' s' if self.metric.startswith('s,') else ''}{ends or ''}"
 
 
 @cache
@@ -156,6 +157,22 @@ def measuring() -> Iterator[Line]:
                 yield from energy("measuring", place, key, "lost", "share of the gain lost")
 
 
+def margins() -> Iterator[Line]:
+    """Up to which delay 95 % of the gain is kept; the ends of the interval are delays that were tried."""
+    for policy in ("rule", "MPC", "trained"):
+        for fault, column in (("msg_delay", "messages late by"), ("act_delay", "actions late by")):
+            folder = f"margins/{policy}-{fault}"
+            if not (RESULTS / folder).exists():
+                continue
+            found = read_margin(RESULTS / folder)
+            said = f"95 %, t with Bonferroni, {max(probe.cases for probe in found.probes)} days"
+            row = f"{policy}, one seed" if policy == "trained" else policy
+            yield Line(
+                "margins", row, column, ENERGY, policy, fault, "s, 95 % of the gain kept", found.nearest,
+                (found.low, found.high), said, f"{folder}/margin.json", MARGINS,
+            )  # fmt: skip
+
+
 def consensus() -> Iterator[Line]:
     """How often clusters reach a consensus within 120 s."""
     file = "coloring/network.json.gz"
@@ -209,7 +226,7 @@ def solved() -> Iterator[Line]:
 
 
 TABLES: Final = {
-    "energy_management.md": (returns, lost, measuring),
+    "energy_management.md": (returns, lost, margins, measuring),
     "graph_coloring.md": (consensus, learned, solved),
 }
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from heron_env.cli import compare, dcop, environments, episodes, new, policies, serve, sweep, validate, watching
+from heron_env.cli import compare, dcop, environments, episodes, margin, new, policies, serve, sweep, validate, watching
 from heron_env.cli.application import app, examples, parsed_options
 
 
@@ -51,6 +51,13 @@ _add(
     "heron sweep runs/first --preset quick",
     "heron sweep heron/BatteryGrid-v0 --axis act_delay=0,0.5,1 --axis loss=0,0.1",
     "heron sweep runs/seed0 runs/seed1 runs/seed2 --pool --preset delays",
+)
+_add(
+    "margin",
+    margin.margin,
+    "heron margin heron/Spread-v0 'assigned landmark' --fault loss --keep 95%",
+    "heron margin heron/EnergyManagement-v1 MPC --cases 73 --largest 30 --processes 2",
+    "heron margin heron/BatteryGrid-v0 runs/first --fault jitter --under msg_delay=0.5 --out runs/margin",
 )
 _add(
     "compare",

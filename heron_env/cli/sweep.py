@@ -420,7 +420,8 @@ def report(
         list[str],
         typer.Argument(
             metavar="RUN...",
-            help="Folders of `heron sweep`, `heron train` and `heron trace`, of one environment, in any order.",
+            help="Folders of `heron sweep`, `heron margin`, `heron train` and `heron trace`, of one environment, in "
+            "any order.",
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for report.html and its figures.")] = Path("runs/report"),

@@ -32,6 +32,7 @@ from heron_env.lab.show.figures import sweep_figure as sweep_figure
 from heron_env.lab.show.figures import waterfall_figure as waterfall_figure
 from heron_env.lab.show.report import Sources as Sources
 from heron_env.lab.show.report import report_of as report_of
+from heron_env.lab.show.tolerance import margin_figure as margin_figure
 from heron_env.lab.show.tree import hierarchy_figure as hierarchy_figure
 from heron_env.lab.sweep.conditions import IDEAL as IDEAL
 from heron_env.lab.sweep.conditions import SYNC as SYNC
@@ -40,6 +41,9 @@ from heron_env.lab.sweep.conditions import along as along
 from heron_env.lab.sweep.conditions import coalitions as coalitions
 from heron_env.lab.sweep.conditions import one_at_a_time as one_at_a_time
 from heron_env.lab.sweep.conditions import unique as unique
+from heron_env.lab.sweep.margin import Margin as Margin
+from heron_env.lab.sweep.margin import margin as margin
+from heron_env.lab.sweep.margin import read_margin as read_margin
 from heron_env.lab.sweep.sweep import Sweep as Sweep
 from heron_env.lab.sweep.sweep import SweepResult as SweepResult
 from heron_env.lab.sweep.sweep import read_sweep as read_sweep

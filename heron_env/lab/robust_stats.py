@@ -206,8 +206,9 @@ class Intervals:
             )
         names = {label: number for number, label in enumerate(dict.fromkeys(map(repr, labels)))}
         self.n, self.level = len(labels), level
-        self._unit = np.array([names[repr(label)] for label in labels] if len(names) > 1 else range(self.n))
-        self.units = int(self._unit.max()) + 1
+        self.unit = np.array([names[repr(label)] for label in labels] if len(names) > 1 else range(self.n))
+        """Which case that counts each one is, `[n]`: repeats have one number."""
+        self.units = int(self.unit.max()) + 1
         """Cases that count: n without repeats."""
 
     def mean(self, values: Sequence[float] | Floats) -> Estimate:
@@ -323,7 +324,7 @@ class Intervals:
 
     def _variances(self, errors: Sequence[Floats], lost: int = 0) -> list[tuple[float, int]]:
         """Of the figure over cases, then over the training seeds of each part that has several: (variance, freedom)."""
-        by_case = np.bincount(self._unit, weights=np.sum([error.mean(axis=0) for error in errors], axis=0))
+        by_case = np.bincount(self.unit, weights=np.sum([error.mean(axis=0) for error in errors], axis=0))
         parts = [(self.units / (self.units - 1) * float((by_case**2).sum()) / self.n**2, self.units - lost - 1)]
         return parts + [(float(e.mean(axis=1).var(ddof=1)) / len(e), len(e) - 1) for e in errors if len(e) > 1]
 

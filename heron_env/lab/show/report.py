@@ -1,4 +1,4 @@
-"""Whole reports: of what `heron sweep`, `heron train` and `heron trace` left behind."""
+"""Whole reports: of what `heron sweep`, `heron margin`, `heron train` and `heron trace` left behind."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ from heron_env.lab.show.parts import (
     widest,
 )
 from heron_env.lab.show.profile import algorithms_part
+from heron_env.lab.show.tolerance import margin_part, margin_tile
 from heron_env.lab.show.verdict import episode_verdict, sweep_verdict, training_verdict
 from heron_env.lab.sweep.conditions import SYNC, Condition
+from heron_env.lab.sweep.margin import FILE, Margin, read_margin
 from heron_env.lab.sweep.plan import SETTINGS, Item
 from heron_env.lab.sweep.presets import realistic
 from heron_env.lab.sweep.records import run_episode
@@ -239,27 +241,30 @@ class Sources:
     sweeps: Sequence[SweepResult] = ()
     runs: Sequence[RunFolder] = ()
     traces: Sequence[Episode] = ()
+    margins: Sequence[Margin] = ()
 
 
 def read_sources(paths: Sequence[str | Path]) -> Sources:
-    """Read folders of sweeps, of trainings, and of traces (or their files).
+    """Read folders of sweeps, of margins, of trainings, and of traces (or their files).
 
     Raises RunFolderError, TraceError for damaged ones, ConfigError for anything else, or more than one environment.
     """
-    sweeps, runs, traces = list[SweepResult](), list[RunFolder](), list[Episode]()
+    sweeps, runs, traces, margins = list[SweepResult](), list[RunFolder](), list[Episode](), list[Margin]()
     for path in map(Path, paths):
         if is_file(path / SETTINGS):
             sweeps.append(read_sweep(path))
         elif is_file(path / "config.json"):
             runs.append(RunFolder.open(path))
+        elif is_file(path / FILE):
+            margins.append(read_margin(path))
         elif is_file(path) or any(is_file(path / f"{trace_file.NAME}{end}") for end in ("", ".gz")):
             traces.append(trace_file.read(path))
         else:
             raise ConfigError(
-                f"{path}: neither a folder of `heron sweep`, nor of `heron train`, nor of `heron trace`; a report is "
-                "made of what these leave behind"
+                f"{path}: neither a folder of `heron sweep`, nor of `heron margin`, `heron train` or `heron trace`; a "
+                "report is made of what these leave behind"
             )
-    sources = Sources(sweeps, runs, traces)
+    sources = Sources(sweeps, runs, traces, margins)
     _environment(sources)
     return sources
 
@@ -268,7 +273,7 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     """The verdict first, then the finding in words, causes, one case, its messages, the training, the environment.
 
     Args:
-        sources: sweeps, run folders and recorded episodes of one environment.
+        sources: sweeps, run folders, recorded episodes and margins of one environment.
         title: instead of a general one.
         facts: more about how it was done, by name.
 
@@ -296,14 +301,21 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     for number, episode in enumerate(sources.traces):
         parts.append(trace_part(episode, name=f"timeline{number + 1 if number else ''}"))
         words += [] if sources.sweeps else [_episode_words(episode)]
-    parts += _learning(sources.runs)
+    parts += [*_tolerated(sources.margins), *_learning(sources.runs)]
     for number, run in enumerate(sources.runs):
         known |= {f"{name}, {folders[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
     known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
-    what = "how much survives the network" if sources.sweeps else "what was recorded"
-    return Report(title or f"{env.id}: {what}", words, parts, _verdict(sources))
+    what = "how much survives the network" if sources.sweeps or sources.margins else "what was recorded"
+    return Report(
+        title or f"{env.id}: {what}", [*words, *(f"{one}." for one in sources.margins)], parts, _verdict(sources)
+    )
+
+
+def _tolerated(margins: Sequence[Margin]) -> list[Section]:
+    """A part for each."""
+    return [margin_part(found, f"margin{number + 1 if number else ''}") for number, found in enumerate(margins)]
 
 
 def _learning(runs: Sequence[RunFolder]) -> Iterator[Section]:
@@ -324,12 +336,13 @@ def _pools(runs: Sequence[RunFolder]) -> list[list[RunFolder]]:
 
 
 def _verdict(sources: Sources) -> list[Tile]:
-    """Of the first sweep; where there is none, of the first episode, or else of the first training."""
+    """Of the first sweep; where there is none, of the first episode, or else of the first training; of all margins."""
+    tolerated = [margin_tile(found) for found in sources.margins]
     if sources.sweeps:
-        return sweep_verdict(sources.sweeps[0])
+        return sweep_verdict(sources.sweeps[0]) + tolerated
     if sources.traces:
-        return episode_verdict(sources.traces[0])
-    return training_verdict(sources.runs[0])
+        return episode_verdict(sources.traces[0]) + tolerated
+    return (training_verdict(sources.runs[0]) if sources.runs else []) + tolerated
 
 
 def _sweep_sections(result: SweepResult, number: int, suffix: str) -> list[Section]:
@@ -370,6 +383,7 @@ def _environment(sources: Sources) -> tuple[EnvironmentSpec, dict[str, Any]]:
         *((result.sweep.env, dict(result.sweep.options)) for result in sources.sweeps),
         *((spec(episode.setting.env_id, RECORD), dict(episode.setting.options)) for episode in sources.traces),
         *((run.spec, dict(run.config.env_options)) for run in sources.runs),
+        *((spec(found.env, FILE), dict(found.options)) for found in sources.margins),
     ]
     ids = list(dict.fromkeys(env.id for env, _ in candidates))
     if len(ids) != 1:

@@ -373,11 +373,11 @@ def _require_condition(given: object, caller: str) -> None:
     require_type(f"{caller}({given!r:.60})", given, Condition, "a Condition")
 
 
-def parsed_axis(text: str) -> tuple[str, tuple[GivenAmount, ...]]:
+def parsed_axis(text: str, option: str = "--axis") -> tuple[str, tuple[GivenAmount, ...]]:
     """`act_delay=0,30,60`, `msg_delay=0,field:0.05/system:0.2`, `disturbances=clouds,spikes`. Raises ConfigError."""
     cause, equals, values = text.partition("=")
     if not equals:
-        raise ConfigError(f"--axis {text!r}: must read cause=amount,amount as act_delay=0,30,60 does")
+        raise ConfigError(f"{option} {text!r}: must read cause=amount,amount as act_delay=0,30,60 does")
     require_cause(cause)
     if cause == DISTURBANCES:
         return cause, tuple(values.split(","))
@@ -387,8 +387,8 @@ def parsed_axis(text: str) -> tuple[str, tuple[GivenAmount, ...]]:
         raise
     except ValueError as error:
         raise ConfigError(
-            f"--axis {text!r}: {values!r} must be numbers separated by commas, each for all or as field:1/system:2, or "
-            "files of delays, latency.csv"
+            f"{option} {text!r}: {values!r} must be numbers separated by commas, each for all or as field:1/system:2, "
+            "or files of delays, latency.csv"
         ) from error
 
 

@@ -145,10 +145,10 @@ class Sweep(SweepPlan):
         be read. What an episode raises is raised here, with the episode as a note; the others' results are kept.
         """
         items = self.items()
-        hands = _workers(processes, ray)
+        hands = workers_of(processes, ray)
         with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell, trusting(*self.trust):
             if out is None:
-                return SweepResult(self, _in_memory(items, hands, tell))
+                return SweepResult(self, in_memory(items, hands, tell))
             with SweepJournal(Path(out), self.settings(), [item.key for item in items]) as journal:
                 _complete(items, journal.done, journal.add, hands, tell)
         result = SweepResult(self, journal.done)
@@ -164,14 +164,16 @@ class Workers:
     run: Callable[[Sequence[Bundle]], Generator[tuple[Bundle, list[Record]], None, None]]
 
 
-def _workers(processes: int, ray: str | None) -> Workers:
+def workers_of(processes: int, ray: str | None = None) -> Workers:
+    """These processes, or the CPUs of a Ray cluster. Raises ConfigError where no cluster answers."""
     if ray is None:
         return Workers(processes, lambda some: finished(run_bundle, some, processes))
     cluster = RayCluster(ray)
     return Workers(cluster.cpus, cluster.run)
 
 
-def _in_memory(items: list[Item], hands: Workers, tell: Callable[[Progress], None]) -> dict[Key, Record]:
+def in_memory(items: list[Item], hands: Workers, tell: Callable[[Progress], None]) -> dict[Key, Record]:
+    """What came of the items, by their keys."""
     done: dict[Key, Record] = {}
     _complete(items, done, lambda record: done.update({record.key: record}), hands, tell)
     return done

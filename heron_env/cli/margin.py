@@ -1,0 +1,106 @@
+"""`heron margin`: how much delay, loss or jitter a policy tolerates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from heron_env.cli.application import EnvArgument, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
+from heron_env.cli.sweep import CasesOption, RepeatsOption, SplitOption, named_policies, run_folders
+from heron_env.errors import ConfigError
+
+if TYPE_CHECKING:
+    from heron_env.lab.sweep.conditions import Condition
+
+
+PolicyArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A run folder, NAME=RUN,RUN,... (training seeds of one algorithm), a baseline, a name in Python "
+        "(module:policy, path.py:policy), [NAME=]http(s)://HOST:PORT/..., an agents.yaml or a fixture."
+    ),
+]
+FaultOption = Annotated[
+    str, typer.Option(help="obs_delay, msg_delay, act_delay (s), jitter, loss, tick_ratio or noise.")
+]
+KeepOption = Annotated[
+    str, typer.Option(help="The share of its gain over doing nothing that it shall keep: 95% or 0.95.")
+]
+LargestOption = Annotated[
+    float | None, typer.Option(help="Amount that is tried; default: four control steps of a delay, else 0.8.")
+]
+UnderOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="CAUSE=AMOUNT", help="What else is wrong at every amount, as msg_delay=3; may be repeated."),
+]
+WorkersOption = Annotated[int, typer.Option(min=1, help="Worker processes, started anew at each look.")]
+MarginOutOption = Annotated[Path | None, typer.Option(help="Folder for margin.json, which `heron report` reads.")]
+
+
+def margin(
+    env: EnvArgument,
+    policy: PolicyArgument,
+    fault: FaultOption = "act_delay",
+    keep: KeepOption = "95%",
+    largest: LargestOption = None,
+    under: UnderOption = None,
+    cases: CasesOption = 64,
+    repeats: RepeatsOption = 1,
+    split: SplitOption = "test",
+    processes: WorkersOption = 1,
+    out: MarginOutOption = None,
+    option: EnvOptions = None,
+    trust: Trusted = None,
+    as_json: Json = False,
+) -> None:
+    """Find out up to which delay (loss, jitter, tick) a policy keeps a share of its gain over doing nothing.
+
+    Four amounts up to the largest are tried, then at most eight around the first one where the share is lost. The
+    answer is an estimate and, in brackets, the largest amount that is confirmed kept and the smallest confirmed lost.
+    Exit code 1 if no gain is shown that it could keep.
+    """
+    from heron_env.lab import benchmark
+    from heron_env.lab.output import dumps
+    from heron_env.lab.sweep import margin as of_sweeps
+
+    ((name, given),) = named_policies([policy], pool=False).items()
+    runs, options = run_folders([policy]), parsed_options(option)
+    if runs:
+        on_behalf(runs[0])
+        options = {**runs[0].config.env_options, **options}
+    found = of_sweeps.margin(
+        env, given, name=name, fault=fault, keep=_share(keep), largest=largest, under=_condition(under or []),
+        cases=benchmark.cases(built(env, options), cases, split=split, repeats=repeats), options=options,
+        processes=processes, progress=lambda line: typer.echo(line, err=True),
+    )  # fmt: skip
+    if out is not None:
+        found.write(out)
+    typer.echo(dumps(found.to_dict()) if as_json else str(found))
+    raise typer.Exit(0 if found.probes[0].verdict == "kept" else 1)
+
+
+def _share(text: str) -> float:
+    """`95%`, `95 %` or `0.95`. Raises ConfigError."""
+    number, percent, rest = text.partition("%")
+    try:
+        share = float(number) / (100.0 if percent else 1.0)
+    except ValueError:
+        share = 0.0
+    if rest or not 0.0 < share < 1.0:
+        raise ConfigError(f"--keep {text!r:.60}: must be a share above 0 and below 1, as 95% or 0.95")
+    return share
+
+
+def _condition(texts: list[str]) -> Condition:
+    """Of one amount for each cause. Raises ConfigError."""
+    from heron_env.lab.sweep.conditions import Condition, parsed_axis
+
+    amounts: dict[str, Any] = {}
+    for text in texts:
+        cause, values = parsed_axis(text, "--under")
+        if cause in amounts or len(values) != 1:
+            raise ConfigError(f"--under {texts}: name each cause once, with one amount")
+        amounts[cause] = values[0]
+    return Condition(**amounts)

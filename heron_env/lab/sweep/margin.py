@@ -1,0 +1,245 @@
+"""Up to which delay, loss or jitter a policy keeps a given share of what it gains over doing nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
+
+from heron_env.errors import ConfigError, RunFolderError
+from heron_env.files.reading import first_fault, parsed, read
+from heron_env.files.writing import write
+from heron_env.given import is_finite, require_one_of
+from heron_env.lab.benchmark import NOTHING, Case
+from heron_env.lab.crossing import Crossing, first_crossing
+from heron_env.lab.output import dumps
+from heron_env.lab.robust_stats import Intervals
+from heron_env.lab.sweep.conditions import CAUSES, IDEAL, SYNC, Condition, amount_text
+from heron_env.lab.sweep.plan import Given, Key
+from heron_env.lab.sweep.records import Record
+from heron_env.lab.sweep.sweep import Sweep, in_memory, workers_of
+from heron_env.trust import Trust, trusting
+
+FILE: Final = "margin.json"
+LADDER: Final = (0.125, 0.25, 0.5, 1.0)
+"""The first amounts that are tried, as shares of the largest."""
+STEPS: Final = 4.0
+"""The largest delay that is tried, in control steps, where no other is asked for."""
+SCALES: Final = {"jitter": (0.8, 0.05), "loss": (0.8, 0.01), "tick_ratio": (17.0, 1.0), "noise": (0.8, 0.05)}
+"""The largest amount of what is no delay, and the smallest difference between two."""
+
+
+@dataclass(frozen=True)
+class Margin(Crossing):
+    """Up to which amount of a fault a policy keeps a share of its gain; amounts in the fault's unit, delays in s.
+
+    Attributes:
+        probes: the amounts that were tried, rising. Each has the mean of (R - N) - keep (R_0 - N), paired by case: R
+            with the fault, R_0 without, N of doing nothing on the synchronous clock.
+        low, high: the largest amount that is confirmed kept, with all below it, and the smallest that is confirmed
+            lost; nan and inf where there is none.
+        estimate: where the line through the means first meets 0.
+        above_again: amounts beyond `high` where it is kept again.
+        env, options: of the environment.
+        policy: its name.
+        fault, keep: which fault, and the share that shall be kept.
+        under: what else is wrong, at every amount; "ideal": nothing.
+        unit: of returns.
+        step: the smallest difference between two amounts that is told.
+        cases: that there were; an amount takes as many as decide it. Repeats of a case count as one.
+    """
+
+    env: str
+    options: dict[str, Any]
+    policy: str
+    fault: str
+    keep: float
+    under: str
+    unit: str
+    step: float
+    cases: int
+
+    @property
+    def gain(self) -> float:
+        """Mean return above that of doing nothing, without the fault."""
+        return self.probes[0].mean / (1.0 - self.keep)
+
+    @property
+    def shares(self) -> list[tuple[float, float]]:
+        """Of the gain that is kept at each amount, and the half width of the bound that decides."""
+        return [(self.keep + probe.mean / self.gain, probe.half / abs(self.gain)) for probe in self.probes]
+
+    @property
+    def nearest(self) -> float:
+        """The estimate in whole steps."""
+        return self.step * round(self.estimate / self.step)
+
+    @property
+    def monotone(self) -> bool:
+        """Is it kept nowhere beyond an amount where it is lost?"""
+        return not self.above_again
+
+    def __str__(self) -> str:
+        """`'rule' keeps 95 % of its gain up to action delay 4.1 s [3.6, 4.9]; 6 amounts x 64 cases`."""
+        share, words = f"{100.0 * self.keep:g} %", CAUSES[self.fault].words
+        of = f"{len(self.probes) - 1} amounts x {max(probe.cases for probe in self.probes)} cases"
+        if self.probes[0].verdict != "kept":
+            return (
+                f"{self.policy!r} has no gain to keep: without a fault it earns {self.gain:.3g} {self.unit} more than "
+                f"doing nothing, and {self.probes[0].cases} cases do not show that this is above 0"
+            )
+        if self.high == math.inf:
+            told = (
+                f"{self.amount(self.low)} at least; nothing up to {self.amount(self.probes[-1].level)} is lost for sure"
+            )
+        else:
+            told = f"{self.amount(self.nearest)} [{self.low:g}, {self.high:g}]"
+        again = ", ".join(map(self.amount, self.above_again))
+        also = f". Not monotone: it is kept again at {again}" if again else ""
+        return f"{self.policy!r} keeps {share} of its gain up to {words} {told}; {of}{also}"
+
+    def amount(self, level: float) -> str:
+        """With its unit, `4.1 s`."""
+        unit = CAUSES[self.fault].unit
+        return f"{level:.3g}{'' if unit == '1' else f' {unit}'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: all it was made with, and what follows from that, as far as it is finite."""
+        derived = ("low", "high", "estimate", "above_again", "gain")
+        return {**asdict(self), **{name: getattr(self, name) for name in derived}, "text": str(self)}
+
+    def write(self, folder: str | Path) -> Path:
+        """Write margin.json into the folder, which `heron report` and `read_margin` read."""
+        path = Path(folder) / FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, dumps(self.to_dict()) + "\n")
+        return path
+
+
+def read_margin(folder: str | Path) -> Margin:
+    """What `Margin.write` left there. Raises RunFolderError where there is none, or it is damaged."""
+    path = Path(folder) / FILE
+    try:
+        return TypeAdapter(Margin).validate_python(parsed(read(path)))
+    except (OSError, ValueError) as error:
+        why = first_fault(error) if isinstance(error, ValidationError) else error
+        raise RunFolderError(f"{path}: no margin can be read there ({why}); make one with `heron margin`") from error
+
+
+def margin(
+    env: str,
+    policy: Given,
+    *,
+    name: str | None = None,
+    fault: str = "act_delay",
+    keep: float = 0.95,
+    largest: float | None = None,
+    under: Condition = IDEAL,
+    cases: Sequence[Case] | int = 64,
+    options: Mapping[str, Any] | None = None,
+    trust: Trust = (),
+    processes: int = 1,
+    progress: Callable[[str], None] | None = None,
+) -> Margin:
+    """How much of a fault a policy tolerates: up to which amount it keeps a share of its gain over doing nothing.
+
+    First it must be shown that it gains anything. Then four amounts up to the largest are tried, and at most eight more
+    around the first one where the share is lost. Each takes 32 cases, or 64, 128, 256 (or all there are) until it is
+    decided. The verdicts together are right with 95 %.
+
+    Args:
+        env, policy, options, trust: as of `Sweep.of`; a pool of training seeds is judged by its mean.
+        name: of the policy; default: the text that names it.
+        fault: a cause of conditions, such as "msg_delay", "loss", "tick_ratio".
+        keep: the share, above 0 and below 1.
+        largest: amount that is tried; default: four control steps of a delay, 0.8 of jitter, loss and noise.
+        under: what else is wrong at every amount: jitter without any delay changes nothing.
+        cases: held-out cases, or how many of the environment's own test cases to take.
+        processes: workers; they start anew at each look, which pays where episodes take seconds.
+        progress: is called with a line before each look.
+
+    Returns:
+        The interval, the estimate, and all that was tried; as text one sentence.
+
+    Raises:
+        ConfigError, ScheduleError, RunFolderError: for what can't be run, before anything runs.
+
+    Example: `print(margin("heron/Spread-v0", "assigned landmark", fault="loss"))`.
+    """
+    name = name or (policy if isinstance(policy, str) else "policy")
+    _require(name, fault, keep, under)
+    sweep = Sweep.of(env, {name: policy}, [under], cases=cases, options=options, trust=trust)
+    ladder, step = _ladder(sweep, under, fault, largest)
+    with trusting(*sweep.trust):
+        episodes = _Episodes(sweep, name, processes, progress)
+        units = episodes.intervals.units
+        if units < 2:
+            raise ConfigError(f"margin(cases={cases!r:.60}): two cases at least, and 32 to tell much; repeats are one")
+
+        def kept(level: float, numbers: range) -> NDArray[np.float64]:
+            nothing = episodes.returns(NOTHING, SYNC, numbers)
+            at, without = (episodes.returns(name, under.but(**{fault: x}), numbers) for x in (level, ladder[0]))
+            return np.asarray((at - nothing) - keep * (without - nothing))
+
+        found = first_crossing(kept, ladder, units, step=step)
+    return Margin(
+        found.probes, sweep.env.id, sweep.settings()["options"], name, fault, keep, under.name, sweep.unit, step, units
+    )
+
+
+def _require(name: str, fault: str, keep: float, under: Condition) -> None:
+    """Raise ConfigError for what no margin can be asked for."""
+    require_one_of(f"margin(fault={fault!r:.60})", fault, tuple(CAUSES))
+    if not is_finite(keep) or not 0.0 < keep < 1.0:
+        raise ConfigError(f"margin(keep={keep!r:.60}): must be a share above 0 and below 1, as 0.95")
+    if name == NOTHING:
+        raise ConfigError(f"margin(policy={NOTHING!r}): the gain is over doing nothing; name another policy")
+    if fault in under.causes:
+        raise ConfigError(
+            f"margin(fault={fault!r}, under={under.name!r}): the fault is varied; leave it out of `under`"
+        )
+
+
+def _ladder(sweep: Sweep, under: Condition, fault: str, largest: float | None) -> tuple[list[float], float]:
+    """The first amounts, from none of the fault on, and the step: a substep of physics for a delay."""
+    env = sweep.env.make(**sweep.options)
+    none, substeps = CAUSES[fault].ideal, getattr(env, "physics_substeps", 1)  # what only steps as a whole has none
+    most, step = SCALES.get(fault, (STEPS * env.dt, env.dt / substeps))
+    most = most if largest is None else largest
+    if not is_finite(most) or not most >= none + step:
+        least = amount_text(none + step)
+        raise ConfigError(f"margin({fault}, largest={largest!r:.60}): must be a number of {least} at least, one step")
+    steps = [max(1, round(share * (most - none) / step)) for share in LADDER]
+    ladder = [none, *dict.fromkeys(round(none + step * count, 9) for count in steps)]
+    for level in ladder:
+        env.timings_of(under.but(**{fault: level}).schedule(env))
+    return ladder, step
+
+
+class _Episodes:
+    """The episodes of a policy and of doing nothing, each run once."""
+
+    def __init__(self, sweep: Sweep, name: str, processes: int, progress: Callable[[str], None] | None) -> None:
+        self._sweep, self._name, self._workers, self._tell = sweep, name, workers_of(processes), progress
+        self._done: dict[Key, Record] = {}
+        self.intervals = Intervals([sorted(case.options.items()) for case in sweep.cases])
+
+    def returns(self, name: str, condition: Condition, units: range) -> NDArray[np.float64]:
+        """By case that counts, means over its repeats and over training seeds, `[n]`."""
+        numbers = [number for number, unit in enumerate(self.intervals.unit.tolist()) if unit in units]
+        members = self._sweep.members(name)
+        plan = replace(self._sweep, conditions=tuple(dict.fromkeys((SYNC, condition))))
+        wanted = {Key(member, number, condition.name) for member in members for number in numbers}
+        missing = [item for item in plan.items() if item.key in wanted and item.key not in self._done]
+        if missing and self._tell is not None:
+            self._tell(f"{name} under {condition.words}: {len(missing)} episodes")
+        self._done |= in_memory(missing, self._workers, lambda _: None)
+        rows = [[self._done[Key(m, n, condition.name)].outcome.value for n in numbers] for m in members]
+        places = self.intervals.unit[numbers] - units.start
+        return np.asarray(np.bincount(places, np.mean(rows, axis=0)) / np.bincount(places))
