@@ -21,12 +21,18 @@ CHOICE: Final = 100
 Study = dict[str, Any]
 
 
-def once(file: Path, make: Callable[[], Any]) -> Any:
-    """What `file` holds, or what `make` makes, which is kept there: a run that was killed goes on where it was."""
+def once(file: Path, settings: Mapping[str, Any], make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """What `file` holds, or what `make` makes, which is kept there: a run that was killed goes on where it was.
+
+    Raises SystemExit where the file is of other settings.
+    """
     if not file.is_file():
         file.parent.mkdir(parents=True, exist_ok=True)
-        write(file, json.dumps(make()) + "\n")
-    return json.loads(file.read_text(encoding="utf-8"))
+        write(file, json.dumps({"settings": settings, **make()}) + "\n")
+    kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    if kept["settings"] != settings:
+        raise SystemExit(f"{file} was trained with {kept['settings']}, not {settings}: give another folder as --runs")
+    return kept
 
 
 def intervals(study: Study) -> Intervals:
