@@ -13,9 +13,10 @@ spread.md, spread.svg in --out.
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -50,12 +51,12 @@ NETWORK: Final = network(3.0, 2.0)
 class Settings:
     """Of PPO. A rollout holds whole episodes of 25 steps; the learning rate falls to 0."""
 
-    env_steps: int = 32_000
+    env_steps: int = 12_000
     num_envs: int = 8
-    num_steps: int = 125
-    minibatch: int = 500
+    num_steps: int = 50
+    minibatch: int = 300
     epochs: int = 10
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     gamma: float = 0.9
     gae_lambda: float = 0.9
     clip: float = 0.2
@@ -133,20 +134,19 @@ def train(schedule: ScheduleConfig | None, seed: int, settings: Settings) -> Age
     for update in range(updates):
         optimizer.param_groups[0]["lr"] = settings.learning_rate * (1.0 - update / updates)
         seen, used = torch.zeros(*rows, *shape), torch.zeros(rows, dtype=torch.bool)
-        chosen, log_probs, values, rewards, going_on = (torch.zeros(rows) for _ in range(5))
+        chosen, rewards, going_on = (torch.zeros(rows) for _ in range(3))
         for step in range(settings.num_steps):
             seen[step], used[step] = torch.as_tensor(observations), torch.as_tensor(active)
             with torch.no_grad():
-                policy = Categorical(logits=agent.actor(seen[step]))
-                chosen[step], values[step] = (choices := policy.sample()), agent.value(seen[step])
-                log_probs[step] = policy.log_prob(choices)
+                chosen[step] = choices = agent.actor(seen[step]).softmax(-1).multinomial(1)[:, 0]
                 observations, active, gained, over = lanes.step(choices.numpy())
                 rewards[step], going_on[step] = torch.as_tensor(gained), float(not over)
                 if over:  # by a time limit: what would have followed counts
                     rewards[step] += settings.gamma * agent.value(torch.as_tensor(observations))
                     observations, active = lanes.reset()
         with torch.no_grad():
-            following = agent.value(torch.as_tensor(observations))
+            following, values = agent.value(torch.as_tensor(observations)), agent.value(seen)
+            log_probs = Categorical(logits=agent.actor(seen)).log_prob(chosen)
         advantages, carried = torch.zeros(rows), torch.zeros(rows[1])
         for step in reversed(range(settings.num_steps)):  # generalised advantage estimates
             error = rewards[step] + settings.gamma * following * going_on[step] - values[step]
@@ -215,10 +215,12 @@ def study(runs: Path, seeds: Sequence[int], settings: Settings, cases: Sequence[
         "random choices": in_both(lambda rows: chance.integers(5, size=len(rows)), cases),
         "do nothing": in_both(lambda rows: np.zeros(len(rows), dtype=np.int64), cases),
     }
+    took_part = versions()
+    with suppress(PackageNotFoundError):
+        took_part["mpe2"] = version("mpe2")
     played = {POLICIES[where]: {at: [run[at] for run in ran] for at in SCHEDULES} for where, ran in done.items()}
     return {
-        "schema_version": 1, "env": ENV, "seeds": [*seeds], **all_settings,
-        "versions": {**versions(), "mpe2": version("mpe2")},
+        "schema_version": 1, "env": ENV, "seeds": [*seeds], **all_settings, "versions": took_part,
         "cpu_seconds": {where: [run["cpu_seconds"] for run in ran] for where, ran in done.items()},
         "returns": played | {name: {at: [values] for at, values in level.items()} for name, level in levels.items()},
     }  # fmt: skip

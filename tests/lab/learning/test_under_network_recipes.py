@@ -1,7 +1,7 @@
 """The recipes that train under a network: trainings, what is reported of them, the page that shows it."""
 
 import json
-import subprocess
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,9 +48,14 @@ def test_where_no_gap_shows_no_share_is_reported():
     assert "| share of the gap closed | no interval: the gap's own reaches 0 |" in reporting.table(study)
 
 
-def test_what_was_made_once_is_read(tmp_path: Path):
+def test_what_was_made_once_is_read_where_its_settings_are_the_same(tmp_path: Path):
     file = tmp_path / "new" / "run.json"
-    assert [reporting.once(file, lambda value=value: [value]) for value in (1, 2)] == [[1], [1]]
+    for value in (1, 2):
+        kept = reporting.once(file, {"steps": 5}, lambda value=value: {"earned": value})
+        assert kept == {"settings": {"steps": 5}, "earned": 1}
+    message = f"{file} was trained with {{'steps': 5}}, not {{'steps': 6}}: give another folder as --runs"
+    with pytest.raises(SystemExit, match=f"^{re.escape(message)}$"):
+        reporting.once(file, {"steps": 6}, dict)
 
 
 @pytest.mark.parametrize("recipe", sb3.RECIPES.values(), ids=sb3.RECIPES)
@@ -123,18 +128,30 @@ def test_where_mpe2_is_missing_it_says_how_to_get_it(monkeypatch: pytest.MonkeyP
         spread.Lanes(None, 1)
 
 
-@pytest.mark.parametrize("script", ["under_network_sb3", "under_network_cleanrl"])
-def test_it_runs_quickly_goes_on_and_writes_what_it_prints(script: str, tmp_path: Path):
-    if script == "under_network_cleanrl":
-        pytest.importorskip("mpe2")
-    name = {"under_network_sb3": "sb3", "under_network_cleanrl": "spread"}[script]
+@pytest.mark.usefixtures("ours")
+@pytest.mark.parametrize(("script", "name"), [(sb3, "sb3"), (spread, "spread")], ids=["sb3", "spread"])
+def test_it_runs_quickly_goes_on_and_writes_what_it_prints(
+    script: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     words = ["--quick", "--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]
-    command = [sys.executable, str(ROOT / "training" / f"{script}.py"), *words]
-    first, again = (subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2))
-    assert first == again
+    monkeypatch.setattr(sys, "argv", [name, *words])
+    script.main()
+    first = capsys.readouterr().out
+    monkeypatch.setattr(script, "train", None)  # nothing is trained again
+    script.main()
+    assert capsys.readouterr().out == first
     assert (tmp_path / "out" / f"{name}.md").read_text(encoding="utf-8") in first
     studies = json.loads((tmp_path / "out" / f"{name}.json").read_text(encoding="utf-8"))
     assert {len(study["returns"][POLICIES[UNDER]][UNDER]) for study in studies.values()} == {2}
+
+
+def test_mpe2s_simple_spread_is_what_is_trained_on():
+    pytest.importorskip("mpe2")
+    lanes = spread.Lanes(spread.ScheduleConfig(obs_delay=1.0), 2)
+    rows, active = lanes.reset(0)
+    assert rows.shape == (6, 18) and rows.dtype == np.float32 and not active.any()
+    _, active, gained, over = lanes.step(np.zeros(6, dtype=np.int64))
+    assert active.all() and not over and gained.shape == (6,)
 
 
 @pytest.mark.parametrize("name", ["sb3", "spread"])
