@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -46,7 +46,7 @@ class EnvironmentSpec:
         Raises ConfigError, UnknownEnvironment, Untrusted.
         """
         module, _, name = self.id.partition(":")
-        if self.entry_point != self.id or not re.search("[/-]", name):
+        if self.entry_point != self.id or module in LIBRARIES or not re.search("[/-]", name):
             return self
         self.require_trust()
         try:
@@ -66,6 +66,8 @@ class EnvironmentSpec:
         if (known := self.resolved()) is not self:
             return known.factory()
         self.require_trust()
+        if self.entry_point == self.id and self.id.partition(":")[0] in LIBRARIES:
+            return partial(imported("heron_env.lab.black_boxes:BlackBox", f"make({self.id!r})"), self.id)
         declared = f" of {self.package}, entry point {self.entry_point!r} in {GROUP}" if self.package else ""
         loaded: Callable[..., HeronEnv] = imported(self.entry_point, f"make({self.id!r}){declared}")
         if not callable(loaded):
@@ -123,6 +125,8 @@ def _may_name(options: dict[str, Any]) -> bool:
     return not all(isinstance(value, int | float | None) for value in options.values())
 
 
+LIBRARIES = ("gymnasium", "pettingzoo")
+"""`gymnasium:CartPole-v1` is an environment of theirs, as a black box under the network."""
 GROUP = "heron_env.envs"
 """Entry points of packages: ids, and the "module:attribute" that builds each."""
 _registry: dict[str, EnvironmentSpec] = {}

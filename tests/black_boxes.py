@@ -117,6 +117,11 @@ class Bookkeeper(ParallelEnv):
         return seen
 
 
+def parallel_env(steps: int = 12) -> Bookkeeper:
+    """As modules of PettingZoo have it: `pettingzoo:black_boxes`."""
+    return Bookkeeper("discrete", ("hare_0", "hare_1", "fox"), steps=steps, ends={"fox": 5})
+
+
 class Walk(gymnasium.Env[Any, Any]):
     """One agent of a Bookkeeper, as Gymnasium has it; infos name the mask, if there is one."""
 

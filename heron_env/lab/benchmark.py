@@ -17,6 +17,7 @@ from heron_env.core.action import ActionSpec
 from heron_env.core.masking import drawn
 from heron_env.core.policy import AnyPolicy, Keys, OnBatches, Policies, own_draws
 from heron_env.errors import ConfigError, RunFolderError, did_you_mean
+from heron_env.lab.black_boxes import BlackBox
 from heron_env.seeding import stream, uniform_rows
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class RandomPolicy(OnBatches):
 
 def baselines(env: HeronEnv, seed: int = 0) -> dict[str, Policies]:
     """Policies by name of the baseline; "do nothing" and "random" are always among them."""
+    if isinstance(env, BlackBox):
+        return env.baselines()
     specs, index = env.simulation.specs, env.hierarchy.index
     offered: dict[str, Policies] = {
         NOTHING: {agent: NoOp(specs[index[agent]].noop) for agent in env.possible_agents},

@@ -25,6 +25,7 @@ from heron_env.envs.decisions import resolve_policies
 from heron_env.envs.episodes import EpisodeResult, quantile
 from heron_env.errors import ConfigError
 from heron_env.lab.benchmark import Case
+from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.trained import RememberingPolicy
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Key, ScheduleConfig, to_seconds
@@ -100,7 +101,7 @@ def team_return(env: HeronEnv, result: EpisodeResult) -> float:
 
     Example: `team_return(env, env.run_synchronous(policies, seed=1))`.
     """
-    if not isinstance(env, HeronEnv) or not isinstance(result, EpisodeResult):
+    if not isinstance(env, HeronEnv | BlackBox) or not isinstance(result, EpisodeResult):
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): give an environment and what it returned")
     if env.hierarchy.ids[0] not in result.rewards:
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): the episode is of another environment")
@@ -194,7 +195,7 @@ def can_play(env: HeronEnv, policies: Policies, options: Collection[str]) -> boo
     """May cases of these options run side by side in `env` under these policies?"""
     from heron_env.envs.batch.event import why_not
 
-    if why_not(env) is not None or not set(options) <= env.benchmark().at_reset:
+    if isinstance(env, BlackBox) or why_not(env) is not None or not set(options) <= env.benchmark().at_reset:
         return False
     deciding = resolve_policies(policies, env)
     return deciding.keys() == set(env.simulation.possible) and all(map(_decides_for_many, deciding.values()))

@@ -9,7 +9,8 @@ for `NOBODY`. `exact` writes a payload to the last bit.
 Messages, one class a `Leg` below `Message`: `ObservationRequest`, `ObservationReply`, `ObservationPush`, `Command`,
 `PushedCommand`, `StateReport`, `ReportReceived`, `SharedState`, `LetterUnderWay`, `CustomLetter`, and those of a step's
 scores, which always arrive: `CycleToken`, `CycleCompletion`, `LocalStateRequest`, `LocalStateReply`, `TickResultReport`
-(a score is a `TickResult`). A `Queue` keeps their order; `MessageCounts` says what became of them.
+(a score is a `TickResult`). Under `under_network`: `ObservationCopy`, `ActionCommand`. A `Queue` keeps their order;
+`MessageCounts` says what became of them.
 
 Events: `AgentTick`, `Deadline`, `Answered`, `ActionEffect`, `Simulation` (a physics substep), `Disturbed`,
 `CloseEpisode`. Within one instant they happen in the order of their `Phase`.
@@ -31,6 +32,7 @@ from heron_env.scheduling.events import (
 )
 from heron_env.scheduling.links import Link, What, link_of
 from heron_env.scheduling.messages import (
+    ActionCommand,
     Command,
     CustomLetter,
     CycleCompletion,
@@ -40,6 +42,7 @@ from heron_env.scheduling.messages import (
     LocalStateReply,
     LocalStateRequest,
     Message,
+    ObservationCopy,
     ObservationPush,
     ObservationReply,
     ObservationRequest,
@@ -57,11 +60,12 @@ from heron_env.scheduling.trace import NOBODY, Trace, TraceRecord, exact
 from heron_env.seeding import h
 
 __all__ = [
-    "NOBODY", "SECOND", "ActionEffect", "AgentTick", "Answered", "CloseEpisode", "Command", "CustomLetter",
-    "CycleCompletion", "CycleToken", "Deadline", "Disturbed", "Leg", "LetterUnderWay", "Link", "LocalStateReply",
-    "LocalStateRequest", "Message", "MessageCounts", "ObservationPush", "ObservationReply", "ObservationRequest",
-    "Phase", "PushedCommand", "Queue", "ReportReceived", "SharedState", "Simulation", "StateReport", "TickResult",
-    "TickResultReport", "Timing", "Trace", "TraceRecord", "What", "exact", "link", "resolve", "to_ns", "to_seconds",
+    "NOBODY", "SECOND", "ActionCommand", "ActionEffect", "AgentTick", "Answered", "CloseEpisode", "Command",
+    "CustomLetter", "CycleCompletion", "CycleToken", "Deadline", "Disturbed", "Leg", "LetterUnderWay", "Link",
+    "LocalStateReply", "LocalStateRequest", "Message", "MessageCounts", "ObservationCopy", "ObservationPush",
+    "ObservationReply", "ObservationRequest", "Phase", "PushedCommand", "Queue", "ReportReceived", "SharedState",
+    "Simulation", "StateReport", "TickResult", "TickResultReport", "Timing", "Trace", "TraceRecord", "What", "exact",
+    "link", "resolve", "to_ns", "to_seconds",
 ]  # fmt: skip
 
 

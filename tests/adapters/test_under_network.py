@@ -27,10 +27,7 @@ from refusing import refuses
 from heron_env import DrawnSchedule, Empirical, GilbertElliott, ScheduleConfig, make, under_network
 from heron_env.adapters.network import driver, faces, forms, noops
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, RunInterrupted, ScheduleError, UnknownAgent
-from heron_env.scheduling.links import What, link_of
-from heron_env.scheduling.messages import ActionCommand, Leg, ObservationCopy
-from heron_env.scheduling.timing import SECOND, Timing
-from heron_env.seeding import h
+from heron_env.testing.clock import SECOND, ActionCommand, Leg, ObservationCopy, Timing, What, link
 
 HARD = ScheduleConfig(
     obs_delay=0.7, act_delay=1.4, msg_delay=0.6, jitter_type="lognormal", jitter_ratio=0.8, loss=0.25, duplicate=0.3
@@ -77,15 +74,15 @@ def oracle(config: ScheduleConfig, steps: int, seed: int, agent: str = "agent", 
     """By plain arithmetic on the link's draws: by boundary what is seen, by step which decision is applied, or None."""
     dt_ns = round(dt * SECOND)
     timing = Timing.of(agent, config, dt_ns)
-    link = link_of(h(agent), timing, seed, 0)
+    drawn = link(agent, config, seed=seed, dt=dt)
 
     def arrivals(cause: str, first: Leg, second: Leg, nominal: int, numbers: list[tuple[int, int]]) -> list[Any]:
         found, last = [], 0
         for number, now in numbers:
-            leaves = now + link.delay(nominal, cause, first, number, now)
-            twice = link.duplicated(cause, second, number)
+            leaves = now + drawn.delay(nominal, cause, first, number, now)
+            twice = drawn.duplicated(cause, second, number)
             for twin in range(1 + twice):
-                fate = link.draw(What.FATE + twin, timing.msg, cause, second, number, leaves)
+                fate = drawn.draw(What.FATE + twin, timing.msg, cause, second, number, leaves)
                 arrives = leaves + (fate if fate >= 0 else ~fate)
                 if not config.reorder:
                     arrives = last = max(last, arrives)
@@ -123,7 +120,7 @@ def require_oracle(config: ScheduleConfig, seed: int = 3, dt: float = 1.0, **opt
         assert int(observation[0]) == boundary
         assert info["aoi"] == (step - boundary) * dt
         timing = Timing.of("agent", config, round(dt * SECOND))
-        assert info["is_active"] == (seen[step] is not None and timing.ticks_at(step * timing_dt(dt)))
+        assert info["is_active"] == (seen[step] is not None and timing.ticks_at(step * round(dt * SECOND)))
         action = np.array([step / 100, -step / 100])
         observation, _, _, _, info = env.step(action)
         action[:] = 9.0
@@ -131,12 +128,8 @@ def require_oracle(config: ScheduleConfig, seed: int = 3, dt: float = 1.0, **opt
         if applied[step] is None:
             assert (told == 0).all() and info["applied"] == -1
         else:
-            at = (timing.phase + applied[step] * timing.tick) // timing_dt(dt)
+            at = (timing.phase + applied[step] * timing.tick) // round(dt * SECOND)
             assert told.tolist() == [at / 100, -at / 100] and info["applied"] == applied[step]
-
-
-def timing_dt(dt: float) -> int:
-    return round(dt * SECOND)
 
 
 # W1
@@ -312,7 +305,7 @@ def test_w5_no_ops():
     asymmetric.action_space = gymnasium.spaces.Box(np.array([0.25, -1.0]), np.array([1.0, -0.5]), dtype=np.float64)
     for noop, expected in (
         (None, [0.25, -0.5]),
-        (np.array([0.5, -0.75]), [0.5, -0.75]),
+        ([0.5, -0.75], [0.5, -0.75]),
         ({"agent": np.array([0.5, -0.75])}, [0.5, -0.75]),
         (lambda agent, space: space.low, [0.25, -1.0]),
     ):
@@ -350,6 +343,10 @@ def test_w5_what_needs_a_no_op_says_so():
         under_network(Walk("discrete")).run_event_driven({"*": lambda o: 0}, seed=0, schedule=HARD)
     with refuses(ConfigError, "under_network(noop=...): 7 of 'agent' lies outside Discrete(5, start=-1)"):
         under_network(Walk("discrete"), noop=7)
+    with refuses(
+        ConfigError, "under_network(noop=...): array(0.) of 'agent' lies outside Box(-1.0, 1.0, (2,), float64)"
+    ):
+        under_network(Walk(), noop=0)
 
 
 # W6
@@ -746,6 +743,21 @@ def test_w11_results_have_ages_and_latencies_and_end_early():
     assert result.same_course(again)
 
 
+def test_w11_rewards_of_several_numbers_are_stepped_but_not_added_up():
+    class Several(Walk):
+        def step(self, action: Any) -> Any:
+            seen, _, *ends, info = super().step(action)
+            return (seen, np.array([1.0, 2.0]), *ends, info)
+
+    env = under_network(Several())
+    env.reset(seed=0)
+    assert env.step(np.zeros(2))[1].tolist() == [1.0, 2.0]
+    with refuses(
+        ConfigError, "the reward of 'agent' is array([1., 2.]): a run adds up numbers; weigh them by a wrapper"
+    ):
+        env.run_event_driven({"*": lambda seen: np.zeros(2)}, seed=0)
+
+
 def test_w11_policies():
     env, zeros = under_network(Bookkeeper()), lambda observation: np.zeros(2)
     with refuses(
@@ -866,6 +878,11 @@ def test_an_environment_in_mid_episode_can_be_copied_and_pickled():
     for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         ahead = [copy.deepcopy(env).step(np.full(2, 0.1)), other.step(np.full(2, 0.1))]
         assert same(ahead[0], ahead[1])
+    many = under_network(Bookkeeper(), HARD)
+    many.reset(seed=1)
+    for other in (copy.deepcopy(many), pickle.loads(pickle.dumps(many))):
+        actions = dict.fromkeys(many.agents, np.zeros(2))
+        assert same(copy.deepcopy(many).step(actions), other.step(actions))
 
 
 def test_what_is_no_environment_is_refused():
@@ -932,7 +949,7 @@ FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
         driver, "copied(observation),", "observation,", law_w2_copies),
     "what is returned is not copied": (forms, "copied(copies[0][1])", "copies[0][1]", law_w2_copies),
     "actions are not copied": (
-        driver, "copied(actions[side.name])", "actions[side.name]", law_w2_observations_and_w4_commands),
+        driver, "copied(actions[name])", "actions[name]", law_w2_observations_and_w4_commands),
     "an older observation takes the place of a newer": (
         driver, "message.number > side.copies[part][0] or", "True or", law_w2_reordered),
     "an older command takes the place of a newer": (driver, "or number < side.next:", "or False:", law_w2_reordered),
@@ -955,8 +972,8 @@ FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
         driver, "or message.number * self.setting.dt_ns < side.born", "", law_w7_second_life),
     "an earlier life's command arrives": (driver, "or decided < side.born", "", law_w7_second_life),
     "the last observation is the true one": (
-        driver, "shown[side.name] = side.form.put_together(side.copies, now, dt_ns)",
-        "shown[side.name] = side.form.put_together([(self.number, side.truth)], now, dt_ns)", law_w7_ends),
+        driver, "arrived[side.name] = side.form.put_together(side.copies, now, dt_ns)",
+        "arrived[side.name] = side.form.put_together([(self.number, side.truth)], now, dt_ns)", law_w7_ends),
     "masks are not looked at": (driver, "if mask is None or not", "if True or not", law_w8_masks),
     "masked choices are not counted": (driver, "side.masked += 1", "pass", law_w8_masks),
     "reset() without a seed begins the same episode": (

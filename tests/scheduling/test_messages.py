@@ -11,6 +11,7 @@ from heron_env import CustomMessage
 from heron_env.core.letters import Sealed
 from heron_env.testing.clock import (
     SECOND,
+    ActionCommand,
     Command,
     CustomLetter,
     CycleCompletion,
@@ -20,6 +21,7 @@ from heron_env.testing.clock import (
     LocalStateReply,
     LocalStateRequest,
     Message,
+    ObservationCopy,
     ObservationPush,
     ObservationReply,
     ObservationRequest,
@@ -130,6 +132,9 @@ CASES: list[tuple[Any, Leg, dict[str, Any]]] = [
     ),
     (PushedCommand(**COMMON, values=np.array([0.25, -1.0]), cause="fault", fired=4 * SECOND), Leg.COMMAND,
      {"set_action": "local", "body": [0.25, -1.0]}),
+    (ObservationCopy(**COMMON, receiver=2, part=1, content=[0.5]), Leg.OBSERVATION_REPLY,
+     {"get_obs_response": {"body": {"_receiver": 2, "part": 1, "observation": [0.5]}}}),
+    (ActionCommand(**COMMON, action=3), Leg.COMMAND, {"set_action": "local", "body": 3}),
     (CustomLetter(**COMMON, content=CustomMessage("offer", "battery_1", {"kwh": 2.0})), Leg.CUSTOM,
      {"offer": {"body": {"kwh": 2.0}}}),
 ]  # fmt: skip

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from heapq import heappop
 from typing import Any
 
-from heron_env.adapters.network.forms import Copy, Form
+import numpy as np
+
+from heron_env.adapters.network.forms import Copy, ObservationForm
 from heron_env.adapters.network.noops import Noops, copied, forbids, vector_of
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.message_log import WatchedBroker
@@ -42,7 +44,7 @@ class NetworkSetting:
     world: Any
     agents: tuple[str, ...]
     action_spaces: Sequence[Any]
-    forms: Sequence[Form]
+    forms: Sequence[ObservationForm]
     noops: Noops
     dt_ns: int
     failsafe: bool
@@ -62,7 +64,7 @@ class AgentSide:
         place: of the newest arrival in the trace.
     """
 
-    def __init__(self, rank: int, name: str, timing: Timing, form: Form, *, failsafe: bool) -> None:
+    def __init__(self, rank: int, name: str, timing: Timing, form: ObservationForm, *, failsafe: bool) -> None:
         self.rank, self.name, self.timing, self.form = rank, name, timing, form
         self.failsafe = failsafe or timing.config.on_missing == "noop"
         self.alive, self.ended, self.has_mask, self.masked = False, NOBODY, False, 0
@@ -120,12 +122,16 @@ class NetworkEpisode:
         """Reset the environment; observations and infos by agent."""
         return self._boundary(*self.setting.world.reset(seed=seed, options=options))
 
+    def deciding(self) -> list[tuple[str, int]]:
+        """Whose turn it is now, and the numbers of their decisions."""
+        return [(side.name, side.timing.number(self.now)) for side in self.sides if side.decides_at(self.now)]
+
     def step(self, actions: Mapping[str, Any]) -> StepOutcome:
         """One step of the environment. Raises InvalidAction where an agent that decides now has no action."""
-        setting, deciding = self.setting, [side for side in self.sides if side.decides_at(self.now)]
-        for side in deciding:
-            if side.name not in actions:
-                raise InvalidAction(f"step() got no action for {side.name!r}, whose turn it is (is_active)")
+        setting, deciding = self.setting, self.deciding()
+        for name, _ in deciding:
+            if name not in actions:
+                raise InvalidAction(f"step() got no action for {name!r}, whose turn it is (is_active)")
         require_before_the_end(self.now + setting.dt_ns, f"the end of step {self.number}")
         self._deliver(self.now)
         self._tick(deciding, actions)
@@ -134,23 +140,23 @@ class NetworkEpisode:
         observations, rewards, terminated, truncated, infos = setting.world.step(commands)
         self.now, self.number = self.now + setting.dt_ns, self.number + 1
         self._score(rewards, terminated, truncated)
-        shown, told = self._boundary(observations, infos)
-        return shown, rewards, terminated, truncated, told
+        arrived, described = self._boundary(observations, infos)
+        return arrived, rewards, terminated, truncated, described
 
-    def _tick(self, deciding: Iterable[AgentSide], actions: Mapping[str, Any]) -> None:
+    def _tick(self, deciding: Iterable[tuple[str, int]], actions: Mapping[str, Any]) -> None:
         """Commands that are missing by now are given up; then decisions leave, copied."""
         for side in self.sides:
             number = side.timing.number(self.now)
             if side.failsafe and side.alive and side.next < number and side.timing.ticks_at(self.now):
                 side.force, side.next = None, number
-        for side in deciding:
-            number = side.timing.number(self.now)
+        for name, number in deciding:
+            side = self.by_name[name]
             if self.trace is not None:
                 self.scheduler.here = self.trace.add(self.now, "AgentTick", side.rank, number, NOBODY, side.place, 0)
             if self.record:
                 side.ages += side.form.ages(side.copies, self.now, self.setting.dt_ns)
             leaves = self._leaves(side.rank, side.timing.act, "tick", Leg.ACTION, number)
-            values = (side.rank, number, self.broker.next_id(), leaves, copied(actions[side.name]))
+            values = (side.rank, number, self.broker.next_id(), leaves, copied(actions[name]))
             self.broker.send(make(ActionCommand, values), COMMAND, COMMANDS, side.timing.msg, "tick")
 
     def _leaves(self, rank: int, nominal: int, cause: str, leg: Leg, number: int) -> int:
@@ -224,20 +230,21 @@ class NetworkEpisode:
                 side.join(self.number, now)
             self._send(side)
         self._deliver(now, REPLY)
+        living = set(self.agents)
         for side in self.sides:
-            if side.alive and side.name not in self.agents:
+            if side.alive and side.name not in living:
                 side.alive, side.ended = False, now
-        shown, told = dict[str, Any](), dict(infos)
+        arrived, described = dict[str, Any](), dict(infos)
         for side in map(self.by_name.__getitem__, observations):
-            shown[side.name] = side.form.put_together(side.copies, now, dt_ns)
+            arrived[side.name] = side.form.put_together(side.copies, now, dt_ns)
             age = to_seconds(now - side.copies[0][0] * dt_ns)
             network = {"aoi": age, "delivered": side.fresh, "is_active": side.decides_at(now), "applied": side.applied}
-            told[side.name] = {**side.info, **network}
+            described[side.name] = {**side.info, **network}
             if not side.alive:
                 true = [(self.number, content) for content in (side.truth, *side.form.cuts(side.truth))]
-                told[side.name]["true_observation"] = side.form.put_together(true, now, dt_ns)
+                described[side.name]["true_observation"] = side.form.put_together(true, now, dt_ns)
             side.fresh = False
-        return shown, told
+        return arrived, described
 
     def _send(self, side: AgentSide) -> None:
         """An agent's observation leaves over its link, and each part over its source's."""
@@ -252,7 +259,11 @@ class NetworkEpisode:
         """Rewards and ends count from the truth at the boundary on, whatever the network does (T4)."""
         if "rewards" in self.record:
             for name, reward in rewards.items():
-                self.result.rewards[name].append((to_seconds(self.now), reward))
+                if np.ndim(reward):
+                    raise ConfigError(
+                        f"the reward of {name!r} is {reward!r}: a run adds up numbers; weigh them by a wrapper"
+                    )
+                self.result.rewards[name].append((to_seconds(self.now), float(reward)))
         for ends, flags in ((self.result.terminated, terminated), (self.result.truncated, truncated)):
             ends |= {name: True for name, flag in flags.items() if flag}
 
@@ -275,11 +286,13 @@ class NetworkEpisode:
 
 def network_notes(timings: Sequence[Timing], dt_ns: int) -> list[str]:
     """Delays below one step, which are easily misread (W1)."""
-    found: dict[str, list[str]] = {}
+    concerned: dict[str, list[str]] = {}
     for timing in timings:
         message, *ways = (max(delay, timing.min_delay) for delay in (timing.msg, timing.obs, timing.act))
         for way, what in zip(ways, BELOW_A_STEP, strict=True):
             if 0 < message + way < dt_ns:
-                took = f"{what[0]} take {to_seconds(message + way)} s, less than a step of {to_seconds(dt_ns)} s"
-                found.setdefault(f"{took}: they {what[1]}", []).append(timing.agent)
-    return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]
+                slow = f"{what[0]} take {to_seconds(message + way)} s, less than a step of {to_seconds(dt_ns)} s"
+                concerned.setdefault(f"{slow}: they {what[1]}", []).append(timing.agent)
+    return [
+        f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in concerned.items()
+    ]

@@ -15,7 +15,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 from heron_env.adapters.network.driver import NetworkEpisode, NetworkSetting, StepOutcome
 from heron_env.adapters.network.forms import Parts, forms_of
 from heron_env.adapters.network.noops import Noops, copied
-from heron_env.core.policy import Policies, decide_with, draw_of
+from heron_env.core.policy import DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
 from heron_env.envs.decisions import require_policy
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record
@@ -38,7 +38,13 @@ AGENT = "agent"
 
 
 class UnderNetwork:
-    """What both faces share: episodes behind links, and runs. `env`: the black box, which nobody else steps."""
+    """What both faces share: episodes behind links, and runs.
+
+    Attributes:
+        env: the black box, which nobody else steps.
+        network: what is the same in all episodes.
+        groups: agents by name stem, as schedules and policies may name them.
+    """
 
     env: Any
     _episode: NetworkEpisode | None = None
@@ -54,18 +60,18 @@ class UnderNetwork:
         agents = tuple(world.possible_agents)
         acts, views = ([space(agent) for agent in agents] for space in (world.action_space, world.observation_space))
         forms, noops = forms_of(agents, views, parts, aged=observe_age), Noops(noop, agents, acts)
-        self._setting = NetworkSetting(world, agents, acts, forms, noops, dt_ns, on_missing == "noop")
-        self._groups: dict[str, list[str]] = {}
+        self.network = NetworkSetting(world, agents, acts, forms, noops, dt_ns, on_missing == "noop")
+        self.groups: dict[str, list[str]] = {}
         for agent in agents:
-            self._groups.setdefault(agent.rstrip("0123456789").rstrip("_") or agent, []).append(agent)
+            self.groups.setdefault(agent.rstrip("0123456789").rstrip("_") or agent, []).append(agent)
         self._schedule, self._seed, self._number = schedule, 0, -1
-        self._timings(schedule.nominal() if isinstance(schedule, DrawnSchedule) else schedule)
+        self.timings_of(schedule.nominal() if isinstance(schedule, DrawnSchedule) else schedule)
 
-    def _timings(self, schedule: Any) -> tuple[Timing, ...]:
+    def timings_of(self, schedule: Any) -> tuple[Timing, ...]:
         """By rank. Raises ScheduleError for what a black box can't do, ConfigError where a no-op is missing."""
-        setting = self._setting
+        setting = self.network
         ones = [1] * len(setting.agents)
-        timings = resolve(schedule, ids=setting.agents, levels=ones, groups=self._groups, dt_ns=setting.dt_ns)
+        timings = resolve(schedule, ids=setting.agents, levels=ones, groups=self.groups, dt_ns=setting.dt_ns)
         for rank, timing in enumerate(timings):
             _require_whole_steps(timing, setting.dt_ns)
             late = timing.phase or timing.msg or timing.obs or timing.act or timing.min_delay
@@ -74,14 +80,14 @@ class UnderNetwork:
         return timings
 
     def _begin(
-        self, seed: int | None, options: dict[str, Any] | None, schedule: AnySchedule = None, **kept: Any
+        self, seed: int | None, options: dict[str, Any] | None, schedule: AnySchedule = None, **recording: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """A new episode: number 0 of a seed, or the next (W9). Raises ConfigError, ScheduleError."""
         moment = (self._seed, self._number + 1) if seed is None else (read_seed(seed), 0)
         schedule = self._schedule if schedule is None else schedule
-        timings = self._timings(schedule.at(*moment) if isinstance(schedule, DrawnSchedule) else schedule)
+        timings = self.timings_of(schedule.at(*moment) if isinstance(schedule, DrawnSchedule) else schedule)
         self._seed, self._number = moment
-        self._episode = NetworkEpisode(self._setting, timings, *moment, **kept)
+        self._episode = NetworkEpisode(self.network, timings, *moment, **recording)
         return self._episode.begin(seed, options)
 
     def _step(self, actions: Mapping[str, Any]) -> StepOutcome:
@@ -108,27 +114,32 @@ class UnderNetwork:
         Raises ConfigError, ScheduleError, UnknownAgent; RunInterrupted if a policy resets the environment.
         """
         require_switch(f"trace={trace!r:.60}", trace)
-        if "frames" in (kept := checked_record(record)):
+        if "frames" in (recorded := checked_record(record)):
             raise ConfigError("record: a black box can't be filmed; leave 'frames' out")
         last, chosen = None if t_end is None else to_ns(t_end, "t_end"), self._chosen(policies)
-        shown, _ = self._begin(seed, None, schedule, trace=trace, record=kept)
+        observations, _ = self._begin(seed, None, schedule, trace=trace, record=recorded)
         episode = self._episode
         assert episode is not None
         begin_policies(chosen.values(), self._seed, self._number)
         decide = {name: decide_with(policy, _objects, partial(_mask, episode, name)) for name, policy in chosen.items()}
-        while episode.agents and (last is None or episode.now + self._setting.dt_ns <= last):
-            actions = dict[str, Any]()
-            for side in (side for side in episode.sides if side.decides_at(episode.now)):
-                if "observations" in kept:
-                    episode.result.observations[side.name].append((to_seconds(episode.now), copied(shown[side.name])))
-                draw = partial(draw_of, self._seed, self._number, side.name, side.timing.number(episode.now))
-                actions[side.name] = decide[side.name](shown[side.name], episode.number, draw)
-                if self._episode is not episode:
-                    raise RunInterrupted(
-                        f"the policy of {side.name!r} reset the environment of its own run; use a copy"
-                    )
-            shown = episode.step(actions)[0]
+        while episode.agents and (last is None or episode.now + self.network.dt_ns <= last):
+            observations = episode.step(self._decisions(episode, decide, observations))[0]
         return episode.close()
+
+    def _decisions(
+        self, episode: NetworkEpisode, decide: Mapping[str, DecideAt], observations: dict[str, Any]
+    ) -> dict[str, Any]:
+        """What the policies of those decide whose turn it is. Raises RunInterrupted."""
+        actions = dict[str, Any]()
+        for name, number in episode.deciding():
+            observation = observations[name]
+            if "observations" in episode.record:
+                episode.result.observations[name].append((to_seconds(episode.now), copied(observation)))
+            draw = partial(draw_of, self._seed, self._number, name, number)
+            actions[name] = decide[name](observation, episode.number, draw)
+            if self._episode is not episode:
+                raise RunInterrupted(f"the policy of {name!r} reset the environment of its own run; use a copy")
+        return actions
 
     @checked_keywords
     def run_synchronous(
@@ -141,8 +152,8 @@ class UnderNetwork:
         """The policy of each agent. Raises UnknownAgent for a wrong key, ConfigError where one has none."""
         if not isinstance(policies, Mapping):
             raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
-        agents, chosen = self._setting.agents, dict[str, Any]()
-        members = {**self._groups, **{agent: [agent] for agent in agents if agent not in self._groups}}
+        agents, chosen = self.network.agents, dict[str, Any]()
+        members = {**self.groups, **{agent: [agent] for agent in agents if agent not in self.groups}}
         for key, policy in policies.items():
             if key != "*" and key not in members:
                 near = did_you_mean(key, members)
@@ -152,27 +163,27 @@ class UnderNetwork:
             require_policy(policy, f"policies[{key!r}]")
             if not callable(policy) and not hasattr(policy, "forward"):
                 _objects()
-        for key, whose in {"*": agents, **members}.items():
-            chosen |= dict.fromkeys(whose, policies[key]) if key in policies else {}
+        for key, names in {"*": agents, **members}.items():
+            chosen |= dict.fromkeys(names, policies[key]) if key in policies else {}
         if missing := [agent for agent in agents if agent not in chosen]:
-            raise ConfigError(f"no policy for {missing}: give one by agent, by group {list(self._groups)} or for '*'")
+            raise ConfigError(f"no policy for {missing}: give one by agent, by group {list(self.groups)} or for '*'")
         return chosen
 
 
 def _require_whole_steps(timing: Timing, dt_ns: int) -> None:
     """Raise ScheduleError for what a black box can't do (W3)."""
-    config, whose = timing.config, f"agent {timing.agent!r}"
+    config, agent = timing.config, f"agent {timing.agent!r}"
     for name, ns in (("tick_interval", timing.tick), ("phase", timing.phase)):
         if ns % dt_ns:
             raise ScheduleError(
-                f"{whose}: {name}={to_seconds(ns)!r} s is not a whole multiple of dt={to_seconds(dt_ns)!r} s, and a "
+                f"{agent}: {name}={to_seconds(ns)!r} s is not a whole multiple of dt={to_seconds(dt_ns)!r} s, and a "
                 "black box is told actions once a step; change it, or dt"
             )
     if config.tick_jitter_ratio:
-        raise ScheduleError(f"{whose}: tick_jitter_ratio={config.tick_jitter_ratio!r}: a black box steps evenly; use 0")
+        raise ScheduleError(f"{agent}: tick_jitter_ratio={config.tick_jitter_ratio!r}: a black box steps evenly; use 0")
     if config.own_rows == "local":
         raise ScheduleError(
-            f"{whose}: own_rows='local': nobody knows which elements of a black box are whose; use parts"
+            f"{agent}: own_rows='local': nobody knows which elements of a black box are whose; use parts"
         )
 
 
@@ -193,7 +204,7 @@ class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[typ
             raise ConfigError("under_network(env): the environment must say its possible_agents")
         self._open(env, schedule, dt, **options)
         self.observation_spaces = {
-            name: f.space for name, f in zip(self._setting.agents, self._setting.forms, strict=True)
+            name: f.space for name, f in zip(self.network.agents, self.network.forms, strict=True)
         }
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -246,18 +257,18 @@ class NetworkEnv(UnderNetwork, gymnasium.Env[Any, Any]):
         self.env = env
         self._open(OneAgent(env), schedule, dt, **options)
         self.metadata, self.render_mode = env.metadata, env.render_mode
-        self.observation_space, self.action_space = self._setting.forms[0].space, env.action_space
+        self.observation_space, self.action_space = self.network.forms[0].space, env.action_space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
         super().reset(seed=seed)
-        shown, infos = self._begin(seed, options)
-        return shown[AGENT], infos[AGENT]
+        observations, infos = self._begin(seed, options)
+        return observations[AGENT], infos[AGENT]
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """One step (W6). Where infos say is_active=False, the action is ignored. Raises ResetNeeded."""
-        shown, rewards, terminated, truncated, infos = self._step({AGENT: action})
-        return shown[AGENT], rewards[AGENT], terminated[AGENT], truncated[AGENT], infos[AGENT]
+        observations, rewards, terminated, truncated, infos = self._step({AGENT: action})
+        return observations[AGENT], rewards[AGENT], terminated[AGENT], truncated[AGENT], infos[AGENT]
 
     def render(self) -> Any:
         """The environment's own picture."""

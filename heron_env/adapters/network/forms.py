@@ -18,12 +18,12 @@ Parts = Mapping[str, Mapping[str, slice]]
 """{observer: {source: the elements that come over the source's link}}."""
 
 
-class Form:
+class ObservationForm:
     """One agent's observation: its own copy, parts that come over the links of others, and their ages.
 
     Attributes:
         space: of the whole.
-        parts: (rank of the source, its elements), in the order in which they were given.
+        parts: (rank of the source, its elements), in the order as declared.
     """
 
     def __init__(self, space: spaces.Space[Any], parts: Sequence[tuple[int, slice]], *, aged: bool) -> None:
@@ -48,20 +48,20 @@ class Form:
 
     def put_together(self, copies: Sequence[Copy], now: int, dt_ns: int) -> Any:
         """The observation, which its receiver may change, of the agent's own copy and one for each part."""
-        whole = copied(copies[0][1])
+        observation = copied(copies[0][1])
         for (_, where), (_, values) in zip(self.parts, copies[1:], strict=True):
-            whole[where] = values
+            observation[where] = values
         if not self._aged:
-            return whole
+            return observation
         ages = self.ages(copies, now, dt_ns)
         if self._longer:
-            return np.append(whole, np.array(ages, whole.dtype))
-        return {"observation": whole, "age": np.array(ages, np.float32)}
+            return np.append(observation, np.array(ages, observation.dtype))
+        return {"observation": observation, "age": np.array(ages, np.float32)}
 
 
 def forms_of(
     agents: Sequence[str], observation_spaces: Sequence[spaces.Space[Any]], parts: Parts | None, *, aged: bool
-) -> list[Form]:
+) -> list[ObservationForm]:
     """The form of each agent, by rank. Raises UnknownAgent, ConfigError for parts of what is no 1-D Box."""
     chosen: list[list[tuple[int, slice]]] = [[] for _ in agents]
     for observer, sources in (parts or {}).items():
@@ -74,7 +74,7 @@ def forms_of(
             raise ConfigError(f"under_network(parts=...): {observer!r} observes {space}; parts are of a 1-D Box")
         for source, where in sources.items():
             if source == observer or not isinstance(where, slice):
-                given = f"{{{source!r}: {where!r}}}"
-                raise ConfigError(f"under_network(parts=...): {observer!r}: {given}: give {{another agent: slice}}")
+                part = f"{{{source!r}: {where!r}}}"
+                raise ConfigError(f"under_network(parts=...): {observer!r}: {part}: give {{another agent: slice}}")
             chosen[agents.index(observer)].append((agents.index(source), where))
-    return [Form(space, own, aged=aged) for space, own in zip(observation_spaces, chosen, strict=True)]
+    return [ObservationForm(space, own, aged=aged) for space, own in zip(observation_spaces, chosen, strict=True)]

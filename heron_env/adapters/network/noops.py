@@ -45,17 +45,17 @@ class Noops:
     """The no-op of each agent.
 
     Args:
-        given: an action, {agent: action}, a function (agent, space) -> action, "random", or None: 0 clipped into a Box.
+        noop: an action, {agent: action}, a function (agent, space) -> action, "random", or None: 0 clipped into a Box.
         agents, action_spaces: names and spaces, by rank.
 
     Raises ConfigError for an action outside its space.
     """
 
-    def __init__(self, given: Any, agents: Sequence[str], action_spaces: Sequence[spaces.Space[Any]]) -> None:
+    def __init__(self, noop: Any, agents: Sequence[str], action_spaces: Sequence[spaces.Space[Any]]) -> None:
         self._agents = agents
-        self._random = copy.deepcopy(list(action_spaces)) if isinstance(given, str) and given == "random" else None
+        self._random = copy.deepcopy(list(action_spaces)) if isinstance(noop, str) and noop == "random" else None
         each = [] if self._random is not None else zip(agents, action_spaces, strict=True)
-        self._fixed = [_fixed(given, agents, agent, space) for agent, space in each]
+        self._fixed = [_fixed(noop, agents, agent, space) for agent, space in each]
 
     def require(self, rank: int, why: str) -> None:
         """Raise ConfigError unless the agent has one; `why` it needs it."""
@@ -75,12 +75,13 @@ class Noops:
         return space.sample() if mask is None else space.sample(mask)
 
 
-def _fixed(given: Any, agents: Sequence[str], agent: str, space: spaces.Space[Any]) -> Any:
-    action = given(agent, space) if callable(given) else given
+def _fixed(noop: Any, agents: Sequence[str], agent: str, space: spaces.Space[Any]) -> Any:
+    action = noop(agent, space) if callable(noop) else noop
     if isinstance(action, Mapping) and action.keys() <= set(agents):
         action = action.get(agent)
-    if action is None and isinstance(space, spaces.Box):
-        action = clip(np.zeros(space.shape), space.low, space.high).astype(space.dtype)
+    if isinstance(space, spaces.Box):
+        zero = clip(np.zeros(space.shape), space.low, space.high)
+        action = np.asarray(zero if action is None else action, space.dtype)
     if action is not None and not space.contains(action):
         raise ConfigError(f"under_network(noop=...): {action!r:.100} of {agent!r} lies outside {space}")
     return action

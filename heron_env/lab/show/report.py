@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.quantity import unit_text
-from heron_env.errors import ConfigError, HeronError, Untrusted
+from heron_env.errors import ConfigError, HeronError
 from heron_env.files.reading import is_file
 from heron_env.given import mapping, require_type
 from heron_env.lab.episodes import team_return
@@ -402,7 +402,7 @@ def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) 
                 return environment_part(env.id, options)
             condition = widest(sources.sweeps)
             return environment_part(env.id, options, condition.schedule, f"under {condition.words}")
-    except Untrusted as error:
+    except ConfigError as error:  # nobody vouched for it, it can't be built, or it is a black box
         return Section(HIERARCHY, [f"Not drawn: {error}"])
 
 

@@ -1,0 +1,148 @@
+"""Environments of PettingZoo and Gymnasium by name, as sweeps and margins run them under the network.
+
+`gymnasium:CartPole-v1` is `gymnasium.make("CartPole-v1")`; `pettingzoo:mpe2/simple_spread_v3` is the `parallel_env` of
+mpe2.simple_spread_v3, or of the module below pettingzoo. Options that `under_network` knows are its own, all others the
+environment's. Of several agents the root is the team, whose reward is the sum of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any, Final
+
+import gymnasium
+
+from heron_env.adapters.network.faces import NetworkEnv, under_network
+from heron_env.adapters.network.noops import Noops
+from heron_env.core.policy import Policies
+from heron_env.core.rule import one_by_one
+from heron_env.envs.description import Benchmark
+from heron_env.envs.episodes import EpisodeResult
+from heron_env.errors import ConfigError
+from heron_env.registry import imported_module
+from heron_env.scheduling.timing import Timing, resolve, to_ns
+
+TEAM_AGENT: Final = "team"
+OF_THE_NETWORK: Final = ("dt", "on_missing", "noop", "observe_age")
+
+
+class PartOfEnvironment(SimpleNamespace):
+    """Some of what an environment of this library has; asked for anything else it raises ConfigError."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise ConfigError(
+            f"a black box has no {name!r}: sweeps and margins take it, under_network(env).run_event_driven(trace=True) "
+            "shows its messages, and all else needs an environment of this library"
+        )
+
+
+class BlackBox(PartOfEnvironment):
+    """What sweeps ask of an environment, answered for a black box: it has no states, no pictures, no disturbances."""
+
+    physics_substeps = 1
+
+    def __init__(self, id: str, **options: Any) -> None:
+        super().__init__()
+        network = {name: options.pop(name) for name in OF_THE_NETWORK if name in options}
+        self.env = env = under_network(_built(id, options), **network)
+        self.dt = float(network.get("dt", 1.0))
+        self.dt_ns = to_ns(self.dt, "dt")
+        setting = env.network
+        self.possible_agents, self._spaces = list(setting.agents), list(setting.action_spaces)
+        root = [] if isinstance(env, NetworkEnv) else [TEAM_AGENT]
+        ids = [*root, *self.possible_agents]
+        self.group_map: dict[str, list[str]] = env.groups
+        self.groups = {**{agent: [agent] for agent in root}, **self.group_map}
+        plain = [PartOfEnvironment(agent_id=agent, injected=False, policy=None) for agent in ids]
+        index = {agent: rank for rank, agent in enumerate(ids)}
+        self.hierarchy = PartOfEnvironment(
+            ids=ids, index=index, agents=plain, level=[3] * len(root) + [1] * len(setting.agents)
+        )
+        possible = range(len(root), len(ids))
+        specs = [PartOfEnvironment(size=rank in possible) for rank in range(len(ids))]
+        self.simulation = PartOfEnvironment(possible=possible, specs=specs)
+        self.timings = self.timings_of(None)
+        self._noops = setting.noops
+        for rank in range(len(setting.agents)):
+            self._noops.require(rank, "is compared with doing nothing")
+
+    def timings_of(self, schedule: Any) -> tuple[Timing, ...]:
+        """By rank, the root's first. Raises ScheduleError for what a black box can't do."""
+        ids = self.hierarchy.ids
+        timings = resolve(schedule, ids=ids, levels=self.hierarchy.level, groups=self.groups, dt_ns=self.dt_ns)
+        self.env.timings_of({timing.agent: timing.config for timing in timings if timing.agent in self.possible_agents})
+        return timings
+
+    def benchmark(self) -> Benchmark:
+        """It has no cases and no strongest baseline of its own."""
+        return Benchmark()
+
+    def baselines(self) -> dict[str, Policies]:
+        """By name: the no-op, and actions drawn from what is allowed."""
+        each = {"do nothing": self._noops, "random": Noops("random", self.possible_agents, self._spaces)}
+        agents = self.possible_agents
+        return {
+            name: {a: ObliviousPolicy(noops, rank) for rank, a in enumerate(agents)} for name, noops in each.items()
+        }
+
+    def disturbance_sets(self) -> dict[str, Any]:
+        """None."""
+        return {}
+
+    def run_synchronous(self, policies: Policies, *, disturbances: Sequence[Any] = (), **run: Any) -> EpisodeResult:
+        """One episode of the bare environment."""
+        return self._with_root(self.env.run_synchronous(policies, **run))
+
+    def run_event_driven(
+        self, policies: Policies, *, schedule: Mapping[Any, Any], disturbances: Sequence[Any] = (), **run: Any
+    ) -> EpisodeResult:
+        """One episode under the network; `schedule`: by agent."""
+        of_agents = {agent: config for agent, config in schedule.items() if agent != TEAM_AGENT}
+        return self._with_root(self.env.run_event_driven(policies, schedule=of_agents, **run))
+
+    def _with_root(self, result: EpisodeResult) -> EpisodeResult:
+        if self.hierarchy.ids[0] == TEAM_AGENT:
+            earned: dict[float, list[float]] = {}
+            for rewards in result.rewards.values():
+                for time, value in rewards:
+                    earned.setdefault(time, []).append(value)
+            result.rewards = {TEAM_AGENT: [(t, one_by_one(earned[t])) for t in sorted(earned)], **result.rewards}
+            for ends in (result.terminated, result.truncated):
+                ends[TEAM_AGENT] = all(ends.values())
+        return result
+
+
+@dataclass(frozen=True)
+class ObliviousPolicy:
+    """The no-op of one agent, or what is drawn for it."""
+
+    noops: Noops
+    rank: int
+
+    def forward(self, observation: Any, mask: Any = None, draw: int = 0) -> Any:
+        """Whatever is observed."""
+        return self.noops.draw(self.rank, mask, draw)
+
+
+def _built(id: str, options: dict[str, Any]) -> Any:
+    """The environment that the name means, bare. Raises ConfigError."""
+    library, _, name = id.partition(":")
+    try:
+        if library == "gymnasium":
+            if "max_steps" in options:
+                options["max_episode_steps"] = options.pop("max_steps")
+            return gymnasium.make(name, **options)
+        if "max_steps" in options:  # make() renames it
+            options["max_cycles"] = options.pop("max_steps")
+        path = name.replace("/", ".")
+        own = find_spec(path.partition(".")[0]) is not None
+        return imported_module(path if own else f"pettingzoo.{path}", f"make({id!r})").parallel_env(**options)
+    except (ImportError, AttributeError, TypeError, gymnasium.error.Error) as error:
+        raise ConfigError(
+            f"make({id!r}): {type(error).__name__}: {error}; correct the name, its options, or install it"
+        ) from error
