@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from numba import extending
-from numba.core import codegen, compiler, imputils
-from numba.core.environment import lookup_environment
+from numba.core import codegen, compiler, environment, imputils
 from numba.core.typing import templates
 
 _Library: Any = codegen.JITCodeLibrary
 _Compiler: Any = compiler.Compiler
+_environment: Any = environment.lookup_environment
 _ENVIRONMENT = "_ZN08NumbaEnv"
 _RECURSION = codegen.RuntimeLinker.PREFIX
 """How numba's variables are called that hold a function's environment, and an address that is not known yet."""
@@ -68,9 +68,8 @@ class Linked(_Library):  # type: ignore[misc]
         passes.run(self._final_module, builder)
         super()._finalize_final_module()
         for name in (g.name for g in self._final_module.global_variables):
-            environment = lookup_environment(name) if name.startswith(_ENVIRONMENT) else None
-            if environment is not None:
-                self._codegen.set_env(name, environment)
+            if name.startswith(_ENVIRONMENT) and (known := _environment(name)) is not None:
+                self._codegen.set_env(name, known)
 
 
 class LinkedCompiler(_Compiler):  # type: ignore[misc]
