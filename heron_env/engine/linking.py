@@ -44,10 +44,10 @@ class Linked(_Library):  # type: ignore[misc]
 
     @property
     def has_dynamic_globals(self) -> bool:
-        """Asked before it is kept on disk; optimised code needs fewer of them."""
+        """Can't it be kept on disk? Optimised code needs fewer; functions that call each other would not be found."""
         self._ensure_finalized()
         self._make()
-        return bool(super().has_dynamic_globals)
+        return self._recursive or bool(super().has_dynamic_globals)
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
@@ -57,7 +57,8 @@ class Linked(_Library):  # type: ignore[misc]
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
-        if any(g.name.startswith(_RECURSION) for g in self._final_module.global_variables):
+        self._recursive = any(g.name.startswith(_RECURSION) for g in self._final_module.global_variables)
+        if self._recursive:
             self._make()
 
     def _make(self) -> None:
