@@ -128,6 +128,7 @@ def cached(key: str, text: Callable[[], str]) -> ModuleType:
         return _executed(name, text(), f"<{name}>")
     if (found := _kept(path)) is not None:
         return _executed(name, found, str(path))
+    _say(path.parent)
     made = text()
     try:
         _forget(path)
@@ -153,6 +154,13 @@ def store() -> Path:
     if why := why_not_ours(folder.stat()):
         raise PermissionError(errno.EPERM, why, str(folder))
     return folder
+
+
+@functools.cache
+def _say(folder: Path) -> None:
+    """Say once in a process, on a terminal, what takes so long."""
+    if sys.stderr.isatty():
+        print(f"heron_env compiles rules, once, for up to a minute; the result is kept in {folder}", file=sys.stderr)
 
 
 def _warn(error: OSError) -> None:

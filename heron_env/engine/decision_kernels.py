@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.kernels import failure, flat_of, lane, leaf, number, table, within
+from heron_env.engine.kernels import failure, flat_of, inlined, leaf, number, table, within
 from heron_env.engine.lane_errors import ILLEGAL, NOTHING
 from heron_env.engine.tables import (
     CLOCK,
@@ -33,12 +33,12 @@ from heron_env.engine.tables import (
 )
 from heron_env.scheduling import ticks
 
-ticks_at: Any = lane(ticks.ticks_at)
+ticks_at: Any = inlined(ticks.ticks_at)
 WRONG = 1
 """The failure of a result that is no mask."""
 
 
-@lane
+@inlined
 def refused_action(D: Any, b: Any) -> Any:
     """The failure code of the first given action that is illegal, 0 if there is none; nothing changes.
 
@@ -54,7 +54,7 @@ def refused_action(D: Any, b: Any) -> Any:
     return 0
 
 
-@lane
+@inlined
 def any_refused(D: Any, start: Any) -> Any:
     """Is any action illegal in the block of LANES that begins here, whoever is given what? In one plain loop."""
     actions, single, limits = flat_of(table(D, "actions")), table(D, "block_single"), table(D, "block_limits")
@@ -67,7 +67,7 @@ def any_refused(D: Any, start: Any) -> Any:
     return bad
 
 
-@lane
+@inlined
 def accept_action(D: Any, b: Any, i: Any) -> None:
     """What agent i is given becomes its action in force, within its bounds."""
     actions, applied, who, limits = table(D, "actions"), table(D, "applied"), table(D, "who"), table(D, "limits")
@@ -75,7 +75,7 @@ def accept_action(D: Any, b: Any, i: Any) -> None:
         applied[b, e] = within(actions[b, e], limits[LOW, e], limits[HIGH, e])
 
 
-@lane
+@inlined
 def decide_block(D: Any, start: Any) -> Any:
     """`decide_lane` in a block of LANES where everyone lives and is given an action, in plain loops; else False."""
     alive, given, sized = flat_of(table(D, "alive")), flat_of(table(D, "given")), table(D, "block_sized")
@@ -93,7 +93,7 @@ def decide_block(D: Any, start: Any) -> Any:
     return True
 
 
-@lane
+@inlined
 def decide_lane(D: Any, b: Any) -> None:
     """Who acts in this step, top-down (T10, T11, D7), and with what: `source` and `applied`."""
     source, sized, who = table(D, "source"), table(D, "sized"), table(D, "who")
@@ -107,13 +107,13 @@ def decide_lane(D: Any, b: Any) -> None:
             source[b, i] = decide_one(D, b, i) if ticks else HELD
 
 
-@lane
+@inlined
 def share_of(command: Any, limits: Any, e: Any) -> Any:
     """What a number of a command makes of element `e`."""
     return within(command * limits[WEIGHT, e] / limits[TOTAL, e], limits[LEAST, e], limits[MOST, e])
 
 
-@lane
+@inlined
 def decide_one(D: Any, b: Any, i: Any) -> Any:
     """The decision of an agent whose clock ticks: its code; what it decides goes into `applied`."""
     given, source, alive = table(D, "given"), table(D, "source"), table(D, "alive")
@@ -147,7 +147,7 @@ def allow(allowed: Any, b: Any, first: Any, end: Any, values: Any) -> Any:
     return 0
 
 
-@lane
+@inlined
 def look(D: Any, b: Any, first: Any, width: Any) -> None:
     """What the agent's vector would show of its own columns if it were made now: in float32."""
     t, seen = table(D, "truth"), table(D, "seen")
@@ -155,7 +155,7 @@ def look(D: Any, b: Any, first: Any, width: Any) -> None:
         seen[b, c] = np.float32(t[b, c])
 
 
-@lane
+@inlined
 def nothing_allowed(D: Any, b: Any, i: Any, start: Any) -> Any:
     """The failure of a mask that leaves nothing of a discrete element, else 0. `start`: the mask's first column."""
     who, limits, allowed = table(D, "who"), table(D, "limits"), table(D, "allowed")
@@ -172,7 +172,7 @@ def nothing_allowed(D: Any, b: Any, i: Any, start: Any) -> Any:
     return found
 
 
-@lane
+@inlined
 def forbid(D: Any, b: Any, i: Any, start: Any) -> None:
     """Forbidden choices of the action in force become the no-op, and `masked` tells; the no-op is always allowed."""
     who, limits, allowed = table(D, "who"), table(D, "limits"), table(D, "allowed")

@@ -16,7 +16,7 @@ from numba import types
 from numba.core import cgutils
 
 from heron_env import seeding
-from heron_env.engine.kernels import lane, leaf, within
+from heron_env.engine.kernels import inlined, leaf, within
 from heron_env.engine.linking import intrinsic
 from heron_env.engine.tables import ADDITIVE, WHOLE
 
@@ -45,7 +45,7 @@ FARTHEST = (
 )  # fmt: skip
 """Coefficients of the normal quantile: Wichura, "Algorithm AS 241", Applied Statistics 37 (1988)."""
 
-mixed: Any = lane(seeding.mixed)
+mixed: Any = inlined(seeding.mixed)
 """seeding.mix: the text that numpy runs, compiled."""
 
 
@@ -137,21 +137,21 @@ def _row(context: Any, builder: Any, signature: Any, data: Any, size: Any) -> An
     return row._getvalue()
 
 
-@lane
+@inlined
 def keys_of_episode(keys: Any, seed: Any, episode: Any, kept: Any) -> None:
     """N2's keys `[n]` with seed and episode mixed in."""
     for j in range(len(keys)):
         kept[j] = mixed(mixed(keys[j] ^ seed) ^ episode)
 
 
-@lane
+@inlined
 def uniforms_of_kept(kept: Any, turn: Any, u: Any) -> None:
     """u in [-1, 1), from keys of the episode."""
     for j in range(len(kept)):
         u[j] = np.float64(np.int64(mixed(kept[j] ^ turn) >> _40)) * 2.0**-23 - 1.0
 
 
-@lane
+@inlined
 def uniforms_of(keys: Any, seed: Any, episode: Any, turn: Any, u: Any) -> None:
     """The same, from keys of no episode."""
     for j in range(len(keys)):
@@ -159,14 +159,14 @@ def uniforms_of(keys: Any, seed: Any, episode: Any, turn: Any, u: Any) -> None:
         u[j] = np.float64(np.int64(x >> _40)) * 2.0**-23 - 1.0
 
 
-@lane
+@inlined
 def multiplied(v: Any, u: Any, reach: Any, low: Any, high: Any) -> None:
     """The multiplicative law on values `v` `[n]`, in place."""
     for j in range(len(reach)):
         v[j] = within(v[j] * within(1.0 + reach[j] * u[j], LEAST, MOST), low[j], high[j])
 
 
-@lane
+@inlined
 def by_law(v: Any, u: Any, reach: Any, low: Any, high: Any, law: Any) -> None:
     """Either law, and whole numbers, by the flags of each element."""
     for j in range(len(reach)):
@@ -175,7 +175,7 @@ def by_law(v: Any, u: Any, reach: Any, low: Any, high: Any, law: Any) -> None:
         v[j] = within(np.rint(noisy) + 0.0 if law[j] & WHOLE else noisy, low[j], high[j])
 
 
-@lane
+@inlined
 def keep_keys(b: Any, seed: Any, episode: Any, keys: Any, kept: Any, moments: Any) -> None:
     """Bring the kept keys of lane `b` to this seed and episode, which `moments` `[lanes, 2]` remembers."""
     if moments[b, 0] != seed or moments[b, 1] != episode:
@@ -183,7 +183,7 @@ def keep_keys(b: Any, seed: Any, episode: Any, keys: Any, kept: Any, moments: An
         moments[b, 0], moments[b, 1] = seed, episode
 
 
-@lane
+@inlined
 def write_noisy(v: Any, out: Any, b: Any, at: Any, first: Any, size: Any, neighbours: Any) -> None:
     """A block of values to its elements of `out[b]`; `neighbours`: do all elements lie side by side?"""
     if neighbours:
@@ -196,7 +196,7 @@ def write_noisy(v: Any, out: Any, b: Any, at: Any, first: Any, size: Any, neighb
             out[b, places[j]] = v[j]
 
 
-@lane
+@inlined
 def noise_row(
     t: Any, b: Any, out: Any, seed: Any, episode: Any, turn: Any, at: Any, columns: Any, keys: Any, reach: Any,
     low: Any, high: Any, law: Any, kept: Any, moments: Any,

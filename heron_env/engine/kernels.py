@@ -116,8 +116,6 @@ def keeping(jit: Callable[[Any], Any]) -> Callable[[Any], Any]:
 _WITHIN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 leaf: Jit[Any] = njit(_nrt=False, **_WITHIN)
 """Called from compiled code only, and never allocates: no reference counts, which would cost most of the speed."""
-lane: Jit[Any] = njit(_nrt=False, inline="always", **_WITHIN)
-"""A leaf that becomes part of its caller before anything is compiled, which saves compiling it by itself."""
 inlined: Jit[Any] = njit(_nrt=False, forceinline=True, **_WITHIN)
 """A leaf that becomes part of its caller after it is compiled: what is constant there is constant in it."""
 kept: Jit[Any] = keeping(njit(_nrt=False, forceinline=True, **_WITHIN))

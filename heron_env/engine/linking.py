@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from numba import extending
-from numba.core import codegen, compiler, imputils
-from numba.core.environment import lookup_environment
+from numba.core import codegen, compiler, environment, imputils
 from numba.core.typing import templates
 
 _Library: Any = codegen.JITCodeLibrary
 _Compiler: Any = compiler.Compiler
+_environment: Any = environment.lookup_environment
 _ENVIRONMENT = "_ZN08NumbaEnv"
 _RECURSION = codegen.RuntimeLinker.PREFIX
 """How numba's variables are called that hold a function's environment, and an address that is not known yet."""
@@ -44,10 +44,10 @@ class Linked(_Library):  # type: ignore[misc]
 
     @property
     def has_dynamic_globals(self) -> bool:
-        """Asked before it is kept on disk; optimised code needs fewer of them."""
+        """Can't it be kept on disk? Optimised code needs fewer; functions that call each other would not be found."""
         self._ensure_finalized()
         self._make()
-        return bool(super().has_dynamic_globals)
+        return self._recursive or bool(super().has_dynamic_globals)
 
     def _optimize_functions(self, module: Any) -> None:
         module.data_layout = self._codegen._data_layout
@@ -57,7 +57,8 @@ class Linked(_Library):  # type: ignore[misc]
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
-        if any(g.name.startswith(_RECURSION) for g in self._final_module.global_variables):
+        self._recursive = any(g.name.startswith(_RECURSION) for g in self._final_module.global_variables)
+        if self._recursive:
             self._make()
 
     def _make(self) -> None:
@@ -68,9 +69,8 @@ class Linked(_Library):  # type: ignore[misc]
         passes.run(self._final_module, builder)
         super()._finalize_final_module()
         for name in (g.name for g in self._final_module.global_variables):
-            environment = lookup_environment(name) if name.startswith(_ENVIRONMENT) else None
-            if environment is not None:
-                self._codegen.set_env(name, environment)
+            if name.startswith(_ENVIRONMENT) and (known := _environment(name)) is not None:
+                self._codegen.set_env(name, known)
 
 
 class LinkedCompiler(_Compiler):  # type: ignore[misc]

@@ -30,7 +30,7 @@ from heron_env.engine.arrays import (
 )
 from heron_env.engine.decision_kernels import any_refused, decide_block, decide_lane, refused_action
 from heron_env.engine.draw_kernel import noise_row
-from heron_env.engine.kernels import call, fetch, general, kept, lane, leaf, natively, number, phase, table, within
+from heron_env.engine.kernels import call, fetch, general, inlined, kept, leaf, natively, number, phase, table, within
 from heron_env.engine.tables import NOOP_VALUE
 
 
@@ -67,7 +67,7 @@ def start_close(D: Any, b: Any) -> None:
         terminated[b, i] = truncated[b, i] = 0
 
 
-@lane
+@inlined
 def stand_still(D: Any, b: Any) -> None:
     """A step of a lane in which no episode runs."""
     rewards, terminated, truncated = table(D, "rewards"), table(D, "terminated"), table(D, "truncated")
@@ -77,7 +77,7 @@ def stand_still(D: Any, b: Any) -> None:
     table(D, "ended")[b] = table(D, "chosen")[b] = 0
 
 
-@lane
+@inlined
 def end_some(D: Any, b: Any, reached: Any) -> Any:
     """The law, for a boundary where something ends; 1 if the episode is over."""
     alive, terminated, truncated = table(D, "alive"), table(D, "terminated"), table(D, "truncated")
@@ -115,7 +115,7 @@ def end_some(D: Any, b: Any, reached: Any) -> Any:
     return 1
 
 
-@lane
+@inlined
 def observe(D: Any, b: Any, out: Any) -> None:
     """The observers' vectors side by side, without noise."""
     t, columns, runs = table(D, "truth"), table(D, "columns"), table(D, "runs")
@@ -130,7 +130,7 @@ def observe(D: Any, b: Any, out: Any) -> None:
             out[b, k] = t[b, columns[k]]
 
 
-@lane
+@inlined
 def add_noise(D: Any, b: Any, out: Any) -> None:
     """N1 and N2, the same bits as ColumnNoise.add_noise."""
     seed, episode, turn = table(D, "seeds")[b], table(D, "episodes")[b], np.uint64(table(D, "steps")[b])
@@ -182,7 +182,7 @@ def decide(D: Any, first: Any, last: Any) -> Any:
     return 0
 
 
-@lane
+@inlined
 def clear_lane(D: Any, b: Any) -> Any:
     """What counts per step starts at 0."""
     t, per_step = table(D, "truth"), table(D, "per_step")
@@ -256,7 +256,7 @@ def begin_episodes(D: Any, first: Any, last: Any) -> Any:
     return 0
 
 
-@lane
+@inlined
 def publish_lane(D: Any, b: Any) -> None:
     """Hand out the observers' rewards and ends."""
     watched, rewards, out_rewards = table(D, "watched"), table(D, "rewards"), table(D, "out_rewards")

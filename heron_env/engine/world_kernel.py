@@ -15,7 +15,7 @@ from numba.core.errors import TypingError
 from numba.extending import models, overload_method, register_model
 
 from heron_env.engine.draw_kernel import GOLDEN, key_with, uniform
-from heron_env.engine.kernels import flat_of, lane, leaf, njit, within
+from heron_env.engine.kernels import flat_of, inlined, leaf, njit, within
 from heron_env.engine.linking import intrinsic
 from heron_env.seeding import h
 
@@ -32,7 +32,7 @@ _INSIDE: dict[str, Any] = {
     "boundscheck": True,
     "forceinline": True,
 }
-lane_rule = lane
+lane_rule = inlined
 """What calls a world rule in the text: part of the loop over lanes."""
 clipping: Any = njit(_nrt=False, **{**_INSIDE, "boundscheck": False, "error_model": "numpy"})
 """Inlined, so that bounds are constants."""

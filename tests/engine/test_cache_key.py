@@ -13,7 +13,7 @@ from heron_env.engine import cache
 from heron_env.testing import inspect
 
 PACKAGE = Path(heron_env.__file__).parent
-COMPILED = re.compile(r"^@(leaf|general|lane|phase|on_arrays|inlined|kept|allocating)\b|^\w+: Jit", re.M)
+COMPILED = re.compile(r"^@(leaf|general|phase|on_arrays|inlined|kept|allocating)\b|^\w+: Jit", re.M)
 ENTRY = re.compile(r"\bcached_file\((?:LOOPS|KERNEL|FOLDER|Path)")
 
 

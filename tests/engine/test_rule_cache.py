@@ -1,5 +1,6 @@
 """The cache of compiled rules: an edit is seen at once, nothing else makes a new file, and two processes may race."""
 
+import io
 import itertools
 import os
 import py_compile
@@ -365,6 +366,20 @@ def test_the_least_recently_used_files_go(monkeypatch: pytest.MonkeyPatch, tmp_p
         os.utime(tmp_path / f"heron_{name}.py", (second, cache.WRITTEN))
     cache.cached("new", lambda: "x = 1\n")
     assert sorted(path.name for path in tmp_path.glob("*.py")) == ["heron_new.py", "heron_used.py"]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_on_a_terminal_it_says_once_what_takes_so_long(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, terminal: bool
+) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path))
+    for name in ("one", "one", "other"):
+        cache.cached(name, lambda: "A = 1\n")
+    said = f"heron_env compiles rules, once, for up to a minute; the result is kept in {tmp_path}\n"
+    assert screen.getvalue() == said * terminal
 
 
 def test_a_set_that_is_loaded_is_not_loaded_again(written: Callable[..., ModuleType]):

@@ -103,7 +103,7 @@ def _tools(lanes: event_lanes.EventLanes) -> dict[str, Any]:
     phases = dict(zip(law.addresses(), loops, strict=True))
     phases |= {entries.apply: law.apply, entries.offer: law.offer}
     return {
-        **dict.fromkeys(("leaf", "general", "lane", "phase", "on_arrays"), _same), "fetch": lambda *where: None,
+        **dict.fromkeys(("leaf", "general", "inlined", "phase", "on_arrays"), _same), "fetch": lambda *where: None,
         "flat_of": lambda array: array.reshape(-1),
         "noise_row": _noise_row, "within": within, "failure": None, "number": None,
         "table": lambda D, name: fixed[name],
