@@ -26,7 +26,7 @@ from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.tables import GRAIN, HIGH, LOW, AgentTables, DecisionTables, ObservationTables, runs_of
 
 if TYPE_CHECKING:
-    from heron_env.engine.vector.columns import Columns
+    from heron_env.engine.vector.columns import LaneColumns
 
 MOST_SPANS, LEAST, APART = 64, 4, 4
 """Spans of an array that tiles move, and the columns of one: blocks move fastest; smaller gaps don't count."""
@@ -86,11 +86,11 @@ class Memory:
         )
 
     def lane_sizes(self) -> dict[str, tuple[int, int]]:
-        """Columns and axes of each array with a row for each environment."""
+        """LaneColumns and axes of each array with a row for each environment."""
         arrays = {name: getattr(self.arrays, name) for name in LANE_ARRAYS}
         return {name: (array.size // len(array), array.ndim) for name, array in arrays.items()}
 
-    def set_moves(self, touched: Mapping[str, Columns], shows: bool) -> None:
+    def set_moves(self, touched: Mapping[str, LaneColumns], shows: bool) -> None:
         """What tiles move, of what their phases touch; `shows`: observations come from there."""
         touched["truth"].written[len(self.arrays.initial) :] = False  # scratch
         if shows:

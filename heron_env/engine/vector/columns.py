@@ -41,7 +41,7 @@ for _name in ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "eq", "ne")
     setattr(Unknown, f"__{_name}__", lambda *values: UNKNOWN)
 
 
-class Columns:
+class LaneColumns:
     """An array with a row for each environment, or a view of it; indexed as numpy does it.
 
     places: numbers of its elements. read, written, set: bool by place: was it read before it was set, may it have been
@@ -52,14 +52,14 @@ class Columns:
         self.places, self.read, self.written, self.set = places, read, written, is_set
 
     @classmethod
-    def of(cls, columns: int, axes: int) -> Columns:
+    def of(cls, columns: int, axes: int) -> LaneColumns:
         """Of one lane."""
         places = np.arange(columns).reshape((1, columns)[:axes])
         return cls(places, *(np.zeros(columns, dtype=bool) for _ in range(3)))
 
-    def view(self, places: NDArray[np.int64]) -> Columns:
+    def view(self, places: NDArray[np.int64]) -> LaneColumns:
         """Some of its elements."""
-        return Columns(places, self.read, self.written, self.set)
+        return LaneColumns(places, self.read, self.written, self.set)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ class Columns:
             return UNKNOWN
         return self.view(found) if np.ndim(found) else self.take(found)
 
-    def put(self, key: Any, value: Any, mask: Any) -> Columns:
+    def put(self, key: Any, value: Any, mask: Any) -> LaneColumns:
         """Elements become `value` where the mask holds."""
         assert isinstance(value, Unknown | int | float | np.generic), value
         if mask is False:
@@ -108,7 +108,7 @@ def _known(value: Any) -> bool:
         return all(map(_known, value))
     if isinstance(value, slice):
         return _known((value.start, value.stop, value.step))
-    return not isinstance(value, Unknown | Columns)
+    return not isinstance(value, Unknown | LaneColumns)
 
 
 # What converted text calls
@@ -123,7 +123,7 @@ def where(mask: Any, value: Any, other: Any) -> Any:
     if isinstance(value, tuple):
         parts = [where(mask, mine, theirs) for mine, theirs in zip(value, other, strict=True)]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    assert not isinstance(value, Columns) and not isinstance(other, Columns)
+    assert not isinstance(value, LaneColumns) and not isinstance(other, LaneColumns)
     return UNKNOWN
 
 
@@ -131,15 +131,15 @@ def item(array: Any, key: Any) -> Any:
     """`array[key]`."""
     if isinstance(array, Unknown) or (isinstance(array, np.ndarray) and not _known(key)):
         return UNKNOWN
-    if _known(key) or isinstance(array, Columns):
+    if _known(key) or isinstance(array, LaneColumns):
         return array[key]
-    assert not any(isinstance(part, Columns) for part in array)
+    assert not any(isinstance(part, LaneColumns) for part in array)
     return UNKNOWN
 
 
 def store(array: Any, key: Any, value: Any, mask: Any) -> Any:
     """The array after `array[key] = value` where the mask holds."""
-    assert isinstance(array, Columns), array
+    assert isinstance(array, LaneColumns), array
     return array.put(key, value, mask)
 
 
@@ -172,7 +172,7 @@ def any_of(mask: Any) -> bool:
 
 def loop(holds: Callable[..., Any], turn: Callable[..., Any], values: tuple[Any, ...], mask: Any) -> tuple[Any, ...]:
     """One turn in which nothing is known stands for all."""
-    after = tuple(value if isinstance(value, Columns) else UNKNOWN for value in values)
+    after = tuple(value if isinstance(value, LaneColumns) else UNKNOWN for value in values)
     turn(*after, both(mask, truth_of(holds(*after))))
     holds(*after)
     return after
@@ -183,14 +183,14 @@ def _number(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def made(*values: Any, mask_: Any = True, **options: Any) -> Any:
         for value in values:
-            if isinstance(value, Columns):
+            if isinstance(value, LaneColumns):
                 value.take(value.places)
         return function(*values, **options) if all(map(_known, values)) else UNKNOWN
 
     return made
 
 
-class _Functions:
+class _NumberFunctions:
     """A module whose functions take what is not known."""
 
     def __init__(self, module: ModuleType) -> None:
@@ -218,11 +218,11 @@ class _World:
         return UNKNOWN
 
 
-def _column_of(truth: Columns, lane: int, first: int, count: int, step: int) -> Columns:
+def _column_of(truth: LaneColumns, lane: int, first: int, count: int, step: int) -> LaneColumns:
     return truth.view(int(first) + np.arange(int(count)) * int(step))
 
 
-def _block_of(truth: Columns, lane: int, first: int, count: int, step: int, size: int) -> Columns:
+def _block_of(truth: LaneColumns, lane: int, first: int, count: int, step: int, size: int) -> LaneColumns:
     return truth.view(int(first) + np.arange(int(count))[:, None] * int(step) + np.arange(int(size)))
 
 
@@ -240,7 +240,7 @@ _NUMBERS = [
     *(value for module in (math, np) for value in vars(module).values() if callable(value)),
 ]
 VALUES = [
-    (math, _Functions(math)), (np, _Functions(np)), (bool, truth_of), (operator, operator),
+    (math, _NumberFunctions(math)), (np, _NumberFunctions(np)), (bool, truth_of), (operator, operator),
     *((function, _number(function)) for function in _NUMBERS),
     (kernels.table, lambda lane, name: lane[name]), (kernels.number, lambda lane, name: lane[name]),
     (kernels.shown, lambda array: array), (kernels.floats, lambda values: values),
@@ -252,13 +252,13 @@ VALUES = [
 def touched(
     functions: Iterable[tuple[Callable[..., Any], Sequence[Any]]], columns: Mapping[str, tuple[int, int]],
     tables: Mapping[str, Any],
-) -> dict[str, Columns]:  # fmt: skip
+) -> dict[str, LaneColumns]:  # fmt: skip
     """What the text of phases, each with its further arguments, does to the arrays with a row for each environment.
 
     columns: how many each has, and its axes; tables: the other arrays, and numbers, by name. Where the text can't be
     run, everything is read and written.
     """
-    converter, arrays = Converter(WORDS, VALUES), {name: Columns.of(*sizes) for name, sizes in columns.items()}
+    converter, arrays = Converter(WORDS, VALUES), {name: LaneColumns.of(*sizes) for name, sizes in columns.items()}
     try:
         for function, more in functions:
             converter.value(function)({**tables, **arrays}, 0, *more)

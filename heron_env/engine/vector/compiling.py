@@ -20,7 +20,7 @@ from heron_env.engine.branches import Converter
 from heron_env.engine.cache import uncollected
 from heron_env.engine.linking import intrinsic
 from heron_env.engine.vector import elements, masks, numbers, words
-from heron_env.engine.vector.columns import UNKNOWN, Columns, touched
+from heron_env.engine.vector.columns import UNKNOWN, LaneColumns, touched
 from heron_env.engine.vector.types import (
     ALL,
     EVERYWHERE,
@@ -215,7 +215,7 @@ class VectorPhases:
 
     def touched(
         self, phases: Iterable[str], sizes: Mapping[str, tuple[int, int]], tables: Mapping[str, Any]
-    ) -> dict[str, Columns]:
+    ) -> dict[str, LaneColumns]:
         """What these phases, in their order, do to arrays (columns.py)."""
         return touched(((self._text(name), (UNKNOWN,) * (name == "physics")) for name in phases), sizes, tables)
 
