@@ -8,6 +8,7 @@ honest_gap.py: these margins say nothing about others. A margin that is in --out
 """
 
 import argparse
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -38,7 +39,8 @@ def measured(policies: list[str], out: Path = OUT, days: int = 73) -> None:
                 honest_gap.ENV, POLICIES[name](), name=name, fault=fault, largest=LARGEST, cases=days, progress=print
             )
             found.write(folder)
-            (folder / "margin.svg").write_bytes(to_svg(margin_figure(found), text=True))
+            if not math.isnan(found.low):
+                (folder / "margin.svg").write_bytes(to_svg(margin_figure(found), text=True))
             print(found, flush=True)
 
 

@@ -292,6 +292,24 @@ def test_policies_of_the_batch_act_where_step_says_nothing(compile: bool):
     assert policy.calls == 1
 
 
+def test_who_decides_may_change_from_step_to_step_in_one_call_too():
+    """The coordinator has a policy of its own; where somebody looks `at_close`, a step has parts."""
+    whole, parts = (BatchEnv("heron/TrafficCorridor-v0", LANES, max_steps=5, compile=True) for _ in range(2))
+    parts.at_close.append(lambda: None)
+    random, names = np.random.default_rng(0), list(whole.groups)
+    for batch in (whole, parts):
+        batch.reset(seed=3)
+    for turn in range(16):
+        shapes = {name: (LANES, len(whole.groups[name])) for name in names if random.random() < 0.6}
+        given = {name: random.integers(0, 2, shape) for name, shape in shapes.items()}
+        (*results, infos), (*others, told) = whole.step(given), parts.step(given)
+        for name in names:
+            for result, other in zip(results, others, strict=True):
+                assert result[name].tobytes() == other[name].tobytes(), f"turn {turn}, given {list(given)}"
+            equal(infos[name]["decision"], told[name]["decision"])
+        assert whole.state().tobytes() == parts.state().tobytes()
+
+
 @pytest.mark.parametrize("compile", ENGINES)
 def test_options_reach_the_lanes_that_are_reset(compile: bool):
     batch = BatchEnv("heron/EnergyManagement-v1", 2, dt=3600.0, physics_substeps=1, compile=compile)

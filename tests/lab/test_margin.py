@@ -213,11 +213,18 @@ def test_the_figure_has_every_amount_with_its_bound_and_the_interval_as_a_band(l
 def test_a_report_tells_of_a_sweep_and_of_margins(loss: Margin, tmp_path: Path):
     pytest.importorskip("matplotlib")
     sweep = Sweep.of(SPREAD, {RULE: RULE}, along(loss=(0.0, 0.1)), cases=2, options=SHORT).run(processes=1)
-    none = replace(made((0.0, 32, 0.5)), env=SPREAD)
+    none = replace(made((0.0, 32, 0.0)), env=SPREAD)  # as doing nothing itself
     report = report_of(Sources(sweeps=[sweep], margins=[loss, none]))
     assert [tile.label for tile in report.verdict][-2:] == ["Tolerated loss", "Tolerated action delay"]
     assert report.verdict[-1].value == "no gain"
     assert [part.title for part in report.parts if "Margin" in part.title] == ["Margin: loss", "Margin: action delay"]
+
+
+def test_without_a_gain_there_is_nothing_to_draw():
+    with pytest.raises(
+        ConfigError, match=r"^margin_figure\(\): 'rule' has no gain to keep: .*; there is nothing to draw$"
+    ):
+        margin_figure(made((0.0, 32, 0.0)))
 
 
 def test_an_open_end_is_told_in_the_tile():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from heron_env.errors import ConfigError
 from heron_env.lab.figure_style import BLUE, GREY, INK, PALE, VERMILION, blank, end_labels, house_style
 from heron_env.lab.output import TextTable, Tile
 from heron_env.lab.show.document import Picture, Section
@@ -26,28 +27,26 @@ def margin_tile(found: Margin) -> Tile:
     label, note = f"Tolerated {CAUSES[found.fault].words}", str(found)
     if math.isnan(found.low):
         return Tile(label, "no gain", note)
-    return Tile(
-        label, f"{found.amount(found.low)} or more" if found.high == math.inf else found.amount(found.nearest), note
-    )
+    value = f"{found.amount(found.low)} or more" if found.high == math.inf else found.amount(found.nearest)
+    return Tile(label, value, note)
 
 
 def margin_part(found: Margin, name: str) -> Section:
     """The figure and what was tried; `name`: of the figure's files."""
     head = [CAUSES[found.fault].words, "verdict", "cases", "gain kept"]
+    if math.isnan(found.low):
+        return Section(f"Margin: {head[0]}", [f"{found}."])
     rows = [
         [found.amount(p.level), p.verdict, str(p.cases), f"{100 * share:.1f} % ± {100 * half:.1f}"]
         for p, (share, half) in zip(found.probes, found.shares, strict=True)
     ]
-    table = TextTable("What was tried", head, rows, words=2)
-    if math.isnan(found.low):
-        return Section(f"Margin: {CAUSES[found.fault].words}", [f"{found}."])
     told = "; ".join(f"{row[0]}: {row[3]}, {row[1]}" for row in rows)
     caption = (
         f"{found}. Bars are the bounds of the tests that decide, together right with 95 %; "
         f"the band is the interval. Mean gain without the fault: {found.gain:.3g} {found.unit}."
     )
     picture = Picture(name, margin_figure(found), caption, f"Share of the gain kept against {head[0]}. {told}.")
-    return Section(f"Margin: {head[0]}", [picture, table])
+    return Section(f"Margin: {head[0]}", [picture, TextTable("What was tried", head, rows, words=2)])
 
 
 def margin_figure(found: Margin) -> Figure:
@@ -61,10 +60,12 @@ def margin_figure(found: Margin) -> Figure:
         interval.
 
     Raises:
-        ConfigError: matplotlib is missing (extra `plots`).
+        ConfigError: it has no gain, or matplotlib is missing (extra `plots`).
 
     Example: `margin_figure(read_margin("runs/margin")).savefig("margin.svg")`.
     """
+    if math.isnan(found.low):
+        raise ConfigError(f"margin_figure(): {found}; there is nothing to draw")
     places = np.sqrt([probe.level for probe in found.probes])
     shares, halves = 100.0 * np.array(found.shares).T
     with house_style():

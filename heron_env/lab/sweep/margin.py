@@ -116,10 +116,7 @@ class Margin(Crossing):
 
     def write(self, folder: str | Path) -> Path:
         """Write margin.json into the folder, which `heron report` and `read_margin` read."""
-        path = Path(folder) / FILE
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write(path, dumps(self.to_dict()) + "\n")
-        return path
+        return write(Path(folder) / FILE, dumps(self.to_dict()) + "\n")
 
 
 def read_margin(folder: str | Path) -> Margin:
