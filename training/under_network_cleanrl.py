@@ -213,7 +213,7 @@ def study(runs: Path, seeds: Sequence[int], settings: Settings, cases: Sequence[
     chance = stream(cases[0], "chance")
     levels = {
         "random choices": in_both(lambda rows: chance.integers(5, size=len(rows)), cases),
-        "do nothing": in_both(lambda rows: np.zeros(len(rows), dtype=np.int64), cases),
+        "always action 0": in_both(lambda rows: np.zeros(len(rows), dtype=np.int64), cases),
     }
     took_part = versions()
     with suppress(PackageNotFoundError):

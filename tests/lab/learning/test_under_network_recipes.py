@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +167,17 @@ def test_tables_figures_and_the_page_are_those_of_the_results(name: str):
         assert {len(study["returns"][policy][place]) for policy in POLICIES.values() for place in POLICIES} == {5}
 
 
-def test_the_results_are_of_the_networks_that_the_scripts_have():
+def test_the_results_are_of_what_the_scripts_train():
     studies = {**json.loads((RESULTS / "sb3.json").read_text()), **json.loads((RESULTS / "spread.json").read_text())}
-    networks = {recipe.env: recipe.schedules[UNDER] for recipe in sb3.RECIPES.values()}
-    assert {env: study["network"] for env, study in studies.items()} == networks | {spread.ENV: spread.NETWORK}
+    for recipe in sb3.RECIPES.values():
+        found = studies[recipe.env]
+        assert (found["network"], found["steps"]) == (recipe.schedules[UNDER], recipe.steps)
+    found = studies[spread.ENV]
+    assert (found["network"], found["ppo"]) == (spread.NETWORK, asdict(spread.Settings()))
+
+
+def test_the_program_on_the_page_runs(capsys: pytest.CaptureFixture[str]):
+    (program,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    exec(program, {})
+    free, late = map(float, capsys.readouterr().out.split())
+    assert min(free, late) >= 8.0
