@@ -343,9 +343,7 @@ def test_w5_what_needs_a_no_op_says_so():
         under_network(Walk("discrete")).run_event_driven({"*": lambda o: 0}, seed=0, schedule=HARD)
     with refuses(ConfigError, "under_network(noop=...): 7 of 'agent' lies outside Discrete(5, start=-1)"):
         under_network(Walk("discrete"), noop=7)
-    with refuses(
-        ConfigError, "under_network(noop=...): array(0.) of 'agent' lies outside Box(-1.0, 1.0, (2,), float64)"
-    ):
+    with refuses(ConfigError, "under_network(noop=...): 0 of 'agent' lies outside Box(-1.0, 1.0, (2,), float64)"):
         under_network(Walk(), noop=0)
 
 
@@ -442,6 +440,87 @@ def law_w7_second_life() -> None:
         if step > 3 and "fox" in env.env.told[-1]:
             assert env.env.told[-1]["fox"][0] == 0.0  # its first life's command of tick 3 is gone
 
+    result = env.run_event_driven({"*": lambda o: np.zeros(2)}, seed=0, t_end=6.0)
+    assert result.unfinished_effects == 6 and result.cancelled_effects == 1  # ticks 3 to 5 of the hares, no more
+
+
+class Ghosts(Bookkeeper):
+    """Who has ended is observed to the end, and with `forgotten` who lives is not."""
+
+    forgotten: tuple[str, ...] = ()
+    lingering = False
+
+    def reset(self, *args: Any, **of: Any) -> Any:
+        seen, infos = super().reset(*args, **of)
+        return {agent: o for agent, o in seen.items() if agent not in self.forgotten or self.boundary}, infos
+
+    def step(self, actions: Any) -> Any:
+        seen, rewards, terminated, truncated, _ = super().step(actions)
+        seen |= {agent: np.full(3, -float(self.boundary)) for agent in self.ends if agent not in seen}
+        if self.lingering and any(terminated.values()):
+            self.agents = [*self.agents, "fox"]
+        return {a: o for a, o in seen.items() if a not in self.forgotten}, rewards, terminated, truncated, None
+
+
+def law_w7_dead() -> None:
+    late = ScheduleConfig(obs_delay=1.0, act_delay=2.0)
+    env = under_network(Ghosts(ends={"fox": 3}), late)
+    env.reset(seed=0)
+    for step in range(12):
+        seen, *_, infos = env.step(dict.fromkeys(env.agents, np.zeros(2)))
+        assert seen["fox"][0] == (step if step < 3 else -step - 1) and not (step >= 2 and infos["fox"]["is_active"])
+    result = env.run_event_driven({"*": lambda o: np.zeros(2)}, seed=0)
+    assert result.terminated["fox"] and not result.truncated["fox"]
+    assert result.messages.sent == 2 * 13 + 4 + 2 * 11 + 2  # nothing is sent to the dead
+
+
+def test_w7_who_is_observed_after_its_end_does_not_join_again():
+    law_w7_dead()
+
+
+def test_w7_who_has_ended_must_leave():
+    bare = Ghosts(ends={"fox": 3})
+    bare.lingering = True
+    with refuses(ConfigError, "agent 'fox' has ended and is still in env.agents; an environment takes it out"):
+        under_network(bare).run_event_driven({"*": lambda o: np.zeros(2)}, seed=0)
+
+
+def test_w6_who_is_not_shown_anything_sees_the_newest_that_it_has():
+    env = under_network(bare := Ghosts())
+    env.reset(seed=0)
+    bare.forgotten = ("fox",)
+    for step in range(3):
+        seen, *_, infos = env.step(dict.fromkeys(env.agents, np.zeros(2)))
+        assert seen["fox"][0] == 0 and infos["fox"]["aoi"] == step + 1.0 and infos["fox"]["is_active"]
+    bare.forgotten, bare.boundary = ("hare_0",), 0
+    with refuses(ConfigError, "agent 'hare_0' is in env.agents, and the environment shows it nothing"):
+        env.env.reset = lambda seed, options: ({}, bare.__setattr__("agents", ["hare_0"]))
+        env.reset(seed=0)
+    with refuses(ResetNeeded, "step(): no episode is running; call reset() first"):
+        env.step({})
+    assert env._seed == 0 and env._number == 0
+
+
+def test_w6_infos_of_the_same_name_are_kept_beside():
+    inner = under_network(under_network(Walk(), ScheduleConfig(obs_delay=2.0)), ScheduleConfig(obs_delay=1.0))
+    info = inner.reset(seed=0)[1]
+    assert info["own"] == {"aoi": 0.0, "delivered": False, "is_active": False, "applied": -1}
+    for _ in range(4):
+        info = inner.step(np.zeros(2))[4]
+    assert info["aoi"] == 1.0 and info["own"]["aoi"] == 2.0
+
+
+def test_w6_infos_may_be_none():
+    class Silent(Walk):
+        def reset(self, **of: Any) -> Any:
+            return super().reset(**of)[0], None
+
+        def step(self, action: Any) -> Any:
+            return (*super().step(action)[:4], None)
+
+    env = under_network(Silent())
+    assert env.reset(seed=0)[1]["is_active"] and env.step(np.zeros(2))[4]["aoi"] == 0.0
+
 
 def test_w7_what_set_out_in_an_earlier_life_does_not_arrive():
     law_w7_second_life()
@@ -460,6 +539,9 @@ def law_w8_masks() -> None:
     under_network(book, ScheduleConfig(loss=1.0), noop="random").run_event_driven({"*": lambda o: 2}, seed=0)
     drawn = [step["a"] for step in book.told]
     assert all(choice != 1 or k % 2 for k, choice in enumerate(drawn)) and {*drawn} >= {0, 1, 3}
+    book = Bookkeeper("mask", ("a",))  # what is a step old when it decides is not known to it
+    under_network(book, ScheduleConfig(obs_delay=0.5), noop=0).run_event_driven({"*": lambda o: 2}, seed=0)
+    assert [step["a"] for step in book.told] == [2 * flag for flag in allowed]
 
 
 def test_w8_what_the_current_mask_forbids_becomes_the_no_op():
@@ -470,6 +552,10 @@ def test_w8_what_the_current_mask_forbids_becomes_the_no_op():
     ("space", "mask", "forbidden", "allowed"),
     [
         (gymnasium.spaces.Discrete(5, start=-1), np.array([1, 1, 0, 1, 1], np.int8), 1, 2),
+        (gymnasium.spaces.Discrete(5, start=-1), [True, True, False, True, True], 1, 2),
+        (gymnasium.spaces.Discrete(5, start=-1), (1.0, 1.0, 0.0, 1.0, 1.0), 1, 2),
+        (gymnasium.spaces.MultiBinary(2), np.array([2, 0]), [1, 1], [1, 0]),
+        (gymnasium.spaces.MultiDiscrete([2, 3]), np.array([1, 0, 1, 1, 1], bool), [1, 2], [0, 2]),
         (gymnasium.spaces.MultiDiscrete([2, 3]), (np.array([1, 0], np.int8), np.ones(3, np.int8)), [1, 2], [0, 2]),
         (gymnasium.spaces.MultiDiscrete([2, 3]), (np.ones(2, np.int8), np.array([1, 1, 0], np.int8)), [1, 2], [1, 1]),
     ],
@@ -482,14 +568,80 @@ def test_w8_masks_in_infos(space: Any, mask: Any, forbidden: Any, allowed: Any):
 
     def courses(env: Any) -> list[Any]:
         env.reset(seed=0)
-        return [(env.step(np.array(a))[4]["applied"], env.env.told) for a in (forbidden, allowed, forbidden)]
+        ticks = forbidden, forbidden, allowed
+        return [(env.step(np.array(a))[4]["applied"], env.env.told) for a in ticks for _ in range(2)]
 
     bare = Masked()
     bare.action_space, noop = space, np.zeros(space.shape, np.int64)
-    env = under_network(bare, noop=noop if noop.ndim else 0)
-    assert courses(env) == [(0, forbidden), (1, allowed), (-1, noop.tolist())]
+    env = under_network(bare, ScheduleConfig(tick_interval=2.0), noop=noop if noop.ndim else 0)
+    held = [(-1, noop.tolist())]  # by then the choice of the last tick is forbidden
+    assert courses(env) == [(0, forbidden), *held, (1, forbidden), *held, (2, allowed), (2, allowed)]
     with pytest.raises(ConfigError, match="'agent' has nothing in force, or chose what its mask forbids"):
-        courses(under_network(bare))
+        courses(under_network(bare, ScheduleConfig(tick_interval=2.0)))
+
+
+class Composite(Walk):
+    """A Tuple or Dict of choices; what may be chosen is in the info, or where that is None in the observation."""
+
+    def __init__(self, space: Any, mask: Any, given: Any) -> None:
+        super().__init__()
+        self.action_space, self.mask, self.given = space, mask, given
+        self.observation_space = gymnasium.spaces.Dict({"numbers": self.observation_space})
+
+    def reset(self, **of: Any) -> Any:
+        super().reset(**of)
+        return self.step(None)[::4]
+
+    def step(self, action: Any) -> Any:
+        self.told = action
+        seen = {"numbers": np.zeros(3), "action_mask": self.mask if self.given is None else None}
+        return seen, 0.0, False, False, {"action_mask": self.given}
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("draw", [False, True])
+def test_w8_masks_of_composite_spaces_and_none_in_the_info(hidden: bool, draw: bool):
+    two = gymnasium.spaces.Discrete(2)
+    for space, mask, forbidden, allowed in (
+        (gymnasium.spaces.Tuple([two, two]), ([1, 0], [1, 1]), (1, 1), (0, 0)),
+        (gymnasium.spaces.Dict(a=two, b=two), {"a": [1, 0], "b": [True, False]}, {"a": 0, "b": 1}, {"a": 0, "b": 0}),
+    ):
+        bare = Composite(space, mask, None if hidden else mask)
+        env = under_network(bare, ScheduleConfig(act_delay=1.0), noop="random" if draw else allowed)
+        env.reset(seed=0)
+        for _ in range(8):
+            assert env.step(forbidden)[4]["applied"] == -1
+            told = bare.told
+            assert space.contains(told) and (told["b"] == 0 if isinstance(told, dict) else told[0] == 0)
+
+
+@pytest.mark.parametrize("action", [np.array([2]), 7, -1, None, "left"])
+def test_w8_what_is_no_action_is_the_environment_s_to_refuse(action: Any):
+    bare = Composite(gymnasium.spaces.Discrete(5), [1, 1, 1, 1, 0], None)
+    env = under_network(bare, ScheduleConfig(act_delay=1.0), noop=0)
+    env.reset(seed=0), env.step(action), env.step(action)
+    assert same(bare.told, action)
+
+
+def test_w8_a_mask_that_does_not_fit_is_refused():
+    env = under_network(Composite(gymnasium.spaces.Discrete(5), [1, 1], None), noop=0)
+    with refuses(ConfigError, "the action_mask of 'agent', [1, 1], does not fit Discrete(5)"):
+        env.reset(seed=0)
+
+
+def test_w8_masks_are_copied():
+    mask = np.array([1, 0], np.int8)
+    env = under_network(Composite(gymnasium.spaces.Discrete(2), mask, mask), noop=0)
+
+    class Meddling:
+        def forward(self, observation: Any, mask: Any) -> int:
+            mask[:] = 1
+            return 0
+
+    _, info = env.reset(seed=0)
+    info["action_mask"][:] = 1
+    env.run_event_driven({"*": Meddling()}, seed=0, t_end=2.0)
+    assert mask.tolist() == [1, 0]
 
 
 # W9
@@ -601,7 +753,7 @@ def test_w10_parts_are_of_one_dimensional_boxes():
     with pytest.raises(ConfigError, match=r"'hare_0' observes Box\(0, 255.*; parts are of a 1-D Box"):
         under_network(Bookkeeper("image"), parts={"hare_0": {"fox": slice(1)}})
     with refuses(ConfigError, "under_network(parts=...): 'fox': {'fox': slice(None, 1, None)}: give {another agent: "
-                 "slice}"):  # fmt: skip
+                 "slice}, of its 3 elements each once"):  # fmt: skip
         under_network(Bookkeeper(), parts={"fox": {"fox": slice(1)}})
 
 
@@ -624,6 +776,53 @@ def law_w11_zero_delay() -> None:
 
 def test_w11_zero_delay_is_the_bare_environment():
     law_w11_zero_delay()
+
+
+def forbidden_course(env: Any) -> list[Any]:
+    """Of Taxi, with actions that its masks mostly forbid."""
+    env.reset(seed=3)
+    return [env.step(int(a))[:4] for a in np.random.default_rng(0).integers(6, size=50)]
+
+
+def law_w11_forbidden() -> None:
+    bare, boxed = (gymnasium.make("Taxi-v4") for _ in range(2))
+    expected = forbidden_course(bare)
+    assert same(forbidden_course(under_network(boxed, noop=0)), expected)
+    actions = iter(np.random.default_rng(0).integers(6, size=50).tolist())
+    env = under_network(boxed, ScheduleConfig(obs_delay=2.0, loss=0.5), noop=0)
+    run = env.run_synchronous({"*": lambda seen: next(actions, 0)}, seed=3)
+    assert [value for _, value in run.rewards["agent"]][:50] == [outcome[1] for outcome in expected]
+
+
+def test_w11_zero_delay_is_the_bare_environment_whatever_is_chosen():
+    law_w11_forbidden()
+
+
+def law_w11_unrecorded() -> None:
+    config = ScheduleConfig(obs_delay=1.0, act_delay=1.0)
+    runs = {
+        record: under_network(Bookkeeper(), config).run_event_driven({"*": policy}, seed=0, record=record)
+        for record in ((), ("actions",), ("rewards",), ("rewards", "actions"))
+    }
+    full = runs["rewards", "actions"]
+    for record, run in runs.items():
+        assert run.staleness == full.staleness and run.latency == full.latency and run.latency["fox"].count == 10
+        assert run.returns == full.returns
+        assert len(run.rewards["fox"]) == (12 if "rewards" in record else 1)
+        assert len(run.actions["fox"]) == (10 if "actions" in record else 0)
+
+
+def test_w11_what_is_not_recorded_is_measured_all_the_same():
+    law_w11_unrecorded()
+
+
+def test_w11_stepping_on_leaves_a_result_alone():
+    env = under_network(Walk())
+    result = env.run_event_driven({"*": lambda o: np.ones(2)}, seed=0, t_end=3.0)
+    before = copy.deepcopy((result.rewards, result.actions))
+    with refuses(ResetNeeded, "step(): no episode is running; call reset() first"):
+        env.step(np.ones(2))
+    assert same(before, (result.rewards, result.actions))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -681,8 +880,14 @@ def test_w11_the_synchronous_run_is_the_bare_environment():
 
 def law_w11_accounts() -> None:
     env = under_network(Bookkeeper(steps=40, ends={"fox": 7}, joins={"hare_1": 5}), {"*": HARD, "hare_1": HARD_TICKS})
-    result = env.run_event_driven({"*": policy}, seed=6, trace=True)
-    broker, counts = env._episode.broker, result.messages
+    episodes = []
+
+    def keeping(observation: Any) -> Any:
+        episodes.append(env._episode)
+        return policy(observation)
+
+    result = env.run_event_driven({"*": keeping}, seed=6, trace=True)
+    broker, counts = episodes[0].broker, result.messages
     assert counts.balanced() and counts.lost > 20 and counts.duplicated > 20
     records = [r for r in result.trace if isinstance(r.payload, ActionCommand | ObservationCopy)]
     cancelled = [r for r in records if r.cancelled]
@@ -785,8 +990,13 @@ def test_w11_policies():
         env.reset(seed=1)
         return np.zeros(2)
 
-    with refuses(RunInterrupted, "the policy of 'hare_0' reset the environment of its own run; use a copy"):
-        env.run_event_driven({"*": meddle}, seed=0)
+    def stepping(observation: Any) -> Any:
+        env.step(dict.fromkeys(env.agents, np.zeros(2)))
+        return np.zeros(2)
+
+    for one in (meddle, stepping):
+        with refuses(RunInterrupted, "the policy of 'hare_0' moved the environment of its own run; use a copy"):
+            env.run_event_driven({"*": one}, seed=0)
 
 
 def test_w11_policies_have_masks_draws_and_beginnings():
@@ -923,6 +1133,86 @@ def test_an_agent_that_is_not_possible_is_named():
         env.step({agent: np.zeros(2) for agent in env.agents})
 
 
+@pytest.mark.parametrize("noop", ["zero", {"typo": 1}, [[1], [1, 2]], [0.5], "random "])
+def test_a_no_op_that_is_none_is_refused(noop: Any):
+    for kind in ("box", "discrete", "dict"):
+        with pytest.raises(ConfigError, match=r"^under_network\(noop=\.\.\.\): .* of 'agent' lies outside"):
+            under_network(Walk(kind), noop=noop)
+
+
+@pytest.mark.parametrize("noop", [300, [300, 0], 0.5, -1])
+def test_a_no_op_is_not_cut_to_whole_numbers(noop: Any):
+    bare = Walk()
+    bare.action_space = gymnasium.spaces.Box(0, 255, (2,), np.uint8)
+    with pytest.raises(ConfigError, match="lies outside Box"):
+        under_network(bare, noop=noop)
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"fox": 3}, "under_network(parts={'fox': 3}): give {observer: {another agent: slice}}"),
+        ([1], "under_network(parts=[1]): give {observer: {another agent: slice}}"),
+        *[
+            (
+                {"fox": {"hare_0": slice(0, 1), "hare_1": where}},
+                f"under_network(parts=...): 'fox': {{'hare_1': {where!r}}}: give {{another agent: slice}}, of its 3 "
+                "elements each once",
+            )
+            for where in (slice(1, 1), slice(2, 4), slice(0, 2), slice("a"), 2)
+        ],
+    ],
+)
+def test_w10_parts_are_elements_that_there_are_each_once(parts: Any, words: str):
+    with refuses(ConfigError, words):
+        under_network(Bookkeeper(), parts=parts)
+
+
+def test_w10_the_draws_of_a_part_do_not_depend_on_other_parts():
+    def course(parts: Any) -> list[float]:
+        env = under_network(Bookkeeper(agents=("a", "b", "c")), {"c": HARD}, observe_age=True, parts={"a": parts})
+        env.reset(seed=0)
+        return [env.step(dict.fromkeys("abc", np.zeros(2)))[0]["a"][-1] for _ in range(11)]
+
+    alone = course({"c": slice(2, 3)})
+    assert alone == course({"b": slice(1, 2), "c": slice(2, 3)}) and len({*alone}) > 2
+
+
+def test_what_can_not_be_recorded_or_named_is_refused_in_words():
+    class Odd(Walk):
+        earned: Any = 1.0
+
+        def step(self, action: Any) -> Any:
+            return np.zeros(3), self.earned, False, False, {}
+
+    bare = Odd()
+    bare.action_space = gymnasium.spaces.Text(5)
+    env = under_network(bare)
+    with refuses(ConfigError, f"record: 'go' of {bare.action_space} is no vector; leave 'actions' out"):
+        env.run_event_driven({"*": lambda o: "go"}, seed=0, t_end=2.0)
+    assert env.run_event_driven({"*": lambda o: "go"}, seed=0, t_end=2.0, record=()).returns == {"agent": 2.0}
+    bare.earned = None
+    with refuses(ConfigError, "the reward of 'agent' is None: a run adds up numbers; weigh them by a wrapper"):
+        env.run_event_driven({"*": lambda o: "go"}, seed=0, t_end=2.0, record=())
+
+    class Totalled(Bookkeeper):
+        def step(self, actions: Any) -> Any:
+            seen, rewards, *others = super().step(actions)
+            return (seen, {**rewards, "__all__": 1.0}, *others)
+
+    with refuses(ConfigError, "agent '__all__' is not among the environment's possible_agents"):
+        under_network(Totalled()).run_event_driven({"*": policy}, seed=0)
+    with refuses(ConfigError, "under_network(env): possible_agents are (0, 1); schedules name them by text"):
+        under_network(Bookkeeper(agents=(0, 1)))  # type: ignore[arg-type]
+
+    class Listed(Walk):
+        def reset(self, **of: Any) -> Any:
+            return super().reset(**of)[0].tolist(), {}
+
+    aged, _ = under_network(Listed(), observe_age=True).reset(seed=0)
+    assert aged.dtype == np.float64 and aged.shape == (4,)
+
+
 # Faults that are planted; each is seen by a law
 
 
@@ -946,7 +1236,7 @@ def replaced(module: Any, line: str, fault: str) -> Callable[[pytest.MonkeyPatch
 
 FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
     "observations are not copied": (
-        driver, "copied(observation),", "observation,", law_w2_copies),
+        driver, "copied(observations[side.name])", "observations[side.name]", law_w2_copies),
     "what is returned is not copied": (forms, "copied(copies[0][1])", "copies[0][1]", law_w2_copies),
     "actions are not copied": (
         driver, "copied(actions[name])", "actions[name]", law_w2_observations_and_w4_commands),
@@ -965,16 +1255,27 @@ FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
         driver, "and side.next < number and", "and side.next <= number and", law_w4_missing),
     "random no-ops have no key": (noops, "space.seed(", "(lambda seed: None)(", law_w5_random),
     "what is sent is numbered by more than the boundary": (
-        driver, "now, REPLY)\n", "now, REPLY)\n        self.number += now > 0\n", law_w2_observations_and_w4_commands),
+        driver, "self._deliver(now, REPLY)\n", "self._deliver(now, REPLY)\n        self.number += now > 0\n",
+        law_w2_observations_and_w4_commands),
     "an ended agent still receives": (
         driver, "if not side.alive or message.number", "if message.number", law_w11_accounts),
+    "what is forbidden by now, though not when it was decided, counts as known": (
+        driver, "side.copies[0][0] == self.number else", "True else", law_w8_masks),
+    "masks bind who decides on what is true now": (
+        driver, "side.applied == side.knowing or not", "not", law_w11_forbidden),
+    "a command of an earlier life is still awaited": (
+        driver, "and self.timing.nominal(number) >= self.born", "", law_w7_second_life),
+    "the dead join again": (
+        driver, "if side.name in living and not side.alive:", "if not side.alive:", law_w7_dead),
+    "what is not recorded is not measured": (driver, "if self.record is not None:\n            side.latency",
+        "if self.record:\n            side.latency", law_w11_unrecorded),
     "an earlier life's observation arrives": (
         driver, "or message.number * self.setting.dt_ns < side.born", "", law_w7_second_life),
     "an earlier life's command arrives": (driver, "or decided < side.born", "", law_w7_second_life),
     "the last observation is the true one": (
         driver, "arrived[side.name] = side.form.put_together(side.copies, now, dt_ns)",
         "arrived[side.name] = side.form.put_together([(self.number, side.truth)], now, dt_ns)", law_w7_ends),
-    "masks are not looked at": (driver, "if mask is None or not", "if True or not", law_w8_masks),
+    "masks are not looked at": (driver, "side.applied == side.knowing or not", "True or not", law_w8_masks),
     "masked choices are not counted": (driver, "side.masked += 1", "pass", law_w8_masks),
     "reset() without a seed begins the same episode": (
         faces, "(self._seed, self._number + 1)", "(self._seed, self._number)", law_w9_seeds),

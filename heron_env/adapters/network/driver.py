@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from heron_env.adapters.network.forms import Copy, ObservationForm
-from heron_env.adapters.network.noops import Noops, copied, forbids, vector_of
+from heron_env.adapters.network.noops import Noops, copied, forbids, mask_of, vector_of
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.message_log import WatchedBroker
 from heron_env.errors import ConfigError, InvalidAction
@@ -29,6 +29,8 @@ from heron_env.seeding import h
 
 REPLY, COMMAND = int(Phase.REPLY), int(Phase.COMMAND)
 DOWN, SHARE, COMMANDS = int(Queue.DOWN), int(Queue.SHARE), int(Queue.COMMAND)
+OURS = ("aoi", "delivered", "is_active", "applied", "true_observation", "own")
+"""What an agent's info says of the network."""
 NOOP = -1
 """The number of a decision that nobody made."""
 BELOW_A_STEP = ("observations", "are seen a step later"), ("commands", "count as if undelayed")
@@ -59,45 +61,47 @@ class AgentSide:
         arrived, fresh: has its own arrived, has one since the last step?
         force: (number, action) in force, or None: the no-op.
         next: the lowest number of a command that is not too late.
+        knowing: number of the decision of now, if it was made on what is true now.
         applied: number of the decision of the last step.
-        truth, info: the environment's own, of the last boundary.
+        truth, info, mask: the environment's own, of the last boundary.
         place: of the newest arrival in the trace.
     """
+
+    copies: list[Copy]
+    force: tuple[int, Any] | None
+    truth: Any
+    info: Mapping[str, Any]
+    mask: Any
 
     def __init__(self, rank: int, name: str, timing: Timing, form: ObservationForm, *, failsafe: bool) -> None:
         self.rank, self.name, self.timing, self.form = rank, name, timing, form
         self.failsafe = failsafe or timing.config.on_missing == "noop"
         self.alive, self.ended, self.has_mask, self.masked = False, NOBODY, False, 0
+        self.fresh, self.applied, self.knowing = False, NOOP, NOOP
         self.ages, self.latency = list[float](), list[float]()
 
     def join(self, number: int, now: int) -> None:
         """As at reset: nothing has arrived, nothing is in force; the truth of this boundary is a legal filler."""
         self.alive, self.born, self.ended = True, now, NOBODY
-        self.copies: list[Copy] = [(number, content) for content in (self.truth, *self.form.cuts(self.truth))]
+        self.copies = self.form.copies(number, self.truth)
         self.arrived, self.fresh, self.force, self.next = False, False, None, 0
         self.applied, self.place = NOOP, NOBODY
-
-    force: tuple[int, Any] | None
-    truth: Any
-    info: Mapping[str, Any]
 
     def decides_at(self, now: int) -> bool:
         """Will an action of now, ns, be used?"""
         return self.alive and self.arrived and self.timing.ticks_at(now)
 
-    @property
-    def mask(self) -> Any:
-        """What the environment allows now, or None."""
-        offered = self.truth if isinstance(self.truth, Mapping) else {}
-        return self.info.get("action_mask", offered.get("action_mask"))
+    def awaits(self, number: int, last: int) -> bool:
+        """Is a command still to come at the end? Not of an earlier life, nor if it ended, but with the `last` step."""
+        return self.ended in (NOBODY, last) and self.timing.nominal(number) >= self.born
 
 
 class NetworkEpisode:
-    """One episode: `begin`, then `step` until `agents` is empty."""
+    """One episode: `begin`, then `step` until `agents` is empty. `record`: of a run; None: nothing is measured."""
 
     def __init__(
         self, setting: NetworkSetting, timings: Sequence[Timing], seed: int, episode: int, *,
-        trace: bool = False, record: frozenset[str] = frozenset(),
+        trace: bool = False, record: frozenset[str] | None = None,
     ) -> None:  # fmt: skip
         self.setting, self.timings, self.moment = setting, timings, (seed, episode)
         self.record, self.now, self.number, self.cancelled = record, 0, 0, 0
@@ -109,7 +113,7 @@ class NetworkEpisode:
         each = enumerate(zip(setting.agents, timings, setting.forms, strict=True))
         self.sides = [AgentSide(rank, *one, failsafe=setting.failsafe) for rank, one in each]
         self.by_name = {side.name: side for side in self.sides}
-        observing = setting.agents if "observations" in record else ()
+        observing = setting.agents if "observations" in (record or ()) else ()
         self.result = EpisodeResult.blank(setting.agents, setting.agents, observing, trace=self.trace)
 
     @property
@@ -146,14 +150,15 @@ class NetworkEpisode:
     def _tick(self, deciding: Iterable[tuple[str, int]], actions: Mapping[str, Any]) -> None:
         """Commands that are missing by now are given up; then decisions leave, copied."""
         for side in self.sides:
-            number = side.timing.number(self.now)
+            number, side.knowing = side.timing.number(self.now), NOOP
             if side.failsafe and side.alive and side.next < number and side.timing.ticks_at(self.now):
                 side.force, side.next = None, number
         for name, number in deciding:
             side = self.by_name[name]
+            side.knowing = number if side.copies[0][0] == self.number else NOOP
             if self.trace is not None:
                 self.scheduler.here = self.trace.add(self.now, "AgentTick", side.rank, number, NOBODY, side.place, 0)
-            if self.record:
+            if self.record is not None:
                 side.ages += side.form.ages(side.copies, self.now, self.setting.dt_ns)
             leaves = self._leaves(side.rank, side.timing.act, "tick", Leg.ACTION, number)
             values = (side.rank, number, self.broker.next_id(), leaves, copied(actions[name]))
@@ -197,75 +202,108 @@ class NetworkEpisode:
             self.cancelled += 1
             return False
         side.force, side.next = (number, command.action), number + 1
-        if self.record:
+        if self.record is not None:
             side.latency.append(to_seconds(now - decided))
-        if "actions" in self.record:
+        if self.record and "actions" in self.record:
             vector = vector_of(self.setting.action_spaces[side.rank], command.action)
             self.result.actions[side.name].append((to_seconds(now), vector))
         return True
 
     def _apply(self, side: AgentSide) -> Any:
-        """What the environment is told for an agent: what is in force, or the no-op."""
-        mask = side.mask
-        side.has_mask |= mask is not None
+        """What the environment is told for an agent: what is in force, or the no-op.
+
+        A choice that is forbidden by now becomes the no-op; who knew what is true now is the environment's to judge.
+        """
+        side.has_mask |= side.mask is not None
         if side.force is not None:
             side.applied, action = side.force
-            if mask is None or not forbids(mask, self.setting.action_spaces[side.rank], action):
+            if side.applied == side.knowing or not forbids(side.mask, self.setting.action_spaces[side.rank], action):
                 return copied(action)
             side.masked += 1
         side.applied = NOOP
-        return self.setting.noops.draw(side.rank, mask, *self.moment, self.number)
+        return self.setting.noops.draw(side.rank, side.mask, *self.moment, self.number)
 
     def _boundary(self, observations: dict[str, Any], infos: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Copies of what is true now leave, and arrive where nothing delays them; what each agent has then."""
-        now, dt_ns = self.now, self.setting.dt_ns
+        now, dt_ns, living, infos = self.now, self.setting.dt_ns, set(self.agents), infos or {}
         if self.trace is not None:
             self.scheduler.here = self.trace.add(now, "Boundary", NOBODY, self.number, NOBODY, NOBODY, 0)
-        for name, observation in observations.items():
-            if name not in self.by_name:
-                raise ConfigError(f"agent {name!r} is not among the environment's possible_agents")
-            side = self.by_name[name]
-            side.truth, side.info = copied(observation), infos.get(name, {})
-            if not side.alive:
+        sides = [self._side(name) for name in dict.fromkeys((*observations, *self.agents))]
+        for side in sides:
+            side.info = infos.get(side.name) or {}
+            if given := side.name in observations:
+                side.truth = copied(observations[side.name])
+            elif not side.alive:
+                raise ConfigError(f"agent {side.name!r} is in env.agents, and the environment shows it nothing")
+            side.mask = self._mask(side)
+            if side.name in living and not side.alive:
                 side.join(self.number, now)
-            self._send(side)
+            if not side.alive:  # nobody decides on it
+                side.copies = side.form.copies(self.number, side.truth)
+            elif given:
+                self._send(side)
         self._deliver(now, REPLY)
-        living = set(self.agents)
         for side in self.sides:
             if side.alive and side.name not in living:
                 side.alive, side.ended = False, now
         arrived, described = dict[str, Any](), dict(infos)
-        for side in map(self.by_name.__getitem__, observations):
+        for side in sides:
             arrived[side.name] = side.form.put_together(side.copies, now, dt_ns)
-            age = to_seconds(now - side.copies[0][0] * dt_ns)
-            network = {"aoi": age, "delivered": side.fresh, "is_active": side.decides_at(now), "applied": side.applied}
-            described[side.name] = {**side.info, **network}
-            if not side.alive:
-                true = [(self.number, content) for content in (side.truth, *side.form.cuts(side.truth))]
-                described[side.name]["true_observation"] = side.form.put_together(true, now, dt_ns)
+            described[side.name] = self._info(side)
             side.fresh = False
         return arrived, described
 
+    def _side(self, name: str) -> AgentSide:
+        if name not in self.by_name:
+            raise ConfigError(f"agent {name!r} is not among the environment's possible_agents")
+        return self.by_name[name]
+
+    def _mask(self, side: AgentSide) -> Any:
+        """What the environment allows an agent now, a copy, or None."""
+        mask = side.info.get("action_mask")
+        if mask is None and isinstance(side.truth, Mapping):
+            mask = side.truth.get("action_mask")
+        return None if mask is None else mask_of(mask, self.setting.action_spaces[side.rank], side.name)
+
+    def _info(self, side: AgentSide) -> dict[str, Any]:
+        """An agent's own info, and the network's; what is hidden of its own is in "own"."""
+        age = to_seconds(self.now - side.copies[0][0] * self.setting.dt_ns)
+        info = {**side.info, "aoi": age, "delivered": side.fresh, "is_active": side.decides_at(self.now),
+                "applied": side.applied}  # fmt: skip
+        if not side.alive:
+            true = side.form.copies(self.number, side.truth)
+            info["true_observation"] = side.form.put_together(true, self.now, self.setting.dt_ns)
+        if "action_mask" in info:
+            info["action_mask"] = copied(info["action_mask"])
+        if hidden := {name: side.info[name] for name in OURS if name in side.info}:
+            info["own"] = hidden
+        return info
+
     def _send(self, side: AgentSide) -> None:
         """An agent's observation leaves over its link, and each part over its source's."""
-        contents = (side.truth, *side.form.cuts(side.truth))
+        copies = side.form.copies(self.number, side.truth)
         for part, rank in enumerate((side.rank, *(source for source, _ in side.form.parts))):
-            timing, cause = self.timings[rank], f"boundary to {side.name} {part}" if part else "boundary"
+            timing, cause = self.timings[rank], f"boundary to {side.name}" if part else "boundary"
             leaves = self._leaves(rank, timing.obs, cause, Leg.GATHERING, self.number)
-            values = (rank, self.number, self.broker.next_id(), leaves, side.rank, part, contents[part])
+            values = (rank, self.number, self.broker.next_id(), leaves, side.rank, part, copies[part][1])
             self.broker.send(make(ObservationCopy, values), REPLY, SHARE if part else DOWN, timing.msg, cause)
 
     def _score(self, rewards: dict[str, Any], terminated: dict[str, bool], truncated: dict[str, bool]) -> None:
         """Rewards and ends count from the truth at the boundary on, whatever the network does (T4)."""
-        if "rewards" in self.record:
-            for name, reward in rewards.items():
-                if np.ndim(reward):
-                    raise ConfigError(
-                        f"the reward of {name!r} is {reward!r}: a run adds up numbers; weigh them by a wrapper"
-                    )
-                self.result.rewards[name].append((to_seconds(self.now), float(reward)))
+        for name, reward in rewards.items() if self.record is not None else ():
+            if np.ndim(reward) or reward is None:
+                raise ConfigError(
+                    f"the reward of {name!r} is {reward!r}: a run adds up numbers; weigh them by a wrapper"
+                )
+            self.result.rewards[self._side(name).name].append((to_seconds(self.now), float(reward)))
+        living = set(self.agents)
         for ends, flags in ((self.result.terminated, terminated), (self.result.truncated, truncated)):
-            ends |= {name: True for name, flag in flags.items() if flag}
+            for name in (name for name, flag in flags.items() if flag):
+                if name in living:
+                    raise ConfigError(
+                        f"agent {name!r} has ended and is still in env.agents; an environment takes it out"
+                    )
+                ends[self._side(name).name] = True
 
     def close(self) -> EpisodeResult:
         """What the episode has yielded so far; those who are still in it are truncated."""
@@ -276,9 +314,11 @@ class NetworkEpisode:
         result.latency = {side.name: Percentiles.of(side.latency) for side in self.sides}
         result.masked = {side.name: side.masked for side in self.sides if side.has_mask}
         result.messages = self.broker.total()
+        if self.record is not None and "rewards" not in self.record:
+            result.rewards = {name: [(result.end_time, total)] for name, total in result.returns.items()}
         last = self.now if over else NOBODY  # who ended with the episode was in it (T22)
         commands = [m for m in self.scheduler if type(m) is ActionCommand and not self.broker.is_second_copy(m)]
-        pending = {command.id: self.sides[command.agent].ended in (NOBODY, last) for command in commands}
+        pending = {command.id: self.sides[command.agent].awaits(command.number, last) for command in commands}
         result.unfinished_effects = sum(pending.values())
         result.cancelled_effects = self.cancelled + len(pending) - result.unfinished_effects
         return result

@@ -58,6 +58,8 @@ class UnderNetwork:
         if not (dt_ns := to_ns(dt, "dt")):
             raise ScheduleError(f"dt={dt!r}: a step takes 1e-9 seconds or more")
         agents = tuple(world.possible_agents)
+        if not all(isinstance(agent, str) for agent in agents):
+            raise ConfigError(f"under_network(env): possible_agents are {agents!r:.100}; schedules name them by text")
         acts, views = ([space(agent) for agent in agents] for space in (world.action_space, world.observation_space))
         forms, noops = forms_of(agents, views, parts, aged=observe_age), Noops(noop, agents, acts)
         self.network = NetworkSetting(world, agents, acts, forms, noops, dt_ns, on_missing == "noop")
@@ -86,9 +88,10 @@ class UnderNetwork:
         moment = (self._seed, self._number + 1) if seed is None else (read_seed(seed), 0)
         schedule = self._schedule if schedule is None else schedule
         timings = self.timings_of(schedule.at(*moment) if isinstance(schedule, DrawnSchedule) else schedule)
-        self._seed, self._number = moment
-        self._episode = NetworkEpisode(self.network, timings, *moment, **recording)
-        return self._episode.begin(seed, options)
+        episode, self._episode = NetworkEpisode(self.network, timings, *moment, **recording), None
+        outcome = episode.begin(seed, options)
+        self._episode, (self._seed, self._number) = episode, moment
+        return outcome
 
     def _step(self, actions: Mapping[str, Any]) -> StepOutcome:
         if self._episode is None or not self._episode.agents:
@@ -111,7 +114,7 @@ class UnderNetwork:
             trace: keep a record of every event in `result.trace`.
             record: any of "rewards", "actions", "observations" (as agents have them at their ticks).
 
-        Raises ConfigError, ScheduleError, UnknownAgent; RunInterrupted if a policy resets the environment.
+        Raises ConfigError, ScheduleError, UnknownAgent; RunInterrupted if a policy moves the environment.
         """
         require_switch(f"trace={trace!r:.60}", trace)
         if "frames" in (recorded := checked_record(record)):
@@ -124,21 +127,22 @@ class UnderNetwork:
         decide = {name: decide_with(policy, _objects, partial(_mask, episode, name)) for name, policy in chosen.items()}
         while episode.agents and (last is None or episode.now + self.network.dt_ns <= last):
             observations = episode.step(self._decisions(episode, decide, observations))[0]
+        self._episode = None  # the result stays as it is
         return episode.close()
 
     def _decisions(
         self, episode: NetworkEpisode, decide: Mapping[str, DecideAt], observations: dict[str, Any]
     ) -> dict[str, Any]:
         """What the policies of those decide whose turn it is. Raises RunInterrupted."""
-        actions = dict[str, Any]()
+        actions, step = dict[str, Any](), episode.number
         for name, number in episode.deciding():
             observation = observations[name]
-            if "observations" in episode.record:
+            if episode.result.observations:
                 episode.result.observations[name].append((to_seconds(episode.now), copied(observation)))
             draw = partial(draw_of, self._seed, self._number, name, number)
             actions[name] = decide[name](observation, episode.number, draw)
-            if self._episode is not episode:
-                raise RunInterrupted(f"the policy of {name!r} reset the environment of its own run; use a copy")
+            if self._episode is not episode or episode.number != step:
+                raise RunInterrupted(f"the policy of {name!r} moved the environment of its own run; use a copy")
         return actions
 
     @checked_keywords
@@ -192,7 +196,7 @@ def _objects() -> Any:
 
 
 def _mask(episode: NetworkEpisode, name: str, vector: Any) -> Any:
-    return episode.by_name[name].mask
+    return copied(episode.by_name[name].mask)
 
 
 class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[type-arg]

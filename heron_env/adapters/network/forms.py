@@ -38,9 +38,9 @@ class ObservationForm:
                 low, high = np.r_[space.low, ages.low], np.r_[space.high, ages.high]
                 self.space = spaces.Box(low, high, dtype=dtype)
 
-    def cuts(self, observation: Any) -> list[Any]:
-        """A copy of the elements of each part."""
-        return [observation[where].copy() for _, where in self.parts]
+    def copies(self, number: int, observation: Any) -> list[Copy]:
+        """Of boundary `number`: an observation, and a copy of the elements of each part."""
+        return [(number, observation), *((number, observation[where].copy()) for _, where in self.parts)]
 
     def ages(self, copies: Sequence[Copy], now: int, dt_ns: int) -> list[float]:
         """The age of each copy, s."""
@@ -55,7 +55,7 @@ class ObservationForm:
             return observation
         ages = self.ages(copies, now, dt_ns)
         if self._longer:
-            return np.append(observation, np.array(ages, observation.dtype))
+            return np.append(observation, ages).astype(self.space.dtype)
         return {"observation": observation, "age": np.array(ages, np.float32)}
 
 
@@ -64,6 +64,8 @@ def forms_of(
 ) -> list[ObservationForm]:
     """The form of each agent, by rank. Raises UnknownAgent, ConfigError for parts of what is no 1-D Box."""
     chosen: list[list[tuple[int, slice]]] = [[] for _ in agents]
+    if parts is not None and not (isinstance(parts, Mapping) and all(isinstance(p, Mapping) for p in parts.values())):
+        raise ConfigError(f"under_network(parts={parts!r:.100}): give {{observer: {{another agent: slice}}}}")
     for observer, sources in (parts or {}).items():
         for name in (observer, *sources):
             if name not in agents:
@@ -72,9 +74,24 @@ def forms_of(
         space = observation_spaces[agents.index(observer)]
         if not isinstance(space, spaces.Box) or len(space.shape) != 1:
             raise ConfigError(f"under_network(parts=...): {observer!r} observes {space}; parts are of a 1-D Box")
+        taken = set[int]()
         for source, where in sources.items():
-            if source == observer or not isinstance(where, slice):
+            elements = _elements(where, space.shape[0])
+            if source == observer or not elements or taken & elements:
                 part = f"{{{source!r}: {where!r}}}"
-                raise ConfigError(f"under_network(parts=...): {observer!r}: {part}: give {{another agent: slice}}")
+                raise ConfigError(
+                    f"under_network(parts=...): {observer!r}: {part}: give {{another agent: slice}}, of its "
+                    f"{space.shape[0]} elements each once"
+                )
+            taken |= elements
             chosen[agents.index(observer)].append((agents.index(source), where))
     return [ObservationForm(space, own, aged=aged) for space, own in zip(observation_spaces, chosen, strict=True)]
+
+
+def _elements(where: Any, n: int) -> set[int]:
+    """Which of `n` elements a slice takes; none, if it is no slice or goes beyond the end."""
+    try:
+        beyond = max(where.start or 0, where.stop or 0) > n
+        return set() if beyond else set(range(*where.indices(n)))
+    except (AttributeError, TypeError, ValueError):
+        return set()

@@ -10,7 +10,6 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from heron_env.core.masking import flat
 from heron_env.core.quantity import clip
 from heron_env.errors import ConfigError
 from heron_env.seeding import key
@@ -26,18 +25,53 @@ def copied(value: Any) -> Any:
 
 
 def vector_of(space: spaces.Space[Any], action: Any) -> NDArray[np.float64]:
-    """An action as records have it, float64 `[n]`: choices as their numbers."""
+    """An action as records have it, float64 `[n]`: choices as their numbers. Raises ConfigError."""
     composite = isinstance(space, spaces.Dict | spaces.Tuple)
-    return np.array(spaces.flatten(space, action) if composite else action, dtype=np.float64).reshape(-1)
+    try:
+        return np.array(spaces.flatten(space, action) if composite else action, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise ConfigError(f"record: {action!r:.100} of {space} is no vector; leave 'actions' out") from None
+
+
+def mask_of(given: Any, space: spaces.Space[Any], agent: str) -> Any:
+    """A mask as `space.sample(mask)` takes it, a copy; None where it says nothing of choices. Raises ConfigError."""
+    try:
+        match space:
+            case spaces.Box():
+                return None
+            case spaces.Tuple():
+                return tuple(mask_of(mask, each, agent) for mask, each in zip(given, space.spaces, strict=True))
+            case spaces.Dict():
+                return {name: mask_of(given[name], each, agent) for name, each in space.items()}
+            case spaces.MultiBinary():  # 2: either
+                return np.array(given, np.int8).reshape(space.shape)
+            case spaces.Discrete():
+                return (np.asarray(given) != 0).astype(np.int8).reshape(space.n)
+            case spaces.MultiDiscrete():
+                flags = (np.concatenate([np.ravel(part) for part in given]) != 0).astype(np.int8)
+                flags = flags.reshape(space.nvec.sum())
+                return tuple(np.split(flags, np.cumsum(space.nvec)[:-1]))
+    except (TypeError, ValueError, KeyError):
+        raise ConfigError(f"the action_mask of {agent!r}, {given!r:.100}, does not fit {space}") from None
+    return copied(given)
 
 
 def forbids(mask: Any, space: spaces.Space[Any], action: Any) -> bool:
-    """Does a mask, in the form that `space.sample(mask)` takes, forbid a choice?"""
-    if isinstance(space, spaces.Discrete):
-        return not mask[int(action) - int(space.start)]
-    if isinstance(space, spaces.MultiDiscrete):
-        starts = np.cumsum(space.nvec) - space.nvec.reshape(-1) - space.start.reshape(-1)
-        return not flat(mask)[starts + np.asarray(action).reshape(-1)].all()
+    """Does a mask of `mask_of` forbid a choice? What is no action is the environment's to refuse."""
+    if mask is None or not space.contains(action):
+        return False
+    match space:
+        case spaces.Tuple():
+            return any(map(forbids, mask, space.spaces, action))
+        case spaces.Dict():
+            return any(forbids(mask[name], each, action[name]) for name, each in space.items())
+        case spaces.MultiBinary():
+            return bool(((mask != 2) & (mask != action)).any())
+        case spaces.Discrete():
+            return not mask[int(action) - int(space.start)]
+        case spaces.MultiDiscrete():
+            chosen = (np.asarray(action) - space.start).reshape(-1)
+            return not all(part[choice] for part, choice in zip(mask, chosen, strict=True))
     return False
 
 
@@ -79,9 +113,17 @@ def _fixed(noop: Any, agents: Sequence[str], agent: str, space: spaces.Space[Any
     action = noop(agent, space) if callable(noop) else noop
     if isinstance(action, Mapping) and action.keys() <= set(agents):
         action = action.get(agent)
-    if isinstance(space, spaces.Box):
-        zero = clip(np.zeros(space.shape), space.low, space.high)
-        action = np.asarray(zero if action is None else action, space.dtype)
-    if action is not None and not space.contains(action):
-        raise ConfigError(f"under_network(noop=...): {action!r:.100} of {agent!r} lies outside {space}")
+    given = action
+    try:
+        if isinstance(space, spaces.Box):
+            numbers = np.zeros(space.shape) if action is None else np.asarray(action, np.float64)
+            within = clip(numbers, space.low, space.high)
+            action = within.astype(space.dtype)
+            fits = given is None or (numbers.shape == space.shape and np.allclose(action, numbers))
+        else:
+            fits = action is None or space.contains(action)
+    except (TypeError, ValueError, OverflowError):
+        fits = False
+    if not fits:
+        raise ConfigError(f"under_network(noop=...): {given!r:.100} of {agent!r} lies outside {space}")
     return action
