@@ -57,6 +57,10 @@ class BlackBox(PartOfEnvironment):
         root = [] if isinstance(env, NetworkEnv) else [TEAM_AGENT]
         ids = [*root, *self.possible_agents]
         self.group_map: dict[str, list[str]] = env.groups
+        if root and TEAM_AGENT in (*self.possible_agents, *env.groups):
+            raise ConfigError(
+                f"make({id!r}): {TEAM_AGENT!r} is the sum of all agents; no agent or group may be called so"
+            )
         self.groups = {**{agent: [agent] for agent in root}, **self.group_map}
         plain = [PartOfEnvironment(agent_id=agent, injected=False, policy=None) for agent in ids]
         index = {agent: rank for rank, agent in enumerate(ids)}
@@ -112,8 +116,8 @@ class BlackBox(PartOfEnvironment):
                 for time, value in rewards:
                     earned.setdefault(time, []).append(value)
             result.rewards = {TEAM_AGENT: [(t, one_by_one(earned[t])) for t in sorted(earned)], **result.rewards}
-            for ends in (result.terminated, result.truncated):
-                ends[TEAM_AGENT] = all(ends.values())
+            result.truncated[TEAM_AGENT] = any(result.truncated.values())
+            result.terminated[TEAM_AGENT] = not result.truncated[TEAM_AGENT]
         return result
 
 

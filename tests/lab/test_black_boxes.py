@@ -61,9 +61,28 @@ def test_a_team_earns_what_its_agents_earn(policies: Path):
     assert {agent: result.rewards[agent] for agent in expected.rewards} == expected.rewards
     assert [time for time, _ in result.rewards["team"]] == [float(k) for k in range(1, 10)]
     assert team_return(env, result) == pytest.approx(sum(expected.returns.values()), rel=1e-12)
-    assert not result.terminated["team"] and not result.truncated["team"]  # the fox was terminated, the hares truncated
+    assert not result.terminated["team"] and result.truncated["team"]  # the fox was terminated, the hares truncated
     synchronous = env.run_synchronous({"*": lambda seen: seen % 3}, seed=3)
     assert synchronous.messages.lost == 0 and synchronous.rewards != result.rewards
+
+
+def test_a_team_is_terminated_when_all_have_ended_by_themselves(monkeypatch: pytest.MonkeyPatch):
+    env = make("pettingzoo:black_boxes", noop=0, steps=9)
+    bare = env.env.env
+    bare.ends, bare.joins = {"hare_0": 4, "fox": 5}, {"hare_1": 8}  # nobody is left when it would join
+    result = env.run_synchronous({"*": lambda seen: 0}, seed=3)
+    assert result.end_time == 5.0 and result.terminated["team"] and not result.truncated["team"]
+    assert not result.terminated["hare_1"] and not result.truncated["hare_1"]
+    monkeypatch.setattr("black_boxes.parallel_env", lambda: Bookkeeper("discrete", ("team_1", "team_2")))
+    with refuses(ConfigError, "make('pettingzoo:black_boxes'): 'team' is the sum of all agents; no agent or group may "
+                 "be called so"):  # fmt: skip
+        make("pettingzoo:black_boxes", noop=0)
+
+
+@pytest.mark.parametrize("words", [["--preset", "quick"], ["--axis", "noise=0,0.1"]])
+def test_noise_is_refused_before_anything_runs(policies: Path, words: list[str]):
+    told = heron("sweep", "gymnasium:CartPole-v1", "policy.py:act", "-o", "noop=0", *words, "--out", "out", code=2)
+    assert "nobody measures anew in a black box; leave noise out" in told.stderr
 
 
 def test_heron_sweep_and_report_take_it(policies: Path):

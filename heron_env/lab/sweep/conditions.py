@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from heron_env.errors import ConfigError, DataError, ScheduleError, did_you_mean
 from heron_env.given import all_of, is_finite, require_type
+from heron_env.lab.black_boxes import BlackBox
 from heron_env.scheduling.drawn import plain
 from heron_env.scheduling.sources import KINDS, Source, as_source, label
 from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
@@ -151,8 +152,10 @@ class Condition:
         return {**values, DISTURBANCES: list(self.disturbances)} if self.disturbances else values
 
     def schedule(self, env: HeronEnv) -> dict[Key, ScheduleConfig]:
-        """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent."""
+        """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent, ConfigError."""
         self._require_keys(env)
+        if self.noise and isinstance(env, BlackBox):
+            raise ConfigError(f"condition {self.name!r}: nobody measures anew in a black box; leave noise out")
         group_of = {member: group for group, members in env.groups.items() for member in members}
         schedules: dict[Key, ScheduleConfig] = {}
         for rank, timing in enumerate(env.timings):
