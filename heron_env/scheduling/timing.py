@@ -209,15 +209,18 @@ class Timing:
         """Does the agent nominally tick at a time, ns?"""
         return bool(ticks_at(ns, self.tick, self.phase))
 
-    def require_multiples_of(self, dt_ns: int) -> None:
-        """Raise ScheduleError unless tick and phase are whole multiples of dt, as the synchronous clock needs."""
+    def require_multiples_of(
+        self, dt_ns: int, by: str = "the synchronous clock",
+        otherwise: str = "change dt, or give this schedule to run_event_driven() only",
+    ) -> None:  # fmt: skip
+        """Raise ScheduleError unless tick and phase are whole multiples of dt; `by`: what needs it."""
         for name, ns in (("tick_interval", self.tick), ("phase", self.phase)):
             if ns % dt_ns:
                 near = max(round(ns / dt_ns), name == "tick_interval") * dt_ns
                 raise ScheduleError(
                     f"agent {self.agent!r}: {name}={to_seconds(ns)!r} s is not a whole multiple of the env's "
-                    f"dt={to_seconds(dt_ns)!r} s, which the synchronous clock needs. Use {to_seconds(near)!r}, "
-                    f"change dt, or give this schedule to run_event_driven() only"
+                    f"dt={to_seconds(dt_ns)!r} s, which {by} needs. Use {to_seconds(near)!r}, "
+                    f"{otherwise}"
                 )
 
 

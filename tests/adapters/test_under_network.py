@@ -253,13 +253,13 @@ def test_w3_ticks():
     [
         (
             {"tick_interval": 1.5},
-            "agent 'agent': tick_interval=1.5 s is not a whole multiple of dt=1.0 s, and a black box is told actions "
-            "once a step; change it, or dt",
+            "agent 'agent': tick_interval=1.5 s is not a whole multiple of the env's dt=1.0 s, which a black box "
+            "needs. Use 2.0, or change dt",
         ),
         (
             {"phase": 0.5},
-            "agent 'agent': phase=0.5 s is not a whole multiple of dt=1.0 s, and a black box is told actions once a "
-            "step; change it, or dt",
+            "agent 'agent': phase=0.5 s is not a whole multiple of the env's dt=1.0 s, which a black box needs. Use "
+            "0.0, or change dt",
         ),
         (
             {"tick_jitter_ratio": 0.1, "jitter_type": "uniform"},
@@ -966,7 +966,7 @@ def test_w11_rewards_of_several_numbers_are_stepped_but_not_added_up():
 def test_w11_policies():
     env, zeros = under_network(Bookkeeper()), lambda observation: np.zeros(2)
     with refuses(
-        ConfigError, "no policy for ['hare_0', 'hare_1']: give one by agent, by group ['hare', 'fox'] or for '*'"
+        ConfigError, "no policy for ['hare_0', 'hare_1']: give one by id, by group ['hare', 'fox'] or for '*'"
     ):
         env.run_event_driven({"fox": zeros}, seed=0)
     with refuses(UnknownAgent, "policies: 'foxx' is neither an agent nor a group; there are ['hare', 'fox', 'hare_0', "
@@ -981,10 +981,15 @@ def test_w11_policies():
         def decide_action(self, state: Any) -> Any:
             return 0
 
-    with pytest.raises(
-        ConfigError, match="a black box has no states and asks no questions; give a function, or `forward`"
-    ):
-        env.run_event_driven({"*": Objects()}, seed=0)
+    class Asked:
+        def answer(self, asked: Any) -> Any:
+            return 0
+
+    for one in (Objects(), Asked()):
+        with pytest.raises(
+            ConfigError, match="a black box has no states and asks no questions; give a function, or `forward`"
+        ):
+            env.run_event_driven({"*": one}, seed=0)
 
     def meddle(observation: Any) -> Any:
         env.reset(seed=1)
@@ -1051,6 +1056,7 @@ def test_a_battery_grid_as_a_black_box_is_its_own_event_clock(obs: int, act: int
 
 
 @pytest.mark.filterwarnings("ignore:.*A Box observation space m.*imum value is.*infinity")  # so are numbers and ages
+@pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")  # so is every wrapper
 @pytest.mark.filterwarnings("ignore:.*For Box action spaces, we recommend")
 @pytest.mark.parametrize("config", [ScheduleConfig(), HARD], ids=["plain", "hard"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -1070,6 +1076,28 @@ def test_many_in_gymnasium_s_vector_environment():
         seen, _, _, _, infos = envs.step(np.full((3, 2), 0.5))
         observation, _, _, _, info = single.step(np.full(2, 0.5))
         assert same(seen[1], observation) and infos["aoi"][1] == info["aoi"]
+
+
+def test_it_is_a_wrapper_of_gymnasium_s():
+    from gymnasium.wrappers import TimeAwareObservation
+
+    class Masks(gymnasium.Wrapper):
+        def action_masks(self) -> Any:
+            return [1, 0]
+
+    def make() -> Any:
+        return Masks(gymnasium.make("CartPole-v1"))
+
+    env = under_network(make(), HARD, noop=0, observe_age=True)
+    assert env.get_wrapper_attr("action_masks")() == [1, 0] and env.unwrapped is env.env.unwrapped
+    assert env.np_random is env.env.np_random and env.metadata == env.env.metadata
+    assert env.spec.additional_wrappers[-1].name == "NetworkEnv"
+    assert TimeAwareObservation(env).reset(seed=0)[0].shape == (6,)
+    plain = under_network(gymnasium.make("CartPole-v1"), HARD, noop=0)
+    again = gymnasium.make(plain.spec)
+    assert same(again.reset(seed=3), plain.reset(seed=3))
+    for _ in range(5):
+        assert same(again.step(1), plain.step(1))
 
 
 def test_stable_baselines3_learns_under_the_network():

@@ -6,7 +6,7 @@ the heap. At k*dt observations arrive, then commands, then agents tick; commands
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop
 from typing import Any
@@ -17,6 +17,7 @@ from heron_env.adapters.network.forms import Copy, ObservationForm
 from heron_env.adapters.network.noops import Noops, copied, forbids, mask_of, vector_of
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.message_log import WatchedBroker
+from heron_env.envs.event.notes import Note, together
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.scheduling.broker import MessageBroker, Queue
 from heron_env.scheduling.links import links_of
@@ -308,7 +309,7 @@ class NetworkEpisode:
     def close(self) -> EpisodeResult:
         """What the episode has yielded so far; those who are still in it are truncated."""
         result, over = self.result, not self.agents
-        result.end_time, result.notes = to_seconds(self.now), network_notes(self.timings, self.setting.dt_ns)
+        result.end_time, result.notes = to_seconds(self.now), together(_below_a_step(self.timings, self.setting.dt_ns))
         result.truncated |= {side.name: True for side in self.sides if side.alive}
         result.staleness = {side.name: Percentiles.of(side.ages) for side in self.sides}
         result.latency = {side.name: Percentiles.of(side.latency) for side in self.sides}
@@ -324,15 +325,11 @@ class NetworkEpisode:
         return result
 
 
-def network_notes(timings: Sequence[Timing], dt_ns: int) -> list[str]:
+def _below_a_step(timings: Sequence[Timing], dt_ns: int) -> Iterator[Note]:
     """Delays below one step, which are easily misread (W1)."""
-    concerned: dict[str, list[str]] = {}
     for timing in timings:
         message, *ways = (max(delay, timing.min_delay) for delay in (timing.msg, timing.obs, timing.act))
         for way, what in zip(ways, BELOW_A_STEP, strict=True):
             if 0 < message + way < dt_ns:
                 slow = f"{what[0]} take {to_seconds(message + way)} s, less than a step of {to_seconds(dt_ns)} s"
-                concerned.setdefault(f"{slow}: they {what[1]}", []).append(timing.agent)
-    return [
-        f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in concerned.items()
-    ]
+                yield f"{slow}: they {what[1]}", timing.agent

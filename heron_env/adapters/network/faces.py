@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from types import SimpleNamespace
+from typing import Any, Literal, cast
 
 import gymnasium
 from gymnasium import spaces
@@ -12,23 +13,15 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import aec_to_parallel
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
-from heron_env.adapters.network.driver import NetworkEpisode, NetworkSetting, StepOutcome
+from heron_env.adapters.network.driver import NetworkEpisode, NetworkSetting
 from heron_env.adapters.network.forms import Parts, forms_of
 from heron_env.adapters.network.noops import Noops, copied
 from heron_env.core.policy import DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
-from heron_env.envs.decisions import require_policy
+from heron_env.envs.decisions import resolve_policies
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record
 from heron_env.envs.settings import read_seed
-from heron_env.errors import (
-    ConfigError,
-    ResetNeeded,
-    RunInterrupted,
-    ScheduleError,
-    UnknownAgent,
-    checked_keywords,
-    did_you_mean,
-)
+from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, checked_keywords
 from heron_env.given import require_one_of, require_switch
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 from heron_env.scheduling.timing import ON_MISSING, Timing, resolve, to_ns, to_seconds
@@ -93,7 +86,8 @@ class UnderNetwork:
         self._episode, (self._seed, self._number) = episode, moment
         return outcome
 
-    def _step(self, actions: Mapping[str, Any]) -> StepOutcome:
+    def step(self, actions: Any) -> Any:
+        """One step (W6). Actions of those whose turn it is not are ignored. Raises InvalidAction, ResetNeeded."""
         if self._episode is None or not self._episode.agents:
             raise ResetNeeded("step(): no episode is running; call reset() first")
         return self._episode.step(actions)
@@ -124,7 +118,9 @@ class UnderNetwork:
         episode = self._episode
         assert episode is not None
         begin_policies(chosen.values(), self._seed, self._number)
-        decide = {name: decide_with(policy, _objects, partial(_mask, episode, name)) for name, policy in chosen.items()}
+        decide = {
+            name: decide_with(policy, cast(Any, None), partial(_mask, episode, name)) for name, policy in chosen.items()
+        }
         while episode.agents and (last is None or episode.now + self.network.dt_ns <= last):
             observations = episode.step(self._decisions(episode, decide, observations))[0]
         self._episode = None  # the result stays as it is
@@ -154,45 +150,29 @@ class UnderNetwork:
 
     def _chosen(self, policies: Policies) -> dict[str, Any]:
         """The policy of each agent. Raises UnknownAgent for a wrong key, ConfigError where one has none."""
-        if not isinstance(policies, Mapping):
-            raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
-        agents, chosen = self.network.agents, dict[str, Any]()
-        members = {**self.groups, **{agent: [agent] for agent in agents if agent not in self.groups}}
-        for key, policy in policies.items():
-            if key != "*" and key not in members:
-                near = did_you_mean(key, members)
-                raise UnknownAgent(
-                    f"policies: {key!r:.60} is neither an agent nor a group; there are {[*members][:12]}.{near}"
-                )
-            require_policy(policy, f"policies[{key!r}]")
-            if not callable(policy) and not hasattr(policy, "forward"):
-                _objects()
-        for key, names in {"*": agents, **members}.items():
-            chosen |= dict.fromkeys(names, policies[key]) if key in policies else {}
-        if missing := [agent for agent in agents if agent not in chosen]:
-            raise ConfigError(f"no policy for {missing}: give one by agent, by group {list(self.groups)} or for '*'")
+        names = self.network.agents
+        each = [SimpleNamespace(injected=False, policy=None, size=1)] * len(names)
+        hierarchy = SimpleNamespace(ids=names, index={name: k for k, name in enumerate(names)}, agents=each)
+        simulation = SimpleNamespace(possible=range(len(names)), specs=each)
+        known: Any = SimpleNamespace(hierarchy=hierarchy, groups=self.groups, simulation=simulation)
+        chosen = {names[rank]: policy for rank, policy in resolve_policies(policies, known).items()}
+        if not all(hasattr(p, "forward") or (callable(p) and not hasattr(p, "decide_action")) for p in chosen.values()):
+            raise ConfigError(
+                "policies: a black box has no states and asks no questions; give a function, or `forward`"
+            )
         return chosen
 
 
 def _require_whole_steps(timing: Timing, dt_ns: int) -> None:
     """Raise ScheduleError for what a black box can't do (W3)."""
+    timing.require_multiples_of(dt_ns, "a black box", "or change dt")
     config, agent = timing.config, f"agent {timing.agent!r}"
-    for name, ns in (("tick_interval", timing.tick), ("phase", timing.phase)):
-        if ns % dt_ns:
-            raise ScheduleError(
-                f"{agent}: {name}={to_seconds(ns)!r} s is not a whole multiple of dt={to_seconds(dt_ns)!r} s, and a "
-                "black box is told actions once a step; change it, or dt"
-            )
     if config.tick_jitter_ratio:
         raise ScheduleError(f"{agent}: tick_jitter_ratio={config.tick_jitter_ratio!r}: a black box steps evenly; use 0")
     if config.own_rows == "local":
         raise ScheduleError(
             f"{agent}: own_rows='local': nobody knows which elements of a black box are whose; use parts"
         )
-
-
-def _objects() -> Any:
-    raise ConfigError("policies: a black box has no states and asks no questions; give a function, or `forward`")
 
 
 def _mask(episode: NetworkEpisode, name: str, vector: Any) -> Any:
@@ -220,10 +200,6 @@ class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[typ
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
         return self._begin(seed, options)
-
-    def step(self, actions: Mapping[str, Any]) -> StepOutcome:
-        """One step (W6). Actions of those whose turn it is not are ignored. Raises InvalidAction, ResetNeeded."""
-        return self._step(actions)
 
 
 class OneAgent:
@@ -254,33 +230,24 @@ class OneAgent:
         return tuple({AGENT: each} for each in outcome)
 
 
-class NetworkEnv(UnderNetwork, gymnasium.Env[Any, Any]):
+class NetworkEnv(UnderNetwork, gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
     """A Gymnasium environment under a network; see `under_network`. Its one agent is called "agent"."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], schedule: AnySchedule, dt: float, options: dict[str, Any]) -> None:
-        self.env = env
+        gymnasium.utils.RecordConstructorArgs.__init__(self, schedule=schedule, dt=dt, options=options)
+        gymnasium.Wrapper.__init__(self, env)
         self._open(OneAgent(env), schedule, dt, **options)
-        self.metadata, self.render_mode = env.metadata, env.render_mode
-        self.observation_space, self.action_space = self.network.forms[0].space, env.action_space
+        self.observation_space = self.network.forms[0].space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
-        super().reset(seed=seed)
         observations, infos = self._begin(seed, options)
         return observations[AGENT], infos[AGENT]
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """One step (W6). Where infos say is_active=False, the action is ignored. Raises ResetNeeded."""
-        observations, rewards, terminated, truncated, infos = self._step({AGENT: action})
+        observations, rewards, terminated, truncated, infos = super().step({AGENT: action})
         return observations[AGENT], rewards[AGENT], terminated[AGENT], truncated[AGENT], infos[AGENT]
-
-    def render(self) -> Any:
-        """The environment's own picture."""
-        return self.env.render()
-
-    def close(self) -> None:
-        """Close the environment."""
-        self.env.close()
 
 
 @checked_keywords

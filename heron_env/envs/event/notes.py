@@ -25,7 +25,6 @@ def notes(
 
     reports: how often each row reports in a step.
     """
-    found: dict[str, list[str]] = {}
     deciders = sorted(deciding)
     told = [*_unseen(simulation, timings, wait_ns)]
     if wait_ns == simulation.dt_ns:
@@ -33,6 +32,12 @@ def notes(
         messages = np.array([_legs(timing)[0] for timing in (*timings, timings[0])])  # of each row
         told += _outrun(simulation, timings, deciders, reports, messages)
         told += _by_message(simulation, timings, deciders, reports, messages)
+    return together(told)
+
+
+def together(told: Iterable[Note]) -> list[str]:
+    """A text for each note, with the first agents that it is true of."""
+    found: dict[str, list[str]] = {}
     for text, agent in told:
         found.setdefault(text, []).append(agent)
     return [f"{text} ({', '.join(agents[:3])}{', ...' if len(agents) > 3 else ''})" for text, agents in found.items()]
