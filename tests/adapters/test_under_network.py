@@ -1307,7 +1307,7 @@ FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
     "masked choices are not counted": (driver, "side.masked += 1", "pass", law_w8_masks),
     "reset() without a seed begins the same episode": (
         faces, "(self._seed, self._number + 1)", "(self._seed, self._number)", law_w9_seeds),
-    "the environment gets another seed": (faces, "episode.begin(seed, options)", "episode.begin(1, options)",
+    "the environment gets another seed": (faces, "world.reset(seed=seed,", "world.reset(seed=1,",
         law_w9_seeds),
     "ages are of the last step": (forms, "(now - number * dt_ns)", "(now - number * dt_ns - dt_ns)", law_w10_ages),
     "parts come over the observer's link": (

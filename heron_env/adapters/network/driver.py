@@ -36,8 +36,6 @@ NOOP = -1
 """The number of a decision that nobody made."""
 BELOW_A_STEP = ("observations", "are seen a step later"), ("commands", "count as if undelayed")
 """What a delay in (0, dt) does (W1)."""
-StepOutcome = tuple[dict[str, Any], dict[str, Any], dict[str, bool], dict[str, bool], dict[str, Any]]
-"""Observations, rewards, terminations, truncations and infos by agent, as a ParallelEnv's step returns them."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +96,13 @@ class AgentSide:
 
 
 class NetworkEpisode:
-    """One episode: `begin`, then `step` until `agents` is empty. `record`: of a run; None: nothing is measured."""
+    """One episode: `show` what a reset returns, then `step` while somebody is there. `record`: None: not measured."""
 
     def __init__(
         self, setting: NetworkSetting, timings: Sequence[Timing], seed: int, episode: int, *,
         trace: bool = False, record: frozenset[str] | None = None,
     ) -> None:  # fmt: skip
-        self.setting, self.timings, self.moment = setting, timings, (seed, episode)
+        self.setting, self.world, self.timings, self.moment = setting, setting.world, timings, (seed, episode)
         self.record, self.now, self.number, self.cancelled = record, 0, 0, 0
         self.trace = Trace() if trace else None
         self.scheduler = EventScheduler()
@@ -117,21 +115,11 @@ class NetworkEpisode:
         observing = setting.agents if "observations" in (record or ()) else ()
         self.result = EpisodeResult.blank(setting.agents, setting.agents, observing, trace=self.trace)
 
-    @property
-    def agents(self) -> Sequence[str]:
-        """Those in the episode."""
-        names: Sequence[str] = self.setting.world.agents
-        return names
-
-    def begin(self, seed: int | None, options: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Reset the environment; observations and infos by agent."""
-        return self._boundary(*self.setting.world.reset(seed=seed, options=options))
-
     def deciding(self) -> list[tuple[str, int]]:
         """Whose turn it is now, and the numbers of their decisions."""
         return [(side.name, side.timing.number(self.now)) for side in self.sides if side.decides_at(self.now)]
 
-    def step(self, actions: Mapping[str, Any]) -> StepOutcome:
+    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         """One step of the environment. Raises InvalidAction where an agent that decides now has no action."""
         setting, deciding = self.setting, self.deciding()
         for name, _ in deciding:
@@ -141,11 +129,11 @@ class NetworkEpisode:
         self._deliver(self.now)
         self._tick(deciding, actions)
         self._deliver(self.now + setting.dt_ns - 1)
-        commands = {name: self._apply(self.by_name[name]) for name in setting.world.agents}
-        observations, rewards, terminated, truncated, infos = setting.world.step(commands)
+        commands = {name: self._apply(self.by_name[name]) for name in self.world.agents}
+        observations, rewards, terminated, truncated, infos = self.world.step(commands)
         self.now, self.number = self.now + setting.dt_ns, self.number + 1
         self._score(rewards, terminated, truncated)
-        arrived, described = self._boundary(observations, infos)
+        arrived, described = self.show(observations, infos)
         return arrived, rewards, terminated, truncated, described
 
     def _tick(self, deciding: Iterable[tuple[str, int]], actions: Mapping[str, Any]) -> None:
@@ -224,12 +212,12 @@ class NetworkEpisode:
         side.applied = NOOP
         return self.setting.noops.draw(side.rank, side.mask, *self.moment, self.number)
 
-    def _boundary(self, observations: dict[str, Any], infos: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def show(self, observations: dict[str, Any], infos: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Copies of what is true now leave, and arrive where nothing delays them; what each agent has then."""
-        now, dt_ns, living, infos = self.now, self.setting.dt_ns, set(self.agents), infos or {}
+        now, dt_ns, living, infos = self.now, self.setting.dt_ns, set(self.world.agents), infos or {}
         if self.trace is not None:
             self.scheduler.here = self.trace.add(now, "Boundary", NOBODY, self.number, NOBODY, NOBODY, 0)
-        sides = [self._side(name) for name in dict.fromkeys((*observations, *self.agents))]
+        sides = [self._side(name) for name in dict.fromkeys((*observations, *self.world.agents))]
         for side in sides:
             side.info = infos.get(side.name) or {}
             if given := side.name in observations:
@@ -297,7 +285,7 @@ class NetworkEpisode:
                     f"the reward of {name!r} is {reward!r}: a run adds up numbers; weigh them by a wrapper"
                 )
             self.result.rewards[self._side(name).name].append((to_seconds(self.now), float(reward)))
-        living = set(self.agents)
+        living = set(self.world.agents)
         for ends, flags in ((self.result.terminated, terminated), (self.result.truncated, truncated)):
             for name in (name for name, flag in flags.items() if flag):
                 if name in living:
@@ -308,7 +296,7 @@ class NetworkEpisode:
 
     def close(self) -> EpisodeResult:
         """What the episode has yielded so far; those who are still in it are truncated."""
-        result, over = self.result, not self.agents
+        result, over = self.result, not self.world.agents
         result.end_time, result.notes = to_seconds(self.now), together(_below_a_step(self.timings, self.setting.dt_ns))
         result.truncated |= {side.name: True for side in self.sides if side.alive}
         result.staleness = {side.name: Percentiles.of(side.ages) for side in self.sides}

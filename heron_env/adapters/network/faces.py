@@ -53,7 +53,10 @@ class UnderNetwork:
         agents = tuple(world.possible_agents)
         if not all(isinstance(agent, str) for agent in agents):
             raise ConfigError(f"under_network(env): possible_agents are {agents!r:.100}; schedules name them by text")
-        acts, views = ([space(agent) for agent in agents] for space in (world.action_space, world.observation_space))
+        acts, views = (
+            [given] if isinstance(given, spaces.Space) else [given(agent) for agent in agents]
+            for given in (self.env.action_space, self.env.observation_space)
+        )
         forms, noops = forms_of(agents, views, parts, aged=observe_age), Noops(noop, agents, acts)
         self.network = NetworkSetting(world, agents, acts, forms, noops, dt_ns, on_missing == "noop")
         self.groups: dict[str, list[str]] = {}
@@ -82,13 +85,13 @@ class UnderNetwork:
         schedule = self._schedule if schedule is None else schedule
         timings = self.timings_of(schedule.at(*moment) if isinstance(schedule, DrawnSchedule) else schedule)
         episode, self._episode = NetworkEpisode(self.network, timings, *moment, **recording), None
-        outcome = episode.begin(seed, options)
+        outcome = episode.show(*self.network.world.reset(seed=seed, options=options))
         self._episode, (self._seed, self._number) = episode, moment
         return outcome
 
     def step(self, actions: Any) -> Any:
         """One step (W6). Actions of those whose turn it is not are ignored. Raises InvalidAction, ResetNeeded."""
-        if self._episode is None or not self._episode.agents:
+        if self._episode is None or not self.network.world.agents:
             raise ResetNeeded("step(): no episode is running; call reset() first")
         return self._episode.step(actions)
 
@@ -121,7 +124,7 @@ class UnderNetwork:
         decide = {
             name: decide_with(policy, cast(Any, None), partial(_mask, episode, name)) for name, policy in chosen.items()
         }
-        while episode.agents and (last is None or episode.now + self.network.dt_ns <= last):
+        while self.network.world.agents and (last is None or episode.now + self.network.dt_ns <= last):
             observations = episode.step(self._decisions(episode, decide, observations))[0]
         self._episode = None  # the result stays as it is
         return episode.close()
@@ -203,20 +206,12 @@ class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[typ
 
 
 class OneAgent:
-    """A Gymnasium environment as one agent's ParallelEnv."""
+    """A Gymnasium environment that is reset and stepped as one agent's ParallelEnv."""
 
     possible_agents = (AGENT,)
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         self.env, self.agents = env, list[str]()
-
-    def action_space(self, agent: str) -> spaces.Space[Any]:
-        """Its action space."""
-        return self.env.action_space
-
-    def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """Its observation space."""
-        return self.env.observation_space
 
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> tuple[dict[str, Any], ...]:
         """Observation and info, by agent."""
@@ -259,8 +254,8 @@ def under_network(
 
     To each agent's info come `aoi` (age of what it observes, s), `delivered` (something new came), `is_active` (its
     next action will be used), `applied` (number of the decision of this step, -1 for the no-op), and at its end
-    `true_observation`; `own` has the environment's under these names. Without delay and loss it is the bare environment,
-    bit for bit. What an `action_mask` forbids by now becomes the no-op, unless it was decided on what is true now.
+    `true_observation`; `own` has the environment's under these names. Without delay and loss it is the bare
+    environment, bit for bit. What an `action_mask` forbids by now becomes the no-op, unless it was decided on what is true now.
 
     Args:
         env: the black box; an AECEnv that is parallelizable is converted.
