@@ -59,30 +59,34 @@ def findings(study: Study) -> dict[str, Estimate]:
     }
 
 
-def table(study: Study) -> str:
+FINDINGS: Final = {
+    "lost": "the network takes from the policy trained without it",
+    "left": "and from the one trained under it",
+    "won": "trained under it, less trained without: under the network",
+    "pays": "trained without, less trained under it: without a network",
+    "closed": "share of the gap closed",
+}
+
+
+def table(studies: Sequence[Study]) -> str:
     """Markdown: what each policy earns in both places, and the findings."""
-    of, found = intervals(study), findings(study)
-    rows = [
-        f"| {policy} | {of.mean(played[BARE])} | {of.mean(played[UNDER])} |"
-        for policy, played in study["returns"].items()
+    lines = [f"| | {BARE} | {UNDER} |", "|---|---:|---:|"]
+    for study in studies:
+        for policy, played in study["returns"].items():
+            bare, under = (intervals(study).mean(played[where]) for where in (BARE, UNDER))
+            lines.append(f"| {study['env']}, {policy} | {bare} | {under} |")
+    lines += ["", f"| | {' | '.join(study['env'] for study in studies)} |", "|---|" + "---:|" * len(studies)]
+    found = [findings(study) for study in studies]
+    lines += [
+        f"| {words} | {' | '.join(_told(one[name], name) for one in found)} |" for name, words in FINDINGS.items()
     ]
-    closed = found["closed"].percent() if found["closed"].known else "no interval: the gap's own reaches 0"
-    return "\n".join(
-        [
-            f"| {study['env']} | {BARE} | {UNDER} |",
-            "|---|---:|---:|",
-            *rows,
-            "",
-            f"| {study['env']} | |",
-            "|---|---:|",
-            f"| the network takes from the policy trained without it | {found['lost']} |",
-            f"| and from the one trained under it | {found['left']} |",
-            f"| trained under it, less trained without: under the network | {found['won']} |",
-            f"| trained without, less trained under it: without a network | {found['pays']} |",
-            f"| share of the gap closed | {closed} |",
-            "",
-        ]
-    )
+    return "\n".join(lines) + "\n"
+
+
+def _told(estimate: Estimate, name: str) -> str:
+    if name != "closed":
+        return str(estimate)
+    return estimate.percent() if estimate.known else "no interval: the gap's own reaches 0"
 
 
 def figure(studies: Sequence[Study]) -> bytes:
@@ -107,7 +111,7 @@ def figure(studies: Sequence[Study]) -> bytes:
 
 def write_report(folder: Path, name: str, studies: Mapping[str, Study]) -> str:
     """NAME.json, NAME.md and NAME.svg; the tables."""
-    text = "\n".join(table(study) for study in studies.values())
+    text = table([*studies.values()])
     kept = json.dumps(studies) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
     write_all(

@@ -46,7 +46,7 @@ def test_the_share_that_is_closed_is_that_of_the_means():
 
 def test_where_no_gap_shows_no_share_is_reported():
     study = made(([[10.0, 12.0]], [[12.0, 10.0]]), ([[9.0, 11.0]], [[6.0, 10.0]]))
-    assert "| share of the gap closed | no interval: the gap's own reaches 0 |" in reporting.table(study)
+    assert "| share of the gap closed | no interval: the gap's own reaches 0 |" in reporting.table([study])
 
 
 def test_what_was_made_once_is_read_where_its_settings_are_the_same(tmp_path: Path):
@@ -159,7 +159,7 @@ def test_mpe2s_simple_spread_is_what_is_trained_on():
 def test_tables_figures_and_the_page_are_those_of_the_results(name: str):
     studies = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     assert (RESULTS / f"{name}.svg").read_bytes() == reporting.figure([*studies.values()])
-    text = "\n".join(map(reporting.table, studies.values()))
+    text = reporting.table([*studies.values()])
     assert (RESULTS / f"{name}.md").read_text(encoding="utf-8") == text
     assert [line for line in text.splitlines() if line not in PAGE.splitlines()] == []
     for study in studies.values():
