@@ -255,7 +255,8 @@ def under_network(
     To each agent's info come `aoi` (age of what it observes, s), `delivered` (something new came), `is_active` (its
     next action will be used), `applied` (number of the decision of this step, -1 for the no-op), and at its end
     `true_observation`; `own` has the environment's under these names. Without delay and loss it is the bare
-    environment, bit for bit. What an `action_mask` forbids by now becomes the no-op, unless it was decided on what is true now.
+    environment, bit for bit. What an `action_mask` forbids by now becomes the no-op, unless it was decided on what is
+    true now.
 
     Args:
         env: the black box; an AECEnv that is parallelizable is converted.
