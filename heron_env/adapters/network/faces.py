@@ -253,10 +253,9 @@ def under_network(
     """A PettingZoo ParallelEnv or Gymnasium Env behind links; what comes out is one of the same kind, and has runs.
 
     To each agent's info come `aoi` (age of what it observes, s), `delivered` (something new came), `is_active` (its
-    next action will be used), `applied` (number of the decision of this step, -1 for the no-op), and at its end
-    `true_observation`; `own` has the environment's under these names. Without delay and loss it is the bare
-    environment, bit for bit. What an `action_mask` forbids by now becomes the no-op, unless it was decided on what is
-    true now.
+    next action will be used), `applied` (number of its decision, -1: the no-op), at its end `true_observation`; `own`:
+    what was there under these names. Without delay and loss it is the bare environment, bit for bit. A choice that its
+    `action_mask` forbids by now becomes the no-op, unless it was made on what is true now.
 
     Args:
         env: the black box; an AECEnv that is parallelizable is converted.
@@ -265,8 +264,7 @@ def under_network(
         on_missing: "noop": where command j has not come by tick j + 1 the no-op is applied; "hold": as schedules say.
         noop: an action, {agent: action}, a function (agent, space) -> action, or "random"; None: 0 clipped into a Box.
         observe_age: observations are {"observation", "age" (s)}; a 1-D Box of floats gets one more element.
-        parts: {observer: {source: slice}}: elements of a 1-D Box that come over the link of their source, with ages of
-            their own.
+        parts: {observer: {source: slice}}: elements of a 1-D Box that come over their source's link, and age apart.
 
     Raises ConfigError, ScheduleError, UnknownAgent.
 
