@@ -398,6 +398,8 @@ class _Body(ast.NodeTransformer):
         return ast.copy_location(made, node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Name) and node.func.id in self._function.__code__.co_varnames:
+            raise self._refuse(node, "a function that is a variable can't be converted; call it by its own name")
         named = self._named(node.func) or getattr(builtins, getattr(node.func, "id", ""), None)
         converts = self._converter.converts(named)
         if named in (min, max) and len(node.args) > 2 and self._converter.compile is not None:  # two at a time

@@ -207,10 +207,10 @@ class Lanes:
         """A control step in one call: check, decide, affect, substeps, close, restart where one ended, observe."""
         if self._ready is not True:
             self._find_phases(tiled=True)
-        self._front = front = 1 - self._front
-        memory = self._memory
+        memory, front = self._memory, 1 - self._front
         if self._pool is not None:
             self._run(self._phases.check, None)
+            self._front = front
             self._run(self._phases.step, None)
             return memory.sets[front]
         at = memory.at[front]  # `_run`, without its calls: they would be a tenth of a step of few lanes
@@ -223,6 +223,7 @@ class Lanes:
             raise
         if failures:
             self.raise_errors()
+        self._front = front
         return memory.sets[front]
 
     def _find_phases(self, *, tiled: bool = False) -> None:

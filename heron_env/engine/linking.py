@@ -6,7 +6,8 @@ of calls. Only what is called from Python, or by its address, needs that.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 from numba import extending
 from numba.core import codegen, compiler, environment, imputils
@@ -24,6 +25,8 @@ class Linked(_Library):  # type: ignore[misc]
     """A library that is optimised, and made machine code, when somebody asks for an address in it."""
 
     _made = False
+    _unmade: ClassVar[WeakValueDictionary[str, Linked]] = WeakValueDictionary()
+    """By what they define, for functions that call themselves or each other: these look each other up when they run."""
 
     @property
     def codegen(self) -> Linked:
@@ -57,14 +60,25 @@ class Linked(_Library):  # type: ignore[misc]
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
-        self._recursive = any(g.name.startswith(_RECURSION) for g in self._final_module.global_variables)
-        if self._recursive:
+        self._recursive = bool(self._looked_up())
+        defined = [f.name for f in self._final_module.functions if not f.is_declaration]
+        for name in defined:  # what is linked in has been there before
+            self._unmade.setdefault(name, self)
+        if self._recursive or any(name in self._codegen._rtlinker._unresolved for name in defined):
             self._make()
+
+    def _looked_up(self) -> list[str]:
+        """The functions that this one looks up when it runs."""
+        names = [g.name for g in self._final_module.global_variables]
+        return [name.removeprefix(_RECURSION) for name in names if name.startswith(_RECURSION)]
 
     def _make(self) -> None:
         if self._made:
             return
         self._made = True
+        for name in self._looked_up():
+            if name in self._unmade:
+                self._unmade[name]._make()
         passes, builder = self._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
         super()._finalize_final_module()

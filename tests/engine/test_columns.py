@@ -69,3 +69,54 @@ def test_tiles_of_our_own_worlds_move_no_more_than_they_must(name: str) -> None:
     moved = {int(row[0]) for row in lanes._memory.moves[len(LANE_ARRAYS) :]} - {0}
     assert lanes.tiled and PLACE["truth"] in moved | {0}
     assert not moved & {PLACE[array] for array in ("actions", "given", "returns", "last_returns", "error", "acting")}
+
+
+SMALL, BYTES = np.array([0.1], dtype=np.float32), np.array([0, 200, 100], dtype=np.uint8)
+
+
+def few_bits(D: Any, b: Any) -> None:
+    if SMALL[0] + 0.2 > 0.3:  # numpy reckons in float32 here, numba in float64
+        table(D, "truth")[b, 0] = 1.0
+
+
+def wraps(D: Any, b: Any) -> None:
+    x = 12345
+    x *= 6364136223846793005  # an int of Python grows, one of numba overflows
+    table(D, "truth")[b, (x >> 33) % 12] = 1.0
+
+
+def one_of_bytes(D: Any, b: Any) -> None:
+    table(D, "truth")[b, BYTES[0] - 1] = 1.0
+
+
+@pytest.mark.parametrize("function", [few_bits, wraps, one_of_bytes])
+def test_numbers_with_which_numpy_and_numba_reckon_differently_are_not_relied_on(function: Any) -> None:
+    assert touched([(function, ())], SIZES, {})["truth"].read.all()
+
+
+def chained(D: Any, b: Any) -> None:
+    t = table(D, "truth")
+    if 0.0 < FIRST[0] < t[b, 1]:
+        t[b, 2] = 1.0
+    if 0.0 < FIRST[0] < 0.5:
+        t[b, 3] = 1.0
+    for _ in range(3):
+        t[b, 4] += 1.0
+
+
+FIRST = np.array([1.0])
+
+
+def test_chains_of_comparisons_of_known_and_unknown_numbers() -> None:
+    truth = touched([(chained, ())], SIZES, {})["truth"]
+    assert np.flatnonzero(truth.read).tolist() == [1, 2, 4]
+    assert np.flatnonzero(truth.written).tolist() == [2, 4]
+
+
+def endless(D: Any, b: Any) -> None:
+    for k in range(10**9):
+        table(D, "truth")[b, k % 2] = 0.0
+
+
+def test_it_does_not_take_long() -> None:
+    assert touched([(endless, ())], SIZES, {})["truth"].read.all()

@@ -82,3 +82,21 @@ def test_a_function_finds_its_environment(capfd: pytest.CaptureFixture[str]) -> 
     assert prints(1.0) == math.exp(1.0)
     ctypes.CDLL(None).fflush(None)
     assert capfd.readouterr().out == "1.0 was given\n"
+
+
+@rule_leaf
+def fibonacci(n, x):
+    if n <= 1:
+        return 1.0 / x
+    return fibonacci(n - 1, x) + fibonacci(n - 2, x)
+
+
+@njit
+def fifth(x):
+    return fibonacci(5, x)
+
+
+def test_a_function_that_calls_itself_is_found_by_its_version_for_a_constant() -> None:
+    assert fifth(0.5) == 16.0
+    with pytest.raises(ZeroDivisionError):
+        fifth(0.0)

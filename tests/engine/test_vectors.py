@@ -207,3 +207,22 @@ def test_rules_that_vectors_do_not_know_run_lane_by_lane() -> None:
         assert told[0][0]["keeper"].tobytes() == told[1][0]["keeper"].tobytes()
     lanes = batch._engine.lanes  # type: ignore[attr-defined]
     assert "physics" in lanes.not_in_tiles and not lanes.tiled
+
+
+def asked(f: Any, x: Any) -> Any:
+    return f(x)
+
+
+def test_a_function_that_is_a_variable_is_refused_for_it_would_lose_its_mask() -> None:
+    with pytest.raises(RuleError, match=r"`f\(x\)`: a function that is a variable can't be converted"):
+        converter().function(asked)
+
+
+def test_what_was_handed_out_stays_for_the_next_step_whatever_was_refused_between() -> None:
+    batch = tanks(16)
+    first = batch.step(given(np.ones(16)))[0]
+    kept = {name: values.copy() for name, values in first.items()}
+    with pytest.raises(InvalidAction):
+        batch.step(given(np.full(16, 9.0)))
+    batch.step(given(np.full(16, 1.2)))
+    assert all(np.array_equal(first[name], kept[name]) for name in kept)

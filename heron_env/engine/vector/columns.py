@@ -11,7 +11,7 @@ import builtins
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,12 @@ from heron_env.engine import kernels, loop_kernels, world_kernel
 from heron_env.engine.branches import Converter
 
 Bools = NDArray[np.bool_]
+LIKE_NUMBA = (np.float64, np.int64, np.bool_)
+"""Numbers with which numpy reckons as numba does."""
+SMALL = 2**31
+"""Ints below this don't overflow where rules index with them."""
+MOST_TURNS = 100_000
+"""Of all loops together that are gone through here."""
 
 
 class Unknown:
@@ -150,6 +156,7 @@ def truth_of(value: Any) -> Any:
 
 def both(one: Any, other: Any) -> Any:
     """Where both masks hold."""
+    one, other = truth_of(one), truth_of(other)
     if one is False or other is False:
         return False
     return other if one is True else one
@@ -185,7 +192,8 @@ def _number(function: Callable[..., Any]) -> Callable[..., Any]:
         for value in values:
             if isinstance(value, LaneColumns):
                 value.take(value.places)
-        return function(*values, **options) if all(map(_known, values)) else UNKNOWN
+        found = function(*values, **options) if all(map(_known, values)) else UNKNOWN
+        return UNKNOWN if isinstance(found, np.generic) and found.dtype.type not in LIKE_NUMBA else found
 
     return made
 
@@ -197,7 +205,7 @@ class _NumberFunctions:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        usual = getattr(self._module, name)
+        usual = int if name == "uintp" else getattr(self._module, name)  # the engine's own text indexes with these
         return _number(usual) if callable(usual) else usual
 
 
@@ -231,6 +239,24 @@ def _never(*values: Any, mask_: Any = True) -> bool:
     return False
 
 
+class _Reading(Converter):
+    """Refuses known numbers that numba would reckon with in another way: those of few bits, and where ints overflow."""
+
+    def value(self, value: Any) -> Any:
+        """As a Converter."""
+        if isinstance(value, np.ndarray | np.generic) and value.dtype.type not in LIKE_NUMBA:
+            raise TypeError(f"numpy and numba have rules of their own for {value.dtype}")
+        if isinstance(value, int) and not -SMALL < value < SMALL:
+            raise TypeError(f"{value} may overflow")
+        return super().value(value)
+
+    def function(self, function: FunctionType) -> Callable[..., Any]:
+        """As a Converter."""
+        for constant in function.__code__.co_consts:
+            self.value(constant)
+        return super().function(function)
+
+
 WORDS = {
     "ALL": True, "UNSET": UNSET, "where": where, "item": item, "store": store, "both": both, "either": either,
     "negated": negated, "truth_of": truth_of, "any_of": any_of, "loop": loop, "fail_where": _never,
@@ -249,6 +275,13 @@ VALUES = [
 ]  # fmt: skip
 
 
+def _plain(table: Any) -> Any:
+    """The engine's own tables, whose indices have few bits, as int64 and float64."""
+    if not isinstance(table, np.ndarray) or table.dtype.type in LIKE_NUMBA:
+        return table
+    return table.astype(np.float64 if table.dtype.kind == "f" else np.int64)
+
+
 def touched(
     functions: Iterable[tuple[Callable[..., Any], Sequence[Any]]], columns: Mapping[str, tuple[int, int]],
     tables: Mapping[str, Any],
@@ -258,10 +291,21 @@ def touched(
     columns: how many each has, and its axes; tables: the other arrays, and numbers, by name. Where the text can't be
     run, everything is read and written.
     """
-    converter, arrays = Converter(WORDS, VALUES), {name: LaneColumns.of(*sizes) for name, sizes in columns.items()}
+    turns = 0
+
+    def counted(*ends: int) -> range:
+        nonlocal turns
+        turns += len(made := range(*ends))
+        if turns > MOST_TURNS:
+            raise OverflowError("too many turns")
+        return made
+
+    converter = _Reading(WORDS, [*VALUES, (range, counted)])
+    arrays = {name: LaneColumns.of(*sizes) for name, sizes in columns.items()}
+    plain = {name: _plain(value) for name, value in tables.items()}
     try:
         for function, more in functions:
-            converter.value(function)({**tables, **arrays}, 0, *more)
+            converter.value(function)({**plain, **arrays}, 0, *more)
     except Exception:  # noqa: BLE001  (rules are any text; numba understands some that this does not)
         for array in arrays.values():
             array.read[:] = array.written[:] = True

@@ -121,7 +121,9 @@ class LaneEngine(ABC):
         self.published = published = self.lanes.step()
         self.final = published.final
         if self._deciders:
+            self.halfway = True
             begin_lanes(self._deciders, np.flatnonzero(self.over), self.seeds, self.episodes)
+            self.halfway = False
 
     def goes_on(self) -> bool:
         """Is it certain that no episode ends in the coming step: no rule ends agents, and no limit is near?"""
