@@ -274,11 +274,11 @@ ROOMS = {
     "core": (12, 2_521),
     "observability": (11, 2_581),
     "agents": (5, 803),
-    "scheduling": (13, 2_856),
-    "engine": (39, 9_603),
-    "envs": (44, 9_864),
+    "scheduling": (13, 2_859),
+    "engine": (39, 9_664),
+    "envs": (44, 9_871),
     "testing": (13, 2_622),  # the doors for tests, inspection and clock, stand here
-    "adapters": (19, 3_216),
+    "adapters": (19, 3_266),
 }
 LIMITS = {
     **{f"modules of {room}": modules for room, (modules, _) in ROOMS.items()},
@@ -287,7 +287,7 @@ LIMITS = {
     "file names that stand twice under envs": 0,
     "class names in two modules": 11,
     "public methods that only raise": 5,
-    "private names of others": 108,
+    "private names of others": 111,
     "long functions in the kernel": 3,
     "long functions": 19,
     "tellings of 'clip'": 1,
