@@ -79,8 +79,11 @@ class Linked(_Library):  # type: ignore[misc]
         for name in self._looked_up():
             if name in self._unmade:
                 self._unmade[name]._make()
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        passes = self._codegen._module_pass_manager()
+        if isinstance(passes, tuple):  # with LLVM's new pass manager
+            passes[0].run(self._final_module, passes[1])
+        else:
+            passes.run(self._final_module)
         super()._finalize_final_module()
         for name in (g.name for g in self._final_module.global_variables):
             if name.startswith(_ENVIRONMENT) and (known := _environment(name)) is not None:
