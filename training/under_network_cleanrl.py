@@ -51,12 +51,12 @@ NETWORK: Final = network(3.0, 2.0)
 class Settings:
     """Of PPO. A rollout holds whole episodes of 25 steps; the learning rate falls to 0."""
 
-    env_steps: int = 12_000
-    num_envs: int = 8
-    num_steps: int = 50
-    minibatch: int = 300
+    env_steps: int = 80_000
+    num_envs: int = 16
+    num_steps: int = 125
+    minibatch: int = 500
     epochs: int = 10
-    learning_rate: float = 2e-3
+    learning_rate: float = 1e-3
     gamma: float = 0.9
     gae_lambda: float = 0.9
     clip: float = 0.2
