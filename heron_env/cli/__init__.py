@@ -57,7 +57,7 @@ _add(
     margin.margin,
     "heron margin heron/Spread-v0 'assigned landmark' --fault loss --keep 95%",
     "heron margin heron/EnergyManagement-v1 MPC --cases 73 --processes 2",
-    "heron margin heron/BatteryGrid-v0 runs/first --fault jitter --under msg_delay=0.5 --out runs/margin",
+    "heron margin heron/BatteryGrid-v0 runs/a --fault jitter --under msg_delay=0.5",
 )
 _add(
     "compare",
