@@ -275,7 +275,7 @@ ROOMS = {
     "observability": (11, 2_581),
     "agents": (5, 803),
     "scheduling": (13, 2_859),
-    "engine": (39, 9_664),
+    "engine": (39, 9_667),
     "envs": (44, 9_871),
     "testing": (13, 2_622),  # the doors for tests, inspection and clock, stand here
     "adapters": (19, 3_266),
