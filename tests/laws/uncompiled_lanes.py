@@ -60,7 +60,7 @@ def _tools(lanes: Lanes) -> dict[str, Any]:
         return function
 
     return {
-        **dict.fromkeys(("leaf", "inlined", "phase", "kept", "on_arrays"), same),
+        **dict.fromkeys(("leaf", "general", "inlined", "phase", "kept", "on_arrays"), same),
         "table": lambda D, name: found[D][name], "number": number, "within": within,
         "fetch": lambda *where: None, "call": None, "flat_of": lambda array: array.reshape(-1),
         "natively": None,
