@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from numba import types
 from numba.core import caching, cgutils
 from numba.extending import overload
 from numba.np import arrayobj
@@ -31,17 +32,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 Jit = Callable[[F], F]
 njit: Any = partial(numba.njit, pipeline_class=LinkedCompiler)
 """What compiles functions of ours."""
-_populated: Any = arrayobj.populate_array
-_types: Any = numba.types
-_ir: Any = cgutils
-_intrinsic: Any = intrinsic  # its types keep the context among the arguments
-_Files: Any = caching.IndexDataCacheFile
-_Cache: Any = caching.FunctionCache
 SEAL = hashlib.sha256().digest_size
 """Bytes in front of a file: the hash of its name, numba's version and the rest."""
 
 
-class SealedFiles(_Files):  # type: ignore[misc]
+class SealedFiles(caching.IndexDataCacheFile):
     """numba's files, which tell when they are no longer what we wrote: wrong machine code would just run."""
 
     def _read(self, path: str) -> Any:
@@ -74,7 +69,7 @@ class SealedFiles(_Files):  # type: ignore[misc]
         self._write(self._data_path(name), data)
 
 
-class MachineCode(_Cache):  # type: ignore[misc]
+class MachineCode(caching.FunctionCache):
     """What can't be loaded is compiled and written anew; what can't be written is compiled in every process."""
 
     _cache_file: Any
@@ -137,7 +132,7 @@ def general(function: Any) -> Any:
     """A leaf that is compiled once for all constants that it is called with: numba compiles it for each of them."""
     made = leaf(function)
     template = made.get_call_template
-    made.get_call_template = lambda args, kws: template(tuple(map(_types.unliteral, args)), kws)
+    made.get_call_template = lambda args, kws: template(tuple(map(types.unliteral, args)), kws)
     return made
 
 
@@ -149,10 +144,10 @@ def table_of(forms: Mapping[str, tuple[str, int]], *, sized: bool = True) -> Any
     """
     places = {name: place for place, name in enumerate(forms)}
 
-    @_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+    @intrinsic(prefer_literal=True)
     def table(context: Any, address: Any, name: Any) -> Any:
         kind, axes = forms[name.literal_value]
-        made = numba.types.Array(getattr(numba.types, kind), axes, "C")
+        made = types.Array(getattr(types, kind), axes, "C")
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             at = places[name.literal_value]
@@ -160,10 +155,10 @@ def table_of(forms: Mapping[str, tuple[str, int]], *, sized: bool = True) -> Any
             rows = rows if sized else rows.type(0)
             array = context.make_array(made)(context, builder)
             bits = context.get_abi_sizeof(context.get_data_type(made.dtype))
-            size = context.get_constant(numba.types.intp, bits)
+            size = context.get_constant(types.intp, bits)
             shape, strides = ([rows, columns], [builder.mul(columns, size), size]) if axes == 2 else ([rows], [size])
             data = builder.inttoptr(address, array.data.type)
-            _populated(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
+            arrayobj.populate_array(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
             return array._getvalue()
 
         return made(address, name), build
@@ -175,10 +170,10 @@ table = table_of(FORMS)
 """Of the engine's own table."""
 
 
-@_intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+@intrinsic(prefer_literal=True)
 def number(context: Any, address: Any, name: Any) -> Any:
     """The single number of this name (arrays.py)."""
-    kind = getattr(numba.types, NUMBERS[name.literal_value])
+    kind = getattr(types, NUMBERS[name.literal_value])
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         bits = cell(context, builder, args[0], PLACE[name.literal_value], 0)
@@ -190,13 +185,13 @@ def number(context: Any, address: Any, name: Any) -> Any:
 def cell(context: Any, builder: Any, address: Any, row: int, column: int) -> Any:
     """A cell of the table. No loop writes there, which LLVM is told, so that it is read once and not once a lane."""
     start = builder.inttoptr(address, address.type.as_pointer())
-    at = context.get_constant(numba.types.intp, 3 * row + column)
+    at = context.get_constant(types.intp, 3 * row + column)
     cell = builder.load(builder.gep(start, [at]))
     cell.set_metadata("invariant.load", builder.module.add_metadata([]))
     return cell
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def shown(context: Any, array: Any) -> Any:
     """The same array, to be read only: rules return what they write."""
 
@@ -206,10 +201,10 @@ def shown(context: Any, array: Any) -> Any:
     return array.copy(readonly=True)(array), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def flat_of(context: Any, array: Any) -> Any:
     """A contiguous array as `[size]`; reshape does the same, and takes a second to compile."""
-    made = _types.Array(array.dtype, 1, "C")
+    made = types.Array(array.dtype, 1, "C")
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         given = context.make_array(array)(context, builder, value=args[0])
@@ -217,8 +212,8 @@ def flat_of(context: Any, array: Any) -> Any:
         context.populate_array(
             flat,
             data=given.data,
-            shape=_ir.pack_array(builder, [given.nitems]),
-            strides=_ir.pack_array(builder, [given.itemsize]),
+            shape=cgutils.pack_array(builder, [given.nitems]),
+            strides=cgutils.pack_array(builder, [given.itemsize]),
             itemsize=given.itemsize,
             meminfo=None,
         )
@@ -227,36 +222,36 @@ def flat_of(context: Any, array: Any) -> Any:
     return made(array), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def fetch(context: Any, array: Any, b: Any, c: Any) -> Any:
     """Ask for the cache line of element `[b, c]`, which is written soon; asking takes no time."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         given = context.make_array(array)(context, builder, value=args[0])
-        width = _ir.unpack_tuple(builder, given.shape, 2)[1]
+        width = cgutils.unpack_tuple(builder, given.shape, 2)[1]
         place = builder.gep(given.data, [builder.add(builder.mul(args[1], width), args[2])])
-        bits, nothing = _ir.int32_t, _ir.ir.VoidType()
-        kind = _ir.ir.FunctionType(nothing, [_ir.voidptr_t, bits, bits, bits])
-        ask = _ir.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        bits, nothing = cgutils.int32_t, cgutils.ir.VoidType()
+        kind = cgutils.ir.FunctionType(nothing, [cgutils.voidptr_t, bits, bits, bits])
+        ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
         to_write, near, data = bits(1), bits(2), bits(1)
-        builder.call(ask, [builder.bitcast(place, _ir.voidptr_t), to_write, near, data])
+        builder.call(ask, [builder.bitcast(place, cgutils.voidptr_t), to_write, near, data])
         return context.get_dummy_value()
 
-    return _types.void(array, _types.uintp, _types.uintp), build
+    return types.void(array, types.uintp, types.uintp), build
 
 
 def address_of(loop: Any, numbers: int = 3) -> int:
     """Where the machine code of a phase begins that takes so many numbers; compiles it if that is yet to be done."""
-    kinds = (_types.int64,) * numbers
+    kinds = (types.int64,) * numbers
     loop.compile(kinds)
     made = loop.overloads[kinds]
     return int(made.library.get_pointer_to_function(made.fndesc.mangled_name))
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def call(context: Any, address: Any, numbers: Any) -> Any:
     """Call the phase at this address (`address_of`); what it raises, this raises."""
-    result, kinds = _types.int64, (_types.int64,) * len(numbers)
+    result, kinds = types.int64, (types.int64,) * len(numbers)
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         law = context.call_conv
@@ -267,7 +262,7 @@ def call(context: Any, address: Any, numbers: Any) -> Any:
             law.return_status_propagate(builder, status)
         return returned
 
-    return result(_types.int64, _types.UniTuple(result, len(kinds))), build
+    return result(types.int64, types.UniTuple(result, len(kinds))), build
 
 
 @general
@@ -319,7 +314,7 @@ def floats(values: Any) -> Any:
 
 @overload(floats)
 def _floats(values):  # type: ignore[no-untyped-def]
-    if isinstance(values, numba.types.BaseTuple):
+    if isinstance(values, types.BaseTuple):
         parts = "".join(f"values[{j}] * 1.0, " for j in range(len(values)))
         scope: dict[str, Any] = {"__name__": __name__}
         exec(f"def made(values):\n    return ({parts})", scope)

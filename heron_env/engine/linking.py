@@ -10,18 +10,16 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from numba import extending
-from numba.core import codegen, compiler, environment, imputils
+from numba.core import codegen, compiler, imputils
+from numba.core.environment import lookup_environment
 from numba.core.typing import templates
 
-_Library: Any = codegen.JITCodeLibrary
-_Compiler: Any = compiler.Compiler
-_environment: Any = environment.lookup_environment
 _ENVIRONMENT = "_ZN08NumbaEnv"
 _RECURSION = codegen.RuntimeLinker.PREFIX
 """How numba's variables are called that hold a function's environment, and an address that is not known yet."""
 
 
-class Linked(_Library):  # type: ignore[misc]
+class Linked(codegen.JITCodeLibrary):
     """A library that is optimised, and made machine code, when somebody asks for an address in it."""
 
     _made = False
@@ -86,11 +84,11 @@ class Linked(_Library):  # type: ignore[misc]
             passes.run(self._final_module)
         super()._finalize_final_module()
         for name in (g.name for g in self._final_module.global_variables):
-            if name.startswith(_ENVIRONMENT) and (known := _environment(name)) is not None:
+            if name.startswith(_ENVIRONMENT) and (known := lookup_environment(name)) is not None:
                 self._codegen.set_env(name, known)
 
 
-class LinkedCompiler(_Compiler):  # type: ignore[misc]
+class LinkedCompiler(compiler.Compiler):
     """numba's compiler, with such a library."""
 
     def define_pipelines(self) -> Any:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import models, overload_method, register_model
@@ -19,10 +19,6 @@ from heron_env.engine.kernels import flat_of, inlined, leaf, njit, within
 from heron_env.engine.linking import intrinsic
 from heron_env.seeding import h
 
-_types: Any = numba.types
-_ir: Any = cgutils
-_intrinsic: Any = intrinsic
-_models: Any = models
 FLOATS = 8
 """Bytes of a float64."""
 _INSIDE: dict[str, Any] = {
@@ -42,57 +38,57 @@ world_allocating: Any = njit(_nrt=True, **_INSIDE)
 """A world rule that makes arrays: one that draws, or computes with whole columns."""
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def column_of(context: Any, truth: Any, lane: Any, first: Any, count: Any, step: Any) -> Any:
     """float64 `[count]`: column `first` of a lane, and every `step`-th after it."""
-    made = _types.Array(_types.float64, 1, "A")
+    made = types.Array(types.float64, 1, "A")
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         count, step = args[3], args[4]
         return _view(context, builder, signature, args, [count], [step])
 
-    return made(truth, _types.intp, _types.intp, _types.intp, _types.intp), build
+    return made(truth, types.intp, types.intp, types.intp, types.intp), build
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def block_of(context: Any, truth: Any, lane: Any, first: Any, count: Any, step: Any, size: Any) -> Any:
     """float64 `[count, size]`: `size` columns of a lane from `first` on, and so on every `step` columns."""
-    made = _types.Array(_types.float64, 2, "A")
+    made = types.Array(types.float64, 2, "A")
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         count, step, size = args[3:]
         return _view(context, builder, signature, args, [count, size], [step, step.type(1)])
 
-    return made(truth, _types.intp, _types.intp, _types.intp, _types.intp, _types.intp), build
+    return made(truth, types.intp, types.intp, types.intp, types.intp, types.intp), build
 
 
 def _view(context: Any, builder: Any, signature: Any, args: Any, shape: list[Any], steps: list[Any]) -> Any:
     """The array over the truth `[lanes, columns]` that begins at a lane's column; nobody counts references to it."""
     truth = context.make_array(signature.args[0])(context, builder, value=args[0])
-    width = _ir.unpack_tuple(builder, truth.strides, 2)[0]
+    width = cgutils.unpack_tuple(builder, truth.strides, 2)[0]
     size = width.type(FLOATS)
     start = builder.add(builder.mul(args[1], width), builder.mul(args[2], size))
     kind = signature.return_type
     view = context.make_array(kind)(context, builder)
     context.populate_array(
         view,
-        data=_ir.pointer_add(builder, truth.data, start, return_type=view.data.type),
-        shape=_ir.pack_array(builder, shape),
-        strides=_ir.pack_array(builder, [builder.mul(step, size) for step in steps]),
+        data=cgutils.pointer_add(builder, truth.data, start, return_type=view.data.type),
+        shape=cgutils.pack_array(builder, shape),
+        strides=cgutils.pack_array(builder, [builder.mul(step, size) for step in steps]),
         itemsize=size,
         meminfo=None,
     )
     return view._getvalue()
 
 
-class WorldType(_types.NamedTuple):  # type: ignore[misc]
+class WorldType(types.NamedTuple):
     """The numba type of `world`: a named tuple of cohorts, global features, time, step, seed and episode."""
 
 
-register_model(WorldType)(_models.TupleModel)
+register_model(WorldType)(models.TupleModel)
 
 
-@_intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def as_world(context: Any, fields: Any) -> Any:
     """The same named tuple, as a world."""
 
@@ -105,7 +101,7 @@ def as_world(context: Any, fields: Any) -> Any:
 @overload_method(WorldType, "draw", prefer_literal=True)
 def _draw(world, name, shape=1):  # type: ignore[no-untyped-def]
     """World.draw, bit for bit. The name is hashed while compiling."""
-    if not isinstance(name, _types.StringLiteral):
+    if not isinstance(name, types.StringLiteral):
         raise TypingError("the name of a draw must be written out where it is drawn")
     word = np.uint64(h(name.literal_value))
 
@@ -128,7 +124,7 @@ def fill_uniforms(drawn: Any, seed: Any, episode: Any, step: Any, word: Any) -> 
         drawn[i] = uniform(x, i)
 
 
-@clipping  # type: ignore[untyped-decorator]
+@clipping
 def clip_block(block: Any, low: Any, high: Any, whole: Any) -> Any:
     """Layout.clip_columns on columns of the same bounds, `[agents, columns]`, after a world rule. Is there a nan?"""
     bad = False

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
@@ -266,7 +265,7 @@ _NUMBERS = [
     *(value for module in (math, np) for value in vars(module).values() if callable(value)),
 ]
 VALUES = [
-    (math, _NumberFunctions(math)), (np, _NumberFunctions(np)), (bool, truth_of), (operator, operator),
+    (math, _NumberFunctions(math)), (np, _NumberFunctions(np)), (bool, truth_of),
     *((function, _number(function)) for function in _NUMBERS),
     (kernels.table, lambda lane, name: lane[name]), (kernels.number, lambda lane, name: lane[name]),
     (kernels.shown, lambda array: array), (kernels.floats, lambda values: values),
