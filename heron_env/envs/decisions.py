@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -102,29 +102,44 @@ def resolve_policies(policies: Policies, env: SynchronousEnv) -> dict[int, AnyPo
     `"*"` means the possible agents without an entry of their own, never commanded or injected ones. A possible agent's
     own policy stands in where nothing is given. Raises UnknownAgent for a wrong key, ConfigError where one has nothing.
     """
+    ids, agents, possible = env.hierarchy.ids, env.hierarchy.agents, env.simulation.possible
+    chosen = policies_by_agent(
+        policies, ids, env.groups, [ids[rank] for rank in possible],
+        own={ids[rank]: policy for rank in possible if (policy := agents[rank].policy) is not None},
+        injected={agent.agent_id for agent in agents if agent.injected},
+        passive={ids[rank] for rank, spec in enumerate(env.simulation.specs) if not spec.size},
+    )  # fmt: skip
+    return {env.hierarchy.index[agent_id]: policy for agent_id, policy in chosen.items()}
+
+
+def policies_by_agent(
+    policies: Policies, ids: Sequence[str], groups: Mapping[str, Sequence[str]], possible: Sequence[str], *,
+    own: Mapping[str, AnyPolicy] | None = None, injected: Collection[str] = (), passive: Collection[str] = (),
+) -> dict[str, AnyPolicy]:  # fmt: skip
+    """The policy of each agent, given by id, by group or, for `possible` ones that are not injected, by "*".
+
+    `own`: policies of agents for which none is given. `passive`: agents that have no action. Raises UnknownAgent,
+    ConfigError, also where a possible agent has no policy.
+    """
     if not isinstance(policies, Mapping):
         raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
-    hierarchy, groups, possible, specs = env.hierarchy, env.groups, env.simulation.possible, env.simulation.specs
-    chosen: dict[int, AnyPolicy] = {}
-    named = list(dict.fromkeys((*groups, *hierarchy.ids)))
+    known, chosen = dict.fromkeys((*groups, *ids)), dict(own or {})
     for key in policies:
-        if key != "*" and key not in groups and key not in hierarchy.index:
-            near = did_you_mean(key, named)
-            raise UnknownAgent(f"policies: {key!r:.60} is neither an agent nor a group; there are {named[:12]}.{near}")
+        if key != "*" and key not in known:
+            near = did_you_mean(key, list(known))
+            raise UnknownAgent(
+                f"policies: {key!r:.60} is neither an agent nor a group; there are {list(known)[:12]}.{near}"
+            )
     if "*" in policies:
         require_policy(policies["*"], "policies['*']")
-        chosen.update({rank: policies["*"] for rank in possible if not hierarchy.agents[rank].injected})
-    for key in [k for k in policies if k in groups] + [k for k in policies if k in hierarchy.index]:
-        ranks = [hierarchy.index[agent_id] for agent_id in groups.get(key, (key,))]
-        for rank in ranks:
-            if not specs[rank].size:
-                raise ConfigError(f"policies[{key!r}]: {hierarchy.ids[rank]!r} has no action to decide; remove it")
+        chosen |= dict.fromkeys((agent_id for agent_id in possible if agent_id not in injected), policies["*"])
+    for key in sorted((key for key in policies if key != "*"), key=lambda key: key not in groups):
+        for agent_id in groups.get(key, (key,)):
+            if agent_id in passive:
+                raise ConfigError(f"policies[{key!r}]: {agent_id!r} has no action to decide; remove it")
+            chosen[agent_id] = policies[key]
         require_policy(policies[key], f"policies[{key!r}]")
-        chosen.update(dict.fromkeys(ranks, policies[key]))
-    for rank, agent in enumerate(hierarchy.agents):
-        if rank not in chosen and rank in possible and agent.policy is not None:
-            chosen[rank] = agent.policy
-    missing = [hierarchy.ids[rank] for rank in possible if rank not in chosen]
+    missing = [agent_id for agent_id in possible if agent_id not in chosen]
     if missing:
         raise ConfigError(f"no policy for {missing}: give one by id, by group {list(groups)} or for '*'")
     return chosen

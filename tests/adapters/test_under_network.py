@@ -1265,52 +1265,52 @@ def replaced(module: Any, line: str, fault: str) -> Callable[[pytest.MonkeyPatch
 
 FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
     "observations are not copied": (
-        driver, "copied(observations[side.name])", "observations[side.name]", law_w2_copies),
-    "what is returned is not copied": (forms, "copied(copies[0][1])", "copies[0][1]", law_w2_copies),
+        driver, "deepcopy(observations[side.name])", "observations[side.name]", law_w2_copies),
+    "what is returned is not copied": (forms, "deepcopy(copies[0][1])", "copies[0][1]", law_w2_copies),
     "actions are not copied": (
-        driver, "copied(actions[name])", "actions[name]", law_w2_observations_and_w4_commands),
+        driver, "leaves, deepcopy(action))", "leaves, action)", law_w2_observations_and_w4_commands),
     "an older observation takes the place of a newer": (
-        driver, "message.number > side.copies[part][0] or", "True or", law_w2_reordered),
-    "an older command takes the place of a newer": (driver, "or number < side.next:", "or False:", law_w2_reordered),
+        driver, "observed > side.copies[part][0] or", "True or", law_w2_reordered),
+    "an older command takes the place of a newer": (driver, "or number <= side.force[0] or", "or", law_w2_reordered),
     "commands count at their arrival's boundary, not before": (
-        driver, "self._deliver(self.now + setting.dt_ns - 1)", "self._deliver(self.now + setting.dt_ns)", law_w1_time),
+        driver, "self._deliver(end - 1)", "self._deliver(end)", law_w1_time),
     "commands of the step's beginning come a step late": (
-        driver, "self._deliver(self.now + setting.dt_ns - 1)", "self._deliver(self.now - 1)", law_w11_zero_delay),
+        driver, "self._deliver(end - 1)", "self._deliver(self.now - 1)", law_w11_zero_delay),
     "phase is forgotten": (driver, "self.timing.ticks_at(now)", "not now % self.timing.tick", law_w3_ticks),
     "decisions before anything has arrived": (
         driver, "self.alive and self.arrived and", "self.alive and", law_w3_ticks),
-    "what is missing is never given up": (driver, "if side.failsafe and", "if False and", law_w4_missing),
-    "it is given up a tick early": (
-        driver, "and side.next < number and", "and side.next <= number and", law_w4_missing),
+    "what is missing is never given up": (driver, "if side.is_missed(", "if False and (", law_w4_missing),
+    "it is given up a tick early": (driver, "side.force[0], 2, ", "side.force[0], 1, ", law_w4_missing),
+    "what comes after the next tick counts": (driver, "or side.is_missed(number, 1, now)", "", law_w4_missing),
     "random no-ops have no key": (noops, "space.seed(", "(lambda seed: None)(", law_w5_random),
     "what is sent is numbered by more than the boundary": (
         driver, "self._deliver(now, REPLY)\n", "self._deliver(now, REPLY)\n        self.number += now > 0\n",
         law_w2_observations_and_w4_commands),
     "an ended agent still receives": (
-        driver, "if not side.alive or message.number", "if message.number", law_w11_accounts),
+        driver, "if not side.alive or observed", "if observed", law_w11_accounts),
     "what is forbidden by now, though not when it was decided, counts as known": (
-        driver, "side.copies[0][0] == self.number else", "True else", law_w8_masks),
+        driver, "if side.copies[0][0] == self.now:", "if True:", law_w8_masks),
     "masks bind who decides on what is true now": (
-        driver, "side.applied == side.knowing or not", "not", law_w11_forbidden),
+        driver, "if known or not", "if not", law_w11_forbidden),
     "a command of an earlier life is still awaited": (
-        driver, "and self.timing.nominal(number) >= self.born", "", law_w7_second_life),
+        driver, "there and side.timing.nominal(command.number) >= side.born", "there", law_w7_second_life),
     "the dead join again": (
         driver, "if side.name in living and not side.alive:", "if not side.alive:", law_w7_dead),
     "what is not recorded is not measured": (driver, "if self.record is not None:\n            side.latency",
         "if self.record:\n            side.latency", law_w11_unrecorded),
     "an earlier life's observation arrives": (
-        driver, "or message.number * self.setting.dt_ns < side.born", "", law_w7_second_life),
-    "an earlier life's command arrives": (driver, "or decided < side.born", "", law_w7_second_life),
+        driver, "or observed < side.born", "", law_w7_second_life),
+    "an earlier life's command arrives": (driver, "decided < side.born or", "", law_w7_second_life),
     "the last observation is the true one": (
-        driver, "arrived[side.name] = side.form.put_together(side.copies, now, dt_ns)",
-        "arrived[side.name] = side.form.put_together([(self.number, side.truth)], now, dt_ns)", law_w7_ends),
-    "masks are not looked at": (driver, "side.applied == side.knowing or not", "True or not", law_w8_masks),
-    "masked choices are not counted": (driver, "side.masked += 1", "pass", law_w8_masks),
+        driver, "side.form.put_together(side.copies, now)", "side.form.put_together([(now, side.truth)], now)",
+        law_w7_ends),
+    "masks are not looked at": (driver, "if known or not", "if True or not", law_w8_masks),
+    "masked choices are not counted": (driver, "self.result.masked[side.name] += 1", "pass", law_w8_masks),
     "reset() without a seed begins the same episode": (
         faces, "(self._seed, self._number + 1)", "(self._seed, self._number)", law_w9_seeds),
     "the environment gets another seed": (faces, "world.reset(seed=seed,", "world.reset(seed=1,",
         law_w9_seeds),
-    "ages are of the last step": (forms, "(now - number * dt_ns)", "(now - number * dt_ns - dt_ns)", law_w10_ages),
+    "ages are of the last step": (forms, "(now - observed)", "(now - observed - 10**9)", law_w10_ages),
     "parts come over the observer's link": (
         driver, "values = (rank, self.number", "rank = side.rank\n            values = (rank, self.number",
         law_w10_parts),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 import gymnasium
@@ -13,12 +14,12 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import aec_to_parallel
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
-from heron_env.adapters.network.driver import NetworkEpisode, NetworkSetting
+from heron_env.adapters.network.driver import AgentSide, NetworkEpisode, NetworkSetting
 from heron_env.adapters.network.forms import Parts, forms_of
-from heron_env.adapters.network.noops import Noops, copied
+from heron_env.adapters.network.noops import Noops
 from heron_env.core.policy import DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
-from heron_env.envs.decisions import resolve_policies
+from heron_env.envs.decisions import policies_by_agent
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record
 from heron_env.envs.settings import read_seed
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, checked_keywords
@@ -31,7 +32,7 @@ AGENT = "agent"
 
 
 class UnderNetwork:
-    """What both faces share: episodes behind links, and runs.
+    """Episodes and runs of an environment under a network, for PettingZoo and Gymnasium alike.
 
     Attributes:
         env: the black box, which nobody else steps.
@@ -58,23 +59,32 @@ class UnderNetwork:
             for given in (self.env.action_space, self.env.observation_space)
         )
         forms, noops = forms_of(agents, views, parts, aged=observe_age), Noops(noop, agents, acts)
-        self.network = NetworkSetting(world, agents, acts, forms, noops, dt_ns, on_missing == "noop")
+        self.network = NetworkSetting(world, agents, acts, forms, noops, dt_ns)
         self.groups: dict[str, list[str]] = {}
         for agent in agents:
             self.groups.setdefault(agent.rstrip("0123456789").rstrip("_") or agent, []).append(agent)
-        self._schedule, self._seed, self._number = schedule, 0, -1
+        self._schedule, self._on_missing, self._seed, self._number = schedule, on_missing, 0, -1
         self.timings_of(schedule.nominal() if isinstance(schedule, DrawnSchedule) else schedule)
 
     def timings_of(self, schedule: Any) -> tuple[Timing, ...]:
         """By rank. Raises ScheduleError for what a black box can't do, ConfigError where a no-op is missing."""
         setting = self.network
-        ones = [1] * len(setting.agents)
-        timings = resolve(schedule, ids=setting.agents, levels=ones, groups=self.groups, dt_ns=setting.dt_ns)
+        levels, dt_ns = [1] * len(setting.agents), setting.dt_ns
+        timings = resolve(schedule, ids=setting.agents, levels=levels, groups=self.groups, dt_ns=dt_ns)
         for rank, timing in enumerate(timings):
-            _require_whole_steps(timing, setting.dt_ns)
+            timing.require_multiples_of(dt_ns, "a black box", "or change dt")
+            ratio, agent = timing.config.tick_jitter_ratio, f"agent {timing.agent!r}"
+            if ratio:
+                raise ScheduleError(f"{agent}: tick_jitter_ratio={ratio!r}: a black box steps evenly; use 0")
+            if timing.config.own_rows == "local":
+                raise ScheduleError(
+                    f"{agent}: own_rows='local': nobody knows which elements of a black box are whose; use parts"
+                )
             late = timing.phase or timing.msg or timing.obs or timing.act or timing.min_delay
             if late or timing.sourced or timing.config.loss:
                 setting.noops.require(rank, "can have nothing in force (delay, loss or phase)")
+        if self._on_missing == "noop":
+            timings = tuple(replace(each, config=replace(each.config, on_missing="noop")) for each in timings)
         return timings
 
     def _begin(
@@ -121,9 +131,8 @@ class UnderNetwork:
         episode = self._episode
         assert episode is not None
         begin_policies(chosen.values(), self._seed, self._number)
-        decide = {
-            name: decide_with(policy, cast(Any, None), partial(_mask, episode, name)) for name, policy in chosen.items()
-        }
+        masks = {name: partial(_mask, side) for name, side in episode.by_name.items()}
+        decide = {name: decide_with(policy, cast(Any, None), masks[name]) for name, policy in chosen.items()}
         while self.network.world.agents and (last is None or episode.now + self.network.dt_ns <= last):
             observations = episode.step(self._decisions(episode, decide, observations))[0]
         self._episode = None  # the result stays as it is
@@ -137,7 +146,7 @@ class UnderNetwork:
         for name, number in episode.deciding():
             observation = observations[name]
             if episode.result.observations:
-                episode.result.observations[name].append((to_seconds(episode.now), copied(observation)))
+                episode.result.observations[name].append((to_seconds(episode.now), deepcopy(observation)))
             draw = partial(draw_of, self._seed, self._number, name, number)
             actions[name] = decide[name](observation, episode.number, draw)
             if self._episode is not episode or episode.number != step:
@@ -153,12 +162,8 @@ class UnderNetwork:
 
     def _chosen(self, policies: Policies) -> dict[str, Any]:
         """The policy of each agent. Raises UnknownAgent for a wrong key, ConfigError where one has none."""
-        names = self.network.agents
-        each = [SimpleNamespace(injected=False, policy=None, size=1)] * len(names)
-        hierarchy = SimpleNamespace(ids=names, index={name: k for k, name in enumerate(names)}, agents=each)
-        simulation = SimpleNamespace(possible=range(len(names)), specs=each)
-        known: Any = SimpleNamespace(hierarchy=hierarchy, groups=self.groups, simulation=simulation)
-        chosen = {names[rank]: policy for rank, policy in resolve_policies(policies, known).items()}
+        agents = self.network.agents
+        chosen = policies_by_agent(policies, agents, self.groups, agents)
         if not all(hasattr(p, "forward") or (callable(p) and not hasattr(p, "decide_action")) for p in chosen.values()):
             raise ConfigError(
                 "policies: a black box has no states and asks no questions; give a function, or `forward`"
@@ -166,20 +171,8 @@ class UnderNetwork:
         return chosen
 
 
-def _require_whole_steps(timing: Timing, dt_ns: int) -> None:
-    """Raise ScheduleError for what a black box can't do (W3)."""
-    timing.require_multiples_of(dt_ns, "a black box", "or change dt")
-    config, agent = timing.config, f"agent {timing.agent!r}"
-    if config.tick_jitter_ratio:
-        raise ScheduleError(f"{agent}: tick_jitter_ratio={config.tick_jitter_ratio!r}: a black box steps evenly; use 0")
-    if config.own_rows == "local":
-        raise ScheduleError(
-            f"{agent}: own_rows='local': nobody knows which elements of a black box are whose; use parts"
-        )
-
-
-def _mask(episode: NetworkEpisode, name: str, vector: Any) -> Any:
-    return copied(episode.by_name[name].mask)
+def _mask(side: AgentSide, observation: Any) -> Any:
+    return deepcopy(side.mask)
 
 
 class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[type-arg]

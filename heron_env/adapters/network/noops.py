@@ -1,27 +1,18 @@
-"""The actions of a black box: copies, records, masks, and no-ops where nothing is in force (W4, W5, W8)."""
+"""The actions of a black box: copies, records, masks, and no-ops where no command is in force (W4, W5, W8)."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from heron_env.core.quantity import clip
 from heron_env.errors import ConfigError
 from heron_env.seeding import key
-
-
-def copied(value: Any) -> Any:
-    """A copy that shares nothing with an observation or action, which may be of any form."""
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if isinstance(value, int | float | np.generic):
-        return value
-    return {name: copied(part) for name, part in value.items()} if type(value) is dict else copy.deepcopy(value)
 
 
 def vector_of(space: spaces.Space[Any], action: Any) -> NDArray[np.float64]:
@@ -33,31 +24,30 @@ def vector_of(space: spaces.Space[Any], action: Any) -> NDArray[np.float64]:
         raise ConfigError(f"record: {action!r:.100} of {space} is no vector; leave 'actions' out") from None
 
 
-def mask_of(given: Any, space: spaces.Space[Any], agent: str) -> Any:
-    """A mask as `space.sample(mask)` takes it, a copy; None where it says nothing of choices. Raises ConfigError."""
-    try:
-        match space:
-            case spaces.Box():
-                return None
-            case spaces.Tuple():
-                return tuple(mask_of(mask, each, agent) for mask, each in zip(given, space.spaces, strict=True))
-            case spaces.Dict():
-                return {name: mask_of(given[name], each, agent) for name, each in space.items()}
-            case spaces.MultiBinary():  # 2: either
-                return np.array(given, np.int8).reshape(space.shape)
-            case spaces.Discrete():
-                return (np.asarray(given) != 0).astype(np.int8).reshape(space.n)
-            case spaces.MultiDiscrete():
-                flags = (np.concatenate([np.ravel(part) for part in given]) != 0).astype(np.int8)
-                flags = flags.reshape(space.nvec.sum())
-                return tuple(np.split(flags, np.cumsum(space.nvec)[:-1]))
-    except (TypeError, ValueError, KeyError):
-        raise ConfigError(f"the action_mask of {agent!r}, {given!r:.100}, does not fit {space}") from None
-    return copied(given)
+def checked_mask(mask: Any, space: spaces.Space[Any]) -> Any:
+    """A mask in the form that `space.sample(mask)` takes, a copy; None for a Box.
+
+    Raises TypeError, ValueError or KeyError where it does not fit.
+    """
+    match space:
+        case spaces.Box():
+            return None
+        case spaces.Tuple():
+            return tuple(checked_mask(part, each) for part, each in zip(mask, space.spaces, strict=True))
+        case spaces.Dict():
+            return {name: checked_mask(mask[name], each) for name, each in space.items()}
+        case spaces.MultiBinary():  # 2: either
+            return np.array(mask, np.int8).reshape(space.shape)
+        case spaces.Discrete():
+            return (np.asarray(mask) != 0).astype(np.int8).reshape(space.n)
+        case spaces.MultiDiscrete():
+            flags = (np.hstack(mask) != 0).astype(np.int8).reshape(space.nvec.sum())
+            return tuple(np.split(flags, np.cumsum(space.nvec)[:-1]))
+    return deepcopy(mask)
 
 
 def forbids(mask: Any, space: spaces.Space[Any], action: Any) -> bool:
-    """Does a mask of `mask_of` forbid a choice? What is no action is the environment's to refuse."""
+    """Does a `checked_mask` forbid an action? What lies outside the space is for the environment to refuse."""
     if mask is None or not space.contains(action):
         return False
     match space:
@@ -70,8 +60,7 @@ def forbids(mask: Any, space: spaces.Space[Any], action: Any) -> bool:
         case spaces.Discrete():
             return not mask[int(action) - int(space.start)]
         case spaces.MultiDiscrete():
-            chosen = (np.asarray(action) - space.start).reshape(-1)
-            return not all(part[choice] for part, choice in zip(mask, chosen, strict=True))
+            return bool((spaces.flatten(space, action) > np.concatenate(mask)).any())
     return False
 
 
@@ -86,14 +75,16 @@ class Noops:
     """
 
     def __init__(self, noop: Any, agents: Sequence[str], action_spaces: Sequence[spaces.Space[Any]]) -> None:
-        self._agents = agents
-        self._random = copy.deepcopy(list(action_spaces)) if isinstance(noop, str) and noop == "random" else None
-        each = [] if self._random is not None else zip(agents, action_spaces, strict=True)
-        self._fixed = [_fixed(noop, agents, agent, space) for agent, space in each]
+        self._agents, self._random = agents, isinstance(noop, str) and noop == "random"
+        by_agent = isinstance(noop, Mapping) and noop.keys() <= set(agents)
+        self._spaces, self._fixed = deepcopy(list(action_spaces)), list[Any]()
+        for agent, space in () if self._random else zip(agents, action_spaces, strict=True):
+            action = noop(agent, space) if callable(noop) else noop.get(agent) if by_agent else noop
+            self._fixed.append(_checked(action, agent, space))
 
     def require(self, rank: int, why: str) -> None:
         """Raise ConfigError unless the agent has one; `why` it needs it."""
-        if self._random is None and self._fixed[rank] is None:
+        if not self._random and self._fixed[rank] is None:
             raise ConfigError(
                 f"under_network(noop=None): {self._agents[rank]!r} {why}, and 0 is a no-op of a Box alone; give "
                 "noop=action, {agent: action}, a function (agent, space) -> action, or 'random'"
@@ -101,29 +92,22 @@ class Noops:
 
     def draw(self, rank: int, mask: Any, *moment: int) -> Any:
         """The no-op of one agent, its own copy; a random one depends on the `moment` (seed, episode, step)."""
-        if self._random is None:
+        if not self._random:
             self.require(rank, "has nothing in force, or chose what its mask forbids")
-            return copied(self._fixed[rank])
-        space = self._random[rank]
+            return deepcopy(self._fixed[rank])
+        space = self._spaces[rank]
         space.seed(key(*moment, self._agents[rank], "noop") >> 33)
         return space.sample() if mask is None else space.sample(mask)
 
 
-def _fixed(noop: Any, agents: Sequence[str], agent: str, space: spaces.Space[Any]) -> Any:
-    action = noop(agent, space) if callable(noop) else noop
-    if isinstance(action, Mapping) and action.keys() <= set(agents):
-        action = action.get(agent)
-    given = action
-    try:
+def _checked(action: Any, agent: str, space: spaces.Space[Any]) -> Any:
+    """The no-op in the form of its space, None for 0 where that is no Box. Raises ConfigError where it lies outside."""
+    with suppress(TypeError, ValueError, OverflowError):
         if isinstance(space, spaces.Box):
             numbers = np.zeros(space.shape) if action is None else np.asarray(action, np.float64)
-            within = clip(numbers, space.low, space.high)
-            action = within.astype(space.dtype)
-            fits = given is None or (numbers.shape == space.shape and np.allclose(action, numbers))
-        else:
-            fits = action is None or space.contains(action)
-    except (TypeError, ValueError, OverflowError):
-        fits = False
-    if not fits:
-        raise ConfigError(f"under_network(noop=...): {given!r:.100} of {agent!r} lies outside {space}")
-    return action
+            clipped = numbers.clip(space.low, space.high).astype(space.dtype)
+            if action is None or (numbers.shape == space.shape and np.allclose(clipped, numbers)):
+                return clipped
+        elif action is None or space.contains(action):
+            return action
+    raise ConfigError(f"under_network(noop=...): {action!r:.100} of {agent!r} lies outside {space}")
