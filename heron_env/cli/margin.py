@@ -83,12 +83,11 @@ def margin(
 
 def _share(text: str) -> float:
     """`95%`, `95 %` or `0.95`. Raises ConfigError."""
-    number, percent, rest = text.partition("%")
     try:
-        share = float(number) / (100.0 if percent else 1.0)
+        share = float(text.rstrip(" %")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError:
         share = 0.0
-    if rest or not 0.0 < share < 1.0:
+    if not 0.0 < share < 1.0:
         raise ConfigError(f"--keep {text!r:.60}: must be a share above 0 and below 1, as 95% or 0.95")
     return share
 
@@ -97,10 +96,8 @@ def _condition(texts: list[str]) -> Condition:
     """Of one amount for each cause. Raises ConfigError."""
     from heron_env.lab.sweep.conditions import Condition, parsed_axis
 
-    amounts: dict[str, Any] = {}
-    for text in texts:
-        cause, values = parsed_axis(text, "--under")
-        if cause in amounts or len(values) != 1:
-            raise ConfigError(f"--under {texts}: name each cause once, with one amount")
-        amounts[cause] = values[0]
+    parsed = [parsed_axis(text, "--under") for text in texts]
+    amounts: dict[str, Any] = {cause: values[0] for cause, values in parsed if len(values) == 1}
+    if len(amounts) < len(parsed):
+        raise ConfigError(f"--under {texts}: name each cause once, with one amount")
     return Condition(**amounts)

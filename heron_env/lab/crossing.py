@@ -6,14 +6,16 @@ ALPHA / (planned levels x planned looks) on the side where it could err. By Bonf
 with 1 - ALPHA. A level that stays undecided is near the truth: the levels left and right of it are tried next.
 A dip below 0 that no level of the ladder meets stays unseen.
 
-How often its intervals hold the truth is told in docs/how_to/tolerance.md and measured in `tests/lab/test_crossing.py`.
+How often its intervals hold the truth: docs/how_to/tolerance.md, measured in `tests/lab/test_crossing.py`.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from typing import Final, Literal
 
 import numpy as np
@@ -57,7 +59,8 @@ class Crossing:
     @property
     def low(self) -> float:
         """The largest level that is confirmed above 0, with all below it; nan where the lowest is not."""
-        return self.probes[self._kept - 1].level if self._kept else math.nan
+        above = list(takewhile(lambda probe: probe.verdict == "kept", self.probes))
+        return above[-1].level if above else math.nan
 
     @property
     def high(self) -> float:
@@ -67,13 +70,11 @@ class Crossing:
     @property
     def estimate(self) -> float:
         """Where the line through the means first meets 0; inf where it does not, nan where nothing is above 0."""
-        if not self._kept:
+        if math.isnan(self.low):
             return math.nan
-        left = self.probes[self._kept - 1]
-        for right in self.probes[self._kept :]:
+        for left, right in pairwise(self.probes):
             if right.mean <= 0.0:
                 return left.level + (right.level - left.level) * left.mean / (left.mean - right.mean)
-            left = right
         return math.inf
 
     @property
@@ -81,39 +82,28 @@ class Crossing:
         """Levels beyond `high` that are confirmed above 0: there the curve is not monotone."""
         return tuple(probe.level for probe in self.probes if probe.level > self.high and probe.verdict == "kept")
 
-    @property
-    def _kept(self) -> int:
-        """How many of the first levels are confirmed above 0."""
-        return next((k for k, probe in enumerate(self.probes) if probe.verdict != "kept"), len(self.probes))
-
 
 def first_crossing(evaluate: Evaluate, ladder: Sequence[float], cases: int, *, step: float) -> Crossing:
     """Where the mean first falls below 0, between two levels.
 
     Args:
         evaluate: the values at a level, of some cases; each is asked for once.
-        ladder: rising levels. The search ends at the first where its mean is not confirmed above 0.
+        ladder: rising levels. Where the mean of the first is not confirmed above 0, no other is tried.
         cases: how many there are, 2 at least; more than the last of `LOOKS` are not looked at.
         step: between levels that can differ, counted from the first one.
     """
     last = min(cases, LOOKS[-1])
     looks = (*(look for look in LOOKS if look < last), last)
     chance = ALPHA / (len(looks) * (len(ladder) + PROBES))
-    tried: dict[float, Probe] = {}
-
-    def crossing() -> Crossing:
-        return Crossing(tuple(tried[level] for level in sorted(tried)))
-
-    for level in ladder:
-        tried[level] = _probed(evaluate, level, looks, chance)
-        if tried[ladder[0]].verdict != "kept":
-            return crossing()
+    probes = [_probed(evaluate, ladder[0], looks, chance)]
+    if probes[0].verdict == "kept":
+        probes += [_probed(evaluate, level, looks, chance) for level in ladder[1:]]
     for _ in range(PROBES):
-        further = _between(crossing(), ladder[0], step)
+        further = _between(Crossing(tuple(probes)), ladder[0], step)
         if further is None:
             break
-        tried[further] = _probed(evaluate, further, looks, chance)
-    return crossing()
+        insort(probes, _probed(evaluate, further, looks, chance), key=lambda probe: probe.level)
+    return Crossing(tuple(probes))
 
 
 def _probed(evaluate: Evaluate, level: float, looks: Sequence[int], chance: float) -> Probe:

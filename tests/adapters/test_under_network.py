@@ -1265,10 +1265,10 @@ def replaced(module: Any, line: str, fault: str) -> Callable[[pytest.MonkeyPatch
 
 FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
     "observations are not copied": (
-        driver, "deepcopy(observations[side.name])", "observations[side.name]", law_w2_copies),
-    "what is returned is not copied": (forms, "deepcopy(copies[0][1])", "copies[0][1]", law_w2_copies),
+        driver, "copied(observations[side.name])", "observations[side.name]", law_w2_copies),
+    "what is returned is not copied": (forms, "copied(copies[0][1])", "copies[0][1]", law_w2_copies),
     "actions are not copied": (
-        driver, "leaves, deepcopy(action))", "leaves, action)", law_w2_observations_and_w4_commands),
+        driver, "leaves, copied(action))", "leaves, action)", law_w2_observations_and_w4_commands),
     "an older observation takes the place of a newer": (
         driver, "observed > side.copies[part][0] or", "True or", law_w2_reordered),
     "an older command takes the place of a newer": (driver, "or number <= side.force[0] or", "or", law_w2_reordered),

@@ -7,7 +7,6 @@ the heap. At k*dt observations arrive, then commands, then agents tick; commands
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from heapq import heappop
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from heron_env.adapters.network.forms import Copy, ObservationForm
-from heron_env.adapters.network.noops import Noops, checked_mask, forbids, vector_of
+from heron_env.adapters.network.noops import Noops, checked_mask, copied, forbids, vector_of
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.message_log import WatchedBroker
 from heron_env.envs.event.notes import Note, together
@@ -30,8 +29,6 @@ from heron_env.scheduling.trace import NOBODY, Trace
 from heron_env.seeding import h
 
 REPLY, COMMAND = int(Phase.REPLY), int(Phase.COMMAND)
-OURS = ("aoi", "delivered", "is_active", "applied", "true_observation", "own")
-"""Keys that the network adds to an agent's info."""
 NOOP = -1
 """The number of a decision that nobody made."""
 
@@ -138,7 +135,7 @@ class NetworkEpisode:
         if self.record is not None:
             side.ages += side.form.ages(side.copies, self.now)
         leaves = self._leaves(side.rank, side.timing.act, "tick", Leg.ACTION, number)
-        values = (side.rank, number, self.broker.next_id(), leaves, deepcopy(action))
+        values = (side.rank, number, self.broker.next_id(), leaves, copied(action))
         self.broker.send(make(ActionCommand, values), COMMAND, Queue.COMMAND, side.timing.msg, "tick")
 
     def _leaves(self, rank: int, nominal: int, cause: str, leg: Leg, number: int) -> int:
@@ -199,21 +196,21 @@ class NetworkEpisode:
         if side.applied != NOOP:
             known = side.informed == self.now and side.applied == side.timing.number(self.now)
             if known or not forbids(side.mask, self.setting.action_spaces[side.rank], action):
-                return deepcopy(action)
+                return copied(action)
             self.result.masked[side.name] += 1
             side.applied = NOOP
         return self.setting.noops.draw(side.rank, side.mask, *self.moment, self.number)
 
     def show(self, observations: dict[str, Any], infos: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Copies of the observations leave, and arrive where nothing delays them; what each agent has then."""
-        now, living, infos = self.now, set(self.world.agents), infos or {}
+        now, living, infos = self.now, self.world.agents, infos or {}
         if self.trace is not None:
             self.scheduler.here = self.trace.add(now, "Boundary", NOBODY, self.number, NOBODY, NOBODY, 0)
-        sides = [self._side(name) for name in dict.fromkeys((*observations, *self.world.agents))]
+        sides = [self._side(name) for name in dict.fromkeys((*observations, *living))]
         own = {side.name: infos.get(side.name) or {} for side in sides}
         for side in sides:
             if side.name in observations:
-                side.truth = deepcopy(observations[side.name])
+                side.truth = copied(observations[side.name])
             elif not side.alive:
                 raise ConfigError(f"agent {side.name!r} is in env.agents, and the environment shows it nothing")
             side.mask = self._mask(side, own[side.name])
@@ -250,20 +247,19 @@ class NetworkEpisode:
 
     def _info(self, side: AgentSide, own: Mapping[str, Any]) -> dict[str, Any]:
         """The environment's own info of an agent, and the network's; entries of the same names move to "own"."""
-        info = {
-            **own,
+        ours: dict[str, Any] = {
             "aoi": to_seconds(self.now - side.copies[0][0]),
             "delivered": side.fresh,
             "is_active": side.decides_at(self.now),
             "applied": side.applied,
         }
         if not side.alive:
-            info["true_observation"] = side.form.put_together(side.form.copies(self.now, side.truth), self.now)
-        if "action_mask" in info:
-            info["action_mask"] = deepcopy(info["action_mask"])
-        if hidden := {name: own[name] for name in OURS if name in own}:
-            info["own"] = hidden
-        return info
+            ours["true_observation"] = side.form.put_together(side.form.copies(self.now, side.truth), self.now)
+        if "action_mask" in own:
+            ours["action_mask"] = copied(own["action_mask"])
+        if hidden := {name: own[name] for name in (*ours, "own") if name in own and name != "action_mask"}:
+            ours["own"] = hidden
+        return {**own, **ours}
 
     def _send(self, side: AgentSide) -> None:
         """An agent's observation leaves over its link, and each part over its source's."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
@@ -16,7 +15,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 
 from heron_env.adapters.network.driver import AgentSide, NetworkEpisode, NetworkSetting
 from heron_env.adapters.network.forms import Parts, forms_of
-from heron_env.adapters.network.noops import Noops
+from heron_env.adapters.network.noops import Noops, copied
 from heron_env.core.policy import DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
 from heron_env.envs.decisions import policies_by_agent
@@ -146,7 +145,7 @@ class UnderNetwork:
         for name, number in episode.deciding():
             observation = observations[name]
             if episode.result.observations:
-                episode.result.observations[name].append((to_seconds(episode.now), deepcopy(observation)))
+                episode.result.observations[name].append((to_seconds(episode.now), copied(observation)))
             draw = partial(draw_of, self._seed, self._number, name, number)
             actions[name] = decide[name](observation, episode.number, draw)
             if self._episode is not episode or episode.number != step:
@@ -172,7 +171,7 @@ class UnderNetwork:
 
 
 def _mask(side: AgentSide, observation: Any) -> Any:
-    return deepcopy(side.mask)
+    return copied(side.mask)
 
 
 class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[type-arg]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
+from heron_env.adapters.network.noops import copied
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
 from heron_env.scheduling.timing import to_seconds
 
@@ -46,7 +46,7 @@ class ObservationForm:
 
     def put_together(self, copies: Sequence[Copy], now: int) -> Any:
         """The observation, which its receiver may change, of the agent's own copy and one for each part."""
-        observation = deepcopy(copies[0][1])
+        observation = copied(copies[0][1])
         for (_, where), (_, values) in zip(self.parts, copies[1:], strict=True):
             observation[where] = values
         if not self._aged:

@@ -15,6 +15,11 @@ from heron_env.errors import ConfigError
 from heron_env.seeding import key
 
 
+def copied(value: Any) -> Any:
+    """A deep copy; of an array at a tenth of deepcopy's cost."""
+    return value.copy() if type(value) is np.ndarray else deepcopy(value)
+
+
 def vector_of(space: spaces.Space[Any], action: Any) -> NDArray[np.float64]:
     """An action as records have it, float64 `[n]`: choices as their numbers. Raises ConfigError."""
     composite = isinstance(space, spaces.Dict | spaces.Tuple)

@@ -40,12 +40,12 @@ def margin_part(found: Margin, name: str) -> Section:
         [found.amount(p.level), p.verdict, str(p.cases), f"{100 * share:.1f} % ± {100 * half:.1f}"]
         for p, (share, half) in zip(found.probes, found.shares, strict=True)
     ]
-    told = "; ".join(f"{row[0]}: {row[3]}, {row[1]}" for row in rows)
+    shares = "; ".join(f"{row[0]}: {row[3]}, {row[1]}" for row in rows)
     caption = (
         f"{found}. Bars are the bounds of the tests that decide, together right with 95 %; "
         f"the band is the interval. Mean gain without the fault: {found.gain:.3g} {found.unit}."
     )
-    picture = Picture(name, margin_figure(found), caption, f"Share of the gain kept against {head[0]}. {told}.")
+    picture = Picture(name, margin_figure(found), caption, f"Share of the gain kept against {head[0]}. {shares}.")
     return Section(f"Margin: {head[0]}", [picture, TextTable("What was tried", head, rows, words=2)])
 
 
@@ -82,8 +82,8 @@ def margin_figure(found: Margin) -> Figure:
             if places[ticks[-1]] - places[number] >= APART * np.ptp(places):
                 ticks.append(number)
         axes.set_xticks(places[ticks], [f"{found.probes[number].level:g}" for number in ticks])
-        said = CAUSES[found.fault]
-        axes.set_xlabel(said.words if said.unit == "1" else f"{said.words}, {said.unit}")
+        cause = CAUSES[found.fault]
+        axes.set_xlabel(cause.words if cause.unit == "1" else f"{cause.words}, {cause.unit}")
         axes.set_ylabel("gain kept, %")
         labels = [(float(shares[-1]), "mean", INK), (100.0 * found.keep, f"{100 * found.keep:g} %", INK)]
         end_labels(axes, labels)

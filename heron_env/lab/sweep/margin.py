@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +23,6 @@ from heron_env.lab.output import dumps
 from heron_env.lab.robust_stats import Intervals
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, SYNC, Condition, amount_text
 from heron_env.lab.sweep.plan import Given, Key
-from heron_env.lab.sweep.records import Record
 from heron_env.lab.sweep.sweep import Sweep, in_memory, workers_of
 from heron_env.trust import Trust, trusting
 
@@ -51,8 +51,8 @@ class Margin(Crossing):
         fault, keep: which fault, and the share that shall be kept.
         under: what else is wrong, at every amount; "ideal": nothing.
         unit: of returns.
-        step: the smallest difference between two amounts that is told.
-        cases: that there were; an amount takes as many as decide it. Repeats of a case count as one.
+        step: the smallest difference between two amounts.
+        cases: how many there were; an amount takes as many as decide it. Repeats of a case count as one.
     """
 
     env: str
@@ -95,14 +95,13 @@ class Margin(Crossing):
                 f"doing nothing, and {self.probes[0].cases} cases do not show that this is above 0"
             )
         if self.high == math.inf:
-            told = (
-                f"{self.amount(self.low)} at least; nothing up to {self.amount(self.probes[-1].level)} is lost for sure"
-            )
+            largest = self.amount(self.probes[-1].level)
+            answer = f"{self.amount(self.low)} at least; nothing up to {largest} is lost for sure"
         else:
-            told = f"{self.amount(self.nearest)} [{self.low:g}, {self.high:g}]"
+            answer = f"{self.amount(self.nearest)} [{self.low:g}, {self.high:g}]"
         again = ", ".join(map(self.amount, self.above_again))
         also = f". Not monotone: it is kept again at {again}" if again else ""
-        return f"{self.policy!r} keeps {share} of its gain up to {words} {told}; {of}{also}"
+        return f"{self.policy!r} keeps {share} of its gain up to {words} {answer}; {of}{also}"
 
     def amount(self, level: float) -> str:
         """With its unit, `4.1 s`."""
@@ -173,21 +172,32 @@ def margin(
     _require(name, fault, keep, under)
     sweep = Sweep.of(env, {name: policy}, [under], cases=cases, options=options, trust=trust)
     ladder, step = _ladder(sweep, under, fault, largest)
+    intervals, workers = Intervals([sorted(case.options.items()) for case in sweep.cases]), workers_of(processes)
+    if intervals.units < 2:
+        raise ConfigError(f"margin(cases={cases!r:.60}): two cases at least, and 32 to tell much; repeats are one")
+
+    @cache
+    def returns(name: str, condition: Condition, units: range) -> NDArray[np.float64]:
+        """By case that counts, means over its repeats and over training seeds, `[n]`."""
+        numbers, members = np.flatnonzero(np.isin(intervals.unit, units)).tolist(), sweep.members(name)
+        plan = replace(sweep, conditions=(condition,))
+        items = [item for item in plan.items() if item.name in members and item.number in numbers]
+        if progress is not None:
+            progress(f"{name} under {condition.words}: {len(items)} episodes")
+        done = in_memory(items, workers, lambda _: None)
+        rows = [[done[Key(member, n, condition.name)].outcome.value for n in numbers] for member in members]
+        places = intervals.unit[numbers] - units.start
+        return np.asarray(np.bincount(places, np.mean(rows, axis=0)) / np.bincount(places))
+
+    def kept(level: float, units: range) -> NDArray[np.float64]:
+        nothing = returns(NOTHING, SYNC, units)
+        at, without = (returns(name, under.but(**{fault: x}), units) for x in (level, ladder[0]))
+        return np.asarray((at - nothing) - keep * (without - nothing))
+
     with trusting(*sweep.trust):
-        episodes = _Episodes(sweep, name, processes, progress)
-        units = episodes.intervals.units
-        if units < 2:
-            raise ConfigError(f"margin(cases={cases!r:.60}): two cases at least, and 32 to tell much; repeats are one")
-
-        def kept(level: float, numbers: range) -> NDArray[np.float64]:
-            nothing = episodes.returns(NOTHING, SYNC, numbers)
-            at, without = (episodes.returns(name, under.but(**{fault: x}), numbers) for x in (level, ladder[0]))
-            return np.asarray((at - nothing) - keep * (without - nothing))
-
-        found = first_crossing(kept, ladder, units, step=step)
-    return Margin(
-        found.probes, sweep.env.id, sweep.settings()["options"], name, fault, keep, under.name, sweep.unit, step, units
-    )
+        found = first_crossing(kept, ladder, intervals.units, step=step)
+    plain = dict(sweep.settings()["options"])
+    return Margin(found.probes, sweep.env.id, plain, name, fault, keep, under.name, sweep.unit, step, intervals.units)
 
 
 def _require(name: str, fault: str, keep: float, under: Condition) -> None:
@@ -217,26 +227,3 @@ def _ladder(sweep: Sweep, under: Condition, fault: str, largest: float | None) -
     for level in ladder:
         env.timings_of(under.but(**{fault: level}).schedule(env))
     return ladder, step
-
-
-class _Episodes:
-    """The episodes of a policy and of doing nothing, each run once."""
-
-    def __init__(self, sweep: Sweep, name: str, processes: int, progress: Callable[[str], None] | None) -> None:
-        self._sweep, self._name, self._workers, self._tell = sweep, name, workers_of(processes), progress
-        self._done: dict[Key, Record] = {}
-        self.intervals = Intervals([sorted(case.options.items()) for case in sweep.cases])
-
-    def returns(self, name: str, condition: Condition, units: range) -> NDArray[np.float64]:
-        """By case that counts, means over its repeats and over training seeds, `[n]`."""
-        numbers = [number for number, unit in enumerate(self.intervals.unit.tolist()) if unit in units]
-        members = self._sweep.members(name)
-        plan = replace(self._sweep, conditions=tuple(dict.fromkeys((SYNC, condition))))
-        wanted = {Key(member, number, condition.name) for member in members for number in numbers}
-        missing = [item for item in plan.items() if item.key in wanted and item.key not in self._done]
-        if missing and self._tell is not None:
-            self._tell(f"{name} under {condition.words}: {len(missing)} episodes")
-        self._done |= in_memory(missing, self._workers, lambda _: None)
-        rows = [[self._done[Key(m, n, condition.name)].outcome.value for n in numbers] for m in members]
-        places = self.intervals.unit[numbers] - units.start
-        return np.asarray(np.bincount(places, np.mean(rows, axis=0)) / np.bincount(places))
