@@ -1180,8 +1180,8 @@ def test_a_no_op_is_not_cut_to_whole_numbers(noop: Any):
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"fox": 3}, "under_network(parts={'fox': 3}): give {observer: {another agent: slice}}"),
-        ([1], "under_network(parts=[1]): give {observer: {another agent: slice}}"),
+        ({"fox": 3}, "under_network(parts): 'fox'=3: must be a mapping {name: value}"),
+        ([1], "under_network(parts)=[1]: must be a mapping {name: value}"),
         *[
             (
                 {"fox": {"hare_0": slice(0, 1), "hare_1": where}},

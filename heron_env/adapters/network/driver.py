@@ -255,10 +255,10 @@ class NetworkEpisode:
         }
         if not side.alive:
             ours["true_observation"] = side.form.put_together(side.form.copies(self.now, side.truth), self.now)
+        if hidden := {name: own[name] for name in (*ours, "own") if name in own}:
+            ours["own"] = hidden
         if "action_mask" in own:
             ours["action_mask"] = copied(own["action_mask"])
-        if hidden := {name: own[name] for name in (*ours, "own") if name in own and name != "action_mask"}:
-            ours["own"] = hidden
         return {**own, **ours}
 
     def _send(self, side: AgentSide) -> None:

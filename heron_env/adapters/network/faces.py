@@ -22,9 +22,9 @@ from heron_env.envs.decisions import policies_by_agent
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record
 from heron_env.envs.settings import read_seed
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, checked_keywords
-from heron_env.given import require_one_of, require_switch
+from heron_env.given import require_switch
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
-from heron_env.scheduling.timing import ON_MISSING, Timing, resolve, to_ns, to_seconds
+from heron_env.scheduling.timing import Timing, resolve, to_ns, to_seconds
 
 AGENT = "agent"
 """The one agent of a Gymnasium environment, in schedules and policies."""
@@ -44,9 +44,8 @@ class UnderNetwork:
 
     def _open(
         self, world: Any, schedule: AnySchedule, dt: float, *,
-        on_missing: str, noop: Any, observe_age: bool, parts: Parts | None,
+        on_missing: Any, noop: Any, observe_age: bool, parts: Parts | None,
     ) -> None:  # fmt: skip
-        require_one_of(f"under_network(on_missing={on_missing!r:.60})", on_missing, ON_MISSING)
         require_switch(f"under_network(observe_age={observe_age!r:.60})", observe_age)
         if not (dt_ns := to_ns(dt, "dt")):
             raise ScheduleError(f"dt={dt!r}: a step takes 1e-9 seconds or more")
@@ -82,8 +81,8 @@ class UnderNetwork:
             late = timing.phase or timing.msg or timing.obs or timing.act or timing.min_delay
             if late or timing.sourced or timing.config.loss:
                 setting.noops.require(rank, "can have nothing in force (delay, loss or phase)")
-        if self._on_missing == "noop":
-            timings = tuple(replace(each, config=replace(each.config, on_missing="noop")) for each in timings)
+        if self._on_missing != "hold":
+            timings = tuple(replace(each, config=replace(each.config, on_missing=self._on_missing)) for each in timings)
         return timings
 
     def _begin(
@@ -97,6 +96,10 @@ class UnderNetwork:
         outcome = episode.show(*self.network.world.reset(seed=seed, options=options))
         self._episode, (self._seed, self._number) = episode, moment
         return outcome
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
+        return self._begin(seed, options)
 
     def step(self, actions: Any) -> Any:
         """One step (W6). Actions of those whose turn it is not are ignored. Raises InvalidAction, ResetNeeded."""
@@ -190,12 +193,6 @@ class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[typ
         """The same object each time; with ages a Dict, or a longer 1-D Box."""
         return self.observation_spaces[agent]
 
-    def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
-        return self._begin(seed, options)
-
 
 class OneAgent:
     """A Gymnasium environment that is reset and stepped as one agent's ParallelEnv."""
@@ -226,15 +223,13 @@ class NetworkEnv(UnderNetwork, gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.
         self._open(OneAgent(env), schedule, dt, **options)
         self.observation_space = self.network.forms[0].space
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
-        observations, infos = self._begin(seed, options)
-        return observations[AGENT], infos[AGENT]
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Observation and info of the environment's own reset; see `UnderNetwork.reset`."""
+        return tuple(each[AGENT] for each in super().reset(seed, options))
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> Any:
         """One step (W6). Where infos say is_active=False, the action is ignored. Raises ResetNeeded."""
-        observations, rewards, terminated, truncated, infos = super().step({AGENT: action})
-        return observations[AGENT], rewards[AGENT], terminated[AGENT], truncated[AGENT], infos[AGENT]
+        return tuple(each[AGENT] for each in super().step({AGENT: action}))
 
 
 @checked_keywords

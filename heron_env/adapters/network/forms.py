@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from heron_env.adapters.network.noops import copied
 from heron_env.errors import ConfigError, UnknownAgent, did_you_mean
+from heron_env.given import mapping
 from heron_env.scheduling.timing import to_seconds
 
 Copy = tuple[int, Any]
@@ -61,37 +63,30 @@ def forms_of(
     agents: Sequence[str], observation_spaces: Sequence[spaces.Space[Any]], parts: Parts | None, *, aged: bool
 ) -> list[ObservationForm]:
     """The form of each agent, by rank. Raises UnknownAgent, ConfigError for parts of what is no 1-D Box."""
-    parts = {} if parts is None else parts
-    if not isinstance(parts, Mapping) or not all(isinstance(sources, Mapping) for sources in parts.values()):
-        raise ConfigError(f"under_network(parts={parts!r:.100}): give {{observer: {{another agent: slice}}}}")
-    for name in (name for observer, sources in parts.items() for name in (observer, *sources)):
-        if name not in agents:
-            near = did_you_mean(name, agents)
-            raise UnknownAgent(f"under_network(parts=...): no agent {name!r}; there are {list(agents)[:12]}.{near}")
-    spaces_of = dict(zip(agents, observation_spaces, strict=True))
-    for observer, sources in parts.items():
-        _require_parts(observer, sources, spaces_of[observer])
-    return [
-        ObservationForm(
-            space, [(agents.index(source), where) for source, where in parts.get(name, {}).items()], aged=aged
-        )
-        for name, space in spaces_of.items()
-    ]
+    chosen: list[list[tuple[int, slice]]] = [[] for _ in agents]
+    for observer, sources in mapping({} if parts is None else parts, "under_network(parts)").items():
+        for name in (observer, *mapping(sources, f"under_network(parts): {observer!r}")):
+            if name not in agents:
+                near = did_you_mean(name, agents)
+                raise UnknownAgent(f"under_network(parts=...): no agent {name!r}; there are {list(agents)[:12]}.{near}")
+        space = observation_spaces[agents.index(observer)]
+        if not isinstance(space, spaces.Box) or len(space.shape) != 1:
+            raise ConfigError(f"under_network(parts=...): {observer!r} observes {space}; parts are of a 1-D Box")
+        free = np.ones(space.shape, bool)
+        for source, where in sources.items():
+            if source == observer or not _is_free(where, free):
+                raise ConfigError(
+                    f"under_network(parts=...): {observer!r}: {{{source!r}: {where!r}}}: give {{another agent: "
+                    f"slice}}, of its {len(free)} elements each once"
+                )
+            free[where] = False
+            chosen[agents.index(observer)].append((agents.index(source), where))
+    return [ObservationForm(space, own, aged=aged) for space, own in zip(observation_spaces, chosen, strict=True)]
 
 
-def _require_parts(observer: str, sources: Mapping[str, slice], space: spaces.Space[Any]) -> None:
-    """Raise ConfigError unless the parts are elements of a 1-D Box that there are, each once."""
-    if not isinstance(space, spaces.Box) or len(space.shape) != 1:
-        raise ConfigError(f"under_network(parts=...): {observer!r} observes {space}; parts are of a 1-D Box")
-    free = np.ones(space.shape, bool)
-    for source, where in sources.items():
-        try:
-            fits = max(where.start or 0, where.stop or 0) <= len(free) and free[where].any() and free[where].all()
-        except (AttributeError, TypeError):
-            fits = False
-        if source == observer or not fits:
-            raise ConfigError(
-                f"under_network(parts=...): {observer!r}: {{{source!r}: {where!r}}}: give {{another agent: slice}}, of "
-                f"its {len(free)} elements each once"
-            )
-        free[where] = False
+def _is_free(where: Any, free: NDArray[np.bool_]) -> bool:
+    """Is it a slice of one element or more that there are, all of them free?"""
+    try:
+        return max(where.start or 0, where.stop or 0) <= len(free) and bool(free[where].any() and free[where].all())
+    except (AttributeError, TypeError):
+        return False
