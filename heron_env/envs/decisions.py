@@ -102,45 +102,42 @@ def resolve_policies(policies: Policies, env: SynchronousEnv) -> dict[int, AnyPo
     `"*"` means the possible agents without an entry of their own, never commanded or injected ones. A possible agent's
     own policy stands in where nothing is given. Raises UnknownAgent for a wrong key, ConfigError where one has nothing.
     """
-    ids, agents, possible = env.hierarchy.ids, env.hierarchy.agents, env.simulation.possible
+    hierarchy, specs = env.hierarchy, env.simulation.specs
     chosen = policies_by_agent(
-        policies, ids, env.groups, [ids[rank] for rank in possible],
-        own={ids[rank]: policy for rank in possible if (policy := agents[rank].policy) is not None},
-        injected={agent.agent_id for agent in agents if agent.injected},
-        passive={ids[rank] for rank, spec in enumerate(env.simulation.specs) if not spec.size},
+        policies, hierarchy.ids, env.groups,
+        {hierarchy.ids[rank]: hierarchy.agents[rank].policy for rank in env.simulation.possible},
+        injected={agent.agent_id for agent in hierarchy.agents if agent.injected},
+        passive={hierarchy.ids[rank] for rank, spec in enumerate(specs) if not spec.size},
     )  # fmt: skip
-    return {env.hierarchy.index[agent_id]: policy for agent_id, policy in chosen.items()}
+    return {hierarchy.index[agent_id]: policy for agent_id, policy in chosen.items()}
 
 
 def policies_by_agent(
-    policies: Policies, ids: Sequence[str], groups: Mapping[str, Sequence[str]], possible: Sequence[str], *,
-    own: Mapping[str, AnyPolicy] | None = None, injected: Collection[str] = (), passive: Collection[str] = (),
-) -> dict[str, AnyPolicy]:  # fmt: skip
-    """The policy of each agent, given by id, by group or, for `possible` ones that are not injected, by "*".
+    policies: Policies, ids: Sequence[str], groups: Mapping[str, Sequence[str]], possible: Mapping[str, Any], *,
+    injected: Collection[str] = (), passive: Collection[str] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """The policy of each agent. `possible`: those that need one, and their own policies or None.
 
-    `own`: policies of agents for which none is given. `passive`: agents that have no action. Raises UnknownAgent,
-    ConfigError, also where a possible agent has no policy.
+    `injected` ones are not meant by "*"; `passive` ones have no action. Raises UnknownAgent, ConfigError.
     """
     if not isinstance(policies, Mapping):
         raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
-    known, chosen = dict.fromkeys((*groups, *ids)), dict(own or {})
+    named, chosen = list(dict.fromkeys((*groups, *ids))), dict(possible)
+    known = {"*", *named}
     for key in policies:
-        if key != "*" and key not in known:
-            near = did_you_mean(key, list(known))
-            raise UnknownAgent(
-                f"policies: {key!r:.60} is neither an agent nor a group; there are {list(known)[:12]}.{near}"
-            )
+        if key not in known:
+            near = did_you_mean(key, named)
+            raise UnknownAgent(f"policies: {key!r:.60} is neither an agent nor a group; there are {named[:12]}.{near}")
     if "*" in policies:
         require_policy(policies["*"], "policies['*']")
-        chosen |= dict.fromkeys((agent_id for agent_id in possible if agent_id not in injected), policies["*"])
+        chosen |= {agent_id: policies["*"] for agent_id in possible if agent_id not in injected}
     for key in sorted((key for key in policies if key != "*"), key=lambda key: key not in groups):
+        require_policy(policies[key], f"policies[{key!r}]")
         for agent_id in groups.get(key, (key,)):
             if agent_id in passive:
                 raise ConfigError(f"policies[{key!r}]: {agent_id!r} has no action to decide; remove it")
             chosen[agent_id] = policies[key]
-        require_policy(policies[key], f"policies[{key!r}]")
-    missing = [agent_id for agent_id in possible if agent_id not in chosen]
-    if missing:
+    if missing := [agent_id for agent_id, policy in chosen.items() if policy is None]:
         raise ConfigError(f"no policy for {missing}: give one by id, by group {list(groups)} or for '*'")
     return chosen
 

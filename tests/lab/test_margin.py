@@ -54,7 +54,7 @@ def test_the_means_are_those_of_a_sweep_paired_by_case(loss: Margin):
 
 def test_the_answer_is_an_interval_around_an_estimate(loss: Margin):
     assert 0.0 < loss.low < loss.estimate < loss.high < 0.8
-    assert loss.monotone
+    assert loss.above_again == ()
     assert str(loss).startswith(f"'{RULE}' keeps 95 % of its gain up to loss {loss.estimate:.2f} [{loss.low:g}, ")
 
 
@@ -131,7 +131,7 @@ def test_what_is_found_is_told_in_one_sentence():
         "1 amounts x 64 cases"
     )
     again = made(*kept, (4.9, 64, -3.2), (60.0, 32, 2.0))
-    assert not again.monotone and str(again).endswith(". Not monotone: it is kept again at 60 s")
+    assert again.above_again == (60.0,) and str(again).endswith(". Not monotone: it is kept again at 60 s")
 
 
 def test_it_is_written_and_read_back(loss: Margin, tmp_path: Path):

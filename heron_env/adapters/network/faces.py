@@ -102,7 +102,7 @@ class UnderNetwork:
         return self._begin(seed, options)
 
     def step(self, actions: Any) -> Any:
-        """One step (W6). Actions of those whose turn it is not are ignored. Raises InvalidAction, ResetNeeded."""
+        """One step (W6). Actions of agents that do not decide now are ignored. Raises InvalidAction, ResetNeeded."""
         if self._episode is None or not self.network.world.agents:
             raise ResetNeeded("step(): no episode is running; call reset() first")
         return self._episode.step(actions)
@@ -143,7 +143,7 @@ class UnderNetwork:
     def _decisions(
         self, episode: NetworkEpisode, decide: Mapping[str, DecideAt], observations: dict[str, Any]
     ) -> dict[str, Any]:
-        """What the policies of those decide whose turn it is. Raises RunInterrupted."""
+        """The actions of the agents that decide now, by their policies. Raises RunInterrupted."""
         actions, step = dict[str, Any](), episode.number
         for name, number in episode.deciding():
             observation = observations[name]
@@ -165,7 +165,7 @@ class UnderNetwork:
     def _chosen(self, policies: Policies) -> dict[str, Any]:
         """The policy of each agent. Raises UnknownAgent for a wrong key, ConfigError where one has none."""
         agents = self.network.agents
-        chosen = policies_by_agent(policies, agents, self.groups, agents)
+        chosen = policies_by_agent(policies, agents, self.groups, dict.fromkeys(agents))
         if not all(hasattr(p, "forward") or (callable(p) and not hasattr(p, "decide_action")) for p in chosen.values()):
             raise ConfigError(
                 "policies: a black box has no states and asks no questions; give a function, or `forward`"
@@ -237,18 +237,18 @@ def under_network(
     env: Any, schedule: AnySchedule = None, *, dt: float = 1.0, on_missing: Literal["hold", "noop"] = "hold",
     noop: Any = None, observe_age: bool = False, parts: Parts | None = None,
 ) -> Any:  # fmt: skip
-    """A PettingZoo ParallelEnv or Gymnasium Env behind links; what comes out is one of the same kind, and has runs.
+    """Put a PettingZoo ParallelEnv or a Gymnasium Env behind a network. The result is of the same kind, and has runs.
 
-    To each agent's info come `aoi` (age of what it observes, s), `delivered` (something new came), `is_active` (its
-    next action will be used), `applied` (number of its decision, -1: the no-op), at its end `true_observation`; `own`:
-    what was there under these names. Without delay and loss it is the bare environment, bit for bit. A choice that its
-    `action_mask` forbids by now becomes the no-op, unless it was made on what is true now.
+    Each agent's info gets `aoi` (age of its observation, s), `delivered` (a new one has arrived), `is_active` (its next
+    action will be used), `applied` (number of the decision applied, -1: the no-op), at its end `true_observation`, and
+    `own`: the environment's own entries of these names. Without delay and loss it is the bare environment, bit for bit.
+    An action that the `action_mask` forbids by now becomes the no-op, unless it was decided on the observation of now.
 
     Args:
-        env: the black box; an AECEnv that is parallelizable is converted.
+        env: the environment; an AECEnv that is parallelizable is converted.
         schedule: by agent, group or "*"; ticks are whole multiples of dt. A Gymnasium Env's one agent is "agent".
         dt: how long a step takes, s; with 1.0 delays read as steps.
-        on_missing: "noop": where command j has not come by tick j + 1 the no-op is applied; "hold": as schedules say.
+        on_missing: "noop": where command j is not there at tick j + 1 the no-op is applied; "hold": as schedules say.
         noop: an action, {agent: action}, a function (agent, space) -> action, or "random"; None: 0 clipped into a Box.
         observe_age: observations are {"observation", "age" (s)}; a 1-D Box of floats gets one more element.
         parts: {observer: {source: slice}}: elements of a 1-D Box that come over their source's link, and age apart.

@@ -80,11 +80,6 @@ class Margin(Crossing):
         """The estimate in whole steps."""
         return self.step * round(self.estimate / self.step)
 
-    @property
-    def monotone(self) -> bool:
-        """Is it kept nowhere beyond an amount where it is lost?"""
-        return not self.above_again
-
     def __str__(self) -> str:
         """`'rule' keeps 95 % of its gain up to action delay 4.1 s [3.6, 4.9]; 6 amounts x 64 cases`."""
         share, words = f"{100.0 * self.keep:g} %", CAUSES[self.fault].words
