@@ -16,7 +16,9 @@ from heron_env.seeding import key
 
 
 def copied(value: Any) -> Any:
-    """A deep copy; of an array at a tenth of deepcopy's cost."""
+    """A deep copy; of numbers and arrays at a tenth of deepcopy's cost."""
+    if isinstance(value, int | float | np.generic):
+        return value
     return value.copy() if type(value) is np.ndarray else deepcopy(value)
 
 
