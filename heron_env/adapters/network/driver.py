@@ -75,6 +75,10 @@ class AgentSide:
         self.force: tuple[int, Any] = (NOOP, None)
         self.applied = NOOP
 
+    def offer(self, observation: Any) -> Any:
+        """The mask of now for the agent's policy, a copy; None without one."""
+        return copied(self.mask)
+
     def is_missed(self, number: int, ticks: int, now: int) -> bool:
         """With on_missing="noop": were there already so many ticks after that of a decision before `now`, ns (T11)?"""
         return self.timing.config.on_missing == "noop" and self.timing.nominal(number + ticks) < now

@@ -13,7 +13,7 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.conversions import aec_to_parallel
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
-from heron_env.adapters.network.driver import AgentSide, NetworkEpisode, NetworkSetting
+from heron_env.adapters.network.driver import NetworkEpisode, NetworkSetting
 from heron_env.adapters.network.forms import Parts, forms_of
 from heron_env.adapters.network.noops import Noops, copied
 from heron_env.core.policy import DecideAt, Policies, decide_with, draw_of
@@ -133,8 +133,8 @@ class UnderNetwork:
         episode = self._episode
         assert episode is not None
         begin_policies(chosen.values(), self._seed, self._number)
-        masks = {name: partial(_mask, side) for name, side in episode.by_name.items()}
-        decide = {name: decide_with(policy, cast(Any, None), masks[name]) for name, policy in chosen.items()}
+        offers = {name: side.offer for name, side in episode.by_name.items()}
+        decide = {name: decide_with(policy, cast(Any, None), offers[name]) for name, policy in chosen.items()}
         while self.network.world.agents and (last is None or episode.now + self.network.dt_ns <= last):
             observations = episode.step(self._decisions(episode, decide, observations))[0]
         self._episode = None  # the result stays as it is
@@ -171,10 +171,6 @@ class UnderNetwork:
                 "policies: a black box has no states and asks no questions; give a function, or `forward`"
             )
         return chosen
-
-
-def _mask(side: AgentSide, observation: Any) -> Any:
-    return copied(side.mask)
 
 
 class NetworkParallelEnv(UnderNetwork, BaseParallelWrapper):  # type: ignore[type-arg]
