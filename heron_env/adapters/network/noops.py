@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from heron_env.core.quantity import clip
 from heron_env.errors import ConfigError
 from heron_env.seeding import key
 
@@ -112,7 +113,7 @@ def _checked(action: Any, agent: str, space: spaces.Space[Any]) -> Any:
     with suppress(TypeError, ValueError, OverflowError):
         if isinstance(space, spaces.Box):
             numbers = np.zeros(space.shape) if action is None else np.asarray(action, np.float64)
-            clipped = numbers.clip(space.low, space.high).astype(space.dtype)
+            clipped = clip(numbers, space.low, space.high).astype(space.dtype)
             if action is None or (numbers.shape == space.shape and np.allclose(clipped, numbers)):
                 return clipped
         elif action is None or space.contains(action):
