@@ -77,6 +77,14 @@ class BlackBox(PartOfEnvironment):
         for rank in range(len(setting.agents)):
             self._noops.require(rank, "is compared with doing nothing")
 
+    def observation_space(self, agent: str) -> Any:
+        """Of one agent, with ages where they are observed."""
+        return self.env.network.forms[self.possible_agents.index(agent)].space
+
+    def action_space(self, agent: str) -> Any:
+        """Of one agent."""
+        return self._spaces[self.possible_agents.index(agent)]
+
     def timings_of(self, schedule: Any) -> tuple[Timing, ...]:
         """By rank, the root's first. Raises ScheduleError for what a black box can't do."""
         ids = self.hierarchy.ids
