@@ -157,7 +157,7 @@ class Blob(gymnasium.Env[Any, Any]):
 
     def _seen(self) -> dict[str, Any]:
         picture = self.render()
-        picture[0, 0, 0] += self.spot * (self.number == 3)
+        picture[63, 63, 2] += self.spot * (self.number == 3)
         return {"picture": picture, "place": self.place.copy()}
 
     def render(self) -> Any:

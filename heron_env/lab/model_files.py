@@ -15,11 +15,8 @@ from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError
 from heron_env.lab.black_boxes import BlackBox
 
-OF_TRAINING: Final = (
-    "learning_rate", "lr_schedule", "clip_range", "clip_range_vf", "exploration_schedule", "_last_obs",
-    "_last_original_obs", "_last_episode_starts", "ep_info_buffer", "ep_success_buffer",
-)  # fmt: skip
-"""What a .zip has besides the policy; some of it other versions of Python can't read."""
+OF_TRAINING: Final = ("lr_schedule", "learning_rate", "clip_range", "_last_obs", "_last_episode_starts")
+"""What a .zip has besides the policy, and other versions of Python and numpy can't always read."""
 BESIDE: Final = ("mask", "first", "shown", "hidden")
 """Inputs of a model of `heron export` besides the observation: what is allowed, and what it remembers."""
 Model = Callable[[Any, Any, dict[str, Any]], Any]
@@ -30,16 +27,15 @@ class ModelPolicy:
     """One agent's: what a model says, brought into its space of actions."""
 
     def __init__(self, model: Model, fit: Callable[[Any], Any]) -> None:
-        self._model, self._fit = model, fit
-        self.begin(0, 0)
+        self._model, self._fit, self._memory = model, fit, dict[str, Any]()
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins: nothing is remembered."""
-        self._memory = dict[str, Any]()
+        self._memory.clear()
 
     def forward(self, observation: Any, mask: Any = None) -> Any:
         """The action; nothing is drawn."""
-        return self._fit(np.asarray(self._model(observation, mask, self._memory)))
+        return self._fit(self._model(observation, mask, self._memory))
 
 
 def policies_in(file: str, env: Any) -> Policies:
@@ -51,8 +47,8 @@ def policies_in(file: str, env: Any) -> Policies:
             seen, done = env.observation_space(agent), env.action_space(agent)
             spec = None if isinstance(env, BlackBox) else env.simulation.specs[env.hierarchy.index[agent]]
             model = model_of(file, changed, seen, done)
-            policies[agent] = ModelPolicy(model, partial(fitted, done, spec))
-            (example := deepcopy(seen)).seed(0)
+            policies[agent], example = ModelPolicy(model, partial(fitted, done, spec)), deepcopy(seen)
+            example.seed(0)
             policies[agent].forward(example.sample())
             policies[agent].begin(0, 0)
     except ImportError as error:
@@ -75,10 +71,9 @@ def fitted(space: spaces.Space[Any], spec: Any, numbers: Any) -> Any:
         return spec.bounded(np.asarray(numbers, np.float64).reshape(spec.size))
     if isinstance(space, spaces.Discrete):
         return int(np.rint(numbers).reshape(()))
-    shaped = np.asarray(numbers).reshape(space.shape)  # of a Dict or Tuple that is None: TypeError
-    return (shaped.clip(space.low, space.high) if isinstance(space, spaces.Box) else np.rint(shaped)).astype(
-        space.dtype
-    )
+    values = np.asarray(numbers).reshape(space.shape)
+    values = values.clip(space.low, space.high) if isinstance(space, spaces.Box) else np.rint(values)
+    return values.astype(space.dtype)
 
 
 @cache

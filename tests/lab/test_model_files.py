@@ -96,7 +96,7 @@ def test_sweep_trace_and_margin_take_a_zip(ppo: str, tmp_path: Path, monkeypatch
     ]  # fmt: skip
     assert read_sweep("out").point(ppo, SYNC).values == tuple(returns)
     heron("eval", *words, "--cases", "2", "--delays", "0,1")
-    heron("margin", *words[:4], "--cases", "4", "--largest", "2", code=None)
+    assert heron("margin", *words[:4], "--cases", "4", "--largest", "2", code=None).exit_code in (0, 1)
 
 
 def test_a_file_that_names_a_zip_needs_somebody_who_vouches_for_it(ppo: str):

@@ -265,7 +265,7 @@ def bounded(value: Any, where: str) -> Any:
     try:
         text = exact(value)
     except TypeError:
-        return plain(value, where)
+        text = ""  # `plain` says what it is
     if len(text) <= LONGEST:
         return plain(value, where)
     digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
