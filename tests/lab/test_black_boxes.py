@@ -269,8 +269,8 @@ def test_what_draws_no_frames_is_refused_in_words(policies: Path):
     env = make(BLOB)
     with refuses(
         ConfigError,
-        "Blob-v0 draws no frames, render_mode=None (TypeError: object[] is none); make it with render_mode='rgb_array', "
-        "install what it draws with, or use `heron trace`, which needs no frames",
+        "Blob-v0 draws no frames, render_mode=None (TypeError: object[] is none); make it with "
+        "render_mode='rgb_array', install what it draws with, or use `heron trace`, which needs no frames",
     ):
         env.run_event_driven(PUSH, record=FILMED)
     told = heron("watch", "gymnasium:black_boxes:Walk-v0", "--policy", "random", code=2).stderr
