@@ -23,6 +23,8 @@ from typing import Final
 from heron_env.errors import ConfigError, Untrusted
 
 VARIABLE: Final = "HERON_TRUST"
+MODEL_FILES: Final = (".zip", ".onnx")
+"""Endings of files that hold a policy: unpacking a .zip runs what it holds, as importing a module does."""
 Trust = str | Iterable[str]
 """One name, "module:function", or several."""
 
@@ -96,6 +98,6 @@ def require_trust(name: str, file: str | None = None) -> None:
 def _checked(names: Iterable[object]) -> tuple[str, ...]:
     found = tuple(names)
     for name in found:
-        if not isinstance(name, str) or not all(name.partition(":")[::2]):
+        if not isinstance(name, str) or not (name.endswith(MODEL_FILES) or all(name.partition(":")[::2])):
             raise ConfigError(f"trust={name!r}: must read 'module:function', as a file names it")
     return tuple(map(str, found))

@@ -117,9 +117,57 @@ class Bookkeeper(ParallelEnv):
         return seen
 
 
-def parallel_env(steps: int = 12) -> Bookkeeper:
+class Painted(Bookkeeper):
+    """One that draws itself: all of a frame is as bright as its boundary is late."""
+
+    metadata = {"name": "painted", "render_modes": ["rgb_array"]}
+
+    def render(self) -> Any:
+        return np.full((30, 40, 3), 20 * self.boundary, np.uint8)
+
+
+def parallel_env(steps: int = 12, kind: str = "discrete", render_mode: str | None = None) -> Bookkeeper:
     """As modules of PettingZoo have it: `pettingzoo:black_boxes`."""
-    return Bookkeeper("discrete", ("hare_0", "hare_1", "fox"), steps=steps, ends={"fox": 5})
+    env = Painted(kind, ("hare_0", "hare_1", "fox"), steps=steps, ends={"fox": 5})
+    env.render_mode = render_mode
+    return env
+
+
+class Blob(gymnasium.Env[Any, Any]):
+    """A point that is pushed about on a wall; seen as a picture of more than may be written down, and as its place."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    observation_space = spaces.Dict({
+        "picture": spaces.Box(0, 255, (64, 64, 3), np.uint8), "place": spaces.Box(-64, 64, (2,), np.float32),
+    })  # fmt: skip
+    action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def __init__(self, render_mode: str | None = None, steps: int = 8, spot: int = 0) -> None:
+        self.render_mode, self.steps, self.spot = render_mode, steps, spot
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place, self.number = self.np_random.uniform(10, 50, 2).astype(np.float32), 0
+        return self._seen(), {}
+
+    def step(self, action: Any) -> Any:
+        self.number += 1
+        self.place = np.clip(self.place + action, 0, 63).astype(np.float32)
+        return self._seen(), float(-self.place.sum()), False, self.number == self.steps, {}
+
+    def _seen(self) -> dict[str, Any]:
+        picture = self.render()
+        picture[63, 63, 2] += self.spot * (self.number == 3)
+        return {"picture": picture, "place": self.place.copy()}
+
+    def render(self) -> Any:
+        picture, (x, y) = np.full((64, 64, 3), 250, np.uint8), self.place.astype(int)
+        picture[y - 3 : y + 4, x - 3 : x + 4] = 30, 90, 160
+        return picture
+
+
+gymnasium.register("Blob-v0", "black_boxes:Blob")
+gymnasium.register("Walk-v0", "black_boxes:Walk")
 
 
 class Walk(gymnasium.Env[Any, Any]):

@@ -32,8 +32,9 @@ RunOrEnvArgument = Annotated[str, typer.Argument(help=f"A run folder. Or: {ENVIR
 PolicyOption = Annotated[
     str | None,
     typer.Option(
-        help="Name of a baseline, a run folder, [NAME=]http(s)://HOST:PORT/... (an endpoint), an agents.yaml, or a "
-        "fixture (.jsonl, .json); default: the run folder, or the strongest baseline."
+        help="Name of a baseline, a run folder, [NAME=]http(s)://HOST:PORT/... (an endpoint), an agents.yaml, a "
+        "fixture (.jsonl, .json), module:policy, path.py:policy, or a model (.zip of Stable-Baselines3, .onnx); "
+        "default: the run folder, or the strongest baseline."
     ),
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of the episode.")]

@@ -82,7 +82,8 @@ WhatArgument = Annotated[
         metavar="[ENV or POLICY]...",
         help=f"{ENVIRONMENT}; run folders, NAME=RUN,RUN,... (training seeds of one algorithm), names of baselines, of "
         "Python (module:policy, path.py:policy; after the environment), [NAME=]http(s)://HOST:PORT/... (an endpoint), "
-        "an agents.yaml, fixtures (.jsonl, .json). Default: the preset's environment, and its strongest baseline.",
+        "an agents.yaml, fixtures (.jsonl, .json), models (.zip of Stable-Baselines3, .onnx). Default: the preset's "
+        "environment, and its strongest baseline.",
     ),
 ]
 PresetOption = Annotated[
@@ -301,7 +302,7 @@ PoliciesArgument = Annotated[
         metavar="[ENV] [POLICY]...",
         help="The environment, or --env; run folders, NAME=RUN,RUN,... (training seeds of one algorithm), names of "
         "its baselines, of Python (module:policy, path.py:policy), [NAME=]http(s)://HOST:PORT/... (endpoints), "
-        "agents.yaml or fixtures (.jsonl, .json).",
+        "agents.yaml, fixtures (.jsonl, .json) or models (.zip of Stable-Baselines3, .onnx).",
     ),
 ]
 EnvOption = Annotated[str | None, typer.Option(help="The environment; default: that of the first run folder.")]

@@ -100,11 +100,12 @@ def _played(
 ) -> EpisodeResult:
     """Run the episode in its clock. Raises ConfigError."""
     from heron_env.envs.episodes import FILMED
+    from heron_env.lab.black_boxes import filmable
     from heron_env.lab.schedules import with_settings
     from heron_env.lab.sweep.conditions import Condition
     from heron_env.lab.sweep.records import run_under
 
-    env = built(env_id, options)
+    env = built(env_id, filmable(env_id, options))
     policies = local_policies(chosen or env.benchmark().strongest or "random", env, seed)
     condition = Condition(disturbances=given["--disturbances"] or (), synchronous=clock == "sync")
     if condition.synchronous:

@@ -22,11 +22,13 @@ from heron_env.core.rule import one_by_one
 from heron_env.envs.description import Benchmark
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.errors import ConfigError
-from heron_env.registry import imported_module
+from heron_env.registry import LIBRARIES, imported_module
 from heron_env.scheduling.timing import Timing, resolve, to_ns
 
 TEAM_AGENT: Final = "team"
 OF_THE_NETWORK: Final = ("dt", "on_missing", "noop", "observe_age")
+OF_WORLDS: Final = ("disturbances", "monitors", "events", "wait")
+"""What happens to a world that somebody can look into."""
 
 
 class PartOfEnvironment(SimpleNamespace):
@@ -36,15 +38,15 @@ class PartOfEnvironment(SimpleNamespace):
         if name.startswith("_"):
             raise AttributeError(name)
         raise ConfigError(
-            f"a black box has no {name!r}: sweeps and margins take it, under_network(env).run_event_driven(trace=True) "
-            "shows its messages, and all else needs an environment of this library"
+            f"a black box has no {name!r}: sweep, margin, trace, replay and watch take it; all else needs an "
+            "environment of this library"
         )
 
 
 class BlackBox(PartOfEnvironment):
-    """What sweeps ask of an environment, answered for a black box: it has no states, no pictures, no disturbances."""
+    """What sweeps and traces ask of an environment, answered for a black box: it has no states, no disturbances."""
 
-    physics_substeps = 1
+    physics_substeps, compiled, schedule = 1, False, None
 
     def __init__(self, id: str, **options: Any) -> None:
         super().__init__()
@@ -75,6 +77,14 @@ class BlackBox(PartOfEnvironment):
         for rank in range(len(setting.agents)):
             self._noops.require(rank, "is compared with doing nothing")
 
+    def observation_space(self, agent: str) -> Any:
+        """Of one agent, with ages where they are observed."""
+        return self.env.network.forms[self.possible_agents.index(agent)].space
+
+    def action_space(self, agent: str) -> Any:
+        """Of one agent."""
+        return self._spaces[self.possible_agents.index(agent)]
+
     def timings_of(self, schedule: Any) -> tuple[Timing, ...]:
         """By rank, the root's first. Raises ScheduleError for what a black box can't do."""
         ids = self.hierarchy.ids
@@ -98,16 +108,39 @@ class BlackBox(PartOfEnvironment):
         """None."""
         return {}
 
+    def data_files(self) -> dict[str, str]:
+        """None that anybody names."""
+        return {}
+
     def run_synchronous(self, policies: Policies, *, disturbances: Sequence[Any] = (), **run: Any) -> EpisodeResult:
         """One episode of the bare environment."""
         return self._with_root(self.env.run_synchronous(policies, **run))
 
-    def run_event_driven(
-        self, policies: Policies, *, schedule: Mapping[Any, Any], disturbances: Sequence[Any] = (), **run: Any
-    ) -> EpisodeResult:
-        """One episode under the network; `schedule`: by agent."""
-        of_agents = {agent: config for agent, config in schedule.items() if agent != TEAM_AGENT}
-        return self._with_root(self.env.run_event_driven(policies, schedule=of_agents, **run))
+    def run_event_driven(self, policies: Policies, *, schedule: Any = None, **run: Any) -> EpisodeResult:
+        """One episode under the network. Raises ConfigError for disturbances, monitors, events and `wait`."""
+        for name in OF_WORLDS:
+            if run.pop(name, None):
+                raise ConfigError(f"run({name}=...): nobody looks into a black box; leave it out")
+        if isinstance(schedule, Mapping):
+            schedule = {agent: config for agent, config in schedule.items() if agent != TEAM_AGENT}
+        return self._with_root(self.env.run_event_driven(policies, schedule=schedule, **run))
+
+    def start_event_driven(self, policies: Policies, **run: Any) -> Any:
+        """The same, as records of episodes take it: over as soon as it begins, and without the team."""
+        result, setting = self.run_event_driven(policies, **run), self.env.network
+        for of_all in (result.rewards, result.terminated, result.truncated):
+            of_all.pop(TEAM_AGENT, None)
+        ranks = range(len(setting.agents))
+        views = {rank: PartOfEnvironment(names=(), sources=(rank,)) for rank in ranks}
+        env = PartOfEnvironment(
+            hierarchy=PartOfEnvironment(ids=setting.agents, parent=[-1] * len(setting.agents)),
+            simulation=PartOfEnvironment(plan=PartOfEnvironment(views=views)),
+            dt_ns=self.dt_ns, physics_substeps=1,
+        )  # fmt: skip
+        return PartOfEnvironment(
+            env=env, context=self.env.played, agents=PartOfEnvironment(deciding=ranks),
+            until=lambda _: None, result=lambda: result,
+        )  # fmt: skip
 
     def _with_root(self, result: EpisodeResult) -> EpisodeResult:
         if self.hierarchy.ids[0] == TEAM_AGENT:
@@ -133,6 +166,12 @@ class ObliviousPolicy:
         return self.noops.draw(self.rank, mask, draw)
 
 
+def filmable(id: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of an environment that is to be filmed: a black box draws its own frames."""
+    drawn = {"render_mode": "rgb_array"} if id.partition(":")[0] in LIBRARIES else {}
+    return {**drawn, **options}
+
+
 def _built(id: str, options: dict[str, Any]) -> Any:
     """The environment that the name means, bare. Raises ConfigError."""
     library, _, name = id.partition(":")
@@ -147,6 +186,7 @@ def _built(id: str, options: dict[str, Any]) -> Any:
         own = find_spec(path.partition(".")[0]) is not None
         return imported_module(path if own else f"pettingzoo.{path}", f"make({id!r})").parallel_env(**options)
     except (ImportError, AttributeError, TypeError, gymnasium.error.Error) as error:
+        films = "; `heron trace` needs no frames" if "render_mode" in str(error) else ""
         raise ConfigError(
-            f"make({id!r}): {type(error).__name__}: {error}; correct the name, its options, or install it"
+            f"make({id!r}): {type(error).__name__}: {error}; correct the name, its options, or install it{films}"
         ) from error

@@ -1,7 +1,7 @@
 """Policies by name: baselines, run folders, names in Python, and other programs (addresses, agents.yaml, fixtures).
 
-`module:policy` and `path.py:policy` name one in Python. Who writes that in a command or a call vouches for it; where a
-file names it, the rule of `heron_env.trust` holds.
+`module:policy` and `path.py:policy` name one in Python, `model.zip` is one of Stable-Baselines3, `model.onnx` any. Who
+writes that in a command or a call vouches for it; where a file names it, the rule of `heron_env.trust` holds.
 
 Naming an address allows exactly its host and port, on a command line as in a file: public ones over https, those of
 this machine (localhost, 127.0.0.1) over http, too. What an endpoint answers is asked anew in every run, so it is live;
@@ -23,8 +23,9 @@ from heron_env.errors import ConfigError, FixtureError, did_you_mean
 from heron_env.files.reading import is_folder, read
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.lab import benchmark
+from heron_env.lab.model_files import policies_in
 from heron_env.registry import imported, imported_module
-from heron_env.trust import require_trust
+from heron_env.trust import MODEL_FILES, require_trust
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -345,7 +346,8 @@ class TrainedRun:
 class PythonPolicy:
     """What `module:name` or `path.py:name` is: one policy for all agents, policies by agent or group, or a PolicySpec.
 
-    A class is instantiated; what has `build(env, seed)` is a PolicySpec.
+    A class is instantiated; what has `build(env, seed)` is a PolicySpec. Or the model in a file, `model.zip` of
+    Stable-Baselines3, which may hold code as a module does, or `model.onnx`.
     """
 
     name: str
@@ -353,6 +355,8 @@ class PythonPolicy:
     def build(self, env: HeronEnv, seed: int) -> Policies:
         """Raises ConfigError for what can't be imported, Untrusted where only a file names it."""
         require_trust(self.name)
+        if self.name.endswith(MODEL_FILES):
+            return policies_in(self.name, env)
         found = imported(self.name, f"policy {self.name!r}")
         found = found() if isinstance(found, type) else found
         found = found.build(env, seed) if hasattr(found, "build") else found
@@ -361,18 +365,20 @@ class PythonPolicy:
     def identity(self) -> str:
         """Its name, and the content of its file. Raises as `build`."""
         require_trust(self.name)
-        file = getattr(imported_module(self.name.rpartition(":")[0], f"policy {self.name!r}"), "__file__", None)
+        file: str | None = self.name
+        if not self.name.endswith(MODEL_FILES):
+            file = getattr(imported_module(self.name.rpartition(":")[0], f"policy {self.name!r}"), "__file__", None)
         return f"python {self.name} {digest_of([Path(file)] if file else [])}"
 
 
 def names_python(text: str) -> bool:
-    """Does it read like `module:policy` or `path.py:policy`?"""
-    return bool(PYTHON.fullmatch(text))
+    """Does it read like `module:policy` or `path.py:policy`, or like a file with a model?"""
+    return bool(PYTHON.fullmatch(text)) or text.endswith(MODEL_FILES)
 
 
 def policy_spec(given: str | Endpoint) -> PolicySpec:
-    """A run folder where a folder of that name exists; an address, a YAML file, a fixture or a name in Python, where it
-    reads like one; else the name of a baseline. Raises ConfigError.
+    """A run folder where a folder of that name exists; an address, a YAML file, a fixture, a name in Python or a model
+    in a file, where it reads like one; else the name of a baseline. Raises ConfigError.
     """
     if isinstance(given, Endpoint):
         return EndpointPolicy(given)

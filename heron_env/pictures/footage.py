@@ -43,6 +43,8 @@ class Footage:
         times: s, of `truths`, float64 `[columns]` each.
         observations: by agent, in the order in which they came.
         flights: of messages, those of the physics cycle left out; none in the synchronous clock.
+        title: of the environment; "": the name of its class.
+        hub: what all messages go through.
     """
 
     env: Any
@@ -51,6 +53,8 @@ class Footage:
     truths: list[Floats] = field(default_factory=list)
     observations: dict[str, list[ObservationTaken]] = field(default_factory=dict)
     flights: list[MessageFlight] = field(default_factory=list)
+    title: str = ""
+    hub: str = "proxy"
 
     @classmethod
     def of(cls, env: Any, deciding: Iterable[int]) -> Self:

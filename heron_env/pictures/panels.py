@@ -69,7 +69,7 @@ class MessagePanel:
         axes.set_ylim(len(lines) - 0.4, -1.2)
         axes.set_title("Messages")
         axes.plot([PROXY_AT, PROXY_AT], [-0.5, len(lines) - 0.5], color=INK, linewidth=3.0)
-        axes.text(PROXY_AT, -0.6, "proxy", ha="center", fontsize=8.0)
+        axes.text(1.0, -0.6, footage.hub, ha="right", fontsize=8.0)
         axes.hlines(range(len(lines)), PORT, PROXY_AT, color=HIDDEN_COLOUR, linewidth=1.0)
         self._dots = {
             fate: axes.plot([], [], marker, color=colour, markersize=6.5, markeredgecolor="white", label=fate)[0]

@@ -104,7 +104,9 @@ def page(film: Film, fps: float = 12.0) -> str:
     data = {"frames": frames, "images": list(images), "grounds": grounds, "fps": fps, "agent": film.agent}
     document = files("heron_env.pictures").joinpath("player.html").read_text(encoding="utf-8")
     text = json.dumps(data).replace("<", "\\u003c")
-    return document.replace("{{title}}", escape(type(film.footage.env).__name__)).replace("{{data}}", text)
+    return document.replace("{{title}}", escape(film.footage.title or type(film.footage.env).__name__)).replace(
+        "{{data}}", text
+    )
 
 
 def _address(picture: NDArray[np.uint8], ground: NDArray[np.uint8] | None = None) -> str:

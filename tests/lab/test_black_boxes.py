@@ -1,17 +1,28 @@
 """Sweeps of environments that are black boxes: `gymnasium:CartPole-v1`, `pettingzoo:module`."""
 
+import json
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import gymnasium
+import numpy as np
 import pytest
-from black_boxes import Bookkeeper
+from black_boxes import ACTIONS, KINDS, Bookkeeper
 from cli_kit import heron
+from lab.trace_event_format import faults as trace_faults
 from refusing import refuses
 
-from heron_env import Condition, ScheduleConfig, Sweep, make, team_return, under_network
-from heron_env.errors import ConfigError, Untrusted
-from heron_env.lab import read_sweep
+from heron_env import Condition, Disturbance, ScheduleConfig, Sweep, make, team_return, under_network
+from heron_env.envs.episodes import FILMED
+from heron_env.errors import ConfigError, TraceError, Untrusted
+from heron_env.lab import read_sweep, record_episode
 from heron_env.lab.sweep.conditions import SYNC
+from heron_env.lab.traces.episode import bounded
+from heron_env.lab.traces.file import as_text
+from heron_env.lab.traces.replaying import replay
+from heron_env.lab.traces.timeline import Timeline, excerpt, perfetto_text
+from heron_env.seeding import key
 
 LATE = Condition(obs_delay=2.0)
 POLICY = """
@@ -28,6 +39,18 @@ def policies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "policy.py").write_text(POLICY)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """An action of a kind, drawn anew for each decision."""
+
+    kind: str
+
+    def forward(self, observation, mask=None, draw=0):
+        space = ACTIONS[self.kind]
+        space.seed(key(draw) >> 33)
+        return space.sample(mask) if self.kind in ("discrete", "mask", "image") else space.sample()
 
 
 def balance(seen):
@@ -112,8 +135,13 @@ def test_what_there_is_not_is_refused_in_words(policies: Path):
         ConfigError, match="'agent' is compared with doing nothing, and 0 is a no-op of a Box alone; give"
     ):
         make("gymnasium:CartPole-v1")
-    told = heron("trace", "gymnasium:CartPole-v1", "-o", "noop=0", "--policy", "policy.py:act", code=2)
-    assert "a black box has no 'schedule': sweeps and margins take it" in told.stderr
+    words = ["gymnasium:CartPole-v1", "-o", "noop=0", "--policy", "policy.py:act"]
+    assert (
+        "a black box has no 'layout': sweep, margin, trace, replay and watch take it; all else needs an environment"
+        in (heron("trace", *words, "--csv", "course.csv", code=2).stderr)
+    )
+    with refuses(ConfigError, "run(disturbances=...): nobody looks into a black box; leave it out"):
+        record_episode("gymnasium:CartPole-v1", "random", options={"noop": 0}, disturbances=[Disturbance(1.0, "x", {})])
 
 
 def test_options_are_the_network_s_or_the_environment_s():
@@ -124,3 +152,138 @@ def test_options_are_the_network_s_or_the_environment_s():
         make("pettingzoo:black_boxes", noop="random", steps=4).run_synchronous({"*": lambda seen: 0}, seed=0).end_time
         == 4.0
     )
+
+
+# Records and films
+
+BAD = ScheduleConfig(
+    obs_delay=1.0, msg_delay=1.0, jitter_type="lognormal", jitter_ratio=0.5, loss=0.2, duplicate=0.2, reorder=True
+)
+BLOB = "gymnasium:black_boxes:Blob-v0"
+PUSH = {"*": lambda seen: np.sign(seen["place"][::-1] - 30.0).astype(np.float32)}
+
+
+def test_heron_trace_keeps_an_episode_that_heron_replay_runs_again(policies: Path):
+    words = ["gymnasium:CartPole-v1", "--policy", "policy.py:act", "-o", "noop=0", "--schedule", "obs_delay=2",
+             "--schedule", "loss=0.1", "--out", "out"]  # fmt: skip
+    assert "wrote out/timeline.svg" in heron("trace", *words).stdout
+    trust = ["--trust", "gymnasium:CartPole-v1", "--trust", "policy.py:act"]
+    assert heron("replay", "out", *trust).stdout.startswith("identical: ")
+    assert "names 'gymnasium:CartPole-v1'" in heron("replay", "out", code=2).stderr
+    assert not [*trace_faults(json.loads((policies / "out/perfetto.json").read_text()))]
+    (policies / "policy.py").write_text(POLICY.replace("0.3", "0.2"))
+    assert "the file of 'policy.py:act' has changed" in heron("replay", "out", *trust, code=2).stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_has_what_the_run_yields_and_every_copy_of_every_message(kind: str):
+    options, push = {"kind": kind, "noop": "random", "dt": 0.5}, {"*": Chosen(kind)}
+    episode = record_episode("pettingzoo:black_boxes", push, seed=4, schedule=BAD, options=options)
+    env = make("pettingzoo:black_boxes", **options)
+    result = env.run_event_driven(push, seed=4, schedule=BAD, trace=True)
+    team = result.rewards.pop("team")
+    assert team and episode.outcome.rewards == result.rewards and episode.world.agents == ["hare_0", "hare_1", "fox"]
+    counts, booked = episode.counts, result.messages
+    assert min(counts.values()) > 0
+    assert (counts["lost"], counts["in flight"]) == (booked.lost, booked.in_flight)
+    assert counts["delivered"] + counts["second copy"] == booked.delivered
+    assert [event.t for event in episode.events if event.kind == "Boundary"] == [k * 500_000_000 for k in range(13)]
+    ages = [age for agent in episode.world.decides for age in episode.ages(agent)]
+    assert ages and all(age.oldest == pytest.approx(age.t / 1e9 - 0.5 * age.number) for age in ages)
+    for m in episode.messages:
+        ends = ("physics", m.agent) if m.kind == "ObservationCopy" else (m.agent, "physics")
+        assert (m.sender, m.receiver) == ends
+    assert replay(episode, policies=push, trust="pettingzoo:black_boxes").identical
+    drawn = Timeline(excerpt(episode, None))
+    drawn.figure().draw_without_rendering()
+    assert drawn.excerpt.lanes == ["physics", "hare_0", "hare_1", "fox"]  # nobody asks a proxy
+    assert not [*trace_faults(json.loads(perfetto_text(episode)))]
+
+
+def test_a_picture_is_kept_by_shape_and_digest_and_one_other_pixel_is_found():
+    episode = record_episode(BLOB, PUSH, schedule=BAD, seed=1)
+    seen = next(m for m in episode.messages if m.kind == "ObservationCopy" and m.number == 3).content["content"]
+    assert seen["picture"].keys() == {"type", "shape", "digest"} and seen["picture"]["shape"] == [64, 64, 3]
+    assert len(seen["place"]) == 2 and len(as_text(episode)) < 40_000  # a picture alone has 12,288 bytes
+    assert replay(episode, policies=PUSH, trust=BLOB).identical
+    other = replace(episode.setting, options={"spot": 1})
+    found = replay(replace(episode, setting=other), policies=PUSH, trust=BLOB).difference
+    assert found is not None and found.what.endswith(": content.picture.digest") and found.agent == "agent"
+    assert "ObservationCopy 3" in found.what
+
+
+@pytest.mark.parametrize(("value", "short"), [
+    (np.zeros(64), True), (np.zeros(65, np.float32), True), (np.zeros(2000), False), ("word", True),
+    ("x" * 3000, False), ((1, np.zeros(3)), True), ({k: k for k in range(65)}, True),
+    (dict.fromkeys(range(9000), 1.0), False),
+])  # fmt: skip
+def test_what_is_short_is_kept_itself(value: object, short: bool):
+    text = json.dumps(bounded(value, "here"))
+    assert ("digest" not in text) == short and len(text) < 3000
+    with pytest.raises(TraceError, match="here is a set"):
+        bounded({1}, "here")
+
+
+@pytest.mark.parametrize("clock", ["event", "sync"])
+def test_a_film_shows_the_frames_that_the_environment_draws(clock: str):
+    env = make("pettingzoo:black_boxes", noop=0, render_mode="rgb_array")
+    run = env.run_synchronous if clock == "sync" else partial(env.run_event_driven, schedule=BAD)
+    act = {"*": lambda seen: seen % 3}
+    result, plain = run(act, seed=2, record=FILMED), run(act, seed=2)
+    assert result.same_course(plain) and result.trace is None
+    film = result.watch("hare_1", every=4.0)
+    assert film.times == [0.0, 4.0, 8.0, 12.0] and film.footage.title == "painted"
+    for number, frame in enumerate(film):
+        assert (frame.world == 80 * number).all(axis=2).mean() > 0.6
+        known = film.footage.known("hare_1", frame.time)
+        if clock == "sync" and number < 3:  # at its end it has nothing more to decide
+            assert known.values["hare_1.Observed.step"] == frame.time and known.ages["hare_1"] == 0.0
+            assert known.values["hare_1.Observed.value[0]"] == film.footage.truth(frame.time)[3]
+
+
+def test_a_film_shows_messages_and_how_old_what_an_agent_knows_is():
+    options, late = {"noop": 0, "render_mode": "rgb_array"}, ScheduleConfig(msg_delay=2.0, obs_delay=1.0)
+    env = make("pettingzoo:black_boxes", **options)
+    footage = env.run_event_driven({"*": lambda seen: 1}, seed=2, schedule=late, record=FILMED).footage
+    assert footage.known("fox", 2.0).values == {} and footage.known("fox", 3.0).ages == {"fox": 3.0}
+    assert footage.known("fox", 4.0).values["fox.Observed.step"] == 1.0
+    first = [flight for flight in footage.flights if flight.sent <= 3.0]
+    assert {(f.sender, f.receiver, f.arrives - f.sent) for f in first} == {
+        (-1, 0, 2.0), (-1, 1, 2.0), (-1, 2, 2.0), (0, -1, 2.0), (1, -1, 2.0), (2, -1, 2.0)
+    }  # fmt: skip
+
+
+def test_heron_watch_films_it_and_a_trace_of_it(policies: Path):
+    words = ["--seed", "1", "--schedule", "obs_delay=2", "--out", "film.html"]
+    assert (
+        "9 frames, 0 to 8 s; beside the truth what agent knows"
+        in heron("watch", BLOB, "--policy", "random", *words).stdout
+    )
+    assert "<h1>Blob-v0</h1>" in (policies / "film.html").read_text()
+    heron("trace", BLOB, "--policy", "random", "--out", "out")
+    assert "9 frames" in heron("watch", "out", "--trust", BLOB, "--out", "again.gif").stdout
+
+
+@pytest.mark.filterwarnings("ignore:.*possible render_modes")
+def test_what_draws_no_frames_is_refused_in_words(policies: Path):
+    env = make(BLOB)
+    with refuses(
+        ConfigError,
+        "Blob-v0 draws no frames, render_mode=None (TypeError: object[] is none); make it with "
+        "render_mode='rgb_array', install what it draws with, or use `heron trace`, which needs no frames",
+    ):
+        env.run_event_driven(PUSH, record=FILMED)
+    told = heron("watch", "gymnasium:black_boxes:Walk-v0", "--policy", "random", code=2).stderr
+    assert "unexpected keyword argument 'render_mode'" in told and told.endswith("`heron trace` needs no frames\n")
+
+
+def test_a_frame_that_can_not_be_drawn_says_why(monkeypatch: pytest.MonkeyPatch):
+    def render(self):
+        raise gymnasium.error.DependencyNotInstalled("no pygame")
+
+    env = make("pettingzoo:black_boxes", noop=0, render_mode="rgb_array")
+    monkeypatch.setattr("black_boxes.Painted.render", render)
+    with pytest.raises(
+        ConfigError, match=r"painted draws no frames, render_mode='rgb_array' \(DependencyNotInstalled: no"
+    ):
+        env.run_synchronous({"*": lambda seen: 0}, seed=0, record=FILMED)

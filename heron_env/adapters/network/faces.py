@@ -14,6 +14,7 @@ from pettingzoo.utils.conversions import aec_to_parallel
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
 from heron_env.adapters.network.driver import NetworkEpisode, NetworkSetting
+from heron_env.adapters.network.filming import footage_of, frame_of, title_of
 from heron_env.adapters.network.forms import Parts, forms_of
 from heron_env.adapters.network.noops import Noops, copied
 from heron_env.core.policy import DecideAt, Policies, decide_with, draw_of
@@ -37,9 +38,11 @@ class UnderNetwork:
         env: the black box, which nobody else steps.
         network: what is the same in all episodes.
         groups: agents by name stem, as schedules and policies may name them.
+        played: the last whole episode that was run.
     """
 
     env: Any
+    played: NetworkEpisode
     _episode: NetworkEpisode | None = None
 
     def _open(
@@ -121,24 +124,31 @@ class UnderNetwork:
             seed: as in reset().
             schedule: instead of the environment's own.
             trace: keep a record of every event in `result.trace`.
-            record: any of "rewards", "actions", "observations" (as agents have them at their ticks).
+            record: any of "rewards", "actions", "observations" (as agents have them at their ticks), "frames" (for
+                `result.watch()`; of an environment with render_mode="rgb_array").
 
         Raises ConfigError, ScheduleError, UnknownAgent; RunInterrupted if a policy moves the environment.
         """
         require_switch(f"trace={trace!r:.60}", trace)
-        if "frames" in (recorded := checked_record(record)):
-            raise ConfigError("record: a black box can't be filmed; leave 'frames' out")
+        filmed = "frames" in (recorded := checked_record(record))
         last, chosen = None if t_end is None else to_ns(t_end, "t_end"), self._chosen(policies)
-        observations, _ = self._begin(seed, None, schedule, trace=trace, record=recorded)
+        observations, _ = self._begin(seed, None, schedule, trace=trace or filmed, record=recorded)
         episode = self._episode
         assert episode is not None
+        images = [frame_of(self.env)] if filmed else []
         begin_policies(chosen.values(), self._seed, self._number)
         offers = {name: side.offer for name, side in episode.by_name.items()}
         decide = {name: decide_with(policy, cast(Any, None), offers[name]) for name, policy in chosen.items()}
         while self.network.world.agents and (last is None or episode.now + self.network.dt_ns <= last):
             observations = episode.step(self._decisions(episode, decide, observations))[0]
-        self._episode = None  # the result stays as it is
-        return episode.close()
+            if filmed:
+                images.append(frame_of(self.env))
+        self._episode, self.played = None, episode  # the result stays as it is
+        result = episode.close()
+        if filmed:
+            result.trace = episode.trace if trace else None
+            result.footage = footage_of(episode, images, self.groups, title_of(self.env))
+        return result
 
     def _decisions(
         self, episode: NetworkEpisode, decide: Mapping[str, DecideAt], observations: dict[str, Any]

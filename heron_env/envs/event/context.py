@@ -36,6 +36,7 @@ FROM_PROXY = (
 )  # fmt: skip
 TO_CHILD = (m.Command, m.PushedCommand)
 UP = int(Queue.UP)
+BLACK_BOX: Final = -2
 MOST_FACTOR: Final = 1e6
 """No delay grows more than that."""
 Ints = NDArray[np.int64]
@@ -175,7 +176,7 @@ class LinkRule:
 
 
 def ends(message: Any, simulation: Simulation) -> tuple[int, int]:
-    """Ranks of sender and receiver; the proxy is -1."""
+    """Ranks of sender and receiver; the proxy is -1, a black box BLACK_BOX."""
     agent: int = message.agent
     if isinstance(message, TO_CHILD):
         return simulation.hierarchy.parent[agent], agent
@@ -184,6 +185,10 @@ def ends(message: Any, simulation: Simulation) -> tuple[int, int]:
             return agent, simulation.hierarchy.index[simulation.exchange.edges[message.edge].route.receiver]
         case m.LetterUnderWay():
             return agent, message.receiver
+        case m.ObservationCopy():
+            return BLACK_BOX, message.receiver
+        case m.ActionCommand():
+            return agent, BLACK_BOX
         case m.CycleToken():
             return (agent, PROXY) if message.leg is m.Leg.TOKEN_TO_PROXY else (PROXY, agent)
     assert isinstance(message, TO_PROXY + FROM_PROXY), f"where does a {type(message).__name__} go?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,14 +28,16 @@ from heron_env.lab.policies import (
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
+from heron_env.scheduling.messages import ActionCommand, ObservationCopy
+from heron_env.scheduling.trace import exact
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 SCHEMA: Final = 1
 """Version of the form on disk; it grows when a reader of the old one would be misled."""
-OBSERVATIONS: Final = ("ObservationReply", "ObservationPush")
-"""Kinds of messages that bring an agent what it sees: asked for, or pushed."""
+OBSERVATIONS: Final = ("ObservationReply", "ObservationPush", "ObservationCopy")
+"""Kinds of messages that bring an agent what it sees: asked for, pushed, or of a black box."""
 EFFECTS: Final = ("ActionEffect", "PushedEffect")
 """Kinds of events in which a decision takes effect."""
 ANSWERS: Final = ("Answered", "PushedAnswer")
@@ -239,14 +242,34 @@ class Episode:
             yield Age(message.arrives, message.number, dict(zip(owners, old, strict=True)))
 
 
+MOST_KEYS, LONGEST = 64, 2000
+"""Of what a black box shows: more keys than that, or letters of its exact form, are kept as a digest."""
 SAID_ELSEWHERE = frozenset({"agent", "number", "id", "sent", "view"})
 """Fields that have a place of their own in a record; a view only knows names."""
 
 
 def content(record: Any) -> dict[str, Any]:
     """The fields of a message or event, by name. Raises TraceError for a value that has no exact form."""
-    names = [field.name for field in fields(record) if field.name not in SAID_ELSEWHERE]
-    return {name: plain(getattr(record, name), f"{type(record).__name__}.{name}") for name in names}
+    names = [] if record is None else [field.name for field in fields(record) if field.name not in SAID_ELSEWHERE]
+    form = bounded if isinstance(record, ObservationCopy | ActionCommand) else plain
+    return {name: form(getattr(record, name), f"{type(record).__name__}.{name}") for name in names}
+
+
+def bounded(value: Any, where: str) -> Any:
+    """What a black box shows or is told: plain where that is short, else shape and digest, of a dictionary by key.
+
+    Raises TraceError as `plain`.
+    """
+    if isinstance(value, Mapping) and len(value) <= MOST_KEYS:
+        return {str(key): bounded(item, f"{where}[{key!r}]") for key, item in value.items()}
+    try:
+        text = exact(value)
+    except TypeError:
+        text = ""  # `plain` says what it is
+    if len(text) <= LONGEST:
+        return plain(value, where)
+    digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return {"type": str(getattr(value, "dtype", type(value).__name__)), "shape": [*np.shape(value)], "digest": digest}
 
 
 def plain(value: Any, where: str) -> Any:

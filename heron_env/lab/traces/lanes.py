@@ -40,6 +40,9 @@ WORDS: Final = {
     "Settle": "conditions",
     "Custom": "event",
     "CustomLetter": "message",
+    "Boundary": "step",
+    "ObservationCopy": "observation",
+    "ActionCommand": "action",
 }
 """What people call the kinds of messages and events; one without a word keeps its name."""
 
@@ -97,9 +100,10 @@ def _counted(names: list[str]) -> str:
 
 
 def lanes(episode: Episode) -> list[str]:
-    """All lanes, top to bottom: disturbances if there are any, physics, the proxy, the agents by rank."""
+    """All lanes, top to bottom: disturbances if there are any, physics, the proxy if it is asked, agents by rank."""
     outside = [OUTSIDE] if any(event.kind == DISTURBED for event in episode.events) else []
-    return [*outside, PHYSICS, PROXY, *episode.world.agents]
+    proxy = [] if any(event.kind == "Boundary" for event in episode.events) else [PROXY]
+    return [*outside, PHYSICS, *proxy, *episode.world.agents]
 
 
 def lane_of(event: Event) -> str:

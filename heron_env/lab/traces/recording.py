@@ -53,7 +53,7 @@ from heron_env.lab.traces.file import TimeSeries
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
-from heron_env.scheduling.messages import Message
+from heron_env.scheduling.messages import Message, ObservationCopy
 from heron_env.scheduling.trace import Trace
 from heron_env.trust import named, trusting
 
@@ -261,17 +261,18 @@ def _events(run: EventRun) -> Iterator[Event]:
     ids = run.env.hierarchy.ids
     for r in _trace(run):
         if not isinstance(r.payload, Message):
-            agent = ids[r.agent] if hasattr(r.payload, "agent") else PHYSICS
+            agent = ids[r.agent] if hasattr(r.payload, "agent") or r.kind == "AgentTick" else PHYSICS
             yield Event(r.index, r.t_ns, r.kind, agent, r.number, r.cause, content(r.payload), r.cancelled, r.masked)
 
 
 def _sent(run: EventRun) -> Iterator[SentMessage]:
-    names = [*run.env.hierarchy.ids, PROXY]  # the proxy's rank is -1
+    names = [*run.env.hierarchy.ids, PHYSICS, PROXY]  # the proxy's rank is -1, that of a black box -2
     for message, arrives, fate, place, cause in copies(run.context):
         sender, receiver = ends(message, run.env.simulation)
+        more = {"as_of": [message.number * run.env.dt_ns]} if isinstance(message, ObservationCopy) else {}
         yield SentMessage(
             message.id, type(message).__name__, names[sender], names[receiver], names[message.agent], message.number,
-            message.sent, arrives, fate, place, cause, content(message),
+            message.sent, arrives, fate, place, cause, {**content(message), **more},
         )  # fmt: skip
 
 

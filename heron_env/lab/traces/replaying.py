@@ -16,6 +16,7 @@ from heron_env.envs.episodes import FILMED, EpisodeResult
 from heron_env.errors import TraceError
 from heron_env.files.reading import is_folder
 from heron_env.given import path_of
+from heron_env.lab.black_boxes import filmable
 from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, TraceSetting, happenings_of, plain, schedule_of
@@ -212,6 +213,7 @@ def replay(
 def film_again(trace: str | Path) -> EpisodeResult:
     """The recorded episode once more, with its frames, to be watched. Raises as `replay`."""
     setting = file.read(path_of(trace, "film_again(trace)")).setting
+    setting = replace(setting, options=filmable(setting.env_id, setting.options))
     env, policies = _prepared(trace, setting, None, None, None, False)
     result: EpisodeResult = env.run_event_driven(
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait, schedule=schedule_of(setting.schedule),

@@ -126,7 +126,7 @@ class Family:
 
 FAMILIES: Final = {
     "observations": Family(BLUE, "-", "observation: asked for, sent", ("ObservationRequest", *OBSERVATIONS)),
-    "commands": Family(PURPLE, "-", "command of a coordinator", ("Command", "PushedCommand")),
+    "commands": Family(PURPLE, "-", "command", ("Command", "PushedCommand", "ActionCommand")),
     "reports": Family(GREEN, (0, (5, 2)), "state report, receipt", ("StateReport", "ReportReceived")),
     "shares": Family(INK, (0, (1.5, 1.5)), "shared with a neighbour, a letter", ("SharedState", "LetterUnderWay")),
     "cycle": Family("#B0B0B0", (0, (1, 2)), "physics cycle, scores", ()),
@@ -147,8 +147,8 @@ MARKS: Final[dict[str, tuple[dict[str, Any], str, tuple[str, ...]]]] = {
     "seen": ({"marker": "o", "s": 24, "color": BLUE}, "its observation has come", OBSERVATIONS),
     "told": ({"marker": "v", "s": 34, "color": PURPLE}, "its command has come", ("Command", "PushedCommand")),
     "effect": ({"marker": "D", "s": 24, "color": VERMILION}, "effect: the set-point changes",
-               ("ActionEffect", "PushedEffect")),
-    "physics": ({"marker": "|", "s": 50, "color": INK, "linewidths": 1.0}, "physics", ("Simulation",)),
+               ("ActionEffect", "PushedEffect", "ActionCommand")),
+    "physics": ({"marker": "|", "s": 50, "color": INK, "linewidths": 1.0}, "physics", ("Simulation", "Boundary")),
     "begins": ({"marker": "|", "s": 300, "color": VERMILION, "linewidths": 1.8}, "a disturbance begins or ends",
                ("Disturbed",)),
     "lost": ({"marker": "x", "s": 30, "color": VERMILION, "linewidths": 1.8}, "a message that leaves here is lost", ()),
