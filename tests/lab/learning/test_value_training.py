@@ -199,8 +199,8 @@ def by_hand(weights: list[float], state: int = 0) -> TeamValues:
 
 
 def test_what_values_are_to_become_agrees_with_a_calculation_by_hand():
-    """The network prefers the last choice, the target values (2, 3, 5) times what is seen."""
-    online, target = by_hand([0.0, 1.0, 2.0]), by_hand([2.0, 3.0, 5.0])
+    """The network prefers the last choice, the target, which values (2, 5, 3) times what is seen, another."""
+    online, target = by_hand([0.0, 1.0, 2.0]), by_hand([2.0, 5.0, 3.0])
     allowed = torch.ones(4, 2, 3, dtype=torch.bool)
     allowed[1, 0, 2] = False  # agent 0 can't do its best
     batch = {
@@ -211,10 +211,10 @@ def test_what_values_are_to_become_agrees_with_a_calculation_by_hand():
         "terminated": torch.tensor([False, False, True, False]),
     }
     wanted = [
-        0.5 + 0.9 * (5.0 + 50.0),
-        0.5 + 0.9 * (3.0 + 50.0),
+        0.5 + 0.9 * (3.0 + 30.0),
+        0.5 + 0.9 * (5.0 + 30.0),
         0.5,  # the end by a rule has no future; a cut-off, as in all the others, has
-        0.9 * (-2.0 + 50.0),  # the network prefers choice 0 there, which the target finds worth -2, not its own best
+        0.9 * (-2.0 + 30.0),  # where -1 is seen the network prefers the first choice
     ]
     torch.testing.assert_close(aims(online, target, batch, 0.9), torch.tensor(wanted))
 
