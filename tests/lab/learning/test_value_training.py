@@ -391,6 +391,11 @@ def test_a_run_is_gone_on_with_from_its_weights(tmp_path: Path):
     old, new = first.weights("guest"), later.weights("guest")
     assert old.keys() == new.keys() and all(torch.equal(old[name], new[name]) for name in old)
     assert any(name.startswith("mixer.") for name in old)
+    lamp = quick(tmp_path / "lamp", TEAM, env_options={"kind": "lamp"})
+    course, student = course_of(tmp_path, {}, start_from=lamp.path)
+    begun = student._target.state_dict()
+    assert all(torch.equal(begun[name], weights) for name, weights in lamp.weights("lamp").items())
+    assert course.epsilon == course.plan.hyperparameters.final_epsilon  # it need not begin by chance
     with pytest.raises(ConfigError) as error:
         quick(tmp_path / "wrong", start_from=tmp_path / "first", algorithm="vdn")
     assert str(error.value) == (
