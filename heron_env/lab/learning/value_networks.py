@@ -28,13 +28,18 @@ class ValueSum(nn.Module):
 
 
 class MonotoneMixer(nn.Module):
-    """QMIX: one hidden layer of so many units, its weights' sizes and its offsets made of the state."""
+    """QMIX: one hidden layer of so many units, its weights' sizes and its offsets made of the state.
+
+    It begins nearly as VDN's sum: with torch's own first weights its offset is larger than what is to be learned.
+    """
 
     def __init__(self, choices: int, state: int, units: int) -> None:
         super().__init__()
-        self.first, self.first_bias = nn.Linear(state, choices * units), nn.Linear(state, units)
-        self.last = nn.Linear(state, units)
-        self.last_bias = nn.Sequential(nn.Linear(state, units), nn.ReLU(), nn.Linear(units, 1))
+        self.first, self.first_bias = linear(state, choices * units, 0.01), linear(state, units, 0.01)
+        self.last = linear(state, units, 0.01)
+        self.last_bias = nn.Sequential(linear(state, units, 2.0**0.5), nn.ReLU(), linear(units, 1, 0.01))
+        nn.init.ones_(self.first.bias)
+        nn.init.constant_(self.last.bias, 1.0 / units)
 
     def forward(self, values: Tensor, state: Tensor) -> Tensor:
         """`[n, choices]`, `[n, s]` -> `[n]`."""

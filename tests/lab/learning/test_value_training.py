@@ -171,6 +171,13 @@ def test_qmix_never_falls_with_the_value_of_any_choice(seed: int):
     assert not torch.allclose(again, mixer(values, state))
 
 
+def test_qmix_begins_nearly_as_the_sum():
+    mixer = TeamValues(4, 5, 3, Discrete(2), Hyperparameters()).mixer
+    values, state = torch.rand(100, 3), torch.randn(100, 5)
+    with torch.no_grad():
+        torch.testing.assert_close(mixer(values, state), values.sum(dim=-1), rtol=0.1, atol=0.1)
+
+
 @pytest.mark.parametrize("state", [0, 3])
 @pytest.mark.parametrize("action", [Discrete(3), MultiDiscrete([2, 3])])
 def test_the_best_of_each_agent_is_the_best_of_the_team(action: Any, state: int):
@@ -417,6 +424,18 @@ def test_agents_choose_by_chance_less_and_less(tmp_path: Path):
     student.now = student.now._replace(allowed=np.ones_like(student.now.allowed))
     drawn = np.concatenate([student.choose(1.0) for _ in range(500)])
     assert np.bincount(drawn.ravel()) / drawn.size == pytest.approx(1 / 3, abs=0.04)
+
+
+def test_the_target_follows_by_tau_with_each_minibatch(tmp_path: Path):
+    course, student = course_of(tmp_path, {"kind": "lamp"})
+    course.prepare()
+    course._step()
+    for _ in range(3):
+        before = [weights.clone() for weights in student._target.parameters()]
+        student.improve(0.1)
+        after = zip(before, student._target.parameters(), student.network.parameters(), strict=True)
+        for was, now, network in after:
+            torch.testing.assert_close(now, was + course.plan.hyperparameters.tau * (network - was))
 
 
 def test_groups_of_one_kind_are_one_team_if_shared(tmp_path: Path):
