@@ -30,3 +30,10 @@ def test_all_are_judged_on_the_same_episodes_by_the_team_s_return(monkeypatch: p
         env = make("heron/Spread-v0", continuous=False)
         result = env.run_synchronous({"*": lambda vector: 2}, seed=benchmarl_peer.FIRST_TEST_SEED + lane)
         assert value == pytest.approx(result.returns["system_agent"], abs=1e-5)
+
+
+def test_the_table_and_the_page_are_of_the_kept_trainings():
+    told = benchmarl_peer.report(benchmarl_peer.OUT)
+    assert told == (benchmarl_peer.OUT / "table.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "science" / "learning.md").read_text("utf-8")
+    assert told.partition("\n\n")[2] in page and told.startswith("Random pushes earn -79.1") and "earn -79.1" in page
