@@ -56,6 +56,7 @@ HEAVY = {
         "adapters/sb3.py",
         "lab/learning/lean_ppo.py",
         "lab/learning/actor_critic.py",
+        "lab/learning/value_networks.py",
     ),
     "torchrl": ("adapters/torchrl.py", "adapters/benchmarl.py"),
     "benchmarl": ("adapters/benchmarl.py",),

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 DEFAULT_STEPS = 1_200_000
 REPORTED = (
-    "env_id", "seed", "critic", "trainer", "training_delays", "schedule", "start_from", "transitions", "seconds",
-    "compile_seconds", "validation", "validation_under_schedule",
+    "env_id", "seed", "algorithm", "critic", "trainer", "training_delays", "schedule", "start_from", "transitions",
+    "seconds", "compile_seconds", "validation", "validation_under_schedule",
 )  # fmt: skip
 """Of a run's configuration: what `heron train --json` prints."""
 Seed = Annotated[int, typer.Option(min=0, help="Of networks, exploration and episodes.")]
@@ -53,6 +53,10 @@ StepsOption = Annotated[int, typer.Option(min=1, help="Transitions of each group
 TimeLimitOption = Annotated[float | None, typer.Option(help="End after so many seconds, compiling apart.")]
 ResidualOption = Annotated[
     str, typer.Option(help="The baseline that the policy corrects; none: decide alone; default: the environment's.")
+]
+AlgorithmOption = Annotated[
+    str,
+    typer.Option(help="ppo (IPPO; with --critic central MAPPO); vdn or qmix, for choices on the synchronous clock."),
 ]
 CriticOption = Annotated[
     str, typer.Option(help="local: values from what the agent sees; central: from the state too. Actors never do.")
@@ -94,6 +98,7 @@ def train(
     steps: StepsOption = DEFAULT_STEPS,
     time_limit: TimeLimitOption = None,
     residual: ResidualOption = "default",
+    algorithm: AlgorithmOption = "ppo",
     critic: CriticOption = "local",
     train_delays: TrainDelaysOption = None,
     schedule: ScheduleOption = None,
@@ -104,7 +109,7 @@ def train(
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
-    """Train one PPO policy per group and leave a run folder; prints what random and rules earn beside it."""
+    """Train one policy per group and leave a run folder; prints what random and rules earn beside it."""
     began = time.monotonic()
     from heron_env.envs.unused_rules import unused_rules
     from heron_env.lab.learning.ppo import train as run_training
@@ -122,8 +127,9 @@ def train(
     with _training_into(folder):
         run = run_training(
             env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
-            residual=None if residual == "none" else residual, critic=critic, training_delays=delays,
-            schedule=timed, trainer=trainer, device=device, start_from=start_from, progress=not as_json, logger=logger,
+            residual=None if residual == "none" else residual, algorithm=algorithm, critic=critic,
+            training_delays=delays, schedule=timed, trainer=trainer, device=device, start_from=start_from,
+            progress=not as_json, logger=logger,
         )  # fmt: skip
     if not run.config.transitions:
         typer.echo("warning: the time limit was used up before anything was learned; give more", err=True)

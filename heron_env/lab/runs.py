@@ -56,6 +56,7 @@ class RunConfig(BaseModel):
     Attributes:
         env_options: of `make()`, those of the user: evaluation builds the environment with them.
         training_options: what came on top while training, say a coarser step.
+        algorithm: that it learned by.
         trainer: what trained: "sb3", Stable-Baselines3's PPO, or "lean", this library's own.
         device: of torch, on which weights were improved; to load them none is needed.
         training_delays: how late agents saw and acted while training; evaluation has delays of its own.
@@ -65,7 +66,8 @@ class RunConfig(BaseModel):
         start_from: the run folder whose weights and scales it began with; None: from nothing.
         seconds, compile_seconds: wall time without compiling, and that of compiling.
         deterministic: could the training be repeated bit for bit? Not if a time limit or a callback ended it.
-        critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
+        critic: what estimated values while training: "local" saw what the agent sees, "central" the state too, as
+            QMIX's mixer does.
         curve: the file of the learning curve.
         kept_at: transitions after which the weights were those that were kept; None: all of them.
         return_of: the root of the hierarchy, whose return the validations have.
@@ -80,6 +82,7 @@ class RunConfig(BaseModel):
     env_id: str
     env_options: dict[str, Any]
     training_options: dict[str, Any]
+    algorithm: Literal["ppo", "vdn", "qmix"] = "ppo"
     trainer: Literal["sb3", "lean"] = "sb3"
     device: str = "cpu"
     training_delays: TrainingDelays | None = None

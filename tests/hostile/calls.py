@@ -312,12 +312,13 @@ def _adapters() -> dict[str, Entry]:
     def trained(
         env_id: Any, run_dir: Any, total_steps: Any, seed: Any = 0, env_options: Any = None, residual: Any = "default",
         critic: Any = "local", start_from: Any = None, training_delays: Any = None, hyperparameters: Any = None,
+        algorithm: Any = "ppo",
     ) -> Any:  # fmt: skip
         """Never with a number of steps that is one: it would train."""
         return train(
             env_id, run_dir, total_steps=total_steps if isinstance(total_steps, str) else 0, seed=seed,
             env_options=env_options, residual=residual, critic=critic, start_from=start_from,
-            training_delays=training_delays, hyperparameters=hyperparameters,
+            training_delays=training_delays, hyperparameters=hyperparameters, algorithm=algorithm,
         )  # fmt: skip
 
     def slots() -> Any:
@@ -409,7 +410,16 @@ OPTIONS = {
     "report": ("--trust",),
     "trace": ("--policy", "--seed", "--until", "--delay", "--schedule", "--disturbances", "--window", "-o"),
     "replay": ("--policy", "--trust"),
-    "train": ("--seed", "--time-limit", "--residual", "--critic", "--train-delays", "--start-from", "-o"),
+    "train": (
+        "--seed",
+        "--time-limit",
+        "--residual",
+        "--algorithm",
+        "--critic",
+        "--train-delays",
+        "--start-from",
+        "-o",
+    ),
     "export": ("--onnx", "--trust"),
     "run": ("--policy", "--seed", "--until", "--speed", "--schedule", "-o"),
     "dcop solve": ("--algo", "--seed", "--cycles", "--seconds"),

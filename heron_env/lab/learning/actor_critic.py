@@ -48,20 +48,14 @@ class ActorCritic(nn.Module):
         if settings.gru:
             self.memory = nn.GRU(seen, settings.gru)
         self.units, self._relu = settings.gru, settings.activation == "relu"
-        actor, critic = (self._tower(inputs, settings.hidden) for inputs in (width, width + state))
+        actor, critic = (tower(inputs, settings) for inputs in (width, width + state))
         self.mlp_extractor = nn.ModuleDict({"policy_net": actor, "value_net": critic})
-        self.action_net = _linear(last, self.numbers + sum(self.ncats), 0.01)
-        self.value_net = _linear(last if settings.hidden else width + state, 1, 1.0)
+        self.action_net = linear(last, self.numbers + sum(self.ncats), 0.01)
+        self.value_net = linear(last if settings.hidden else width + state, 1, 1.0)
         if self.numbers:
             self.log_std = nn.Parameter(torch.full((self.numbers,), log_std))
         self._actor = [*_layers(actor), self.action_net]
         self._critic = [*_layers(critic), self.value_net]
-
-    def _tower(self, width: int, hidden: Sequence[int]) -> nn.Sequential:
-        layers: list[nn.Module] = []
-        for before, after in pairwise((width, *hidden)):
-            layers += [_linear(before, after, 2.0**0.5), nn.ReLU() if self._relu else nn.Tanh()]
-        return nn.Sequential(*layers)
 
     def forward(self, seen: Tensor, state: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """`[t, n, d]`, `[t, n, s]`, `[n, units]` -> outputs `[t, n, k]`, values `[t, n]`, hidden then `[n, units]`."""
@@ -152,7 +146,16 @@ def _layers(tower: nn.Module) -> list[nn.Linear]:
     return [layer for layer in tower.children() if isinstance(layer, nn.Linear)]
 
 
-def _linear(width: int, outputs: int, gain: float) -> nn.Linear:
+def tower(width: int, settings: Hyperparameters) -> nn.Sequential:
+    """The hidden layers, from so many inputs."""
+    layers: list[nn.Module] = []
+    for before, after in pairwise((width, *settings.hidden)):
+        layers += [linear(before, after, 2.0**0.5), nn.ReLU() if settings.activation == "relu" else nn.Tanh()]
+    return nn.Sequential(*layers)
+
+
+def linear(width: int, outputs: int, gain: float) -> nn.Linear:
+    """A layer with orthogonal weights of this gain, and no bias yet."""
     layer = nn.Linear(width, outputs)
     nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)

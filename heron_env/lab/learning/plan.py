@@ -23,11 +23,11 @@ from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.trust import on_behalf_of
 
 
-def open_run(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
-    """The run to go on from. Raises RunFolderError; ConfigError for another environment or critic."""
+def open_run(start_from: str | Path, env_id: str, algorithm: str, critic: str) -> RunFolder:
+    """The run to go on from. Raises RunFolderError; ConfigError for another environment, algorithm or critic."""
     run = RunFolder.open(start_from)
-    for what, ours, its in (("env_id", env_id, run.config.env_id), ("critic", critic, run.config.critic)):
-        if ours != its:
+    for what, ours in (("env_id", env_id), ("algorithm", algorithm), ("critic", critic)):
+        if ours != (its := getattr(run.config, what)):
             raise ConfigError(
                 f"train(start_from={str(start_from)!r}): that run has {what}={its!r}, this one {ours!r}; "
                 "its weights would mean something else: give the same, or start anew"
@@ -66,7 +66,9 @@ def load_weights(policy: Any, run: RunFolder, group: str) -> None:
 
 
 DEFAULT = "default"
+MOST_REPLAY = 10**8
 DELAYS = "training_delays"
+ALGORITHMS = ("ppo", "vdn", "qmix")
 TRAINERS = ("lean", "sb3")
 DEFAULT_TRAINER = "lean"
 """At equal budgets it learned simple_spread as well as Stable-Baselines3's PPO (five seeds), in less time."""
@@ -74,7 +76,7 @@ DEFAULT_TRAINER = "lean"
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Of PPO.
+    """Of a training.
 
     `learning_rate` falls linearly to `final_learning_rate`, by transitions or by time, whichever is farther on.
     `log_std` is where exploration begins, in units of half the action range; None: -2 for the correction of a rule,
@@ -91,6 +93,12 @@ class Hyperparameters:
     baseline: H. Mao et al., "Variance Reduction for Reinforcement Learning in Input-Driven Environments", ICLR 2019).
     With `keep_best` the weights stay that earned most on the validation episodes on the way, under the schedule where
     there is one, not the last ones.
+
+    Of VDN and QMIX alone: a transition is a step of the whole team. After `n_steps` of all lanes as many minibatches of
+    `batch_size` are drawn from the last `replay` transitions as make each be learned from `n_epochs` times. An agent
+    chooses by chance with a probability that falls from 1 to `final_epsilon` in the first part `exploration` of the
+    training. Each minibatch moves the target network by `tau` of the way. QMIX's mixer has `mixer` units. There is no
+    `gru`, `frames` or `twins`.
     """
 
     num_envs: int = 64
@@ -109,9 +117,14 @@ class Hyperparameters:
     shared: bool = False
     twins: int = 1
     keep_best: bool = False
+    replay: int = 100_000
+    exploration: float = 0.5
+    final_epsilon: float = 0.05
+    tau: float = 0.005
+    mixer: int = 32
 
     @classmethod
-    def of(cls, env_id: str, defaults: TrainingDefaults) -> Hyperparameters:
+    def of(cls, env_id: str, defaults: TrainingDefaults, algorithm: str = "ppo") -> Hyperparameters:
         """Those that an environment is best trained with. Raises ConfigError for a name that there is not."""
         names = [field.name for field in fields(cls)]
         for name in defaults.hyperparameters:
@@ -120,13 +133,17 @@ class Hyperparameters:
                     f"{env_id}: training_defaults() has the hyperparameter {name!r}; there are {names}."
                     f"{did_you_mean(name, names)}"
                 )
-        return cls(**defaults.hyperparameters)
+        return cls(**{**(OF_VALUES if algorithm != "ppo" else {}), **defaults.hyperparameters})
 
     def first_log_std(self, corrects: bool) -> float:
         """Where exploration begins, for a policy that corrects a rule or one that decides alone."""
         if self.log_std is not None:
             return self.log_std
         return -2.0 if corrects else 0.0
+
+
+OF_VALUES: dict[str, Any] = {"n_steps": 5, "batch_size": 256, "n_epochs": 8, "learning_rate": 5e-4}
+"""Where VDN and QMIX begin otherwise."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +165,7 @@ class Plan:
     start: RunFolder | None = None
     schedule: AnySchedule = None
     trainer: str = DEFAULT_TRAINER
+    algorithm: str = "ppo"
     device: str = "cpu"
 
     def make(self) -> HeronEnv:
@@ -178,13 +196,15 @@ def make_plan(
     start_from: str | Path | None = None,
     schedule: AnySchedule = None,
     trainer: str | None = None,
+    algorithm: str = "ppo",
 ) -> Plan:
     """Fill in the environment's defaults. Raises ConfigError."""
     _require_numbers({"total_steps": (total_steps, 1), "seed": (seed, 0), "validations": (validations, 0)}, time_limit)
     require_critic(critic, "train")
+    critic = _critic(algorithm, critic, trainer, schedule)
     trainer = _trainer(trainer, schedule)
     _require_delays(delays, env_options)
-    start = None if start_from is None else open_run(start_from, env_id, critic)
+    start = None if start_from is None else open_run(start_from, env_id, algorithm, critic)
     if start is not None:
         env_options = {**start.config.env_options, **env_options}
         residual = start.config.base if residual == DEFAULT else residual
@@ -193,6 +213,8 @@ def make_plan(
         env = make(env_id, **env_options)
     if start is not None:
         require_same(start, env, residual, hyperparameters or _settings(start))
+    if algorithm != "ppo":
+        _require_choices(env, env_id, algorithm)
     defaults = env.training_defaults()
     chosen = (
         {k: v for k, v in defaults.options.items() if k not in env_options}
@@ -206,12 +228,12 @@ def make_plan(
     if base is not None:
         _require_correctable(env, env_id, base, seed)
     settings = hyperparameters or Hyperparameters.of(
-        env_id, defaults if training_options is None else TrainingDefaults()
+        env_id, defaults if training_options is None else TrainingDefaults(), algorithm
     )
-    _require_able(settings, trainer)
+    _require_able(settings, trainer, algorithm)
     return Plan(
         env_id, run_dir, env_options, chosen, base, total_steps, seed, time_limit, settings, validations, critic,
-        delays, start, schedule, trainer,
+        delays, start, schedule, trainer, algorithm,
     )  # fmt: skip
 
 
@@ -246,6 +268,35 @@ def _require_correctable(env: HeronEnv, env_id: str, base: str, seed: int) -> No
         on_vectors(policy)
 
 
+def _critic(algorithm: str, critic: str, trainer: str | None, schedule: AnySchedule) -> str:
+    """Which critic there is: as asked for, or that of the algorithm. Raises ConfigError for what excludes it."""
+    require_one_of(f"train(algorithm={algorithm!r:.60})", algorithm, ALGORITHMS)
+    if algorithm == "ppo":
+        return critic
+    if schedule is not None:
+        raise ConfigError(
+            f"train(algorithm={algorithm!r}): learns on the synchronous clock; leave schedule out, or write "
+            "algorithm='ppo'"
+        )
+    for name, value, usual in (("critic", critic, "local"), ("trainer", trainer, None)):
+        if value != usual:
+            raise ConfigError(
+                f"train(algorithm={algorithm!r}, {name}={value!r:.60}): {name} is for 'ppo'; leave it out"
+            )
+    return "central" if algorithm == "qmix" else "local"
+
+
+def _require_choices(env: HeronEnv, env_id: str, algorithm: str) -> None:
+    """Raise ConfigError for agents that decide on numbers."""
+    for group, agents in env.group_map.items():
+        spec = env.simulation.specs[env.hierarchy.index[agents[0]]]
+        if spec.dim_c:
+            raise ConfigError(
+                f"train(algorithm={algorithm!r}): group {group!r} of {env_id} does {spec.describe()}, and VDN and QMIX "
+                "make choices alone; write algorithm='ppo', or give its agents a Discrete or MultiDiscrete action"
+            )
+
+
 def _trainer(trainer: str | None, schedule: AnySchedule) -> str:
     """The trainer that is asked for, or the one that can. Raises ConfigError."""
     if trainer is None:
@@ -272,22 +323,30 @@ def _require_schedule(schedule: AnySchedule, delays: TrainingDelays | None, env:
     env.timings_of(schedule.at(0, 0) if isinstance(schedule, DrawnSchedule) else schedule)
 
 
-def _require_able(settings: Hyperparameters, trainer: str) -> None:
-    """Raise ConfigError for what the trainer can't do."""
+def _require_able(settings: Hyperparameters, trainer: str, algorithm: str) -> None:
+    """Raise ConfigError for what the trainer, or the algorithm, can't do."""
     require_one_of(f"Hyperparameters(activation={settings.activation!r})", settings.activation, get_args(Activation))
-    bounds = {"gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "twins": (1, settings.num_envs)}
+    bounds = {
+        "gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "twins": (1, settings.num_envs),
+        "replay": (1, MOST_REPLAY), "mixer": (1, MOST_FRAMES),
+    }  # fmt: skip
     for name, (least, most) in bounds.items():
         whole(getattr(settings, name), f"Hyperparameters({name})", least, most)
     if settings.num_envs % settings.twins:
         raise ConfigError(
             f"Hyperparameters(num_envs={settings.num_envs}, twins={settings.twins}): num_envs must be a multiple of it"
         )
+    for name in ("exploration", "final_epsilon", "tau"):
+        if not 0.0 <= getattr(settings, name) <= 1.0:
+            raise ConfigError(f"Hyperparameters({name}={getattr(settings, name)!r}): must be a number between 0 and 1")
     plain = Hyperparameters()
     for name in ("gru", "frames", "shared", "twins", "keep_best"):
-        if trainer == "sb3" and getattr(settings, name) != getattr(plain, name):
-            raise ConfigError(
-                f"Hyperparameters({name}={getattr(settings, name)!r}): trainer='sb3' can't; write trainer='lean'"
-            )
+        if getattr(settings, name) != getattr(plain, name):
+            told = f"Hyperparameters({name}={getattr(settings, name)!r})"
+            if trainer == "sb3":
+                raise ConfigError(f"{told}: trainer='sb3' can't; write trainer='lean'")
+            if algorithm != "ppo" and name in ("gru", "frames", "twins"):
+                raise ConfigError(f"{told}: algorithm={algorithm!r} can't; leave it out, or write algorithm='ppo'")
 
 
 def _settings(run: RunFolder) -> Hyperparameters:

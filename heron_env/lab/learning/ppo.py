@@ -1,4 +1,4 @@
-"""Train one PPO policy per group, on either clock, and leave a run folder behind."""
+"""Train one policy per group, with PPO on either clock, or with VDN or QMIX, and leave a run folder behind."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def train(
     residual: str | None = DEFAULT,
     time_limit: float | None = None,
     hyperparameters: Hyperparameters | None = None,
+    algorithm: str = "ppo",
     critic: str = "local",
     start_from: str | Path | None = None,
     validations: int = 6,
@@ -85,12 +86,15 @@ def train(
             choice.
         time_limit: stop cleanly so many seconds after the call, if not done before; what numba compiles is not counted,
             the measuring of baselines is: it gets a third at the most.
-        hyperparameters: of PPO; None: the environment's own choice, where training_options are its own, too.
-        critic: "central": values are estimated from the whole state as well; what acts and is saved for acting sees
-            what its agent sees, either way. "local": from that alone.
+        hyperparameters: None: the environment's own choice, where training_options are its own, too.
+        algorithm: "ppo"; or, where all agents make choices alone and on the synchronous clock, "vdn" or "qmix": the
+            agents of a group are a team, which learns the value of what they do together from the mean of their
+            rewards. QMIX's mixer sees the state. There trainer and critic are left out.
+        critic: of PPO. "central": values are estimated from the whole state as well; what acts and is saved for acting
+            sees what its agent sees, either way. "local": from that alone.
         start_from: a finished run to go on from: actor, critic and scales are its own, the optimizer begins anew. It
-            must be of the same environment, critic and groups with the same columns and actions. What is not given
-            here is taken from there: env_options, residual, hyperparameters; its training options are not.
+            must be of the same environment, algorithm, critic and groups with the same columns and actions. What is not
+            given here is taken from there: env_options, residual, hyperparameters; its training options are not.
         validations: how often the deterministic policy is measured after the start, the last time at the end, as it is
             with 0.
         validation_episodes: episodes of each measurement.
@@ -132,6 +136,7 @@ def train(
         start_from=start_from,
         schedule=schedule,
         trainer=trainer,
+        algorithm=algorithm,
     )
     _require_training_extra(plan.trainer)
     plan = replace(plan, device=_device(device))
@@ -229,10 +234,11 @@ def _one_by_one(
 def _together(
     plan: Plan, env: HeronEnv, acting: Policies, rules: Policies, validation: Validation, monitor: Monitor
 ) -> Done:
-    """Train all groups at once on rows."""
+    """Train all groups at once."""
     from heron_env.lab.learning.row_training import RowTraining
+    from heron_env.lab.learning.value_training import ValueTraining
 
-    course = RowTraining(plan, env, rules, validation)
+    course = (RowTraining if plan.algorithm == "ppo" else ValueTraining)(plan, env, rules, validation)
     course.run(monitor)
     models = {group: course.weights(group) for group in course.configs}
     return Done([*course.configs.items()], models, course.episodes, monitor.steps, course.kept_at)
@@ -286,6 +292,7 @@ def _config(
         env_id=plan.env_id,
         env_options=plan.env_options,
         training_options=plan.training_options,
+        algorithm=plan.algorithm,
         trainer=plan.trainer,
         device=plan.device,
         training_delays=plan.delays,

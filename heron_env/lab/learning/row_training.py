@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import copy
-import io
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,29 +12,27 @@ from numpy.typing import NDArray
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.rows import Ended, Rows
-from heron_env.envs.hooks import has_training_rewards
-from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.events import Monitor, PolicyUpdated, RolloutEnded
-from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Scales, Training, policies_of, role_scales, row_source
-from heron_env.lab.learning.plan import Plan, load_weights
+from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Scales, row_source
+from heron_env.lab.learning.plan import Plan
+from heron_env.lab.learning.role_training import RoleStudent, RoleTraining
 from heron_env.lab.learning.step_rows import Role
 from heron_env.lab.learning.validation import Validation
-from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config
-from heron_env.lab.trained import NetworkPolicy, RememberingPolicy
 from heron_env.seeding import key
 
 if TYPE_CHECKING:
     from heron_env.lab.learning.lean_ppo import PolicyInputs
 
 
-class Student:
-    """What one role learns: its learner, and what stands between it and rows."""
+class Student(RoleStudent):
+    """A role's learner, and what stands between it and rows."""
 
     def __init__(self, plan: Plan, role: Role, scales: Scales, lanes: int, states: int, *, masked: bool) -> None:
         from heron_env.lab.learning.lean_ppo import Learner
 
+        super().__init__(role, scales)
         settings, agents = plan.hyperparameters, len(role.agents)
-        self.role, self.scales, self._agents, self._frames = role, scales, agents, settings.frames
+        self._frames = settings.frames
         identity = agents if agents > 1 else 0
         self._central = scales.state is not None
         self._identity = np.eye(agents, dtype=np.float32)[:, :identity]
@@ -48,8 +43,7 @@ class Student:
             log_std=settings.first_log_std(role.corrects), masked=self._choices > 0,
             seed=key(plan.seed, "lean", *role.groups) % 2**63, agents=agents, device=plan.device,
         )  # fmt: skip
-        self.transitions = dict.fromkeys(role.groups, 0)
-        self._signal = {group: [0.0, 0] for group in role.groups}
+        self.network = self.learner.network
 
     def take(self, rows: Rows) -> None:
         """What has ended, then what waits for actions."""
@@ -68,10 +62,7 @@ class Student:
                 self.learner.ask(seen, brought)
             for group in role.groups:
                 part = slice(each.parts[group].start - mine.start, each.parts[group].stop - mine.start)
-                later = ~first[part]
-                self.transitions[group] += int(later.sum())
-                self._signal[group][0] += float(role.earned(each)[part][later].sum())
-                self._signal[group][1] += int(later.sum())
+                self.count(group, role.earned(each)[part][~first[part]])
 
     def _seen(self, rows: Rows | Ended, first: NDArray[np.bool_]) -> PolicyInputs:
         from heron_env.lab.learning.lean_ppo import PolicyInputs
@@ -90,91 +81,24 @@ class Student:
         mask = rows.mask[mine, : self._choices] if isinstance(rows, Rows) and rows.mask is not None else None
         return PolicyInputs(slot, obs, state, mask if self._choices else None, first)
 
-    def signal(self, group: str) -> float:
-        """Mean training signal per decision since this was last asked."""
-        total, count = self._signal[group]
-        self._signal[group] = [0.0, 0]
-        return total / count if count else float("nan")
 
-
-class RowTraining(Training):
-    """PPO for all groups of `env`'s kind.
-
-    Args:
-        plan: what was asked for.
-        env: any environment of the kind.
-        rules: the baseline to correct, by agent; empty: none.
-        validation: episodes to measure on.
-
-    Attributes:
-        configs: what config.json keeps, by group.
-        kept_at: transitions after which the weights were those that are kept; None: all of them.
-    """
+class RowTraining(RoleTraining[Student]):
+    """PPO for all groups of `env`'s kind."""
 
     def __init__(self, plan: Plan, env: HeronEnv, rules: Policies, validation: Validation) -> None:
-        super().__init__(plan, validation, {})
+        super().__init__(plan, env, rules, validation)
         settings, first_seed = plan.hyperparameters, FIRST_SEED + SEEDS * plan.seed
         self._seeds = [first_seed + lane // settings.twins for lane in range(settings.num_envs)]
-        groups = list(env.group_map)
-        roles = [Role(env, names, rules) for names in ([groups] if settings.shared else [[g] for g in groups])]
-        central = plan.critic == "central"
-        with_state = central or has_training_rewards(env)
-        scales = role_scales(plan, roles, with_state=with_state)
-        self._source = row_source(plan, settings.num_envs, first_seed, with_state=with_state)
-        self.students = [
-            Student(
-                plan, role, scaling, settings.num_envs, len(env.state_names), masked=bool(env.simulation.masks.ranks)
-            )
-            for role, scaling in zip(roles, scales, strict=True)
-        ]
-        self.configs: dict[str, GroupConfig] = {
-            group: group_config(
-                env, group, scaling.seen, scaling.reward, state=scaling.state, frames=settings.frames,
-                activation=settings.activation,
-            )
-            for role, scaling in zip(roles, scales, strict=True)
-            for group in role.groups
-        }  # fmt: skip
-        if plan.start is not None:
-            for student in self.students:
-                load_weights(student.learner.network, plan.start, student.role.groups[0])
-        self._student_of = {group: student for student in self.students for group in student.role.groups}
+        self._source = row_source(plan, settings.num_envs, first_seed, with_state=self.with_state)
+        roles = [student.role for student in self.students]
         self._rollout = settings.num_envs * settings.n_steps * sum(len(role.agents) for role in roles)
         self._width = max(role.spec.size for role in roles)
         self._rows: Rows  # set by `prepare`
-        self._best, self._best_episodes, self._kept = -np.inf, self.episodes, list[Any]()
-        self.kept_at: int | None = None
 
-    @property
-    def transitions(self) -> Mapping[str, int]:
-        """Decisions of each group."""
-        return {group: student.transitions[group] for group, student in self._student_of.items()}
-
-    def weights(self, group: str) -> bytes:
-        """A model file: the state dict of actor and critic, packed as Stable-Baselines3 packs it."""
-        import torch
-
-        state, packed = io.BytesIO(), io.BytesIO()
-        torch.save(self._student_of[group].learner.network.state_dict(), state)
-        with zipfile.ZipFile(packed, "w") as archive:
-            archive.writestr(zipfile.ZipInfo(WEIGHTS), state.getvalue())  # of no date: equal runs, equal files
-        return packed.getvalue()
-
-    def policies(self) -> dict[str, NetworkPolicy | RememberingPolicy]:
-        """The deterministic policies as they are now, by agent."""
-        result: dict[str, NetworkPolicy | RememberingPolicy] = {}
-        for student in self.students:
-            weights = student.learner.network.state_dict()
-            result |= policies_of(student.role, weights, student.scales, self.plan.hyperparameters)
-        return result
-
-    def run(self, monitor: Monitor, others: int = 0) -> None:
-        """As any training; in the end the weights are those that earned most, if these are to be kept."""
-        super().run(monitor, others)
-        if self._kept:
-            self.episodes = self._best_episodes
-        for student, weights in zip(self.students, self._kept, strict=False):
-            student.learner.network.load_state_dict(weights)
+    def student(self, env: HeronEnv, role: Role, scales: Scales) -> Student:
+        """A learner with no weights but random ones."""
+        masked, lanes = bool(env.simulation.masks.ranks), self.plan.hyperparameters.num_envs
+        return Student(self.plan, role, scales, lanes, len(env.state_names), masked=masked)
 
     def prepare(self) -> None:
         """Begin an episode in every lane."""
@@ -186,9 +110,7 @@ class RowTraining(Training):
         self._rows = self.collect(self._rows, stops)
         if stops():
             return
-        monitor.tell(
-            RolloutEnded, signals={group: student.signal(group) for group, student in self._student_of.items()}
-        )
+        monitor.tell(RolloutEnded, signals=self.signals())
         if losses := self.learn(stops):
             monitor.tell(PolicyUpdated, losses=losses)
 
@@ -223,13 +145,3 @@ class RowTraining(Training):
             outputs = student.learner.decide()
             actions[student.role.part(rows), : outputs.shape[1]] = student.role.act(rows, outputs)
         return actions
-
-    def measure(self, monitor: Monitor) -> None:
-        """As any training, and keep the best weights, if they are wanted."""
-        super().measure(monitor)
-        judged = self.episodes.sync if self.plan.schedule is None else self.episodes.under
-        earned = Earned.mean(judged).value
-        if self.plan.hyperparameters.keep_best and not earned <= self._best:
-            self._best, self._best_episodes = earned, self.episodes
-            self.kept_at = sum(self.transitions.values())
-            self._kept = [copy.deepcopy(student.learner.network.state_dict()) for student in self.students]

@@ -228,8 +228,8 @@ def _for_trace(item: Item, env: HeronEnv) -> str | Policies:
 
 HOW = "How it was done"
 ALIKE = {
-    "env_options", "training_options", "trainer", "training_delays", "schedule", "base", "critic", "hyperparameters",
-    "start_from",
+    "env_options", "training_options", "algorithm", "trainer", "training_delays", "schedule", "base", "critic",
+    "hyperparameters", "start_from",
 }  # fmt: skip
 """What runs of several seeds have in common."""
 

@@ -152,8 +152,8 @@ Given = PolicySpec | str | Endpoint | Sequence[PolicySpec | str | Endpoint]
 Pools = Mapping[str, tuple[str, ...]]
 """Names of the members by name of the pool."""
 RECIPE: Final = (
-    "env_id", "env_options", "training_options", "trainer", "training_delays", "schedule", "base", "hyperparameters",
-    "critic",
+    "env_id", "env_options", "training_options", "algorithm", "trainer", "training_delays", "schedule", "base",
+    "hyperparameters", "critic",
 )  # fmt: skip
 """What trainings of one recipe have in common."""
 
