@@ -1,4 +1,4 @@
-"""Distributed constraint optimisation problems with any costs: agents own a variable each, pairs of them pay by table."""
+"""Distributed constraint optimisation problems with any costs: an agent owns a variable, pairs of them pay by table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from heron_env.seeding import stream
 Table = NDArray[np.int64]
 """`[own value, other's value]`: what a pair pays."""
 FAMILIES = ("sparse", "dense", "colouring")
-SPARSE, DENSE = 0.3, 0.7
+SPARSE, DENSE = 0.35, 0.7
 """Shares of all pairs that have a table."""
 VALUES, COLOURS = 10, 3
 
@@ -60,7 +60,7 @@ class Dcop:
 def drawn(family: str, number: int, agents: int) -> Dcop:
     """Problem `number` of a family.
 
-    "sparse", "dense": 30 or 70 % of the pairs have tables of costs 1 to 100, 10 values each. "colouring": 30 %, 3
+    "sparse", "dense": 35 or 70 % of the pairs have tables of costs 1 to 100, 10 values each. "colouring": 35 %, 3
     colours, and equal ones cost what is drawn of 10 to 100 for each pair and colour.
     """
     draw = stream(number, "ca_dcop", family)

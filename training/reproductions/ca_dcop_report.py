@@ -1,0 +1,122 @@
+"""The table and the figure of the study of late letters: see ca_dcop.py. Intervals are 95 %, t, over problems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env import mean_interval, paired_difference
+from heron_env.lab.figure_style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    VERMILION,
+    blank,
+    end_labels,
+    house_style,
+    line_and_band,
+)
+from heron_env.lab.robust_stats import Interval
+
+Runs = Mapping[str, list[Any]]
+"""By figure, its values by run: those of problem 0 first, in the order of seeds."""
+Found = Mapping[str, Mapping[str, Mapping[str, Runs]]]
+"""By family, condition and search."""
+Floats = NDArray[np.float64]
+COLUMNS: Final = ("MGM", "MGM-2", "LAMDLS-2")
+COLOURS: Final = {"MGM": GREEN, "MGM-2": VERMILION, "LAMDLS-2": BLUE, "do nothing": GREY, "random": ORANGE}
+
+
+def by_problem(runs: Runs, figure: str, seeds: int) -> Floats:
+    """Means over seeds `[problems, ...]`."""
+    values = np.array(runs[figure], dtype=float)
+    return np.asarray(values.reshape(-1, seeds, *values.shape[1:]).mean(axis=1))
+
+
+def share(runs: Runs, figure: str, seeds: int) -> Floats:
+    """Of a cost in the start's, %, by problem: `[problems, ...]`."""
+    start = by_problem(runs, "costs", seeds)[:, 0]
+    return 100.0 * (by_problem(runs, figure, seeds).T / start).T
+
+
+FIGURES: Final[dict[str, Callable[[Runs, int], Floats]]] = {
+    "Mean cost over 600 units, % of the start's": lambda runs, seeds: share(runs, "mean", seeds),
+    "Units until 95 % of its own descent": lambda runs, seeds: by_problem(runs, "reached", seeds),
+    "Cost after 600 units, % of the start's": lambda runs, seeds: share(runs, "costs", seeds)[:, -1],
+    "Runs that end at an optimum of their kind, %": lambda runs, seeds: 100.0 * by_problem(runs, "optimal", seeds),
+    "Boundaries at which the cost rose, of a run": lambda runs, seeds: by_problem(runs, "rises", seeds),
+}
+
+
+def told(interval: Interval) -> str:
+    """With one decimal."""
+    return f"{interval.mean:.1f} [{interval.low:.1f}, {interval.high:.1f}]".replace("-0.0", "0.0")
+
+
+def markdown(found: Found, seeds: int) -> str:
+    """A table for each figure: by family and condition, each search, and the paired difference of the last two."""
+    return "\n".join(line for title, figure in FIGURES.items() for line in table(found, seeds, title, figure))
+
+
+def table(found: Found, seeds: int, title: str, figure: Callable[[Runs, int], Floats]) -> Iterator[str]:
+    """Its lines."""
+    yield f"## {title}\n"
+    yield f"| | {' | '.join(COLUMNS)} | LAMDLS-2 - MGM-2 |"
+    yield f"|---|{'---:|' * 4}"
+    for family, conditions in found.items():
+        for condition, searches in conditions.items():
+            values = {name: figure(searches[name], seeds) for name in COLUMNS if name in searches}
+            cells = [told(mean_interval(values[name])) if name in values else "" for name in COLUMNS]
+            pair = [values[name] for name in ("LAMDLS-2", "MGM-2") if name in values]
+            cells.append(told(paired_difference(*pair)) if len(pair) == 2 else "")
+            yield f"| {family}, {condition} | {' | '.join(cells)} |"
+    yield ""
+
+
+def figure(found: Found, seeds: int, times: Floats, means: Mapping[str, float]) -> Any:
+    """Costs by time without latency and with much, and their means by mean latency, of sparse problems.
+
+    Args:
+        times: at which costs were kept.
+        means: of uniform latencies, by condition.
+    """
+    sparse = found["sparse"]
+    first, last = [name for name in means if name in sparse][:: len(means) - 1]
+    idle = {name: runs for name, runs in sparse[first].items() if name not in COLUMNS}
+    with house_style():
+        drawn, axes = blank(8.4, rows=3)
+        for axis, condition in zip(axes, (first, last), strict=False):
+            lines = {name: share(runs, "costs", seeds) for name, runs in (sparse[condition] | idle).items()}
+            draw(axis, times, lines)
+            axis.set_xscale("log")
+            axis.set_xlabel("units of time, one computation each")
+            axis.set_title(
+                f"Cost by time: {condition}" if means[condition] == 0 else f"Cost by time: letters take {condition}"
+            )
+        rows = [name for name in means if name in sparse]
+        lines = {name: np.array([share(sparse[row][name], "mean", seeds) for row in rows]).T for name in COLUMNS} | {
+            name: np.array([share(runs, "mean", seeds)] * len(rows)).T for name, runs in idle.items()
+        }
+        draw(axes[2], np.array([means[row] for row in rows]), lines, marker="o", markersize=4)
+        axes[2].set_xlabel("mean latency of a letter (uniform), units")
+        axes[2].set_title("Mean cost over 600 units by latency")
+        for axis in axes:
+            axis.set_ylabel("% of the start's")
+        return drawn
+
+
+def draw(axis: Any, x: Floats, lines: Mapping[str, Floats], **style: Any) -> None:
+    """Means `[len(x)]` of `[problems, len(x)]` with their intervals; names at the right."""
+    ends = []
+    for name, values in lines.items():
+        intervals = [mean_interval(column) for column in values.T]
+        mean, low, high = (np.array([getattr(i, end) for i in intervals]) for end in ("mean", "low", "high"))
+        dashes = "--" if name == "do nothing" else "-"
+        line_and_band(axis, x, mean, (low, high), color=COLOURS[name], linestyle=dashes, **style)
+        ends.append((float(mean[-1]), name, COLOURS[name]))
+    axis.set_ylim(bottom=0.0)
+    end_labels(axis, ends)
