@@ -84,7 +84,7 @@ Runs = dict[str, list[Any]]
 
 
 class Chance:
-    """Takes any value, at each tick anew."""
+    """Takes any value, at each tick anew; at the first one it keeps what it has."""
 
     def __init__(self, values: int, name: str) -> None:
         self.values, self.name = values, name
@@ -95,7 +95,7 @@ class Chance:
 
     def answer(self, asked: Asked) -> Answer:
         """Without a letter."""
-        return Answer(int(self.draws.integers(self.values)))
+        return Answer(int(self.draws.integers(self.values)) if asked.number else int(asked.vector[0]))
 
 
 class Still:

@@ -69,10 +69,11 @@ def table(found: Found, seeds: int, title: str, figure: Callable[[Runs, int], Fl
     yield f"|---|{'---:|' * 4}"
     for family, conditions in found.items():
         for condition, searches in conditions.items():
-            values = {name: figure(searches[name], seeds) for name in COLUMNS if name in searches}
-            cells = [told(mean_interval(values[name])) if name in values else "" for name in COLUMNS]
-            pair = [values[name] for name in ("LAMDLS-2", "MGM-2") if name in values]
-            cells.append(told(paired_difference(*pair)) if len(pair) == 2 else "")
+            if not searches.keys() >= {*COLUMNS}:
+                continue
+            values = {name: figure(searches[name], seeds).tolist() for name in COLUMNS}
+            cells = [told(mean_interval(values[name])) for name in COLUMNS]
+            cells.append(told(paired_difference(values["LAMDLS-2"], values["MGM-2"])))
             yield f"| {family}, {condition} | {' | '.join(cells)} |"
     yield ""
 
@@ -85,19 +86,18 @@ def figure(found: Found, seeds: int, times: Floats, means: Mapping[str, float]) 
         means: of uniform latencies, by condition.
     """
     sparse = found["sparse"]
-    first, last = [name for name in means if name in sparse][:: len(means) - 1]
-    idle = {name: runs for name, runs in sparse[first].items() if name not in COLUMNS}
+    rows = [name for name in means if name in sparse]
+    idle = {name: runs for name, runs in sparse[rows[0]].items() if name not in COLUMNS}
     with house_style():
         drawn, axes = blank(8.4, rows=3)
-        for axis, condition in zip(axes, (first, last), strict=False):
-            lines = {name: share(runs, "costs", seeds) for name, runs in (sparse[condition] | idle).items()}
+        for axis, condition in zip(axes, (rows[0], rows[-1]), strict=False):
+            lines = {name: share(runs, "costs", seeds) for name, runs in {**sparse[condition], **idle}.items()}
             draw(axis, times, lines)
             axis.set_xscale("log")
             axis.set_xlabel("units of time, one computation each")
             axis.set_title(
                 f"Cost by time: {condition}" if means[condition] == 0 else f"Cost by time: letters take {condition}"
             )
-        rows = [name for name in means if name in sparse]
         lines = {name: np.array([share(sparse[row][name], "mean", seeds) for row in rows]).T for name in COLUMNS} | {
             name: np.array([share(runs, "mean", seeds)] * len(rows)).T for name, runs in idle.items()
         }

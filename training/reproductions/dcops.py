@@ -42,7 +42,7 @@ class Dcop:
     def alone(self, x: NDArray[np.int64], agent: int, without: int = -1) -> Table:
         """What each of its values costs an agent `[values]`, the others staying, one of them left out."""
         rows = [table[:, x[other]] for other, table in self.near[agent].items() if other != without]
-        return np.sum([np.zeros(self.values, dtype=np.int64), *rows], axis=0)
+        return np.asarray(np.sum([np.zeros(self.values, dtype=np.int64), *rows], axis=0))
 
     def one_opt(self, x: NDArray[np.int64]) -> bool:
         """Can no agent lower the cost alone?"""

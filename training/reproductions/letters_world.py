@@ -35,7 +35,7 @@ class Board(FeatureProvider):
     """What all pay, and whether the search is over; seen by nobody."""
 
     visibility = ()
-    cost: float = quantity(low=0.0, high=1e9, observed=False)
+    cost: float = quantity(default=0.0, low=0.0, high=1e9, observed=False)
     over: bool = quantity(default=False, observed=False)
 
 
@@ -95,7 +95,7 @@ class LettersWorld(HeronEnv):
         """Each variable gets any of its values."""
         value = world[Player].Variable.value
         value[...] = np.floor(world.draw("start", len(value)) * self.problem.values)
-        self.assignment, self.unchanged, self.optimal = np.zeros(0), 0, False
+        self.assignment, self.unchanged, self.optimal = np.zeros(0, dtype=np.int64), 0, False
 
     def advance(self, world: World, dt: float) -> None:
         """What the values cost, and whether they stay."""

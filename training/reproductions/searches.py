@@ -40,7 +40,8 @@ class Member:
         self.inbox: defaultdict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
         self.draws = stream(seed, "ca_dcop", self.name)
         self._outbox: list[Letter] = []
-        self._going, self._ready = self._course(self), lambda: bool(self.neighbours)
+        self._going = self._course(self)
+        self._ready: Callable[[], bool] = lambda: bool(self.neighbours)
 
     def answer(self, asked: Asked) -> Answer:
         """Reads, goes on if it can, and writes. Its action is its value."""
@@ -66,7 +67,7 @@ class Member:
     def costs(self, without: str = "") -> Table:
         """What each own value costs `[values]`, with the values that are known, one neighbour left out."""
         rows = [table[:, self.known[other]] * (other != without) for other, table in self.tables.items()]
-        return np.sum(rows, axis=0, dtype=np.int64)
+        return np.asarray(np.sum(rows, axis=0, dtype=np.int64))
 
     def best_alone(self) -> tuple[int, int]:
         """(value, gain); its own value unless another is strictly better, then the first of the best."""
