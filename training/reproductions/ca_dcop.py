@@ -27,13 +27,12 @@ from heron_env.files import write
 from heron_env.lab.figure_style import to_svg
 from heron_env.seeding import stream
 from training import packed
-from training.reproductions.ca_dcop_report import figure, markdown
+from training.reproductions.ca_dcop_report import HORIZON, TIMES, complete, figure, markdown
 from training.reproductions.dcops import FAMILIES, Dcop, drawn
 from training.reproductions.letters_world import LettersWorld
 from training.reproductions.searches import SEARCHES, Member
 
 AGENTS: Final = 12
-HORIZON: Final = 600
 FEW: Final = 60
 """Steps of those that do not search."""
 PROBLEMS, SEEDS = 20, 5
@@ -77,8 +76,6 @@ CELLS: Final = [
     *(("sparse", condition) for condition in ("always 4", "Poisson, mean 4", LOSS)),
     *((family, "uniform, 0 to 2") for family in FAMILIES),
 ]
-TIMES: Final = np.unique(np.geomspace(1, HORIZON, 28).astype(int))
-"""At which costs are kept."""
 Runs = dict[str, list[Any]]
 """By figure, its values by run: those of problem 0 first, in the order of seeds."""
 
@@ -170,9 +167,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if not given.report:
         study(given.out, given.problems, given.seeds, given.processes)
-    found = packed.load(given.out / FILE)
+    found = complete(packed.load(given.out / FILE))
     write(given.out / "table.md", markdown(found, given.seeds))
-    write(given.out / "ca_dcop.svg", to_svg(figure(found, given.seeds, TIMES, UNIFORM_MEANS), text=True))
+    write(given.out / "ca_dcop.svg", to_svg(figure(found, given.seeds, UNIFORM_MEANS), text=True))
 
 
 if __name__ == "__main__":

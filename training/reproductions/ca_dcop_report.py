@@ -27,8 +27,19 @@ Runs = Mapping[str, list[Any]]
 Found = Mapping[str, Mapping[str, Mapping[str, Runs]]]
 """By family, condition and search."""
 Floats = NDArray[np.float64]
+HORIZON: Final = 600
+TIMES: Final = np.unique(np.geomspace(1, HORIZON, 28).astype(int))
+"""At which costs are kept, units."""
 COLUMNS: Final = ("MGM", "MGM-2", "LAMDLS-2")
 COLOURS: Final = {"MGM": GREEN, "MGM-2": VERMILION, "LAMDLS-2": BLUE, "do nothing": GREY, "random": ORANGE}
+
+
+def complete(found: Found) -> Found:
+    """Without conditions in which a search is missing."""
+    return {
+        family: {name: searches for name, searches in conditions.items() if searches.keys() >= {*COLUMNS}}
+        for family, conditions in found.items()
+    }
 
 
 def by_problem(runs: Runs, figure: str, seeds: int) -> Floats:
@@ -43,8 +54,20 @@ def share(runs: Runs, figure: str, seeds: int) -> Floats:
     return 100.0 * (by_problem(runs, figure, seeds).T / start).T
 
 
+def halfway(runs: Runs, seeds: int) -> Floats:
+    """Units until half of each run's own descent, straight between the times at which costs were kept, by problem."""
+    found = []
+    for costs in np.array(runs["costs"], dtype=float):
+        level = (costs[0] + costs[-1]) / 2.0
+        k = max(int(np.argmax(costs <= level)), 1)
+        part = (costs[k - 1] - level) / max(costs[k - 1] - costs[k], 1.0)
+        found.append(TIMES[k - 1] + part * (TIMES[k] - TIMES[k - 1]) - 1.0)
+    return by_problem({"found": found}, "found", seeds)
+
+
 FIGURES: Final[dict[str, Callable[[Runs, int], Floats]]] = {
     "Mean cost over 600 units, % of the start's": lambda runs, seeds: share(runs, "mean", seeds),
+    "Units until half of its own descent": halfway,
     "Units until 95 % of its own descent": lambda runs, seeds: by_problem(runs, "reached", seeds),
     "Cost after 600 units, % of the start's": lambda runs, seeds: share(runs, "costs", seeds)[:, -1],
     "Runs that end at an optimum of their kind, %": lambda runs, seeds: 100.0 * by_problem(runs, "optimal", seeds),
@@ -69,8 +92,6 @@ def table(found: Found, seeds: int, title: str, figure: Callable[[Runs, int], Fl
     yield f"|---|{'---:|' * 4}"
     for family, conditions in found.items():
         for condition, searches in conditions.items():
-            if not searches.keys() >= {*COLUMNS}:
-                continue
             values = {name: figure(searches[name], seeds).tolist() for name in COLUMNS}
             cells = [told(mean_interval(values[name])) for name in COLUMNS]
             cells.append(told(paired_difference(values["LAMDLS-2"], values["MGM-2"])))
@@ -78,11 +99,10 @@ def table(found: Found, seeds: int, title: str, figure: Callable[[Runs, int], Fl
     yield ""
 
 
-def figure(found: Found, seeds: int, times: Floats, means: Mapping[str, float]) -> Any:
-    """Costs by time without latency and with much, and their means by mean latency, of sparse problems.
+def figure(found: Found, seeds: int, means: Mapping[str, float]) -> Any:
+    """Costs of sparse problems by time without latency and with much, and how latency slows each search.
 
     Args:
-        times: at which costs were kept.
         means: of uniform latencies, by condition.
     """
     sparse = found["sparse"]
@@ -90,22 +110,19 @@ def figure(found: Found, seeds: int, times: Floats, means: Mapping[str, float]) 
     idle = {name: runs for name, runs in sparse[rows[0]].items() if name not in COLUMNS}
     with house_style():
         drawn, axes = blank(8.4, rows=3)
-        for axis, condition in zip(axes, (rows[0], rows[-1]), strict=False):
-            lines = {name: share(runs, "costs", seeds) for name, runs in {**sparse[condition], **idle}.items()}
-            draw(axis, times, lines)
-            axis.set_xscale("log")
-            axis.set_xlabel("units of time, one computation each")
+        for axis, row in zip(axes, (rows[0], rows[-1]), strict=False):
+            lines = {**sparse[row], **idle}.items()
+            draw(axis, TIMES, {name: share(runs, "costs", seeds) for name, runs in lines})
+            axis.set(xscale="log", xlabel="units of time, one computation each", ylabel="cost, % of the start's")
+            axis.set_xticks([1, 10, 100, 600], ["1", "10", "100", "600"])
+            axis.minorticks_off()
             axis.set_title(
-                f"Cost by time: {condition}" if means[condition] == 0 else f"Cost by time: letters take {condition}"
+                f"Letters with {row}" if means[row] == 0 else f"Letters that take {row.replace('uniform, ', '')} units"
             )
-        lines = {name: np.array([share(sparse[row][name], "mean", seeds) for row in rows]).T for name in COLUMNS} | {
-            name: np.array([share(runs, "mean", seeds)] * len(rows)).T for name, runs in idle.items()
-        }
+        lines = {name: np.array([halfway(sparse[row][name], seeds) for row in rows]).T for name in COLUMNS}
         draw(axes[2], np.array([means[row] for row in rows]), lines, marker="o", markersize=4)
-        axes[2].set_xlabel("mean latency of a letter (uniform), units")
-        axes[2].set_title("Mean cost over 600 units by latency")
-        for axis in axes:
-            axis.set_ylabel("% of the start's")
+        axes[2].set(xlabel="mean latency of a letter (uniform), units", ylabel="units")
+        axes[2].set_title("Time until half of its own descent")
         return drawn
 
 
@@ -119,4 +136,4 @@ def draw(axis: Any, x: Floats, lines: Mapping[str, Floats], **style: Any) -> Non
         line_and_band(axis, x, mean, (low, high), color=COLOURS[name], linestyle=dashes, **style)
         ends.append((float(mean[-1]), name, COLOURS[name]))
     axis.set_ylim(bottom=0.0)
-    end_labels(axis, ends)
+    end_labels(axis, ends, gap=0.11)
