@@ -78,9 +78,14 @@ def test_under_mgm_the_cost_rises_at_no_moment(condition: str) -> None:
     require_falling(kept("MGM", condition).costs)
 
 
-@pytest.mark.parametrize("condition", [NONE, "always 4"])
-def test_under_mgm2_it_rises_at_no_moment_where_both_of_a_pair_hear_at_once(condition: str) -> None:
-    require_falling(kept("MGM-2", condition).costs)
+def test_both_of_a_pair_move_at_once_under_mgm2_where_letters_take_no_time() -> None:
+    require_falling(kept("MGM-2", NONE).costs)
+
+
+def test_where_one_of_a_pair_hears_later_the_clock_shows_half_a_move() -> None:
+    """Nothing promises that half of a move lowers the cost; the turns above never raise it."""
+    rises = [(np.diff(kept("MGM-2", "uniform, 0 to 8", "sparse", number).costs) > 0).any() for number in range(6)]
+    assert any(rises)
 
 
 @pytest.mark.parametrize("search", SEARCHES)

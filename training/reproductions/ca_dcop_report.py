@@ -65,19 +65,20 @@ def halfway(runs: Runs, seeds: int) -> Floats:
     return by_problem({"found": found}, "found", seeds)
 
 
+ENDED: Final = "Runs that end at an optimum of their kind, %"
 FIGURES: Final[dict[str, Callable[[Runs, int], Floats]]] = {
     "Mean cost over 600 units, % of the start's": lambda runs, seeds: share(runs, "mean", seeds),
     "Units until half of its own descent": halfway,
     "Units until 95 % of its own descent": lambda runs, seeds: by_problem(runs, "reached", seeds),
     "Cost after 600 units, % of the start's": lambda runs, seeds: share(runs, "costs", seeds)[:, -1],
-    "Runs that end at an optimum of their kind, %": lambda runs, seeds: 100.0 * by_problem(runs, "optimal", seeds),
+    ENDED: lambda runs, seeds: 100.0 * by_problem(runs, "optimal", seeds),
     "Boundaries at which the cost rose, of a run": lambda runs, seeds: by_problem(runs, "rises", seeds),
 }
 
 
-def told(interval: Interval) -> str:
-    """With one decimal."""
-    return f"{interval.mean:.1f} [{interval.low:.1f}, {interval.high:.1f}]".replace("-0.0", "0.0")
+def told(interval: Interval, most: float = np.inf) -> str:
+    """With one decimal; no end lies beyond what can be."""
+    return f"{interval.mean:.1f} [{interval.low:.1f}, {min(interval.high, most):.1f}]".replace("-0.0", "0.0")
 
 
 def markdown(found: Found, seeds: int) -> str:
@@ -93,7 +94,7 @@ def table(found: Found, seeds: int, title: str, figure: Callable[[Runs, int], Fl
     for family, conditions in found.items():
         for condition, searches in conditions.items():
             values = {name: figure(searches[name], seeds).tolist() for name in COLUMNS}
-            cells = [told(mean_interval(values[name])) for name in COLUMNS]
+            cells = [told(mean_interval(values[name]), 100.0 if title == ENDED else np.inf) for name in COLUMNS]
             cells.append(told(paired_difference(values["LAMDLS-2"], values["MGM-2"])))
             yield f"| {family}, {condition} | {' | '.join(cells)} |"
     yield ""
