@@ -15,7 +15,7 @@ from heron_env.seeding import stream
 from training import packed
 from training.reproductions import ca_dcop, searches
 from training.reproductions.ca_dcop import CONDITIONS, LOSS, NONE, members
-from training.reproductions.ca_dcop_report import markdown
+from training.reproductions.ca_dcop_report import complete, markdown
 from training.reproductions.dcops import FAMILIES, Dcop, drawn
 from training.reproductions.letters_world import LettersWorld, Player
 from training.reproductions.searches import OFFERING, SEARCHES, Member
@@ -261,7 +261,7 @@ def test_a_difference_is_paired_by_problem_and_a_cost_is_a_share_of_its_start() 
 
 def test_the_page_and_the_table_say_what_was_measured() -> None:
     kept_table = (ROOT / ca_dcop.OUT / "table.md").read_text("utf-8")
-    assert kept_table == markdown(packed.load(ROOT / ca_dcop.OUT / ca_dcop.FILE), ca_dcop.SEEDS)
+    assert kept_table == markdown(complete(packed.load(ROOT / ca_dcop.OUT / ca_dcop.FILE)), ca_dcop.SEEDS)
     page = (ROOT / "docs" / "science" / "ca_dcop.md").read_text("utf-8")
     rows = [line for line in page.splitlines() if re.match(r"\| (sparse|dense|colouring), ", line)]
     assert len(rows) > 10 and {*rows} <= {*kept_table.splitlines()}
@@ -303,7 +303,7 @@ def aloof(me: Member, turn: int, *rest: Any) -> searches.Course:
     """Makes no offer and answers none."""
     me.write("done", turn, me.value, me.neighbours)
     yield me.has("done", turn, me.neighbours)
-    me.known |= me.inbox["done", turn]
+    me.values |= me.inbox["done", turn]
 
 
 def test_pairs_that_never_meet_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

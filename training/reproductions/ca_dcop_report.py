@@ -76,7 +76,7 @@ FIGURES: Final[dict[str, Callable[[Runs, int], Floats]]] = {
 }
 
 
-def told(interval: Interval, most: float = np.inf) -> str:
+def formatted(interval: Interval, most: float = np.inf) -> str:
     """With one decimal; no end lies beyond what can be."""
     return f"{interval.mean:.1f} [{interval.low:.1f}, {min(interval.high, most):.1f}]".replace("-0.0", "0.0")
 
@@ -94,8 +94,8 @@ def table(found: Found, seeds: int, title: str, figure: Callable[[Runs, int], Fl
     for family, conditions in found.items():
         for condition, searches in conditions.items():
             values = {name: figure(searches[name], seeds).tolist() for name in COLUMNS}
-            cells = [told(mean_interval(values[name]), 100.0 if title == ENDED else np.inf) for name in COLUMNS]
-            cells.append(told(paired_difference(values["LAMDLS-2"], values["MGM-2"])))
+            cells = [formatted(mean_interval(values[name]), 100.0 if title == ENDED else np.inf) for name in COLUMNS]
+            cells.append(formatted(paired_difference(values["LAMDLS-2"], values["MGM-2"])))
             yield f"| {family}, {condition} | {' | '.join(cells)} |"
     yield ""
 

@@ -25,7 +25,7 @@ class Member:
     """One agent of a search. It reads its first value off its observation, and knows no more than its tables.
 
     Attributes:
-        known: values of its neighbours, as they last said.
+        values: those of its neighbours, as they last said.
         history: its value at the end of each turn.
     """
 
@@ -36,7 +36,7 @@ class Member:
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins: nothing is known."""
-        self.value, self.known, self.history = -1, dict[str, int](), list[int]()
+        self.value, self.values, self.history = -1, dict[str, int](), list[int]()
         self.inbox: defaultdict[tuple[str, int], dict[str, Any]] = defaultdict(dict)
         self.draws = stream(seed, "ca_dcop", self.name)
         self._outbox: list[Letter] = []
@@ -66,7 +66,7 @@ class Member:
 
     def costs(self, without: str = "") -> Table:
         """What each own value costs `[values]`, with the values that are known, one neighbour left out."""
-        rows = [table[:, self.known[other]] * (other != without) for other, table in self.tables.items()]
+        rows = [table[:, self.values[other]] * (other != without) for other, table in self.tables.items()]
         return np.asarray(np.sum(rows, axis=0, dtype=np.int64))
 
     def best_alone(self) -> tuple[int, int]:
@@ -78,9 +78,9 @@ class Member:
     def best_together(self, other: str, costs: list[int]) -> tuple[int, int, int]:
         """(own value, the other's, gain) with one whose values cost it so much without this agent; ties as above."""
         pair = self.costs(other)[:, None] + np.array(costs) + self.tables[other]
-        gain = int(pair[self.value, self.known[other]] - pair.min())
+        gain = int(pair[self.value, self.values[other]] - pair.min())
         if not gain:
-            return self.value, self.known[other], 0
+            return self.value, self.values[other], 0
         mine, theirs = np.unravel_index(pair.argmin(), pair.shape)
         return int(mine), int(theirs), gain
 
@@ -94,7 +94,7 @@ def mgm(me: Member) -> Course:
     for turn in count():
         me.write("value", turn, me.value, me.neighbours)
         yield me.has("value", turn, me.neighbours)
-        me.known = me.inbox["value", turn]
+        me.values = me.inbox["value", turn]
         value, gain = me.best_alone()
         me.write("gain", turn, gain, me.neighbours)
         yield me.has("gain", turn, me.neighbours)
@@ -112,7 +112,7 @@ def mgm2(me: Member) -> Course:
     for turn in count():
         me.write("value", turn, me.value, me.neighbours)
         yield me.has("value", turn, me.neighbours)
-        me.known = me.inbox["value", turn]
+        me.values = me.inbox["value", turn]
         asked = me.neighbours[me.draws.integers(len(me.neighbours))] if me.draws.random() < OFFERING else ""
         for other in me.neighbours:
             me.write("offer", turn, me.costs(other).tolist() if other == asked else None, [other])
@@ -155,19 +155,19 @@ def lamdls2(me: Member) -> Course:
     yield me.has("start", 0, me.neighbours)
     numbers = {}
     for other, (value, of_other) in me.inbox["start", 0].items():
-        me.known[other], numbers[other] = value, of_other
+        me.values[other], numbers[other] = value, of_other
     for turn in count():
         before = [other for other in me.neighbours if numbers[other] < number]
         yield me.has("colour", turn, before)
         said = me.inbox["colour", turn]
-        me.known |= {other: said[other][0] for other in before}
+        me.values |= {other: said[other][0] for other in before}
         me.value, _ = me.best_alone()
         taken = {said[other][1] for other in before}
         colour = next(free for free in count() if free not in taken)
         upcoming = me.draws.random()
         me.write("colour", turn, [me.value, colour, upcoming], me.neighbours)
         yield me.has("colour", turn, me.neighbours)
-        me.known |= {other: said[other][0] for other in me.neighbours}
+        me.values |= {other: said[other][0] for other in me.neighbours}
         colours = {other: said[other][1] for other in me.neighbours}
         yield from in_pairs(me, turn, {other: c - colour for other, c in colours.items()}, numbers)
         numbers, number = {other: said[other][2] for other in me.neighbours}, upcoming
@@ -179,13 +179,13 @@ def in_pairs(me: Member, turn: int, above: dict[str, int], numbers: dict[str, fl
     done, offered, partner = me.inbox["done", turn], me.inbox["offer", turn], ""
     smaller = [other for other in me.neighbours if above[other] < 0]
     yield lambda: all(other in done or other in offered for other in smaller)
-    me.known |= done
+    me.values |= done
     waiting = [other for other in smaller if other not in done]
     following = [other for other in me.neighbours if above[other] == 1]
     if waiting:
         partner = min(waiting, key=numbers.__getitem__)
-        me.value, me.known[partner], _ = me.best_together(partner, offered[partner])
-        me.write("reply", turn, [me.known[partner], me.value], [partner])
+        me.value, me.values[partner], _ = me.best_together(partner, offered[partner])
+        me.write("reply", turn, [me.values[partner], me.value], [partner])
     else:
         if following:
             asked = min(following, key=numbers.__getitem__)
@@ -193,14 +193,14 @@ def in_pairs(me: Member, turn: int, above: dict[str, int], numbers: dict[str, fl
             reply = me.inbox["reply", turn]
             yield lambda: asked in reply or asked in done
             if asked in reply:
-                partner, (me.value, me.known[asked]) = asked, reply[asked]
-            me.known |= done
+                partner, (me.value, me.values[asked]) = asked, reply[asked]
+            me.values |= done
         if not partner:
             me.value, _ = me.best_alone()
     others = [other for other in me.neighbours if other != partner]
     me.write("done", turn, me.value, others)
     yield me.has("done", turn, others)
-    me.known |= done
+    me.values |= done
 
 
 SEARCHES: dict[str, Callable[[Member], Course]] = {"MGM": mgm, "MGM-2": mgm2, "LAMDLS-2": lamdls2}
