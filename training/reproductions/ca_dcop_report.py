@@ -112,8 +112,8 @@ def figure(found: Found, seeds: int, means: Mapping[str, float]) -> Any:
     with house_style():
         drawn, axes = blank(8.4, rows=3)
         for axis, row in zip(axes, (rows[0], rows[-1]), strict=False):
-            lines = {**sparse[row], **idle}.items()
-            draw(axis, TIMES, {name: share(runs, "costs", seeds) for name, runs in lines})
+            searches = {**sparse[row], **idle}
+            draw(axis, TIMES, {name: share(runs, "costs", seeds) for name, runs in searches.items()})
             axis.set(xscale="log", xlabel="units of time, one computation each", ylabel="cost, % of the start's")
             axis.set_xticks([1, 10, 100, 600], ["1", "10", "100", "600"])
             axis.minorticks_off()
