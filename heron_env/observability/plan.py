@@ -1,7 +1,8 @@
 """The observation plan: for each observer the columns it sees and the noise on them, worked out once.
 
 Rules V1 to V5 of docs/laws.md: one sees one's own features exactly (but for bookkeeping quantities, which nobody
-sees); of others what their tags say, or, where an observability matrix is in force, what the matrix says.
+sees); of others what their tags say, or, where an observability matrix is in force, what the matrix says; what is
+relative (V9) as a difference, which is taken last.
 """
 
 from __future__ import annotations
@@ -36,14 +37,18 @@ Vectors = Callable[[Floats, Moment], Floats32]
 class ObserverView:
     """What one observer sees, as columns of the truth or the cache: own, then others by rank, then global.
 
+    Of others what is relative comes first.
+
     Attributes:
         columns: int64 `[n]`.
         seen: the columns with the noise that was declared for them.
+        relative: places in the vector from which what lies at other places is subtracted: both int64, `[2, k]`.
     """
 
     def __init__(self, layout: Layout, rank: int, seen: Seen) -> None:
         self.layout, self.rank = layout, rank
-        self.seen, self.columns = seen, seen.columns
+        self.seen, self.relative = _relative(layout, rank, seen)
+        self.columns = self.seen.columns
         seen.require_ranges(layout)
 
     @cached_property
@@ -78,10 +83,13 @@ class ObserverView:
 
     @property
     def names(self) -> list[str]:
-        """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`."""
+        """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`; `... - Place.x` as relative."""
         layout = self.layout
         own = layout.owner_of[self.columns] == self.rank
-        return [(layout.names if mine else layout.full_names)[i] for i, mine in zip(self.columns, own, strict=True)]
+        names = [(layout.names if mine else layout.full_names)[i] for i, mine in zip(self.columns, own, strict=True)]
+        for place, less in self.relative.T.tolist():
+            names[place] += f" - {names[less]}"
+        return names
 
     @property
     def factors(self) -> Floats:
@@ -95,10 +103,23 @@ class ObserverView:
 
     def read(self, array: Floats, moment: Moment) -> Floats:
         """What it sees now, float64 `[n]`, with the noise of the moment."""
+        return self.seen_from_itself(self.receive(array, moment))
+
+    def receive(self, array: Floats, moment: Moment) -> Floats:
+        """The same before anything is subtracted."""
         values: Floats = array[self.columns]
         if self.noise is not None:
             self.noise.add_noise(values, moment)
         return values
+
+    def seen_from_itself(self, values: Floats) -> Floats:
+        """`values` `[n]` with what is relative as it is seen, fresh if there is any."""
+        places, less = self.relative
+        if not len(places):
+            return values
+        seen = values.copy()
+        seen[places] -= values[less]
+        return seen
 
     def local(self, values: Floats) -> dict[str, FeatureVector]:
         """Its own part of a vector: {feature: vector}; copies, through whose `base` nothing else can be read."""
@@ -237,8 +258,11 @@ class ObservationPlan:
     def _bounds(self, rank: int) -> Bounds:
         view = self.views[rank]
         ages = len(view.sources) if self.observe_age else 0
-        low = np.concatenate([np.maximum(self.layout.low[view.columns], -UNBOUNDED), np.zeros(ages)])
-        high = np.concatenate([np.minimum(self.layout.high[view.columns], UNBOUNDED), np.full(ages, UNBOUNDED)])
+        low, high = self.layout.low[view.columns], self.layout.high[view.columns]
+        places, less = view.relative
+        low[places], high[places] = low[places] - high[less], high[places] - low[less]
+        low = np.concatenate([np.maximum(low, -UNBOUNDED), np.zeros(ages)])
+        high = np.concatenate([np.minimum(high, UNBOUNDED), np.full(ages, UNBOUNDED)])
         return low.astype(np.float32), high.astype(np.float32)
 
     def vector(self, rank: int, array: Floats, moment: Moment, ages: Floats | None = None) -> Floats32:
@@ -276,15 +300,38 @@ class ObservationPlan:
         seen = Seen.joined([self.views[rank].seen for rank in ranks])
         columns, lengths = seen.columns, [len(self.views[rank].columns) for rank in ranks]
         noise = ColumnNoise.of(self.layout, np.repeat(np.asarray(ranks, dtype=np.int64), lengths), seen)
-        if noise is None:
+        places, less = self.relative(ranks, np.cumsum([0, *lengths]).tolist())
+        if noise is None and not len(places):
             return lambda array, moment: array.take(columns)
 
         def read(array: Floats, moment: Moment) -> Floats:
             values: Floats = array.take(columns)
-            noise.add_noise(values, moment)
+            if noise is not None:
+                noise.add_noise(values, moment)
+            values[places] -= values[less]
             return values
 
         return read
+
+    def relative(self, ranks: Sequence[int], starts: Sequence[int]) -> NDArray[np.int64]:
+        """`ObserverView.relative` of several observers whose vectors begin at `starts`: `[2, k]`."""
+        found = [self.views[rank].relative + start for rank, start in zip(ranks, starts, strict=False)]
+        return np.concatenate([np.zeros((2, 0), np.int64), *found], axis=1)
+
+
+def _relative(layout: Layout, rank: int, seen: Seen) -> tuple[Seen, NDArray[np.int64]]:
+    """What an observer sees with what is relative right behind its own, and `ObserverView.relative`."""
+    columns, names = seen.columns, layout.names
+    if not layout.relative[columns].any():
+        return seen, np.zeros((2, 0), dtype=np.int64)
+    mine, less = layout.owner_of[columns] == rank, np.full(len(columns), -1)
+    own = {names[column]: place for place, column in enumerate(columns[mine].tolist())}
+    for place in np.flatnonzero(layout.relative[columns] & ~mine).tolist():
+        less[place] = own.get(names[columns[place]], -1)
+    order = np.argsort(np.select([mine, less >= 0], [0, 1], 2), kind="stable")
+    less = less[order]
+    ordered = Seen(columns[order], seen.factors[order], seen.additive[order])
+    return ordered, np.stack([np.flatnonzero(less >= 0), less[less >= 0]])
 
 
 class Padding:
