@@ -188,7 +188,19 @@ def quantity(
         to_owner: False for what the owner itself does not observe: what it says to others.
     """
     return Quantity(
-        default, low, high, unit, categories, shape, noisy, per_step, observed, visibility, foreknown, relative, to_owner
+        default,
+        low,
+        high,
+        unit,
+        categories,
+        shape,
+        noisy,
+        per_step,
+        observed,
+        visibility,
+        foreknown,
+        relative,
+        to_owner,
     )
 
 

@@ -43,12 +43,14 @@ class ObserverView:
         columns: int64 `[n]`.
         seen: the columns with the noise that was declared for them.
         relative: places in the vector from which what lies at other places is subtracted: both int64, `[2, k]`.
+        carried: as what its values travel before anything is subtracted: float64 if it is, else float32.
     """
 
     def __init__(self, layout: Layout, rank: int, seen: Seen) -> None:
         self.layout, self.rank = layout, rank
         self.seen, self.relative = _relative(layout, rank, seen)
         self.columns = self.seen.columns
+        self.carried = np.float64 if self.relative.size else np.float32
         seen.require_ranges(layout)
 
     @cached_property
@@ -83,7 +85,7 @@ class ObserverView:
 
     @property
     def names(self) -> list[str]:
-        """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`; `... - Place.x` as relative."""
+        """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`; `ship_2.Place.x - Place.x`."""
         layout = self.layout
         own = layout.owner_of[self.columns] == self.rank
         names = [(layout.names if mine else layout.full_names)[i] for i, mine in zip(self.columns, own, strict=True)]
@@ -106,20 +108,25 @@ class ObserverView:
         return self.seen_from_itself(self.receive(array, moment))
 
     def receive(self, array: Floats, moment: Moment) -> Floats:
-        """The same before anything is subtracted."""
+        """The same before anything is subtracted: what travels."""
         values: Floats = array[self.columns]
         if self.noise is not None:
             self.noise.add_noise(values, moment)
         return values
 
-    def seen_from_itself(self, values: Floats) -> Floats:
-        """`values` `[n]` with what is relative as it is seen, fresh if there is any."""
-        places, less = self.relative
-        if not len(places):
+    def seen_from_itself(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What it received, `[n]`, with what is relative as it is seen, fresh if there is any."""
+        if not self.relative.size:
             return values
-        seen = values.copy()
+        (places, less), seen = self.relative, values.copy()
         seen[places] -= values[less]
         return seen
+
+    def received(self, seen: NDArray[Any]) -> NDArray[Any]:
+        """What it must have received to see this, `[>= n]`, but for the last bits."""
+        (places, less), values = self.relative, seen.copy()
+        values[places] += seen[less]
+        return values
 
     def local(self, values: Floats) -> dict[str, FeatureVector]:
         """Its own part of a vector: {feature: vector}; copies, through whose `base` nothing else can be read."""

@@ -70,7 +70,7 @@ class Measuring:
         """Since when an agent's own row may have been as it is: the last substep, or its own last effect, ns."""
         return max(self.physics, self.acted[rank])
 
-    def read_own(self, rank: int, vector: NDArray[np.float32], as_of: Ints) -> None:
+    def read_own(self, rank: int, vector: NDArray[Any], as_of: Ints) -> None:
         """Put what a local agent reads of itself now into its observation, and how old that is (T19), in place.
 
         `vector` `[columns]`, `as_of` of its sources, ns: so that whatever keeps the observation keeps what was shown.

@@ -130,7 +130,9 @@ class SpreadEnv(HeronEnv):
     metadata = {**HeronEnv.metadata, "name": "heron/Spread-v0"}
     dt = STEP
 
-    def __init__(self, num_agents: int, *, continuous: bool, local_ratio: float, mates: str = "exact", **options: Any) -> None:
+    def __init__(
+        self, num_agents: int, *, continuous: bool, local_ratio: float, mates: str = "exact", **options: Any
+    ) -> None:
         self.kind, exact = Pusher if continuous else Chooser, mates == "exact"
         around, place = surroundings(num_agents, Surroundings if exact else Landscape), Position if exact else Told
         self.global_features = (landmarks(num_agents), Team)
