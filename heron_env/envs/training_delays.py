@@ -270,12 +270,11 @@ class LateLanes:
         self.plan, self.seeing, self.dt_ns = plan, acting[:observing], simulation.dt_ns
         self.own = {rank: plan.views[rank].own if timings[rank].local else 0 for rank in self.seeing}
         """How many columns at the beginning of its observation each seeing agent reads itself, never late (T19)."""
-        if delays.bounds("observation")[1] and (
-            mixed := [r for r in self.own if self.own[r] and plan.views[r].relative.size]
-        ):
+        mixed = [ids[rank] for rank in self.seeing if self.own[rank] and plan.views[rank].relative.size]
+        if mixed and delays.bounds("observation")[1]:
             raise ConfigError(
-                f"training_delays={delays!r}: {ids[mixed[0]]!r} reads itself (own_rows='local') and sees others "
-                "relative to itself, which vectors that wait can't tell; take own_rows='proxy', or train with clock='event'"
+                f"training_delays={delays!r}: {mixed[0]!r} reads itself (own_rows='local') and sees others relative to "
+                "itself, which vectors that wait can't tell; take own_rows='proxy', or train with clock='event'"
             )
         self.place = {rank: place for place, rank in enumerate(acting)}
         self._lanes, self.arrays = lanes, lanes.arrays

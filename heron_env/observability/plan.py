@@ -85,7 +85,7 @@ class ObserverView:
 
     @property
     def names(self) -> list[str]:
-        """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`; `ship_2.Place.x - Place.x`."""
+        """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`; `a.Place.x - Place.x`."""
         layout = self.layout
         own = layout.owner_of[self.columns] == self.rank
         names = [(layout.names if mine else layout.full_names)[i] for i, mine in zip(self.columns, own, strict=True)]

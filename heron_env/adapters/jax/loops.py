@@ -26,7 +26,7 @@ from heron_env.seeding import h
 class Loops:
     """The loops of an environment without branches, and the tables that they read.
 
-    ends: may an agent end before the others? noisy: is there noise? relative: is anything? errors: makes those of codes.
+    ends: may an agent end before the others? noisy, relative: is anything seen so? errors: makes those of codes.
     """
 
     def __init__(self, env: HeronEnv, observers: Sequence[int]) -> None:
