@@ -147,15 +147,15 @@ def add_noise(D: Any, b: Any, out: Any) -> None:
 
 
 @inlined
-def relate(D: Any, b: Any, out: Any) -> None:
-    """All vectors once more, with their noise and what is relative less what its observer has of itself."""
-    exact, relative = table(D, "exact"), table(D, "relative")
-    observe(D, b, exact)
-    add_noise(D, b, exact)
-    for k in range(exact.shape[1]):
-        out[b, k] = exact[b, k]
+def relate(D: Any, b: Any, received: Any, out: Any) -> None:
+    """All vectors once more, with their noise: as `received`, then with what is relative less what is one's own."""
+    relative = table(D, "relative")
+    observe(D, b, received)
+    add_noise(D, b, received)
+    for k in range(received.shape[1]):
+        out[b, k] = received[b, k]
     for k in range(len(relative)):
-        out[b, relative[k, 0]] = exact[b, relative[k, 0]] - exact[b, relative[k, 1]]
+        out[b, relative[k, 0]] = received[b, relative[k, 0]] - received[b, relative[k, 1]]
 
 
 # Phases, called from Python
@@ -327,9 +327,9 @@ def add_noise_to_final(D: Any, first: Any, last: Any) -> Any:
 @phase
 def relate_published(D: Any, first: Any, last: Any) -> Any:
     """Noise and differences in what `publish` handed out."""
-    out = table(D, "out_observations")
+    received, out = table(D, "received"), table(D, "out_observations")
     for at in range(first, last):
-        relate(D, np.uintp(at), out)
+        relate(D, np.uintp(at), received, out)
     return 0
 
 
@@ -337,10 +337,11 @@ def relate_published(D: Any, first: Any, last: Any) -> Any:
 def relate_final(D: Any, first: Any, last: Any) -> Any:
     """The same in what `keep_final` kept."""
     chosen, ended, out = table(D, "chosen"), table(D, "ended"), table(D, "out_final")
+    received = table(D, "received_final")
     for at in range(first, last):
         b = np.uintp(at)
         if chosen[b] != 0 and ended[b] != 0:
-            relate(D, b, out)
+            relate(D, b, received, out)
     return 0
 
 

@@ -254,16 +254,20 @@ class ObservationTables:
         self.arrays |= noise_tables(noises, [places[k] for k in at], [seen.columns[k] for k in at])
         self.arrays["relative"] = np.ascontiguousarray(plan.relative(observers, ends).T, np.uint32)
 
-    def of_lanes(self, lanes: int) -> dict[str, NDArray[Any]]:
+    def of_lanes(self, lanes: int, final: bool) -> dict[str, NDArray[Any]]:
         """Room for vectors before anything is subtracted, if it is, and for the keys of each lane's episode.
 
-        Keys are kept where they fit, with the episodes that they are for; none at first.
+        Keys are kept where they fit, with the episodes that they are for; none at first. `final`: last vectors, too.
         """
         n = len(self.arrays["noise_at"])
         kept = n if 8 * lanes * n <= KEPT_BYTES else 0
         moments = np.full((lanes, 2), np.iinfo(np.uint64).max, dtype=np.uint64)
-        exact = zeros((lanes, self.floats if self.relative else 0), np.float64, f"num_envs={lanes}")
-        return {"noise_kept": np.zeros((lanes, kept), dtype=np.uint64), "noise_moments": moments, "exact": exact}
+        width = self.floats if self.relative else 0
+        received, last = (zeros((lanes, n), np.float64, f"num_envs={lanes}") for n in (width, width * final))
+        return {
+            "noise_kept": np.zeros((lanes, kept), dtype=np.uint64), "noise_moments": moments,
+            "received": received, "received_final": last,
+        }  # fmt: skip
 
     @property
     def relative(self) -> bool:

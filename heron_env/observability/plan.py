@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]
 Bounds = tuple[Floats32, Floats32]
 """Least and greatest value of each element."""
-Vectors = Callable[[Floats, Moment], Floats32]
+Vectors = Callable[[Floats, Moment], NDArray[Any]]
 """The vectors of several observers one after another, fresh, from the truth or the cache, at a moment."""
 
 
@@ -286,36 +286,34 @@ class ObservationPlan:
         return np.concatenate(parts)
 
     def gather(self, ranks: Sequence[int]) -> Vectors:
-        """A function that makes the vectors of several observers in one go."""
+        """A function that makes what several observers receive in one go: float64 if anything is relative in it."""
         read = self.reader(ranks)
+        carried = np.result_type(np.float32, *(self.views[rank].carried for rank in ranks))
         if not self.adds:
-            return lambda array, moment: read(array, moment).astype(np.float32)
+            return lambda array, moment: read(array, moment).astype(carried)
         seen = [len(self.views[rank].columns) for rank in ranks]
         blank = np.concatenate([self.whole(rank, np.zeros(n, np.float32)) for rank, n in zip(ranks, seen, strict=True)])
         starts = np.cumsum([0, *(self.size(rank) for rank in ranks)]).tolist()
         places = np.concatenate([np.arange(start, start + n) for start, n in zip(starts, seen, strict=False)])
 
-        def vectors(array: Floats, moment: Moment) -> Floats32:
-            values = blank.copy()
+        def vectors(array: Floats, moment: Moment) -> NDArray[Any]:
+            values = blank.astype(carried)
             values[places] = read(array, moment)
             return values
 
         return vectors
 
     def reader(self, ranks: Sequence[int]) -> Callable[[Floats, Moment], Floats]:
-        """A function that reads the columns of several observers one after another, float64: only what they see."""
+        """A function that reads the columns of several observers one after another, float64: only what they receive."""
         seen = Seen.joined([self.views[rank].seen for rank in ranks])
         columns, lengths = seen.columns, [len(self.views[rank].columns) for rank in ranks]
         noise = ColumnNoise.of(self.layout, np.repeat(np.asarray(ranks, dtype=np.int64), lengths), seen)
-        places, less = self.relative(ranks, np.cumsum([0, *lengths]).tolist())
-        if noise is None and not len(places):
+        if noise is None:
             return lambda array, moment: array.take(columns)
 
         def read(array: Floats, moment: Moment) -> Floats:
             values: Floats = array.take(columns)
-            if noise is not None:
-                noise.add_noise(values, moment)
-            values[places] -= values[less]
+            noise.add_noise(values, moment)
             return values
 
         return read

@@ -59,7 +59,7 @@ def test_without_delay_they_are_exact(options: dict[str, Any], compiled: bool):
 @pytest.mark.parametrize("options", VARIANTS, ids=IDS)
 def test_batches_are_exact_too(options: dict[str, Any], lanes: int):
     """One by one and in tiles, over the end of the episode, with what is seen last."""
-    exact, message = (BatchEnv(build(**options), lanes, seed=4) for build in (make, told))
+    exact, message = (BatchEnv(build(**options), lanes, seed=4, final_observations=True) for build in (make, told))
     rng, agents = np.random.default_rng(6), len(exact.env.possible_agents)
     assert bits(exact.reset()[0]) == bits(message.reset()[0])
     for _ in range(30):
@@ -67,8 +67,9 @@ def test_batches_are_exact_too(options: dict[str, Any], lanes: int):
         (seen, *mine, told_mine), (other, *theirs, told_other) = exact.step(given), message.step(given)
         assert bits(seen) == bits(other)
         assert all(np.array_equal(a["agent"], b["agent"]) for a, b in zip(mine, theirs, strict=True))
-        last = [told.get("final_observations") for told in (told_mine["agent"], told_other["agent"])]
-        assert last[0] is None or np.array_equal(*last)
+        over = (mine[1]["agent"] | mine[2]["agent"]).all(axis=1)
+        last = [told["agent"]["final_obs"][over] for told in (told_mine, told_other)]
+        assert np.array_equal(*(seen.view(np.uint32) for seen in last))
 
 
 @pytest.mark.parametrize("rows", ["proxy", "local"])
@@ -157,7 +158,7 @@ def test_noise_falls_on_what_mates_tell():
 
 
 def test_training_delays_keep_what_was_seen_together():
-    """Late vectors are those of exact mates as late; an agent that reads itself can't be given them."""
+    """Late vectors are those of exact mates as late."""
     late = TrainingDelays(observation=(0, 3), action=1)
     exact, message = make(training_delays=late), told(training_delays=late)
     many, others = (BatchEnv(build(training_delays=late), 9, seed=2) for build in (make, told))
@@ -169,10 +170,34 @@ def test_training_delays_keep_what_was_seen_together():
         one = dict(zip(exact.agents, actions[0], strict=True))
         assert bits(exact.step(one)[0]) == bits(message.step(one)[0])
         assert bits(many.step({"agent": actions})[0]) == bits(others.step({"agent": actions})[0])
-    local = ScheduleConfig(own_rows="local")
-    with pytest.raises(ConfigError, match="'agent_0' reads itself"):
-        told(training_delays=TrainingDelays(observation=2), schedule=local)
-    told(training_delays=TrainingDelays(action=2), schedule=local)
+
+
+def test_an_agent_that_reads_itself_has_late_mates_alone():
+    """In training what mates told is late, what is subtracted is not; last observations are like the others."""
+    build = partial(told, training_delays=TrainingDelays(observation=3), schedule=ScheduleConfig(own_rows="local"))
+    env, batch = build(), BatchEnv(build(), 9, seed=2, final_observations=True)
+    rng, places = np.random.default_rng(3), list[Any]()
+    mates = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+
+    def look(seen: Any) -> None:
+        position = env.world[Disc].Position
+        places.append(np.stack([position.x, position.y], axis=-1))
+        old = places[max(len(places) - 4, 0)]
+        for k, (agent, mate) in enumerate(mates):
+            vector = seen[f"agent_{agent}"]
+            assert vector[2:4].tolist() == np.float32(places[-1][agent]).tolist()
+            expected = np.float32(old[mate] - places[-1][agent])
+            assert vector[10 + 2 * (k % 2) :][:2].tolist() == expected.tolist()
+
+    look(env.reset(seed=2)[0])
+    batch.reset()
+    while env.agents:
+        actions = actions_of(env, rng, 9, 3)
+        seen = env.step(dict(zip(env.agents, actions[0], strict=True)))[0]
+        look(seen)
+        many, *_, infos = batch.step({"agent": actions})
+        shown = many["agent"][0] if env.agents else infos["agent"]["final_obs"][0]
+        assert bits(dict(enumerate(shown))) == bits(dict(enumerate(seen.values())))
 
 
 def test_other_words_are_refused():

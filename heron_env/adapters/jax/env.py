@@ -203,9 +203,10 @@ class JaxEnv:
 
     def _handed_out(self, lane: TracedLane) -> Step:
         self._loops.run("publish", lane)
-        if self._loops.noisy or self._loops.relative:
-            finish = loop_kernels.relate if self._loops.relative else loop_kernels.add_noise
-            self._loops.converter.value(finish)(lane, 0, lane["out_observations"])
+        if self._loops.relative:
+            self._loops.converter.value(loop_kernels.relate)(lane, 0, lane["received"], lane["out_observations"])
+        elif self._loops.noisy:
+            self._loops.converter.value(loop_kernels.add_noise)(lane, 0, lane["out_observations"])
 
         def members(name: str, kind: Any) -> Groups:
             values = lane[name][0].array.astype(kind)

@@ -42,7 +42,7 @@ class Loops:
         memory.arrays.initial[:] = env.simulation.initial
         memory.complete(blueprint, tables, decisions, observations, program.world.table(), False)
         out = {f"out_{name}": values for name, values in memory.sets[0]._asdict().items()}
-        out["exact"] = memory.fixed.pop("exact")
+        out["received"] = memory.fixed.pop("received")
         self.arrays, self.plain, self.numbers = {**memory.arrays._asdict(), **out}, memory.fixed, memory.numbers
         self.fixed = {name: _numbers(values) for name, values in memory.fixed.items()}
         self.noisy, self.relative = observations.noisy, observations.relative
