@@ -38,7 +38,7 @@ class Level(FeatureProvider):
     """What physics moves."""
 
     visibility = ("public",)
-    value: float = quantity(default=0.0, low=-20.0, high=20.0)
+    value: float = quantity(default=0.0, low=-20.0, high=20.0, relative=True)
     slope: float = quantity(default=0.0, low=-50.0, high=50.0, visibility=("owner", "upper_level"))
 
 
@@ -47,7 +47,7 @@ class Setpoint(FeatureProvider):
 
     visibility = ("owner", "upper_level")
     power: float = quantity(default=0.0, low=-5.0, high=5.0)
-    mode: int = quantity(default=0, low=0, high=3, visibility=("siblings",))
+    mode: int = quantity(default=0, low=0, high=3, visibility=("siblings",), to_owner=False)
 
 
 class Tally(FeatureProvider):

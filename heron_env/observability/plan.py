@@ -40,6 +40,7 @@ class ObserverView:
     Of others what is relative comes first.
 
     Attributes:
+        order: places of the vector's numbers in an Observation, which has them by owner; None: the same.
         columns: int64 `[n]`.
         seen: the columns with the noise that was declared for them.
         relative: places in the vector from which what lies at other places is subtracted: both int64, `[2, k]`.
@@ -48,8 +49,8 @@ class ObserverView:
 
     def __init__(self, layout: Layout, rank: int, seen: Seen) -> None:
         self.layout, self.rank = layout, rank
-        self.seen, self.relative = _relative(layout, rank, seen)
-        self.columns = self.seen.columns
+        self.seen, self.relative, self.order = _relative(layout, rank, seen)
+        self.columns, self._by_owner = self.seen.columns, seen.columns
         self.carried = np.float64 if self.relative.size else np.float32
         seen.require_ranges(layout)
 
@@ -60,8 +61,12 @@ class ObserverView:
 
     @cached_property
     def segments(self) -> list[tuple[int, str, slice, tuple[str, ...]]]:
-        """Runs of one owner and feature: (rank, feature, place in the vector, field names)."""
-        return self.layout.segments(self.columns)
+        """Runs of one owner and feature: (rank, feature, place among the numbers by owner, field names)."""
+        return self.layout.segments(self._by_owner)
+
+    def _of_owners(self, values: Floats) -> Floats:
+        """A vector's numbers by owner."""
+        return values if self.order is None else values[np.argsort(self.order)]
 
     @cached_property
     def sources(self) -> Columns:
@@ -130,11 +135,13 @@ class ObserverView:
 
     def local(self, values: Floats) -> dict[str, FeatureVector]:
         """Its own part of a vector: {feature: vector}; copies, through whose `base` nothing else can be read."""
+        values = self._of_owners(values)
         return {f: FeatureVector(values[s].copy(), names) for rank, f, s, names in self.segments if rank == self.rank}
 
     def others(self, values: Floats) -> dict[str, dict[str, FeatureVector]]:
         """The others' part: {agent id or "global": {feature: vector}}."""
         tree: dict[str, dict[str, FeatureVector]] = {}
+        values = self._of_owners(values)
         for rank, feature, where, names in self.segments:
             if rank != self.rank:
                 tree.setdefault(self.layout.rows[rank].owner_id, {})[feature] = FeatureVector(values[where], names)
@@ -324,11 +331,11 @@ class ObservationPlan:
         return np.concatenate([np.zeros((2, 0), np.int64), *found], axis=1)
 
 
-def _relative(layout: Layout, rank: int, seen: Seen) -> tuple[Seen, NDArray[np.int64]]:
-    """What an observer sees with what is relative right behind its own, and `ObserverView.relative`."""
+def _relative(layout: Layout, rank: int, seen: Seen) -> tuple[Seen, NDArray[np.int64], Columns | None]:
+    """What an observer sees with what is relative right behind its own, and the view's `relative` and `order`."""
     columns, names = seen.columns, layout.names
     if not layout.relative[columns].any():
-        return seen, np.zeros((2, 0), dtype=np.int64)
+        return seen, np.zeros((2, 0), dtype=np.int64), None
     mine, less = layout.owner_of[columns] == rank, np.full(len(columns), -1)
     own = {names[column]: place for place, column in enumerate(columns[mine].tolist())}
     for place in np.flatnonzero(layout.relative[columns] & ~mine).tolist():
@@ -336,7 +343,7 @@ def _relative(layout: Layout, rank: int, seen: Seen) -> tuple[Seen, NDArray[np.i
     order = np.argsort(np.select([mine, less >= 0], [0, 1], 2), kind="stable")
     less = less[order]
     ordered = Seen(columns[order], seen.factors[order], seen.additive[order])
-    return ordered, np.stack([np.flatnonzero(less >= 0), less[less >= 0]])
+    return ordered, np.stack([np.flatnonzero(less >= 0), less[less >= 0]]), order
 
 
 class Padding:
