@@ -61,13 +61,14 @@ def _check_all_ways(env: LawEnv, found: list[Any], moment: tuple[int, int, int])
 
 
 def _asked_of_states(env: LawEnv, rank: int) -> Any:
-    """What the State objects tell: own features, others by rank, global."""
+    """What the State objects tell, own features, others by rank, global, in the order of a vector."""
     cached, ids = env.proxy.state_cache, env.hierarchy.ids
     order = [ids[rank], *(agent for agent in ids if agent != ids[rank])]
     states = [*(cached["agents"][agent] for agent in order), cached["global"]]
     told = [state.observed_by(ids[rank], env.hierarchy.level[rank]) for state in states]
     values = [np.ravel(vector) for features in told for vector in features.values()]
-    return np.concatenate([np.zeros(0), *values]).astype(np.float32)
+    by_owner, places = np.concatenate([np.zeros(0), *values]).astype(np.float32), env.simulation.plan.views[rank].order
+    return by_owner if places is None else by_owner[places]
 
 
 def check_noise_belongs_to_the_turn(recipe: Recipe, delayed: ScheduleConfig, seed: int = 0) -> None:

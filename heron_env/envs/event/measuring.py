@@ -83,7 +83,7 @@ class Measuring:
         as_of[0] = self.as_of(rank)
         failed = None if simulation.course is None else simulation.course.muted.get(rank)
         if failed is not None:
-            vector[own.told] = failed.values
+            vector[own.told] = failed.values[own.seen]
             if failed.mode == "vanish":
                 as_of[0] = failed.since
 
@@ -98,4 +98,5 @@ class _Own:
         self.where = span_of(columns)
         self.sums = np.flatnonzero(np.isin(columns, layout.per_step))
         self.summed = columns[self.sums]
-        self.told = np.flatnonzero(np.isin(columns, layout.rows[rank].reported.columns))
+        reported = layout.rows[rank].reported.columns
+        self.told, self.seen = np.flatnonzero(np.isin(columns, reported)), np.isin(reported, columns)
