@@ -144,6 +144,17 @@ def test_an_agent_that_reads_itself_sees_others_from_where_it_is():
         assert seen[10:12].tolist() == np.float32(expected).tolist()
 
 
+@pytest.mark.parametrize("clock", ["run_synchronous", "run_event_driven"])
+def test_a_film_knows_where_the_observer_believes_its_mates(clock: str):
+    """From what was subtracted in the one clock, from what was told in the other."""
+    env, rng = told(), np.random.default_rng(4)
+    witness = Witness(env)
+    film = getattr(env, clock)({"agent_0": witness, "*": lambda v: rng.random(5)}, seed=1, record=("frames",)).footage
+    for time in (0.0, 1.0, 2.4):
+        known, places = film.known("agent_0", time).world[Disc].Position, witness.places[round(10 * time)]
+        np.testing.assert_allclose(np.stack([known.x, known.y], axis=-1), places, atol=1e-6)
+
+
 def test_noise_falls_on_what_mates_tell():
     """Before the difference, by the law of noise; one's own place is exact."""
     env = told(observability=NOISY)
