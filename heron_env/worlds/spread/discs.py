@@ -108,7 +108,7 @@ class Team(FeatureProvider):
     contact_sum: float = quantity(low=0.0, high=1e15, observed=False)
 
 
-def surroundings(n: int, base: type[Surroundings] = Surroundings) -> type[Surroundings]:
+def surroundings(n: int, base: Any = Surroundings) -> type[Surroundings]:
     """The surroundings, or the landscape, of one of `n` agents."""
     around, others, seen = (-2.0 * FAR, 2.0 * FAR), 2 * max(n - 1, 1), n > 1 and base is Surroundings
     vectors = [("landmarks", 2 * n, *around, True), ("others", others, *around, seen)]

@@ -134,10 +134,11 @@ class SpreadEnv(HeronEnv):
         self, num_agents: int, *, continuous: bool, local_ratio: float, mates: str = "exact", **options: Any
     ) -> None:
         self.kind, exact = Pusher if continuous else Chooser, mates == "exact"
-        around, place = surroundings(num_agents, Surroundings if exact else Landscape), Position if exact else Told
+        around = surroundings(num_agents, Surroundings if exact else Landscape)
         self.global_features = (landmarks(num_agents), Team)
         self._size = num_agents
         self._given: dict[str, Floats] = {}
+        place: type[Any] = Position if exact else Told
         features = place(), around(), Contact(local_ratio=local_ratio)
         agents = (self.kind(f"agent_{i}", *features) for i in range(num_agents))
         super().__init__(SystemAgent("system_agent", *agents), **options)
@@ -269,5 +270,6 @@ def spread(
     require_switch(f"spread(continuous={continuous!r:.60})", continuous)
     if not is_one_of(mates, MATES):
         raise ConfigError(f"spread(mates={mates!r:.60}): must be one of {MATES}.{did_you_mean(mates, MATES)}")
-    given = {"continuous": continuous, "local_ratio": local_ratio, "mates": mates, "max_steps": max_steps}
-    return SpreadEnv(num_agents, **given, **options)
+    return SpreadEnv(
+        num_agents, continuous=continuous, local_ratio=local_ratio, mates=mates, max_steps=max_steps, **options
+    )
