@@ -38,7 +38,7 @@ class Level(FeatureProvider):
     """What physics moves."""
 
     visibility = ("public",)
-    value: float = quantity(default=0.0, low=-20.0, high=20.0)
+    value: float = quantity(default=0.0, low=-20.0, high=20.0, relative=True)
     slope: float = quantity(default=0.0, low=-50.0, high=50.0, visibility=("owner", "upper_level"))
 
 
@@ -83,7 +83,7 @@ class Panel(FeatureProvider):
     visibility = ("siblings", "upper_level")
     cells: np.ndarray = quantity(default=(2.0, -3.0), low=-10.0, high=10.0, shape=(2,))
     count: int = quantity(default=7, low=0, high=20)
-    lit: bool = quantity(default=True)
+    lit: bool = quantity(default=True, to_owner=False)
     colour: int = quantity(default=1, categories=("red", "green", "blue"))
     serial: float = quantity(default=5.0, low=0.0, high=9.0, noisy=False)
 

@@ -132,7 +132,8 @@ class ProxyAgent:
     def get_observation(self, agent_id: str) -> Observation:
         """What an agent may know now, in object form."""
         self._state(agent_id, "get_observation()")
-        return Observation(self.get_local_state(agent_id), self.get_global_states(agent_id), self.time)
+        order = self._views[agent_id].order if self._layout is not None else None
+        return Observation(self.get_local_state(agent_id), self.get_global_states(agent_id), self.time, order)
 
     def set_step_result(
         self,

@@ -176,7 +176,7 @@ class Layout:
         self.low, self.high = np.full(self.size, -np.inf), np.full(self.size, np.inf)
         self.whole = np.zeros(self.size, dtype=bool)
         self.observed, self.foreknown = np.ones(self.size, dtype=bool), np.zeros(self.size, dtype=bool)
-        self.noisy = np.zeros(self.size, dtype=bool)
+        self.noisy, self.relative = np.zeros(self.size, dtype=bool), np.zeros(self.size, dtype=bool)
         self.element = np.zeros(self.size, dtype=np.uint64)
         self.names: list[str] = [""] * self.size
         self.units: list[str] = [""] * self.size
@@ -189,7 +189,7 @@ class Layout:
                 span = slice(column, column + q.size)
                 self.low[span], self.high[span] = q.low, q.high
                 self.whole[span], self.observed[span] = q.kind != "float", q.observed
-                self.foreknown[span] = q.foreknown
+                self.foreknown[span], self.relative[span] = q.foreknown, q.relative and rank < len(self.rows) - 1
                 self.noisy[span] = q.noisy and q.kind in ("float", "int")
                 self.element[span] = np.arange(q.size)
                 self.units[span], self.categories[span] = [q.unit] * q.size, [q.categories] * q.size

@@ -21,6 +21,8 @@ MEANT = {
     "per_step": "True for a flow that starts each step at 0",
     "observed": "False for bookkeeping that nobody observes",
     "foreknown": "True for what is really known ahead",
+    "relative": "True for what others see from where they are themselves",
+    "to_owner": "False for what an agent says and does not hear",
 }
 """What the flags of a quantity are for."""
 KINDS = {float: "float", int: "int", bool: "bool"}
@@ -45,20 +47,21 @@ class Quantity:
 
     __slots__ = (
         "categories", "default", "foreknown", "high", "index", "kind", "low", "name", "noisy", "observed", "owner",
-        "per_step", "shape", "size", "unit", "visibility",
+        "per_step", "relative", "shape", "size", "to_owner", "unit", "visibility",
     )  # fmt: skip
 
     def __init__(
         self, default: Any, low: float | None, high: float | None, unit: str, categories: Sequence[str],
         shape: tuple[int, ...], noisy: bool, per_step: bool, observed: bool, visibility: Iterable[str] | None,
-        foreknown: bool,
+        foreknown: bool, relative: bool, to_owner: bool,
     ) -> None:  # fmt: skip
         """Arguments as of `quantity`."""
         _require_form(low=low, high=high, unit=unit, categories=categories, shape=shape)
         _require_flags(noisy=noisy, per_step=per_step, observed=observed, foreknown=foreknown)
+        _require_flags(relative=relative, to_owner=to_owner)
         self.default, self.unit, self.shape, self.noisy = default, unit, shape, noisy
         self.per_step, self.observed, self.categories = per_step, observed, tuple(categories)
-        self.foreknown = foreknown
+        self.foreknown, self.relative, self.to_owner = foreknown, relative, to_owner
         self.low = -math.inf if low is None else float(low)
         self.high = math.inf if high is None else float(high)
         self.kind = "category" if categories else None
@@ -162,6 +165,8 @@ def quantity(
     observed: bool = True,
     visibility: Iterable[str] | None = None,
     foreknown: bool = False,
+    relative: bool = False,
+    to_owner: bool = True,
 ) -> Any:
     """Declare a quantity of a feature once; spaces, clipping, documentation and checks derive from it.
 
@@ -178,8 +183,25 @@ def quantity(
         foreknown: it may tell of what is still to come, because that is really known ahead: a tariff, a calendar, a
             forecast, a plan, a value published when it takes effect. Anything else describes what has happened, and
             `heron check` warns of those that do not.
+        relative: who observes the same quantity of itself sees that of others less its own, before what else it sees of
+            others; each with its own age, and with the noise that is on the others' values.
+        to_owner: False for what the owner itself does not observe: what it says to others.
     """
-    return Quantity(default, low, high, unit, categories, shape, noisy, per_step, observed, visibility, foreknown)
+    return Quantity(
+        default,
+        low,
+        high,
+        unit,
+        categories,
+        shape,
+        noisy,
+        per_step,
+        observed,
+        visibility,
+        foreknown,
+        relative,
+        to_owner,
+    )
 
 
 def checked_tags(tags: Iterable[str], where: str) -> tuple[str, ...]:

@@ -198,16 +198,26 @@ Tree = Mapping[str, Any]
 
 
 class Observation:
-    """`local` {Feature: vector}, `global_info` {agent: {Feature: vector}, "global": {...}}, the asking tick's time."""
+    """`local` {Feature: vector}, `global_info` {agent: {Feature: vector}, "global": {...}}, the asking tick's time.
 
-    def __init__(self, local: Tree | None = None, global_info: Tree | None = None, timestamp: float = 0.0) -> None:
+    `order`: places of a vector's numbers in all of it, int64 `[n]`, which `to_dict` does not have; None: as they are.
+    """
+
+    def __init__(
+        self,
+        local: Tree | None = None,
+        global_info: Tree | None = None,
+        timestamp: float = 0.0,
+        order: NDArray[np.int64] | None = None,
+    ) -> None:
         self.local = {} if local is None else mapping(local, "Observation(local)")
         self.global_info = {} if global_info is None else mapping(global_info, "Observation(global_info)")
-        self.timestamp = timestamp
+        self.timestamp, self._order = timestamp, order
 
     def vector(self) -> NDArray[np.float32]:
-        """Everything in insertion order, float32 `[n]`: own values, then the others'."""
-        return np.concatenate([self.local_vector(), self.global_vector()])
+        """Everything in insertion order, or the one given, float32 `[n]`: own values, then the others'."""
+        values = np.concatenate([self.local_vector(), self.global_vector()])
+        return values if self._order is None else values[self._order]
 
     def local_vector(self) -> NDArray[np.float32]:
         """Own values, float32."""

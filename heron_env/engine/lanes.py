@@ -119,7 +119,8 @@ class Lanes:
         tables, self.blueprint = self._tables, blueprint
         decisions = DecisionTables(blueprint, self.position, self._slices)
         observations = ObservationTables(blueprint, blueprint.layout.size + tables.scratch)
-        self.spans, self._noisy, self._floats = observations.spans, observations.noisy, observations.floats
+        self.spans, self._floats = observations.spans, observations.floats
+        self._noisy, self._relative = observations.noisy, observations.relative
         self._memory.complete(blueprint, tables, decisions, observations, cohorts, self._final)
         self.arrays = self._memory.arrays
         self._errors = LaneErrors(blueprint, self.position, self.rank_of)
@@ -129,7 +130,9 @@ class Lanes:
         self.attached = True
 
     def _run_with(self, module: Any) -> None:
-        self._phases = Phases(module, shared_loops(), self.blueprint, final=self._final, noisy=self._noisy)
+        self._phases = Phases(
+            module, shared_loops(), self.blueprint, final=self._final, noisy=self._noisy, relative=self._relative
+        )
 
     # Phases
 
@@ -274,6 +277,11 @@ class Lanes:
     def published(self) -> Published:
         """What was handed out last."""
         return self._memory.sets[self._front]
+
+    @property
+    def received(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Its observations and the last ones before anything was subtracted (ObserverView.receive), if anything is."""
+        return self._memory.fixed["received"], self._memory.fixed["received_final"]
 
     @property
     def text(self) -> str:

@@ -146,6 +146,18 @@ def add_noise(D: Any, b: Any, out: Any) -> None:
     noise_row(t, b, out, seed, episode, turn, at, columns, keys, reach, low, high, law, known, moments)
 
 
+@inlined
+def relate(D: Any, b: Any, received: Any, out: Any) -> None:
+    """All vectors once more, with their noise: as `received`, then with what is relative less what is one's own."""
+    relative = table(D, "relative")
+    observe(D, b, received)
+    add_noise(D, b, received)
+    for k in range(received.shape[1]):
+        out[b, k] = received[b, k]
+    for k in range(len(relative)):
+        out[b, relative[k, 0]] = received[b, relative[k, 0]] - received[b, relative[k, 1]]
+
+
 # Phases, called from Python
 
 
@@ -309,6 +321,27 @@ def add_noise_to_final(D: Any, first: Any, last: Any) -> Any:
         b = np.uintp(at)
         if chosen[b] != 0 and ended[b] != 0:
             add_noise(D, b, out)
+    return 0
+
+
+@phase
+def relate_published(D: Any, first: Any, last: Any) -> Any:
+    """Noise and differences in what `publish` handed out."""
+    received, out = table(D, "received"), table(D, "out_observations")
+    for at in range(first, last):
+        relate(D, np.uintp(at), received, out)
+    return 0
+
+
+@phase
+def relate_final(D: Any, first: Any, last: Any) -> Any:
+    """The same in what `keep_final` kept."""
+    chosen, ended, out = table(D, "chosen"), table(D, "ended"), table(D, "out_final")
+    received = table(D, "received_final")
+    for at in range(first, last):
+        b = np.uintp(at)
+        if chosen[b] != 0 and ended[b] != 0:
+            relate(D, b, received, out)
     return 0
 
 

@@ -57,7 +57,7 @@ class Memory:
         floats, observers = observations.floats, len(blueprint.observers)
         self.sets = _published(lanes, floats, observers, final), _published(lanes, floats, observers, final)
         self.fixed = _fixed(blueprint, tables, decisions, cohorts)
-        self.fixed |= observations.arrays | observations.kept_keys(lanes)
+        self.fixed |= observations.arrays | observations.of_lanes(lanes, final)
         self.phases = self.fixed["phases"] = np.zeros(len(PHASES), dtype=np.int64)
         self.redo = self.fixed["redo"] = np.zeros(lanes, dtype=np.uint8)
         self.moves, self.tile = _moves(self.arrays)

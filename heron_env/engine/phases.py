@@ -139,7 +139,9 @@ class Phases:
     checked_step: the check, too.
     """
 
-    def __init__(self, module: Any, shared: ModuleType, blueprint: Blueprint, *, final: bool, noisy: bool) -> None:
+    def __init__(
+        self, module: Any, shared: ModuleType, blueprint: Blueprint, *, final: bool, noisy: bool, relative: bool
+    ) -> None:  # fmt: skip
         """`module`: what has the phases of the rules by name, generated or in Python; `shared`: of everything else."""
         self.check, self._decide, self._affect = shared.check, shared.decide, getattr(module, "affect", None)
         self._clear = shared.clear if len(blueprint.layout.per_step) else None
@@ -149,6 +151,9 @@ class Phases:
         self._keep_final = shared.keep_final if final else None
         self._add_noise = shared.add_noise_to_published if noisy else None
         self._add_noise_to_final = shared.add_noise_to_final if noisy and final else None
+        if relative:
+            self._add_noise = shared.relate_published
+            self._add_noise_to_final = shared.relate_final if final else None
         self._begin_episodes, self._begin = shared.begin_episodes, getattr(module, "begin", None)
         self._publish, self._publish_others = shared.publish, shared.publish_others
         self.inform = getattr(module, "inform", None)

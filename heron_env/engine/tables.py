@@ -19,7 +19,7 @@ from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
-from heron_env.engine.arrays import Floats, Ints
+from heron_env.engine.arrays import Floats, Ints, zeros
 from heron_env.engine.binding import row_of_parent, starts_of_children
 from heron_env.engine.blueprint import Blueprint, splits_in_python
 from heron_env.engine.source import (
@@ -252,13 +252,27 @@ class ObservationTables:
         noises = [] if noise is None else [noise]
         at = [one.at for one in noises]
         self.arrays |= noise_tables(noises, [places[k] for k in at], [seen.columns[k] for k in at])
+        self.arrays["relative"] = np.ascontiguousarray(plan.relative(observers, ends).T, np.uint32)
 
-    def kept_keys(self, lanes: int) -> dict[str, np.ndarray[tuple[int, int], np.dtype[np.uint64]]]:
-        """Room for the keys of each lane's episode, where they fit, and for which episode they are; none at first."""
+    def of_lanes(self, lanes: int, final: bool) -> dict[str, NDArray[Any]]:
+        """Room for vectors before anything is subtracted, if it is, and for the keys of each lane's episode.
+
+        Keys are kept where they fit, with the episodes that they are for; none at first. `final`: last vectors, too.
+        """
         n = len(self.arrays["noise_at"])
         kept = n if 8 * lanes * n <= KEPT_BYTES else 0
         moments = np.full((lanes, 2), np.iinfo(np.uint64).max, dtype=np.uint64)
-        return {"noise_kept": np.zeros((lanes, kept), dtype=np.uint64), "noise_moments": moments}
+        width = self.floats if self.relative else 0
+        received, last = (zeros((lanes, n), np.float64, f"num_envs={lanes}") for n in (width, width * final))
+        return {
+            "noise_kept": np.zeros((lanes, kept), dtype=np.uint64), "noise_moments": moments,
+            "received": received, "received_final": last,
+        }  # fmt: skip
+
+    @property
+    def relative(self) -> bool:
+        """Is anything seen less what an observer has of itself?"""
+        return len(self.arrays["relative"]) > 0
 
     @property
     def noisy(self) -> bool:

@@ -301,7 +301,8 @@ def run_episode(
             if footage is not None:
                 known = env._late or simulation.course
                 ages = 0.0 if known is None else known.ages(rank)
-                footage.take(ids[rank], ObservationTaken(time, vector, time - ages))
+                received = simulation.plan.views[rank].received(vector)
+                footage.take(ids[rank], ObservationTaken(time, received, time - ages))
             if rank in mates:
                 if rank not in taken:
                     taken |= put_in_step(env, [mate for mate in mates[rank] if mate.rank in awake])

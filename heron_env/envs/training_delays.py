@@ -84,6 +84,7 @@ class DelayLines:
         sources: how many elements at the end of each vector are ages, which the lines then write.
         tails: how many elements come even after these, and are always the same.
         own: how many at its beginning are never late, as the agent reads them itself (T19): its first source.
+        relative: places from which what lies at others is subtracted, last of all, `[2, k]` (ObserverView.relative).
         dt_ns: control step.
 
     Attributes:
@@ -103,6 +104,7 @@ class DelayLines:
         sources: Sequence[int] | None = None,
         tails: Sequence[int] | None = None,
         own: Sequence[int] | None = None,
+        relative: Ints | None = None,
         dt_ns: int = SECOND,
     ) -> None:
         self.delays, self._dt_ns = delays, dt_ns
@@ -123,7 +125,9 @@ class DelayLines:
         self._own_ages = first[(fresh > 0) & (first < last)]
         least, late = delays.bounds("observation")
         self._all_alike, slow = least == late, delays.bounds("action")[1]
-        self._seen = zeros((late + 1, lanes, sum(widths)), np.float32, str(delays))
+        self._relative = np.zeros((2, 0), np.int64) if relative is None else relative
+        carried = np.float64 if self._relative.size else np.float32
+        self._seen = zeros((late + 1, lanes, sum(widths)), carried, str(delays))
         self._decided = zeros((slow + 1, lanes, sum(sizes)), np.float64, str(delays))
         self._given = zeros((slow + 1, lanes, len(agents)), np.uint8, str(delays))
         self._lane = np.arange(lanes)
@@ -137,16 +141,24 @@ class DelayLines:
         for line in (self._seen, self._decided, self._given):
             line[:, lanes] = 0
 
-    def look(self, steps: Ints, vectors: NDArray[np.float32], lanes: Ints | slice = slice(None)) -> NDArray[np.float32]:
+    def look(self, steps: Ints, vectors: NDArray[Any], lanes: Ints | slice = slice(None)) -> NDArray[np.float32]:
         """`see`; that is what agents are `shown` until the next time."""
         seen = self.shown[lanes] = self.see(steps, vectors, lanes)
         return seen
 
-    def see(self, steps: Ints, vectors: NDArray[np.float32], lanes: Ints | slice = slice(None)) -> NDArray[np.float32]:
-        """What is seen in step `steps` `[lanes]` of the true vectors of now: both float32 `[lanes, floats]`.
+    def see(self, steps: Ints, vectors: NDArray[Any], lanes: Ints | slice = slice(None)) -> NDArray[np.float32]:
+        """What is seen in step `steps` `[lanes]`, float32 `[lanes, floats]`, if `vectors` are what is received of now.
 
         `lanes`: of which these are, if not of all.
         """
+        received = self._received(steps, vectors, lanes)
+        if not self._relative.size:
+            return received
+        (places, less), seen = self._relative, received.copy()
+        seen[:, places] -= received[:, less]
+        return seen.astype(np.float32)
+
+    def _received(self, steps: Ints, vectors: NDArray[Any], lanes: Ints | slice) -> NDArray[Any]:
         depth, lane = len(self._seen), self._lane[lanes]
         self._seen[steps % depth, lane] = vectors
         if depth == 1:
@@ -274,15 +286,18 @@ class LateLanes:
         self._lanes, self.arrays = lanes, lanes.arrays
         clocks, unseen = [simulation.clocks[rank] for rank in acting], [0] * (len(acting) - observing)
         ages = [len(plan.views[rank].sources) if plan.observe_age else 0 for rank in self.seeing]
+        widths = [*map(plan.size, self.seeing)]
+        self.relative = plan.relative(self.seeing, np.cumsum([0, *widths]).tolist())
         self.lines = DelayLines(
             delays,
             [ids[rank] for rank in clocks],
-            [*map(plan.size, self.seeing), *unseen],
+            [*widths, *unseen],
             [specs[rank].size for rank in acting],
             lanes.count,
             sources=[*ages, *unseen],
             tails=[*(len(plan.padding.tails[rank]) for rank in self.seeing), *unseen],
             own=[*self.own.values(), *unseen],
+            relative=self.relative,
             dt_ns=self.dt_ns,
         )
         self._position = span_of(np.asarray([lanes.position[rank] for rank in acting]))
@@ -301,12 +316,14 @@ class LateLanes:
         """The same after a restart, when `final` becomes what agents saw last."""
         arrays, final = self.arrays, self._lanes.published.final
         if len(ended := lanes[arrays.ended[lanes] != 0]) and final.size:
-            final[ended] = self.lines.see(arrays.last_length[ended], final[ended], ended)
+            received = self._lanes.received[1] if self.relative.size else final
+            final[ended] = self.lines.see(arrays.last_length[ended], received[ended], ended)
         self.begin(lanes)
 
     def look(self, vectors: NDArray[np.float32]) -> None:
         """What agents see, in place of the true vectors; to be called once in each step, when restarts are done."""
-        vectors[:] = self.lines.look(self.arrays.steps, vectors)
+        received = self._lanes.received[0] if self.relative.size else vectors
+        vectors[:] = self.lines.look(self.arrays.steps, received)
 
     def act(self, decide: Callable[[], None], lanes: range | None = None) -> None:
         """All `decide`, into `source` and `applied`; what falls due takes effect, and the rest waits in the lines.

@@ -142,8 +142,8 @@ def external_names(layout: Layout, config: ObservabilityConfig) -> set[str]:
 
 
 def _own_columns(row: Row) -> Columns:
-    """All of the row but bookkeeping: what its owner sees."""
-    spans = [np.arange(start, start + q.size) for start, _, q in row.columns() if q.observed]
+    """All of the row but bookkeeping and what it only says: what its owner sees."""
+    spans = [np.arange(start, start + q.size) for start, _, q in row.columns() if q.observed and q.to_owner]
     return np.concatenate([np.zeros(0, np.int64), *spans])
 
 

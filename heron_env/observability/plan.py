@@ -1,7 +1,8 @@
 """The observation plan: for each observer the columns it sees and the noise on them, worked out once.
 
 Rules V1 to V5 of docs/laws.md: one sees one's own features exactly (but for bookkeeping quantities, which nobody
-sees); of others what their tags say, or, where an observability matrix is in force, what the matrix says.
+sees); of others what their tags say, or, where an observability matrix is in force, what the matrix says; what is
+relative (V9) as a difference, which is taken last.
 """
 
 from __future__ import annotations
@@ -29,21 +30,28 @@ Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]
 Bounds = tuple[Floats32, Floats32]
 """Least and greatest value of each element."""
-Vectors = Callable[[Floats, Moment], Floats32]
+Vectors = Callable[[Floats, Moment], NDArray[Any]]
 """The vectors of several observers one after another, fresh, from the truth or the cache, at a moment."""
 
 
 class ObserverView:
     """What one observer sees, as columns of the truth or the cache: own, then others by rank, then global.
 
+    Of others what is relative comes first.
+
     Attributes:
+        order: places of the vector's numbers in an Observation, which has them by owner; None: the same.
         columns: int64 `[n]`.
         seen: the columns with the noise that was declared for them.
+        relative: places in the vector from which what lies at other places is subtracted: both int64, `[2, k]`.
+        carried: as what its values travel before anything is subtracted: float64 if it is, else float32.
     """
 
     def __init__(self, layout: Layout, rank: int, seen: Seen) -> None:
         self.layout, self.rank = layout, rank
-        self.seen, self.columns = seen, seen.columns
+        self.seen, self.relative, self.order = _relative(layout, rank, seen)
+        self.columns, self._by_owner = self.seen.columns, seen.columns
+        self.carried = np.float64 if self.relative.size else np.float32
         seen.require_ranges(layout)
 
     @cached_property
@@ -53,8 +61,12 @@ class ObserverView:
 
     @cached_property
     def segments(self) -> list[tuple[int, str, slice, tuple[str, ...]]]:
-        """Runs of one owner and feature: (rank, feature, place in the vector, field names)."""
-        return self.layout.segments(self.columns)
+        """Runs of one owner and feature: (rank, feature, place among the numbers by owner, field names)."""
+        return self.layout.segments(self._by_owner)
+
+    def _of_owners(self, values: Floats) -> Floats:
+        """A vector's numbers by owner."""
+        return values if self.order is None else values[np.argsort(self.order)]
 
     @cached_property
     def sources(self) -> Columns:
@@ -78,10 +90,13 @@ class ObserverView:
 
     @property
     def names(self) -> list[str]:
-        """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`."""
+        """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`; `a.Place.x - Place.x`."""
         layout = self.layout
         own = layout.owner_of[self.columns] == self.rank
-        return [(layout.names if mine else layout.full_names)[i] for i, mine in zip(self.columns, own, strict=True)]
+        names = [(layout.names if mine else layout.full_names)[i] for i, mine in zip(self.columns, own, strict=True)]
+        for place, less in self.relative.T.tolist():
+            names[place] += f" - {names[less]}"
+        return names
 
     @property
     def factors(self) -> Floats:
@@ -95,18 +110,38 @@ class ObserverView:
 
     def read(self, array: Floats, moment: Moment) -> Floats:
         """What it sees now, float64 `[n]`, with the noise of the moment."""
+        return self.seen_from_itself(self.receive(array, moment))
+
+    def receive(self, array: Floats, moment: Moment) -> Floats:
+        """The same before anything is subtracted: what travels."""
         values: Floats = array[self.columns]
         if self.noise is not None:
             self.noise.add_noise(values, moment)
         return values
 
+    def seen_from_itself(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What it received, `[n]`, with what is relative as it is seen, fresh if there is any."""
+        if not self.relative.size:
+            return values
+        (places, less), seen = self.relative, values.copy()
+        seen[places] -= values[less]
+        return seen
+
+    def received(self, seen: NDArray[Any]) -> NDArray[Any]:
+        """What it must have received to see this, `[>= n]`, but for the last bits."""
+        (places, less), values = self.relative, seen.copy()
+        values[places] += seen[less]
+        return values
+
     def local(self, values: Floats) -> dict[str, FeatureVector]:
         """Its own part of a vector: {feature: vector}; copies, through whose `base` nothing else can be read."""
+        values = self._of_owners(values)
         return {f: FeatureVector(values[s].copy(), names) for rank, f, s, names in self.segments if rank == self.rank}
 
     def others(self, values: Floats) -> dict[str, dict[str, FeatureVector]]:
         """The others' part: {agent id or "global": {feature: vector}}."""
         tree: dict[str, dict[str, FeatureVector]] = {}
+        values = self._of_owners(values)
         for rank, feature, where, names in self.segments:
             if rank != self.rank:
                 tree.setdefault(self.layout.rows[rank].owner_id, {})[feature] = FeatureVector(values[where], names)
@@ -237,8 +272,11 @@ class ObservationPlan:
     def _bounds(self, rank: int) -> Bounds:
         view = self.views[rank]
         ages = len(view.sources) if self.observe_age else 0
-        low = np.concatenate([np.maximum(self.layout.low[view.columns], -UNBOUNDED), np.zeros(ages)])
-        high = np.concatenate([np.minimum(self.layout.high[view.columns], UNBOUNDED), np.full(ages, UNBOUNDED)])
+        low, high = self.layout.low[view.columns], self.layout.high[view.columns]
+        places, less = view.relative
+        low[places], high[places] = low[places] - high[less], high[places] - low[less]
+        low = np.concatenate([np.maximum(low, -UNBOUNDED), np.zeros(ages)])
+        high = np.concatenate([np.minimum(high, UNBOUNDED), np.full(ages, UNBOUNDED)])
         return low.astype(np.float32), high.astype(np.float32)
 
     def vector(self, rank: int, array: Floats, moment: Moment, ages: Floats | None = None) -> Floats32:
@@ -255,24 +293,25 @@ class ObservationPlan:
         return np.concatenate(parts)
 
     def gather(self, ranks: Sequence[int]) -> Vectors:
-        """A function that makes the vectors of several observers in one go."""
+        """A function that makes what several observers receive in one go: float64 if anything is relative in it."""
         read = self.reader(ranks)
+        carried = np.result_type(np.float32, *(self.views[rank].carried for rank in ranks))
         if not self.adds:
-            return lambda array, moment: read(array, moment).astype(np.float32)
+            return lambda array, moment: read(array, moment).astype(carried)
         seen = [len(self.views[rank].columns) for rank in ranks]
         blank = np.concatenate([self.whole(rank, np.zeros(n, np.float32)) for rank, n in zip(ranks, seen, strict=True)])
         starts = np.cumsum([0, *(self.size(rank) for rank in ranks)]).tolist()
         places = np.concatenate([np.arange(start, start + n) for start, n in zip(starts, seen, strict=False)])
 
-        def vectors(array: Floats, moment: Moment) -> Floats32:
-            values = blank.copy()
+        def vectors(array: Floats, moment: Moment) -> NDArray[Any]:
+            values = blank.astype(carried)
             values[places] = read(array, moment)
             return values
 
         return vectors
 
     def reader(self, ranks: Sequence[int]) -> Callable[[Floats, Moment], Floats]:
-        """A function that reads the columns of several observers one after another, float64: only what they see."""
+        """A function that reads the columns of several observers one after another, float64: only what they receive."""
         seen = Seen.joined([self.views[rank].seen for rank in ranks])
         columns, lengths = seen.columns, [len(self.views[rank].columns) for rank in ranks]
         noise = ColumnNoise.of(self.layout, np.repeat(np.asarray(ranks, dtype=np.int64), lengths), seen)
@@ -285,6 +324,26 @@ class ObservationPlan:
             return values
 
         return read
+
+    def relative(self, ranks: Sequence[int], starts: Sequence[int]) -> NDArray[np.int64]:
+        """`ObserverView.relative` of several observers whose vectors begin at `starts`: `[2, k]`."""
+        found = [self.views[rank].relative + start for rank, start in zip(ranks, starts, strict=False)]
+        return np.concatenate([np.zeros((2, 0), np.int64), *found], axis=1)
+
+
+def _relative(layout: Layout, rank: int, seen: Seen) -> tuple[Seen, NDArray[np.int64], Columns | None]:
+    """What an observer sees with what is relative right behind its own, and the view's `relative` and `order`."""
+    columns, names = seen.columns, layout.names
+    if not layout.relative[columns].any():
+        return seen, np.zeros((2, 0), dtype=np.int64), None
+    mine, less = layout.owner_of[columns] == rank, np.full(len(columns), -1)
+    own = {names[column]: place for place, column in enumerate(columns[mine].tolist())}
+    for place in np.flatnonzero(layout.relative[columns] & ~mine).tolist():
+        less[place] = own.get(names[columns[place]], -1)
+    order = np.argsort(np.select([mine, less >= 0], [0, 1], 2), kind="stable")
+    less = less[order]
+    ordered = Seen(columns[order], seen.factors[order], seen.additive[order])
+    return ordered, np.stack([np.flatnonzero(less >= 0), less[less >= 0]]), order
 
 
 class Padding:

@@ -69,7 +69,7 @@ def _columns_by_tag(layout: Layout, agents: int) -> list[dict[str, Columns]]:
             if rank >= agents:
                 check_global(feature, visibility)
             if q.observed:
-                for tag in {*visibility, "owner"}:
+                for tag in {*visibility, "owner"} if q.to_owner else {*visibility} - {"owner"}:
                     columns[tag].extend(range(start, start + q.size))
         found.append({tag: np.asarray(sorted(columns[tag]), dtype=np.int64) for tag in TAGS})
     return found

@@ -51,7 +51,8 @@ class Sight:
         factor: of the noise; 0: exact, nan: hidden. Quantities that bear no noise are exact whatever a row says.
         law: of the noise, "multiplicative" or "additive".
         reason: `own`, `tag public` (which ones), `row matrix[2]` (which one), `default`, `not enabled` (the matrix is
-            not, so everything is seen) or `critic`; of a hidden column also `no tag`, or `bookkeeping` (nobody's).
+            not, so everything is seen) or `critic`; of a hidden column also `no tag`, `bookkeeping` (nobody's), or
+            `said` (by the observer).
         told: what horizontal protocols make of it: `told by battery_2.Charge.soc` of an inbox, `told into Heard.soc`
             of what another agent tells this observer, seen or not; else "".
     """
@@ -214,8 +215,8 @@ class VisibilityMatrix:
         if rank == len(self.hierarchy):
             return Verdict("critic", EXACT, MULTIPLICATIVE, "critic")
         level, factor, law, reason = self._of_pair(rank, owner, feature, q)
-        if not q.observed:
-            return Verdict(level, HIDDEN, MULTIPLICATIVE, "bookkeeping")
+        if not q.observed or (rank == owner and not q.to_owner):
+            return Verdict(level, HIDDEN, MULTIPLICATIVE, "said" if q.observed else "bookkeeping")
         if not math.isnan(factor) and not (q.noisy and q.kind in ("float", "int")):
             return Verdict(level, EXACT, MULTIPLICATIVE, reason)
         return Verdict(level, factor, law if factor > 0.0 else MULTIPLICATIVE, reason)

@@ -17,10 +17,13 @@ Floats = NDArray[np.float64]
 
 
 class ObservationTaken(NamedTuple):
-    """An observation as it came to its agent: when, s, values `[columns]`, as-of times, s, `[sources]` or of all."""
+    """An observation as it came to its agent: when, s, values `[columns]`, as-of times, s, `[sources]` or of all.
+
+    What its agent sees as relative is in it as it is.
+    """
 
     time: float
-    values: NDArray[np.float32]
+    values: NDArray[Any]
     as_of: Floats | float
 
 

@@ -96,13 +96,16 @@ class ObservationRequest(Message):
 
 @record
 class ObservationReply(Message):
-    """Proxy to agent: `vector` `[columns]` gathered at `gathered` for the tick at `asked`, facts `as_of` per source."""
+    """Proxy to agent: `vector` `[columns]` gathered at `gathered` for the tick at `asked`, facts `as_of` per source.
+
+    What the view sees as relative is in it as it is.
+    """
 
     __slots__ = ()
     turn: int
     asked: int
     gathered: int
-    vector: NDArray[np.float32]
+    vector: NDArray[np.float32] | NDArray[np.float64]
     as_of: NDArray[np.int64]
     view: ObserverView
     leg: ClassVar[Leg] = Leg.OBSERVATION_REPLY
@@ -252,7 +255,7 @@ class ObservationPush(Message):
     __slots__ = ()
     turn: int
     asked: int
-    vector: NDArray[np.float32]
+    vector: NDArray[np.float32] | NDArray[np.float64]
     as_of: NDArray[np.int64]
     view: ObserverView
     cause: str

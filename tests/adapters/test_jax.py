@@ -156,6 +156,13 @@ TALKING = Recipe(
 WORLDS: dict[str, Callable[..., HeronEnv]] = {
     "Spread": partial(make, "heron/Spread-v0", max_steps=7),
     "Spread, discrete": partial(make, "heron/Spread-v0", continuous=False, num_agents=2, max_steps=7),
+    "Spread, mates by message, noisy": partial(
+        make,
+        "heron/Spread-v0",
+        mates="message",
+        observability={"default": {"level": "external", "noise": 0.2}},
+        max_steps=7,
+    ),
     "BatteryGrid": partial(make, "heron/BatteryGrid-v0", num_batteries=4, zone_size=2, max_steps=7),
     "BatteryGrid by zone": partial(
         make, "heron/BatteryGrid-v0", num_batteries=4, zone_size=2, control="zone", max_steps=7

@@ -42,13 +42,13 @@ def _check_slots(env: LawEnv, batch: BatchEnv, shown: dict[str, Any]) -> None:
 def _check_all_ways(env: LawEnv, found: list[Any], moment: tuple[int, int, int]) -> None:
     simulation, ages = env.simulation, env.simulation.plan.observe_age
     told = env._observe()
-    joint = simulation.plan.reader(range(len(found)))(simulation.truth, simulation.moment).astype(np.float32)
+    joint = simulation.plan.reader(range(len(found)))(simulation.truth, simulation.moment)
     parts = np.split(joint, np.cumsum([len(sight) for sight in found])[:-1])
     for rank, agent in enumerate(env.hierarchy.ids):
         expected = as_seen(found[rank], simulation.truth, moment)
         ways = {
             "vector()": simulation.plan.vector(rank, simulation.truth, simulation.moment)[: len(expected)],
-            "reader() of all": parts[rank],
+            "reader() of all": simulation.plan.views[rank].seen_from_itself(parts[rank]).astype(np.float32),
             "the proxy": env.proxy.get_observation(agent).vector(),
             "observed_by()": _asked_of_states(env, rank),
         }
@@ -61,13 +61,14 @@ def _check_all_ways(env: LawEnv, found: list[Any], moment: tuple[int, int, int])
 
 
 def _asked_of_states(env: LawEnv, rank: int) -> Any:
-    """What the State objects tell: own features, others by rank, global."""
+    """What the State objects tell, own features, others by rank, global, in the order of a vector."""
     cached, ids = env.proxy.state_cache, env.hierarchy.ids
     order = [ids[rank], *(agent for agent in ids if agent != ids[rank])]
     states = [*(cached["agents"][agent] for agent in order), cached["global"]]
     told = [state.observed_by(ids[rank], env.hierarchy.level[rank]) for state in states]
     values = [np.ravel(vector) for features in told for vector in features.values()]
-    return np.concatenate([np.zeros(0), *values]).astype(np.float32)
+    by_owner, places = np.concatenate([np.zeros(0), *values]).astype(np.float32), env.simulation.plan.views[rank].order
+    return by_owner if places is None else by_owner[places]
 
 
 def check_noise_belongs_to_the_turn(recipe: Recipe, delayed: ScheduleConfig, seed: int = 0) -> None:

@@ -24,6 +24,8 @@ EVENT_MUTANTS: dict[str, Fault] = {
         'max(of(E, "lane")[b, f.DONE], of(E, "acted")[b, r])',
         'of(E, "lane")[b, f.DONE]',
     ),
+    "nothing_is_subtracted": ("agents", " - scratch[b, relative[k, 1]]", ""),
+    "less_what_the_proxy_knew": ("agents", "for j in range(start[r], start[r + 1]):", "for j in range(0):"),
     "ages_forgotten": ("agents", "obs[at, j] = max(now - as_of[since, k], 0) / 1e9", "obs[at, j] = 0.0"),
     "telemetry_numbered_by_steps": (
         "physics",

@@ -113,7 +113,7 @@ class PlainClock(PlainWorld):
 
     def on_ObservationRequest(self, rank: int, number: int, turn: int) -> None:
         view = self.views[rank]
-        vector = view.read(self.cache, Moment(*self.keys, turn)).astype(np.float32)
+        vector = view.receive(self.cache, Moment(*self.keys, turn)).astype(view.carried)
         late = self.links[rank].delay(self.timings[rank].obs, "tick", Leg.GATHERING, number, self.now)
         leaves = min(self.now + late, 2**63 - 1)  # T1: no draw is of a later time
         content = (vector, self.as_of[view.sources].copy())
@@ -128,6 +128,7 @@ class PlainClock(PlainWorld):
             self.busy[rank] += 1
             return
         vector, as_of = self.seen[-1][4] = self._with_own_rows(rank, *content)
+        vector = self.views[rank].seen_from_itself(vector).astype(np.float32)
         ages = [max(self.now - since, 0) / 1e9 for since in as_of.tolist()]
         self.ages[rank] += ages
         if self.simulation.plan.observe_age:

@@ -107,10 +107,11 @@ class Watch:
         plan, proxy = self.env.simulation.plan, self.env.proxy
         for rank in self._ended:
             view = plan.views[rank]
-            vector = view.read(proxy.cache, context.moment(now // context.dt_ns)).astype(np.float32)
+            vector = view.receive(proxy.cache, context.moment(now // context.dt_ns)).astype(view.carried)
             as_of = proxy.as_of[view.sources_span].copy()
             if context.timings[rank].local:
                 context.measuring.read_own(rank, vector, as_of)
+            vector = view.seen_from_itself(vector).astype(np.float32)
             if plan.adds:
                 vector = plan.whole(rank, vector, np.maximum(now - as_of, 0) / 1e9)
             self.agents[rank].end = Seen(now, vector, self.env.state())

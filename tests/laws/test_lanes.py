@@ -75,6 +75,8 @@ FAULTS = {
     "begin: the next episode": ("loop_kernels", "episodes[b] += np.uint64(1)", "episodes[b] = np.uint64(0)"),
     "publish: of another lane": ("loop_kernels", "out[b, k] = t[b, columns[k]]", "out[b, k] = t[0, columns[k]]"),
     "publish: rewards": ("loop_kernels", "out_rewards[b, k] = rewards[b, i]", "out_rewards[b, k] = rewards[b, k]"),
+    "relate: nothing is subtracted": ("loop_kernels", " - received[b, relative[k, 1]]", ""),
+    "relate: without noise": ("loop_kernels", "    add_noise(D, b, received)\n", ""),
     "noise: of no turn": ("draw_kernel", "mixed(kept[j] ^ turn)", "mixed(kept[j])"),
     "noise: of the last episode": ("draw_kernel", " or moments[b, 1] != episode:", ":"),
     "noise: beyond bounds": ("draw_kernel", "part_of(high, first, size)\n", "part_of(high, first, size) + 99.0\n"),

@@ -54,7 +54,7 @@ def test_one_stem_is_one_group_and_the_mask_says_what_is_there():
     assert seen[15:].tolist() == [0.0] * 2 + [1.0] * 15 + [0.0] * 2
     space = padded.observation_space("unit_1")
     assert space.low[15] == 0.0 and space.high[15] == 3.0  # unit_4.Setpoint.mode for the others
-    assert space.low[13] == -20.0 and space.high[13] == 20.0  # a level for one, Setpoint.mode for the others
+    assert space.low[14] == 0.0 and space.high[14] == 3.0  # a price for one, Setpoint.mode for the others
 
 
 def test_equal_widths_are_left_as_they_are():

@@ -27,7 +27,10 @@ def uncompiled_kernels(fault: Fault | None = None) -> Iterator[None]:
 
     def run_with(self: Lanes, module: Any) -> None:
         original(self, module)
-        self._phases = Phases(module, kernels_of(self, fault), self.blueprint, final=self._final, noisy=self._noisy)  # type: ignore[arg-type]
+        shared: Any = kernels_of(self, fault)
+        self._phases = Phases(
+            module, shared, self.blueprint, final=self._final, noisy=self._noisy, relative=self._relative
+        )
 
     with patch.object(Lanes, "_run_with", run_with), np.errstate(all="ignore"):  # keys overflow on purpose
         yield

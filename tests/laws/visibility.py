@@ -18,7 +18,7 @@ def sees(env: LawEnv, observer: int, owner: int, feature: Any, declared: Any) ->
     if not declared.observed:
         return None
     if observer == owner:
-        return EXACT
+        return EXACT if declared.to_owner else None
     if not feature.reported:
         return None  # an inbox is its owner's memory of what others told, even to an insider
     config = env.observability
@@ -62,7 +62,7 @@ def _shown_by_tags(env: LawEnv, observer: int, owner: int, tags: Any) -> bool:
 
 
 def sights(env: LawEnv, observer: int) -> list[Sight]:
-    """What `observer` sees: its own, then others by rank, then the world's."""
+    """What `observer` sees: its own, then others by rank, then the world's; of others what is relative comes first."""
     rows = env.simulation.layout.rows
     order = [observer, *(rank for rank in range(len(rows)) if rank != observer)]
     found = []
@@ -72,7 +72,18 @@ def sights(env: LawEnv, observer: int) -> list[Sight]:
             if clarity is not None:
                 look = Look(rows[observer].owner_id, rows[owner].owner_id, f"{feature.__name__}.{declared.name}")
                 found += [(column + e, clarity, look._replace(element=e), declared) for e in range(declared.size)]
-    return found
+    own = [sight for sight in found if sight[2].observer == sight[2].target]
+    first = [sight for sight in found if less(found, sight) is not None]
+    return own + first + [sight for sight in found if sight not in own and sight not in first]
+
+
+def less(found: list[Sight], sight: Sight) -> int | None:
+    """The observer's own column that is subtracted from a column, if any."""
+    look, declared = sight[2:]
+    if not declared.relative or look.target in (look.observer, "global"):
+        return None
+    own = look._replace(target=look.observer)
+    return next((other[0] for other in found if other[2] == own), None)
 
 
 def visible(env: LawEnv, observer: int) -> list[int]:
@@ -100,7 +111,8 @@ def as_seen(found: list[Sight], array: Any, moment: tuple[int, int, int]) -> Any
             u = plain_uniform(look._replace(seed=seed, episode=episode, turn=turn))
             number = int(value) if declared.kind == "int" else value
             value = float(plain_noisy(number, u, factor, law, declared.low, declared.high))
-        shown.append(value)
+        own = less(found, (column, (factor, law), look, declared))
+        shown.append(value if own is None else value - float(array[own]))
     return np.array(shown, dtype=np.float64).astype(np.float32)
 
 

@@ -163,8 +163,8 @@ def test_the_foot_says_whose_knowledge_is_dashed_and_how_old_it_is(name: str):
 # Spread
 
 
-def placed(agents: Any, landmarks: Any) -> SpreadEnv:
-    env: Any = built(SPREAD, num_agents=len(agents))
+def placed(agents: Any, landmarks: Any, mates: str = "exact") -> SpreadEnv:
+    env: Any = built(SPREAD, num_agents=len(agents), mates=mates)
     env.reset(seed=1, options={"agents": agents, "landmarks": landmarks})
     return env
 
@@ -197,8 +197,9 @@ def test_the_plane_grows_with_those_who_leave_it():
     assert low < -7.0 < 7.0 < high
 
 
-def test_ghosts_stand_where_the_agent_believes_everybody():
-    env = placed([(-0.8, 0.5), (0.0, 0.0), (0.4, 0.1)], [(0.0, 0.5), (0.9, -0.9), (0.5, 0.5)])
+@pytest.mark.parametrize("mates", ["exact", "message"])
+def test_ghosts_stand_where_the_agent_believes_everybody(mates: str):
+    env = placed([(-0.8, 0.5), (0.0, 0.0), (0.4, 0.1)], [(0.0, 0.5), (0.9, -0.9), (0.5, 0.5)], mates)
     old = env.simulation.truth.copy()
     for _ in range(3):
         step(env)

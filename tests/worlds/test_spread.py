@@ -166,7 +166,9 @@ def test_both_clocks_run_the_same_course(options: dict[str, Any]):
     assert sum(late.returns[a] for a in env.possible_agents) < sum(sync.returns[a] for a in env.possible_agents)
 
 
-@pytest.mark.parametrize("options", [{"continuous": False}, {"num_agents": 1}, {"num_agents": 5, "local_ratio": 0}])
+@pytest.mark.parametrize(
+    "options", [{"continuous": False}, {"num_agents": 1}, {"num_agents": 5, "local_ratio": 0}, {"mates": "message"}]
+)
 def test_variants_pass_the_conformance_kit(options: dict[str, Any]):
     report = check_env(NAME, options=options, steps=8, only=["spaces", "rules", "pettingzoo", "parity", "same-seed"])
     report.raise_if_failed()

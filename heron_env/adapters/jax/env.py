@@ -203,7 +203,9 @@ class JaxEnv:
 
     def _handed_out(self, lane: TracedLane) -> Step:
         self._loops.run("publish", lane)
-        if self._loops.noisy:
+        if self._loops.relative:
+            self._loops.converter.value(loop_kernels.relate)(lane, 0, lane["received"], lane["out_observations"])
+        elif self._loops.noisy:
             self._loops.converter.value(loop_kernels.add_noise)(lane, 0, lane["out_observations"])
 
         def members(name: str, kind: Any) -> Groups:

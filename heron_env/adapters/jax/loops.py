@@ -26,7 +26,7 @@ from heron_env.seeding import h
 class Loops:
     """The loops of an environment without branches, and the tables that they read.
 
-    ends: may an agent end before the others? noisy: is there noise? errors: makes those of codes.
+    ends: may an agent end before the others? noisy, relative: is anything seen so? errors: makes those of codes.
     """
 
     def __init__(self, env: HeronEnv, observers: Sequence[int]) -> None:
@@ -42,9 +42,10 @@ class Loops:
         memory.arrays.initial[:] = env.simulation.initial
         memory.complete(blueprint, tables, decisions, observations, program.world.table(), False)
         out = {f"out_{name}": values for name, values in memory.sets[0]._asdict().items()}
+        out["received"] = memory.fixed.pop("received")
         self.arrays, self.plain, self.numbers = {**memory.arrays._asdict(), **out}, memory.fixed, memory.numbers
         self.fixed = {name: _numbers(values) for name, values in memory.fixed.items()}
-        self.noisy = observations.noisy
+        self.noisy, self.relative = observations.noisy, observations.relative
         self.ends = program.source.ends
         self.errors = LaneErrors(blueprint, tuple(tables.position.tolist()), tables.rank_of)
         self._module = program.plain(facts)

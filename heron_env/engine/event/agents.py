@@ -122,9 +122,8 @@ def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> Non
     if not send(E, b, r, f.DOWN, leaves, TICKED, LEG_REPLY, number, f.REPLY, REPLY_PHASE, slot):
         release_view(E, b, slot)
         return
-    s, first = b * of(E, "sizes")[f.VIEW_SLOTS] + slot, of(E, "first_seen")
-    for j in range(first[r + 1] - first[r]):
-        of(E, "view")[s, j] = of(E, "scratch")[b, j]
+    s = b * of(E, "sizes")[f.VIEW_SLOTS] + slot
+    take_seen(E, b, r, of(E, "view"), of(E, "view_told"), s)
     sources, first = of(E, "source"), of(E, "first_source")
     for k in range(first[r], first[r + 1]):
         of(E, "view_as_of")[s, k - first[r]] = of(E, "as_of")[b, sources[k]]
@@ -151,12 +150,23 @@ def gather(D: Any, E: Any, b: Any, r: Any, turn: Any) -> None:
 
 
 @leaf
+def take_seen(E: Any, b: Any, r: Any, obs: Any, told: Any, at: Any) -> None:
+    """From `scratch` into `obs[at]`, what is relative as a difference; in `told[at]` as it is."""
+    scratch, first, start, relative = of(E, "scratch"), of(E, "first_seen"), of(E, "first_relative"), of(E, "relative")
+    for j in range(first[r + 1] - first[r]):
+        obs[at, j] = scratch[b, j]
+    for k in range(start[r], start[r + 1]):
+        told[at, k - start[r]] = scratch[b, relative[k, 0]]
+        obs[at, relative[k, 0]] = scratch[b, relative[k, 0]] - scratch[b, relative[k, 1]]
+
+
+@leaf
 def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> Any:
     """At the agent: its decision is due now, unless a newer one was made; how many rules failed."""
     if table(D, "alive")[b, of(E, "place")[r]] == 0 or number <= of(E, "decided")[b, r]:
         return 0
     sizes, view, s = of(E, "sizes"), of(E, "view"), b * of(E, "sizes")[f.VIEW_SLOTS] + slot
-    complete_observation(D, E, b, r, now, view, s, of(E, "view_as_of"), s)
+    complete_observation(D, E, b, r, now, view, of(E, "view_told"), s, of(E, "view_as_of"), s)
     log_observation(D, E, b, r, number, now, s)
     failures = offer(D, E, b, r, s)
     numbers, lane, p = of(E, "view_slot"), of(E, "lane"), of(E, "decides")[r] - 1
@@ -185,10 +195,12 @@ def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: A
 
 
 @leaf
-def complete_observation(D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, at: Any, as_of: Any, since: Any) -> None:
+def complete_observation(
+    D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, told: Any, at: Any, as_of: Any, since: Any
+) -> None:
     """Complete `obs[at]`: own columns of a local agent as they are now (T19), ages (T12), what pads.
 
-    `as_of[since]`: of the sources, ns.
+    `told[at]`: what is relative. `as_of[since]`: of the sources, ns.
     """
     seen, sources, tails = of(E, "first_seen"), of(E, "first_source"), of(E, "first_tail")
     if of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.LOCAL and of(E, "own")[r] > 0:
@@ -196,6 +208,11 @@ def complete_observation(D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, at:
         for j in range(of(E, "own")[r]):
             k = seen[r] + j
             obs[at, j] = truth[b, columns[k]] if sums[k] < 0 else of(E, "ended_sums")[b, sums[k]]
+        start, relative = of(E, "first_relative"), of(E, "relative")
+        for j in range(start[r], start[r + 1]):
+            k = seen[r] + relative[j, 1]
+            less = truth[b, columns[k]] if sums[k] < 0 else of(E, "ended_sums")[b, sums[k]]
+            obs[at, relative[j, 0]] = told[at, j - start[r]] - less
         as_of[since, 0] = max(of(E, "lane")[b, f.DONE], of(E, "acted")[b, r])
     j = seen[r + 1] - seen[r]
     if of(E, "ages")[0] != 0:

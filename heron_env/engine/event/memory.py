@@ -27,7 +27,10 @@ PLACE = {name: place for place, name in enumerate(f.FORMS)}
 GROWING = {
     f.HEAP_SHORT: (f.HEAP_SIZE, ("heap",)),
     f.REPORTS_SHORT: (f.REPORT_SLOTS, ("report_slot", "report")),
-    f.VIEWS_SHORT: (f.VIEW_SLOTS, ("view_slot", "view", "view_as_of", "decision", "view_mask", "view_state")),
+    f.VIEWS_SHORT: (
+        f.VIEW_SLOTS,
+        ("view_slot", "view", "view_as_of", "decision", "view_mask", "view_state", "view_told"),
+    ),
 }
 """By what is short: the place of its size in `sizes`, and the arrays that hold as many rows for each lane."""
 
@@ -150,6 +153,7 @@ def _shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Of all arrays that belong to lanes; arguments as of EventMemory."""
     ranks, deciders, width = int(sizes[f.RANKS]), int(sizes[f.DECIDERS]), int(sizes[f.OBS_WIDTH])
+    told = int(np.diff(fixed["first_relative"]).max(initial=0))
     edges, received, sources = len(fixed["edge"]), int(fixed["edge"][:, f.EDGE_SIZE].sum()), _widest(fixed, "source")
     chains = f.SOURCED_FIELDS * ranks if len(fixed["sources"]) else 0
     reports, views = lanes * int(sizes[f.REPORT_SLOTS]), lanes * int(sizes[f.VIEW_SLOTS])
@@ -161,6 +165,7 @@ def _shapes(
         "queue": (lanes, f.QUEUES * ranks), "member": (lanes, ranks), "lived": (lanes, ranks),
         "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(sizes[f.RING]), columns),
         "ring_version": (lanes, int(sizes[f.RING])), "scratch": (lanes, width), "kept": (lanes, 0),
+        "end_told": (2 * lanes * deciders, told), "view_told": (views, told),
         "chain_last": (lanes, chains), "chain_state": (lanes, chains),
         "received": (lanes, received), "newest": (lanes, edges), "training": (lanes, deciders),
         "since": (lanes, sources),
@@ -294,6 +299,7 @@ def _seen(blueprint: Blueprint, sums: dict[int, int]) -> Table:
         "own_sum": np.array([sums.get(c, -1) for each in columns for c in each], dtype=np.int64),
         "first_tail": np.cumsum([0, *map(len, tails)], dtype=np.int64), "tail": np.concatenate(tails),
         "ages": np.array([plan.observe_age], dtype=np.uint8),
+        **_relative([None if view is None else view.relative for view in views]),
     }  # fmt: skip
     noises = [None if view is None else view.noise for view in views]
     noisy = [(noise, view.columns) for noise, view in zip(noises, views, strict=True) if noise and view]
@@ -302,6 +308,15 @@ def _seen(blueprint: Blueprint, sums: dict[int, int]) -> Table:
         **noise_tables([noise for noise, _ in noisy], [noise.at for noise, _ in noisy],
                        [columns[noise.at] for noise, columns in noisy]),
     }  # fmt: skip
+
+
+def _relative(each: Sequence[NDArray[np.int64] | None]) -> Table:
+    """Places in the observation, and those of what is subtracted there, by rank."""
+    pairs = [np.zeros((0, 2), np.int64) if relative is None else relative.T for relative in each]
+    return {
+        "first_relative": np.cumsum([0, *map(len, pairs)], dtype=np.int64),
+        "relative": np.ascontiguousarray(np.concatenate(pairs)),
+    }
 
 
 def _edges(edges: Sequence[Edge], agents: int) -> Table:

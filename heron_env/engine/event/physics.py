@@ -11,7 +11,7 @@ import numpy as np
 
 from heron_env.engine.arrays import CLEAR, CLOSE, END, FINISH, PHYSICS
 from heron_env.engine.event import forms as f
-from heron_env.engine.event.agents import complete_observation, copy_state, gather, new_record
+from heron_env.engine.event.agents import complete_observation, copy_state, gather, new_record, take_seen
 from heron_env.engine.event.broker import (
     CLOSE_PHASE,
     NEVER,
@@ -181,15 +181,16 @@ def note_end(E: Any, b: Any, p: Any, r: Any, now: Any) -> None:
 @leaf
 def observe_end(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
     """What the agent would be shown, had it asked at the instant of its end."""
-    sizes, obs, seen = of(E, "sizes"), of(E, "end_obs"), of(E, "first_seen")
+    sizes, obs = of(E, "sizes"), of(E, "end_obs")
     at = 2 * (b * sizes[f.DECIDERS] + of(E, "decides")[r] - 1)
     gather(D, E, b, r, np.int64(table(D, "steps")[b]))
     for j in range(obs.shape[1]):
-        obs[at, j] = of(E, "scratch")[b, j] if j < seen[r + 1] - seen[r] else np.float32(0.0)
+        obs[at, j] = np.float32(0.0)
+    take_seen(E, b, r, obs, of(E, "end_told"), at)
     sources, first = of(E, "source"), of(E, "first_source")
     for j in range(first[r], first[r + 1]):
         of(E, "since")[b, j - first[r]] = of(E, "as_of")[b, sources[j]]
-    complete_observation(D, E, b, r, now, obs, at, of(E, "since"), b)
+    complete_observation(D, E, b, r, now, obs, of(E, "end_told"), at, of(E, "since"), b)
     if sizes[f.WITH_STATE]:
         copy_state(D, E, b, of(E, "end_state"), at)
 

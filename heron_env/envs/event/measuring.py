@@ -70,7 +70,7 @@ class Measuring:
         """Since when an agent's own row may have been as it is: the last substep, or its own last effect, ns."""
         return max(self.physics, self.acted[rank])
 
-    def read_own(self, rank: int, vector: NDArray[np.float32], as_of: Ints) -> None:
+    def read_own(self, rank: int, vector: NDArray[Any], as_of: Ints) -> None:
         """Put what a local agent reads of itself now into its observation, and how old that is (T19), in place.
 
         `vector` `[columns]`, `as_of` of its sources, ns: so that whatever keeps the observation keeps what was shown.
@@ -83,7 +83,7 @@ class Measuring:
         as_of[0] = self.as_of(rank)
         failed = None if simulation.course is None else simulation.course.muted.get(rank)
         if failed is not None:
-            vector[own.told] = failed.values
+            vector[own.told] = failed.values[own.seen]
             if failed.mode == "vanish":
                 as_of[0] = failed.since
 
@@ -98,4 +98,5 @@ class _Own:
         self.where = span_of(columns)
         self.sums = np.flatnonzero(np.isin(columns, layout.per_step))
         self.summed = columns[self.sums]
-        self.told = np.flatnonzero(np.isin(columns, layout.rows[rank].reported.columns))
+        reported = layout.rows[rank].reported.columns
+        self.told, self.seen = np.flatnonzero(np.isin(columns, reported)), np.isin(reported, columns)

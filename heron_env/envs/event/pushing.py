@@ -93,7 +93,7 @@ class PushLoop:
             if values is not None:
                 cache[columns], as_of[row] = values, now
         turn = self._turn(rank, now // c.dt_ns)
-        seen = view.read(cache, c.moment(turn)).astype(np.float32)
+        seen = view.receive(cache, c.moment(turn)).astype(view.carried)
         number, sent = self._tick_before(rank, now), c.broker.next_id()
         message = make(
             ObservationPush, (rank, number, sent, now, turn, now, seen, as_of[view.sources], view, cause, preempt)

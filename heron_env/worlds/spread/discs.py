@@ -10,7 +10,7 @@ Agents' columns are float64 `[n]`, the landmarks' x and y `[1, n]`; the function
 """
 
 import math
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -40,6 +40,19 @@ class Position(FeatureProvider):
     y: float = quantity(low=-FAR, high=FAR)
 
 
+class Told(Position):
+    """With mates="message": what an agent tells the others, who see its place from their own.
+
+    words: what it says: always 0, for in simple_spread nobody speaks; nobody hears itself.
+    """
+
+    feature_name = "Position"
+    visibility = ("public",)
+    x: float = quantity(low=-FAR, high=FAR, relative=True)
+    y: float = quantity(low=-FAR, high=FAR, relative=True)
+    words: np.ndarray = quantity(shape=(2,), low=0.0, high=1.0, to_owner=False)
+
+
 class Surroundings(FeatureProvider):
     """What an agent sees around itself, seen from itself; physics writes it. `surroundings(n)` has the quantities.
 
@@ -47,6 +60,12 @@ class Surroundings(FeatureProvider):
     for in simple_spread nobody speaks. A single agent sees no others; the place for them stays, and is never observed.
     It is the agent's own, thus exact under every observability matrix.
     """
+
+
+class Landscape(Surroundings):
+    """The same with mates="message": what an agent sees of the others is what they tell, thus not observed here."""
+
+    feature_name = "Surroundings"
 
 
 class Force(FeatureProvider):
@@ -89,12 +108,12 @@ class Team(FeatureProvider):
     contact_sum: float = quantity(low=0.0, high=1e15, observed=False)
 
 
-def surroundings(n: int) -> type[Surroundings]:
-    """The surroundings of one of `n` agents."""
-    around, others = (-2.0 * FAR, 2.0 * FAR), 2 * max(n - 1, 1)
-    vectors = [("landmarks", 2 * n, *around, True), ("others", others, *around, n > 1)]
-    vectors += [("messages", others, 0.0, 1.0, True)] if n > 1 else []
-    made: type[Surroundings] = _sized(Surroundings, n, tuple(vectors))
+def surroundings(n: int, base: Any = Surroundings) -> type[Surroundings]:
+    """The surroundings, or the landscape, of one of `n` agents."""
+    around, others, seen = (-2.0 * FAR, 2.0 * FAR), 2 * max(n - 1, 1), n > 1 and base is Surroundings
+    vectors = [("landmarks", 2 * n, *around, True), ("others", others, *around, seen)]
+    vectors += [("messages", others, 0.0, 1.0, True)] if seen else []
+    made: type[Surroundings] = _sized(base, n, tuple(vectors))
     return made
 
 
@@ -108,13 +127,14 @@ def landmarks(n: int) -> type[Landmarks]:
 def _sized(base: Any, n: int, vectors: tuple[tuple[str, int, float, float, bool], ...]) -> Any:
     """The subclass for `n` agents, with vectors of a name, size and bounds, observed or not; one class for each n."""
     body = {name: quantity(shape=(size,), low=low, high=high, observed=seen) for name, size, low, high, seen in vectors}
-    names = {"__module__": __name__, "__doc__": base.__doc__, "feature_name": base.__name__}
+    names = {"__module__": __name__, "__doc__": base.__doc__, "feature_name": base.feature_name}
     return type(f"{base.__name__}{n}", (base,), {**names, **body, "__annotations__": dict.fromkeys(body, np.ndarray)})
 
 
 def __getattr__(name: str) -> Any:
     """`Surroundings3`, `Landmarks3`: by these names copies and pickles of environments find their features."""
-    for base, make in ((Surroundings, surroundings), (Landmarks, landmarks)):
+    landscape = partial(surroundings, base=Landscape)
+    for base, make in ((Surroundings, surroundings), (Landscape, landscape), (Landmarks, landmarks)):
         number = name.removeprefix(base.__name__)
         if number != name and number.isdigit():
             return make(int(number))

@@ -71,9 +71,9 @@ class SpreadDrawing:
 
     def _believe(self, here: shapes.Array, known: Any, rank: int) -> None:
         """Where the observing agent believes itself and the others, tied to where they are."""
-        own = np.array([known.Position.x[rank], known.Position.y[rank]])
+        told = np.stack([known.Position.x, known.Position.y], axis=-1)
         ways = known.Surroundings.others[rank].reshape(-1, 2)[: len(here) - 1]
-        believed = np.insert(own + ways, rank, own, axis=0)
+        believed = np.where(np.isfinite(told), told, np.insert(told[rank] + ways, rank, told[rank], axis=0))
         seen = np.isfinite(believed).all(axis=1)
         self.ghosts.set_verts(shapes.rounds(believed[seen], RADIUS))
         self.lags.set_segments(np.stack([here, believed], axis=1)[seen])

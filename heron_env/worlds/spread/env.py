@@ -17,8 +17,8 @@ from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark, TrainingDefaults
-from heron_env.errors import ConfigError
-from heron_env.given import require_count, require_switch
+from heron_env.errors import ConfigError, did_you_mean
+from heron_env.given import is_one_of, require_count, require_switch
 from heron_env.worlds.spread.discs import (
     DIRECTIONS,
     FAR,
@@ -29,8 +29,12 @@ from heron_env.worlds.spread.discs import (
     Chooser,
     Contact,
     Disc,
+    Landscape,
+    Position,
     Pusher,
+    Surroundings,
     Team,
+    Told,
     landmarks,
     look,
     move,
@@ -108,6 +112,7 @@ def baselines(env: SpreadEnv) -> dict[str, dict[str, AnyPolicy]]:
 
 
 Floats = NDArray[np.float64]
+MATES = ("exact", "message")
 RETURN_UNIT = "sum of rewards, all agents"
 
 
@@ -118,18 +123,24 @@ class SpreadEnv(HeronEnv):
         num_agents: agent_0 ... agent_{n-1}, and as many landmarks.
         continuous: continuous actions, else discrete ones.
         local_ratio: weight of an agent's own collisions in its reward; the rest is the team's.
+        mates: as of `spread`.
         options: as for HeronEnv.
     """
 
     metadata = {**HeronEnv.metadata, "name": "heron/Spread-v0"}
     dt = STEP
 
-    def __init__(self, num_agents: int, *, continuous: bool, local_ratio: float, **options: Any) -> None:
-        self.kind, around = Pusher if continuous else Chooser, surroundings(num_agents)
+    def __init__(
+        self, num_agents: int, *, continuous: bool, local_ratio: float, mates: str = "exact", **options: Any
+    ) -> None:
+        self.kind, exact = Pusher if continuous else Chooser, mates == "exact"
+        around = surroundings(num_agents, Surroundings if exact else Landscape)
         self.global_features = (landmarks(num_agents), Team)
         self._size = num_agents
         self._given: dict[str, Floats] = {}
-        agents = (self.kind(f"agent_{i}", around(), Contact(local_ratio=local_ratio)) for i in range(num_agents))
+        place: type[Any] = Position if exact else Told
+        features = place(), around(), Contact(local_ratio=local_ratio)
+        agents = (self.kind(f"agent_{i}", *features) for i in range(num_agents))
         super().__init__(SystemAgent("system_agent", *agents), **options)
 
     def reset(
@@ -236,6 +247,7 @@ def spread(
     local_ratio: float = 0.5,
     continuous: bool = True,
     max_steps: int | None = 25,
+    mates: str = "exact",
     **options: Any,
 ) -> SpreadEnv:
     """MPE's simple_spread: agents cover as many landmarks without bumping into each other.
@@ -245,6 +257,9 @@ def spread(
         local_ratio: weight of an agent's own collisions in its reward, in [0, 1]; the rest is the team's.
         continuous: five pushes in [0, 1] (stay, left, right, down, up); False: one of five directions.
         max_steps: steps an episode.
+        mates: "exact": what an agent sees of the others is its own, as old as all that it sees of itself. "message": it
+            is what they tell, which travels over their links and ages apart; without delay the observations are the
+            same, bit for bit.
         options: of HeronEnv.
 
     Raises ConfigError naming the argument and its value.
@@ -253,4 +268,8 @@ def spread(
     if not isinstance(local_ratio, int | float) or not 0.0 <= local_ratio <= 1.0:
         raise ConfigError(f"spread(local_ratio={local_ratio!r}): must be a number in [0, 1]")
     require_switch(f"spread(continuous={continuous!r:.60})", continuous)
-    return SpreadEnv(num_agents, continuous=continuous, local_ratio=local_ratio, max_steps=max_steps, **options)
+    if not is_one_of(mates, MATES):
+        raise ConfigError(f"spread(mates={mates!r:.60}): must be one of {MATES}.{did_you_mean(mates, MATES)}")
+    return SpreadEnv(
+        num_agents, continuous=continuous, local_ratio=local_ratio, mates=mates, max_steps=max_steps, **options
+    )
