@@ -53,6 +53,8 @@ class Outcome:
     notes: list[str]
     by_group: dict[str, float] = field(default_factory=dict)
     """Returns of the others, summed over the agents of each group; none where version 0.1.0 wrote the line."""
+    tokens: int = 0
+    """Of the answers of all agents."""
 
 
 def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
@@ -65,6 +67,7 @@ def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
         latency_p95=_mean(p.p95 for p in result.latency.values() if p.count),
         notes=list(result.notes),
         by_group=by_group(env, result.returns),
+        tokens=sum(result.tokens.values()),
     )
 
 

@@ -116,8 +116,9 @@ class Record:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         values = {**self.key._asdict(), **asdict(self.outcome), "seconds": self.seconds}
-        if not self.outcome.by_group:
-            del values["by_group"]
+        for name in ("by_group", "tokens"):
+            if not values[name]:
+                del values[name]
         return values if self.answers is None else {**values, "answers": self.answers.model_dump()}
 
     @classmethod
@@ -149,6 +150,7 @@ class _Line(BaseModel):
     latency_p95: Number | None
     notes: list[str]
     by_group: dict[str, Number | None] = {}
+    tokens: Count = 0
     seconds: Number
     answers: AnswerCounts | None = None
 
