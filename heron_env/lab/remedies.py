@@ -1,25 +1,32 @@
 """Remedies for policies that act late or on old data, as policies around any other and for either clock.
 
-Each has a `PolicySpec` that builds it around another one, so they can be put into each other and travel to a process:
+To hold is what every policy does by itself: it decides on the last that arrived. Each remedy has a `PolicySpec` that
+builds it around another one, so they can be put into each other and travel to a process:
 
     Smoothing(TrainedRun("runs/a"), last="Setpoint.power", share=0.25)
     LocalFallback(WithoutAges(TrainedRun("runs/a")), Baseline("grid-friendly"), oldest=120.0)   # observe_age=True
+    Predicting(TrainedRun("runs/a"))     # in a sweep; by name "runs/a+predict", and "runs/a+hold"
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import Decide, Keys, OnBatches, Policies, Policy
+from heron_env.core.policy import AnyPolicy, Decide, Keys, OnBatches, Policies, Policy
 from heron_env.errors import ConfigError
+from heron_env.given import whole
 from heron_env.lab import benchmark
-from heron_env.lab.policies import PolicySpec
-from heron_env.lab.trained import decide_batch, on_vectors
+from heron_env.lab.black_boxes import BlackBox
+from heron_env.lab.policies import Baseline, PolicySpec
+from heron_env.lab.trained import Network, Remembering, decide_batch, on_vectors
+from heron_env.scheduling.drawn import AnySchedule
+from heron_env.scheduling.timing import to_seconds
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -67,6 +74,101 @@ class Fallback(OnBatches):
         old = np.asarray(vectors)[:, self.ages].max(axis=1) > self.oldest
         local, other = (decide_batch(policy, vectors, masks, draws) for policy in (self.local, self.policy))
         return np.where(old[:, None], local, other)
+
+
+Model = Callable[[Vectors, Floats], Vectors]
+"""One decision further: observations `[n, d]` and actions in force `[n, k]` to the next observations `[n, d]`."""
+DEEPEST = 64
+"""Decisions that are predicted over at most."""
+
+
+class Predicted(Remembering):
+    """Shows a policy what will be so when its decision takes effect: a model is rolled over its last decisions.
+
+    Args:
+        policy: decides on one observation.
+        model: of one decision; never asked where nothing is late.
+        noop: `[k]`, in force before the first decision.
+        late: decisions by which effects are late, in the mean.
+        age: column of the observation that is the age of the agent's own data, which is then added; None: there is
+            none.
+        tick: s between two decisions.
+    """
+
+    def __init__(
+        self, policy: Policy | Decide, model: Model, noop: Floats, late: float, age: int | None = None,
+        tick: float = 1.0,
+    ) -> None:  # fmt: skip
+        self.policy, self.model, self.late, self.age, self.tick = policy, model, late, age, tick
+        self._noop = np.broadcast_to(noop, (DEEPEST, len(noop)))
+        self._decided: Floats = np.zeros((0, *self._noop.shape))
+
+    def forward_rows(
+        self, vectors: Vectors, who: NDArray[np.int64], first: NDArray[np.bool_],
+        masks: NDArray[np.int8] | None = None, draws: Keys | None = None,
+    ) -> Floats:  # fmt: skip
+        """As any that remembers."""
+        missing = max(0, int(who.max(initial=-1)) + 1 - len(self._decided))
+        self._decided = np.pad(self._decided, ((0, missing), (0, 0), (0, 0)))
+        decided = np.where(first[:, None, None], self._noop, self._decided[who])
+        ages = np.zeros(len(vectors)) if self.age is None else vectors[:, self.age] / self.tick
+        steps = np.minimum(np.rint(ages + self.late), DEEPEST)
+        seen = vectors
+        for back in range(int(steps.max(initial=0)), 0, -1):
+            seen = np.where(steps[:, None] >= back, self.model(seen, decided[:, -back]), seen)
+        actions = decide_batch(self.policy, seen, masks, draws)
+        self._decided[who] = np.concatenate([decided[:, 1:], actions[:, None]], axis=1)
+        return actions
+
+
+@dataclass(frozen=True, repr=False)
+class LinearModel:
+    """A model in which observations change by what is linear in them and in the action (a choice is its number)."""
+
+    change: Network
+
+    @classmethod
+    def fitted(cls, episodes: Sequence[tuple[Vectors, Floats, Vectors]]) -> LinearModel:
+        """By least squares, of observations `[n, d]`, actions `[n, k]` and the next observations `[n, d]`."""
+        before, actions, after = (np.concatenate(part).astype(np.float64) for part in zip(*episodes, strict=True))
+        inputs = np.concatenate([before, actions], axis=1)
+        center, spread = inputs.mean(axis=0), inputs.std(axis=0)
+        scale = np.where(spread > 0.0, spread, 1.0)
+        columns = np.concatenate([(inputs - center) / scale, np.ones((len(inputs), 1))], axis=1)
+        found = np.linalg.lstsq(columns, after - before, rcond=1e-6)[0]
+        weights = found[:-1] / scale[:, None]
+        bias = found[-1] - center @ weights
+        return cls(Network(((weights.astype(np.float32), bias.astype(np.float32)),)))
+
+    def __call__(self, vectors: Vectors, actions: Floats) -> Vectors:
+        """The next observations, float32 `[n, d]`; a row's does not depend on the others."""
+        return np.asarray(vectors + self.change(np.concatenate([vectors, actions], axis=1).astype(np.float32)))
+
+    def __repr__(self) -> str:
+        """By its weights' digest."""
+        ((weights, bias),) = self.change.layers
+        return f"LinearModel({hashlib.blake2b(weights.tobytes() + bias.tobytes(), digest_size=8).hexdigest()})"
+
+
+class Noted(OnBatches):
+    """Notes what a policy saw and decided."""
+
+    def __init__(self, policy: Policy | Decide) -> None:
+        self.policy, self.seen, self.decided = policy, list[Vectors](), list[Floats]()
+
+    def forward_batch(
+        self, vectors: Vectors, masks: NDArray[np.int8] | None = None, draws: Keys | None = None
+    ) -> Floats:
+        """Actions `[n, k]` of observations `[n, d]`."""
+        actions = decide_batch(self.policy, vectors, masks, draws)
+        self.seen.append(np.array(vectors))
+        self.decided.append(actions)
+        return actions
+
+    def transitions(self) -> tuple[Vectors, Floats, Vectors]:
+        """Observations, actions, next observations."""
+        seen, decided = np.concatenate(self.seen), np.concatenate(self.decided)
+        return seen[:-1], decided[:-1], seen[1:]
 
 
 class Blind(OnBatches):
@@ -173,6 +275,90 @@ class WithoutAges:
         return around(env, self.of.build(env, seed), blind)
 
 
+@dataclass(frozen=True)
+class Predicting:
+    """`Predicted` around each policy of `of`: a predictor as Smith's, with a model that is given or learned.
+
+    What is predicted over is the age of the agent's own data where it sees it (observe_age=True), else the schedule's
+    mean obs_delay, and the mean act_delay; messages' delays count by ages alone.
+
+    Attributes:
+        of: policies that decide on one observation each.
+        model: for all groups, or by group; None: learned by least squares from episodes on the synchronous clock.
+        schedule: under which the policies will run; None: nothing is late. A sweep gives its conditions'.
+        episodes: by `of`, and as many at random, from which a model is learned.
+    """
+
+    of: PolicySpec
+    model: Model | Mapping[str, Model] | None = None
+    schedule: AnySchedule = None
+    episodes: int = 4
+
+    def __post_init__(self) -> None:
+        """Refuse to learn from nothing."""
+        whole(self.episodes, "Predicting(episodes)", 1)
+
+    def under(self, schedule: AnySchedule) -> Predicting:
+        """For episodes under this schedule."""
+        return replace(self, schedule=schedule)
+
+    def prepared(self, env: HeronEnv) -> Predicting:
+        """With its models."""
+        return self if self.model is not None else replace(self, model=self._learned(env))
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Raises ConfigError for policies that remember, or take no vectors."""
+        models = self.prepared(env).model
+        timings = env.timings if self.schedule is None else env.timings_of(self.schedule)
+        of, idle = (benchmark.by_agent(each.build(env, seed), env) for each in (self.of, Baseline(benchmark.NOTHING)))
+        made: dict[str, Policy] = {}
+        for group, agents in env.group_map.items():
+            model: Any = models[group] if isinstance(models, Mapping) else models
+            for agent in agents:
+                timing, age = timings[env.hierarchy.index[agent]], own_age(env, agent)
+                late = 0 if self.schedule is None else timing.act + (timing.obs if age is None else 0)
+                (noop,) = decide_batch(on_vectors(idle[agent]), np.zeros((1, 1), np.float32))
+                policy = forgetful(of[agent], "Predicting")
+                made[agent] = Predicted(policy, model, noop, late / timing.tick, age, to_seconds(timing.tick))
+        return made
+
+    def _learned(self, env: HeronEnv) -> dict[str, Model]:
+        """A model of each group."""
+        episodes: dict[str, list[tuple[Vectors, Floats, Vectors]]] = {group: [] for group in env.group_map}
+        for number in range(self.episodes):
+            for spec in (self.of, Baseline(benchmark.RANDOM)):
+                policies = benchmark.by_agent(spec.build(env, number), env)
+                noted = {agent: Noted(forgetful(policy, "Predicting")) for agent, policy in policies.items()}
+                env.run_synchronous(noted, seed=LEARNING + number)
+                for group, agents in env.group_map.items():
+                    episodes[group] += [noted[agent].transitions() for agent in agents]
+        return {group: LinearModel.fitted(of_group) for group, of_group in episodes.items()}
+
+
+LEARNING = 3_000_000
+"""First seed of the episodes that models are learned from."""
+BY_NAME: dict[str, Callable[[PolicySpec], PolicySpec]] = {"hold": lambda spec: spec, "predict": Predicting}
+"""What stands behind + in the name of a policy."""
+
+
+def own_age(env: HeronEnv, agent: str) -> int | None:
+    """The column that is the age of an agent's own data; None: there is none."""
+    if isinstance(env, BlackBox):
+        return env.own_age(agent)
+    names = env.observation_names(agent)
+    return names.index(AGE + agent) if AGE + agent in names else None
+
+
+def forgetful(policy: AnyPolicy, remedy: str) -> Policy | Decide:
+    """A policy that decides on one observation. Raises ConfigError for one that remembers, or takes no vectors."""
+    if isinstance(policy, Remembering):
+        raise ConfigError(
+            f"{remedy}: {type(policy).__name__} remembers what its agent saw and did, which is not what it would be "
+            f"shown; put {remedy} around a policy that decides on one observation"
+        )
+    return on_vectors(policy)
+
+
 def around(env: HeronEnv, policies: Policies, wrap: Callable[[str, Policy | Decide], Policy]) -> dict[str, Policy]:
     """`wrap(agent, policy)` for each deciding agent; agents of a group with one policy share what is around it.
 
@@ -180,7 +366,7 @@ def around(env: HeronEnv, policies: Policies, wrap: Callable[[str, Policy | Deci
     """
     made: dict[str, Policy] = {}
     for group, agents in env.group_map.items():
-        of = {agent: on_vectors(p) for agent, p in benchmark.rules_of(policies, group, agents).items()}
+        of = {agent: forgetful(p, "a remedy") for agent, p in benchmark.rules_of(policies, group, agents).items()}
         first = {id(policy): agent for agent, policy in reversed(of.items())}
         shared = {key: wrap(agent, of[agent]) for key, agent in first.items()}
         made.update({agent: shared[id(policy)] for agent, policy in of.items()})

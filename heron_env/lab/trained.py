@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -340,24 +341,14 @@ def recurrent_of(weights: Mapping[str, Any]) -> Recurrent | None:
     return Recurrent(seen, kept)
 
 
-class RememberingPolicy:
-    """What a training with memory leaves behind for one agent, in either clock; each agent needs an object of its own.
+class Remembering(ABC):
+    """A policy of one agent that remembers, in either clock; each agent needs an object of its own.
 
     An episode begins with `begin`, and each decision is remembered: it is to be asked once for each. Synchronous
     batches refuse it, for they ask about many lanes at once and do not say which; `forward_rows` is told.
-
-    Args:
-        decides: from what is seen and remembered to actions.
-        frames: how many of the agent's last observations are seen together, the newest last; before there are as many,
-            the first stands in.
-        recurrent: what it remembers beside; None: nothing.
     """
 
-    def __init__(self, decides: NetworkPolicy, *, frames: int = 1, recurrent: Recurrent | None = None) -> None:
-        self.decides, self.frames, self.recurrent = decides, frames, recurrent
-        self._shown: Vectors = np.zeros((0, frames, len(decides.scaling.center)), dtype=np.float32)
-        self._hidden: Vectors = np.zeros((0, 0 if recurrent is None else recurrent.units), dtype=np.float32)
-        self.begin()
+    _first = True
 
     def begin(self, seed: int = 0, episode: int = 0) -> None:
         """Forget the last episode."""
@@ -373,6 +364,7 @@ class RememberingPolicy:
         rows = self.forward_rows(np.asarray(observation)[None], np.zeros(1, dtype=np.int64), first, masks, draws)
         return np.asarray(rows[0])
 
+    @abstractmethod
     def forward_rows(
         self,
         vectors: Vectors,
@@ -388,6 +380,32 @@ class RememberingPolicy:
             first: `[n]`: is it the first of its episode? What was remembered is forgotten there.
             masks, draws: as of NetworkPolicy.
         """
+
+
+class RememberingPolicy(Remembering):
+    """What a training with memory leaves behind for one agent.
+
+    Args:
+        decides: from what is seen and remembered to actions.
+        frames: how many of the agent's last observations are seen together, the newest last; before there are as many,
+            the first stands in.
+        recurrent: what it remembers beside; None: nothing.
+    """
+
+    def __init__(self, decides: NetworkPolicy, *, frames: int = 1, recurrent: Recurrent | None = None) -> None:
+        self.decides, self.frames, self.recurrent = decides, frames, recurrent
+        self._shown: Vectors = np.zeros((0, frames, len(decides.scaling.center)), dtype=np.float32)
+        self._hidden: Vectors = np.zeros((0, 0 if recurrent is None else recurrent.units), dtype=np.float32)
+
+    def forward_rows(
+        self,
+        vectors: Vectors,
+        who: NDArray[np.int64],
+        first: NDArray[np.bool_],
+        masks: NDArray[np.int8] | None = None,
+        draws: Keys | None = None,
+    ) -> NDArray[np.float64]:
+        """As any that remembers."""
         vectors = self.decides.require_width(np.asarray(vectors, dtype=np.float32))
         self._make_room(int(who.max(initial=-1)) + 1)
         seen = self.decides.scaling(vectors)[:, None]

@@ -38,6 +38,11 @@ class ObservationForm:
                 low, high = np.r_[space.low, ages.low], np.r_[space.high, ages.high]
                 self.space = spaces.Box(low, high, dtype=dtype)
 
+    @property
+    def own_age(self) -> int | None:
+        """The element that is the age of its own copy, from the end; None: there is none."""
+        return -1 - len(self.parts) if self._longer else None
+
     def copies(self, number: int, observation: Any) -> list[Copy]:
         """Of boundary `number`: an observation, and a copy of the elements of each part."""
         return [(number, observation), *((number, observation[where].copy()) for _, where in self.parts)]

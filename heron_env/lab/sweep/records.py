@@ -218,7 +218,7 @@ def _policies(item: Item, env: HeronEnv, lines: EndpointConnections | None = Non
             asking = getattr(own, "policy", own)  # a recording has one within
             asking.line = lines(asking.endpoint)
     if not isinstance(item.policy, External):
-        return item.policy.build(env, item.case.seed)
+        return item.policies(env)
     episode = f"case-{item.number}-{item.condition.name}"
     about = About(
         item.env.id, {**item.options, **item.case.options}, label=f"{item.name}, {episode}", episode=episode,
