@@ -13,12 +13,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import AnyPolicy, Decide, Keys, OnBatches, Policies, Policy
+from heron_env.core.policy import AnyPolicy, Decide, Keys, OnBatches, Policies, Policy, decide_with
 from heron_env.errors import ConfigError
 from heron_env.given import whole
 from heron_env.lab import benchmark
@@ -108,6 +108,21 @@ class Predicted(Remembering):
         masks: NDArray[np.int8] | None = None, draws: Keys | None = None,
     ) -> Floats:  # fmt: skip
         """As any that remembers."""
+        decided, seen = self._predict(vectors, who, first)
+        actions = decide_batch(self.policy, seen, masks, draws)
+        self._decided[who] = np.concatenate([decided[:, 1:], actions[:, None]], axis=1)
+        return actions
+
+    def forward(self, observation: Vectors, mask: Any = None, draw: int | None = None) -> Any:
+        """The policy's action, in its own form, for the agent's next observation `[d]`."""
+        first, self._first = np.array([self._first]), False
+        decided, seen = self._predict(np.asarray(observation)[None], np.zeros(1, dtype=np.int64), first)
+        action = decide_one(self.policy, seen[0], mask, draw)
+        self._decided[0] = np.concatenate([decided[0, 1:], np.reshape(action, (1, -1))])
+        return action
+
+    def _predict(self, vectors: Vectors, who: NDArray[np.int64], first: NDArray[np.bool_]) -> tuple[Floats, Vectors]:
+        """What was decided lately, the newest last, `[n, DEEPEST, k]`, and what will be seen then, `[n, d]`."""
         missing = max(0, int(who.max(initial=-1)) + 1 - len(self._decided))
         self._decided = np.pad(self._decided, ((0, missing), (0, 0), (0, 0)))
         decided = np.where(first[:, None, None], self._noop, self._decided[who])
@@ -116,9 +131,12 @@ class Predicted(Remembering):
         seen = vectors
         for back in range(int(steps.max(initial=0)), 0, -1):
             seen = np.where(steps[:, None] >= back, self.model(seen, decided[:, -back]), seen)
-        actions = decide_batch(self.policy, seen, masks, draws)
-        self._decided[who] = np.concatenate([decided[:, 1:], actions[:, None]], axis=1)
-        return actions
+        return decided, seen
+
+
+def decide_one(policy: Policy | Decide, vector: Vectors, mask: Any, draw: int | None) -> Any:
+    """What a policy decides on one vector `[d]`, in its own form."""
+    return decide_with(policy, cast(Any, None), lambda _: mask)(vector, 0, lambda: cast(int, draw))
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,24 +168,21 @@ class LinearModel:
         return f"LinearModel({hashlib.blake2b(weights.tobytes() + bias.tobytes(), digest_size=8).hexdigest()})"
 
 
-class Noted(OnBatches):
+class Noted:
     """Notes what a policy saw and decided."""
 
     def __init__(self, policy: Policy | Decide) -> None:
-        self.policy, self.seen, self.decided = policy, list[Vectors](), list[Floats]()
+        self.policy, self.seen, self.decided = policy, list[Vectors](), list[Any]()
 
-    def forward_batch(
-        self, vectors: Vectors, masks: NDArray[np.int8] | None = None, draws: Keys | None = None
-    ) -> Floats:
-        """Actions `[n, k]` of observations `[n, d]`."""
-        actions = decide_batch(self.policy, vectors, masks, draws)
-        self.seen.append(np.array(vectors))
-        self.decided.append(actions)
-        return actions
+    def forward(self, observation: Vectors, mask: Any = None, draw: int | None = None) -> Any:
+        """The policy's action."""
+        self.seen.append(np.array(observation))
+        self.decided.append(decide_one(self.policy, observation, mask, draw))
+        return self.decided[-1]
 
     def transitions(self) -> tuple[Vectors, Floats, Vectors]:
         """Observations, actions, next observations."""
-        seen, decided = np.concatenate(self.seen), np.concatenate(self.decided)
+        seen, decided = np.stack(self.seen), np.array(self.decided, np.float64).reshape(len(self.seen), -1)
         return seen[:-1], decided[:-1], seen[1:]
 
 
