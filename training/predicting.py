@@ -22,7 +22,7 @@ CASES = 40
 WORLDS: dict[str, tuple[dict[str, Any], str, tuple[Condition, ...]]] = {
     "gymnasium:CartPole-v1": (
         {"noop": 0, "max_steps": 200}, "training/predicting.py:upright",
-        (Condition(act_delay=6.0), Condition(obs_delay=4.0, act_delay=4.0)),
+        (Condition(act_delay=5.0), Condition(act_delay=6.0)),
     ),
     "heron/EnergyManagement-v1": (
         {}, "grid-friendly with zone feedback", (Condition(act_delay=60.0), Condition(act_delay=180.0)),

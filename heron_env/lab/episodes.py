@@ -26,7 +26,7 @@ from heron_env.envs.episodes import EpisodeResult, quantile
 from heron_env.errors import ConfigError
 from heron_env.lab.benchmark import Case
 from heron_env.lab.black_boxes import BlackBox
-from heron_env.lab.trained import Remembering
+from heron_env.lab.remembering import Remembering
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Key, ScheduleConfig, to_seconds
 
@@ -283,7 +283,9 @@ def noted_lanes(batch: EventBatchEnv) -> Iterator[Noted]:
 def _decides_for_many(policy: AnyPolicy) -> bool:
     """Is it a function of many vectors at once, and of nothing else but what a Remembering one remembers?"""
     remembers = any(callable(getattr(policy, name, None)) for name in ("begin", "begin_lanes", "answer"))
-    return isinstance(policy, Remembering) or (callable(getattr(policy, "forward_batch", None)) and not remembers)
+    return (isinstance(policy, Remembering) and policy.on_rows) or (
+        callable(getattr(policy, "forward_batch", None)) and not remembers
+    )
 
 
 class _PolicyOfLane:

@@ -22,7 +22,7 @@ from heron_env import (
 )
 from heron_env.errors import ConfigError
 from heron_env.lab import Baseline, Condition, Predicting, Smoothing, Sweep, benchmark
-from heron_env.lab.remedies import LinearModel, Predicted
+from heron_env.lab.predicting import LinearModel, Predicted
 from heron_env.lab.sweep import running
 from heron_env.lab.sweep.records import run_item
 from heron_env.lab.sweep.running import bundles, run_bundle
@@ -175,10 +175,13 @@ def test_memories_are_of_rows_and_episodes():
 
 @pytest.mark.parametrize("aged", [False, True])
 def test_side_by_side_as_one_by_one(aged: bool, monkeypatch: pytest.MonkeyPatch):
-    options = {"max_steps": 30, "compile": True, "observe_age": aged}
-    rough = Condition(obs_delay=1.0, act_delay=2.0, jitter=0.5, loss=0.2)
-    sweep = Sweep.of("heron/BatteryGrid-v0", {"r": "random+predict"}, [rough], cases=3, options=options)
-    items = [item for item in sweep.items() if item.condition == rough]
+    options = {"dt": 900.0, "physics_substeps": 9, "compile": True, "observe_age": aged}
+    rough = Condition(msg_delay=400.0, obs_delay=900.0, act_delay=1800.0, jitter=0.5, loss=0.3)
+    policies = {"r": "grid-friendly+predict", "held": "grid-friendly"}
+    sweep = Sweep.of("heron/EnergyManagement-v1", policies, [rough], cases=3, options=options)
+    every = [item for item in sweep.items() if item.condition == rough]
+    items = [item for item in every if item.name == "r"]
+    assert run_item(items[0]).outcome.course != run_item(every[1]).outcome.course
     alone = [replace(run_item(item), seconds=0.0) for item in items]
     assert [len(bundle) for bundle in bundles(items, 1)] == [3]
     monkeypatch.delattr(running, "run_item")

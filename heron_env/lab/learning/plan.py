@@ -85,10 +85,12 @@ class Hyperparameters:
     learns as much.
 
     Of the lean trainer alone: `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
-    observations are seen together, and all groups share one policy if `shared`. As many lanes as there are `twins` live
-    the same days, with the same seeds and networks, and differ in what they try alone: what a decision brought is
-    compared with what the others' brought at that time, so that the weather counts for none of them (an input-dependent
-    baseline: H. Mao et al., "Variance Reduction for Reinforcement Learning in Input-Driven Environments", ICLR 2019).
+    observations are seen together, behind them the last `augment` of its own decisions: as many as are under way at
+    once make the problem Markov again under a constant delay (ages are seen with observe_age=True). All groups share
+    one policy if `shared`. As many lanes as there are `twins` live the same days, with the same seeds and networks, and
+    differ in what they try alone: what a decision brought is compared with what the others' brought at that time, so
+    that the weather counts for none of them (an input-dependent baseline: H. Mao et al., "Variance Reduction for
+    Reinforcement Learning in Input-Driven Environments", ICLR 2019).
     With `keep_best` the weights stay that earned most on the validation episodes on the way, under the schedule where
     there is one, not the last ones.
     """
@@ -106,6 +108,7 @@ class Hyperparameters:
     activation: Activation = "tanh"
     gru: int = 0
     frames: int = 1
+    augment: int = 0
     shared: bool = False
     twins: int = 1
     keep_best: bool = False
@@ -275,7 +278,12 @@ def _require_schedule(schedule: AnySchedule, delays: TrainingDelays | None, env:
 def _require_able(settings: Hyperparameters, trainer: str) -> None:
     """Raise ConfigError for what the trainer can't do."""
     require_one_of(f"Hyperparameters(activation={settings.activation!r})", settings.activation, get_args(Activation))
-    bounds = {"gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "twins": (1, settings.num_envs)}
+    bounds = {
+        "gru": (0, MOST_FRAMES),
+        "frames": (1, MOST_FRAMES),
+        "augment": (0, MOST_FRAMES),
+        "twins": (1, settings.num_envs),
+    }
     for name, (least, most) in bounds.items():
         whole(getattr(settings, name), f"Hyperparameters({name})", least, most)
     if settings.num_envs % settings.twins:
@@ -283,7 +291,7 @@ def _require_able(settings: Hyperparameters, trainer: str) -> None:
             f"Hyperparameters(num_envs={settings.num_envs}, twins={settings.twins}): num_envs must be a multiple of it"
         )
     plain = Hyperparameters()
-    for name in ("gru", "frames", "shared", "twins", "keep_best"):
+    for name in ("gru", "frames", "augment", "shared", "twins", "keep_best"):
         if trainer == "sb3" and getattr(settings, name) != getattr(plain, name):
             raise ConfigError(
                 f"Hyperparameters({name}={getattr(settings, name)!r}): trainer='sb3' can't; write trainer='lean'"
