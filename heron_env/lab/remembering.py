@@ -1,4 +1,4 @@
-"""Policies that know what their agent has seen and decided in this episode, by frames or a recurrent layer, in numpy."""
+"""Policies that know what their agent saw and decided in this episode, by frames or a recurrent layer, in numpy."""
 
 from __future__ import annotations
 

@@ -286,6 +286,7 @@ def test_what_is_trained_remembers_as_what_is_loaded_will(memory: dict[str, int]
     (student,) = course.students
     with torch.no_grad():
         student.learner.network.action_net.weight *= 30.0
+        student.learner.network.log_std.fill_(-30.0)  # what is done is what the policy would do, and then sees
     policies = {(lane, agent): policy for lane in range(2) for agent, policy in course.policies().items()}
     rows, ids, episodes, spread = course._source.begin(), course._source.env.hierarchy.ids, 0, []
     for _ in range(14):
@@ -300,7 +301,7 @@ def test_what_is_trained_remembers_as_what_is_loaded_will(memory: dict[str, int]
             assert acted == pytest.approx(np.clip(outputs[i], -1.0, 1.0), abs=1e-5)
             spread.append(float(acted[0]))
         rows = course._source.answer(course._decide(rows))
-    assert episodes > 6 and np.std(spread) > 0.05
+    assert episodes > 6 and np.std(spread) > 0.01
 
 
 def one_rule(vector: np.ndarray) -> np.ndarray:
