@@ -107,7 +107,7 @@ class LinearModel:
         return f"LinearModel({hashlib.blake2b(weights.tobytes() + bias.tobytes(), digest_size=8).hexdigest()})"
 
 
-class Noted:
+class TransitionRecorder:
     """Notes what a policy saw and decided."""
 
     def __init__(self, policy: Policy | Decide) -> None:

@@ -23,7 +23,7 @@ from heron_env.given import whole
 from heron_env.lab import benchmark
 from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.policies import Baseline, PolicySpec
-from heron_env.lab.predicting import LinearModel, Model, Noted, Predicted
+from heron_env.lab.predicting import LinearModel, Model, Predicted, TransitionRecorder
 from heron_env.lab.remembering import Remembering
 from heron_env.lab.trained import decide_batch, on_vectors
 from heron_env.scheduling.drawn import AnySchedule
@@ -234,7 +234,9 @@ class Predicting:
         for number in range(self.episodes):
             for spec in (self.of, Baseline(benchmark.RANDOM)):
                 policies = benchmark.by_agent(spec.build(env, number), env)
-                noted = {agent: Noted(forgetful(policy, "Predicting")) for agent, policy in policies.items()}
+                noted = {
+                    agent: TransitionRecorder(forgetful(policy, "Predicting")) for agent, policy in policies.items()
+                }
                 env.run_synchronous(noted, seed=LEARNING + number)
                 for group, agents in env.group_map.items():
                     episodes[group] += [noted[agent].transitions() for agent in agents]
