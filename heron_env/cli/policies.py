@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,6 +76,10 @@ ScheduleOption = Annotated[
         "lognormal(3, 0.5), [1, 2, 5]. May be repeated. Not with --train-delays.",
     ),
 ]
+AugmentOption = Annotated[
+    int | None,
+    typer.Option(metavar="K", help="Remedy for constant delay: agents see their own last K decisions, too."),
+]
 TrainerOption = Annotated[
     str | None, typer.Option(help="lean: this library's PPO, on either clock; sb3: Stable-Baselines3's.")
 ]
@@ -102,6 +107,7 @@ def train(
     critic: CriticOption = "local",
     train_delays: TrainDelaysOption = None,
     schedule: ScheduleOption = None,
+    augment: AugmentOption = None,
     trainer: TrainerOption = None,
     device: DeviceOption = "cpu",
     start_from: StartFromOption = None,
@@ -112,6 +118,7 @@ def train(
     """Train one policy per group and leave a run folder; prints what random and rules earn beside it."""
     began = time.monotonic()
     from heron_env.envs.unused_rules import unused_rules
+    from heron_env.lab.learning.plan import Hyperparameters
     from heron_env.lab.learning.ppo import train as run_training
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
@@ -121,15 +128,18 @@ def train(
     timed = with_settings(there.schedule, schedule) if schedule else None
     for entry in unused_rules(there.simulation):  # what is wrong is told before torch is imported
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
+    settings = None
+    if augment is not None:
+        settings = replace(Hyperparameters.of(env, there.training_defaults()), augment=augment)
     folder = _new_folder(out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}")
     if time_limit is not None and time_limit > 0.0:  # of the command
         time_limit = max(time_limit - (time.monotonic() - began), sys.float_info.min)
     with _training_into(folder):
         run = run_training(
-            env, folder, total_steps=steps, seed=seed, env_options=options, time_limit=time_limit,
-            residual=None if residual == "none" else residual, algorithm=algorithm, critic=critic,
-            training_delays=delays, schedule=timed, trainer=trainer, device=device, start_from=start_from,
-            progress=not as_json, logger=logger,
+            env, folder, hyperparameters=settings, total_steps=steps, seed=seed, env_options=options,
+            time_limit=time_limit, residual=None if residual == "none" else residual, algorithm=algorithm,
+            critic=critic, training_delays=delays, schedule=timed, trainer=trainer, device=device,
+            start_from=start_from, progress=not as_json, logger=logger,
         )  # fmt: skip
     if not run.config.transitions:
         typer.echo("warning: the time limit was used up before anything was learned; give more", err=True)

@@ -104,12 +104,15 @@ class Answer:
         letters: to be sent when the decision is made, in this order; `sender` must be the agent that was asked.
         thinking: virtual time that the answer took, s; the synchronous clock ignores it, as it ignores delays.
         origin: where the answer came from, for policies that ask others.
+        tokens: that a language model wrote for it, or a script counts as if; results sum them. They take no time by
+            themselves: write `thinking=tokens / tokens_per_second`.
     """
 
     action: Any
     letters: tuple[Letter, ...] = ()
     thinking: float = 0.0
     origin: Origin | None = None
+    tokens: int = 0
 
 
 @runtime_checkable

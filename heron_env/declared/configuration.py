@@ -101,12 +101,21 @@ class Latency(ConfigModel):
     """What of an answer's latency becomes thinking time, in virtual time.
 
     "ignored": nothing; "virtual": lognormal draws of this mean, s, and standard deviation `ratio * mean`, keyed by
-    seed, episode, agent and number; "measured": what the wall clock says, which no run repeats.
+    seed, episode, agent and number; "tokens": those that the answer counts in `usage.completion_tokens`, as
+    OpenAI-compatible endpoints do, at `tokens_per_second`, and nothing where something stood in; "measured": what the
+    wall clock says, which no run repeats.
     """
 
-    mode: Literal["ignored", "virtual", "measured"] = "ignored"
+    mode: Literal["ignored", "virtual", "tokens", "measured"] = "ignored"
     mean: NonNegative = 0.0
     ratio: NonNegative = 0.0
+    tokens_per_second: Positive | None = None
+
+    @model_validator(mode="after")
+    def _has_its_rate(self) -> Self:
+        if (self.mode == "tokens") != (self.tokens_per_second is not None):
+            raise DeclarationError([Problem(("tokens_per_second",), "must be given with mode 'tokens', and only then")])
+        return self
 
 
 class EndpointConfig(ConfigModel):

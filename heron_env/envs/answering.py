@@ -25,6 +25,7 @@ class Taken(NamedTuple):
     thinking: int
     origin: Origin | None
     letters: tuple[Written, ...]
+    tokens: int
 
 
 class Asking:
@@ -78,10 +79,14 @@ class Asking:
             )
         if not isinstance(origin, Origin | None):
             raise ConfigError(f"the answer for {self._agent!r} has origin={origin!r:.60}: must be an Origin, or None")
+        if type(answer.tokens) is not int or answer.tokens < 0:
+            raise ConfigError(
+                f"the answer for {self._agent!r} has tokens={answer.tokens!r:.60}: must be a whole number >= 0"
+            )
         letters = answer.letters
         written = () if letters == () else self._env.simulation.post.checked(self.rank, letters)
         ns = to_ns(thinking, f"thinking of {self._agent!r}") if thinking else 0
-        return Taken(answer.action, ns, origin, written)
+        return Taken(answer.action, ns, origin, written, answer.tokens)
 
 
 def put(questions: Sequence[tuple[Asking, Asked]]) -> list[Taken]:

@@ -110,6 +110,8 @@ class EpisodeResult:
     """By agent whose policy knows who asks: observations that came while it was thinking, and were not used."""
     origins: dict[str, list[tuple[float, Origin]]] = field(default_factory=dict)
     """By the same agents: (when it was asked in s, where the answer came from), for answers that say it."""
+    tokens: dict[str, int] = field(default_factory=dict)
+    """By the same agents: tokens of all their answers, from when they were asked for."""
     deterministic: bool = True
     """False where an endpoint, or what stands in for one, was asked: another run may be answered otherwise."""
     notes: list[str] = field(default_factory=list)
@@ -143,9 +145,12 @@ class EpisodeResult:
         for agent in agents:
             self.busy.setdefault(agent, 0)
             self.origins.setdefault(agent, [])
+            self.tokens.setdefault(agent, 0)
 
-    def note_origin(self, agent: str, time: float, origin: Origin | None) -> None:
+    def note_answer(self, agent: str, time: float, answer: Taken) -> None:
         """An agent's policy answered at `time`, s."""
+        origin = answer.origin
+        self.tokens[agent] += answer.tokens
         if origin is not None:
             self.origins[agent].append((time, origin))
             self.deterministic &= origin.source == "replay"
@@ -307,7 +312,7 @@ def run_episode(
                 if rank not in taken:
                     taken |= put_in_step(env, [mate for mate in mates[rank] if mate.rank in awake])
                 actions[ids[rank]] = taken[rank].action
-                result.note_origin(ids[rank], time, taken[rank].origin)
+                result.note_answer(ids[rank], time, taken[rank])
             else:
                 actions[ids[rank]] = deciders[rank](vector.copy(), turn, partial(env.draw_in_step, rank, turn))
             owned.require(mark, ids[rank], time)

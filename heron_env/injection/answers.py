@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from heron_env.core.letters import MOST_BYTES, Letter, sealed
 from heron_env.core.policy import Answer, Asked, Origin
+from heron_env.declared.configuration import Latency
 from heron_env.errors import ConfigError
 from heron_env.injection.contract import ERROR_CODES, Illegal, LetterGiven, Response, Wire, WireModel, without_private
 from heron_env.injection.questions import Questions
@@ -49,6 +50,11 @@ class Consulted(WireModel):
         """Which decision it is: the seed, and the turn of a labelled run."""
         return self.seed, str(self.request["turn_id"])
 
+    @property
+    def tokens(self) -> int:
+        """That its response counts."""
+        return tokens_of(self.response) or 0
+
     def letters_of(self, asked: Asked) -> tuple[Letter, ...]:
         """As the clocks take them."""
         return tuple(Letter(asked.agent, one.receiver, one.kind, one.body) for one in self.letters)
@@ -57,7 +63,21 @@ class Consulted(WireModel):
         """As the clocks take it: the same for what was recorded as for what happens now, but for its source."""
         source: Literal["external", "fallback", "replay"] = "replay" if replayed else self.source
         origin = Origin(source, self.code, self.attempts, self.circuit)
-        return Answer(wire.ours(self.action), self.letters_of(asked), self.thinking, origin)
+        return Answer(wire.ours(self.action), self.letters_of(asked), self.thinking, origin, self.tokens)
+
+
+def tokens_of(response: Mapping[str, Any] | None) -> int | None:
+    """What an answer counts in `usage`, as OpenAI-compatible endpoints do; None: it doesn't."""
+    usage = (response or {}).get("usage")
+    count = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    return count if type(count) is int and 0 <= count < 2**31 else None
+
+
+def require_tokens(latency: Latency, response: Mapping[str, Any]) -> None:
+    """Raise Failure where they are to be time, and an answer does not count them."""
+    if latency.mode == "tokens" and tokens_of(response) is None:
+        words = "it has no usage.completion_tokens, which Latency(mode='tokens') needs"
+        raise Failure(Code.INVALID_RESPONSE, words)
 
 
 CLIPPED: Final = "CLIPPED"

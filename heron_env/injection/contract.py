@@ -182,6 +182,7 @@ class Response(Given):
     debug: dict[str, Any] | None = None
     confidence: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     latency_ms: Annotated[float, Field(ge=0.0)] | None = None
+    usage: dict[str, Any] | None = None
     error: ErrorGiven | None = None
 
 

@@ -13,7 +13,16 @@ from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Origin, decide
 from heron_env.declared.configuration import Latency, Persona, Strategy
 from heron_env.errors import ConfigError, ExternalAgentError, checked_keywords
 from heron_env.given import require_switch, require_type
-from heron_env.injection.answers import Consulted, DecisionTally, ExternalAgentMetrics, Reading, audience, read
+from heron_env.injection.answers import (
+    Consulted,
+    DecisionTally,
+    ExternalAgentMetrics,
+    Reading,
+    audience,
+    read,
+    require_tokens,
+    tokens_of,
+)
 from heron_env.injection.contract import LetterGiven
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.questions import Questions, Telling
@@ -109,8 +118,8 @@ def _own_copy(policy: Any) -> Any:
 class Due:
     """One question that is due: its request, its bodies attempt by attempt, and the check of what comes back."""
 
-    def __init__(self, asked: Asked, questions: Questions, clip: bool = False) -> None:
-        self.asked, self.questions, self.clip = asked, questions, clip
+    def __init__(self, asked: Asked, questions: Questions, endpoint: Endpoint | None = None) -> None:
+        self.asked, self.questions, self.endpoint = asked, questions, endpoint
         self._where, request = questions.due(asked)
         self.request = request.model_dump(mode="json")
         self._request_id = request.request_id
@@ -127,8 +136,11 @@ class Due:
         return self.questions.body({**self.request, "request_id": self._request_id}, left)
 
     def check(self, value: dict[str, Any]) -> Reading:
-        """What the answer means. Raises Failure."""
-        return read(value, self.asked, self.questions, self._request_id, self.clip)
+        """What the answer of its endpoint means. Raises Failure."""
+        assert self.endpoint is not None
+        reading = read(value, self.asked, self.questions, self._request_id, self.endpoint.clip)
+        require_tokens(self.endpoint.latency, reading.response)
+        return reading
 
 
 @checked_keywords
@@ -200,7 +212,7 @@ class ExternalPolicy:
 
     def due(self, asked: Sequence[Asked]) -> list[Due]:
         """What is to be asked; it counts as asked."""
-        return [Due(one, self.questions, self.endpoint.clip) for one in asked]
+        return [Due(one, self.questions, self.endpoint) for one in asked]
 
     def consult(self, due: Sequence[Due]) -> list[Consulted]:
         """The answers with all that a recording keeps of them."""
@@ -211,6 +223,7 @@ class ExternalPolicy:
 
     def _consulted(self, question: Due, outcome: CallOutcome) -> Consulted:
         asked, reading = question.asked, outcome.value
+        response = reading.response if isinstance(reading, Reading) else None
         if isinstance(reading, Reading):
             action, letters = reading.action, reading.letters
         else:
@@ -221,14 +234,14 @@ class ExternalPolicy:
             agent=asked.agent,
             number=asked.number,
             request=question.request,
-            response=reading.response if isinstance(reading, Reading) else None,
+            response=response,
             source="external" if isinstance(reading, Reading) else "fallback",
             code=reading.code if isinstance(reading, Reading) else str(outcome.code),
             attempts=outcome.attempts,
             circuit=str(outcome.circuit),
             action=action,
             letters=tuple(LetterGiven(receiver=one.receiver, kind=one.kind, body=one.body) for one in letters),
-            thinking=thinking(self.endpoint.latency, asked, outcome.seconds),
+            thinking=thinking(self.endpoint.latency, asked, outcome.seconds, tokens_of(response) or 0),
             latency_ms=outcome.seconds * 1000.0,
         )
         self.happened(asked, found, reading.dropped if isinstance(reading, Reading) else 0)
@@ -258,13 +271,15 @@ class ExternalPolicy:
         return f"ExternalPolicy({self.endpoint.host!r})"
 
 
-def thinking(latency: Latency, asked: Asked, measured: float) -> float:
+def thinking(latency: Latency, asked: Asked, measured: float, tokens: int = 0) -> float:
     """Virtual time that an answer takes, s; drawn as delays are: mean exact, standard deviation `ratio * mean`."""
     match latency.mode:
         case "ignored":
             return 0.0
         case "measured":
             return measured
+        case "tokens":
+            return tokens / (latency.tokens_per_second or 1.0)
     spread = math.sqrt(math.log1p(latency.ratio**2))
     normal = standard_normal(uniform(key(asked.seed, "thinking", asked.episode, asked.agent, asked.number)))
     return latency.mean * math.exp(spread * normal - spread**2 / 2.0)

@@ -90,7 +90,8 @@ class ServedAgent:
         )  # fmt: skip
         answer = cast(AnsweringPolicy, self.policy).answer(asked)
         letters = [{"receiver": one.receiver, "kind": one.kind, "body": one.body} for one in answer.letters]
-        return {"action": self.wire.written(answer.action), **({"letters": letters} if letters else {})}
+        usage = {"usage": {"completion_tokens": answer.tokens}} if answer.tokens else {}
+        return {"action": self.wire.written(answer.action), **({"letters": letters} if letters else {}), **usage}
 
     def _letters(self, request: Request) -> tuple[Letter, ...]:
         """The newest letter, which is all that a request tells apart from the conversation so far."""

@@ -14,9 +14,11 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import gymnasium
+import numpy as np
 
 from heron_env.adapters.network.faces import NetworkEnv, under_network
-from heron_env.adapters.network.noops import Noops
+from heron_env.adapters.network.forms import ObservationForm
+from heron_env.adapters.network.noops import Noops, vector_of
 from heron_env.core.policy import Policies
 from heron_env.core.rule import one_by_one
 from heron_env.envs.description import Benchmark
@@ -70,12 +72,15 @@ class BlackBox(PartOfEnvironment):
             ids=ids, index=index, agents=plain, level=[3] * len(root) + [1] * len(setting.agents)
         )
         possible = range(len(root), len(ids))
-        specs = [PartOfEnvironment(size=rank in possible) for rank in range(len(ids))]
+        for rank in range(len(setting.agents)):
+            setting.noops.require(rank, "is compared with doing nothing")
+        noops = [np.zeros(0)] * len(root) + [
+            vector_of(space, setting.noops.draw(rank, None, 0)) for rank, space in enumerate(setting.action_spaces)
+        ]
+        specs = [PartOfEnvironment(size=rank in possible, noop=noop) for rank, noop in enumerate(noops)]
         self.simulation = PartOfEnvironment(possible=possible, specs=specs)
         self.timings = self.timings_of(None)
-        self._noops = setting.noops
-        for rank in range(len(setting.agents)):
-            self._noops.require(rank, "is compared with doing nothing")
+        self._noops, self._forms = setting.noops, setting.forms
 
     def observation_space(self, agent: str) -> Any:
         """Of one agent, with ages where they are observed."""
@@ -91,6 +96,11 @@ class BlackBox(PartOfEnvironment):
         timings = resolve(schedule, ids=ids, levels=self.hierarchy.level, groups=self.groups, dt_ns=self.dt_ns)
         self.env.timings_of({timing.agent: timing.config for timing in timings if timing.agent in self.possible_agents})
         return timings
+
+    def own_age(self, agent: str) -> int | None:
+        """The element of an agent's observation that is the age of what is its own; None: there is none."""
+        form: ObservationForm = self._forms[self.possible_agents.index(agent)]
+        return form.own_age
 
     def benchmark(self) -> Benchmark:
         """It has no cases and no strongest baseline of its own."""

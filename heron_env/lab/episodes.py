@@ -2,7 +2,7 @@
 
 Episodes run side by side, as lanes of the compiled event clock, for policies that decide for many at once. That goes
 where nothing in an episode is Python but the policy, and the policy is a function of its vector (`forward_batch`), or
-of what each agent has seen so far (`forward_rows`, a RememberingPolicy). What comes out is the same, bit for bit, as
+of what each agent has seen so far (`forward_rows`, of Remembering). What comes out is the same, bit for bit, as
 one by one.
 """
 
@@ -26,7 +26,7 @@ from heron_env.envs.episodes import EpisodeResult, quantile
 from heron_env.errors import ConfigError
 from heron_env.lab.benchmark import Case
 from heron_env.lab.black_boxes import BlackBox
-from heron_env.lab.trained import RememberingPolicy
+from heron_env.lab.remembering import Remembering
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Key, ScheduleConfig, to_seconds
 
@@ -53,6 +53,8 @@ class Outcome:
     notes: list[str]
     by_group: dict[str, float] = field(default_factory=dict)
     """Returns of the others, summed over the agents of each group; none where version 0.1.0 wrote the line."""
+    tokens: int = 0
+    """Of the answers of all agents."""
 
 
 def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
@@ -65,6 +67,7 @@ def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
         latency_p95=_mean(p.p95 for p in result.latency.values() if p.count),
         notes=list(result.notes),
         by_group=by_group(env, result.returns),
+        tokens=sum(result.tokens.values()),
     )
 
 
@@ -237,7 +240,7 @@ def _decisions(env: HeronEnv, engine: Any, rows: Rows, policy: Any, places: Any)
     """Actions `[n, k]` of one policy for its rows, which are of agents of one group."""
     lanes, ranks, more = rows.lane[places], rows.rank[places], dict[str, Any]()
     rank = int(ranks[0])
-    if isinstance(policy, RememberingPolicy):
+    if isinstance(policy, Remembering):
         more = {"who": lanes * len(env.hierarchy) + ranks, "first": rows.first[places]}
     actions: NDArray[np.float64] = forward_rows(
         policy.forward_rows if more else policy.forward_batch,
@@ -278,9 +281,11 @@ def noted_lanes(batch: EventBatchEnv) -> Iterator[Noted]:
 
 
 def _decides_for_many(policy: AnyPolicy) -> bool:
-    """Is it a function of many vectors at once, and of nothing else but what a RememberingPolicy remembers?"""
+    """Is it a function of many vectors at once, and of nothing else but what a Remembering one remembers?"""
     remembers = any(callable(getattr(policy, name, None)) for name in ("begin", "begin_lanes", "answer"))
-    return isinstance(policy, RememberingPolicy) or (callable(getattr(policy, "forward_batch", None)) and not remembers)
+    return (isinstance(policy, Remembering) and policy.on_rows) or (
+        callable(getattr(policy, "forward_batch", None)) and not remembers
+    )
 
 
 class _PolicyOfLane:

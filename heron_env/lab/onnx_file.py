@@ -1,8 +1,8 @@
 """A trained policy as an ONNX file: one decision of one agent, from what it observes to what it does.
 
 Inputs: `observation` float32 `[1, d]`; where choices may be forbidden `mask` bool `[1, sum(ncats)]`; for what remembers
-`first` bool `[1]` and what it remembered, `shown` and `hidden`. Outputs: `action` float64 `[1, k]`, numbers and then
-choices, and what is to be remembered, `next_shown` and `next_hidden`. Scales are in the graph, and so is the rule that
+`first` bool `[1]` and what it remembered, `shown`, `hidden` and `own`. Outputs: `action` float64 `[1, k]`, numbers and
+then choices, and what is to be remembered, `next_shown` and so on. Scales are in the graph, and so is the rule that
 the policy corrects, if it is arithmetic; else its action is an input, `anchor` float64 `[1, k]`.
 
 Graphs are made from numpy programs: a function is called once with symbols, and what it does to them becomes nodes.
@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -26,7 +26,7 @@ from heron_env._version import __version__
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write_all
 from heron_env.given import path_of
-from heron_env.lab.run_groups import Actor, actor_in
+from heron_env.lab.run_groups import Actor, actor_in, own_decisions
 from heron_env.lab.runs import RunFolder
 from heron_env.lab.trained import Correction, Network, Scaling, act_of
 from heron_env.trust import Trust, listed, trusting
@@ -328,6 +328,7 @@ class Remembered:
     first: Any
     shown: Any = None
     hidden: Any = None
+    own: Any = None
 
 
 def _exported(run: RunFolder, env: HeronEnv, group: str, key: str, rule: Any) -> Any:
@@ -355,14 +356,16 @@ def _policy_graph(
     mask = graph.input("mask", np.ones((1, choices), dtype=bool)) if masked else None
     anchor = graph.input("anchor", np.zeros((1, numbers))) if anchored else None
     remembered = None
-    if kept.frames > 1 or actor.recurrent is not None:
+    if kept.frames > 1 or actor.recurrent is not None or kept.augment:
         remembered = Remembered(graph.input("first", np.ones(1, dtype=bool)))
         if kept.frames > 1:
             shown = graph.input("shown", np.zeros((1, kept.frames, width), dtype=np.float32))
-            remembered = Remembered(remembered.first, shown)
+            remembered = replace(remembered, shown=shown)
         if actor.recurrent is not None:
             hidden = graph.input("hidden", np.zeros((1, actor.recurrent.units), dtype=np.float32))
-            remembered = Remembered(remembered.first, remembered.shown, hidden)
+            remembered = replace(remembered, hidden=hidden)
+        if own := own_decisions(kept):
+            remembered = replace(remembered, own=graph.input("own", own.none(1)))
     return graph, decided(kept, actor, rule, observation, mask, anchor, remembered)
 
 
@@ -377,6 +380,10 @@ def decided(
         alone = np.concatenate([inputs.reshape(1, 1, -1)] * kept.frames, axis=1)
         values["next_shown"] = np.where(before.first.reshape(1, 1, 1), alone, later)
         inputs = values["next_shown"].reshape(1, -1)
+    decisions, own = own_decisions(kept), None
+    if before is not None and decisions is not None:
+        own = np.where(before.first.reshape(1, 1, 1), np.float32(0.0), before.own)
+        inputs = np.concatenate([inputs, own.reshape(1, -1)], axis=1)
     if before is not None and actor.recurrent is not None:
         hidden = np.where(before.first.reshape(1, 1), np.float32(0.0), before.hidden)
         shares = _run(actor.recurrent.seen, inputs), _run(actor.recurrent.kept, hidden)
@@ -389,9 +396,12 @@ def decided(
         outputs = np.concatenate([outputs[:, :numbers], allowed], axis=1) if numbers else allowed
     act = act_of(np.array(kept.action_low), np.array(kept.action_high), tuple(kept.ncats))
     anchor = _arithmetic(rule, observation) if rule is not None else anchor
-    if anchor is not None and isinstance(act, Correction):
-        return {"action": act.around(anchor, outputs), **values}
-    return {"action": act(observation, outputs), **values}
+    around = anchor is not None and isinstance(act, Correction)
+    action = cast(Correction, act).around(anchor, outputs) if around else act(observation, outputs)
+    if decisions is not None and own is not None:
+        latest = decisions.scaling(cast(Any, action)).reshape(1, 1, -1)
+        values["next_own"] = np.concatenate([own[:, 1:], latest], axis=1)
+    return {"action": action, **values}
 
 
 def _arithmetic(rule: Any, observation: Symbol) -> Symbol:

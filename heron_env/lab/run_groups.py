@@ -14,7 +14,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from heron_env.errors import RunFolderError
 from heron_env.files.reading import MOST, read
-from heron_env.lab.trained import Activation, Network, Recurrent, Scaling, network_of, read_weights, recurrent_of
+from heron_env.lab.remembering import OwnDecisions, Recurrent, recurrent_of
+from heron_env.lab.trained import Activation, Network, Scaling, network_of, read_weights
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -42,6 +43,7 @@ class GroupConfig(BaseModel):
     Attributes:
         activation: between the layers of its network.
         frames: how many of an agent's last observations the network sees together.
+        augment: how many of its last decisions, behind them.
         state_center, state_scale: of a central critic's state (and which agent is meant); only training on needs them.
     """
 
@@ -57,6 +59,7 @@ class GroupConfig(BaseModel):
     reward_scale: Scale
     activation: Activation = "tanh"
     frames: Annotated[int, Field(ge=1, le=MOST_FRAMES)] = 1
+    augment: Annotated[int, Field(ge=0, le=MOST_FRAMES)] = 0
     state_center: list[Center] = []
     state_scale: list[Scale] = []
 
@@ -69,6 +72,7 @@ def group_config(
     *,
     state: Scaling | None = None,
     frames: int = 1,
+    augment: int = 0,
     activation: Activation = "tanh",
 ) -> GroupConfig:
     """What config.json keeps of a group."""
@@ -86,6 +90,7 @@ def group_config(
         reward_scale=reward_scale,
         activation=activation,
         frames=frames,
+        augment=augment,
         state_center=[] if state is None else state.center.tolist(),
         state_scale=[] if state is None else state.scale.tolist(),
     )
@@ -101,6 +106,12 @@ def misfit(env: HeronEnv, group: str, kept: GroupConfig) -> str:
         if old != new:
             return f"group {group!r} was trained on {what} {old}, the environment now has {new}"
     return ""
+
+
+def own_decisions(kept: GroupConfig) -> OwnDecisions | None:
+    """What its agents see of their own; None: nothing."""
+    low, high = np.array(kept.action_low, np.float64), np.array(kept.action_high, np.float64)
+    return OwnDecisions.of(kept.augment, low, high, kept.ncats) if kept.augment else None
 
 
 WEIGHTS = "policy.pth"
@@ -144,7 +155,8 @@ def actor_in(file: Path, kept: GroupConfig) -> Actor:
     except Exception as error:  # a tensor that is missing, none, or of another kind
         raise _no_model(file, f"{WEIGHTS} in it lacks, or has another, {error}") from error
     _require_whole(file, network, log_std)
-    seen, units = len(kept.observation_names) * kept.frames, 0
+    size = len(kept.action_low) + len(kept.ncats)
+    seen, units = len(kept.observation_names) * kept.frames + size * kept.augment, 0
     if recurrent is not None:
         units = recurrent.units if recurrent.kept.layers[0][0].ndim == 2 else -1
         for layer, width in ((recurrent.seen, seen), (recurrent.kept, units)):

@@ -34,8 +34,9 @@ from heron_env.files.reading import first_fault, is_file, read
 from heron_env.files.writing import write
 from heron_env.lab import benchmark
 from heron_env.lab.episodes import TEAM
-from heron_env.lab.run_groups import FileName, GroupConfig, actor_in, misfit, weights_in
-from heron_env.lab.trained import NetworkPolicy, RememberingPolicy, Scaling, act_of, on_vectors
+from heron_env.lab.remembering import RememberingPolicy
+from heron_env.lab.run_groups import FileName, GroupConfig, actor_in, misfit, own_decisions, weights_in
+from heron_env.lab.trained import NetworkPolicy, Scaling, act_of, on_vectors
 from heron_env.registry import EnvironmentSpec, is_here, spec
 from heron_env.scheduling.drawn import AnySchedule, drawn_or_fixed
 from heron_env.trust import Trust, listed, trusting
@@ -301,7 +302,7 @@ class RunFolder:
                 _compare(self.path / NAME, env, group, kept)
             actor = actor_in(self.path / kept.model, kept)
             scaling = Scaling(np.array(kept.center), np.array(kept.scale))
-            remembers = kept.frames > 1 or actor.recurrent is not None
+            remembers = kept.frames > 1 or actor.recurrent is not None or kept.augment > 0
             for key, rule in self._rules(env, group, kept, by_agent=remembers).items():
                 act = act_of(np.array(kept.action_low), np.array(kept.action_high), tuple(kept.ncats), rule)
                 decides = NetworkPolicy(
@@ -309,7 +310,9 @@ class RunFolder:
                 )
                 loaded[key] = decides
                 if remembers:
-                    loaded[key] = RememberingPolicy(decides, frames=kept.frames, recurrent=actor.recurrent)
+                    loaded[key] = RememberingPolicy(
+                        decides, frames=kept.frames, recurrent=actor.recurrent, own=own_decisions(kept)
+                    )
         return loaded
 
     def model(self, group: str, **options: Any) -> Any:

@@ -98,6 +98,9 @@ class NoList(Says):
         (Says(thinking=float("nan")), ConfigError, "the answer for 'heater_1' has thinking=nan"),
         (Says(thinking=True), ConfigError, "the answer for 'heater_1' has thinking=True"),
         (Says(thinking="1"), ConfigError, "the answer for 'heater_1' has thinking='1'"),
+        (Says(tokens=-1), ConfigError, "the answer for 'heater_1' has tokens=-1: must be a whole number >= 0"),
+        (Says(tokens=True), ConfigError, "the answer for 'heater_1' has tokens=True"),
+        (Says(tokens=2.5), ConfigError, "the answer for 'heater_1' has tokens=2.5"),
         (Says(origin="external"), ConfigError, "the answer for 'heater_1' has origin='external': must be an Origin"),
         (Says(letters=(Letter("heater_1", "s", "text", "hi"),)), ConfigError, "it may write to nobody, as Mail(edges)"),
         (Says([1.0, 2.0]), InvalidAction, "'heater_1'"),
@@ -233,6 +236,18 @@ def test_who_thinks_misses_what_comes() -> None:
     assert result.busy == {"heater_1": 3} and [t for t, _ in result.actions["heater_1"]] == [2.0, 4.0, 6.0]
     assert result.unfinished_effects == 1
     assert heaters(1, max_steps=7).run_synchronous({"*": Says(3.0, thinking=2.0)}).busy == {"heater_1": 0}
+
+
+@pytest.mark.parametrize("kind", [Says, SaysTogether])
+def test_tokens_are_counted_where_they_are_asked_for_in_both_clocks(kind: Any) -> None:
+    def wordy(rate: float) -> Any:
+        return kind(lambda asked: Answer(3.0, tokens=10 + asked.number, thinking=(10 + asked.number) / rate))
+
+    heard = [run(heaters(2, max_steps=4), {"*": wordy(1e12)}).tokens for run in (run_sync, run_event)]
+    assert heard == [{"heater_1": 46, "heater_2": 46}] * 2
+    slow = run_event(heaters(2, max_steps=4), {"*": wordy(8.0)})
+    assert slow.tokens == {"heater_1": 10 + 12, "heater_2": 10 + 12}, "who thinks is not asked"
+    assert run_event(heaters(1), {"*": lambda vector: 1.0}).tokens == {}
 
 
 def test_the_noop_takes_the_place_of_a_thought_that_is_late() -> None:

@@ -76,6 +76,12 @@ WRONG = {
     "no endpoint": ("agent_injection: {endpoints: []}", 1, "at least one endpoint"),
     "an unknown strategy": (block(f"agent_id: a, {LOCAL}", more="  fallback: {strategy: fale}"), 4, "mean 'fail'?"),
     "a trait": (block(f"agent_id: a, {LOCAL}", more="  personas: {a: {name: A, traits: {calm: 2}}}"), 4, "from 0 to 1"),
+    "tokens without a rate": (
+        block(f"agent_id: a, {LOCAL}", more="  latency: {mode: tokens}"), 4, "must be given with mode 'tokens'",
+    ),
+    "a rate without tokens": (
+        block(f"agent_id: a, {LOCAL}", more="  latency: {tokens_per_second: 50}"), 4, "and only then",
+    ),
     "half an inflight": (block(f"agent_id: a, {LOCAL}", more="  concurrency: {qps_cap: 0}"), 4, "must be >= 1"),
 }  # fmt: skip
 

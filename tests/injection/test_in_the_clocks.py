@@ -20,6 +20,7 @@ from heron_env.injection import (
     Recorded,
     Recording,
     policies,
+    serve_policy,
 )
 
 CLOCKS = ("run_synchronous", "run_event_driven")
@@ -99,6 +100,46 @@ def test_thinking_delays_the_effect_and_is_drawn_alike_in_every_run():
     assert sum(slow.busy.values()) > 0
     assert not slow.same_course(run(0.0))
     assert sum(run(0.0).busy.values()) == 0
+
+
+class Wordy:
+    """Decides as the endpoint does, and counts its own words."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    def answer(self, asked: Asked) -> Answer:
+        tokens = 10 + asked.number
+        return Answer(rule(asked.vector), thinking=tokens / self.rate, tokens=tokens)
+
+
+@pytest.mark.parametrize("rate", [3.7, 1e12])
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_tokens_are_time_whatever_the_wall_says_and_are_recorded_with_the_answer(
+    clock: str, rate: float, tmp_path: Path
+):
+    def run(policy: Any) -> EpisodeResult:
+        result: EpisodeResult = getattr(grid(), clock)({"*": policy}, seed=5)
+        return result
+
+    def talkative(body: dict[str, Any]) -> dict[str, Any]:
+        return {**served(body), "usage": {"completion_tokens": 10 + body["decision"]["step"], "total_tokens": 999}}
+
+    own, path, counted = run(Wordy(rate)), tmp_path / "run.jsonl", Latency(mode="tokens", tokens_per_second=rate)
+    with (
+        serving(talkative) as endpoint,
+        Recording(ExternalPolicy(fast(endpoint.url, latency=counted), env=grid()), path) as recording,
+    ):
+        live = run(recording)
+    with no_sockets():
+        replayed = run(Recorded(path))
+    with serve_policy(Wordy(1.0), grid()) as server:
+        through = run(ExternalPolicy(fast(server.url, latency=counted), env=grid()))
+    assert min(own.tokens.values()) > 0
+    for other in (live, replayed, through):
+        assert other.same_course(own)
+        assert (other.tokens, other.busy) == (own.tokens, own.busy)
+    assert bool(sum(own.busy.values())) == (clock == "run_event_driven" and rate < 10.0)
 
 
 def test_no_canary_is_in_what_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -181,6 +181,7 @@ def test_thinking_is_ignored_drawn_by_key_or_measured():
     asked = [question(number=number) for number in range(400)]
     assert thinking(Latency(), asked[0], 0.5) == 0.0
     assert thinking(Latency(mode="measured"), asked[0], 0.5) == 0.5
+    assert thinking(Latency(mode="tokens", tokens_per_second=40.0), asked[0], 0.5, 100) == 2.5
     drawn = [thinking(Latency(mode="virtual", mean=2.0, ratio=0.5), one, 0.1) for one in asked]
     assert drawn == [thinking(Latency(mode="virtual", mean=2.0, ratio=0.5), one, 9.9) for one in asked]
     assert min(drawn) > 0.0
@@ -188,6 +189,24 @@ def test_thinking_is_ignored_drawn_by_key_or_measured():
     assert np.std(drawn) == pytest.approx(1.0, abs=0.25)
     assert {thinking(Latency(mode="virtual", mean=2.0), one, 0.1) for one in asked} == {2.0}
     assert standard_normal(0.5) == 0.0
+
+
+@pytest.mark.parametrize("usage", [{}, {"usage": {"total_tokens": 7}}, {"usage": {"completion_tokens": -7}}])
+def test_a_clock_of_tokens_takes_no_answer_that_does_not_count_them(usage: dict[str, Any]):
+    counted = Latency(mode="tokens", tokens_per_second=2.0)
+    with serving(lambda body: {"action": [0.5], **usage}) as endpoint:
+        strict = ExternalPolicy(Endpoint(endpoint.url, latency=counted), fallback="fail")
+        with pytest.raises(ExternalAgentError) as caught:
+            ask(strict)
+        assert str(caught.value) == (
+            "external agent 'battery_1', decision 0 of episode 0: INVALID_RESPONSE, "
+            f"{endpoint.url.removesuffix('/respond')}: it has no usage.completion_tokens, which Latency(mode='tokens') "
+            "needs; mend the endpoint, or let fallback='simulated_agent' stand in"
+        )
+        (stood_in,) = ask(ExternalPolicy(Endpoint(endpoint.url, latency=counted), fallback="skip"))
+        (ignored,) = ask(ExternalPolicy(Endpoint(endpoint.url), fallback="fail"))
+    assert (stood_in.origin.code, stood_in.thinking, stood_in.tokens) == ("INVALID_RESPONSE", 0.0, 0)
+    assert (ignored.origin.code, ignored.thinking, ignored.tokens) == ("", 0.0, 0)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from fault_server import FaultServer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heron_env import make
+from heron_env import Answer, make
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
 from heron_env.injection import BreakerConfig, Fixture, serve_policy
 from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, benchmark, finding, read_sweep
@@ -82,6 +82,26 @@ def test_a_served_rule_earns_what_the_rule_earns_under_every_condition(url: str)
         assert result.point("served", condition).values == result.point("rule", condition).values
         assert result.improvement("served", "rule", condition).value == result.preference("served", condition) == 0.5
         assert result.elo(condition) == {"served": 1000.0, "rule": 1000.0}
+
+
+@dataclass(frozen=True)
+class Wordy:
+    """Decides as the served rule does, in 5 words a decision."""
+
+    def build(self, env: Any, seed: int) -> Any:
+        return {"*": self}
+
+    def answer(self, asked: Any) -> Answer:
+        return Answer(middle(asked.vector), thinking=0.5, tokens=5)
+
+
+def test_tokens_of_an_episode_are_told_where_answers_have_any(tmp_path: Path):
+    result = swept({"wordy": Wordy(), "rule": Middle()}, IDEAL, out=tmp_path)
+    assert [point.tokens for point in result.points] == [50.0, 50.0, 0.0, 0.0, 0.0]
+    assert columns(result)[-1] == "tokens" and "| 50 |" in to_markdown(result)
+    assert [row.get("tokens") for row in json.loads(to_json(result))["rows"]] == [50.0, 50.0, None, None, None]
+    assert [point.tokens for point in read_sweep(tmp_path).points] == [50.0, 50.0, 0.0, 0.0, 0.0]
+    assert "tokens" not in columns(swept({"rule": Middle()}))
 
 
 @pytest.mark.filterwarnings("ignore::heron_env.errors.HeronWarning")

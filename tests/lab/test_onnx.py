@@ -47,6 +47,9 @@ RUNS: dict[str, Callable[[Path], RunFolder]] = {
     "mixed": lambda folder: run_of(folder, CARTS, {}),
     "ReLU": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"activation": "relu"}),
     "frames": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"frames": 3}),
+    "own decisions": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"augment": 2}),
+    "own choices, frames": lambda folder: run_of(folder, TRAFFIC, {"max_steps": 6}, {"augment": 1, "frames": 2}),
+    "all of it": lambda folder: run_of(folder, ENERGY, SHORT, {"gru": 4, "augment": 3}, residual=STRONGEST),
     "GRU": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"gru": 5}),
     "GRU and frames": lambda folder: run_of(folder, ENERGY, SHORT, {"gru": 4, "frames": 2}, residual=STRONGEST),
 }
@@ -79,7 +82,7 @@ def test_200_of_200_decisions_are_the_same(run: RunFolder, tmp_path: Path) -> No
             masks = None
         assert [column["name"] for column in about["observation"]] == env.observation_names(agent)
         told = {each.name: np.zeros(each.shape, dtype=np.float32) for each in session.get_inputs()}
-        told = {name: told[name] for name in ("shown", "hidden") if name in told}
+        told = {name: told[name] for name in ("shown", "hidden", "own") if name in told}
         remembers = bool(told)
         names, acted = [each.name for each in session.get_outputs()], []
         for number, vector in enumerate(seen):

@@ -10,7 +10,7 @@ import pytest
 
 from heron_env import Answer, Asked, Letter
 from heron_env.errors import ConfigError, FixtureError
-from heron_env.injection import Endpoint
+from heron_env.injection import Endpoint, Latency
 from heron_env.worlds.graph_coloring import graph_coloring
 from heron_env.worlds.graph_coloring.talking import Model, Talking, talking
 from tests.endpoint_kit import no_sockets, serving
@@ -319,6 +319,30 @@ def test_recorded_answers_replay_bit_for_bit_without_a_socket(tmp_path):
     path.write_bytes(path.read_bytes().rpartition(b'{"count"')[0])
     with pytest.raises(FixtureError, match="cut off"):
         Model.recorded(path)
+
+
+def test_a_model_thinks_as_long_as_its_drafts_have_tokens(tmp_path):
+    path, latency = tmp_path / "letters.jsonl", Latency(mode="tokens", tokens_per_second=5.0)
+
+    def counting(request: dict[str, Any]) -> Any:
+        return {**repentant(request), "usage": {"completion_tokens": 7}}
+
+    def silent(request: dict[str, Any]) -> Any:
+        return {**repentant(request), "usage": "7"}
+
+    def run(model: Model) -> Any:
+        _, policies, _, result = played("LLM_C", "run_event_driven", seed=2, env=short(), model=model)
+        return result, counted(policies)["drafts"]
+
+    with serving(counting) as endpoint, Model(Endpoint(endpoint.url, latency=latency), record=path) as model:
+        live, drafts = run(model)
+    with no_sockets():
+        again, _ = run(Model.recorded(path))
+    assert sum(live.tokens.values()) == 7 * drafts > 0 and any(live.busy.values())
+    assert again.same_course(live) and (again.tokens, again.busy) == (live.tokens, live.busy)
+    with serving(silent) as endpoint, Model(Endpoint(endpoint.url, latency=latency)) as model:
+        free, _ = run(model)
+    assert set(model.codes) == {"INVALID_RESPONSE", "CIRCUIT_OPEN"} and not any(free.busy.values())
 
 
 def test_a_model_may_read_but_only_what_stands_there():

@@ -114,7 +114,7 @@ class AnswerLoop:
         c, ids = self.context, self.context.simulation.hierarchy.ids
         c.ownership.require(c.mark, ids[questions[0][0].rank], to_seconds(now))
         for (asking, _), answer in zip(questions, answers, strict=True):
-            c.result.note_origin(ids[asking.rank], to_seconds(now), answer.origin)
+            c.result.note_answer(ids[asking.rank], to_seconds(now), answer)
 
     def _others(self, asking: Asking, first: ObservationReply, now: int) -> list[ObservationReply]:
         """The further observations of this instant on which the same policy will be asked."""

@@ -87,10 +87,12 @@ class Hyperparameters:
     learns as much.
 
     Of the lean trainer alone: `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
-    observations are seen together, and all groups share one policy if `shared`. As many lanes as there are `twins` live
-    the same days, with the same seeds and networks, and differ in what they try alone: what a decision brought is
-    compared with what the others' brought at that time, so that the weather counts for none of them (an input-dependent
-    baseline: H. Mao et al., "Variance Reduction for Reinforcement Learning in Input-Driven Environments", ICLR 2019).
+    observations are seen together, behind them the last `augment` of its own decisions: as many as are under way at
+    once make the problem Markov again under a constant delay (ages are seen with observe_age=True). All groups share
+    one policy if `shared`. As many lanes as there are `twins` live the same days, with the same seeds and networks, and
+    differ in what they try alone: what a decision brought is compared with what the others' brought at that time, so
+    that the weather counts for none of them (an input-dependent baseline: H. Mao et al., "Variance Reduction for
+    Reinforcement Learning in Input-Driven Environments", ICLR 2019).
     With `keep_best` the weights stay that earned most on the validation episodes on the way, under the schedule where
     there is one, not the last ones.
 
@@ -98,7 +100,7 @@ class Hyperparameters:
     `batch_size` are drawn from the last `replay` transitions as make each be learned from `n_epochs` times. An agent
     chooses by chance with a probability that falls from 1 to `final_epsilon` in the first part `exploration` of the
     training. Each minibatch moves the target network by `tau` of the way. QMIX's mixer has `mixer` units. There is no
-    `gru`, `frames` or `twins`.
+    `gru`, `frames`, `augment` or `twins`.
     """
 
     num_envs: int = 64
@@ -114,6 +116,7 @@ class Hyperparameters:
     activation: Activation = "tanh"
     gru: int = 0
     frames: int = 1
+    augment: int = 0
     shared: bool = False
     twins: int = 1
     keep_best: bool = False
@@ -327,8 +330,8 @@ def _require_able(settings: Hyperparameters, trainer: str, algorithm: str) -> No
     """Raise ConfigError for what the trainer, or the algorithm, can't do."""
     require_one_of(f"Hyperparameters(activation={settings.activation!r})", settings.activation, get_args(Activation))
     bounds = {
-        "gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "twins": (1, settings.num_envs),
-        "replay": (1, MOST_REPLAY), "mixer": (1, MOST_FRAMES),
+        "gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "augment": (0, MOST_FRAMES),
+        "twins": (1, settings.num_envs), "replay": (1, MOST_REPLAY), "mixer": (1, MOST_FRAMES),
     }  # fmt: skip
     for name, (least, most) in bounds.items():
         whole(getattr(settings, name), f"Hyperparameters({name})", least, most)
@@ -340,12 +343,12 @@ def _require_able(settings: Hyperparameters, trainer: str, algorithm: str) -> No
         if not 0.0 <= getattr(settings, name) <= 1.0:
             raise ConfigError(f"Hyperparameters({name}={getattr(settings, name)!r}): must be a number between 0 and 1")
     plain = Hyperparameters()
-    for name in ("gru", "frames", "shared", "twins", "keep_best"):
+    for name in ("gru", "frames", "augment", "shared", "twins", "keep_best"):
         if getattr(settings, name) != getattr(plain, name):
             told = f"Hyperparameters({name}={getattr(settings, name)!r})"
             if trainer == "sb3":
                 raise ConfigError(f"{told}: trainer='sb3' can't; write trainer='lean'")
-            if algorithm != "ppo" and name in ("gru", "frames", "twins"):
+            if algorithm != "ppo" and name in ("gru", "frames", "augment", "twins"):
                 raise ConfigError(f"{told}: algorithm={algorithm!r} can't; leave it out, or write algorithm='ppo'")
 
 

@@ -21,8 +21,9 @@ from heron_env.lab.learning.group import Scales, Training, policies_of, role_sca
 from heron_env.lab.learning.plan import Plan, load_weights
 from heron_env.lab.learning.step_rows import Role
 from heron_env.lab.learning.validation import Validation
+from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config
-from heron_env.lab.trained import NetworkPolicy, RememberingPolicy
+from heron_env.lab.trained import NetworkPolicy
 
 
 class RoleStudent:
@@ -81,7 +82,7 @@ class RoleTraining(Training, Generic[S]):
         self.configs: dict[str, GroupConfig] = {
             group: group_config(
                 env, group, scaling.seen, scaling.reward, state=scaling.state, frames=settings.frames,
-                activation=settings.activation,
+                augment=settings.augment, activation=settings.activation,
             )
             for role, scaling in zip(roles, scales, strict=True)
             for group in role.groups

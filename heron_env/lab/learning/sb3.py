@@ -16,8 +16,9 @@ from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Scales, Training, po
 from heron_env.lab.learning.plan import Plan, load_weights
 from heron_env.lab.learning.step_rows import Role
 from heron_env.lab.learning.validation import Validation
+from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.run_groups import group_config
-from heron_env.lab.trained import NetworkPolicy, RememberingPolicy
+from heron_env.lab.trained import NetworkPolicy
 
 if TYPE_CHECKING:
     from heron_env.adapters.sb3 import MappedVecEnv

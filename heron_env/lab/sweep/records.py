@@ -116,8 +116,9 @@ class Record:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         values = {**self.key._asdict(), **asdict(self.outcome), "seconds": self.seconds}
-        if not self.outcome.by_group:
-            del values["by_group"]
+        for name in ("by_group", "tokens"):
+            if not values[name]:
+                del values[name]
         return values if self.answers is None else {**values, "answers": self.answers.model_dump()}
 
     @classmethod
@@ -149,6 +150,7 @@ class _Line(BaseModel):
     latency_p95: Number | None
     notes: list[str]
     by_group: dict[str, Number | None] = {}
+    tokens: Count = 0
     seconds: Number
     answers: AnswerCounts | None = None
 
@@ -216,7 +218,7 @@ def _policies(item: Item, env: HeronEnv, lines: EndpointConnections | None = Non
             asking = getattr(own, "policy", own)  # a recording has one within
             asking.line = lines(asking.endpoint)
     if not isinstance(item.policy, External):
-        return item.policy.build(env, item.case.seed)
+        return item.policies(env)
     episode = f"case-{item.number}-{item.condition.name}"
     about = About(
         item.env.id, {**item.options, **item.case.options}, label=f"{item.name}, {episode}", episode=episode,

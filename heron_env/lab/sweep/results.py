@@ -56,6 +56,7 @@ class SweepPoint:
         identical: do all runs equal the synchronous ones bit for bit? Asked where nothing is wrong and all could be
             repeated, else None.
         kpis, staleness_p95, latency_p95: means over the cases; ages and latencies in s.
+        tokens: of an episode's answers, mean over the cases.
         notes: what the clock says about delays that can't show.
         seconds: of computation, all cases together; not part of the result.
         external: how agents of other programs answered, all cases together; None where there are none.
@@ -81,6 +82,7 @@ class SweepPoint:
     latency_p95: float
     notes: tuple[str, ...]
     seconds: float
+    tokens: float
     external: ExternalAgentMetrics | None = None
     deterministic: bool = True
 
@@ -270,6 +272,7 @@ class Measurements:
             latency_p95=_mean([run.latency_p95 for run in runs]),
             notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
             seconds=round(sum(record.seconds for record in records), 3),
+            tokens=_mean([run.tokens for run in runs]),
             external=metrics(answers),
             deterministic=repeatable,
         )

@@ -195,7 +195,7 @@ def _can(item: Item) -> bool:
     env = _world(item)
     if item.condition.synchronous and not ticks_in_step(env):
         return False
-    return can_play(env, item.policy.build(env, item.case.seed), item.case.options)
+    return can_play(env, item.policies(env), item.case.options)
 
 
 def _run(bundle: Bundle) -> list[Record]:
@@ -215,13 +215,13 @@ def _run(bundle: Bundle) -> list[Record]:
 def _policies(bundle: Bundle, env: HeronEnv) -> list[Any]:
     """Of each item; one and the same where those of several cases are equal to the last byte."""
     spec = bundle[0].policy
-    first = spec.build(env, bundle[0].case.seed)
+    first = bundle[0].policies(env)
     if isinstance(spec, TrainedRun):
         return [first] * len(bundle)
     by_content: dict[bytes, Any] = {}
     result = []
     for item in bundle:
-        policy = spec.build(env, item.case.seed)
+        policy = item.policies(env)
         with contextlib.suppress(Exception):  # what does not pickle is its case's own
             policy = by_content.setdefault(pickle.dumps(policy), policy)
         result.append(policy)

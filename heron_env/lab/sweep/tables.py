@@ -152,6 +152,7 @@ EXPLAINED: Final = {
     "age p95": "95th percentile of the age of what agents saw, mean over cases and agents",
     "fallback": "share of an external agent's answers for which something stood in; * marks a return that is therefore "
     "not the agent's alone",
+    "tokens": "of the answers of an episode, mean over the cases",
 }
 """Columns for people, in their order, and what they hold."""
 
@@ -201,6 +202,7 @@ def _row(result: Measurements, point: SweepPoint) -> dict[str, Any]:
         "latency_p95": point.latency_p95,
         "notes": list(point.notes),
         "seconds": point.seconds,
+        **({"tokens": point.tokens} if point.tokens else {}),
         **({"external": answer_values(result, point), "deterministic": point.deterministic} if result.external else {}),
     }
 
@@ -373,6 +375,7 @@ def cells(point: SweepPoint) -> dict[str, str]:
         "lost": NONE if reference or math.isnan(point.lost.value) else point.lost.percent(),
         "age p95": f"{_short(point.staleness_p95)} s" if point.staleness_p95 > 0.0 else NONE,
         "fallback": NONE if point.external is None else percent(point.external.fallback_rate),
+        "tokens": f"{point.tokens:.0f}" if point.tokens else NONE,
     }
 
 

@@ -52,8 +52,8 @@ from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.row_training import RowTraining
 from heron_env.lab.learning.step_rows import Role, StepRows
 from heron_env.lab.learning.validation import Validation
+from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.sweep.records import RECORD
-from heron_env.lab.trained import RememberingPolicy
 
 SLOW = ScheduleConfig(msg_delay=0.3, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1)
 
@@ -146,6 +146,7 @@ def test_what_a_schedule_excludes_is_named(options: dict[str, Any], told: str, t
         ({"activation": "elu"}, "Hyperparameters(activation='elu'): must be one of ('tanh', 'relu')."),
         ({"gru": 4}, "Hyperparameters(gru=4): trainer='sb3' can't; write trainer='lean'"),
         ({"frames": 2}, "Hyperparameters(frames=2): trainer='sb3' can't"),
+        ({"augment": 2}, "Hyperparameters(augment=2): trainer='sb3' can't"),
         ({"shared": True}, "Hyperparameters(shared=True): trainer='sb3' can't"),
         ({"gru": -1}, "Hyperparameters(gru)=-1: must be a whole number from 0"),
         ({"frames": 0}, "Hyperparameters(frames)=0: must be a whole number from 1"),
@@ -277,7 +278,7 @@ def test_only_what_a_limit_cut_off_has_a_future(ends: Any, limit: int, expected:
 
 
 @pytest.mark.parametrize("schedule", [None, SLOW])
-@pytest.mark.parametrize("memory", [{"frames": 3}, {"gru": 4}, {"gru": 4, "frames": 2}])
+@pytest.mark.parametrize("memory", [{"frames": 3}, {"augment": 2}, {"gru": 4, "augment": 1, "frames": 2}])
 def test_what_is_trained_remembers_as_what_is_loaded_will(memory: dict[str, int], schedule: Any, tmp_path: Path):
     options = {"max_steps": 5, "compile": True}
     settings = tiny(**memory)
@@ -285,6 +286,7 @@ def test_what_is_trained_remembers_as_what_is_loaded_will(memory: dict[str, int]
     (student,) = course.students
     with torch.no_grad():
         student.learner.network.action_net.weight *= 30.0
+        student.learner.network.log_std.fill_(-30.0)  # what is done is what the policy would do, and then sees
     policies = {(lane, agent): policy for lane in range(2) for agent, policy in course.policies().items()}
     rows, ids, episodes, spread = course._source.begin(), course._source.env.hierarchy.ids, 0, []
     for _ in range(14):
@@ -299,7 +301,7 @@ def test_what_is_trained_remembers_as_what_is_loaded_will(memory: dict[str, int]
             assert acted == pytest.approx(np.clip(outputs[i], -1.0, 1.0), abs=1e-5)
             spread.append(float(acted[0]))
         rows = course._source.answer(course._decide(rows))
-    assert episodes > 6 and np.std(spread) > 0.05
+    assert episodes > 6 and np.std(spread) > 0.01
 
 
 def one_rule(vector: np.ndarray) -> np.ndarray:

@@ -42,6 +42,8 @@ class ModelReply:
     text: str | None
     claims: tuple[str, ...]
     origin: Origin
+    thinking: float
+    tokens: int
 
 
 class Model:
@@ -112,21 +114,28 @@ class Model:
             raise FixtureError(f"{self._record}: {request['turn_id']}, seed {asked.seed}: {where}; record it again")
         self.codes[found.code] += 1
         source: Any = "replay" if self._kept is not None else found.source
+        origin = Origin(source, found.code, found.attempts, found.circuit)
         answer = found.response or {"text": None, "claims": []}
-        return ModelReply(
-            answer["text"], tuple(answer["claims"]), Origin(source, found.code, found.attempts, found.circuit)
-        )
+        return ModelReply(answer["text"], tuple(answer["claims"]), origin, found.thinking, found.tokens)
 
     def _consulted(self, asked: Asked, request: dict[str, Any]) -> Consulted:
-        from heron_env.injection.answers import Consulted
+        from heron_env.injection.answers import Consulted, require_tokens, tokens_of
+        from heron_env.injection.policy import thinking
         from heron_env.net.client import Question
 
+        def check(completion: dict[str, Any]) -> dict[str, Any]:
+            require_tokens(latency, completion)
+            count = tokens_of(completion)
+            return answer_of(completion) | ({} if count is None else {"usage": {"completion_tokens": count}})
+
+        latency = self.endpoint.latency
         body = json.dumps({name: value for name, value in request.items() if name != "turn_id"}).encode()
-        outcome = self.line.client.call(Question(lambda attempt, left: body, answer_of))
+        outcome = self.line.client.call(Question(lambda attempt, left: body, check))
         return Consulted(
             seed=asked.seed, episode=asked.episode, agent=asked.agent, number=asked.number, request=request,
             response=outcome.value, source="fallback" if outcome.value is None else "external", code=str(outcome.code),
-            attempts=outcome.attempts, circuit=str(outcome.circuit), action=None, letters=(), thinking=0.0,
+            attempts=outcome.attempts, circuit=str(outcome.circuit), action=None, letters=(),
+            thinking=thinking(latency, asked, outcome.seconds, tokens_of(outcome.value) or 0),
             latency_ms=outcome.seconds * 1000.0,
         )  # fmt: skip
 

@@ -32,7 +32,7 @@ from heron_env.worlds.graph_coloring.talking.claims import (
     settled,
     wish,
 )
-from heron_env.worlds.graph_coloring.talking.model import READ, WRITE, Model
+from heron_env.worlds.graph_coloring.talking.model import READ, WRITE, Model, ModelReply
 from heron_env.worlds.graph_coloring.talking.verifier import Block, Grammar, Names, claim_of, require_plain, verify
 
 TOLD: Final = 3
@@ -94,11 +94,24 @@ def _move(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 class Writer:
-    """Finds the words, and counts what was blocked; `origin`: of the last draft."""
+    """Finds the words, and counts what was blocked; `origin`: of the last reply; `thinking`, `tokens`: of all."""
 
     def __init__(self, model: Model | None, counts: Counter[str]) -> None:
         self.model, self.counts = model, counts
+        self.begin()
+
+    def begin(self) -> None:
+        """A decision begins."""
         self.origin: Origin | None = None
+        self.thinking, self.tokens = 0.0, 0
+
+    def say(self, model: Model, asked: Asked, about: str, task: str, told: Any) -> ModelReply:
+        """What the model replies, which takes its time."""
+        said = model.say(asked, about, task, told)
+        self.origin = said.origin
+        self.thinking += said.thinking
+        self.tokens += said.tokens
+        return said
 
     def text(self, kind: str, body: Mapping[str, Any], facts: Facts, asks: Mapping[str, str], asked: Asked) -> str:
         """Of one letter; `asks` as for templates."""
@@ -117,8 +130,7 @@ class Writer:
         blocks: list[Block] = []
         for attempt in (0, 1):
             wrong = {"wrong_in_your_last_draft": list(map(str, blocks))}
-            said = model.say(asked, f"{facts.recipient} {attempt}", WRITE, {**told, **wrong})
-            self.origin = said.origin
+            said = self.say(model, asked, f"{facts.recipient} {attempt}", WRITE, {**told, **wrong})
             self.counts["drafts"] += 1
             if said.text is None:
                 return None
@@ -191,7 +203,8 @@ class Talking:
 
     def answer(self, asked: Asked) -> Answer:
         """Reads its letters, takes a step, writes."""
-        process, self.writer.origin = self.process, None
+        process, writer = self.process, self.writer
+        writer.begin()
         sight = process.shape.read(self.part, asked.vector)
         if process.agent is None:
             process.agent = ClusterAgent(self.part, start=sight.own, seed=process.key, **process.settings)
@@ -209,7 +222,7 @@ class Talking:
         report, wrote = agent_report(process), {letter.sender for letter in asked.letters}
         partners = [name for name in dict.fromkeys(self.part.owners.values()) if name != self.human or name in wrote]
         written = [self._letter(agent, report, name, due.get(name), asked, unclear.get(name, [])) for name in partners]
-        return Answer(action, tuple(filter(None, written)), origin=self.writer.origin)
+        return Answer(action, tuple(filter(None, written)), writer.thinking, writer.origin, writer.tokens)
 
     # Reading
 
@@ -251,8 +264,7 @@ class Talking:
         """Takes what the model reads in a text, as far as it stands there, and no question as an order."""
         assert self.writer.model is not None
         told = {"text": text, "nodes": [*self.part.nodes, *self.part.owners]}
-        said = self.writer.model.say(asked, f"read {number}", READ, told)
-        self.writer.origin = said.origin
+        said = self.writer.say(self.writer.model, asked, f"read {number}", READ, told)
         plain = re.sub(r"[^.!?\n]*\?", "", text).casefold()
         for claim in map(claim_of, said.claims):
             there = claim and all(
