@@ -258,7 +258,7 @@ def network_of(weights: Mapping[str, Any], activation: Activation = "tanh") -> t
     """The actor of a Stable-Baselines3 ActorCriticPolicy, or of the lean trainer, in numpy.
 
     Args:
-        weights: the state dict, tensors of torch by name.
+        weights: the state dict, tensors of torch or arrays by name.
         activation: between its layers, which the state dict does not say.
 
     Returns:
@@ -270,20 +270,21 @@ def network_of(weights: Mapping[str, Any], activation: Activation = "tanh") -> t
     Example: `network, log_std = network_of(model.policy.state_dict())`.
     """
     layers = list(_layers(weights, "mlp_extractor.policy_net"))
-    layers.append((_array(weights["action_net.weight"]).T.copy(), _array(weights["action_net.bias"])))
+    layers.append((array_of(weights["action_net.weight"]).T.copy(), array_of(weights["action_net.bias"])))
     log_std = weights.get("log_std")
-    return Network(tuple(layers), activation), None if log_std is None else _array(log_std).astype(np.float64)
+    return Network(tuple(layers), activation), None if log_std is None else array_of(log_std).astype(np.float64)
 
 
 def _layers(weights: Mapping[str, Any], prefix: str) -> Iterator[tuple[Any, Any]]:
     number = 0  # layers and activations take turns: 0, 2, 4, ...
     while f"{prefix}.{number}.weight" in weights:
-        yield _array(weights[f"{prefix}.{number}.weight"]).T.copy(), _array(weights[f"{prefix}.{number}.bias"])
+        yield array_of(weights[f"{prefix}.{number}.weight"]).T.copy(), array_of(weights[f"{prefix}.{number}.bias"])
         number += 2
 
 
-def _array(tensor: Any) -> NDArray[Any]:
-    return np.array(tensor.detach().cpu().numpy(), dtype=np.float32)
+def array_of(tensor: Any) -> NDArray[Any]:
+    """A tensor of torch, or an array, as float32."""
+    return np.array(tensor if isinstance(tensor, np.ndarray) else tensor.detach().cpu().numpy(), dtype=np.float32)
 
 
 def read_weights(data: bytes) -> Mapping[str, Any]:
@@ -334,7 +335,9 @@ def recurrent_of(weights: Mapping[str, Any]) -> Recurrent | None:
     if "memory.weight_ih_l0" not in weights:
         return None
     seen, kept = (
-        Network(((_array(weights[f"memory.weight_{side}_l0"]).T.copy(), _array(weights[f"memory.bias_{side}_l0"])),))
+        Network(
+            ((array_of(weights[f"memory.weight_{side}_l0"]).T.copy(), array_of(weights[f"memory.bias_{side}_l0"])),)
+        )
         for side in ("ih", "hh")
     )
     return Recurrent(seen, kept)
