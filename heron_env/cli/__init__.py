@@ -3,7 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
-from heron_env.cli import compare, dcop, environments, episodes, margin, new, policies, serve, sweep, validate, watching
+from heron_env.cli import (
+    board,
+    compare,
+    dcop,
+    environments,
+    episodes,
+    margin,
+    new,
+    policies,
+    serve,
+    sweep,
+    validate,
+    watching,
+)
 from heron_env.cli.application import app, examples, parsed_options
 
 
@@ -96,6 +109,8 @@ _add(
     "heron serve --policy runs/first",
     "heron serve --seat cluster_1 --env heron/GraphColoring-v0",
 )
+_add("zoo", board.zoo, "heron zoo", "heron run heron/Spread-v0 --policy shipped:heron/Spread-v0/ppo")
+app.add_typer(board.board, name="board")
 app.add_typer(dcop.dcop, name="dcop")
 
 __all__ = ["app", "parsed_options"]
