@@ -11,9 +11,9 @@ import hashlib
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -32,8 +32,11 @@ from heron_env.lab.run_groups import FileName
 from heron_env.lab.sweep.conditions import Condition
 from heron_env.lab.sweep.running import Machine
 from heron_env.lab.sweep.sweep import Sweep, in_memory, workers_of
-from heron_env.scheduling.drawn import as_dict
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict
 from heron_env.seeding import stream
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
 
 NONE: Final = "none"
 CONDITIONS: Final = (NONE, "constant", "jitter", "bursty")
@@ -70,19 +73,23 @@ class BoardWorld:
     def facts(self, condition: str, checkpoint: Checkpoint | None) -> dict[str, Any]:
         """What an entry says of where it was played, and by whom, as JSON has it."""
         env, wrong = registry.make(self.id, **self.options), self.condition(condition)
-        schedules = {name: as_dict(self.condition(name).schedule(env)) for name in CONDITIONS}
         facts: dict[str, Any] = {
             "env": self.id,
             "options": self.options,
             "condition": condition,
             "amounts": wrong.to_dict(),
         }
-        facts |= {"schedule": schedules[condition], "seed": None, "digest": None, "trained_under": None}
+        facts |= {"schedule": as_dict(wrong.schedule(env)), "seed": None, "digest": None, "trained_under": None}
         if checkpoint is not None:
-            own = checkpoint.config.schedule
-            under = NONE if own is None else next((name for name in schedules if schedules[name] == own), "other")
+            under = NONE if checkpoint.schedule is None else self._named(checkpoint.schedule, env)
             facts |= {"seed": checkpoint.config.seed, "digest": checkpoint.digest(), "trained_under": under}
         return facts
+
+    def _named(self, schedule: AnySchedule, env: HeronEnv) -> str:
+        """The condition that has this schedule."""
+        names = () if isinstance(schedule, DrawnSchedule) else CONDITIONS
+        own = {name: env.timings_of(self.condition(name).schedule(env)) for name in names}
+        return next((name for name in names if own[name] == env.timings_of(schedule)), "other")
 
 
 @functools.cache
@@ -104,8 +111,8 @@ def trained_name(condition: str) -> str:
 
 
 def stem_of(name: str, seed: int | None) -> str:
-    """Of the files of a policy: the first training seed is not said."""
-    return f"{name}-seed{seed}" if seed else name
+    """Of the files of a policy, without blanks: the first training seed is not said."""
+    return f"{name}-seed{seed}".replace(" ", "-") if seed else name.replace(" ", "-")
 
 
 class PlayedCase(BaseModel):
@@ -117,7 +124,7 @@ class PlayedCase(BaseModel):
     value: Number
 
 
-class Entry(BaseModel):
+class BoardEntry(BaseModel):
     """ENTRY.json.
 
     Attributes:
@@ -126,7 +133,7 @@ class Entry(BaseModel):
         checkpoint: the file beside this one, and `digest` its digest; None: a baseline of that name.
         trained_under: the condition that it was trained under; "other": one that the board has not.
         machine: versions and processor that decide the last bits.
-        mean, low, high: of the returns, with the 95 % interval of `Intervals`.
+        returns: their mean with its 95 % interval, as of every sweep.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -143,9 +150,7 @@ class Entry(BaseModel):
     trained_under: str | None = None
     machine: Machine
     cases: list[PlayedCase] = Field(min_length=2)
-    mean: Number
-    low: Number
-    high: Number
+    returns: Estimate
 
     @property
     def values(self) -> list[float]:
@@ -158,26 +163,21 @@ class Entry(BaseModel):
         return sorted(stream(0, "board", digest).permutation(len(self.cases))[:cases].tolist())
 
 
-def read_entry(path: str | Path) -> Entry:
+def read_entry(path: str | Path) -> BoardEntry:
     """Raises DataError for what is none."""
     try:
-        return Entry.model_validate_json(read(path))
+        return BoardEntry.model_validate_json(read(path))
     except (OSError, ValueError) as error:
         why = first_fault(error) if isinstance(error, ValidationError) else error
         raise DataError(f"{path} is no entry of the board ({why}); make one with `heron board add`") from error
 
 
-def returns(sweep: Sweep, numbers: Collection[int]) -> list[float]:
+def earned(sweep: Sweep, numbers: Collection[int]) -> list[float]:
     """What the policy earns in the cases with these numbers, in their order."""
     asked = [item for item in sweep.items() if item.name == PLAYED and item.number in numbers]
     wanted = [item for item in asked if item.condition == sweep.conditions[-1]]
     records = in_memory(wanted, workers_of(1), lambda _: None)
     return [records[item.key].outcome.value for item in wanted]
-
-
-def estimate(cases: list[PlayedCase]) -> Estimate:
-    """Mean and interval of the returns, as in every sweep."""
-    return intervals_of(cases).mean([case.value for case in cases])
 
 
 def intervals_of(cases: list[PlayedCase]) -> Intervals:
@@ -206,23 +206,20 @@ def add_entry(
         checkpoint = export_checkpoint(policy, folder / f"{stem}{ENDING}")
     spec = Baseline(policy) if checkpoint is None else TrainedRun(str(checkpoint.path))
     sweep = world.sweep(spec, condition)
-    values = returns(sweep, range(world.cases))
+    values = earned(sweep, range(world.cases))
     cases = [PlayedCase(seed=c.seed, options=c.options, value=v) for c, v in zip(sweep.cases, values, strict=True)]
-    found = estimate(cases)
-    entry = Entry(
+    entry = BoardEntry(
         **world.facts(condition, checkpoint),
         policy=name,
         checkpoint=None if checkpoint is None else checkpoint.path.name,
         machine=Machine.here(),
         cases=cases,
-        mean=found.value,
-        low=found.low,
-        high=found.high,
+        returns=intervals_of(cases).mean(values),
     )
     return write(folder / f"{stem}@{condition}.json", entry.model_dump_json(indent=1) + "\n")
 
 
-def contradictions(entry: Entry, folder: Path) -> Iterator[str]:
+def contradictions(entry: BoardEntry, folder: Path) -> Iterator[str]:
     """What in an entry is not the board's, does not follow from its returns, or is not of the checkpoint beside it."""
     world, told = world_of(entry.env), entry.model_dump(mode="json")
     checkpoint = None if entry.checkpoint is None else Checkpoint.open(folder / entry.checkpoint)
@@ -233,14 +230,13 @@ def contradictions(entry: Entry, folder: Path) -> Iterator[str]:
         "cases": [{"seed": c.seed, "options": c.options} for c in cases],
     }
     yield from filter(None, (difference(told[name], fact, (name,)) for name, fact in facts.items()))
-    found = estimate(entry.cases)
-    for name, value in (("mean", found.value), ("low", found.low), ("high", found.high)):
-        if not math.isclose(told[name], value, rel_tol=1e-12, abs_tol=1e-12):
-            yield f"{name}: {told[name]!r} there, its returns give {value!r}"
+    for name, value in asdict(intervals_of(entry.cases).mean(entry.values)).items():
+        if not math.isclose(told["returns"][name], value, rel_tol=1e-12, abs_tol=1e-12):
+            yield f"returns.{name}: {told['returns'][name]!r} there, the cases give {value!r}"
 
 
 @dataclass(frozen=True)
-class Verification:
+class BoardVerdict:
     """What did not come out, in words; the numbers of the cases played again; where this machine is another one."""
 
     faults: tuple[str, ...]
@@ -253,7 +249,7 @@ class Verification:
         return "refused" if self.faults else "close" if self.elsewhere else "verified"
 
 
-def verify_entry(path: str | Path, cases: int = SAMPLE) -> Verification:
+def verify_entry(path: str | Path, cases: int = SAMPLE) -> BoardVerdict:
     """See that an entry is the board's and follows from its returns, then play some of its cases again.
 
     The cases are drawn from a digest of the entry; as many as it has are all. Raises DataError for what is no entry,
@@ -262,15 +258,15 @@ def verify_entry(path: str | Path, cases: int = SAMPLE) -> Verification:
     entry, folder = read_entry(path), Path(path).parent
     elsewhere = Machine.here().unlike(entry.machine)
     if faults := [*contradictions(entry, folder)]:
-        return Verification(tuple(faults), (), elsewhere)
+        return BoardVerdict(tuple(faults), (), elsewhere)
     sample, allowed = entry.sample(cases), TOLERANCE if elsewhere else 0.0
     spec = Baseline(entry.policy) if entry.checkpoint is None else TrainedRun(str(folder / entry.checkpoint))
-    again = returns(world_of(entry.env).sweep(spec, entry.condition), sample)
+    again = earned(world_of(entry.env).sweep(spec, entry.condition), sample)
     for number, value in zip(sample, again, strict=True):
         told = entry.values[number]
         if not math.isclose(told, value, rel_tol=allowed, abs_tol=allowed):
             faults.append(f"cases[{number}].value: {told!r} there, played again it is {value!r}")
-    return Verification(tuple(faults), tuple(sample), elsewhere)
+    return BoardVerdict(tuple(faults), tuple(sample), elsewhere)
 
 
 def cards() -> list[dict[str, Any]]:
@@ -279,6 +275,6 @@ def cards() -> list[dict[str, Any]]:
     for name, path in shipped().items():
         entries = {entry.condition: entry for entry in map(read_entry, path.parent.glob(f"{path.stem}@*.json"))}
         card = next(entry for entry in entries.values() if entry.condition == entry.trained_under)
-        figures = {"kB": round(path.stat().st_size / 1000), "return [95 %]": str(estimate(card.cases))}
+        figures = {"kB": round(path.stat().st_size / 1000), "return [95 %]": str(card.returns)}
         found.append({"policy": name, "trained under": card.trained_under, "seed": card.seed, **figures})
     return found

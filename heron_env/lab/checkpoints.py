@@ -67,11 +67,6 @@ class Checkpoint(Run):
             found.actor(group)
         return found
 
-    @property
-    def file(self) -> Path:
-        """Itself."""
-        return self.path
-
     def digest(self) -> str:
         """128 bits, in hexadecimal, of the whole file."""
         return hashlib.blake2b(self.data, digest_size=16).hexdigest()

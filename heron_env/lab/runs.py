@@ -235,9 +235,9 @@ class Run(ABC):
     config: RunConfig
 
     @property
-    @abstractmethod
     def file(self) -> Path:
         """The one that holds the configuration."""
+        return self.path
 
     @abstractmethod
     def digest(self) -> str:

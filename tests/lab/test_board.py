@@ -16,7 +16,17 @@ from heron_env import Baseline, Condition, Sweep, TrainedRun, load_policy
 from heron_env.errors import ConfigError, DataError, RunFolderError
 from heron_env.lab import Intervals, export_checkpoint
 from heron_env.lab.benchmark import NOTHING, RANDOM
-from heron_env.lab.board import CONDITIONS, SAMPLE, Entry, add_entry, board, cards, contradictions, read_entry
+from heron_env.lab.board import (
+    CONDITIONS,
+    SAMPLE,
+    BoardEntry,
+    add_entry,
+    board,
+    cards,
+    contradictions,
+    read_entry,
+    stem_of,
+)
 from heron_env.lab.board import verify_entry as verify
 from heron_env.lab.checkpoints import MOST, ZOO, shipped
 from heron_env.lab.show.board_page import board_report, standings
@@ -63,7 +73,7 @@ def changed(path: Path, edit: Callable[[dict[str, Any]], object], figures: bool 
         found = Intervals([case["options"].items() for case in values["cases"]]).mean(
             [case["value"] for case in values["cases"]]
         )
-        values |= {"mean": found.value, "low": found.low, "high": found.high}
+        values["returns"] |= found.to_dict()
     path.write_text(json.dumps(values))
 
 
@@ -76,7 +86,7 @@ def test_an_entry_says_all_and_its_returns_are_those_of_a_sweep(runs: tuple[Path
     sweep = plan.run(progress=False, processes=1)
     point = sweep.point("late", DELAY)
     assert [case.value for case in found.cases] == list(point.values)
-    assert (found.mean, found.low, found.high) == (point.mean.value, point.mean.low, point.mean.high)
+    assert found.returns == point.mean
     assert [case.seed for case in found.cases] == [case.seed for case in sweep.sweep.cases]
     assert {path.name for path in entry.parent.iterdir()} == {"late.npz", "late@constant.json", "random@constant.json"}
 
@@ -102,19 +112,20 @@ def test_a_wrong_return_that_is_not_drawn_still_has_to_agree_with_mean_and_inter
     place = next(n for n in range(64) if n not in read_entry(entry).sample(SAMPLE))
     changed(entry, lambda values: values["cases"][place].update(value=0.0), figures=False)
     first, *_ = verify(entry).faults
-    assert first.startswith("mean: ") and "its returns give" in first
+    assert first.startswith("returns.value: ") and "the cases give" in first
 
 
 def test_no_author_chooses_the_cases_that_are_played_again(entry: Path):
     before = read_entry(entry)
-    lies = [before.model_copy(update={"mean": before.mean + lie}) for lie in range(1, 20)]
+    lies = [before.model_copy(update={"seed": lie}) for lie in range(1, 20)]
     assert before.sample(SAMPLE) == before.sample(SAMPLE) == sorted(set(before.sample(SAMPLE)))
     assert len({tuple(lie.sample(SAMPLE)) for lie in lies}) == len(lies)
 
 
 LIES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "mean": (lambda e: e.update(mean=e["mean"] + 1e-9), "mean: "),
-    "interval": (lambda e: e.update(low=e["mean"]), "low: "),
+    "mean": (lambda e: e["returns"].update(value=e["returns"]["value"] + 1e-9), "returns.value: "),
+    "interval": (lambda e: e["returns"].update(low=e["returns"]["value"]), "returns.low: "),
+    "more cases than there are": (lambda e: e["returns"].update(n=640), "returns.n: 640 there, the cases give 64"),
     "schedule": (
         lambda e: e["schedule"]["agent_1"].update(msg_delay=0.01),
         "schedule.agent_1.msg_delay: 0.01 there, 0.05 asked",
@@ -237,7 +248,7 @@ def test_only_what_the_board_has_is_entered(runs: tuple[Path, Path], tmp_path: P
         add_entry(str(pairs), "none", tmp_path / "out")
 
 
-def entry_of(example: Entry, policy: str, values: list[float], seed: int | None = None) -> Entry:
+def entry_of(example: BoardEntry, policy: str, values: list[float], seed: int | None = None) -> BoardEntry:
     cases = [case.model_copy(update={"value": value}) for case, value in zip(example.cases, values, strict=True)]
     file = None if seed is None else f"{policy}-{seed}.npz"
     return example.model_copy(update={"policy": policy, "cases": cases, "seed": seed, "checkpoint": file})
@@ -287,8 +298,8 @@ def test_the_page_has_every_cell_and_names_what_is_missing(made: Path, tmp_path:
 def test_the_page_refuses_a_lie_and_an_entry_that_is_there_twice(folder: Path, entry: Path):
     with pytest.raises(DataError, match="'late' is there twice under 'constant'; leave one out"):
         board_report([entry, entry])
-    changed(entry, lambda values: values.update(mean=0.0), figures=False)
-    with pytest.raises(DataError, match=r"late@constant\.json: mean: 0\.0 there, its returns give"):
+    changed(entry, lambda values: values["returns"].update(value=0.0), figures=False)
+    with pytest.raises(DataError, match=r"late@constant\.json: returns\.value: 0\.0 there, the cases give"):
         board_report([folder / "random@constant.json", entry])
 
 
@@ -322,8 +333,8 @@ def test_shipped_checkpoints_give_the_returns_of_their_cards(path: Path):
 def test_each_condition_takes_the_best_rule_20_to_50_percent_of_its_gain(world: str, condition: str):
     best = board()[world].rules[0]
     nothing, plain, under = (
-        np.array([case.value for case in read_entry(ZOO / world / f"{name}.json").cases])
-        for name in (f"{NOTHING}@none", f"{best}@none", f"{best}@{condition}")
+        np.array(read_entry(ZOO / world / f"{stem_of(name, None)}@{under}.json").values)
+        for name, under in ((NOTHING, "none"), (best, "none"), (best, condition))
     )
     assert 0.2 <= (plain - under).mean() / (plain - nothing).mean() <= 0.5
 

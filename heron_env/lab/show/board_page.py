@@ -13,8 +13,8 @@ from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.board import (
     CONDITIONS,
     SEEDS,
+    BoardEntry,
     BoardWorld,
-    Entry,
     board,
     contradictions,
     intervals_of,
@@ -27,7 +27,8 @@ from heron_env.lab.show.document import Listing, Report, Section
 
 RULES = (
     "A rank is 1 + the number of policies that earn more, by the 95 % interval of the difference in the same cases: "
-    "equal ranks are ties. Intervals of several training seeds are over seeds and cases."
+    "equal ranks are ties. Intervals of several training seeds are over seeds and cases; none is widened for the "
+    "number of comparisons."
 )
 
 
@@ -39,10 +40,15 @@ class Standing(NamedTuple):
     returns: Estimate
     seeds: int
 
+    @property
+    def words(self) -> str:
+        """The policy, and how many training seeds it is pooled over."""
+        return f"{self.policy}, {self.seeds} seed{'s' * (self.seeds > 1)}" if self.seeds else self.policy
 
-def standings(entries: Sequence[Entry]) -> list[Standing]:
+
+def standings(entries: Sequence[BoardEntry]) -> list[Standing]:
     """Of the policies of one world and condition, the best first."""
-    pools: dict[str, list[Entry]] = {}
+    pools: dict[str, list[BoardEntry]] = {}
     for entry in entries:
         pools.setdefault(entry.policy, []).append(entry)
     tables = {name: np.array([entry.values for entry in pool]) for name, pool in pools.items()}
@@ -70,7 +76,7 @@ def missing(world: BoardWorld, condition: str, found: Sequence[Standing]) -> Ite
 
 def board_report(paths: Sequence[str | Path]) -> Report:
     """Of these entries. Raises DataError for one that contradicts the board or itself, or is there twice."""
-    entries: dict[tuple[object, ...], Entry] = {}
+    entries: dict[tuple[object, ...], BoardEntry] = {}
     for path in map(Path, paths):
         entry = read_entry(path)
         if fault := next(contradictions(entry, path.parent), ""):
@@ -84,14 +90,22 @@ def board_report(paths: Sequence[str | Path]) -> Report:
             of = [entry for entry in entries.values() if (entry.env, entry.condition) == (world.id, condition)]
             found = standings(of) if of else []
             lacks = list(missing(world, condition, found))
-            rows = [(each.policy, str(each.rank), str(each.returns), str(each.seeds or "")) for each in found]
+            rows = [(each.words, str(each.rank), str(each.returns)) for each in found]
             caption = f"{condition}: {world.condition(condition).words}"
-            head = ("policy", "rank", "return [95 %]", "seeds")
-            tables.append(TextTable(caption, head, rows, note=f"Missing: {', '.join(lacks)}." if lacks else ""))
+            tables.append(
+                TextTable(
+                    caption,
+                    ("policy", "rank", "return [95 %]"),
+                    rows,
+                    note=f"Missing: {', '.join(lacks)}." if lacks else "",
+                )
+            )
             gaps += [f"{world.id}, {condition}: {name}" for name in lacks]
             best = [each.policy for each in found if each.rank == 1]
             first += [f"{world.id}, {condition}: {' and '.join(best)}"] if best else []
         cases = f"{world.cases} test cases, options {dict(world.options) or 'of the environment'}."
         parts.append(Section(world.id, [cases, *tables]))
     parts += [Section("First", [Listing(first)]), Section("Missing", [Listing(gaps or ["Nothing."])])]
-    return Report("The board", [RULES, f"{len(entries)} entries; {len(gaps)} policies are missing in part."], parts)
+    return Report(
+        "The board", [RULES, f"{len(entries)} entries; what is missing of {len(gaps)} policies is named."], parts
+    )
