@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -33,6 +33,7 @@ from heron_env.lab.sweep.conditions import Condition
 from heron_env.lab.sweep.running import Machine
 from heron_env.lab.sweep.sweep import Sweep, in_memory, workers_of
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict
+from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.seeding import stream
 
 if TYPE_CHECKING:
@@ -87,9 +88,12 @@ class BoardWorld:
 
     def _named(self, schedule: AnySchedule, env: HeronEnv) -> str:
         """The condition that has this schedule."""
+
+        def timed(some: AnySchedule) -> list[tuple[int, ScheduleConfig]]:
+            return [(timing.tick, replace(timing.config, tick_interval=None)) for timing in env.timings_of(some)]
+
         names = () if isinstance(schedule, DrawnSchedule) else CONDITIONS
-        own = {name: env.timings_of(self.condition(name).schedule(env)) for name in names}
-        return next((name for name in names if own[name] == env.timings_of(schedule)), "other")
+        return next((n for n in names if timed(self.condition(n).schedule(env)) == timed(schedule)), "other")
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import pytest
 from cli_kit import as_json, heron
 from training_kit import tiny, trained
 
-from heron_env import Baseline, Condition, Sweep, TrainedRun, load_policy
+from heron_env import Baseline, Condition, ScheduleConfig, Sweep, TrainedRun, load_policy
 from heron_env.errors import ConfigError, DataError, RunFolderError
 from heron_env.lab import Intervals, export_checkpoint
 from heron_env.lab.benchmark import NOTHING, RANDOM
@@ -39,9 +39,8 @@ DELAY = Condition(msg_delay=0.05)
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two trainings that differ in their seeds; the first under the constant delay."""
     folder = tmp_path_factory.mktemp("runs")
-    schedule = DELAY.schedule(Sweep.of(SPREAD, {NOTHING: NOTHING}, []).env.make())
-    late = {"schedule": schedule, "env_options": {"compile": True}, "hyperparameters": tiny(log_std=1.0)}
-    first = trained(folder / "late", SPREAD, **late).path
+    late = {"schedule": ScheduleConfig(msg_delay=0.05), "env_options": {"compile": True}}
+    first = trained(folder / "late", SPREAD, hyperparameters=tiny(log_std=1.0), **late).path
     return first, trained(folder / "other-seed3", SPREAD, seed=3).path
 
 
