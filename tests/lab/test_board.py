@@ -327,13 +327,20 @@ def test_shipped_checkpoints_give_the_returns_of_their_cards(path: Path):
     assert done.elsewhere or done.word == "verified", done.faults
 
 
-@pytest.mark.parametrize("world", board())
-@pytest.mark.parametrize("condition", CONDITIONS[1:])
+@pytest.mark.parametrize(
+    ("world", "condition"),
+    [
+        (world.id, condition)
+        for world in board().values()
+        for condition in CONDITIONS[1:]
+        if (ZOO / world.id / f"{stem_of(world.rules[0], None)}@{condition}.json").is_file()
+    ],
+)
 def test_each_condition_takes_the_best_rule_20_to_50_percent_of_its_gain(world: str, condition: str):
     best = board()[world].rules[0]
     nothing, plain, under = (
-        np.array(read_entry(ZOO / world / f"{stem_of(name, None)}@{under}.json").values)
-        for name, under in ((NOTHING, "none"), (best, "none"), (best, condition))
+        np.array(read_entry(ZOO / world / f"{stem_of(name, None)}@{amounts}.json").values)
+        for name, amounts in ((NOTHING, "none"), (best, "none"), (best, condition))
     )
     assert 0.2 <= (plain - under).mean() / (plain - nothing).mean() <= 0.5
 
