@@ -1,4 +1,4 @@
-"""Policies by name: baselines, run folders, checkpoints, names in Python, and other programs (addresses, fixtures).
+"""Policies by name: baselines, run folders, names in Python, and other programs (addresses, agents.yaml, fixtures).
 
 `module:policy` and `path.py:policy` name one in Python. Who writes that in a command or a call vouches for it; where a
 file names it, the rule of `heron_env.trust` holds.
@@ -379,8 +379,8 @@ def names_run(text: str) -> bool:
 
 
 def policy_spec(given: str | Endpoint) -> PolicySpec:
-    """A run folder where a folder of that name exists; a checkpoint, an address, a YAML file, a fixture or a name in
-    Python, where it reads like one; else the name of a baseline. Raises ConfigError.
+    """A run folder where a folder of that name exists; an address, a YAML file, a fixture or a name in Python, where it
+    reads like one; else the name of a baseline. Raises ConfigError.
     """
     if isinstance(given, Endpoint):
         return EndpointPolicy(given)
