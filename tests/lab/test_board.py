@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import board as pieces
 import numpy as np
 import pytest
 from cli_kit import as_json, heron
@@ -349,3 +350,23 @@ def test_baselines_of_the_board_are_there():
     for world in board().values():
         for name in (NOTHING, RANDOM, *world.rules):
             assert world.sweep(Baseline(name), "none").cases
+
+
+def test_a_piece_of_the_trainings_leaves_what_is_finished_and_begins_what_was_killed_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    few = {"total_steps": 64, "hyperparameters": tiny(), "validations": 1, "validation_episodes": 1}
+    monkeypatch.setattr(pieces, "SETTINGS", {SPREAD: few})
+    words = ["board.py", "--worlds", SPREAD, "--conditions", "none", "--seeds", "0", "1", "--runs", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", words)
+    pieces.main()
+    first, second = (tmp_path / SPREAD / name / "config.json" for name in ("ppo", "ppo-seed1"))
+    before, text = first.stat().st_mtime_ns, second.read_text()
+    second.unlink()
+    pieces.main()
+    assert first.stat().st_mtime_ns == before
+    assert json.loads(second.read_text())["seed"] == json.loads(text)["seed"] == 1
+    second.unlink()
+    monkeypatch.setattr("sys.argv", [*words, "--minutes", "0"])
+    pieces.main()
+    assert not second.exists()
