@@ -189,14 +189,7 @@ def intervals_of(cases: list[PlayedCase]) -> Intervals:
     return Intervals([sorted(case.options.items()) for case in cases])
 
 
-def add_entry(
-    policy: str,
-    condition: str,
-    out: str | Path,
-    *,
-    env: str | None = None,
-    name: str | None = None,
-) -> Path:
+def add_entry(policy: str, condition: str, out: str | Path, *, env: str | None = None, name: str | None = None) -> Path:
     """Play a policy over the world's cases under the condition; write the entry, and its checkpoint beside it.
 
     Files are OUT/ENV/NAME@CONDITION.json and OUT/ENV/NAME.npz; `name` is by default that of the folder or file without
@@ -229,10 +222,8 @@ def contradictions(entry: BoardEntry, folder: Path) -> Iterator[str]:
     checkpoint = None if entry.checkpoint is None else Checkpoint.open(folder / entry.checkpoint)
     cases = world.sweep(Baseline(NOTHING), entry.condition).cases
     told["cases"] = [{"seed": case.seed, "options": case.options} for case in entry.cases]
-    facts = {
-        **world.facts(entry.condition, checkpoint),
-        "cases": [{"seed": c.seed, "options": c.options} for c in cases],
-    }
+    facts = world.facts(entry.condition, checkpoint)
+    facts["cases"] = [{"seed": case.seed, "options": case.options} for case in cases]
     yield from filter(None, (difference(told[name], fact, (name,)) for name, fact in facts.items()))
     for name, value in asdict(intervals_of(entry.cases).mean(entry.values)).items():
         if not math.isclose(told["returns"][name], value, rel_tol=1e-12, abs_tol=1e-12):
