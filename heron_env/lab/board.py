@@ -271,5 +271,5 @@ def cards() -> list[dict[str, Any]]:
         entries = {entry.condition: entry for entry in map(read_entry, path.parent.glob(f"{path.stem}@*.json"))}
         card = next(entry for entry in entries.values() if entry.condition == entry.trained_under)
         figures = {"kB": round(path.stat().st_size / 1000), "return [95 %]": str(card.returns)}
-        found.append({"policy": name, "trained under": card.trained_under, "seed": card.seed, **figures})
+        found.append({"policy": name, "trained": card.trained_under, "seed": card.seed, **figures})
     return found
