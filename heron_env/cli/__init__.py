@@ -5,6 +5,7 @@ from typing import Any
 
 from heron_env.cli import compare, dcop, environments, episodes, margin, new, policies, serve, sweep, validate, watching
 from heron_env.cli.application import app, examples, parsed_options
+from heron_env.cli.board import board, zoo
 
 
 def _add(name: str, command: Callable[..., Any], *lines: str) -> None:
@@ -96,6 +97,8 @@ _add(
     "heron serve --policy runs/first",
     "heron serve --seat cluster_1 --env heron/GraphColoring-v0",
 )
+_add("zoo", zoo, "heron zoo", "heron run heron/Spread-v0 --policy shipped:heron/Spread-v0/ppo")
+app.add_typer(board, name="board")
 app.add_typer(dcop.dcop, name="dcop")
 
 __all__ = ["app", "parsed_options"]

@@ -22,7 +22,7 @@ from heron_env.trust import speak_for, vouch
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.lab.runs import RunFolder
+    from heron_env.lab.runs import Run
 
 USAGE_ERROR = 2
 OF_FILES = {
@@ -127,9 +127,9 @@ Trusted = Annotated[
 ]
 
 
-def on_behalf(run: RunFolder) -> None:
+def on_behalf(run: Run) -> None:
     """From now on, to the end of the command, options come from this run: what they name must be trusted."""
-    speak_for(str(run.path / "config.json"))
+    speak_for(str(run.file))
 
 
 def parsed_options(given: Sequence[str] | None) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import typer
 
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError
-from heron_env.files.reading import is_folder
 from heron_env.registry import names_environment
 from heron_env.trust import vouch
 
@@ -192,14 +191,15 @@ def replay(
 
 def wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     """Environment, policy and options; those of the command line win over the run folder's."""
-    if not is_folder(run_or_env):
+    from heron_env.lab.policies import names_python, names_run
+
+    if not names_run(run_or_env):
         if not names_environment(run_or_env):
             raise ConfigError(f"{run_or_env!r}: neither a run folder nor an environment (`heron envs` lists them)")
         return run_or_env, policy, options
-    from heron_env.lab.policies import names_python
-    from heron_env.lab.runs import RunFolder
+    from heron_env.lab.checkpoints import open_run
 
-    run = RunFolder.open(run_or_env)
+    run = open_run(run_or_env)
     on_behalf(run)
     if policy is not None and names_python(policy):
         vouch(policy)  # the command names it, not the run folder

@@ -206,10 +206,10 @@ def export(
 
     Names, units and versions are in the metadata; onnxruntime and numpy are all that is needed to run them.
     """
+    from heron_env.lab.checkpoints import open_run
     from heron_env.lab.onnx_file import export_onnx
     from heron_env.lab.output import dumps
-    from heron_env.lab.runs import RunFolder
 
-    on_behalf(RunFolder.open(run))
+    on_behalf(open_run(run))
     files = [str(file) for file in export_onnx(run, onnx)]
     typer.echo(dumps({"files": files}) if as_json else "\n".join(files))

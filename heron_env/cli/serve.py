@@ -113,9 +113,9 @@ def _serve_policy(
     folder: Path, env_id: str | None, option: list[str] | None, *, host: str, port: int, token_env: str | None
 ) -> None:
     from heron_env.injection.sdk import serve_policy
-    from heron_env.lab.runs import RunFolder, load_policy
+    from heron_env.lab.checkpoints import load_policy, open_run
 
-    run = RunFolder.open(folder)
+    run = open_run(folder)
     on_behalf(run)
     world = built(env_id or run.env_id, {**run.config.env_options, **parsed_options(option)})
     with serve_policy(load_policy(folder), world, host=host, port=port, token_env=token_env) as server:

@@ -20,7 +20,7 @@ from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
     from heron_env.lab.output import Progress
-    from heron_env.lab.runs import RunFolder
+    from heron_env.lab.runs import Run
     from heron_env.lab.sweep.conditions import Condition
     from heron_env.lab.sweep.presets import Preset
     from heron_env.lab.sweep.sweep import Sweep, SweepResult
@@ -205,7 +205,7 @@ class AskedSweep:
         found = [name for name in self.names if _is_environment(name)]
         return [name for number, name in enumerate(found) if not (number and names_python(name))]
 
-    def _env_id(self, envs: list[str], runs: list[RunFolder], policies: list[str]) -> str:
+    def _env_id(self, envs: list[str], runs: list[Run], policies: list[str]) -> str:
         """The environment that is named, that of the runs, or of the preset. Raises ConfigError."""
         from heron_env.lab.policies import names_external
 
@@ -223,9 +223,9 @@ class AskedSweep:
 
 
 def _is_environment(name: str) -> bool:
-    from heron_env.lab.policies import names_external
+    from heron_env.lab.policies import names_external, names_run
 
-    named_otherwise = "=" in name or ".py:" in name or names_external(name) or is_folder(name)
+    named_otherwise = "=" in name or ".py:" in name or names_external(name) or names_run(name)
     return names_environment(name) and not named_otherwise
 
 
@@ -234,12 +234,12 @@ def members(name: str) -> list[str]:
 
     Raises ConfigError where a part names no folder.
     """
-    from heron_env.lab.policies import NAME, names_endpoint
+    from heron_env.lab.policies import NAME, names_endpoint, names_run
 
     given, equals, parts = name.partition("=")
-    if not (equals and NAME.fullmatch(given)) or names_endpoint(name) or is_folder(name):
-        return [name] if is_folder(name) else []
-    found = {part: [part] if is_folder(part) else sorted(filter(is_folder, glob(part))) for part in parts.split(",")}
+    if not (equals and NAME.fullmatch(given)) or names_endpoint(name) or names_run(name):
+        return [name] if names_run(name) else []
+    found = {part: [part] if names_run(part) else sorted(filter(is_folder, glob(part))) for part in parts.split(",")}
     for part, folders in found.items():
         if not folders:
             raise ConfigError(
@@ -248,11 +248,11 @@ def members(name: str) -> list[str]:
     return [folder for folders in found.values() for folder in folders]
 
 
-def run_folders(names: Sequence[str]) -> list[RunFolder]:
+def run_folders(names: Sequence[str]) -> list[Run]:
     """Those of the names that are folders. Raises RunFolderError for a folder of something else."""
-    from heron_env.lab.runs import RunFolder
+    from heron_env.lab.checkpoints import open_run
 
-    return [RunFolder.open(folder) for name in names for folder in members(name)]
+    return [open_run(folder) for name in names for folder in members(name)]
 
 
 def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str]]:
@@ -260,9 +260,9 @@ def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str
 
     Raises ConfigError.
     """
-    from heron_env.lab.policies import display_names
+    from heron_env.lab.policies import display_names, names_run
 
-    folders = [name for name in names if is_folder(name)]
+    folders = [name for name in names if names_run(name)]
     runs = {name: members(name) for name in names if name not in folders}
     groups = [(name.partition("=")[0], of if len(of) > 1 else of[0]) for name, of in runs.items() if of]
     others = display_names(name for name in names if not runs.get(name) and not (pool and name in folders))
@@ -349,10 +349,11 @@ def evaluate(
     result = finished(asked, out, processes)
     files = []
     if out is not None:
+        from heron_env.lab.runs import RunFolder
         from heron_env.lab.show.document import PAGE, write_report
         from heron_env.lab.show.report import Sources, report_of
 
-        of_it = [run for run in runs if run.config.env_id == asked.env.id]
+        of_it = [run for run in runs if isinstance(run, RunFolder) and run.config.env_id == asked.env.id]
         write_report(out, report_of(Sources(sweeps=[result], runs=of_it)))
         files = [out / PAGE, out / "table.json"]
     show(result, files, as_json)
@@ -372,7 +373,7 @@ class AskedEvaluation:
     """
 
     names: list[str]
-    runs: list[RunFolder]
+    runs: list[Run]
     env_id: str | None
     options: dict[str, Any]
     delays: str | None

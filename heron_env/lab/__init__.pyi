@@ -1,3 +1,6 @@
+from heron_env.lab.checkpoints import Checkpoint as Checkpoint
+from heron_env.lab.checkpoints import export_checkpoint as export_checkpoint
+from heron_env.lab.checkpoints import load_policy as load_policy
 from heron_env.lab.episodes import team_return as team_return
 from heron_env.lab.learning.demo import run_demo as run_demo
 from heron_env.lab.learning.events import PolicyUpdated as PolicyUpdated
@@ -23,7 +26,6 @@ from heron_env.lab.robust_stats import Intervals as Intervals
 from heron_env.lab.robust_stats import mean_interval as mean_interval
 from heron_env.lab.robust_stats import paired_difference as paired_difference
 from heron_env.lab.runs import RunFolder as RunFolder
-from heron_env.lab.runs import load_policy as load_policy
 from heron_env.lab.runs import versions as versions
 from heron_env.lab.show.curves import LiveCurve as LiveCurve
 from heron_env.lab.show.curves import learning_curves as learning_curves

@@ -26,8 +26,9 @@ from heron_env._version import __version__
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write_all
 from heron_env.given import path_of
-from heron_env.lab.run_groups import Actor, actor_in, own_decisions
-from heron_env.lab.runs import RunFolder
+from heron_env.lab.checkpoints import open_run
+from heron_env.lab.run_groups import Actor, own_decisions
+from heron_env.lab.runs import Run
 from heron_env.lab.trained import Correction, Network, Scaling, act_of
 from heron_env.trust import Trust, listed, trusting
 
@@ -280,7 +281,7 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
     """Write the policies of a run folder as ONNX files, one for each policy; with several, `FILE-KEY.onnx`.
 
     Args:
-        run_dir: the run folder.
+        run_dir: the run folder, or a checkpoint.
         file: where to, ending in .onnx.
         env: of the run; None: as the folder says, which must be registered here, or trusted.
         trust: names that the folder may name, "module:function".
@@ -305,7 +306,7 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
         import onnx  # noqa: F401
     except ImportError as error:
         raise ConfigError("to write ONNX files takes the package onnx: pip install 'heron_env[onnx]'") from error
-    run = RunFolder.open(run_dir)
+    run = open_run(run_dir)
     with trusting(*listed(trust)):
         there = env or run.make()
         if fault := run.misfit(there):
@@ -331,10 +332,10 @@ class Remembered:
     own: Any = None
 
 
-def _exported(run: RunFolder, env: HeronEnv, group: str, key: str, rule: Any) -> Any:
+def _exported(run: Run, env: HeronEnv, group: str, key: str, rule: Any) -> Any:
     """The model of one policy."""
     kept = run.config.groups[group]
-    actor = actor_in(run.path / kept.model, kept)
+    actor = run.actor(group)
     rank = env.hierarchy.rank(key if key in kept.agents else kept.agents[0], "export")
     about, masked = _about(run, env, group, key), env.simulation.masks.offer(rank) is not None
     try:
@@ -424,7 +425,7 @@ def _run(network: Network, x: Any) -> Any:
     return x
 
 
-def _about(run: RunFolder, env: HeronEnv, group: str, key: str) -> Mapping[str, Any]:
+def _about(run: Run, env: HeronEnv, group: str, key: str) -> Mapping[str, Any]:
     """What a reader of the file needs: names, units, bounds, origin."""
     kept = run.config.groups[group]
     agents = [key] if key in kept.agents else kept.agents

@@ -36,6 +36,10 @@ BLOCKS: Final = (".yaml", ".yml")
 FIXTURES: Final = (".jsonl", ".json")
 PYTHON: Final = re.compile(r"(?:[^\W\d][\w.]*|.*\.py):[^\W\d]\w*")
 NAME: Final = re.compile(r"\w[\w. -]{0,39}")
+SHIPPED: Final = "shipped:"
+"""How the name of what this package ships begins."""
+ENDING: Final = ".npz"
+"""Of a checkpoint."""
 OF_THE_CLIENT: Final = ("timeout", "api_key_env", "breaker", "concurrency")
 """What all questions to one address share."""
 
@@ -330,16 +334,15 @@ class Baseline:
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """What a run folder holds."""
+    """What a run folder or a checkpoint holds."""
 
     folder: str
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
         """Raises RunFolderError, Untrusted."""
-        from heron_env.lab.runs import load_policy
+        from heron_env.lab.checkpoints import load_policy
 
-        loaded = load_policy(self.folder)
-        return loaded if isinstance(loaded, Mapping) else {"*": loaded}
+        return load_policy(self.folder)
 
 
 @dataclass(frozen=True)
@@ -376,12 +379,17 @@ def names_python(text: str) -> bool:
     return bool(PYTHON.fullmatch(text)) or text.endswith(MODEL_FILES)
 
 
+def names_run(text: str) -> bool:
+    """Is it a folder that is there, or does it read like a checkpoint, shipped or not?"""
+    return text.startswith(SHIPPED) or text.endswith(ENDING) or is_folder(text)
+
+
 def policy_spec(given: str | Endpoint) -> PolicySpec:
     """A run folder where a folder of that name exists; an address, a YAML file, a fixture, a name in Python or a model
     in a file, where it reads like one; else the name of a baseline. Raises ConfigError.
     """
     if isinstance(given, Endpoint):
         return EndpointPolicy(given)
-    if is_folder(given):
+    if names_run(given):
         return TrainedRun(given)
     return external_spec(given) or (PythonPolicy(given) if names_python(given) else Baseline(given))

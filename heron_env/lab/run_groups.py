@@ -146,14 +146,13 @@ class Actor(NamedTuple):
     recurrent: Recurrent | None
 
 
-def actor_in(file: Path, kept: GroupConfig) -> Actor:
-    """What acts in a model file. Raises RunFolderError unless it fits the configuration."""
-    weights = weights_in(file)
+def actor_of(weights: Mapping[str, Any], kept: GroupConfig, file: Path) -> Actor:
+    """What acts, of the weights in a file. Raises RunFolderError unless it fits the configuration."""
     try:
         network, log_std = network_of(weights, kept.activation)
         recurrent = recurrent_of(weights)
     except Exception as error:  # a tensor that is missing, none, or of another kind
-        raise _no_model(file, f"{WEIGHTS} in it lacks, or has another, {error}") from error
+        raise _no_model(file, f"it lacks, or has another, {error}") from error
     _require_whole(file, network, log_std)
     size = len(kept.action_low) + len(kept.ncats)
     seen, units = len(kept.observation_names) * kept.frames + size * kept.augment, 0
@@ -162,17 +161,17 @@ def actor_in(file: Path, kept: GroupConfig) -> Actor:
         for layer, width in ((recurrent.seen, seen), (recurrent.kept, units)):
             _require_whole(file, layer, None)
             if layer.layers[0][0].shape != (width, 3 * units):
-                raise _no_model(file, f"{WEIGHTS} in it has a memory that does not fit")
+                raise _no_model(file, "it has a memory that does not fit")
     sizes = (len(network.layers[0][0]), len(network.layers[-1][1]))
     wanted = (seen + units, sum(kept.ncats) + len(kept.action_low))
     if sizes != wanted or not len(kept.center) == len(kept.scale) == len(kept.observation_names):
         raise RunFolderError(
-            f"{file} maps {sizes[0]} observations to {sizes[1]} outputs, config.json says {wanted[0]} to "
+            f"{file} maps {sizes[0]} observations to {sizes[1]} outputs, its configuration says {wanted[0]} to "
             f"{wanted[1]}: the two are not of one run; restore the folder, or train again"
         )
     numbers = len(kept.action_low)
     if numbers and (log_std is None or log_std.shape != (numbers,)):
-        raise _no_model(file, f"{WEIGHTS} in it has no spread for {numbers} outputs")
+        raise _no_model(file, f"it has no spread for {numbers} outputs")
     return Actor(network, log_std if numbers else None, recurrent)
 
 
@@ -181,11 +180,11 @@ def _require_whole(file: Path, network: Network, log_std: NDArray[Any] | None) -
     width = len(network.layers[0][0]) if network.layers[0][0].ndim == 2 else -1
     for weights, bias in network.layers:
         if weights.ndim != 2 or bias.ndim != 1 or weights.shape != (width, len(bias)):
-            raise _no_model(file, f"{WEIGHTS} in it has layers that do not fit each other")
+            raise _no_model(file, "it has layers that do not fit each other")
         width = len(bias)
     numbers = [array for layer in network.layers for array in layer] + ([] if log_std is None else [log_std])
     if not all(np.isfinite(array).all() for array in numbers):
-        raise _no_model(file, f"{WEIGHTS} in it holds nan or infinities")
+        raise _no_model(file, "it holds nan or infinities")
 
 
 def _no_model(file: Path, why: str) -> RunFolderError:

@@ -15,6 +15,7 @@ import csv
 import hashlib
 import io
 import platform
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -27,7 +28,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from heron_env._version import __version__
-from heron_env.core.policy import Decide, Policies, Policy
+from heron_env.core.policy import Decide, Policy
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import RunFolderError, ScheduleError
 from heron_env.files.reading import first_fault, is_file, read
@@ -35,11 +36,10 @@ from heron_env.files.writing import write
 from heron_env.lab import benchmark
 from heron_env.lab.episodes import TEAM
 from heron_env.lab.remembering import RememberingPolicy
-from heron_env.lab.run_groups import FileName, GroupConfig, actor_in, misfit, own_decisions, weights_in
+from heron_env.lab.run_groups import Actor, FileName, GroupConfig, actor_of, misfit, own_decisions, weights_in
 from heron_env.lab.trained import NetworkPolicy, Scaling, act_of, on_vectors
 from heron_env.registry import EnvironmentSpec, is_here, spec
 from heron_env.scheduling.drawn import AnySchedule, drawn_or_fixed
-from heron_env.trust import Trust, listed, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -121,7 +121,17 @@ def read_config(folder: Path) -> RunConfig:
             f"{file} does not exist: {folder} is no finished run folder; train one, or correct the path"
         )
     try:
-        result = _Versioned.model_validate_json(text := read(file)).schema_version
+        return config_in(read(file), file)
+    except RunFolderError:
+        raise
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{file}: can't be read ({error}); restore the file, or train again") from error
+
+
+def config_in(text: bytes, file: Path) -> RunConfig:
+    """The configuration in the text of a file. Raises RunFolderError."""
+    try:
+        result = _Versioned.model_validate_json(text).schema_version
         if result != SCHEMA:
             raise RunFolderError(
                 f"{file} has schema version {result}, heron_env {__version__} reads version {SCHEMA}: "
@@ -130,10 +140,6 @@ def read_config(folder: Path) -> RunConfig:
         return RunConfig.model_validate_json(text)
     except ValidationError as error:
         raise RunFolderError(f"{file}: {first_fault(error)}; restore the file, or train again") from error
-    except RunFolderError:
-        raise
-    except (OSError, ValueError) as error:
-        raise RunFolderError(f"{file}: can't be read ({error}); restore the file, or train again") from error
 
 
 def files_of_run(folder: Path) -> list[str]:
@@ -222,42 +228,32 @@ def read_curve(file: Path, groups: Collection[str]) -> list[dict[str, str]]:
 
 
 @dataclass(frozen=True)
-class RunFolder:
-    """A finished run. `RunFolder.open(path)` reads and checks it."""
+class Run(ABC):
+    """What a training has left: its configuration, and the weights of what acts.
+
+    Attributes:
+        path: the folder, or the one file.
+    """
 
     path: Path
     config: RunConfig
 
-    @classmethod
-    def open(cls, path: str | Path) -> RunFolder:
-        """Read `config.json` and see that every model file is there. Raises RunFolderError."""
-        if not isinstance(path, str | PathLike) or not str(path):
-            raise RunFolderError(f"{path!r} is no path of a run folder; write 'runs/my-run' or a Path")
-        path = Path(path)
-        config = read_config(path)
-        for group, kept in config.groups.items():
-            if not is_file(path / kept.model):
-                raise RunFolderError(
-                    f"{path / kept.model} does not exist, the model of group {group!r}; "
-                    "copy it from where the run was made, or train again"
-                )
-        return cls(path, config)
+    @property
+    def file(self) -> Path:
+        """The one that holds the configuration."""
+        return self.path
 
-    def write(self) -> None:
-        """Write `config.json`: from now on the folder is finished."""
-        write(self.path / NAME, self.config.model_dump_json(indent=2) + "\n")
-
+    @abstractmethod
     def digest(self) -> str:
         """128 bits, in hexadecimal, of all that decides: the configuration and the models. Raises RunFolderError."""
-        result = hashlib.blake2b(digest_size=16)
-        for name in (NAME, *(group.model for group in self.config.groups.values())):
-            try:
-                result.update(hashlib.blake2b(read(self.path / name)).digest())
-            except (OSError, ValueError) as error:
-                raise RunFolderError(
-                    f"{self.path / name}: can't be read ({error}); restore it, or train again"
-                ) from error
-        return result.hexdigest()
+
+    @abstractmethod
+    def weights(self, group: str) -> Mapping[str, Any]:
+        """What acts in a group as a state dict of torch, read without unpickling. Raises RunFolderError."""
+
+    def actor(self, group: str) -> Actor:
+        """What acts in a group. Raises RunFolderError unless it fits the configuration."""
+        return actor_of(self.weights(group), self.config.groups[group], self.file)
 
     def make(self, **options: Any) -> HeronEnv:
         """The environment of the run with its own options; `options` win. Raises UnknownEnvironment, Untrusted."""
@@ -266,7 +262,7 @@ class RunFolder:
     @property
     def spec(self) -> EnvironmentSpec:
         """What its environment is, as the folder says. Raises UnknownEnvironment."""
-        return spec(self.config.env_id, str(self.path / NAME))
+        return spec(self.config.env_id, str(self.file))
 
     @property
     def env_id(self) -> str:
@@ -284,11 +280,7 @@ class RunFolder:
         try:
             return drawn_or_fixed(entries)
         except ScheduleError as error:
-            raise RunFolderError(f"{self.path / NAME}: {error}; restore the file, or train again") from error
-
-    def curve(self) -> list[dict[str, str]]:
-        """Rows of the learning curve, by column name. Raises RunFolderError."""
-        return read_curve(self.path / self.config.curve, list(self.config.groups))
+            raise RunFolderError(f"{self.file}: {error}; restore the file, or train again") from error
 
     def policies(
         self, deterministic: bool = True, seed: int = 0, env: HeronEnv | None = None
@@ -299,8 +291,8 @@ class RunFolder:
         loaded: dict[str, NetworkPolicy | RememberingPolicy] = {}
         for group, kept in self.config.groups.items():
             if env is not None:
-                _compare(self.path / NAME, env, group, kept)
-            actor = actor_in(self.path / kept.model, kept)
+                _compare(self.file, env, group, kept)
+            actor = self.actor(group)
             scaling = Scaling(np.array(kept.center), np.array(kept.scale))
             remembers = kept.frames > 1 or actor.recurrent is not None or kept.augment > 0
             for key, rule in self._rules(env, group, kept, by_agent=remembers).items():
@@ -314,24 +306,6 @@ class RunFolder:
                         decides, frames=kept.frames, recurrent=actor.recurrent, own=own_decisions(kept)
                     )
         return loaded
-
-    def model(self, group: str, **options: Any) -> Any:
-        """The Stable-Baselines3 PPO of a group, to train on. This unpickles: it runs code from the folder.
-
-        Raises RunFolderError where another trainer has left nothing but weights.
-        """
-        if self.config.trainer != "sb3":
-            raise RunFolderError(
-                f"{self.path / NAME}: trainer {self.config.trainer!r} leaves no Stable-Baselines3 model; take "
-                "weights(group), or train with trainer='sb3'"
-            )
-        from stable_baselines3 import PPO
-
-        return PPO.load(self.path / self.config.groups[group].model, **options)
-
-    def weights(self, group: str) -> Mapping[str, Any]:
-        """Actor and critic of a group as a state dict of torch, read without unpickling. Raises RunFolderError."""
-        return weights_in(self.path / self.config.groups[group].model)
 
     def misfit(self, env: HeronEnv) -> str:
         """In words: what `env` has otherwise than what the run was trained on; empty where all is the same."""
@@ -357,13 +331,13 @@ class RunFolder:
             return dict.fromkeys(kept.agents if by_agent else [group])
         if env is None:
             raise RunFolderError(
-                f"{self.path / 'config.json'}: the policy corrects the baseline {base!r} of {self.config.env_id!r}, "
+                f"{self.file}: the policy corrects the baseline {base!r} of {self.config.env_id!r}, "
                 "which is not registered here; import the module that registers it, then load again"
             )
         result = benchmark.baseline(env, base)
         if result is None:
             raise RunFolderError(
-                f"{self.path / 'config.json'}: {self.config.env_id!r} has no baseline {base!r}, only "
+                f"{self.file}: {self.config.env_id!r} has no baseline {base!r}, only "
                 f"{list(benchmark.baselines(env))}; install the heron_env that wrote the folder, or train again"
             )
         rules = {agent: on_vectors(rule) for agent, rule in benchmark.rules_of(result, group, kept.agents).items()}
@@ -372,39 +346,71 @@ class RunFolder:
         return {group: first} if shared else dict(rules)
 
 
-def load_policy(
-    run_dir: str | Path,
-    deterministic: bool = True,
-    seed: int = 0,
-    *,
-    env: HeronEnv | None = None,
-    trust: Trust = (),
-) -> Policies:
-    """The trained policies of a run folder by group, as `run_synchronous` and `run_event_driven` take them.
+@dataclass(frozen=True)
+class RunFolder(Run):
+    """A finished run. `RunFolder.open(path)` reads and checks it."""
 
-    The environment that the folder names is built, with the folder's options, to see that the policies still fit, and
-    for the rule that they correct; so it must be registered here, or trusted. The weights are read without unpickling;
-    only `RunFolder.model()`, for training on, unpickles a file of Stable-Baselines3 and so runs code from the folder.
-    What remembers is there by agent, each with a memory of its own; batches refuse it.
+    @classmethod
+    def open(cls, path: str | Path) -> RunFolder:
+        """Read `config.json` and see that every model file is there. Raises RunFolderError."""
+        if not isinstance(path, str | PathLike) or not str(path):
+            raise RunFolderError(f"{path!r} is no path of a run folder; write 'runs/my-run' or a Path")
+        path = Path(path)
+        config = read_config(path)
+        for group, kept in config.groups.items():
+            if not is_file(path / kept.model):
+                raise RunFolderError(
+                    f"{path / kept.model} does not exist, the model of group {group!r}; "
+                    "copy it from where the run was made, or train again"
+                )
+        return cls(path, config)
 
-    Args:
-        run_dir: what `heron_env.lab.learning.train` wrote.
-        deterministic: the likeliest actions; False: drawn from the policy, keyed by `seed` and by the decision.
-        seed: of these draws.
-        env: an environment of this kind; then none is built.
-        trust: the environment that the folder names, "module:function", where it is not registered.
+    @property
+    def file(self) -> Path:
+        """config.json."""
+        return self.path / NAME
 
-    Returns:
-        Policies by group, or by agent where they remember or correct rules of their own.
+    def write(self) -> None:
+        """Write `config.json`: from now on the folder is finished."""
+        write(self.path / NAME, self.config.model_dump_json(indent=2) + "\n")
 
-    Raises:
-        RunFolderError: a file is missing, of another schema version, or does not fit the environment.
-        Untrusted: the environment is neither registered nor trusted, and no other is given.
+    def digest(self) -> str:
+        """128 bits, in hexadecimal, of all that decides: the configuration and the models. Raises RunFolderError."""
+        result = hashlib.blake2b(digest_size=16)
+        for name in (NAME, *(group.model for group in self.config.groups.values())):
+            try:
+                result.update(hashlib.blake2b(read(self.path / name)).digest())
+            except (OSError, ValueError) as error:
+                raise RunFolderError(
+                    f"{self.path / name}: can't be read ({error}); restore it, or train again"
+                ) from error
+        return result.hexdigest()
 
-    Example: `env.run_event_driven(load_policy("runs/grid"), seed=1)`.
-    """
-    with trusting(*listed(trust)):
-        return dict(RunFolder.open(run_dir).policies(deterministic, seed, env))
+    def curve(self) -> list[dict[str, str]]:
+        """Rows of the learning curve, by column name. Raises RunFolderError."""
+        return read_curve(self.path / self.config.curve, list(self.config.groups))
+
+    def model(self, group: str, **options: Any) -> Any:
+        """The Stable-Baselines3 PPO of a group, to train on. This unpickles: it runs code from the folder.
+
+        Raises RunFolderError where another trainer has left nothing but weights.
+        """
+        if self.config.trainer != "sb3":
+            raise RunFolderError(
+                f"{self.file}: trainer {self.config.trainer!r} leaves no Stable-Baselines3 model; take "
+                "weights(group), or train with trainer='sb3'"
+            )
+        from stable_baselines3 import PPO
+
+        return PPO.load(self.path / self.config.groups[group].model, **options)
+
+    def actor(self, group: str) -> Actor:
+        """As of every run; the file of its model is named where it is at fault."""
+        return actor_of(self.weights(group), self.config.groups[group], self.path / self.config.groups[group].model)
+
+    def weights(self, group: str) -> Mapping[str, Any]:
+        """Actor and critic of a group as a state dict of torch, read without unpickling. Raises RunFolderError."""
+        return weights_in(self.path / self.config.groups[group].model)
 
 
 def _compare(file: Path, env: HeronEnv, group: str, kept: GroupConfig) -> None:
@@ -419,4 +425,4 @@ def _compare(file: Path, env: HeronEnv, group: str, kept: GroupConfig) -> None:
         raise RunFolderError(f"{file}: {fault}; correct env_options, or train again")
 
 
-__all__ = ["SCHEMA", "RunConfig", "RunFolder", "files_of_run", "load_policy", "unused", "versions"]
+__all__ = ["SCHEMA", "Run", "RunConfig", "RunFolder", "files_of_run", "unused", "versions"]

@@ -254,7 +254,7 @@ def network_of(weights: Mapping[str, Any], activation: Activation = "tanh") -> t
     """The actor of a Stable-Baselines3 ActorCriticPolicy, or of the lean trainer, in numpy.
 
     Args:
-        weights: the state dict, tensors of torch by name.
+        weights: the state dict, tensors of torch or arrays by name.
         activation: between its layers, which the state dict does not say.
 
     Returns:
@@ -279,8 +279,8 @@ def _layers(weights: Mapping[str, Any], prefix: str) -> Iterator[tuple[Any, Any]
 
 
 def array_of(tensor: Any) -> NDArray[Any]:
-    """Of a tensor of torch, float32."""
-    return np.array(tensor.detach().cpu().numpy(), dtype=np.float32)
+    """A tensor of torch, or an array, as float32."""
+    return np.array(tensor if isinstance(tensor, np.ndarray) else tensor.detach().cpu().numpy(), dtype=np.float32)
 
 
 def read_weights(data: bytes) -> Mapping[str, Any]:

@@ -135,8 +135,8 @@ def test_a_model_of_another_run_is_refused(folder: Path):
 
     change(folder, widen)
     assert refused(folder) == (
-        "RUN/battery.zip maps 22 observations to 1 outputs, config.json says 22 to 1: the two are not of one run; "
-        "restore the folder, or train again"
+        "RUN/battery.zip maps 22 observations to 1 outputs, its configuration says 22 to 1: the two are not of one "
+        "run; restore the folder, or train again"
     )
 
 

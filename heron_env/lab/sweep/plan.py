@@ -17,6 +17,7 @@ from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.injection.endpoint import Endpoint
 from heron_env.lab.benchmark import Case
+from heron_env.lab.checkpoints import open_run
 from heron_env.lab.episodes import TEAM
 from heron_env.lab.policies import (
     About,
@@ -31,7 +32,6 @@ from heron_env.lab.policies import (
     policy_spec,
 )
 from heron_env.lab.remedies import BY_NAME
-from heron_env.lab.runs import RunFolder
 from heron_env.lab.sweep.conditions import SYNC, Condition
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _require_one_recipe(name: str, members: Sequence[PolicySpec]) -> None:
     folders = [member.folder for member in members if isinstance(member, TrainedRun)]
     if not folders:
         return
-    first, *others = [RunFolder.open(folder) for folder in folders]
+    first, *others = [open_run(folder) for folder in folders]
     for other in others:
         for setting in RECIPE:
             ours, theirs = getattr(first.config, setting), getattr(other.config, setting)
@@ -297,7 +297,7 @@ def require_fit(env: HeronEnv, name: str, policy: PolicySpec) -> None:
         )
     resolve_policies(policy.build(env, 0), env)
     if isinstance(policy, TrainedRun):
-        fault = RunFolder.open(policy.folder).misfit(env)
+        fault = open_run(policy.folder).misfit(env)
         if fault:
             raise ConfigError(f"policy {name!r}: {fault}; give the environment the options that it was trained with")
 
@@ -305,7 +305,7 @@ def require_fit(env: HeronEnv, name: str, policy: PolicySpec) -> None:
 def identity(policy: PolicySpec) -> str:
     """Of a policy, as `Sweep.identities` has it."""
     if isinstance(policy, TrainedRun):
-        return f"run {policy.folder} {RunFolder.open(policy.folder).digest()}"
+        return f"run {policy.folder} {open_run(policy.folder).digest()}"
     if isinstance(policy, Baseline):
         return f"baseline {policy.name}"
     if isinstance(policy, External | PythonPolicy):

@@ -16,12 +16,12 @@ from heron_env.core.policy import Policies
 from heron_env.core.rule import one_by_one
 from heron_env.envs.event.message_log import Fate
 from heron_env.errors import TraceError
-from heron_env.files.reading import is_folder
 from heron_env.lab.policies import (
     Baseline,
     PythonPolicy,
     TrainedRun,
     display_names,
+    names_run,
     policy_spec,
     strongest_policies,
 )
@@ -332,9 +332,9 @@ def identity_of(policy: str | Policies) -> PolicyIdentity:
 
 def folder_digest(folder: str) -> str:
     """Of all that decides in a run folder. Raises RunFolderError."""
-    from heron_env.lab.runs import RunFolder
+    from heron_env.lab.checkpoints import open_run
 
-    return RunFolder.open(folder).digest()
+    return open_run(folder).digest()
 
 
 def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
@@ -356,7 +356,7 @@ def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
 
 
 def _require_same(identity: PolicyIdentity) -> None:
-    if not is_folder(identity.name):
+    if not names_run(identity.name):
         raise TraceError(
             f"the run folder {identity.name!r} that decided in this episode does not exist; "
             "copy it back, or name where it lies now with --policy"

@@ -1,0 +1,372 @@
+"""Entries of the board are played again, and what is planted in one is found; the page ranks, and names what lacks."""
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import board as pieces
+import numpy as np
+import pytest
+from cli_kit import as_json, heron
+from training_kit import tiny, trained
+
+from heron_env import Baseline, Condition, ScheduleConfig, Sweep, TrainedRun, load_policy
+from heron_env.errors import ConfigError, DataError, RunFolderError
+from heron_env.lab import Intervals, export_checkpoint
+from heron_env.lab.benchmark import NOTHING, RANDOM
+from heron_env.lab.board import (
+    CONDITIONS,
+    SAMPLE,
+    BoardEntry,
+    add_entry,
+    board,
+    cards,
+    contradictions,
+    read_entry,
+    stem_of,
+)
+from heron_env.lab.board import verify_entry as verify
+from heron_env.lab.checkpoints import MOST, ZOO, shipped
+from heron_env.lab.show.board_page import board_report, standings
+
+SPREAD = "heron/Spread-v0"
+DELAY = Condition(msg_delay=0.05)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two trainings that differ in their seeds; the first under the constant delay."""
+    folder = tmp_path_factory.mktemp("runs")
+    late = {"schedule": ScheduleConfig(msg_delay=0.05), "env_options": {"compile": True}}
+    first = trained(folder / "late", SPREAD, hyperparameters=tiny(log_std=1.0), **late).path
+    return first, trained(folder / "other-seed3", SPREAD, seed=3).path
+
+
+@pytest.fixture(scope="module")
+def made(runs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Entries of a training and of a baseline."""
+    out = tmp_path_factory.mktemp("board")
+    add_entry(str(runs[0]), "constant", out)
+    add_entry(RANDOM, "constant", out, env=SPREAD)
+    return out / SPREAD
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """A copy to lie in."""
+    return Path(shutil.copytree(made, tmp_path / "lies"))
+
+
+@pytest.fixture
+def entry(folder: Path) -> Path:
+    return folder / "late@constant.json"
+
+
+def changed(path: Path, edit: Callable[[dict[str, Any]], object], figures: bool = True) -> None:
+    """The entry with a lie in it; `figures`: its author reckons mean and interval anew."""
+    values = json.loads(path.read_text())
+    edit(values)
+    if figures:
+        found = Intervals([case["options"].items() for case in values["cases"]]).mean(
+            [case["value"] for case in values["cases"]]
+        )
+        values["returns"] |= found.to_dict()
+    path.write_text(json.dumps(values))
+
+
+def test_an_entry_says_all_and_its_returns_are_those_of_a_sweep(runs: tuple[Path, Path], entry: Path):
+    found = read_entry(entry)
+    assert (found.env, found.condition, found.policy, found.seed) == (SPREAD, "constant", "late", 0)
+    assert (found.trained_under, found.amounts, found.options) == ("constant", {"msg_delay": 0.05}, {})
+    assert {fields["msg_delay"] for fields in found.schedule.values()} == {0.05}
+    plan = Sweep.of(SPREAD, {"late": TrainedRun(str(runs[0]))}, [DELAY], cases=64, options={"compile": True})
+    sweep = plan.run(progress=False, processes=1)
+    point = sweep.point("late", DELAY)
+    assert [case.value for case in found.cases] == list(point.values)
+    assert found.returns == point.mean
+    assert [case.seed for case in found.cases] == [case.seed for case in sweep.sweep.cases]
+    assert {path.name for path in entry.parent.iterdir()} == {"late.npz", "late@constant.json", "random@constant.json"}
+
+
+def test_an_honest_entry_is_verified_wherever_it_lies(entry: Path):
+    done = verify(entry)
+    assert (done.word, done.faults, len(done.cases)) == ("verified", (), SAMPLE)
+    assert verify(entry.parent / "random@constant.json", 64).cases == tuple(range(64))
+    assert "verified: 3 cases were played again, compared bit for bit" in heron(
+        "board", "verify", entry, "--cases", "3"
+    ).stdout  # fmt: skip
+
+
+def test_a_return_that_is_wrong_in_its_last_bit_is_named_when_it_is_drawn(entry: Path):
+    before = read_entry(entry).cases[5].value
+    changed(entry, lambda values: values["cases"][5].update(value=math.nextafter(before, 0.0)))
+    told = heron("board", "verify", entry, "--cases", "64", code=1).stdout
+    assert f"cases[5].value: {math.nextafter(before, 0.0)!r} there, played again it is {before!r}" in told
+    assert "refused" in told
+
+
+def test_a_wrong_return_that_is_not_drawn_still_has_to_agree_with_mean_and_interval(entry: Path):
+    place = next(n for n in range(64) if n not in read_entry(entry).sample(SAMPLE))
+    changed(entry, lambda values: values["cases"][place].update(value=0.0), figures=False)
+    first, *_ = verify(entry).faults
+    assert first.startswith("returns.value: ") and "the cases give" in first
+
+
+def test_no_author_chooses_the_cases_that_are_played_again(entry: Path):
+    before = read_entry(entry)
+    lies = [before.model_copy(update={"seed": lie}) for lie in range(1, 20)]
+    assert before.sample(SAMPLE) == before.sample(SAMPLE) == sorted(set(before.sample(SAMPLE)))
+    assert len({tuple(lie.sample(SAMPLE)) for lie in lies}) == len(lies)
+
+
+LIES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "mean": (lambda e: e["returns"].update(value=e["returns"]["value"] + 1e-9), "returns.value: "),
+    "interval": (lambda e: e["returns"].update(low=e["returns"]["value"]), "returns.low: "),
+    "more cases than there are": (lambda e: e["returns"].update(n=640), "returns.n: 640 there, the cases give 64"),
+    "schedule": (
+        lambda e: e["schedule"]["agent_1"].update(msg_delay=0.01),
+        "schedule.agent_1.msg_delay: 0.01 there, 0.05 asked",
+    ),
+    "amounts": (lambda e: e.update(amounts={"msg_delay": 0.01}), "amounts.msg_delay: 0.01 there, 0.05 asked"),
+    "a schedule more": (lambda e: e["schedule"].update(agent_9={}), "schedule.agent_9: there alone"),
+    "options": (lambda e: e.update(options={"num_agents": 2}), "options.num_agents: there alone"),
+    "case": (lambda e: e["cases"][3].update(seed=7), "cases[3].seed: 7 there, 1000003 asked"),
+    "fewer cases": (lambda e: e["cases"].pop(), "cases: "),
+    "seed": (lambda e: e.update(seed=4), "seed: 4 there, 0 asked"),
+    "training": (lambda e: e.update(trained_under="none"), 'trained_under: "none" there, "constant" asked'),
+    "digest": (lambda e: e.update(digest="0" * 32), 'digest: "0000'),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_about_what_was_played_is_refused_before_anything_is_played(entry: Path, lie: str):
+    edit, words = LIES[lie]
+    changed(entry, edit, figures=lie in ("case", "fewer cases"))
+    done = verify(entry)
+    assert (done.word, done.cases) == ("refused", ())
+    assert done.faults[0].startswith(words)
+
+
+def test_another_condition_of_the_board_is_not_what_was_played(entry: Path):
+    late = board()[SPREAD].facts("none", None)
+    changed(entry, lambda values: values.update({name: late[name] for name in ("condition", "amounts", "schedule")}))
+    done = verify(entry)
+    assert done.word == "refused" and len(done.faults) == SAMPLE
+    assert "played again it is" in done.faults[0]
+
+
+def test_another_checkpoint_is_refused_by_its_digest_and_where_that_is_adapted_by_what_it_does(
+    runs: tuple[Path, Path], entry: Path
+):
+    other = export_checkpoint(runs[1], entry.parent / "late.npz")
+    (first, *_) = verify(entry).faults
+    assert first == "seed: 0 there, 3 asked"
+    changed(entry, lambda values: values.update(seed=3, trained_under="none"))
+    assert verify(entry).faults[0].startswith('digest: "')
+    changed(entry, lambda values: values.update(digest=other.digest()))
+    done = verify(entry)
+    assert done.word == "refused" and len(done.faults) == SAMPLE
+    assert all("played again it is" in fault for fault in done.faults)
+
+
+def test_a_checkpoint_that_is_gone_or_damaged_is_an_error(entry: Path):
+    file = entry.parent / "late.npz"
+    file.write_bytes(file.read_bytes()[:-1])
+    assert "is no checkpoint" in heron("board", "verify", entry, code=2).stderr
+    file.unlink()
+    with pytest.raises(RunFolderError, match="does not exist"):
+        verify(entry)
+
+
+@pytest.mark.parametrize("name", ["planted.py:policy", "http://127.0.0.1:9/act", "runs", "answers.jsonl"])
+def test_an_entry_without_a_checkpoint_names_a_baseline_and_nothing_that_runs(
+    entry: Path, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(entry.parent)
+    (entry.parent / "planted.py").write_text("raise SystemExit('it ran')")
+    (entry.parent / "runs").mkdir()
+    fields = {"policy": name, "checkpoint": None, "digest": None, "seed": None, "trained_under": None}
+    changed(entry, lambda values: values.update(fields))
+    with pytest.raises(ConfigError, match="neither a run folder nor a baseline"):
+        verify(entry)
+
+
+@pytest.mark.parametrize("file", ["../late.npz", "/etc/passwd", ""])
+def test_a_checkpoint_lies_beside_its_entry_and_nowhere_else(entry: Path, file: str):
+    changed(entry, lambda values: values.update(checkpoint=file))
+    with pytest.raises(DataError, match="is no entry of the board"):
+        read_entry(entry)
+
+
+def test_on_another_machine_an_entry_is_close_or_refused(entry: Path):
+    def elsewhere(values: dict[str, Any]) -> None:
+        values["machine"]["cpu"] = "z80"
+        values["cases"][0]["value"] *= 1.0 + 1e-9
+
+    changed(entry, elsewhere)
+    told = heron("board", "verify", entry, "--cases", "64", code=3).stdout
+    assert told.startswith("close: 64 cases were played again, compared within 1e-06, for here is cpu ")
+    assert "instead of z80" in told
+    changed(entry, lambda values: values["cases"][0].update(value=values["cases"][0]["value"] * 1.001))
+    done = verify(entry, 64)
+    assert done.word == "refused" and done.faults[0].startswith("cases[0].value: ")
+    assert as_json("board", "verify", entry, "--cases", "64", code=1)["faults"] == list(done.faults)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "Invalid JSON"),
+        ("{}", "env: Field required"),
+        ('{"schema_version": 2}', "schema_version"),
+        ("[1]", "object"),
+    ],
+)
+def test_what_is_no_entry_is_refused(entry: Path, text: str, words: str):
+    entry.write_text(text)
+    with pytest.raises(DataError, match=words):
+        read_entry(entry)
+    entry.unlink()
+    with pytest.raises(DataError, match="No such file"):
+        read_entry(entry)
+
+
+def test_only_what_the_board_has_is_entered(runs: tuple[Path, Path], tmp_path: Path):
+    with pytest.raises(
+        ConfigError, match=r"condition 'constnt' of the board: must be one of .* Did you mean 'constant'"
+    ):
+        add_entry(str(runs[0]), "constnt", tmp_path)
+    with pytest.raises(ConfigError, match="world 'heron/BatteryGrid-v0' of the board: must be one of"):
+        add_entry(RANDOM, "none", tmp_path, env="heron/BatteryGrid-v0")
+    with pytest.raises(ConfigError, match="neither a run folder nor a baseline"):
+        add_entry("assigned", "none", tmp_path, env=SPREAD)
+    pairs = trained(tmp_path / "pairs", SPREAD, env_options={"num_agents": 2}).path
+    with pytest.raises(ConfigError, match="group 'agent' was trained on observations"):
+        add_entry(str(pairs), "none", tmp_path / "out")
+
+
+def entry_of(example: BoardEntry, policy: str, values: list[float], seed: int | None = None) -> BoardEntry:
+    cases = [case.model_copy(update={"value": value}) for case, value in zip(example.cases, values, strict=True)]
+    file = None if seed is None else f"{policy}-{seed}.npz"
+    return example.model_copy(update={"policy": policy, "cases": cases, "seed": seed, "checkpoint": file})
+
+
+def test_policies_whose_difference_may_be_nothing_share_a_rank(entry: Path):
+    example, rng = read_entry(entry), np.random.default_rng(0)
+    noise = rng.standard_normal(64)
+    level = {"best": 1.0, "as good": 0.98, "between": 0.6, "last": -3.0}
+    spread = {"best": 0.0, "as good": 0.5, "between": 2.0, "last": 0.0}
+    own = {name: level[name] + spread[name] * rng.standard_normal(64) + 9.0 * noise for name in level}
+    found = standings([entry_of(example, name, values.tolist()) for name, values in own.items()])
+    better = {
+        name: sum(
+            Intervals(range(64)).difference(own[other], own[name]).low > 0.0 for other in own if other != name
+        )
+        for name in own
+    }  # fmt: skip
+    assert {each.policy: each.rank - 1 for each in found} == better
+    assert [each.rank for each in found] == [1, 1, 1, 4]
+    assert found[0].policy == "best" and found[-1].policy == "last"
+
+
+def test_training_seeds_of_one_recipe_are_one_policy_with_an_interval_over_seeds_and_cases(entry: Path):
+    example, rng = read_entry(entry), np.random.default_rng(0)
+    tables = rng.standard_normal((3, 64)) + np.array([[0.0], [5.0], [10.0]])
+    pool = [entry_of(example, "ppo", values.tolist(), seed) for seed, values in enumerate(tables)]
+    (found,) = standings(pool)
+    assert (found.policy, found.rank, found.seeds) == ("ppo", 1, 3)
+    assert found.returns == Intervals(range(64)).mean(tables)
+    assert found.returns.high - found.returns.low > 10.0
+
+
+def test_the_page_has_every_cell_and_names_what_is_missing(made: Path, tmp_path: Path):
+    page = tmp_path / "board.html"
+    heron("board", "page", *made.glob("*.json"), "--out", page)
+    text = page.read_text()
+    report = board_report([*made.glob("*.json")])
+    assert "do nothing, assigned landmark, nearest landmark, ppo (0 of 5 training seeds), ppo-constant (0 of 5" in text
+    (gaps,) = [part.blocks[0].items for part in report.parts if part.title == "Missing"]
+    cells = {line.partition(":")[0] for line in gaps}
+    assert cells == {f"{world}, {condition}" for world in board() for condition in CONDITIONS}
+    assert [line for line in gaps if line.startswith(f"{SPREAD}, constant") and "random" in line] == []
+    assert text.count("<table>") == len(board()) * len(CONDITIONS)
+
+
+def test_the_page_refuses_a_lie_and_an_entry_that_is_there_twice(folder: Path, entry: Path):
+    with pytest.raises(DataError, match="'late' is there twice under 'constant'; leave one out"):
+        board_report([entry, entry])
+    changed(entry, lambda values: values["returns"].update(value=0.0), figures=False)
+    with pytest.raises(DataError, match=r"late@constant\.json: returns\.value: 0\.0 there, the cases give"):
+        board_report([folder / "random@constant.json", entry])
+
+
+SHIPPED = sorted(ZOO.rglob("*.json"))
+
+
+def test_what_is_shipped_is_small_and_loads_by_its_name():
+    sizes = [path.stat().st_size for path in ZOO.rglob("*") if path.is_file()]
+    assert sum(sizes) <= 3_000_000
+    assert shipped() and all(path.stat().st_size <= MOST for path in shipped().values())
+    for name in shipped():
+        assert load_policy(name)
+    names = [row["policy"] for row in as_json("zoo")]
+    assert names == list(shipped()) == [row["policy"] for row in cards()]
+    assert "shipped:heron/Spread-v0/ppo" in heron("zoo").stdout
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ZOO)))
+def test_shipped_entries_agree_with_the_board_and_themselves(path: Path):
+    assert [*contradictions(read_entry(path), path.parent)] == []
+
+
+@pytest.mark.parametrize("path", sorted(ZOO.glob(f"{SPREAD}/*.json")), ids=lambda path: path.stem)
+def test_shipped_checkpoints_give_the_returns_of_their_cards(path: Path):
+    done = verify(path, 2)
+    assert done.elsewhere or done.word == "verified", done.faults
+
+
+@pytest.mark.parametrize(
+    ("world", "condition"),
+    [
+        (world.id, condition)
+        for world in board().values()
+        for condition in CONDITIONS[1:]
+        if (ZOO / world.id / f"{stem_of(world.rules[0], None)}@{condition}.json").is_file()
+    ],
+)
+def test_each_condition_takes_the_best_rule_20_to_50_percent_of_its_gain(world: str, condition: str):
+    best = board()[world].rules[0]
+    nothing, plain, under = (
+        np.array(read_entry(ZOO / world / f"{stem_of(name, None)}@{amounts}.json").values)
+        for name, amounts in ((NOTHING, "none"), (best, "none"), (best, condition))
+    )
+    assert 0.2 <= (plain - under).mean() / (plain - nothing).mean() <= 0.5
+
+
+def test_baselines_of_the_board_are_there():
+    for world in board().values():
+        for name in (NOTHING, RANDOM, *world.rules):
+            assert world.sweep(Baseline(name), "none").cases
+
+
+def test_a_piece_of_the_trainings_leaves_what_is_finished_and_begins_what_was_killed_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    few = {"total_steps": 64, "hyperparameters": tiny(), "validations": 1, "validation_episodes": 1}
+    monkeypatch.setattr(pieces, "SETTINGS", {SPREAD: few})
+    words = ["board.py", "--worlds", SPREAD, "--conditions", "none", "--seeds", "0", "1", "--runs", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", words)
+    pieces.main()
+    first, second = (tmp_path / SPREAD / name / "config.json" for name in ("ppo", "ppo-seed1"))
+    before, text = first.stat().st_mtime_ns, second.read_text()
+    second.unlink()
+    pieces.main()
+    assert first.stat().st_mtime_ns == before
+    assert json.loads(second.read_text())["seed"] == json.loads(text)["seed"] == 1
+    second.unlink()
+    monkeypatch.setattr("sys.argv", [*words, "--minutes", "0"])
+    pieces.main()
+    assert not second.exists()
