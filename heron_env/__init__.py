@@ -18,6 +18,7 @@ _remove(
 )
 register("heron/Economy-v0", "heron_env.worlds.economy:economy")
 register("heron/Spread-v0", "heron_env.worlds.spread:spread")
+register("heron/Tag-v0", "heron_env.worlds.particles:tag")
 register("heron/TrafficCorridor-v0", "heron_env.worlds.traffic_corridor:traffic_corridor")
 register("heron/GraphColoring-v0", "heron_env.worlds.graph_coloring:graph_coloring")
 register_engine("economy", "heron_env.worlds.economy.engine:EconomyEngine")
