@@ -21,7 +21,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heron_env.core.feature import FeatureProvider, of_any_size, quantity
 from heron_env.core.quantity import Quantity
@@ -37,7 +36,7 @@ class Order(FeatureProvider):
     """The action in force, as the agent gave it: `order(size)` has the vector `action` `[size]`."""
 
     if TYPE_CHECKING:
-        action: Any
+        action: Any = None
 
 
 class Sight(FeatureProvider):
@@ -47,19 +46,20 @@ class Sight(FeatureProvider):
     """
 
     if TYPE_CHECKING:
-        position: NDArray[np.float64]
+        position: Any = None
 
 
 class Stakes(FeatureProvider):
     """What an agent is rewarded for; nobody sees it.
 
-    contacts: those that count for it. own: its distance from what it wants. others: that of others. local_ratio:
-    weight of its own reward where the team's is mixed in.
+    contacts, food: how much of both counts for it. own: its distance from what it wants. others: that of others.
+    local_ratio: weight of its own reward where the team's is mixed in.
     """
 
-    contacts: float = quantity(low=0.0, high=1e6, observed=False)
-    own: float = quantity(low=0.0, high=1e9, observed=False)
-    others: float = quantity(low=0.0, high=1e9, observed=False)
+    contacts: float = quantity(default=0.0, low=0.0, high=1e6, observed=False)
+    own: float = quantity(default=0.0, low=0.0, high=1e9, observed=False)
+    others: float = quantity(default=0.0, low=0.0, high=1e9, observed=False)
+    food: float = quantity(default=0.0, low=0.0, high=1e6, observed=False)
     local_ratio: float = quantity(default=0.5, low=0.0, high=1.0, observed=False)
 
 
@@ -67,29 +67,30 @@ class Bodies(FeatureProvider):
     """All bodies, agents first: `bodies(entities, agents, words)`; nobody sees it.
 
     Vectors `[entities]`: x, y, vx, vy, fx, fy: position, velocity, force. size: radius. accel: force of a full push, 0
-    for what stays where it is. top: highest speed. collides: does it bounce off others that do? said `[agents * words]`:
-    what each agent says. goals: two landmarks drawn anew in each episode; what they mean, the scenario says.
+    for what stays where it is. top: highest speed. collides: does it bounce off others that do? inside: where
+    that counts, the forests that it is in, a bit each. said `[agents * words]`: what each agent says. goals: two
+    landmarks drawn anew in each episode; what they mean, the scenario says.
     """
 
     visibility = ()
 
 
 BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
-    "velocity": (-FAR, FAR), "position": (-FAR, FAR), "velocities": (-FAR, FAR), "forests": (-1.0, 1.0),
+    "velocity": (-FAR, FAR), "position": (-FAR, FAR), "velocities": (-FAR, FAR), "inside": (-1.0, 1.0),
     "heard": (0.0, 1.0), "colour": (0.0, 1.0), "colours": (0.0, 1.0), "key": (0.0, 1.0),
 }  # fmt: skip
 """Of the parts of a sight; all others are ways from one place to another."""
 
 
 @cache
-def order(size: int) -> type[Order]:
+def order(size: int) -> Any:
     """The order that is an action of so many numbers."""
     action = quantity(default=(NOTHING,) * size, low=NOTHING, high=1e3, shape=(size,), observed=False)
     return _made(Order, f"Order_{size}", action=action)
 
 
 @cache
-def sight(**sizes: int) -> type[Sight]:
+def sight(**sizes: int) -> Any:
     """The sight with these parts, in this order."""
     parts = {}
     for name, size in sizes.items():
@@ -99,9 +100,9 @@ def sight(**sizes: int) -> type[Sight]:
 
 
 @cache
-def bodies(entities: int, agents: int, words: int) -> type[Bodies]:
+def bodies(entities: int, agents: int, words: int) -> Any:
     """The world of so many bodies, of which so many are agents, who have so many words."""
-    names = ("x", "y", "vx", "vy", "fx", "fy", "size", "accel", "top", "collides")
+    names = ("x", "y", "vx", "vy", "fx", "fy", "size", "accel", "top", "collides", "inside")
     sizes = {**dict.fromkeys(names, entities), "said": max(agents * words, 1), "goals": 2}
     made = {name: quantity(low=-1e9, high=1e9, shape=(size,), observed=False) for name, size in sizes.items()}
     return _made(Bodies, f"Bodies_{entities}_{agents}_{words}", **made)
@@ -114,7 +115,7 @@ def _made(base: Any, name: str, **fields: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """`Order_5`, `Sight_velocity2_landmarks4`, `Bodies_6_4_2`: by these names copies and pickles find their features."""
+    """`Order_5`, `Sight_velocity2_goal2`, `Bodies_6_4_2`: by these names copies and pickles find their features."""
     if re.fullmatch(r"Sight(_[a-z]+\d+)+", name):
         return sight(**{part: int(size) for part, size in re.findall(r"_([a-z]+)(\d+)", name)})
     if re.fullmatch(r"Order_\d+|Bodies_\d+_\d+_\d+", name):
@@ -125,8 +126,8 @@ def __getattr__(name: str) -> Any:
 
 def written(*parts: str) -> tuple[Quantity, ...]:
     """What a step writes where sights have these parts."""
-    state = of_any_size(Bodies, "x", "y", "vx", "vy", "fx", "fy", "said")
-    return *state, *of_any_size(Sight, *parts), Stakes.contacts, Stakes.own, Stakes.others
+    state = of_any_size(Bodies, "x", "y", "vx", "vy", "fx", "fy", "said", "inside")
+    return *state, *of_any_size(Sight, *parts), *of_any_size(Stakes, "contacts", "food", "own", "others")
 
 
 # The dynamics, for compiled rules and plain ones
@@ -203,15 +204,20 @@ def overlap(distance: float, touch: float) -> float:
     return (max(margins, 0.0) + (math.log1p(soft) if abs(margins) < HARD else soft)) * MARGIN
 
 
+def square_apart(bodies: Any, i: int, j: int) -> float:
+    """Squared distance between two bodies."""
+    way_x, way_y = bodies.x[0, i] - bodies.x[0, j], bodies.y[0, i] - bodies.y[0, j]
+    return way_x * way_x + way_y * way_y  # type: ignore[no-any-return]
+
+
 def apart(bodies: Any, i: int, j: int) -> float:
     """Distance between two bodies."""
-    way_x, way_y = bodies.x[0, i] - bodies.x[0, j], bodies.y[0, i] - bodies.y[0, j]
-    return math.sqrt(way_x * way_x + way_y * way_y)
+    return math.sqrt(square_apart(bodies, i, j))
 
 
 def touches(bodies: Any, i: int, j: int) -> bool:
     """Does a body touch, or lie in, another one?"""
-    return apart(bodies, i, j) < bodies.size[0, i] + bodies.size[0, j]
+    return apart(bodies, i, j) < bodies.size[0, i] + bodies.size[0, j]  # type: ignore[no-any-return]
 
 
 # What agents see: `rows` `[n, size]` is a part of the sight of agents first, first + 1, ...
@@ -241,3 +247,12 @@ def see_velocities(rows: Any, bodies: Any, first: int, start: int, stop: int) ->
             if j != first + i:
                 rows[i, at], rows[i, at + 1] = bodies.vx[0, j], bodies.vy[0, j]
                 at += 2
+
+
+def see_colours(rows: Any, first: int, count: int, bright: float, dark: float) -> None:
+    """So many colours, one after another: of the number `first` the basic colour `first` is bright, and so on."""
+    basic = rows.shape[1] // count
+    for i in range(len(rows)):
+        for k in range(count):
+            for c in range(basic):
+                rows[i, k * basic + c] = bright if c == first + k else dark

@@ -1,19 +1,19 @@
 """What the particle worlds share: classes of agents for both forms of actions, and the environment around them."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from heron_env.agents.agent import FieldAgent, SystemAgent
 from heron_env.core.action import Continuous, Discrete, Vector
-from heron_env.core.policy import AnyPolicy
 from heron_env.core.rule import rule
-from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark
 from heron_env.worlds.particles.bodies import MOVES, Bodies, Order, Sight, Stakes, bodies, order, sight
+from heron_env.worlds.particles.policies import ByRule, Decide
 from heron_env.worlds.spread.discs import FULL_FORCE, STEP
 
+RETURN_UNIT = "sum of rewards, all agents"
 R = TypeVar("R", bound="type[Particle]")
 
 
@@ -36,7 +36,10 @@ def in_both_forms(words: int = 0) -> Callable[[R], R]:
 
     def decorate(role: R) -> R:
         pushes = MOVES if role.accel > 0.0 else 0
-        forms = {"Numbers": Continuous(0.0, 1.0, size=pushes + words), "Choices": Discrete(max(pushes, 1) * max(words, 1))}
+        forms = {
+            "Numbers": Continuous(0.0, 1.0, size=pushes + words),
+            "Choices": Discrete(max(pushes, 1) * max(words, 1)),
+        }
         for form, action in forms.items():
             kept = order(action.size)
             body = {"features": (Sight, kept, Stakes), "action": action, "apply_action": staticmethod(_keeping(kept))}
@@ -78,14 +81,16 @@ class ParticlesEnv(HeronEnv):
     """
 
     dt = STEP
+    rules: Mapping[str, Decide] = {}
+    """By which the groups of agents play, as a baseline."""
 
     def __init__(
         self, members: Sequence[tuple[type[Particle], str, Mapping[str, int]]],
         landmarks: Sequence[tuple[float, bool]], *, continuous: bool, words: int = 0, local_ratio: float = 0.5,
         **options: Any,
     ) -> None:  # fmt: skip
-        self.continuous = continuous
-        agents = []
+        self.continuous, agents = continuous, []
+        self.parts = {name: parts for _, name, parts in members}
         for role, name, parts in members:
             form = getattr(sys.modules[role.__module__], f"{role.__name__}{'Numbers' if continuous else 'Choices'}")
             agents.append(form(name, sight(**parts)(), Stakes(local_ratio=local_ratio)))
@@ -97,3 +102,14 @@ class ParticlesEnv(HeronEnv):
             top=[*(role.top for role in roles), *(0.0 for _ in landmarks)],
         )
         super().__init__(Plane("system_agent", *agents, world), **options)
+
+    def benchmark(self) -> Benchmark:
+        """One rule for each group of agents."""
+        return Benchmark(baselines=lambda seed: {"rule": self._rules()}, strongest="rule", unit=RETURN_UNIT)
+
+    def _rules(self) -> dict[str, ByRule]:
+        specs, first = self.simulation.specs, {group: agents[0] for group, agents in self.group_map.items()}
+        return {
+            group: ByRule(decide, self.parts[first[group]], specs[self.hierarchy.index[first[group]]])
+            for group, decide in self.rules.items()
+        }

@@ -1,10 +1,14 @@
 """`heron/Tag-v0`: MPE's simple_tag. Slow hunters are rewarded for touching a fast prey, which stays in the middle."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from heron_env.core.rule import rule
 from heron_env.core.world import World
+from heron_env.given import require_count, require_switch
 from heron_env.worlds.particles.bodies import (
     Sight,
     Stakes,
@@ -18,7 +22,7 @@ from heron_env.worlds.particles.bodies import (
     written,
 )
 from heron_env.worlds.particles.env import Particle, ParticlesEnv, Plane, in_both_forms
-from heron_env.given import require_count, require_switch
+from heron_env.worlds.particles.policies import Array, nearest, pairs
 
 EDGE = 0.9
 """Landmarks lie, and the prey may go, no farther out."""
@@ -58,10 +62,24 @@ def outside(coordinate: float) -> float:
     return (far - EDGE) * 10.0 if far < 1.0 else min(math.exp(2.0 * far - 2.0), 10.0)
 
 
+def chase(seen: Mapping[str, Array]) -> tuple[Array, None]:
+    """To the nearest prey."""
+    prey = seen["velocities"].shape[1]
+    return nearest(pairs(seen["others"])[:, -prey // 2 :]), None
+
+
+def flee(seen: Mapping[str, Array]) -> tuple[Array, None]:
+    """Away from the nearest hunter, and towards the middle where that is far."""
+    many = len(seen["others"][0]) // 2 - len(seen["velocities"][0]) // 2
+    way = nearest(pairs(seen["others"])[:, :many])
+    return -way / np.hypot(*way.T)[:, None] - seen["position"] * np.abs(seen["position"]) ** 3, None
+
+
 class TagEnv(ParticlesEnv):
     """MPE's simple_tag."""
 
     metadata = {**ParticlesEnv.metadata, "name": "heron/Tag-v0"}
+    rules = {"adversary": chase, "agent": flee}
 
     @staticmethod
     @rule
@@ -87,7 +105,9 @@ def look(world: Any) -> None:
     many, agents = len(hunters.Stakes.own), len(hunters.Stakes.own) + len(prey.Stakes.own)
     watch(hunters.Sight, bodies, 0, many, agents)
     watch(prey.Sight, bodies, many, many, agents)
-    count_contacts(bodies, hunters.Stakes, prey.Stakes)
+    total = count_contacts(bodies, prey.Stakes.contacts, many)
+    for i in range(many):
+        hunters.Stakes.contacts[i] = total
 
 
 def watch(sight: Any, bodies: Any, first: int, hunters: int, agents: int) -> None:
@@ -99,17 +119,15 @@ def watch(sight: Any, bodies: Any, first: int, hunters: int, agents: int) -> Non
     see_velocities(sight.velocities, bodies, first, hunters, agents)
 
 
-def count_contacts(bodies: Any, hunters: Any, prey: Any) -> None:
-    """Contacts of each prey, and of all, which each hunter counts."""
+def count_contacts(bodies: Any, contacts: Any, hunters: int) -> float:
+    """Contacts of each prey with hunters, `[n]`, and their sum; the prey comes after the hunters."""
     total = 0.0
-    for k in range(len(prey.contacts)):
-        prey.contacts[k] = 0.0
-        for i in range(len(hunters.contacts)):
-            if touches(bodies, len(hunters.contacts) + k, i):
-                prey.contacts[k] += 1.0
-        total += prey.contacts[k]
-    for i in range(len(hunters.contacts)):
-        hunters.contacts[i] = total
+    for k in range(len(contacts)):
+        contacts[k] = 0.0
+        for i in range(hunters):
+            contacts[k] += 1.0 if touches(bodies, hunters + k, i) else 0.0
+        total += contacts[k]
+    return total
 
 
 def tag(
