@@ -59,7 +59,7 @@ def chosen(rng: np.random.Generator, mpe: Any, episode: int, continuous: bool) -
     target = world.entities[episode % len(world.entities)]
     for agent in world.agents:
         space = mpe.action_space(agent.name)
-        push = np.sign(target.state.p_pos - agent.state.p_pos)
+        push = np.sign(target.state.p_pos - agent.state.p_pos - 0.3 * agent.state.p_vel)
         if continuous:
             action = rng.integers(0, 2**20, space.shape, endpoint=True) / 2**20 * (rng.random() < 0.9)
             if episode % 3 and agent.movable:
@@ -126,5 +126,5 @@ def test_whole_episodes_are_mpe2_s(name: str, given: bool, continuous: bool):
                 assert seen[agent].tobytes() == vector.tobytes(), (episode, agent, seen[agent] - vector)
             touched += contacts(mpe)
         assert env.agents == []
-    assert (touched > 100) is (name in TOUCHED), "without contacts the course would prove little"
+    assert (touched > 30) is (name in TOUCHED), "without contacts the course would prove little"
     print(f"{name}: {worst=}, {touched=}")

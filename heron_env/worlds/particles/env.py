@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar
 from heron_env.agents.agent import FieldAgent, SystemAgent
 from heron_env.core.action import Continuous, Discrete, Vector
 from heron_env.core.rule import rule
+from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark
 from heron_env.worlds.particles.bodies import MOVES, Bodies, Order, Sight, Stakes, bodies, order, sight
@@ -102,6 +103,12 @@ class ParticlesEnv(HeronEnv):
             top=[*(role.top for role in roles), *(0.0 for _ in landmarks)],
         )
         super().__init__(Plane("system_agent", *agents, world), **options)
+
+    def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
+        """The plane: agents, landmarks, contacts; dashed where the observing agent believes everybody."""
+        from heron_env.worlds.particles.drawing import ParticlesDrawing
+
+        return (artists or ParticlesDrawing(axes, self.system.subordinates)).show(world, observed)
 
     def benchmark(self) -> Benchmark:
         """One rule for each group of agents."""
