@@ -14,7 +14,7 @@ from heron_env.lab import benchmark
 from heron_env.lab.robust_stats import mean_interval
 from heron_env.testing import check_env
 from heron_env.worlds.particles import Plane, bodies
-from heron_env.worlds.particles.tag import outside
+from heron_env.worlds.particles.hunting import outside
 from worlds.batches import batch_is_its_lanes
 
 TEAMS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -220,10 +220,10 @@ def test_copies_find_the_features_of_their_size():
         ("Tag", {"num_adversaries": True}, "tag(num_adversaries=True): must be a whole number >= 1"),
         ("Tag", {"num_obstacles": -1}, "tag(num_obstacles=-1): must be a whole number >= 0"),
         ("Adversary", {"N": 0}, "adversary(N=0): must be a whole number >= 1"),
-        ("Push", {"continuous": 1}, "push(continuous=1): must be True or False"),
+        ("Push", {"continuous": 1}, "PushEnv(continuous=1): must be True or False"),
         ("Reference", {"local_ratio": 2}, "reference(local_ratio=2): must be a number in [0, 1]"),
-        ("SpeakerListener", {"continuous": "no"}, "speaker_listener(continuous='no'): must be True or False"),
-        ("Crypto", {"continuous": None}, "crypto(continuous=None): must be True or False"),
+        ("SpeakerListener", {"continuous": "no"}, "SpeakerListenerEnv(continuous='no'): must be True or False"),
+        ("Crypto", {"continuous": None}, "CryptoEnv(continuous=None): must be True or False"),
         ("WorldComm", {"num_adversaries": 1}, "world_comm(num_adversaries=1): must be a whole number >= 2"),
         ("WorldComm", {"num_forests": 51}, "world_comm(num_forests=51): too many; take 50 at the most"),
     ],

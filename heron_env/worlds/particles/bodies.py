@@ -9,9 +9,8 @@ push, plus 100 softplus((r - d) / 0.001) 0.001 away from each body that it colli
 their radii. A body moves on with the velocity it has; then this is damped to 0.75^(dt / 0.1), the force is added, and
 its top speed is kept. What is said is heard after the step.
 
-A scenario has a class of agents for each role (`in_both_forms` in env.py), and an environment: its rule `begin` calls
-`place`, its rule `advance` calls `obey` for each class and `move`; both end with a function of the scenario that fills
-Sight, by `see_...`, and Stakes.
+A scenario has a class of agents for each role (`in_both_forms` in env.py), a function that calls `obey` for each class,
+one that fills Sight, by `see_...`, and Stakes, and an environment that makes its rules of both by `steps`.
 """
 
 import math
@@ -67,9 +66,10 @@ class Bodies(FeatureProvider):
     """All bodies, agents first: `bodies(entities, agents, words)`; nobody sees it.
 
     Vectors `[entities]`: x, y, vx, vy, fx, fy: position, velocity, force. size: radius. accel: force of a full push, 0
-    for what stays where it is. top: highest speed. collides: does it bounce off others that do? inside: where
-    that counts, the forests that it is in, a bit each. said `[agents * words]`: what each agent says. goals: two
-    landmarks drawn anew in each episode; what they mean, the scenario says.
+    for what stays where it is. top: highest speed. collides: does it bounce off others that do? reach: episodes
+    start within [-reach, reach]. inside: where that counts, the forests that it is in, a bit each. Besides said
+    `[agents * words]`: what each agent says; goals `[2]`: landmarks drawn anew in each episode, what they mean, the
+    scenario says; agents `[1]`: how many there are.
     """
 
     visibility = ()
@@ -102,8 +102,8 @@ def sight(**sizes: int) -> Any:
 @cache
 def bodies(entities: int, agents: int, words: int) -> Any:
     """The world of so many bodies, of which so many are agents, who have so many words."""
-    names = ("x", "y", "vx", "vy", "fx", "fy", "size", "accel", "top", "collides", "inside")
-    sizes = {**dict.fromkeys(names, entities), "said": max(agents * words, 1), "goals": 2}
+    names = ("x", "y", "vx", "vy", "fx", "fy", "size", "accel", "top", "collides", "inside", "reach")
+    sizes = {**dict.fromkeys(names, entities), "said": max(agents * words, 1), "goals": 2, "agents": 1}
     made = {name: quantity(low=-1e9, high=1e9, shape=(size,), observed=False) for name, size in sizes.items()}
     return _made(Bodies, f"Bodies_{entities}_{agents}_{words}", **made)
 
@@ -133,15 +133,14 @@ def written(*parts: str) -> tuple[Quantity, ...]:
 # The dynamics, for compiled rules and plain ones
 
 
-def place(world: World, bodies: Any, agents: int, reach: float) -> None:
-    """Agents lie somewhere in the square [-1, 1] x [-1, 1], landmarks in [-reach, reach]; goals are drawn."""
-    x, y = bodies.x[0], bodies.y[0]
-    places, goals = world.draw("places", (2, len(x))), world.draw("goals", 2)
-    for i in range(len(x)):
-        span = 1.0 if i < agents else reach
-        x[i], y[i] = span * (2.0 * places[0, i] - 1.0), span * (2.0 * places[1, i] - 1.0)
+def place(world: World, bodies: Any) -> None:
+    """Everything lies somewhere in its square; goals are drawn."""
+    places, goals = world.draw("places", (2, bodies.x.shape[1])), world.draw("goals", 2)
+    for i in range(bodies.x.shape[1]):
+        reach = bodies.reach[0, i]
+        bodies.x[0, i], bodies.y[0, i] = reach * (2.0 * places[0, i] - 1.0), reach * (2.0 * places[1, i] - 1.0)
     for k in range(2):
-        bodies.goals[0, k] = math.floor(goals[k] * (len(x) - agents))
+        bodies.goals[0, k] = math.floor(goals[k] * (bodies.x.shape[1] - bodies.agents[0, 0]))
 
 
 def obey(orders: Any, bodies: Any, first: int, words: int) -> None:
@@ -224,9 +223,9 @@ def touches(bodies: Any, i: int, j: int) -> bool:
 
 
 def see_own(rows: Any, x: Any, y: Any, first: int) -> None:
-    """Own position, or own velocity: `x` and `y` are those of all bodies."""
+    """Own position, or own velocity: `x` and `y` `[1, entities]` are those of all bodies."""
     for i in range(len(rows)):
-        rows[i, 0], rows[i, 1] = x[first + i], y[first + i]
+        rows[i, 0], rows[i, 1] = x[0, first + i], y[0, first + i]
 
 
 def see_ways(rows: Any, bodies: Any, first: int, start: int, stop: int) -> None:
@@ -247,6 +246,14 @@ def see_velocities(rows: Any, bodies: Any, first: int, start: int, stop: int) ->
             if j != first + i:
                 rows[i, at], rows[i, at + 1] = bodies.vx[0, j], bodies.vy[0, j]
                 at += 2
+
+
+def hear(rows: Any, bodies: Any, speaker: int) -> None:
+    """The words of one speaker."""
+    words = rows.shape[1]
+    for i in range(len(rows)):
+        for w in range(words):
+            rows[i, w] = bodies.said[0, speaker * words + w]
 
 
 def see_colours(rows: Any, first: int, count: int, bright: float, dark: float) -> None:
