@@ -77,8 +77,8 @@ class Intruder(Particle):
 
 
 @in_both_forms()
-class Guard(Particle):
-    """Wants that one of the guards is at the goal, and the intruder far from it."""
+class Decoy(Particle):
+    """Wants that one of the decoys is at the goal, and the intruder far from it."""
 
     size = 0.15
 
@@ -86,24 +86,24 @@ class Guard(Particle):
 def heed_in_adversary(world: Any) -> None:
     """All push."""
     of.obey(world[Intruder].Order.action, world[Plane].Bodies, 0, 0)
-    of.obey(world[Guard].Order.action, world[Plane].Bodies, 1, 0)
+    of.obey(world[Decoy].Order.action, world[Plane].Bodies, 1, 0)
 
 
 def look_in_adversary(world: Any) -> None:
-    """What everybody sees; how far intruder and guards are from the goal."""
-    bodies, intruder, guards = world[Plane].Bodies, world[Intruder], world[Guard]
-    agents, entities = 1 + len(guards.Stakes.own), bodies.x.shape[1]
+    """What everybody sees; how far intruder and decoys are from the goal."""
+    bodies, intruder, decoys = world[Plane].Bodies, world[Intruder], world[Decoy]
+    agents, entities = 1 + len(decoys.Stakes.own), bodies.x.shape[1]
     goal, nearest = agents + int(bodies.goals[0, 0]), math.inf
     of.see_ways(intruder.Sight.landmarks, bodies, 0, agents, entities)
     of.see_ways(intruder.Sight.others, bodies, 0, 0, agents)
-    of.see_ways(guards.Sight.goal, bodies, 1, goal, goal + 1)
-    of.see_ways(guards.Sight.landmarks, bodies, 1, agents, entities)
-    of.see_ways(guards.Sight.others, bodies, 1, 0, agents)
+    of.see_ways(decoys.Sight.goal, bodies, 1, goal, goal + 1)
+    of.see_ways(decoys.Sight.landmarks, bodies, 1, agents, entities)
+    of.see_ways(decoys.Sight.others, bodies, 1, 0, agents)
     intruder.Stakes.own[0] = of.apart(bodies, 0, goal)
     for i in range(1, agents):
         nearest = min(nearest, of.apart(bodies, i, goal))
     for i in range(agents - 1):
-        guards.Stakes.own[i], guards.Stakes.others[i] = nearest, intruder.Stakes.own[0]
+        decoys.Stakes.own[i], decoys.Stakes.others[i] = nearest, intruder.Stakes.own[0]
 
 
 class AdversaryEnv(ParticlesEnv):
@@ -115,14 +115,14 @@ class AdversaryEnv(ParticlesEnv):
 
 
 def adversary(N: int = 2, continuous: bool = True, max_steps: int | None = 25, **options: Any) -> AdversaryEnv:
-    """MPE's simple_adversary: guards know which landmark is the goal, and lead an intruder, adversary_0, astray.
+    """MPE's simple_adversary: decoys know which landmark is the goal, and lead an intruder, adversary_0, astray.
 
-    N: guards, agent_0 ... agent_{N-1}, and landmarks. Raises ConfigError; other arguments as of ParticlesEnv.
+    N: decoys, agent_0 ... agent_{N-1}, and landmarks. Raises ConfigError; other arguments as of ParticlesEnv.
     """
     require_count(f"adversary(N={N!r:.60})", N)
     around = {"landmarks": 2 * N, "others": 2 * N}
-    guards = [(Guard, f"agent_{i}", {"goal": 2, **around}) for i in range(N)]
-    members = [(Intruder, "adversary_0", around), *guards]
+    decoys = [(Decoy, f"agent_{i}", {"goal": 2, **around}) for i in range(N)]
+    members = [(Intruder, "adversary_0", around), *decoys]
     return AdversaryEnv(members, [(0.08, False, 1.0)] * N, continuous=continuous, max_steps=max_steps, **options)
 
 
