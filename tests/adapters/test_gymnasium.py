@@ -16,6 +16,13 @@ OPTIONS = {"heron/EnergyManagement-v1": {"dt": 900.0, "physics_substeps": 1}}
 CONTROLS: dict[str, list[dict[str, object]]] = {
     "heron/Economy-v0": [{}],
     "heron/Spread-v0": [{"continuous": True}, {"continuous": False}],
+    "heron/Tag-v0": [{"continuous": True}, {"continuous": False}],
+    "heron/Adversary-v0": [{"continuous": True}, {"continuous": False}],
+    "heron/Push-v0": [{"continuous": True}, {"continuous": False}],
+    "heron/Reference-v0": [{"continuous": True}, {"continuous": False}],
+    "heron/SpeakerListener-v0": [{"continuous": True}, {"continuous": False}],
+    "heron/Crypto-v0": [{"continuous": True}, {"continuous": False}],
+    "heron/WorldComm-v0": [{"continuous": True}, {"continuous": False}],
     "heron/TrafficCorridor-v0": [{}],
     "heron/GraphColoring-v0": [{}],
 }

@@ -24,12 +24,20 @@ WORLDS: dict[str, dict[str, Any]] = {
     "heron/EnergyManagement-v1": {"num_batteries": 2, "dt": 900.0, "physics_substeps": 1},
     "heron/Economy-v0": {},
     "heron/Spread-v0": {},
+    "heron/Tag-v0": {},
+    "heron/Adversary-v0": {},
+    "heron/Push-v0": {},
+    "heron/Reference-v0": {},
+    "heron/SpeakerListener-v0": {},
+    "heron/Crypto-v0": {},
+    "heron/WorldComm-v0": {},
     "heron/TrafficCorridor-v0": {},
     "heron/GraphColoring-v0": {},
 }
 OF_ALL = ("max_steps", "schedule", "observability", "observe_age", "pad", "training_delays", "render_mode")
 AMOUNTS = {"num_agents", "num_intersections", "num_batteries", "zone_size", "passive_per_zone", "physics_substeps"}
 AMOUNTS |= {"nodes", "rows", "columns", "clusters", "iterations", "cycles", "episodes", "rounds", "chords", "colours"}
+AMOUNTS |= {"N", "num_good", "num_adversaries", "num_obstacles", "num_food", "num_forests"}
 """More of these takes its time, and is meant to: bad ones are asked for, great ones are not."""
 Build = Callable[[], Any]
 

@@ -90,6 +90,8 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
     "heron/BatteryGrid-v0": {"max_steps": 12, "control": "zone"},
     "heron/EnergyManagement-v1": {"max_steps": 4},
     "heron/TrafficCorridor-v0": {"max_steps": 12},
+    "heron/WorldComm-v0": {"max_steps": 8},
+    "heron/Crypto-v0": {"max_steps": 8, "continuous": False},
     "heron/GraphColoring-v0": {"max_steps": 10, "control": "cluster"},
 }
 

@@ -1,4 +1,4 @@
-"""The two worlds of PettingZoo's users, in all their shapes, under PettingZoo's own tests."""
+"""The worlds of PettingZoo's users, in all their shapes, under PettingZoo's own tests."""
 
 import contextlib
 import io
@@ -13,9 +13,11 @@ from heron_env import make
 from heron_env.worlds import battery_grid, spread
 
 GRID, SPREAD = "heron/BatteryGrid-v0", "heron/Spread-v0"
+PARTICLES = ("Tag", "Adversary", "Push", "Reference", "SpeakerListener", "Crypto", "WorldComm")
 SHAPES: list[tuple[str, dict[str, Any]]] = [
     (SPREAD, {}),
     (SPREAD, {"continuous": False, "num_agents": 4}),
+    *((f"heron/{name}-v0", {"continuous": name < "R"}) for name in PARTICLES),
     *(
         (GRID, {"control": control, "scope": scope, "num_batteries": n, "zone_size": 2})
         for control in ("field", "zone")

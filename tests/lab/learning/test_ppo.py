@@ -20,11 +20,21 @@ SHORT = {
     "heron/EnergyManagement-v1": {"dt": 3600.0, "physics_substeps": 1},
     "heron/Economy-v0": {"max_steps": 6},
     "heron/Spread-v0": {"max_steps": 6},
+    "heron/Tag-v0": {"max_steps": 6},
+    "heron/Adversary-v0": {"max_steps": 6},
+    "heron/Push-v0": {"max_steps": 6},
+    "heron/Reference-v0": {"max_steps": 6},
+    "heron/SpeakerListener-v0": {"max_steps": 6},
+    "heron/Crypto-v0": {"max_steps": 6},
+    "heron/WorldComm-v0": {"max_steps": 6},
     "heron/TrafficCorridor-v0": {"max_steps": 6, "num_intersections": 2},
     "heron/GraphColoring-v0": {"max_steps": 6},
 }
-SEVERAL_GROUPS = ("heron/TrafficCorridor-v0", "heron/GraphColoring-v0")
-ONE_CONTROL = ("heron/Economy-v0", "heron/Spread-v0", *SEVERAL_GROUPS)
+SEVERAL_GROUPS = (
+    "heron/Tag-v0", "heron/Adversary-v0", "heron/Push-v0", "heron/SpeakerListener-v0", "heron/Crypto-v0",
+    "heron/WorldComm-v0", "heron/TrafficCorridor-v0", "heron/GraphColoring-v0",
+)  # fmt: skip
+ONE_CONTROL = ("heron/Economy-v0", "heron/Spread-v0", "heron/Reference-v0", *SEVERAL_GROUPS)
 VARIANTS = [
     (env_id, options)
     for env_id in registered()

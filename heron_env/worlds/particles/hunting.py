@@ -1,0 +1,302 @@
+"""MPE's worlds in which many slow agents hunt a few fast ones: Tag and WorldComm."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from heron_env.core.rule import rule
+from heron_env.given import require_count
+from heron_env.worlds.particles import bodies as of
+from heron_env.worlds.particles.env import Particle, ParticlesEnv, Plane, in_both_forms, steps
+from heron_env.worlds.particles.policies import Array, nearest, pairs
+
+Seen = Mapping[str, Array]
+EDGE = 0.9
+"""Landmarks lie, and the prey may go, no farther out."""
+WORDS, MOST_FORESTS = 4, 50
+"""Of the leader; a bit of a float64 for each forest."""
+
+
+def chase(seen: Seen) -> tuple[Array, None]:
+    """To the nearest prey."""
+    return nearest(pairs(seen["others"])[:, -seen["velocities"].shape[1] // 2 :]), None
+
+
+def flee(seen: Seen) -> tuple[Array, None]:
+    """Away from the hunters, the nearer the more, and back to the middle from where leaving costs."""
+    many = (seen["others"].shape[1] - seen["velocities"].shape[1]) // 2
+    ways = pairs(seen["others"])[:, :many]
+    apart = np.hypot(ways[..., 0], ways[..., 1])[..., None]
+    return -0.1 * (ways / apart**3 * (apart < 1.0)).sum(axis=1) - 2.0 * seen["position"] * np.abs(
+        seen["position"]
+    ) ** 3, None
+
+
+def lead(seen: Seen) -> tuple[Array, Any]:
+    """Chase; the word is always the first."""
+    return chase(seen)[0], np.zeros(len(seen["position"]), dtype=np.int64)
+
+
+def graze(seen: Seen) -> tuple[Array, None]:
+    """To the nearest food."""
+    return nearest(pairs(seen["food"])), None
+
+
+# Tag
+
+
+@in_both_forms()
+class Hunter(Particle):
+    """Earns 10 for each touch of a hunter and a prey, whoever they are."""
+
+    size, accel, top, collides = 0.075, 3.0, 1.0, True
+
+    @staticmethod
+    @rule
+    def compute_local_reward(stakes: of.Stakes) -> float:
+        """All contacts count for each hunter."""
+        return 10.0 * stakes.contacts
+
+
+@in_both_forms()
+class Prey(Particle):
+    """Loses 10 for each hunter that touches it, and something for leaving the square."""
+
+    size, accel, top, collides = 0.05, 4.0, 1.3, True
+
+    @staticmethod
+    @rule
+    def compute_local_reward(stakes: of.Stakes, sight: of.Sight) -> float:  # type: ignore[override]
+        """Its own contacts count."""
+        return -10.0 * stakes.contacts - outside(sight.position[0]) - outside(sight.position[1])
+
+
+def outside(coordinate: float) -> float:
+    """What it costs to be that far from the middle, along one axis."""
+    far = abs(coordinate)
+    if far < EDGE:
+        return 0.0
+    return (far - EDGE) * 10.0 if far < 1.0 else min(math.exp(2.0 * far - 2.0), 10.0)
+
+
+def count_contacts(bodies: Any, contacts: Any, hunters: int) -> float:
+    """Contacts of each prey with hunters, `[n]`, and their sum; the prey comes after the hunters."""
+    total = 0.0
+    for k in range(len(contacts)):
+        contacts[k] = 0.0
+        for i in range(hunters):
+            contacts[k] += 1.0 if of.touches(bodies, hunters + k, i) else 0.0
+        total += contacts[k]
+    return total
+
+
+def heed_in_tag(world: Any) -> None:
+    """All push."""
+    hunters = world[Hunter].Order.action
+    of.obey(hunters, world[Plane].Bodies, 0, 0)
+    of.obey(world[Prey].Order.action, world[Plane].Bodies, len(hunters), 0)
+
+
+def look_in_tag(world: Any) -> None:
+    """What everybody sees; who touches whom."""
+    bodies, hunters, prey = world[Plane].Bodies, world[Hunter], world[Prey]
+    watch(hunters.Sight, bodies, 0, len(hunters.Stakes.own))
+    watch(prey.Sight, bodies, len(hunters.Stakes.own), len(hunters.Stakes.own))
+    total = count_contacts(bodies, prey.Stakes.contacts, len(hunters.Stakes.own))
+    for i in range(len(hunters.Stakes.own)):
+        hunters.Stakes.contacts[i] = total
+
+
+def watch(sight: Any, bodies: Any, first: int, hunters: int) -> None:
+    """What agents see from `first` on; the prey comes after the hunters."""
+    agents = int(bodies.agents[0, 0])
+    of.see_own(sight.velocity, bodies.vx, bodies.vy, first)
+    of.see_own(sight.position, bodies.x, bodies.y, first)
+    of.see_ways(sight.landmarks, bodies, first, agents, bodies.x.shape[1])
+    of.see_ways(sight.others, bodies, first, 0, agents)
+    of.see_velocities(sight.velocities, bodies, first, hunters, agents)
+
+
+class TagEnv(ParticlesEnv):
+    """MPE's simple_tag."""
+
+    metadata = {**ParticlesEnv.metadata, "name": "heron/Tag-v0"}
+    rules = {"adversary": chase, "agent": flee}
+    begin, advance = steps(heed_in_tag, look_in_tag, "velocity", "position", "landmarks", "others", "velocities")
+
+
+def tag(
+    num_good: int = 1, num_adversaries: int = 3, num_obstacles: int = 2, continuous: bool = True,
+    max_steps: int | None = 25, **options: Any,
+) -> TagEnv:  # fmt: skip
+    """MPE's simple_tag: hunters, adversary_0 ..., slower than their prey, agent_0 ..., try to touch it.
+
+    num_good: prey. num_adversaries: hunters. num_obstacles: landmarks that agents bounce off. Raises ConfigError; other
+    arguments as of ParticlesEnv.
+    """
+    require_count(f"tag(num_good={num_good!r:.60})", num_good)
+    require_count(f"tag(num_adversaries={num_adversaries!r:.60})", num_adversaries)
+    require_count(f"tag(num_obstacles={num_obstacles!r:.60})", num_obstacles, 0)
+    parts = {"velocity": 2, "position": 2, "landmarks": 2 * num_obstacles}
+    parts["others"] = 2 * (num_good + num_adversaries - 1)
+    hunters = [(Hunter, f"adversary_{i}", {**parts, "velocities": 2 * num_good}) for i in range(num_adversaries)]
+    prey = [(Prey, f"agent_{i}", {**parts, "velocities": 2 * (num_good - 1)}) for i in range(num_good)]
+    landmarks = [(0.2, True, EDGE)] * num_obstacles
+    return TagEnv([*hunters, *prey], landmarks, continuous=continuous, max_steps=max_steps, **options)
+
+
+# WorldComm: landmarks are obstacles, food and forests, in this order
+
+
+class Pursuer(Particle):
+    """Earns 5 for each touch of a pursuer and a forager, whoever they are; its way to the nearest forager costs."""
+
+    size, accel, top, collides = 0.075, 3.0, 1.0, True
+
+    @staticmethod
+    @rule
+    def compute_local_reward(stakes: of.Stakes) -> float:
+        """All contacts count for each pursuer."""
+        return -0.1 * stakes.own + 5.0 * stakes.contacts
+
+
+@in_both_forms(WORDS)
+class Leader(Pursuer):
+    """Sees into the forests, and tells the pack something."""
+
+
+@in_both_forms()
+class Pack(Pursuer):
+    """Hears the leader."""
+
+
+@in_both_forms()
+class Forager(Particle):
+    """Wants to touch food, and no pursuer; leaving the square costs something."""
+
+    size, accel, top, collides = 0.045, 4.0, 1.3, True
+
+    @staticmethod
+    @rule
+    def compute_local_reward(stakes: of.Stakes, sight: of.Sight) -> float:  # type: ignore[override]
+        """2 for each food, minus 5 for each pursuer, and less the farther the next food is."""
+        left = -5.0 * stakes.contacts - 2.0 * outside(sight.position[0]) - 2.0 * outside(sight.position[1])
+        return left + 2.0 * stakes.food - 0.05 * stakes.own
+
+
+def heed_in_world_comm(world: Any) -> None:
+    """All push, and the leader speaks."""
+    bodies, pack = world[Plane].Bodies, world[Pack].Order.action
+    of.obey(world[Leader].Order.action, bodies, 0, WORDS)
+    of.obey(pack, bodies, 1, 0)
+    of.obey(world[Forager].Order.action, bodies, 1 + len(pack), 0)
+
+
+def look_in_world_comm(world: Any) -> None:
+    """What everybody sees and hears; who touches whom, and how far away is what each one wants."""
+    bodies, leader, pack, foragers = world[Plane].Bodies, world[Leader], world[Pack], world[Forager]
+    prey = 1 + len(pack.Stakes.own)
+    food = landmarks = prey + len(foragers.Stakes.own)
+    while food < bodies.x.shape[1] and bodies.collides[0, food] > 0.0:
+        food += 1
+    spans = prey, landmarks, food, food + foragers.Sight.food.shape[1] // 2
+    enter(bodies, landmarks, spans[3])
+    look_round(leader.Sight, bodies, 0, spans)
+    look_round(pack.Sight, bodies, 1, spans)
+    look_round(foragers.Sight, bodies, prey, spans)
+    of.hear(leader.Sight.heard, bodies, 0)
+    of.hear(pack.Sight.heard, bodies, 0)
+    total = count_contacts(bodies, foragers.Stakes.contacts, prey)
+    pursue(leader.Stakes, bodies, 0, spans, total)
+    pursue(pack.Stakes, bodies, 1, spans, total)
+    for i in range(len(foragers.Stakes.own)):
+        foragers.Stakes.own[i], foragers.Stakes.food[i] = math.inf, 0.0
+        for j in range(food, spans[3]):
+            foragers.Stakes.own[i] = min(foragers.Stakes.own[i], of.apart(bodies, prey + i, j))
+            foragers.Stakes.food[i] += 1.0 if of.touches(bodies, prey + i, j) else 0.0
+
+
+def enter(bodies: Any, agents: int, forests: int) -> None:
+    """In which forests each agent is: bit 0 of `inside` for the first."""
+    for i in range(agents):
+        bodies.inside[0, i] = 0.0
+        for f in range(forests, bodies.x.shape[1]):
+            if of.touches(bodies, i, f):
+                bodies.inside[0, i] += 2.0 ** (f - forests)
+
+
+def look_round(sight: Any, bodies: Any, first: int, spans: tuple[int, int, int, int]) -> None:
+    """What agents see from `first` on; `spans`: the first forager, obstacle, food and forest."""
+    prey, landmarks, food, forests = spans
+    of.see_own(sight.velocity, bodies.vx, bodies.vy, first)
+    of.see_own(sight.position, bodies.x, bodies.y, first)
+    of.see_ways(sight.landmarks, bodies, first, landmarks, food)
+    of.see_ways(sight.food, bodies, first, food, forests)
+    of.see_ways(sight.forests, bodies, first, forests, bodies.x.shape[1])
+    of.see_ways(sight.others, bodies, first, 0, landmarks)
+    of.see_velocities(sight.velocities, bodies, first, prey, landmarks)
+    for i in range(len(sight.position)):
+        here = int(bodies.inside[0, first + i])
+        for f in range(bodies.x.shape[1] - forests):
+            sight.inside[i, f] = 1.0 if here >> f & 1 else -1.0
+        at, moving = 0, 0
+        for j in range(landmarks):
+            there = int(bodies.inside[0, j])
+            hidden = here | there > 0 and here & there == 0 and first > 0
+            if j != first + i:
+                if hidden:
+                    sight.others[i, at] = sight.others[i, at + 1] = 0.0
+                at += 2
+            if j >= prey and j != first + i:
+                if hidden:
+                    sight.velocities[i, moving] = sight.velocities[i, moving + 1] = 0.0
+                moving += 2
+
+
+def pursue(stakes: Any, bodies: Any, first: int, spans: tuple[int, int, int, int], total: float) -> None:
+    """All contacts, and the distance from the nearest forager, of pursuers from `first` on."""
+    for i in range(len(stakes.own)):
+        stakes.contacts[i], stakes.own[i] = total, math.inf
+        for j in range(spans[0], spans[1]):
+            stakes.own[i] = min(stakes.own[i], of.apart(bodies, first + i, j))
+
+
+class WorldCommEnv(ParticlesEnv):
+    """MPE's simple_world_comm."""
+
+    metadata = {**ParticlesEnv.metadata, "name": "heron/WorldComm-v0"}
+    rules = {"leadadversary": lead, "adversary": chase, "agent": graze}
+    begin, advance = steps(
+        heed_in_world_comm, look_in_world_comm,
+        "velocity", "position", "landmarks", "food", "forests", "others", "velocities", "inside", "heard",
+    )  # fmt: skip
+
+
+def world_comm(
+    num_good: int = 2, num_adversaries: int = 4, num_obstacles: int = 1, num_food: int = 2, num_forests: int = 2,
+    continuous: bool = True, max_steps: int | None = 25, **options: Any,
+) -> WorldCommEnv:  # fmt: skip
+    """MPE's simple_world_comm: foragers look for food, and pursuers with a leader for them; forests hide who is inside.
+
+    num_good: foragers, agent_0 ... num_adversaries: pursuers, at least 2: leadadversary_0, with four words, and
+    adversary_0 ... num_obstacles: landmarks that agents bounce off. num_food: what foragers touch. num_forests: who is
+    in one sees, and is seen by, those in it alone, and the leader. Raises ConfigError; others as of ParticlesEnv.
+    """
+    require_count(f"world_comm(num_good={num_good!r:.60})", num_good)
+    require_count(f"world_comm(num_adversaries={num_adversaries!r:.60})", num_adversaries, 2)
+    require_count(f"world_comm(num_obstacles={num_obstacles!r:.60})", num_obstacles, 0)
+    require_count(f"world_comm(num_food={num_food!r:.60})", num_food)
+    require_count(f"world_comm(num_forests={num_forests!r:.60})", num_forests, 0, MOST_FORESTS)
+    around = {"velocity": 2, "position": 2, "landmarks": 2 * num_obstacles, "food": 2 * num_food}
+    around |= {"forests": 2 * num_forests, "others": 2 * (num_good + num_adversaries - 1)}
+    pursuer = {**around, "velocities": 2 * num_good, "inside": num_forests, "heard": WORDS}
+    forager = {**around, "inside": num_forests, "velocities": 2 * (num_good - 1)}
+    members = [
+        (Leader, "leadadversary_0", pursuer),
+        *((Pack, f"adversary_{i}", pursuer) for i in range(num_adversaries - 1)),
+        *((Forager, f"agent_{i}", forager) for i in range(num_good)),
+    ]
+    sizes = [(0.2, True, EDGE)] * num_obstacles + [(0.03, False, EDGE)] * num_food + [(0.3, False, EDGE)] * num_forests
+    return WorldCommEnv(members, sizes, continuous=continuous, words=WORDS, max_steps=max_steps, **options)
