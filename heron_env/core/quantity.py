@@ -187,21 +187,8 @@ def quantity(
             others; each with its own age, and with the noise that is on the others' values.
         to_owner: False for what the owner itself does not observe: what it says to others.
     """
-    return Quantity(
-        default,
-        low,
-        high,
-        unit,
-        categories,
-        shape,
-        noisy,
-        per_step,
-        observed,
-        visibility,
-        foreknown,
-        relative,
-        to_owner,
-    )
+    seen = observed, visibility, foreknown, relative, to_owner
+    return Quantity(default, low, high, unit, categories, shape, noisy, per_step, *seen)
 
 
 def checked_tags(tags: Iterable[str], where: str) -> tuple[str, ...]:

@@ -207,10 +207,10 @@ def test_copies_find_the_features_of_their_size():
     expected = {agent: vector.tolist() for agent, vector in copy.deepcopy(env).step({})[0].items()}
     for twin in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
         assert {agent: vector.tolist() for agent, vector in twin.step({})[0].items()} == expected
-    assert bodies.Sight_velocity2_goal4 is bodies.sight(velocity=2, goal=4)
-    assert bodies.Order_3 is bodies.order(3) and bodies.Bodies_4_2_3 is bodies.bodies(4, 2, 3)
-    with pytest.raises(AttributeError, match="has no attribute 'Sight_'"):
-        _ = bodies.Sight_
+    assert bodies.ParticleView_velocity2_goal4 is bodies.particle_view(velocity=2, goal=4)
+    assert bodies.ActionInForce_3 is bodies.action_in_force(3) and bodies.Bodies_4_2_3 is bodies.bodies(4, 2, 3)
+    with pytest.raises(AttributeError, match="has no attribute 'ParticleView_'"):
+        _ = bodies.ParticleView_
 
 
 @pytest.mark.parametrize(

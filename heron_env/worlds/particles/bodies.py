@@ -1,8 +1,8 @@
 """Bodies of the particle worlds (MPE's): what is known of each, how actions move them, and what agents see.
 
 Units are MPE's own: all masses are 1. `Bodies`, a feature of the system agent, holds the whole world: the agents in
-their order, then the landmarks. Agents have three features of their own: `Order`, the action in force; `Sight`, what
-mpe2 lets them observe, in mpe2's order; `Stakes`, what their reward is made of. Physics writes the last two.
+their order, then the landmarks. Agents have three features of their own: `ActionInForce`; `ParticleView`, what mpe2
+lets them observe, in mpe2's order; `Stakes`, what their reward is made of. Physics writes the last two.
 
 A step of dt, with the sums in mpe2's order, so that results agree to the last bit: the force on a body is its own
 push, plus 100 softplus((r - d) / 0.001) 0.001 away from each body that it collides with, at distance d, r the sum of
@@ -10,7 +10,7 @@ their radii. A body moves on with the velocity it has; then this is damped to 0.
 its top speed is kept. What is said is heard after the step.
 
 A scenario has a class of agents for each role (`in_both_forms` in env.py), a function that calls `obey` for each class,
-one that fills Sight, by `see_...`, and Stakes, and an environment that makes its rules of both by `steps`.
+one that fills ParticleView, by `see_...`, and Stakes, and an environment that makes its rules of both by `steps`.
 """
 
 import math
@@ -31,15 +31,15 @@ NOTHING: Final = -1.0
 MOVES: Final = len(DIRECTIONS)
 
 
-class Order(FeatureProvider):
-    """The action in force, as the agent gave it: `order(size)` has the vector `action` `[size]`."""
+class ActionInForce(FeatureProvider):
+    """The action in force, as the agent gave it: `action_in_force(size)` has the vector `action` `[size]`."""
 
     if TYPE_CHECKING:
         action: Any = None
 
 
-class Sight(FeatureProvider):
-    """What an agent sees, from where it is: `sight(velocity=2, landmarks=4)` has vectors of these names and sizes.
+class ParticleView(FeatureProvider):
+    """What an agent sees, from where it is: `particle_view(velocity=2, goal=2)` has vectors of these names and sizes.
 
     It is the agent's own, thus exact under every observability matrix. A vector of size 0 is never observed.
     """
@@ -79,24 +79,24 @@ BOUNDS: Final[Mapping[str, tuple[float, float]]] = {
     "velocity": (-FAR, FAR), "position": (-FAR, FAR), "velocities": (-FAR, FAR), "inside": (-1.0, 1.0),
     "heard": (0.0, 1.0), "colour": (0.0, 1.0), "colours": (0.0, 1.0), "key": (0.0, 1.0),
 }  # fmt: skip
-"""Of the parts of a sight; all others are ways from one place to another."""
+"""Of the parts of a view; all others are ways from one place to another."""
 
 
 @cache
-def order(size: int) -> Any:
-    """The order that is an action of so many numbers."""
+def action_in_force(size: int) -> Any:
+    """The feature for an action of so many numbers."""
     action = quantity(default=(NOTHING,) * size, low=NOTHING, high=1e3, shape=(size,), observed=False)
-    return _made(Order, f"Order_{size}", action=action)
+    return _made(ActionInForce, f"ActionInForce_{size}", action=action)
 
 
 @cache
-def sight(**sizes: int) -> Any:
-    """The sight with these parts, in this order."""
+def particle_view(**sizes: int) -> Any:
+    """The view with these parts, in this order."""
     parts = {}
     for name, size in sizes.items():
         low, high = BOUNDS.get(name, (-2.0 * FAR, 2.0 * FAR))
         parts[name] = quantity(low=low, high=high, shape=(max(size, 1),), observed=size > 0)
-    return _made(Sight, "_".join(["Sight", *(f"{name}{size}" for name, size in sizes.items())]), **parts)
+    return _made(ParticleView, "_".join(["ParticleView", *(f"{name}{size}" for name, size in sizes.items())]), **parts)
 
 
 @cache
@@ -115,19 +115,19 @@ def _made(base: Any, name: str, **fields: Any) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """`Order_5`, `Sight_velocity2_goal2`, `Bodies_6_4_2`: by these names copies and pickles find their features."""
-    if re.fullmatch(r"Sight(_[a-z]+\d+)+", name):
-        return sight(**{part: int(size) for part, size in re.findall(r"_([a-z]+)(\d+)", name)})
-    if re.fullmatch(r"Order_\d+|Bodies_\d+_\d+_\d+", name):
+    """`ActionInForce_5`, `ParticleView_goal2`, `Bodies_6_4_2`: so copies and pickles find their features."""
+    if re.fullmatch(r"ParticleView(_[a-z]+\d+)+", name):
+        return particle_view(**{part: int(size) for part, size in re.findall(r"_([a-z]+)(\d+)", name)})
+    if re.fullmatch(r"ActionInForce_\d+|Bodies_\d+_\d+_\d+", name):
         base, *sizes = name.split("_")
-        return (order if base == "Order" else bodies)(*map(int, sizes))
+        return (action_in_force if base == "ActionInForce" else bodies)(*map(int, sizes))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def written(*parts: str) -> tuple[Quantity, ...]:
-    """What a step writes where sights have these parts."""
+    """What a step writes where views have these parts."""
     state = of_any_size(Bodies, "x", "y", "vx", "vy", "fx", "fy", "said", "inside")
-    return *state, *of_any_size(Sight, *parts), *of_any_size(Stakes, "contacts", "food", "own", "others")
+    return *state, *of_any_size(ParticleView, *parts), *of_any_size(Stakes, "contacts", "food", "own", "others")
 
 
 # The dynamics, for compiled rules and plain ones
@@ -219,7 +219,7 @@ def touches(bodies: Any, i: int, j: int) -> bool:
     return apart(bodies, i, j) < bodies.size[0, i] + bodies.size[0, j]  # type: ignore[no-any-return]
 
 
-# What agents see: `rows` `[n, size]` is a part of the sight of agents first, first + 1, ...
+# What agents see: `rows` `[n, size]` is a part of the view of agents first, first + 1, ...
 
 
 def see_own(rows: Any, x: Any, y: Any, first: int) -> None:

@@ -76,8 +76,8 @@ class ParticlesDrawing:
     def _believe(self, here: shapes.Array, radii: shapes.Array, observed: Any) -> None:
         """Where the observing agent believes the others, tied to where they are."""
         rank = self.names.index(observed.agent)
-        sight = observed.world[self.kinds[rank]].Sight
-        row, fields = self.kinds[:rank].count(self.kinds[rank]), vars(sight)
+        view = observed.world[self.kinds[rank]].ParticleView
+        row, fields = self.kinds[:rank].count(self.kinds[rank]), vars(view)
         self.agents.set_edgecolor([TOLD_COLOUR if i == rank else INK for i in range(len(here))])
         self.agents.set_linewidth([3.0 if i == rank else 1.0 for i in range(len(here))])
         if "others" in fields:

@@ -27,7 +27,7 @@ class Particle(FieldAgent):
     others that do?
     """
 
-    features = (of.Sight, of.Order, of.Stakes)
+    features = (of.ParticleView, of.ActionInForce, of.Stakes)
     size: ClassVar[float] = 0.05
     accel: ClassVar[float] = FULL_FORCE
     top: ClassVar[float] = 1e9
@@ -48,14 +48,14 @@ def in_both_forms(words: int = 0) -> Callable[[R], R]:
         choices = max(pushes, 1) * max(words, 1)
         forms = {"Numbers": Continuous(0.0, 1.0, size=pushes + words), "Choices": Discrete(choices)}
         for form, action in forms.items():
-            kept = of.order(action.size)
+            kept = of.action_in_force(action.size)
 
             @rule(writes=kept.action)
             def apply_action(action: Vector) -> Any:
                 """Keep it as it was given."""
                 return action
 
-            body = {"features": (of.Sight, kept, of.Stakes), "action": action}
+            body = {"features": (of.ParticleView, kept, of.Stakes), "action": action}
             body |= {"apply_action": staticmethod(apply_action), "__module__": role.__module__, "__doc__": role.__doc__}
             setattr(sys.modules[role.__module__], role.__name__ + form, type(role.__name__ + form, (role,), body))
         return role
@@ -72,7 +72,7 @@ class Plane(SystemAgent):
 def steps(heed: Callable[[Any], None], look: Callable[[Any], None], *parts: str) -> tuple[Any, Any]:
     """The rules `begin` and `advance` of a scenario.
 
-    heed: lets bodies obey. look: fills Stakes and Sight, which has these parts.
+    heed: lets bodies obey. look: fills Stakes and ParticleView, which has these parts.
     """
 
     @rule
@@ -95,7 +95,7 @@ class ParticlesEnv(HeronEnv):
     """Agents and landmarks of a particle world; scenarios have `begin, advance = steps(...)`, and `rules`.
 
     Args:
-        members: role and id of each agent, and the sizes of the parts of its sight.
+        members: role and id of each agent, and the sizes of the parts of its view.
         landmarks: radius of each landmark, whether agents bounce off it, and how far out it may lie.
         continuous: numbers in [0, 1], pushes (stay, left, right, down, up), then words; False: a choice, of a
             direction, a word, or both: direction + 5 word.
@@ -119,7 +119,7 @@ class ParticlesEnv(HeronEnv):
         self.parts, agents = {name: parts for _, name, parts in members}, []
         for role, name, parts in members:
             form = getattr(sys.modules[role.__module__], role.__name__ + ("Numbers" if continuous else "Choices"))
-            agents.append(form(name, of.sight(**parts)(), of.Stakes(local_ratio=local_ratio)))
+            agents.append(form(name, of.particle_view(**parts)(), of.Stakes(local_ratio=local_ratio)))
         kinds = [(role.size, role.collides, 1.0, role.accel, role.top) for role, _, _ in members]
         kinds += [(*landmark, 0.0, 0.0) for landmark in landmarks]
         fields = ("size", "collides", "reach", "accel", "top")

@@ -85,8 +85,8 @@ class Decoy(Particle):
 
 def heed_in_adversary(world: Any) -> None:
     """All push."""
-    of.obey(world[Intruder].Order.action, world[Plane].Bodies, 0, 0)
-    of.obey(world[Decoy].Order.action, world[Plane].Bodies, 1, 0)
+    of.obey(world[Intruder].ActionInForce.action, world[Plane].Bodies, 0, 0)
+    of.obey(world[Decoy].ActionInForce.action, world[Plane].Bodies, 1, 0)
 
 
 def look_in_adversary(world: Any) -> None:
@@ -94,11 +94,11 @@ def look_in_adversary(world: Any) -> None:
     bodies, intruder, decoys = world[Plane].Bodies, world[Intruder], world[Decoy]
     agents, entities = 1 + len(decoys.Stakes.own), bodies.x.shape[1]
     goal, nearest = agents + int(bodies.goals[0, 0]), math.inf
-    of.see_ways(intruder.Sight.landmarks, bodies, 0, agents, entities)
-    of.see_ways(intruder.Sight.others, bodies, 0, 0, agents)
-    of.see_ways(decoys.Sight.goal, bodies, 1, goal, goal + 1)
-    of.see_ways(decoys.Sight.landmarks, bodies, 1, agents, entities)
-    of.see_ways(decoys.Sight.others, bodies, 1, 0, agents)
+    of.see_ways(intruder.ParticleView.landmarks, bodies, 0, agents, entities)
+    of.see_ways(intruder.ParticleView.others, bodies, 0, 0, agents)
+    of.see_ways(decoys.ParticleView.goal, bodies, 1, goal, goal + 1)
+    of.see_ways(decoys.ParticleView.landmarks, bodies, 1, agents, entities)
+    of.see_ways(decoys.ParticleView.others, bodies, 1, 0, agents)
     intruder.Stakes.own[0] = of.apart(bodies, 0, goal)
     for i in range(1, agents):
         nearest = min(nearest, of.apart(bodies, i, goal))
@@ -145,23 +145,23 @@ class Runner(Particle):
 
 def heed_in_push(world: Any) -> None:
     """Both push."""
-    of.obey(world[Shover].Order.action, world[Plane].Bodies, 0, 0)
-    of.obey(world[Runner].Order.action, world[Plane].Bodies, 1, 0)
+    of.obey(world[Shover].ActionInForce.action, world[Plane].Bodies, 0, 0)
+    of.obey(world[Runner].ActionInForce.action, world[Plane].Bodies, 1, 0)
 
 
 def look_in_push(world: Any) -> None:
     """What both see, and how far they are from the goal."""
     bodies, shover, runner = world[Plane].Bodies, world[Shover], world[Runner]
     goal = 2 + int(bodies.goals[0, 0])
-    of.see_own(shover.Sight.velocity, bodies.vx, bodies.vy, 0)
-    of.see_ways(shover.Sight.landmarks, bodies, 0, 2, 4)
-    of.see_ways(shover.Sight.others, bodies, 0, 0, 2)
-    of.see_own(runner.Sight.velocity, bodies.vx, bodies.vy, 1)
-    of.see_ways(runner.Sight.goal, bodies, 1, goal, goal + 1)
-    of.see_colours(runner.Sight.colour, goal - 1, 1, 0.75, 0.25)
-    of.see_ways(runner.Sight.landmarks, bodies, 1, 2, 4)
-    of.see_colours(runner.Sight.colours, 1, 2, 0.1 + 0.8, 0.1)
-    of.see_ways(runner.Sight.others, bodies, 1, 0, 2)
+    of.see_own(shover.ParticleView.velocity, bodies.vx, bodies.vy, 0)
+    of.see_ways(shover.ParticleView.landmarks, bodies, 0, 2, 4)
+    of.see_ways(shover.ParticleView.others, bodies, 0, 0, 2)
+    of.see_own(runner.ParticleView.velocity, bodies.vx, bodies.vy, 1)
+    of.see_ways(runner.ParticleView.goal, bodies, 1, goal, goal + 1)
+    of.see_colours(runner.ParticleView.colour, goal - 1, 1, 0.75, 0.25)
+    of.see_ways(runner.ParticleView.landmarks, bodies, 1, 2, 4)
+    of.see_colours(runner.ParticleView.colours, 1, 2, 0.1 + 0.8, 0.1)
+    of.see_ways(runner.ParticleView.others, bodies, 1, 0, 2)
     shover.Stakes.own[0], runner.Stakes.own[0] = of.apart(bodies, 0, goal), of.apart(bodies, 1, goal)
     shover.Stakes.others[0] = runner.Stakes.own[0]
 
@@ -189,7 +189,7 @@ def push(continuous: bool = True, max_steps: int | None = 25, **options: Any) ->
 
 
 @in_both_forms(LANDMARKS)
-class Speaker(Particle):
+class SpeakerAgent(Particle):
     """Knows the goal, and can't move."""
 
     size, accel = 0.075, 0.0
@@ -204,18 +204,18 @@ class Listener(Particle):
 
 def heed_in_speaker_listener(world: Any) -> None:
     """One speaks, one pushes."""
-    of.obey(world[Speaker].Order.action, world[Plane].Bodies, 0, LANDMARKS)
-    of.obey(world[Listener].Order.action, world[Plane].Bodies, 1, 0)
+    of.obey(world[SpeakerAgent].ActionInForce.action, world[Plane].Bodies, 0, LANDMARKS)
+    of.obey(world[Listener].ActionInForce.action, world[Plane].Bodies, 1, 0)
 
 
 def look_in_speaker_listener(world: Any) -> None:
     """What both see and hear, and the listener's squared distance from the goal, which costs both."""
-    bodies, speaker, listener = world[Plane].Bodies, world[Speaker], world[Listener]
+    bodies, speaker, listener = world[Plane].Bodies, world[SpeakerAgent], world[Listener]
     goal = int(bodies.goals[0, 0])
-    of.see_colours(speaker.Sight.colour, goal, 1, 0.65, 0.15)
-    of.see_own(listener.Sight.velocity, bodies.vx, bodies.vy, 1)
-    of.see_ways(listener.Sight.landmarks, bodies, 1, 2, 2 + LANDMARKS)
-    of.hear(listener.Sight.heard, bodies, 0)
+    of.see_colours(speaker.ParticleView.colour, goal, 1, 0.65, 0.15)
+    of.see_own(listener.ParticleView.velocity, bodies.vx, bodies.vy, 1)
+    of.see_ways(listener.ParticleView.landmarks, bodies, 1, 2, 2 + LANDMARKS)
+    of.hear(listener.ParticleView.heard, bodies, 0)
     speaker.Stakes.own[0] = listener.Stakes.own[0] = of.square_apart(bodies, 1, 2 + goal)
 
 
@@ -235,7 +235,7 @@ def speaker_listener(continuous: bool = True, max_steps: int | None = 25, **opti
     Raises ConfigError; arguments as of ParticlesEnv.
     """
     listener = {"velocity": 2, "landmarks": 2 * LANDMARKS, "heard": LANDMARKS}
-    members = [(Speaker, "speaker_0", {"colour": LANDMARKS}), (Listener, "listener_0", listener)]
+    members = [(SpeakerAgent, "speaker_0", {"colour": LANDMARKS}), (Listener, "listener_0", listener)]
     landmarks, options = [(0.04, False, 1.0)] * LANDMARKS, {**options, "words": LANDMARKS, "max_steps": max_steps}
     return SpeakerListenerEnv(members, landmarks, continuous=continuous, **options)
 
@@ -257,18 +257,18 @@ class Guide(Particle):
 
 def heed_in_reference(world: Any) -> None:
     """Both push and speak."""
-    of.obey(world[Guide].Order.action, world[Plane].Bodies, 0, REFERENCE_WORDS)
+    of.obey(world[Guide].ActionInForce.action, world[Plane].Bodies, 0, REFERENCE_WORDS)
 
 
 def look_in_reference(world: Any) -> None:
     """What both see and hear; how far each one's mate is from the goal that it knows of."""
-    bodies, sight, stakes = world[Plane].Bodies, world[Guide].Sight, world[Guide].Stakes
-    of.see_own(sight.velocity, bodies.vx, bodies.vy, 0)
-    of.see_ways(sight.landmarks, bodies, 0, 2, 2 + LANDMARKS)
+    bodies, view, stakes = world[Plane].Bodies, world[Guide].ParticleView, world[Guide].Stakes
+    of.see_own(view.velocity, bodies.vx, bodies.vy, 0)
+    of.see_ways(view.landmarks, bodies, 0, 2, 2 + LANDMARKS)
     for i in range(2):
         goal = int(bodies.goals[0, i])
-        of.see_colours(sight.colour[i : i + 1], goal, 1, 0.75, 0.25)
-        of.hear(sight.heard[i : i + 1], bodies, 1 - i)
+        of.see_colours(view.colour[i : i + 1], goal, 1, 0.75, 0.25)
+        of.hear(view.heard[i : i + 1], bodies, 1 - i)
         stakes.own[i] = stakes.others[1 - i] = of.apart(bodies, 1 - i, 2 + goal)
 
 
@@ -321,20 +321,20 @@ class Alice(Cipher):
 
 def heed_in_crypto(world: Any) -> None:
     """All speak."""
-    of.obey(world[Eve].Order.action, world[Plane].Bodies, 0, CIPHERS)
-    of.obey(world[Bob].Order.action, world[Plane].Bodies, 1, CIPHERS)
-    of.obey(world[Alice].Order.action, world[Plane].Bodies, 2, CIPHERS)
+    of.obey(world[Eve].ActionInForce.action, world[Plane].Bodies, 0, CIPHERS)
+    of.obey(world[Bob].ActionInForce.action, world[Plane].Bodies, 1, CIPHERS)
+    of.obey(world[Alice].ActionInForce.action, world[Plane].Bodies, 2, CIPHERS)
 
 
 def look_in_crypto(world: Any) -> None:
     """What is heard and known, and the errors."""
     bodies, eve, bob, alice = world[Plane].Bodies, world[Eve], world[Bob], world[Alice]
     message, key = int(bodies.goals[0, 0]), int(bodies.goals[0, 1])
-    of.hear(eve.Sight.heard, bodies, 2)
-    of.hear(bob.Sight.heard, bodies, 2)
-    of.see_colours(bob.Sight.key, key, 1, 1.0, 0.0)
-    of.see_colours(alice.Sight.colour, message, 1, 1.0, 0.0)
-    of.see_colours(alice.Sight.key, key, 1, 1.0, 0.0)
+    of.hear(eve.ParticleView.heard, bodies, 2)
+    of.hear(bob.ParticleView.heard, bodies, 2)
+    of.see_colours(bob.ParticleView.key, key, 1, 1.0, 0.0)
+    of.see_colours(alice.ParticleView.colour, message, 1, 1.0, 0.0)
+    of.see_colours(alice.ParticleView.key, key, 1, 1.0, 0.0)
     eve.Stakes.own[0] = bob.Stakes.others[0] = alice.Stakes.others[0] = error(bodies, 0, message)
     bob.Stakes.own[0] = alice.Stakes.own[0] = error(bodies, 1, message)
 

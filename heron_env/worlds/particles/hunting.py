@@ -68,9 +68,9 @@ class Prey(Particle):
 
     @staticmethod
     @rule
-    def compute_local_reward(stakes: of.Stakes, sight: of.Sight) -> float:  # type: ignore[override]
+    def compute_local_reward(stakes: of.Stakes, view: of.ParticleView) -> float:  # type: ignore[override]
         """Its own contacts count."""
-        return -10.0 * stakes.contacts - outside(sight.position[0]) - outside(sight.position[1])
+        return -10.0 * stakes.contacts - outside(view.position[0]) - outside(view.position[1])
 
 
 def outside(coordinate: float) -> float:
@@ -94,29 +94,29 @@ def count_contacts(bodies: Any, contacts: Any, hunters: int) -> float:
 
 def heed_in_tag(world: Any) -> None:
     """All push."""
-    hunters = world[Hunter].Order.action
+    hunters = world[Hunter].ActionInForce.action
     of.obey(hunters, world[Plane].Bodies, 0, 0)
-    of.obey(world[Prey].Order.action, world[Plane].Bodies, len(hunters), 0)
+    of.obey(world[Prey].ActionInForce.action, world[Plane].Bodies, len(hunters), 0)
 
 
 def look_in_tag(world: Any) -> None:
     """What everybody sees; who touches whom."""
     bodies, hunters, prey = world[Plane].Bodies, world[Hunter], world[Prey]
-    watch(hunters.Sight, bodies, 0, len(hunters.Stakes.own))
-    watch(prey.Sight, bodies, len(hunters.Stakes.own), len(hunters.Stakes.own))
+    watch(hunters.ParticleView, bodies, 0, len(hunters.Stakes.own))
+    watch(prey.ParticleView, bodies, len(hunters.Stakes.own), len(hunters.Stakes.own))
     total = count_contacts(bodies, prey.Stakes.contacts, len(hunters.Stakes.own))
     for i in range(len(hunters.Stakes.own)):
         hunters.Stakes.contacts[i] = total
 
 
-def watch(sight: Any, bodies: Any, first: int, hunters: int) -> None:
+def watch(view: Any, bodies: Any, first: int, hunters: int) -> None:
     """What agents see from `first` on; the prey comes after the hunters."""
     agents = int(bodies.agents[0, 0])
-    of.see_own(sight.velocity, bodies.vx, bodies.vy, first)
-    of.see_own(sight.position, bodies.x, bodies.y, first)
-    of.see_ways(sight.landmarks, bodies, first, agents, bodies.x.shape[1])
-    of.see_ways(sight.others, bodies, first, 0, agents)
-    of.see_velocities(sight.velocities, bodies, first, hunters, agents)
+    of.see_own(view.velocity, bodies.vx, bodies.vy, first)
+    of.see_own(view.position, bodies.x, bodies.y, first)
+    of.see_ways(view.landmarks, bodies, first, agents, bodies.x.shape[1])
+    of.see_ways(view.others, bodies, first, 0, agents)
+    of.see_velocities(view.velocities, bodies, first, hunters, agents)
 
 
 class TagEnv(ParticlesEnv):
@@ -180,18 +180,18 @@ class Forager(Particle):
 
     @staticmethod
     @rule
-    def compute_local_reward(stakes: of.Stakes, sight: of.Sight) -> float:  # type: ignore[override]
+    def compute_local_reward(stakes: of.Stakes, view: of.ParticleView) -> float:  # type: ignore[override]
         """2 for each food, minus 5 for each pursuer, and less the farther the next food is."""
-        left = -5.0 * stakes.contacts - 2.0 * outside(sight.position[0]) - 2.0 * outside(sight.position[1])
+        left = -5.0 * stakes.contacts - 2.0 * outside(view.position[0]) - 2.0 * outside(view.position[1])
         return left + 2.0 * stakes.food - 0.05 * stakes.own
 
 
 def heed_in_world_comm(world: Any) -> None:
     """All push, and the leader speaks."""
-    bodies, pack = world[Plane].Bodies, world[Pack].Order.action
-    of.obey(world[Leader].Order.action, bodies, 0, WORDS)
+    bodies, pack = world[Plane].Bodies, world[Pack].ActionInForce.action
+    of.obey(world[Leader].ActionInForce.action, bodies, 0, WORDS)
     of.obey(pack, bodies, 1, 0)
-    of.obey(world[Forager].Order.action, bodies, 1 + len(pack), 0)
+    of.obey(world[Forager].ActionInForce.action, bodies, 1 + len(pack), 0)
 
 
 def look_in_world_comm(world: Any) -> None:
@@ -201,13 +201,13 @@ def look_in_world_comm(world: Any) -> None:
     food = landmarks = prey + len(foragers.Stakes.own)
     while food < bodies.x.shape[1] and bodies.collides[0, food] > 0.0:
         food += 1
-    spans = prey, landmarks, food, food + foragers.Sight.food.shape[1] // 2
+    spans = prey, landmarks, food, food + foragers.ParticleView.food.shape[1] // 2
     enter(bodies, landmarks, spans[3])
-    look_round(leader.Sight, bodies, 0, spans)
-    look_round(pack.Sight, bodies, 1, spans)
-    look_round(foragers.Sight, bodies, prey, spans)
-    of.hear(leader.Sight.heard, bodies, 0)
-    of.hear(pack.Sight.heard, bodies, 0)
+    look_round(leader.ParticleView, bodies, 0, spans)
+    look_round(pack.ParticleView, bodies, 1, spans)
+    look_round(foragers.ParticleView, bodies, prey, spans)
+    of.hear(leader.ParticleView.heard, bodies, 0)
+    of.hear(pack.ParticleView.heard, bodies, 0)
     total = count_contacts(bodies, foragers.Stakes.contacts, prey)
     pursue(leader.Stakes, bodies, 0, spans, total)
     pursue(pack.Stakes, bodies, 1, spans, total)
@@ -227,31 +227,31 @@ def enter(bodies: Any, agents: int, forests: int) -> None:
                 bodies.inside[0, i] += 2.0 ** (f - forests)
 
 
-def look_round(sight: Any, bodies: Any, first: int, spans: tuple[int, int, int, int]) -> None:
+def look_round(view: Any, bodies: Any, first: int, spans: tuple[int, int, int, int]) -> None:
     """What agents see from `first` on; `spans`: the first forager, obstacle, food and forest."""
     prey, landmarks, food, forests = spans
-    of.see_own(sight.velocity, bodies.vx, bodies.vy, first)
-    of.see_own(sight.position, bodies.x, bodies.y, first)
-    of.see_ways(sight.landmarks, bodies, first, landmarks, food)
-    of.see_ways(sight.food, bodies, first, food, forests)
-    of.see_ways(sight.forests, bodies, first, forests, bodies.x.shape[1])
-    of.see_ways(sight.others, bodies, first, 0, landmarks)
-    of.see_velocities(sight.velocities, bodies, first, prey, landmarks)
-    for i in range(len(sight.position)):
+    of.see_own(view.velocity, bodies.vx, bodies.vy, first)
+    of.see_own(view.position, bodies.x, bodies.y, first)
+    of.see_ways(view.landmarks, bodies, first, landmarks, food)
+    of.see_ways(view.food, bodies, first, food, forests)
+    of.see_ways(view.forests, bodies, first, forests, bodies.x.shape[1])
+    of.see_ways(view.others, bodies, first, 0, landmarks)
+    of.see_velocities(view.velocities, bodies, first, prey, landmarks)
+    for i in range(len(view.position)):
         here = int(bodies.inside[0, first + i])
         for f in range(bodies.x.shape[1] - forests):
-            sight.inside[i, f] = 1.0 if here >> f & 1 else -1.0
+            view.inside[i, f] = 1.0 if here >> f & 1 else -1.0
         at, moving = 0, 0
         for j in range(landmarks):
             there = int(bodies.inside[0, j])
             hidden = here | there > 0 and here & there == 0 and first > 0
             if j != first + i:
                 if hidden:
-                    sight.others[i, at] = sight.others[i, at + 1] = 0.0
+                    view.others[i, at] = view.others[i, at + 1] = 0.0
                 at += 2
             if j >= prey and j != first + i:
                 if hidden:
-                    sight.velocities[i, moving] = sight.velocities[i, moving + 1] = 0.0
+                    view.velocities[i, moving] = view.velocities[i, moving + 1] = 0.0
                 moving += 2
 
 

@@ -1,6 +1,6 @@
 """Rules that play the particle worlds: where to go and what to say, decided on what an agent sees.
 
-A rule takes the parts of a sight by name, `[b, size]` each, and gives the ways `[b, 2]` to where the agents of a batch
+A rule takes the parts of a view by name, `[b, size]` each, and gives the ways `[b, 2]` to where the agents of a batch
 want to be, and the numbers `[b]` of the words that they say; what the agent can't do, None.
 """
 
@@ -29,7 +29,7 @@ class ByRule(OnBatches):
 
     Args:
         decide: the rule.
-        parts: names and sizes of the parts of the sight.
+        parts: names and sizes of the parts of the view.
         spec: of the action.
     """
 
