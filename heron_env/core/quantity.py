@@ -87,6 +87,11 @@ class Quantity:
             self.kind = KINDS.get(annotation, "float")
         if self.kind == "bool":
             self.low, self.high = 0.0, 1.0
+        if self.relative and self.kind in ("bool", "category"):
+            raise FeatureError(
+                f"{where}: a difference of two of kind {self.kind} says nothing; leave relative=True out, or annotate "
+                "float or int"
+            )
         if not self.low <= self.high:
             raise FeatureError(f"{where}: low={self.low} must not exceed high={self.high}; exchange or correct them")
         self.check(self.default)

@@ -54,6 +54,8 @@ QUANTITIES = {
     "a shape that is a number": lambda d: quantity(shape=3),
     "a mark in words": lambda d: quantity(foreknown="yes"),
     "what is relative in words": lambda d: quantity(relative="to me"),
+    "a category less another": lambda d: feature(int, x=quantity(categories=("off", "on"), relative=True)),
+    "a switch less another": lambda d: feature(bool, x=quantity(relative=True)),
     "what is said by name": lambda d: quantity(to_owner="agent_1"),
     "what is observed in words": lambda d: quantity(observed="no"),
     "noise in words": lambda d: quantity(noisy="never"),
