@@ -288,9 +288,10 @@ def _require_shown(parameter: Parameter, where: str) -> None:
     remedy = "a mask is offered to the agent, so it may read dt and the agent's own observed features only"
     if parameter.role != "own" or parameter.feature is None:
         raise RuleError(f"{where} reads {parameter.name!r} ({parameter.role}); {remedy}")
-    hidden = [q for q in parameter.feature.quantities.values() if not q.observed]
-    if hidden:
-        raise RuleError(
-            f"{where} reads {parameter.feature.__name__}, of which {hidden[0]!r} is hidden (observed=False); {remedy}: "
-            "move what it needs into a feature that is observed as a whole"
-        )
+    for declared in parameter.feature.quantities.values():
+        for flag in ("observed", "to_owner"):
+            if not getattr(declared, flag):
+                raise RuleError(
+                    f"{where} reads {parameter.feature.__name__}, of which {declared!r} is hidden ({flag}=False); "
+                    f"{remedy}: move what it needs into a feature that is observed as a whole"
+                )

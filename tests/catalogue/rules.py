@@ -25,6 +25,12 @@ class Ledger(FeatureProvider):
     cost: float = quantity(default=0.0, low=0.0, high=9.0, observed=False)
 
 
+class Call(FeatureProvider):
+    """What one says to others, and does not hear."""
+
+    said: float = quantity(default=0.0, low=0.0, high=9.0, to_owner=False)
+
+
 class Other(FeatureProvider):
     """A feature of the world; the agents here do not have it."""
 
@@ -153,6 +159,10 @@ def of_the_ledger(ledger: Ledger):
     return True, ledger.cost < 1.0
 
 
+def of_a_call(call: Call):
+    return True, call.said < 1.0
+
+
 def of_the_past(time: float):
     return True, time > 1.0
 
@@ -176,6 +186,7 @@ def with_a_helper(self, local_state):
 BOTH = (Charge.soc, Charge.power)
 RULES = {
     "a mask of what is hidden": lambda d: mask(of_the_ledger),
+    "a mask of what is said": lambda d: mask(of_a_call, features=(Charge, Call)),
     "a mask of another's": lambda d: mask(of_the_parent),
     "a mask of the time": lambda d: mask(of_the_past),
     "a mask without choices": lambda d: mask(one, action=agent().action),
