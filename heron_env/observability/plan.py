@@ -89,11 +89,16 @@ class ObserverView:
         return int(np.count_nonzero(self.layout.owner_of[self.columns] == self.rank))
 
     @property
-    def names(self) -> list[str]:
-        """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`; `a.Place.x - Place.x`."""
+    def received_names(self) -> list[str]:
+        """`Charge.soc` of its own, `battery_2.Charge.soc` of others, `global.Price.value`."""
         layout = self.layout
         own = layout.owner_of[self.columns] == self.rank
-        names = [(layout.names if mine else layout.full_names)[i] for i, mine in zip(self.columns, own, strict=True)]
+        return [(layout.names if mine else layout.full_names)[i] for i, mine in zip(self.columns, own, strict=True)]
+
+    @property
+    def names(self) -> list[str]:
+        """The same as it is seen: `a.Place.x - Place.x`."""
+        names = self.received_names
         for place, less in self.relative.T.tolist():
             names[place] += f" - {names[less]}"
         return names

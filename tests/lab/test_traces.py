@@ -112,6 +112,17 @@ def test_a_zone_commands_its_batteries():
     assert {(m.sender, m.receiver) for m in commands} == {("zone_1", f"battery_{i}") for i in (1, 2, 3)}
 
 
+def test_the_columns_are_named_as_the_values_that_travel():
+    told = record_episode("heron/Spread-v0", "random", seed=3, options={"mates": "message", "max_steps": 2})
+    first = next(m for m in told.messages if m.kind == "ObservationReply")
+    received = dict(zip(told.world.columns[first.agent], map(float, first.content["vector"]), strict=True))
+    env = make("heron/Spread-v0", mates="message")
+    env.reset(seed=3)
+    true = dict(zip(env.simulation.layout.full_names, env.simulation.truth, strict=True))
+    for name in ("agent_1.Position.y", "agent_2.Position.x"):
+        assert received[name] == true[name] != 0.0
+
+
 # On disk
 
 

@@ -102,7 +102,7 @@ class TraceWorld:
         agents: ids by rank, parents before children.
         parents: by agent; "" for the system agent.
         decides: ids of those whose policies were asked.
-        columns: by deciding agent, the names of its observation's elements.
+        columns: by deciding agent, the names of what it receives, before anything is subtracted (V9).
         sources: by deciding agent, whose facts its observation holds, in the order of their as-of times.
         dt_ns: control step, ns.
         substeps: of physics in a control step.

@@ -228,7 +228,7 @@ def _world(run: EventRun) -> TraceWorld:
         agents=list(ids),
         parents={agent: ids[parent[rank]] if parent[rank] >= 0 else "" for rank, agent in enumerate(ids)},
         decides=list(decides),
-        columns={agent: list(view.names) for agent, view in decides.items()},
+        columns={agent: view.received_names for agent, view in decides.items()},
         sources={agent: [owners[rank] for rank in view.sources] for agent, view in decides.items()},
         dt_ns=env.dt_ns,
         substeps=env.physics_substeps,
