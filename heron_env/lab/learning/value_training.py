@@ -161,6 +161,7 @@ class ValueTraining(RoleTraining[TeamStudent]):
         self._masks = {name: GroupMasks(batch.env.simulation, of) for name, of in ranks.items()}
         self._ticks = {n: np.array([[timings[r].tick, timings[r].phase] for r in of]).T for n, of in ranks.items()}
         self._signals: dict[str, Any] = {}
+        self._active: dict[str, Bools] = {}
         if has_training_rewards(env):
             batch.at_close.append(self._look)
         for student in self.students:
@@ -214,7 +215,7 @@ class ValueTraining(RoleTraining[TeamStudent]):
         for student, choices in zip(self.students, chosen, strict=True):
             groups = student.role.groups
             for group in groups:
-                student.count(group, earned[group])
+                student.count(group, earned[group][self._active[group]])
             cut_off = np.concatenate([truncated[group] for group in groups], axis=1).any(axis=1)
             brought = np.concatenate([earned[group] for group in groups], axis=1)
             later = self._view(student, observations, infos, truncated)
@@ -237,6 +238,7 @@ class ValueTraining(RoleTraining[TeamStudent]):
         now = (batch.steps * batch.env.dt_ns)[:, None]
         for group in student.role.groups:  # who was cut off would go on
             active = (infos[group]["is_active"] != 0) | truncated[group] & ticks_at(now, *self._ticks[group])
+            self._active[group] = active
             allowed.append(self._masks[group].offered(batch._engine.lanes, observations[group], active) != 0)
         state = batch.state() if self.plan.critic == "central" else np.zeros((batch.num_envs, 0), dtype=np.float32)
         return student.view([observations[group] for group in student.role.groups], allowed, state)

@@ -280,7 +280,7 @@ def test_what_is_remembered_is_what_single_environments_give(kind: str, delays: 
     for _ in range(20):
         course._step()
     rows = {name: column[: student.memory.count].numpy() for name, column in student.memory.columns.items()}
-    scales, forbidden, ends, cut_offs = student.scales, 0, 0, 0
+    scales, forbidden, ends, cut_offs, brought = student.scales, 0, 0, 0, list[float]()
     for lane in range(LANES):
         env = course.plan.make()
         agents = env.possible_agents
@@ -300,10 +300,12 @@ def test_what_is_remembered_is_what_single_environments_give(kind: str, delays: 
             wide = np.append(env.state(), np.zeros(len(agents)))[None].astype(np.float32)
             np.testing.assert_array_equal(found["state"], scales.state(wide)[0, : len(env.state_names)])
             lived = list(env.agents)
+            deciding = [agent for agent in lived if infos[agent]["is_active"]]
             seen, rewards, _, truncated, infos = env.step(
                 {agent: found["choices"][agents.index(agent)] for agent in lived}
             )
             earned = env.training_signal() if kind == "signalled" else rewards
+            brought += [earned[agent] for agent in deciding]
             mean = np.mean([earned.get(agent, 0.0) for agent in agents])
             assert found["reward"] == pytest.approx(mean * scales.reward, rel=1e-6)
             cut_off = any(truncated.values())
@@ -323,6 +325,10 @@ def test_what_is_remembered_is_what_single_environments_give(kind: str, delays: 
             else:
                 after = rows["seen"][row + LANES : row + LANES + 1]
                 assert not len(after) or after[0].tobytes() == found["later_seen"].tobytes()
+    # who has ended, or waits for its turn, decides nothing
+    assert list(course.transitions.values()) == [len(brought)]
+    assert (len(brought) < 20 * LANES * len(agents)) == (kind in ("ending", "slow") or delays is not None)
+    assert list(course.signals().values()) == pytest.approx([np.mean(brought)])
     assert (ends > 0) == (kind == "ending") and (cut_offs > 0) == (kind != "ending")
     assert forbidden > 0 or kind in ("ending", "signalled")
 
