@@ -58,10 +58,11 @@ def load_weights(policy: Any, run: RunFolder, group: str) -> None:
     try:
         policy.load_state_dict(run.weights(group))
     except RuntimeError as error:
+        its = run.config.hyperparameters
         raise ConfigError(
             f"train(start_from={str(run.path)!r}): its network has hidden layers "
-            f"{run.config.hyperparameters.get('hidden')} and {run.config.hyperparameters.get('gru', 0)} units that "
-            "remember; give Hyperparameters(hidden=..., gru=...) the same, or start anew"
+            f"{its.get('hidden')}, {its.get('gru', 0)} units that remember and a mixer of {its.get('mixer', 0)}; give "
+            "Hyperparameters(hidden=..., gru=..., mixer=...) the same, or start anew"
         ) from error
 
 

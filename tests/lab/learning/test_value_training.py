@@ -409,6 +409,8 @@ def test_a_run_is_gone_on_with_from_its_weights(tmp_path: Path):
     begun = student._target.state_dict()
     assert all(torch.equal(begun[name], weights) for name, weights in lamp.weights("lamp").items())
     assert course.epsilon == course.plan.hyperparameters.final_epsilon  # it need not begin by chance
+    with pytest.raises(ConfigError, match=r"and a mixer of 32; give Hyperparameters\(hidden=..., gru=..., mixer=...\)"):
+        quick(tmp_path / "wrong", start_from=tmp_path / "first", hyperparameters=tiny(mixer=8))
     with pytest.raises(ConfigError) as error:
         quick(tmp_path / "wrong", start_from=tmp_path / "first", algorithm="vdn")
     assert str(error.value) == (
