@@ -12,7 +12,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import TrainingDefaults
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, RunFolderError, did_you_mean
-from heron_env.given import is_one_of, require_one_of, whole
+from heron_env.given import is_number, is_one_of, require_one_of, several, whole
 from heron_env.lab import benchmark
 from heron_env.lab.run_groups import MOST_FRAMES
 from heron_env.lab.runs import RunFolder
@@ -331,18 +331,23 @@ def _require_able(settings: Hyperparameters, trainer: str, algorithm: str) -> No
     """Raise ConfigError for what the trainer, or the algorithm, can't do."""
     require_one_of(f"Hyperparameters(activation={settings.activation!r})", settings.activation, get_args(Activation))
     bounds = {
+        **dict.fromkeys(("num_envs", "n_steps", "batch_size", "n_epochs"), (1, MOST_REPLAY)),
         "gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "augment": (0, MOST_FRAMES),
         "twins": (1, settings.num_envs), "replay": (1, MOST_REPLAY), "mixer": (1, MOST_FRAMES),
     }  # fmt: skip
     for name, (least, most) in bounds.items():
         whole(getattr(settings, name), f"Hyperparameters({name})", least, most)
+    for units in several(settings.hidden, "Hyperparameters(hidden)"):
+        whole(units, "Hyperparameters(hidden)", 1, MOST_REPLAY)
     if settings.num_envs % settings.twins:
         raise ConfigError(
             f"Hyperparameters(num_envs={settings.num_envs}, twins={settings.twins}): num_envs must be a multiple of it"
         )
-    for name in ("exploration", "final_epsilon", "tau"):
-        if not 0.0 <= getattr(settings, name) <= 1.0:
-            raise ConfigError(f"Hyperparameters({name}={getattr(settings, name)!r}): must be a number between 0 and 1")
+    for name in ("gamma", "gae_lambda", "learning_rate", "final_learning_rate", "exploration", "final_epsilon", "tau"):
+        if not (is_number(value := getattr(settings, name)) and 0.0 <= value <= 1.0):
+            raise ConfigError(f"Hyperparameters({name}={value!r}): must be a number between 0 and 1")
+    if settings.log_std is not None and not is_number(settings.log_std):
+        raise ConfigError(f"Hyperparameters(log_std={settings.log_std!r}): must be a number, or None")
     plain = Hyperparameters()
     for name in ("gru", "frames", "augment", "shared", "twins", "keep_best"):
         if getattr(settings, name) != getattr(plain, name):

@@ -150,6 +150,15 @@ def test_what_a_schedule_excludes_is_named(options: dict[str, Any], told: str, t
         ({"shared": True}, "Hyperparameters(shared=True): trainer='sb3' can't"),
         ({"gru": -1}, "Hyperparameters(gru)=-1: must be a whole number from 0"),
         ({"frames": 0}, "Hyperparameters(frames)=0: must be a whole number from 1"),
+        ({"batch_size": 0}, "Hyperparameters(batch_size)=0: must be a whole number from 1"),
+        ({"n_steps": 0}, "Hyperparameters(n_steps)=0: must be a whole number from 1"),
+        ({"n_epochs": 1.5}, "Hyperparameters(n_epochs)=1.5: must be a whole number from 1"),
+        ({"num_envs": "2"}, "Hyperparameters(num_envs)='2': must be a whole number from 1"),
+        ({"hidden": (8, 0)}, "Hyperparameters(hidden)=0: must be a whole number from 1"),
+        ({"hidden": 8}, "Hyperparameters(hidden)=8: must be a list or tuple"),
+        ({"learning_rate": float("nan")}, "Hyperparameters(learning_rate=nan): must be a number between 0 and 1"),
+        ({"gamma": float("inf")}, "Hyperparameters(gamma=inf): must be a number between 0 and 1"),
+        ({"log_std": "low"}, "Hyperparameters(log_std='low'): must be a number, or None"),
     ],
 )
 def test_what_stable_baselines3_can_t_is_named(settings: dict[str, Any], told: str, tmp_path: Path):

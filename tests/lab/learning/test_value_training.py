@@ -482,6 +482,11 @@ def test_the_command_line_trains_with_qmix(tmp_path: Path):
             "Hyperparameters(gru=4): algorithm='qmix' can't; leave it out, or write algorithm='ppo'",
         ),
         ({"hyperparameters": tiny(tau=1.5)}, "Hyperparameters(tau=1.5): must be a number between 0 and 1"),
+        ({"hyperparameters": tiny(tau="a")}, "Hyperparameters(tau='a'): must be a number between 0 and 1"),
+        (
+            {"hyperparameters": tiny(final_epsilon=None)},
+            "Hyperparameters(final_epsilon=None): must be a number between 0 and 1",
+        ),
         ({"hyperparameters": tiny(replay=0)}, "Hyperparameters(replay)=0: must be a whole number from 1 to 100000000"),
     ],
 )
