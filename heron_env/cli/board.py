@@ -66,11 +66,13 @@ def page(
 def zoo(as_json: Json = False) -> None:
     """List the shipped policies, with what they earn under the condition that they were trained under."""
     from heron_env.lab.board import cards
+    from heron_env.lab.checkpoints import SHIPPED
     from heron_env.lab.output import TextTable, dumps, terminal
 
     rows: list[dict[str, Any]] = cards()
     if as_json:
         typer.echo(dumps(rows))
         return
-    for part in TextTable("", list(rows[0]), [[str(cell) for cell in row.values()] for row in rows], words=2).to_rich():
+    cells = [[str(cell).removeprefix(SHIPPED) for cell in row.values()] for row in rows]
+    for part in TextTable("", [SHIPPED, *list(rows[0])[1:]], cells, words=2).to_rich():
         terminal().print(part)

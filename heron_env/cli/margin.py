@@ -84,7 +84,7 @@ def margin(
 def _share(text: str) -> float:
     """`95%`, `95 %` or `0.95`. Raises ConfigError."""
     try:
-        share = float(text.rstrip(" %")) / (100.0 if text.endswith("%") else 1.0)
+        share = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError:
         share = 0.0
     if not 0.0 < share < 1.0:

@@ -41,13 +41,18 @@ class ModelPolicy:
 def policies_in(file: str, env: Any) -> Policies:
     """By agent, what the file holds. Raises ConfigError where it holds none, or one of other spaces."""
     model_of, policies, agent = _zipped if file.endswith(".zip") else _onnx, dict[str, ModelPolicy](), ""
+    if not Path(file).is_file():
+        raise ConfigError(f"policy {file!r}: no such file; correct the path")
     try:
         changed = Path(file).stat().st_mtime_ns
         for agent in env.possible_agents:
             seen, done = env.observation_space(agent), env.action_space(agent)
             spec = None if isinstance(env, BlackBox) else env.simulation.specs[env.hierarchy.index[agent]]
             model = model_of(file, changed, seen, done)
-            policies[agent], example = ModelPolicy(model, partial(fitted, done, spec)), deepcopy(seen)
+            policies[agent], example = (
+                ModelPolicy(model, partial(fitted, f"{file!r} for {agent!r}", done, spec)),
+                deepcopy(seen),
+            )
             example.seed(0)
             policies[agent].forward(example.sample())
             policies[agent].begin(0, 0)
@@ -63,17 +68,27 @@ def policies_in(file: str, env: Any) -> Policies:
     return policies
 
 
-def fitted(space: spaces.Space[Any], spec: Any, numbers: Any) -> Any:
-    """An action: of one number for each choice the greatest, of others what the Box holds. `spec`: of our agents."""
-    if isinstance(space, spaces.Discrete) and numbers.size == space.n > 1:
-        numbers = np.argmax(numbers) + space.start
-    if spec is not None:
-        return spec.bounded(np.asarray(numbers, np.float64).reshape(spec.size))
-    if isinstance(space, spaces.Discrete):
-        return int(np.rint(numbers).reshape(()))
-    values = np.asarray(numbers).reshape(space.shape)
-    values = values.clip(space.low, space.high) if isinstance(space, spaces.Box) else np.rint(values)
-    return values.astype(space.dtype)
+def fitted(whose: str, space: spaces.Space[Any], spec: Any, numbers: Any) -> Any:
+    """An action: of one number for each choice the greatest, of others what the Box holds. `spec`: of our agents.
+
+    Choices count from the space's `start`. Raises ConfigError for what is no action.
+    """
+    answer = numbers
+    if not np.isnan(numbers).any():
+        if isinstance(space, spaces.Discrete) and np.size(numbers) == space.n:
+            numbers = np.argmax(numbers)
+        if spec is not None:
+            return spec.bounded(np.asarray(numbers, np.float64).reshape(spec.size))
+        values = np.asarray(numbers).reshape(space.shape)
+        if isinstance(space, spaces.Box):
+            values = values.clip(space.low, space.high)
+        else:
+            values = np.rint(values) + getattr(space, "start", 0)
+        if np.isfinite(values).all():
+            action = int(values) if isinstance(space, spaces.Discrete) else values.astype(space.dtype)
+            if space.contains(action):
+                return action
+    raise ConfigError(f"policy {whose} answers {np.asarray(answer).tolist()!r:.100}, which is no action of {space}")
 
 
 @cache
@@ -93,7 +108,7 @@ def _zipped(file: str, changed: int, seen: Any, done: Any) -> Model:
     """The policy that a .zip of any algorithm holds: its own class says which."""
     policy = _saved(file, changed)
     theirs = policy.action_space
-    if (type(theirs), theirs.shape, getattr(theirs, "n", 0)) != (type(done), done.shape, getattr(done, "n", 0)):
+    if (type(theirs), theirs.shape) != (type(done), done.shape) or not (isinstance(done, spaces.Box) or theirs == done):
         raise ValueError(f"it does {theirs}")
     if hasattr(policy, "lstm_actor"):
         raise ValueError("it remembers, which is lost between two decisions here")
@@ -106,7 +121,8 @@ def _session(file: str, changed: int) -> Any:
 
     few = onnxruntime.SessionOptions()
     few.intra_op_num_threads = few.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(file, few, providers=["CPUExecutionProvider"])
+    data = Path(file).read_bytes()  # weights in a second file are refused: a policy's identity is that of one
+    return onnxruntime.InferenceSession(data, few, providers=["CPUExecutionProvider"])
 
 
 def _onnx(file: str, changed: int, seen: Any, done: Any) -> Model:

@@ -558,6 +558,12 @@ def test_w8_what_the_current_mask_forbids_becomes_the_no_op():
         (gymnasium.spaces.MultiDiscrete([2, 3]), np.array([1, 0, 1, 1, 1], bool), [1, 2], [0, 2]),
         (gymnasium.spaces.MultiDiscrete([2, 3]), (np.array([1, 0], np.int8), np.ones(3, np.int8)), [1, 2], [0, 2]),
         (gymnasium.spaces.MultiDiscrete([2, 3]), (np.ones(2, np.int8), np.array([1, 1, 0], np.int8)), [1, 2], [1, 1]),
+        (
+            gymnasium.spaces.MultiDiscrete([[2, 2], [2, 2]]),
+            (([1, 1], [1, 0]), ([1, 1], [1, 1])),
+            [[0, 1], [0, 0]],
+            [[1, 0], [1, 1]],
+        ),
     ],
 )
 def test_w8_masks_in_infos(space: Any, mask: Any, forbidden: Any, allowed: Any):

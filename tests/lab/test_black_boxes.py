@@ -269,7 +269,7 @@ def test_what_draws_no_frames_is_refused_in_words(policies: Path):
     env = make(BLOB)
     with refuses(
         ConfigError,
-        "Blob-v0 draws no frames, render_mode=None (TypeError: object[] is none); make it with "
+        "Blob-v0 draws no frames, render_mode=None (TypeError: object[] is no uint8 [height, width, 3]); make it with "
         "render_mode='rgb_array', install what it draws with, or use `heron trace`, which needs no frames",
     ):
         env.run_event_driven(PUSH, record=FILMED)
@@ -287,3 +287,16 @@ def test_a_frame_that_can_not_be_drawn_says_why(monkeypatch: pytest.MonkeyPatch)
         ConfigError, match=r"painted draws no frames, render_mode='rgb_array' \(DependencyNotInstalled: no"
     ):
         env.run_synchronous({"*": lambda seen: 0}, seed=0, record=FILMED)
+
+
+def test_pictures_within_tuples_are_kept_by_digest():
+    from heron_env.lab.traces.episode import bounded
+
+    kept = bounded((np.zeros((64, 64, 3), np.uint8), 3, {"far": (np.ones(2000),)}), "seen")
+    assert kept[0]["shape"] == [64, 64, 3] and kept[1] == 3 and kept[2]["far"][0]["shape"] == [2000]
+    assert kept != bounded((np.ones((64, 64, 3), np.uint8), 3, {"far": (np.ones(2000),)}), "seen")
+
+
+def test_the_default_sweep_leaves_noise_out(policies: Path):
+    told = heron("sweep", "gymnasium:CartPole-v1", "policy.py:act", "-o", "noop=0", "--seeds", "2", "--processes", "1")
+    assert "loss=0.05" in told.stdout and "noise" not in told.stdout

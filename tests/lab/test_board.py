@@ -314,7 +314,7 @@ def test_what_is_shipped_is_small_and_loads_by_its_name():
         assert load_policy(name)
     names = [row["policy"] for row in as_json("zoo")]
     assert names == list(shipped()) == [row["policy"] for row in cards()]
-    assert "shipped:heron/Spread-v0/ppo" in heron("zoo").stdout
+    assert "heron/Spread-v0/ppo-constant " in heron("zoo").stdout
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ZOO)))

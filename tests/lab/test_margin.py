@@ -291,3 +291,8 @@ def test_what_else_is_wrong_is_read(tmp_path: Path):
 
 def test_a_margin_is_no_other_with_other_numbers(loss: Margin):
     assert replace(loss, keep=0.5) != loss
+
+
+def test_no_amount_is_larger_than_the_largest():
+    found = margin(SPREAD, RULE, fault="act_delay", largest=0.37, cases=4, options=SHORT)
+    assert max(probe.level for probe in found.probes) <= 0.37

@@ -132,7 +132,7 @@ def test_a_zip_that_does_not_fit_is_refused_in_words(ppo: str, tmp_path: Path):
             policy_spec(str(file)).build(env, 0)
     with pytest.raises(ConfigError, match=r"Unexpected observation shape.*give one that was trained in these spaces"):
         policy_spec(ppo).build(make(CARTPOLE, noop=0, observe_age=True), 0)
-    with pytest.raises(ConfigError, match=r"policy 'gone.zip': is no model that decides \(FileNotFoundError"):
+    with pytest.raises(ConfigError, match="policy 'gone.zip': no such file; correct the path"):
         policy_spec("gone.zip").build(env, 0)
 
 
@@ -205,3 +205,83 @@ def test_without_the_package_it_says_which_extra_has_it(ppo: str, monkeypatch: p
     copy.write_bytes(Path(ppo).read_bytes())
     with pytest.raises(ConfigError, match=r"copy\.zip'.*pip install 'heron_env\[train\]'"):
         policy_spec(str(copy)).build(env, 0)
+
+
+class Picky(gymnasium.Env[Any, Any]):
+    """Takes actions of one space, and checks them."""
+
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def __init__(self, space: gymnasium.Space[Any]) -> None:
+        self.action_space = space
+
+    def reset(self, **of: Any) -> Any:
+        super().reset(**of)
+        return np.ones(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        assert self.action_space.contains(action)
+        return np.ones(2, np.float32), 0.0, False, True, {}
+
+
+@pytest.mark.parametrize(
+    ("space", "weights", "expected"),
+    [
+        (gymnasium.spaces.Discrete(3, start=5), [[0, 2, 0], [0, 0, 1]], 6),
+        (gymnasium.spaces.Discrete(1), [[0.3], [0.4]], 0),
+        (gymnasium.spaces.Discrete(3, start=-1), [[1], [1]], 1),
+        (gymnasium.spaces.MultiDiscrete([3, 2], start=[1, 0]), [[1, 0], [1, 0.2]], [3, 0]),
+        (gymnasium.spaces.MultiBinary(2), [[1, 0], [0, 0.2]], [1, 0]),
+        (gymnasium.spaces.Discrete(3), [[2], [5]], None),
+        (gymnasium.spaces.MultiDiscrete([3, 2]), [[7, 0], [7, 0]], None),
+        (gymnasium.spaces.Discrete(3), [[np.nan] * 3, [0, 0, 0]], None),
+        (gymnasium.spaces.Box(-1, 1, (1,)), [[np.nan], [0]], None),
+    ],
+)
+def test_what_a_model_answers_is_an_action_or_is_refused(
+    space: gymnasium.Space[Any], weights: Any, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    gymnasium.register("Picky-v0", entry_point=lambda: Picky(space))
+    try:
+        file, env = linear(tmp_path / "a.onnx", np.array(weights, float)), make("gymnasium:Picky-v0", noop="random")
+        if expected is None:
+            with pytest.raises(ConfigError, match=r"a.onnx' for 'agent' answers .*, which is no action of "):
+                policy_spec(file).build(env, 0)
+        else:
+            chosen = policy_spec(file).build(env, 0)["agent"].forward(np.ones(2, np.float32))
+            assert np.asarray(chosen).tolist() == expected and space.contains(chosen)
+    finally:
+        del gymnasium.registry["Picky-v0"]
+
+
+def test_a_model_with_weights_in_a_second_file_is_refused(tmp_path: Path):
+    file = linear(tmp_path / "a.onnx", np.ones((4, 300)))
+    onnx.save_model(onnx.load(file), file, save_as_external_data=True, location="a.data", size_threshold=0)
+    with pytest.raises(ConfigError, match="is no model that decides for 'agent'"):
+        policy_spec(file).build(make(CARTPOLE, noop=0), 0)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "there"),
+    [
+        (gymnasium.spaces.Discrete(3), gymnasium.spaces.Discrete(3, start=5)),
+        (gymnasium.spaces.MultiDiscrete([9, 9]), gymnasium.spaces.MultiDiscrete([2, 2])),
+    ],
+)
+def test_a_zip_of_other_choices_is_refused(theirs: Any, there: Any, tmp_path: Path):
+    sb3.PPO("MlpPolicy", Picky(theirs), n_steps=8, batch_size=8).save(tmp_path / "a.zip")
+    gymnasium.register("Picky-v0", entry_point=lambda: Picky(there))
+    try:
+        with pytest.raises(ConfigError, match="ValueError: it does "):
+            policy_spec(str(tmp_path / "a.zip")).build(make("gymnasium:Picky-v0", noop="random"), 0)
+    finally:
+        del gymnasium.registry["Picky-v0"]
+
+
+def test_a_model_that_was_moved_is_named(tmp_path: Path):
+    file = linear(tmp_path / "a.onnx", np.ones((4, 2)))
+    episode = record_episode(CARTPOLE, file, options={"noop": 0})
+    moved = Path(file).rename(tmp_path / "b.onnx")
+    with pytest.raises(ConfigError, match="no such file"):
+        replay(episode, trust=(CARTPOLE, file))
+    assert replay(episode, policy=str(moved), trust=(CARTPOLE, str(moved))).identical

@@ -361,7 +361,7 @@ def test_a_policy_that_is_gone_is_told(episode: Episode, tmp_path: Path):
     away = replace(episode, setting=replace(episode.setting, policy=PolicyIdentity("run", gone, "00")))
     with pytest.raises(TraceError, match=f"run folder '{gone}' that decided in this episode does not exist; copy it"):
         replay(away)
-    with pytest.raises(TraceError, match="this episode was not recorded with a run folder"):
+    with pytest.raises(TraceError, match="this episode was not recorded with a file or folder"):
         replay(episode, policy=gone)
     away = replace(episode, setting=replace(episode.setting, policy=PolicyIdentity("baseline", "randm")))
     with pytest.raises(ConfigError, match="Did you mean 'random'"):

@@ -30,7 +30,7 @@ def frame_of(env: Any) -> Image:
     try:
         drawn = np.asarray(env.render() if mode == "rgb_array" else None)
         if drawn.dtype != np.uint8 or drawn.ndim != 3 or drawn.shape[2] != 3:
-            raise TypeError(f"{drawn.dtype}{list(drawn.shape)} is none")
+            raise TypeError(f"{drawn.dtype}{list(drawn.shape)} is no uint8 [height, width, 3]")
     except Exception as error:
         raise ConfigError(
             f"{title_of(env)} draws no frames, render_mode={mode!r} ({type(error).__name__}: {error}); make it with "
@@ -90,7 +90,8 @@ def _as_world(setting: NetworkSetting, layout: Layout, groups: Mapping[str, list
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
             return axes.imshow(images[0])
-        drawn.set_data(images[min(world.step, len(images) - 1)])
+        drawn.set_data(image := images[min(world.step, len(images) - 1)])
+        drawn.set_extent((-0.5, image.shape[1] - 0.5, image.shape[0] - 0.5, -0.5))
         return drawn
 
     return SimpleNamespace(

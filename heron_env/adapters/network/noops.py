@@ -49,7 +49,7 @@ def checked_mask(mask: Any, space: spaces.Space[Any]) -> Any:
         case spaces.Discrete():
             return (np.asarray(mask) != 0).astype(np.int8).reshape(space.n)
         case spaces.MultiDiscrete():
-            flags = (np.hstack(mask) != 0).astype(np.int8).reshape(space.nvec.sum())
+            flags = (np.concatenate([np.ravel(part) for part in mask]) != 0).astype(np.int8).reshape(space.nvec.sum())
             return tuple(np.split(flags, np.cumsum(space.nvec)[:-1]))
     return deepcopy(mask)
 

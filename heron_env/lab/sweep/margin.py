@@ -217,7 +217,8 @@ def _ladder(sweep: Sweep, under: Condition, fault: str, largest: float | None) -
     if not is_finite(most) or not most >= none + step:
         least = amount_text(none + step)
         raise ConfigError(f"margin({fault}, largest={largest!r:.60}): must be a number of {least} at least, one step")
-    steps = [max(1, round(share * (most - none) / step)) for share in LADDER]
+    reach = (most - none) / step
+    steps = [max(1, min(round(share * reach), math.floor(reach + 1e-9))) for share in LADDER]
     ladder = [none, *dict.fromkeys(round(none + step * count, 9) for count in steps)]
     for level in ladder:
         env.timings_of(under.but(**{fault: level}).schedule(env))

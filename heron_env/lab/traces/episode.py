@@ -256,12 +256,14 @@ def content(record: Any) -> dict[str, Any]:
 
 
 def bounded(value: Any, where: str) -> Any:
-    """What a black box shows or is told: plain where that is short, else shape and digest, of a dictionary by key.
+    """What a black box shows or is told: plain where that is short, else shape and digest, part by part.
 
     Raises TraceError as `plain`.
     """
     if isinstance(value, Mapping) and len(value) <= MOST_KEYS:
         return {str(key): bounded(item, f"{where}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, tuple | list) and len(value) <= MOST_KEYS:
+        return [bounded(item, f"{where}[{number}]") for number, item in enumerate(value)]
     try:
         text = exact(value)
     except TypeError:
@@ -269,7 +271,11 @@ def bounded(value: Any, where: str) -> Any:
     if len(text) <= LONGEST:
         return plain(value, where)
     digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-    return {"type": str(getattr(value, "dtype", type(value).__name__)), "shape": [*np.shape(value)], "digest": digest}
+    return {
+        "type": str(getattr(value, "dtype", type(value).__name__)),
+        "shape": [*getattr(value, "shape", ())],
+        "digest": digest,
+    }
 
 
 def plain(value: Any, where: str) -> Any:

@@ -193,7 +193,7 @@ def replay(
 
     Args:
         trace: the episode, or where it is (a file, or the folder of `heron trace`).
-        policy: where the run folder lies now, if it was moved; it must hold what it held then.
+        policy: where the run folder or the policy's file lies now, if it was moved; it must hold what it held then.
         policies: the policies themselves, for an episode that was recorded with such.
         fixture: where the answers of endpoints lie, if not beside the trace; none is asked again.
         any_version: also under another version of heron_env than the episode's.
@@ -231,7 +231,7 @@ def _prepared(
     if then != __version__ and not any_version:
         raise TraceError(
             f"this episode was recorded by heron_env {then}, this is {__version__}: install that version, "
-            "or compare anyway with --any-version (any_version=True)"
+            "or compare anyway with `heron replay --any-version` (any_version=True)"
         )
     named_by = RECORD if isinstance(trace, Episode) else str(trace)
     env = rebuilt(setting, named_by)
@@ -270,8 +270,8 @@ def _policies(setting: TraceSetting, moved: str | None, env: Any) -> Policies:
 
     identity: PolicyIdentity = setting.policy
     if moved is not None:
-        if identity.kind != "run":
-            raise TraceError(f"policy={moved!r}: this episode was not recorded with a run folder; leave it out")
+        if identity.kind not in ("run", "python"):
+            raise TraceError(f"policy={moved!r}: this episode was not recorded with a file or folder; leave it out")
         identity = replace(identity, name=moved)
     return policies_of(identity, env, setting.seed)
 
