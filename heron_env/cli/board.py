@@ -66,8 +66,8 @@ def page(
 def zoo(as_json: Json = False) -> None:
     """List the shipped policies, with what they earn under the condition that they were trained under."""
     from heron_env.lab.board import cards
-    from heron_env.lab.checkpoints import SHIPPED
     from heron_env.lab.output import TextTable, dumps, terminal
+    from heron_env.lab.policies import SHIPPED
 
     rows: list[dict[str, Any]] = cards()
     if as_json:
