@@ -171,8 +171,6 @@ class AskedSweep:
 
     def sweep(self) -> Sweep:
         """The sweep itself. Raises ConfigError."""
-        from heron_env.lab.black_boxes import BlackBox
-        from heron_env.lab.sweep.conditions import unique
         from heron_env.lab.sweep.sweep import Sweep
 
         of_axes, runs, envs, chosen = self._of_axes(), run_folders(self.names), self._environments(), self.preset
@@ -186,10 +184,7 @@ class AskedSweep:
         env = built(env_id, options)
         if not policies:
             policies = [env.benchmark().strongest or "random"]
-        tried = chosen.conditions(env.dt) if chosen else []
-        if isinstance(env, BlackBox):  # nobody measures anew there
-            tried = unique(condition.but(noise=0.0) for condition in tried)
-        conditions = [*tried, *of_axes]
+        conditions = [*(chosen.conditions_in(env) if chosen else []), *of_axes]
         return Sweep.of(
             env_id, named_policies(policies, self.pool), conditions, options=options,
             cases=self.cases or (chosen.cases if chosen else 5), preset=chosen.name if chosen else None,

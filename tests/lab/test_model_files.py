@@ -132,7 +132,7 @@ def test_a_zip_that_does_not_fit_is_refused_in_words(ppo: str, tmp_path: Path):
             policy_spec(str(file)).build(env, 0)
     with pytest.raises(ConfigError, match=r"Unexpected observation shape.*give one that was trained in these spaces"):
         policy_spec(ppo).build(make(CARTPOLE, noop=0, observe_age=True), 0)
-    with pytest.raises(ConfigError, match="policy 'gone.zip': no such file; correct the path"):
+    with pytest.raises(ConfigError, match=r"policy 'gone\.zip': no such file; correct the path"):
         policy_spec("gone.zip").build(env, 0)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_one_of
+from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.sweep.conditions import IDEAL, Condition, along, coalitions, grid, one_at_a_time, unique
 from heron_env.scheduling.drawn import DrawnSchedule
 from heron_env.scheduling.sources import GilbertElliott
@@ -72,6 +73,11 @@ class Preset:
     cases: int = 5
     env_id: str = ENERGY
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def conditions_in(self, env: Any) -> list[Condition]:
+        """Those of an environment; in a black box nobody measures anew, so they have no noise."""
+        found = self.conditions(env.dt)
+        return unique(each.but(noise=0.0) for each in found) if isinstance(env, BlackBox) else found
 
 
 def realistic(dt: float) -> Condition:
