@@ -141,7 +141,7 @@ class BlackBox(PartOfEnvironment):
         for of_all in (result.rewards, result.terminated, result.truncated):
             of_all.pop(TEAM_AGENT, None)
         ranks = range(len(setting.agents))
-        views = {rank: PartOfEnvironment(names=(), sources=(rank,)) for rank in ranks}
+        views = {rank: PartOfEnvironment(received_names=(), sources=(rank,)) for rank in ranks}
         env = PartOfEnvironment(
             hierarchy=PartOfEnvironment(ids=setting.agents, parent=[-1] * len(setting.agents)),
             simulation=PartOfEnvironment(plan=PartOfEnvironment(views=views)),
