@@ -134,7 +134,7 @@ def test_the_version_is_one_line_and_of_what_is_installed():
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [(("tr",), {"train", "trace"}), (("describe", "heron/Sp"), {"heron/Spread-v0"}), (("dcop", "s"), {"solve"})],
+    [(("tr",), {"train", "trace"}), (("describe", "heron/Spr"), {"heron/Spread-v0"}), (("dcop", "s"), {"solve"})],
 )
 def test_a_shell_completes_commands_and_ids(typed: tuple[str, ...], offered: set[str]):
     asked = {

@@ -97,7 +97,7 @@ _add(
     "heron serve --policy runs/first",
     "heron serve --seat cluster_1 --env heron/GraphColoring-v0",
 )
-_add("zoo", zoo, "heron zoo", "heron run heron/Spread-v0 --policy shipped:heron/Spread-v0/ppo")
+_add("zoo", zoo, "heron zoo", "heron zoo --json")
 app.add_typer(board, name="board")
 app.add_typer(dcop.dcop, name="dcop")
 

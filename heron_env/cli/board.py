@@ -11,10 +11,16 @@ from heron_env.cli.application import Json, OneLineErrors, examples
 
 board = typer.Typer(cls=OneLineErrors, no_args_is_help=True, help="Results that anybody can play again.")
 CODES = {"verified": 0, "refused": 1, "close": 3}
-SPREAD = "heron/Spread-v0"
+SPREAD, FOLDER = "heron/Spread-v0", "runs/board/heron/Spread-v0"
+ADD = (
+    f"heron board add random --env {SPREAD} --condition none",
+    "heron board add runs/mine --condition constant --out runs/board",
+)
+VERIFY = f"heron board verify {FOLDER}/random@none.json", f"heron board verify {FOLDER}/random@none.json --cases 64"
+PAGE = "heron board page runs/board/*/*/*.json", f"heron board page {FOLDER}/*.json --out spread.html"
 
 
-@board.command("add", epilog=examples(f"heron board add random --env {SPREAD} --condition none --out runs/board"))
+@board.command("add", epilog=examples(*ADD))
 def add(
     policy: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, a checkpoint, or a baseline's name.")],
     condition: Annotated[str, typer.Option(help="none, constant, jitter or bursty.")],
@@ -28,7 +34,7 @@ def add(
     typer.echo(add_entry(policy, condition, out, env=env, name=name))
 
 
-@board.command("verify", epilog=examples(f"heron board verify 'runs/board/{SPREAD}/random@none.json' --cases 64"))
+@board.command("verify", epilog=examples(*VERIFY))
 def verify(
     entry: Annotated[Path, typer.Argument(metavar="ENTRY.json", help="An entry; its checkpoint lies beside it.")],
     cases: Annotated[int, typer.Option(min=1, help="So many are played again, drawn from the entry's digest.")] = 8,
@@ -50,7 +56,7 @@ def verify(
     raise typer.Exit(CODES[done.word])
 
 
-@board.command("page", epilog=examples("heron board page runs/board/*/*/*.json --out board.html"))
+@board.command("page", epilog=examples(*PAGE))
 def page(
     entries: Annotated[list[Path], typer.Argument(metavar="ENTRY.json...")],
     out: Annotated[Path, typer.Option(help="The page.")] = Path("board.html"),

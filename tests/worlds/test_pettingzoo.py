@@ -17,13 +17,13 @@ PARTICLES = ("Tag", "Adversary", "Push", "Reference", "SpeakerListener", "Crypto
 SHAPES: list[tuple[str, dict[str, Any]]] = [
     (SPREAD, {}),
     (SPREAD, {"continuous": False, "num_agents": 4}),
-    *((f"heron/{name}-v0", {"continuous": name < "R"}) for name in PARTICLES),
     *(
         (GRID, {"control": control, "scope": scope, "num_batteries": n, "zone_size": 2})
         for control in ("field", "zone")
         for scope in ("public", "owner", "parent")
         for n in (2, 5)
     ),
+    *((f"heron/{name}-v0", {"continuous": name < "R"}) for name in PARTICLES),
 ]
 
 
@@ -44,6 +44,7 @@ SEEING = [shape for shape in SHAPES if (shape[1].get("control"), shape[1].get("s
 """PettingZoo's agent-by-agent test refuses empty observations, and there a zone sees nothing at all."""
 
 
+@pytest.mark.filterwarnings("ignore:Agents have different observation space sizes")
 @pytest.mark.parametrize(("name", "options"), [*SEEING[:2], *SEEING[2::2]])
 def test_the_agent_by_agent_form_passes(name: str, options: dict[str, Any]):
     quietly(theirs.api_test, pettingzoo.make("aec", name, **options), num_cycles=100)
