@@ -98,12 +98,12 @@ def contacts(mpe: Any) -> int:
     [(name, given) for name, (_, options) in SCENARIOS.items() for given in (False, True)[: 1 + bool(options)]],
 )
 def test_whole_episodes_are_mpe2_s(name: str, given: bool, continuous: bool):
-    """Compiled with the defaults, in plain Python with other options."""
+    """Choices of the defaults compiled, all else in plain Python, which is as exact (tests/worlds)."""
     module, options = SCENARIOS[name]
-    options = options if given else {}
-    env = heron_env.make(name, continuous=continuous, compile=not given, **options)
+    options, compiled = options if given else {}, not (given or continuous)
+    env = heron_env.make(name, continuous=continuous, compile=compiled, **options)
     mpe = import_module(f"mpe2.{module}").parallel_env(continuous_actions=continuous, max_cycles=STEPS, **options)
-    assert env.compiled is not given and env.possible_agents == mpe.possible_agents
+    assert env.compiled is compiled and env.possible_agents == mpe.possible_agents
     touched, worst = 0, 0.0
     for episode in range(EPISODES):
         rng = np.random.default_rng(episode)

@@ -35,7 +35,8 @@ def bad(report: CheckReport) -> list[str]:
 
 
 OWN = [name for name in registered() if name.startswith("heron/")]
-LONG = ("heron/EnergyManagement-v1", "heron/Economy-v0")
+LONG = ["heron/EnergyManagement-v1", "heron/Economy-v0"]
+LONG += [f"heron/{name}-v0" for name in ("Adversary", "Push", "SpeakerListener", "Crypto", "WorldComm")]
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in OWN])

@@ -27,7 +27,10 @@ TEAMS: dict[str, dict[str, tuple[str, ...]]] = {
     "heron/WorldComm-v0": {"pursuers": ("leadadversary", "adversary"), "foragers": ("agent",)},
 }
 """Groups of agents that earn together."""
-FORMS = [(name, continuous) for name in TEAMS for continuous in (True, False)]
+FORMS = [
+    *((name, False) for name in TEAMS),
+    *(pytest.param(name, True, marks=pytest.mark.slow) for name in TEAMS),
+]
 
 
 def started(name: str, places: dict[int, tuple[float, float]], **options: Any) -> tuple[Any, Any]:
