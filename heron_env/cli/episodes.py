@@ -96,6 +96,7 @@ def trace(
 
     Of what a run folder names, only registered environments run, and what this command trusts or names itself.
     """
+    from heron_env.lab.black_boxes import BlackBox
     from heron_env.lab.schedules import with_settings
     from heron_env.lab.sweep.conditions import Condition
     from heron_env.lab.traces.file import TimeSeries, require_ending
@@ -107,6 +108,8 @@ def trace(
     env_id, chosen, options = wanted(run_or_env, policy, parsed_options(option))
     times = None if window is None else time_window(window)
     env = built(env_id, options)
+    if csv is not None and isinstance(env, BlackBox):
+        raise ConfigError(f"--csv {csv}: a black box has no features, so there are no time series; leave it out")
     episode = record_episode(
         env_id, chosen or env.benchmark().strongest or "random", seed=seed, t_end=until, options=options,
         schedule=with_settings(env.schedule, settings_of(schedule, delay)),
