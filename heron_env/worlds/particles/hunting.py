@@ -102,19 +102,19 @@ def heed_in_tag(world: Any) -> None:
 def look_in_tag(world: Any) -> None:
     """What everybody sees; who touches whom."""
     bodies, hunters, prey = world[Plane].Bodies, world[Hunter], world[Prey]
-    watch(hunters.ParticleView, bodies, 0, len(hunters.Stakes.own))
-    watch(prey.ParticleView, bodies, len(hunters.Stakes.own), len(hunters.Stakes.own))
+    watch(hunters.ParticleView, bodies, 0, len(hunters.Stakes.own), bodies.x.shape[1])
+    watch(prey.ParticleView, bodies, len(hunters.Stakes.own), len(hunters.Stakes.own), bodies.x.shape[1])
     total = count_contacts(bodies, prey.Stakes.contacts, len(hunters.Stakes.own))
     for i in range(len(hunters.Stakes.own)):
         hunters.Stakes.contacts[i] = total
 
 
-def watch(view: Any, bodies: Any, first: int, hunters: int) -> None:
-    """What agents see from `first` on; the prey comes after the hunters."""
+def watch(view: Any, bodies: Any, first: int, hunters: int, stop: int) -> None:
+    """What agents see from `first` on; the prey comes after the hunters, then landmarks, obstacles to before `stop`."""
     agents = int(bodies.agents[0, 0])
     of.see_own(view.velocity, bodies.vx, bodies.vy, first)
     of.see_own(view.position, bodies.x, bodies.y, first)
-    of.see_ways(view.landmarks, bodies, first, agents, bodies.x.shape[1])
+    of.see_ways(view.landmarks, bodies, first, agents, stop)
     of.see_ways(view.others, bodies, first, 0, agents)
     of.see_velocities(view.velocities, bodies, first, hunters, agents)
 
@@ -230,13 +230,9 @@ def enter(bodies: Any, agents: int, forests: int) -> None:
 def look_round(view: Any, bodies: Any, first: int, spans: tuple[int, int, int, int]) -> None:
     """What agents see from `first` on; `spans`: the first forager, obstacle, food and forest."""
     prey, landmarks, food, forests = spans
-    of.see_own(view.velocity, bodies.vx, bodies.vy, first)
-    of.see_own(view.position, bodies.x, bodies.y, first)
-    of.see_ways(view.landmarks, bodies, first, landmarks, food)
+    watch(view, bodies, first, prey, food)
     of.see_ways(view.food, bodies, first, food, forests)
     of.see_ways(view.forests, bodies, first, forests, bodies.x.shape[1])
-    of.see_ways(view.others, bodies, first, 0, landmarks)
-    of.see_velocities(view.velocities, bodies, first, prey, landmarks)
     for i in range(len(view.position)):
         here = int(bodies.inside[0, first + i])
         for f in range(bodies.x.shape[1] - forests):
