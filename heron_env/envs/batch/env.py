@@ -258,7 +258,7 @@ class BatchEnv(Batch):
 
     def training_rewards(self, group: str) -> NDArray[np.float64] | None:
         """What a trainer should use instead of the last rewards, `[B, agents]`; None: those. To be asked `at_close`."""
-        if (values := self._engine.training_rewards()) is None:
+        if (values := self._engine.training_rewards(np.arange(self.num_envs))) is None:
             return None
         whose = f"{type(self.env).__name__}.training_rewards"
         require_rewards(values, (self.num_envs, len(self._observers)), whose)

@@ -212,9 +212,9 @@ class EventLanes:
             if "finish" in hooks.names:
                 hooks.call("finish", some, time)
             if self._trains:
-                rewards = self.steps.training_rewards()
+                rewards = self.steps.training_rewards(some)
                 assert rewards is not None
-                self.arrays["training"][some] = rewards[some][:, self._order]
+                self.arrays["training"][some] = rewards[:, self._order]
         self.status[lanes] = f.RUN
 
     @property

@@ -288,17 +288,17 @@ class LaneEngine(ABC):
         masks = GroupMasks(self._env.simulation, group.ranks)
         return lambda: masks.offered(self.lanes, self._seen(group), self.active(group))
 
-    def training_rewards(self) -> NDArray[np.float64] | None:
-        """From the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""
+    def training_rewards(self, lanes: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """Of these lanes, from the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""
         if not has_training_rewards(self._env):
             return None
         if type(self._env).training_signal is not Hooks.training_signal:
-            return np.array([list(self.lane(b).training_signal().values()) for b in range(self._count)])
+            return np.array([list(self.lane(b).training_signal().values()) for b in lanes])
         if not self.hooks.together:
-            views = map(self.lane, range(self._count))
+            views = map(self.lane, lanes)
             return np.array([env.training_rewards(env.simulation.world) for env in views])
         found: list[NDArray[np.float64] | None] = []
-        self.hooks.over(self._all, self._time(), lambda world: found.append(self._env.training_rewards(world)))
+        self.hooks.over(lanes, self._time(), lambda world: found.append(self._env.training_rewards(world)))
         return found[0]
 
     def lane(self, number: int) -> HeronEnv:

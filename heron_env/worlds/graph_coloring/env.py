@@ -83,6 +83,7 @@ class GraphColoringEnv(HeronEnv):
         options: as for HeronEnv.
     """
 
+    batched = True
     metadata = {**HeronEnv.metadata, "name": "heron/GraphColoring-v0"}
     dt = 1.0
 
