@@ -83,25 +83,27 @@ class SensedSpread(SpreadEnv):
         settings = {"max_steps": MOST_STEPS, "observability": {"matrix": rows}, "schedule": late, **options}
         HeronEnv.__init__(self, SystemAgent("system_agent", *agents, *sensors), **settings)
 
+    def start_episode(self, seed: int | None) -> None:
+        """As in Spread, with positions that were given; seen by the sensors."""
+        super().start_episode(seed)
+        measure(self.world[Disc].Surroundings, self.world[Sensor].Bearing)
+
     @staticmethod
     @rule
     def begin(world: World) -> None:
         """As in Spread, seen by the sensors."""
-        position, marks = world[Disc].Position, world.Landmarks
-        agents, places = world.draw("agents", (2, AGENTS)), world.draw("landmarks", (2, AGENTS))
-        for i in range(AGENTS):
-            position.x[i], position.y[i] = 2.0 * agents[0, i] - 1.0, 2.0 * agents[1, i] - 1.0
-            marks.x[0, i], marks.y[0, i] = 2.0 * places[0, i] - 1.0, 2.0 * places[1, i] - 1.0
-        look(world[Disc], marks, world.Team)
+        begin(world)
         measure(world[Disc].Surroundings, world[Sensor].Bearing)
 
     @staticmethod
     @rule(writes=(*WRITTEN, Bearing.x, Bearing.y))
     def advance(world: World, dt: float) -> None:
         """As in Spread, seen by the sensors."""
-        move(world[Disc], dt)
-        look(world[Disc], world.Landmarks, world.Team)
+        advance(world, dt)
         measure(world[Disc].Surroundings, world[Sensor].Bearing)
+
+
+begin, advance = SpreadEnv.begin, SpreadEnv.advance
 
 
 class Reckoned(Remembering):
