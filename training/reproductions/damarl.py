@@ -9,54 +9,36 @@ delay, under each delay unaware of it, and under it with its own last 1, 3 or 5 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from heron_env import Condition, Hyperparameters, TrainingDelays
-from heron_env.lab import SYNC, Baseline
+from heron_env.lab import SYNC
 from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.figure_style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
 from training.board import SETTINGS
-from training.reproductions.late_spread import STEP, Arm, Study, Training
+from training.reproductions.late_spread import STEP, Arm, Study
 
 ENV: Final = "heron/Spread-v0"
 DELAYS: Final = (1, 3, 5)
 CONDITIONS: Final = {"0": SYNC, **{str(late): Condition(act_delay=STEP * late) for late in DELAYS}}
-UNDELAYED, UNAWARE, AWARE, NEAREST = "without delay", "unaware", "aware", "nearest landmark"
+UNAWARE, AWARE, NEAREST = "PPO, unaware", "PPO, aware", "nearest landmark"
 LEARNER: Final[Hyperparameters] = SETTINGS[ENV]["hyperparameters"]
 
 
-def how(arm: str, late: int) -> dict[str, Any]:
-    """It is trained."""
-    settings = replace(LEARNER, augment=late if arm == AWARE else 0)
-    return {"hyperparameters": settings, "training_delays": TrainingDelays(action=late) if late else None}
+def under(arm: str, late: int) -> Arm:
+    """Trained and measured under a delay."""
+    settings = replace(LEARNER, augment=late) if arm == AWARE else LEARNER
+    how: dict[str, Any] = {"hyperparameters": settings, "training_delays": TrainingDelays(action=late)}
+    return Arm({str(late): CONDITIONS[str(late)]}, how, f"{arm.removeprefix('PPO, ')}-{late}")
 
 
-def trainings(runs: Path, seeds: int, steps: int) -> dict[str, list[Training]]:
-    """By arm and delay."""
-    wanted = [(UNDELAYED, 0), *((arm, late) for late in DELAYS for arm in (UNAWARE, AWARE))]
-    return {
-        f"{arm} {late}": [
-            Training(runs / f"{arm.replace(' ', '-')}-{late}-{seed}", ENV, seed, steps, how(arm, late))
-            for seed in range(seeds)
-        ]
-        for arm, late in wanted
-    }
-
-
-def arms(runs: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Arm]]:
-    """Those trained without delay and the baselines under each, the others under theirs."""
-    everywhere = {UNDELAYED: runs[f"{UNDELAYED} 0"], **{name: Baseline(name) for name in (NOTHING, RANDOM, NEAREST)}}
-    for name, policy in everywhere.items():
-        yield name, Arm(ENV, policy, CONDITIONS, {})
-    for late in DELAYS:
-        for name in (UNAWARE, AWARE):
-            yield name, Arm(ENV, runs[f"{name} {late}"], {str(late): CONDITIONS[str(late)]}, {})
-
-
-COLOURS: Final = {UNDELAYED: BLUE, UNAWARE: ORANGE, AWARE: GREEN, NEAREST: VERMILION, NOTHING: GREY, RANDOM: PURPLE}
-STUDY: Final = Study("damarl", __doc__, trainings, arms, {"Actions that are late": COLOURS}, steps=400_000)
+ARMS: Final = [
+    ("PPO", Arm(CONDITIONS, {"hyperparameters": LEARNER}, "without")),
+    *((name, Arm(CONDITIONS)) for name in (NOTHING, RANDOM, NEAREST)),
+    *((arm, under(arm, late)) for late in DELAYS for arm in (UNAWARE, AWARE)),
+]
+COLOURS: Final = {"PPO": BLUE, UNAWARE: ORANGE, AWARE: GREEN, NEAREST: VERMILION, NOTHING: GREY, RANDOM: PURPLE}
+STUDY: Final = Study("damarl", __doc__, ENV, ARMS, {"Actions that are late": COLOURS}, steps=400_000)
 if __name__ == "__main__":
     STUDY.main()

@@ -11,17 +11,15 @@ recurrent layer. Reckoned: a policy made without delay is shown where things are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final
 
 from heron_env import Condition, Empirical, Hyperparameters, ScheduleConfig
-from heron_env.lab import SYNC, Baseline, TrainedRun
+from heron_env.lab import SYNC
 from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.figure_style import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from training.board import SETTINGS
-from training.reproductions.late_spread import STEP, Arm, Study, Training
+from training.reproductions.late_spread import RECKONED, STEP, Arm, Study
 from training.reproductions.sensed_spread import Reckoning
 
 ENV: Final = "training.reproductions.sensed_spread:SensedSpread"
@@ -38,52 +36,31 @@ CONDITIONS: Final = {
     "3 to 9": Condition(msg_delay={"sensor": uniform(3, 9)}),
     "6 to 12": Condition(msg_delay={"sensor": uniform(6, 12)}),
 }
-PPO, LATE, AWARE, VDN, RECKONED = "PPO", "PPO, 3 to 9", "PPO, 3 to 9, aware", "VDN", "PPO, reckoned"
-NEAREST, ASSIGNED = "nearest landmark", "assigned landmark"
 LEARNER: Final[Hyperparameters] = SETTINGS["heron/Spread-v0"]["hyperparameters"]
 VALUES: Final = Hyperparameters(n_steps=5, batch_size=256, n_epochs=8, learning_rate=5e-4, gamma=LEARNER.gamma)
 AGES: Final = {"observe_age": True}
-UNDER: Final = {"schedule": {"sensor": ScheduleConfig(msg_delay=uniform(3, 9), reorder=True)}}
-TRAININGS: Final[Mapping[str, Mapping[str, Any]]] = {
-    PPO: {"hyperparameters": LEARNER},
-    LATE: {"hyperparameters": LEARNER, **UNDER},
-    AWARE: {"hyperparameters": replace(LEARNER, gru=32), "env_options": AGES, **UNDER},
-    VDN: {"hyperparameters": VALUES, "algorithm": "vdn"},
+LATE: Final[dict[str, Any]] = {
+    "hyperparameters": LEARNER,
+    "schedule": {"sensor": ScheduleConfig(msg_delay=uniform(3, 9), reorder=True)},
 }
-
-
-def trainings(runs: Path, seeds: int, steps: int) -> dict[str, list[Training]]:
-    """By arm."""
-
-    def folder(arm: str, seed: int) -> Path:
-        return runs / f"{arm.lower().replace(', ', '-').replace(' ', '-')}-{seed}"
-
-    return {
-        arm: [Training(folder(arm, seed), ENV, seed, steps, how) for seed in range(seeds)]
-        for arm, how in TRAININGS.items()
-    }
-
-
-def arms(runs: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Arm]]:
-    """PPO without delay first, which others are compared with."""
-    policies = {
-        PPO: runs[PPO],
-        **{name: Baseline(name) for name in (NOTHING, RANDOM, NEAREST, ASSIGNED)},
-        VDN: runs[VDN],
-        LATE: runs[LATE],
-        AWARE: runs[AWARE],
-        RECKONED: [Reckoning(TrainedRun(run)) for run in runs[PPO]],
-        f"{ASSIGNED}, reckoned": Reckoning(Baseline(ASSIGNED)),
-    }
-    for name, policy in policies.items():
-        yield name, Arm(ENV, policy, CONDITIONS, AGES if name == AWARE or "reckoned" in name else {})
-
-
+AWARE: Final = {**LATE, "hyperparameters": replace(LEARNER, gru=32), "env_options": AGES}
+NEAREST, ASSIGNED = "nearest landmark", "assigned landmark"
+ARMS: Final = {
+    "PPO": Arm(CONDITIONS, {"hyperparameters": LEARNER}, "ppo"),
+    **{name: Arm(CONDITIONS) for name in (NOTHING, RANDOM, NEAREST, ASSIGNED)},
+    "PPO, 3 to 9": Arm(CONDITIONS, LATE, "ppo-3-to-9"),
+    "PPO, 3 to 9, aware": Arm(CONDITIONS, AWARE, "ppo-3-to-9-aware", options=AGES),
+    f"PPO{RECKONED}": Arm(CONDITIONS, None, "ppo", Reckoning, AGES),
+    f"{ASSIGNED}{RECKONED}": Arm(CONDITIONS, around=Reckoning, options=AGES),
+    "VDN": Arm(CONDITIONS, {"hyperparameters": VALUES, "algorithm": "vdn"}, "vdn"),
+}
 IDLE: Final = {NOTHING: GREY, RANDOM: PURPLE}
 PANELS: Final = {
-    "Made without delay": {PPO: BLUE, VDN: SKY, NEAREST: ORANGE, ASSIGNED: VERMILION, **IDLE},
-    "What gives it back": {PPO: BLUE, LATE: ORANGE, AWARE: GREEN, RECKONED: VERMILION, **IDLE},
-}
-STUDY: Final = Study("rdc", __doc__, trainings, arms, PANELS, steps=1_000_000)
+    "Made without delay": {"PPO": BLUE, "VDN": SKY, NEAREST: ORANGE, ASSIGNED: VERMILION, **IDLE},
+    "What gives it back": {
+        "PPO": BLUE, "PPO, 3 to 9": ORANGE, "PPO, 3 to 9, aware": GREEN, f"PPO{RECKONED}": VERMILION, **IDLE,
+    },
+}  # fmt: skip
+STUDY: Final = Study("rdc", __doc__, ENV, [*ARMS.items()], PANELS, steps=1_000_000)
 if __name__ == "__main__":
     STUDY.main()

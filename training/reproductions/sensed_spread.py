@@ -30,7 +30,7 @@ from heron_env.lab.benchmark import by_agent
 from heron_env.lab.remembering import Remembering
 from heron_env.lab.trained import decide_batch
 from heron_env.worlds.spread import Chooser, SpreadEnv
-from heron_env.worlds.spread.discs import FAR, STEP, WRITTEN, Disc, Surroundings, Team, landmarks, look, move
+from heron_env.worlds.spread.discs import FAR, STEP, WRITTEN, Disc, Surroundings, Team, landmarks
 
 AGENTS: Final = 3
 ENTITIES: Final = 2 * AGENTS - 1
