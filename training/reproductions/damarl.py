@@ -39,6 +39,6 @@ ARMS: Final = [
     *((arm, under(arm, late)) for late in DELAYS for arm in (UNAWARE, AWARE)),
 ]
 COLOURS: Final = {"PPO": BLUE, UNAWARE: ORANGE, AWARE: GREEN, NEAREST: VERMILION, NOTHING: GREY, RANDOM: PURPLE}
-STUDY: Final = Study("damarl", __doc__, ENV, ARMS, {"Actions that are late": COLOURS}, steps=400_000)
+STUDY: Final = Study("damarl", __doc__, ENV, ARMS, {"Actions that are late": COLOURS}, [*CONDITIONS], steps=400_000)
 if __name__ == "__main__":
     STUDY.main()

@@ -60,6 +60,7 @@ class Study:
         doc: of its command.
         arms: with names; the first one's returns are what others are compared with. An arm may come in parts.
         panels: the figure's: titles, and colours by arm.
+        columns: conditions that the tables show.
         steps: transitions of each training.
     """
 
@@ -68,6 +69,7 @@ class Study:
     env_id: str
     arms: Sequence[tuple[str, Arm]]
     panels: Mapping[str, Mapping[str, str]]
+    columns: Sequence[str]
     steps: int
 
     def main(self, arguments: Sequence[str] | None = None) -> None:
@@ -87,7 +89,7 @@ class Study:
             self.train(given)
             self.measure(file, given)
         found = packed.load(file)
-        write(given.out / "table.md", markdown(found))
+        write(given.out / "table.md", markdown(found, self.columns))
         write(given.out / f"{self.name}.svg", to_svg(figure(found, self.panels), text=True))
 
     def train(self, given: argparse.Namespace) -> None:
@@ -142,26 +144,26 @@ def estimates(found: Returns, change: str | None = None) -> dict[str, dict[str, 
     return {name: {label: estimate(name, label, x) for label, x in of.items()} for name, of in found.items()}
 
 
-def markdown(found: Returns) -> str:
+def markdown(found: Returns, columns: Sequence[str]) -> str:
     """Three tables: returns, what they are less than without delay, and more than the first arm's under it."""
-    first, labels = next((name, list(of)) for name, of in found.items())
+    first = next(iter(found))
     titles = {
         "Mean return of the team": None,
         f"Change from {first} without delay": "undelayed",
         f"Change from {first} under the same delay": "the same",
     }
     return "\n".join(
-        line for title, change in titles.items() for line in table(title, labels, estimates(found, change))
+        line for title, change in titles.items() for line in table(title, columns, estimates(found, change))
     )
 
 
-def table(title: str, labels: Sequence[str], rows: Mapping[str, Mapping[str, Estimate]]) -> Iterator[str]:
+def table(title: str, columns: Sequence[str], rows: Mapping[str, Mapping[str, Estimate]]) -> Iterator[str]:
     """Its lines."""
     yield f"## {title}\n"
-    yield f"| | {' | '.join(labels)} |"
-    yield f"|---|{'---:|' * len(labels)}"
+    yield f"| | {' | '.join(columns)} |"
+    yield f"|---|{'---:|' * len(columns)}"
     for name, of in rows.items():
-        cells = [f"{x.value:.1f} [{x.low:.1f}, {x.high:.1f}]" if (x := of.get(label)) else "" for label in labels]
+        cells = [f"{x.value:.1f} [{x.low:.1f}, {x.high:.1f}]" if (x := of.get(label)) else "" for label in columns]
         yield f"| {name} | {' | '.join(cells)} |".replace("-0.0", "0.0")
     yield ""
 

@@ -58,9 +58,11 @@ IDLE: Final = {NOTHING: GREY, RANDOM: PURPLE}
 PANELS: Final = {
     "Made without delay": {"PPO": BLUE, "VDN": SKY, NEAREST: ORANGE, ASSIGNED: VERMILION, **IDLE},
     "What gives it back": {
-        "PPO": BLUE, "PPO, 3 to 9": ORANGE, "PPO, 3 to 9, aware": GREEN, f"PPO{RECKONED}": VERMILION, **IDLE,
+        "PPO": BLUE, "PPO, 3 to 9": ORANGE, "PPO, 3 to 9, aware": GREEN, f"PPO{RECKONED}": VERMILION,
+        f"{ASSIGNED}{RECKONED}": SKY, **IDLE,
     },
 }  # fmt: skip
-STUDY: Final = Study("rdc", __doc__, ENV, [*ARMS.items()], PANELS, steps=1_000_000)
+COLUMNS: Final = ("0", "6", "12", "3 to 9", "6 to 12")
+STUDY: Final = Study("rdc", __doc__, ENV, [*ARMS.items()], PANELS, COLUMNS, steps=1_000_000)
 if __name__ == "__main__":
     STUDY.main()
