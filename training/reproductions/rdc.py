@@ -1,6 +1,6 @@
 """What do late sensors cost agents in Spread, and what gives it back? After Fu et al. (RDC, 2025), on this clock.
 
-    python -m training.reproductions.rdc               # 25 minutes of CPU time; it goes on where it stopped
+    python -m training.reproductions.rdc               # half an hour of CPU time; it goes on where it stopped
     python -m training.reproductions.rdc --report      # only the table and the figure of what is there
 
 Three agents, 25 steps, discrete pushes; what an agent sees of each landmark and of each other agent is late by itself
