@@ -28,7 +28,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "training_options": {},
     },
     "heron/Tag-v0": {
-        "total_steps": 1_000_000,
+        "total_steps": 2_000_000,
         "env_options": {"prey": "rule"},
         "hyperparameters": Hyperparameters(num_envs=64, n_steps=50, batch_size=1000, n_epochs=10, gamma=0.9),
     },
