@@ -27,6 +27,11 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "hyperparameters": Hyperparameters(num_envs=64, n_steps=50, batch_size=1000, n_epochs=10, gamma=0.9),
         "training_options": {},
     },
+    "heron/Tag-v0": {
+        "total_steps": 2_000_000,
+        "env_options": {"prey": "rule"},
+        "hyperparameters": Hyperparameters(num_envs=64, n_steps=50, batch_size=1000, n_epochs=10, gamma=0.9),
+    },
     "heron/EnergyManagement-v1": {"total_steps": 2_000_000},
     "heron/GraphColoring-v0": {"total_steps": 1_000_000},
 }
@@ -46,9 +51,10 @@ class Training(NamedTuple):
 
     def run(self, folder: Path) -> None:
         """Train it."""
-        wrong, env = board()[self.env_id].condition(self.condition), make(self.env_id)
-        schedule = None if self.condition == NONE else wrong.schedule(env)
-        run = train(self.env_id, folder, seed=self.seed, schedule=schedule, progress=False, **SETTINGS[self.env_id])
+        world, settings = board()[self.env_id], SETTINGS[self.env_id]
+        env = make(self.env_id, **settings.get("env_options", {}))
+        schedule = None if self.condition == NONE else world.condition(self.condition).schedule(env)
+        run = train(self.env_id, folder, seed=self.seed, schedule=schedule, progress=False, **settings)
         print(folder, run.config.seconds, run.config.validation, run.config.validation_under_schedule, flush=True)
 
 

@@ -9,11 +9,14 @@ import pytest
 
 import heron_env
 from heron_env.worlds.particles import Plane
+from heron_env.worlds.spread.discs import Disc
 
 pytest.importorskip("mpe2", reason="tests/foreign/requirements.txt is installed by .ci/run foreign")
 os.environ["SDL_VIDEODRIVER"] = os.environ["SDL_AUDIODRIVER"] = "dummy"
 
+SPREAD = "heron/Spread-v0"
 SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {
+    SPREAD: ("simple_spread_v3", {"N": 5, "local_ratio": 0.2}),
     "heron/Tag-v0": ("simple_tag_v3", {"num_good": 2, "num_obstacles": 3}),
     "heron/SpeakerListener-v0": ("simple_speaker_listener_v4", {}),
     "heron/Reference-v0": ("simple_reference_v3", {"local_ratio": 0.3}),
@@ -24,18 +27,22 @@ SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """Module of mpe2, and options of both other than the defaults."""
 EPISODES, STEPS = 40, 25
-CLOSE = 1e-12
-TOUCHED = {"heron/Tag-v0", "heron/Push-v0", "heron/WorldComm-v0"}
+CLOSE, SPREAD_CLOSE, STILL = 1e-12, 1e-11, 1e-22
+"""Spread reckons the force of a contact in another order than mpe2, and contacts are stiff: 8e-12 was found. STILL: it
+leaves out forces of less, which only the velocity of an agent at rest would show."""
+TOUCHED = {SPREAD, "heron/Tag-v0", "heron/Push-v0", "heron/WorldComm-v0"}
 """Where bodies collide."""
 
 
 def same_start(name: str, env: Any, mpe: Any) -> None:
     """Everything of mpe2's world is where it is in ours, and its goals are ours."""
-    world, bodies = mpe.aec_env.unwrapped.world, env.world[Plane].Bodies
-    for k, entity in enumerate(world.entities):
-        entity.state.p_pos = np.array([bodies.x[0, k], bodies.y[0, k]])
-        entity.state.p_vel = np.zeros(2)
-    first, second = (world.landmarks[int(goal)] for goal in bodies.goals[0]) if world.landmarks else (None, None)
+    world = mpe.aec_env.unwrapped.world
+    for entity, row in zip(world.entities, state(env), strict=True):
+        entity.state.p_pos, entity.state.p_vel = row[:2], row[2:]
+    if name == SPREAD:
+        return
+    goals = env.world[Plane].Bodies.goals[0]
+    first, second = (world.landmarks[int(goal)] for goal in goals) if world.landmarks else (None, None)
     if name == "heron/Reference-v0":
         world.agents[0].goal_b, world.agents[1].goal_b = first, second
     elif name == "heron/SpeakerListener-v0":
@@ -75,6 +82,10 @@ def chosen(rng: np.random.Generator, mpe: Any, episode: int, continuous: bool) -
 
 
 def state(env: Any) -> np.ndarray:
+    if env.metadata["name"] == SPREAD:
+        discs, marks = env.world[Disc], env.world.Landmarks
+        columns = np.stack([discs.Position.x, discs.Position.y, discs.Velocity.x, discs.Velocity.y], axis=-1)
+        return np.concatenate([columns, np.stack([marks.x[0], marks.y[0], 0 * marks.x[0], 0 * marks.y[0]], axis=-1)])
     bodies = env.world[Plane].Bodies
     return np.stack([bodies.x[0], bodies.y[0], bodies.vx[0], bodies.vy[0]], axis=-1)
 
@@ -101,9 +112,11 @@ def test_whole_episodes_are_mpe2_s(name: str, given: bool, continuous: bool):
     """Choices of the defaults compiled, all else in plain Python, which is as exact (tests/worlds)."""
     module, options = SCENARIOS[name]
     options, compiled = options if given else {}, not (given or continuous)
-    env = heron_env.make(name, continuous=continuous, compile=compiled, **options)
+    ours = {"num_agents" if name == SPREAD and key == "N" else key: value for key, value in options.items()}
+    env = heron_env.make(name, continuous=continuous, compile=compiled, **ours)
     mpe = import_module(f"mpe2.{module}").parallel_env(continuous_actions=continuous, max_cycles=STEPS, **options)
     assert env.compiled is compiled and env.possible_agents == mpe.possible_agents
+    close, rest = (SPREAD_CLOSE, STILL) if name == SPREAD else (CLOSE, 0.0)
     touched, worst = 0, 0.0
     for episode in range(EPISODES):
         rng = np.random.default_rng(episode)
@@ -120,11 +133,12 @@ def test_whole_episodes_are_mpe2_s(name: str, given: bool, continuous: bool):
             expected, *results, _ = mpe.step(actions)
             worst = max(worst, float(np.abs(state(env) - state_of(mpe)).max()))
             worst = max(worst, *(abs(rewards[agent] - reward) for agent, reward in results[0].items()))
-            assert worst <= CLOSE
+            assert worst <= close
             assert [terminated, truncated] == results[1:]
             for agent, vector in expected.items():
                 assert seen[agent].dtype == vector.dtype
-                assert seen[agent].tobytes() == vector.tobytes(), (episode, agent, seen[agent] - vector)
+                shown, due = (np.where(abs(v) >= rest, v, np.float32(0.0)) for v in (seen[agent], vector))
+                assert shown.tobytes() == due.tobytes(), (episode, agent, shown - due)
             touched += contacts(mpe)
         assert env.agents == []
     assert (touched > 30) is (name in TOUCHED), "without contacts the course would prove little"

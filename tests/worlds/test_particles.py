@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env import ScheduleConfig, make
+from heron_env import BatchEnv, ScheduleConfig, make
 from heron_env.errors import ConfigError
 from heron_env.lab import benchmark
 from heron_env.lab.robust_stats import mean_interval
@@ -168,6 +168,32 @@ def test_both_clocks_run_the_same_course_and_a_batch_is_its_lanes(name: str, con
     batch_is_its_lanes(name, continuous=continuous, max_steps=4, compile=True)
 
 
+def test_prey_by_rule_flees_as_the_baseline_does_and_hunters_alone_decide():
+    """Up to what observations in float32 leave out; the course is the same on both clocks and in a batch."""
+    alone, beside = make("heron/Tag-v0", prey="rule", num_good=2), make("heron/Tag-v0", num_good=2)
+    assert list(alone.group_map) == ["adversary"]
+    rules = [benchmark.baselines(env)["rule"] for env in (alone, beside)]
+    for seed in range(12):
+        run, other = (env.run_synchronous(rule, seed=seed) for env, rule in zip((alone, beside), rules, strict=True))
+        assert run.returns == pytest.approx(other.returns, abs=1e-3)
+        assert run.same_course(alone.run_event_driven(rules[0], seed=seed))
+    assert any(run.returns.values())
+    batch_is_its_lanes("heron/Tag-v0", prey="rule", max_steps=4, compile=True)
+
+
+def test_hunters_are_trained_to_be_near_the_prey_too():
+    env, _ = started("heron/Tag-v0", {0: (0.0, 0.0), 1: (0.3, 0.4), 2: (0.0, 1.0), 3: (0.0, 0.12)}, prey="rule")
+    seen, rewards, *_ = env.step({})
+    ways = [np.hypot(*seen[hunter][12:14]) for hunter in env.agents]
+    assert [rewards[hunter] for hunter in env.agents] == [10.0] * 3
+    assert env.training_signal() == pytest.approx({a: 10.0 - d for a, d in zip(env.agents, ways, strict=True)})
+    batch = BatchEnv("heron/Tag-v0", 2, prey="rule", num_good=2)
+    batch.reset(seed=0)
+    seen, rewards, *_ = batch.step({"adversary": np.zeros((2, 3, 5))})
+    ways = np.hypot(*np.moveaxis(seen["adversary"][..., 12:16].reshape(2, 3, 2, 2), -1, 0)).min(axis=-1)
+    assert batch.training_rewards("adversary") == pytest.approx(rewards["adversary"] - ways)
+
+
 @pytest.mark.parametrize(("name", "continuous"), FORMS)
 def test_plain_python_runs_the_same_course(name: str, continuous: bool):
     runs = []
@@ -222,6 +248,7 @@ def test_copies_find_the_features_of_their_size():
         ("Tag", {"num_good": 0}, "tag(num_good=0): must be a whole number >= 1"),
         ("Tag", {"num_adversaries": True}, "tag(num_adversaries=True): must be a whole number >= 1"),
         ("Tag", {"num_obstacles": -1}, "tag(num_obstacles=-1): must be a whole number >= 0"),
+        ("Tag", {"prey": "rules"}, "tag(prey='rules'): must be one of ('policy', 'rule'). Did you mean 'rule'?"),
         ("Adversary", {"N": 0}, "adversary(N=0): must be a whole number >= 1"),
         ("Push", {"continuous": 1}, "PushEnv(continuous=1): must be True or False"),
         ("Reference", {"local_ratio": 2}, "reference(local_ratio=2): must be a number in [0, 1]"),

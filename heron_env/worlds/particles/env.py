@@ -118,7 +118,7 @@ class ParticlesEnv(HeronEnv):
         require_switch(f"{type(self).__name__}(continuous={continuous!r:.60})", continuous)
         self.parts, agents = {name: parts for _, name, parts in members}, []
         for role, name, parts in members:
-            form = getattr(sys.modules[role.__module__], role.__name__ + ("Numbers" if continuous else "Choices"))
+            form = getattr(sys.modules[role.__module__], role.__name__ + ("Numbers" if continuous else "Choices"), role)
             agents.append(form(name, of.particle_view(**parts)(), of.Stakes(local_ratio=local_ratio)))
         kinds = [(role.size, role.collides, 1.0, role.accel, role.top) for role, _, _ in members]
         kinds += [(*landmark, 0.0, 0.0) for landmark in landmarks]

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from heron_env.core.rule import rule
-from heron_env.given import require_count
+from heron_env.core.world import World
+from heron_env.given import require_count, require_one_of
 from heron_env.worlds.particles import bodies as of
 from heron_env.worlds.particles.env import Particle, ParticlesEnv, Plane, in_both_forms, steps
-from heron_env.worlds.particles.policies import Array, nearest, pairs
+from heron_env.worlds.particles.policies import HASTE, Array, nearest, pairs
+from heron_env.worlds.spread.discs import STEP
 
 Seen = Mapping[str, Array]
 EDGE = 0.9
@@ -73,6 +75,10 @@ class Prey(Particle):
         return -10.0 * stakes.contacts - outside(view.position[0]) - outside(view.position[1])
 
 
+class Quarry(Prey):
+    """Prey that decides nothing: it plays by rule, in the world itself, as late as nobody's network makes it."""
+
+
 def outside(coordinate: float) -> float:
     """What it costs to be that far from the middle, along one axis."""
     far = abs(coordinate)
@@ -99,6 +105,28 @@ def heed_in_tag(world: Any) -> None:
     of.obey(world[Prey].ActionInForce.action, world[Plane].Bodies, len(hunters), 0)
 
 
+def heed_hunters(world: Any) -> None:
+    """Hunters push; the prey flees."""
+    hunters = world[Hunter].ActionInForce.action
+    of.obey(hunters, world[Plane].Bodies, 0, 0)
+    run_away(world[Plane].Bodies, len(hunters))
+
+
+def run_away(bodies: Any, hunters: int) -> None:
+    """Pushes of the prey, which comes after the hunters: the rule `flee` with numbers."""
+    for k in range(hunters, int(bodies.agents[0, 0])):
+        x, y = bodies.x[0, k], bodies.y[0, k]
+        right, up = -2.0 * x * abs(x) ** 3, -2.0 * y * abs(y) ** 3
+        for i in range(hunters):
+            distance = of.apart(bodies, i, k)
+            if 0.0 < distance < 1.0:
+                right += 0.1 * (x - bodies.x[0, i]) / distance**3
+                up += 0.1 * (y - bodies.y[0, i]) / distance**3
+        right, up = HASTE * (right - STEP * bodies.vx[0, k]), HASTE * (up - STEP * bodies.vy[0, k])
+        bodies.fx[0, k] = bodies.accel[0, k] * min(max(right, -1.0), 1.0)
+        bodies.fy[0, k] = bodies.accel[0, k] * min(max(up, -1.0), 1.0)
+
+
 def look_in_tag(world: Any) -> None:
     """What everybody sees; who touches whom."""
     bodies, hunters, prey = world[Plane].Bodies, world[Hunter], world[Prey]
@@ -119,32 +147,52 @@ def watch(view: Any, bodies: Any, first: int, hunters: int, stop: int) -> None:
     of.see_velocities(view.velocities, bodies, first, hunters, agents)
 
 
+PREY = ("policy", "rule")
+PARTS = ("velocity", "position", "landmarks", "others", "velocities")
+
+
 class TagEnv(ParticlesEnv):
     """MPE's simple_tag."""
 
     metadata = {**ParticlesEnv.metadata, "name": "heron/Tag-v0"}
     rules = {"adversary": chase, "agent": flee}
-    begin, advance = steps(heed_in_tag, look_in_tag, "velocity", "position", "landmarks", "others", "velocities")
+    begin, advance = steps(heed_in_tag, look_in_tag, *PARTS)
+
+
+class HuntEnv(TagEnv):
+    """The same with prey that plays by rule."""
+
+    rules = {"adversary": chase}
+    begin, advance = steps(heed_hunters, look_in_tag, *PARTS)
+
+    def training_rewards(self, world: World) -> Array:
+        """The rewards, less each hunter's distance from the nearest prey: touches alone are too rare to learn from."""
+        hunters = world[Hunter]
+        ways = hunters.ParticleView.others[..., -hunters.ParticleView.velocities.shape[-1] :]
+        return np.asarray(10.0 * hunters.Stakes.contacts - np.hypot(ways[..., ::2], ways[..., 1::2]).min(axis=-1))
 
 
 def tag(
     num_good: int = 1, num_adversaries: int = 3, num_obstacles: int = 2, continuous: bool = True,
-    max_steps: int | None = 25, **options: Any,
+    max_steps: int | None = 25, prey: str = "policy", **options: Any,
 ) -> TagEnv:  # fmt: skip
     """MPE's simple_tag: hunters, adversary_0 ..., slower than their prey, agent_0 ..., try to touch it.
 
-    num_good: prey. num_adversaries: hunters. num_obstacles: landmarks that agents bounce off. Raises ConfigError; other
-    arguments as of ParticlesEnv.
+    num_good: prey. num_adversaries: hunters. num_obstacles: landmarks that agents bounce off. prey: "policy": agents
+    decide; "rule": they flee by the baseline's rule, at once under every network, and hunters alone decide and are
+    trained. Raises ConfigError; other arguments as of ParticlesEnv.
     """
     require_count(f"tag(num_good={num_good!r:.60})", num_good)
     require_count(f"tag(num_adversaries={num_adversaries!r:.60})", num_adversaries)
     require_count(f"tag(num_obstacles={num_obstacles!r:.60})", num_obstacles, 0)
+    require_one_of(f"tag(prey={prey!r:.60})", prey, PREY)
     parts = {"velocity": 2, "position": 2, "landmarks": 2 * num_obstacles}
     parts["others"] = 2 * (num_good + num_adversaries - 1)
     hunters = [(Hunter, f"adversary_{i}", {**parts, "velocities": 2 * num_good}) for i in range(num_adversaries)]
-    prey = [(Prey, f"agent_{i}", {**parts, "velocities": 2 * (num_good - 1)}) for i in range(num_good)]
+    role, kind = (Prey, TagEnv) if prey == "policy" else (Quarry, HuntEnv)
+    fleeing = [(role, f"agent_{i}", {**parts, "velocities": 2 * (num_good - 1)}) for i in range(num_good)]
     landmarks = [(0.2, True, EDGE)] * num_obstacles
-    return TagEnv([*hunters, *prey], landmarks, continuous=continuous, max_steps=max_steps, **options)
+    return kind([*hunters, *fleeing], landmarks, continuous=continuous, max_steps=max_steps, **options)
 
 
 # WorldComm: landmarks are obstacles, food and forests, in this order
