@@ -174,12 +174,13 @@ def by_chance(env: str) -> float:
 
 def report(out: Path) -> str:
     """A row for each environment, algorithm and side, over the seeds that are there."""
-    random = " and ".join(f"{by_chance(env):.1f} in {env}" for env in TEAMS)
-    lines = [f"Random choices earn {random}.", "", "| | seeds | team return [95 %] | each seed | CPU min |"]
+    nothing = {env: np.mean(earned(env, lambda _, seen: np.zeros((*seen.shape[:2], 1)))) for env in TEAMS}
+    known = " and ".join(f"{by_chance(env):.1f} in {env} (choice 0: {nothing[env]:.1f})" for env in TEAMS)
+    lines = [f"Random choices earn {known}.", "", "| | seeds | team return [95 %] | each seed | CPU min |"]
     lines.append("|---|---|---|---|---|")
     for env, algorithm, side in product(TEAMS, ALGORITHMS, SIDES):
         found = [json.loads(file.read_text("utf-8")) for file in sorted(out.glob(f"{env}-{side}-{algorithm}-*.json"))]
-        if len(found) > 1:
+        if found:
             values, spent = ([one[name] for one in found] for name in ("return", "cpu_seconds"))
             each, minutes = ", ".join(f"{value:.1f}" for value in values), np.mean(spent) / 60
             name = f"{env}, {algorithm.upper()}, {side}"

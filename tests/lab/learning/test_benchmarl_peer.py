@@ -39,4 +39,4 @@ def test_the_table_and_the_page_are_of_the_kept_trainings():
     told = benchmarl_peer.report(benchmarl_peer.OUT)
     assert told == (benchmarl_peer.OUT / "table.md").read_text("utf-8")
     page = (Path(__file__).parents[3] / "docs" / "science" / "learning.md").read_text("utf-8")
-    assert told.partition("\n\n")[2] in page and told.startswith("Random choices earn -79.1 in Spread")
+    assert told in page
