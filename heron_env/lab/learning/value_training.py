@@ -10,10 +10,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
@@ -22,16 +24,14 @@ from heron_env.envs.batch.rows import Bools, Floats, Vectors
 from heron_env.envs.hooks import has_training_rewards
 from heron_env.envs.masking import GroupMasks
 from heron_env.lab.learning.events import Monitor, PolicyUpdated, RolloutEnded
-from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Scales
+from heron_env.lab.learning.group import FIRST_SEED, SEEDS, Scales, StateScaling
 from heron_env.lab.learning.plan import Plan
 from heron_env.lab.learning.role_training import RoleStudent, RoleTraining
 from heron_env.lab.learning.step_rows import Role
 from heron_env.lab.learning.validation import Validation
+from heron_env.lab.learning.value_networks import TeamValues, aims
 from heron_env.scheduling.ticks import ticks_at
 from heron_env.seeding import key
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 MOST_GRADIENT = 5.0
 """Longest gradient."""
@@ -56,8 +56,6 @@ class ReplayMemory:
 
     def add(self, **columns: NDArray[Any]) -> None:
         """Rows of each column, `[n, ...]`; the oldest go."""
-        import torch
-
         rows = {name: torch.from_numpy(np.ascontiguousarray(column[-self.size :])) for name, column in columns.items()}
         number = len(next(iter(rows.values())))
         if not self.columns:
@@ -67,10 +65,8 @@ class ReplayMemory:
             self.columns[name][where] = row
         self.count += number
 
-    def draw(self, number: int, generator: Any, device: str) -> dict[str, Tensor]:
+    def draw(self, number: int, generator: torch.Generator, device: str) -> dict[str, Tensor]:
         """So many of them, by chance, with replacement."""
-        import torch
-
         where = torch.randint(min(self.count, self.size), (number,), generator=generator)
         return {name: column.index_select(0, where).to(device) for name, column in self.columns.items()}
 
@@ -79,17 +75,14 @@ class TeamStudent(RoleStudent):
     """A team's values, what it remembers, and what it sees now."""
 
     def __init__(self, plan: Plan, env: HeronEnv, role: Role, scales: Scales) -> None:
-        import torch
-
-        from heron_env.lab.learning.value_networks import TeamValues
-
         super().__init__(role, scales)
         self._settings, self._device = plan.hyperparameters, plan.device
         seed = key(plan.seed, plan.algorithm, *role.groups)
-        self._states = 0 if scales.state is None else len(env.state_names)
+        states, known = len(env.state_names), scales.state  # behind the state: which agent is meant, nothing to a mixer
+        self._known = known and StateScaling(known.center[:states], known.scale[:states])
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed % 2**63)
-            network = TeamValues(role.width, self._states, len(role.agents), role.spec, self._settings)
+            network = TeamValues(role.width, states if known else 0, len(role.agents), role.spec, self._settings)
         self.network = network.to(plan.device)
         self._generator = torch.Generator().manual_seed(key(seed, "choices") % 2**63)
         self._optimizer = torch.optim.Adam(self.network.parameters(), lr=self._settings.learning_rate)
@@ -103,16 +96,11 @@ class TeamStudent(RoleStudent):
 
     def view(self, observations: list[Vectors], allowed: list[Bools], state: Vectors) -> TeamView:
         """What it sees, from what its groups' agents do."""
-        seen, scaling = self.scales.seen(np.concatenate(observations, axis=1)), self.scales.state
-        known = state[:, : self._states]
-        if scaling is not None:  # which agent is meant says nothing to a mixer
-            known = scaling(np.pad(known, ((0, 0), (0, len(scaling.center) - self._states))))[:, : self._states]
-        return TeamView(seen, np.concatenate(allowed, axis=1), known)
+        seen = self.scales.seen(np.concatenate(observations, axis=1))
+        return TeamView(seen, np.concatenate(allowed, axis=1), self._known(state) if self._known else state)
 
     def choose(self, epsilon: float) -> NDArray[np.int64]:
         """Choices `[B, agents, k]`: the best by what it knows; each agent's with probability epsilon by chance."""
-        import torch
-
         seen, allowed = (torch.from_numpy(part).to(self._device) for part in self.now[:2])
         with torch.no_grad():
             values = self.network(seen, allowed).cpu()
@@ -131,10 +119,6 @@ class TeamStudent(RoleStudent):
 
     def improve(self, rate: float) -> tuple[float, float]:
         """One step of gradient descent on a minibatch: loss, and mean of the team's values."""
-        import torch
-
-        from heron_env.lab.learning.value_networks import aims
-
         settings = self._settings
         batch = self.memory.draw(settings.batch_size, self._generator, self._device)
         total = self.network.total(self.network(batch["seen"], batch["allowed"]), batch["choices"], batch["state"])
@@ -145,7 +129,8 @@ class TeamStudent(RoleStudent):
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), MOST_GRADIENT)
         self._optimizer.step()
         with torch.no_grad():
-            torch._foreach_lerp_(list(self._target.parameters()), list(self.network.parameters()), settings.tau)
+            for late, now in zip(self._target.parameters(), self.network.parameters(), strict=True):
+                late.lerp_(now, settings.tau)
         return float(loss.detach()), float(total.detach().mean())
 
 
