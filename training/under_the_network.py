@@ -67,8 +67,8 @@ CURVED: Final = ("rule, tuned", "MPC, tuned", "MPC, smoothed", SYNCHRONOUS, UNDE
 PERIOD: Final = 10.0
 """s between two messages of a link, where losses come in bursts: telemetry's."""
 SETTINGS: Final = Hyperparameters(
-    num_envs=64, n_steps=1440, twins=4, batch_size=4096, n_epochs=1, gamma=1.0, gae_lambda=1.0,
-    learning_rate=5e-4, final_learning_rate=2e-5, log_std=-2.5, keep_best=True,
+    num_envs=64, n_steps=1440, twins=4, batch_size=4096, n_epochs=2, gamma=1.0, gae_lambda=1.0,
+    learning_rate=1.5e-3, final_learning_rate=5e-5, log_std=-2.5, keep_best=True,
 )  # fmt: skip
 """A rollout is a day in each of 64 lanes: 16 days, each lived by four twins."""
 WORLD: Final = {"dt": 60.0, "physics_substeps": 6, "split": "train"}
@@ -231,7 +231,7 @@ class Study:
     cells: tuple[str, ...] = tuple(CELLS)
     arms: tuple[str, ...] = ARMS
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    updates: int = 300
+    updates: int = 60
     days: int = 20
     processes: int = 2
 
