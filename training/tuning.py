@@ -13,10 +13,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from heron_env import Condition, make
+from heron_env import Baseline, Condition, make
 from heron_env.errors import DataError
 from heron_env.files import write_all
-from heron_env.lab import versions
+from heron_env.lab import PolicySpec, Smoothing, versions
 from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.validation import Validation
 from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, TunedRule, Tuning
@@ -37,6 +37,12 @@ AGED_PLANS: Final = tuple(
     Foresight(follow=follow, excess=excess, window=window, fading=fading)
     for follow, excess, window, fading in product((0.2, 0.4), (1.0, 1.5), (2.5, 6.0), (20.0, 60.0, 180.0))
 )
+SHARES: Final = (0.2, 0.35, 0.5, 0.75)
+"""Of the way to the wanted set-point that a smoothed policy goes at once."""
+SMOOTHED_RULES: Final = tuple(
+    Tuning(follow=follow, guard=guard, margin=0.8) for follow, guard in product((0.0, 0.15), (0.3, 0.5, 0.8))
+)
+SMOOTHED_PLANS: Final = tuple(Foresight(follow=follow, excess=1.0, window=6.0) for follow in (0.1, 0.2, 0.4))
 
 
 @dataclass(frozen=True)
@@ -47,11 +53,13 @@ class Reference:
         baseline: its name.
         tried: constants that may be chosen.
         ages: does it see how old its facts are?
+        shares: how much it may be smoothed; 1 is not at all.
     """
 
     baseline: str
     tried: Sequence[Tuning | Foresight]
     ages: bool = False
+    shares: Sequence[float] = (1.0,)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -61,7 +69,9 @@ class Reference:
 
 REFERENCES: Final = {
     "rule": Reference(STRONGEST, RULES),
+    "rule, smoothed": Reference(STRONGEST, SMOOTHED_RULES, shares=SHARES),
     "MPC": Reference(MPC, PLANS),
+    "MPC, smoothed": Reference(MPC, SMOOTHED_PLANS, shares=SHARES),
     "MPC, sees ages": Reference(MPC, AGED_PLANS, ages=True),
 }
 
@@ -79,7 +89,8 @@ def tuned(name: str, control: str, condition: Condition, folder: Path = FOLDER) 
         folder: where it is kept.
     """
     reference = REFERENCES[name]
-    rows = [asdict(constants) for constants in reference.tried]
+    candidates = list(product(reference.tried, reference.shares))
+    rows = [{**asdict(constants), "share": share} for constants, share in candidates]
     varied = [key for key in rows[0] if len({row[key] for row in rows}) > 1]
     rows = [{key: row[key] for key in varied} for row in rows]
     file = folder / f"{re.sub(r'[^a-zA-Z0-9.=]+', '-', f'{name} {control} {condition.name}')}.json"
@@ -93,8 +104,10 @@ def tuned(name: str, control: str, condition: Condition, folder: Path = FOLDER) 
     env: Any = make(ENV, **options)
     validation = Validation(env, ENV, options, DAYS, condition.schedule(env))
     returns = [
-        Earned.mean(validation.under_schedule(TunedRule(reference.baseline, constants).build(env, 0))).value
-        for constants in reference.tried
+        Earned.mean(
+            validation.under_schedule(smoothed(TunedRule(reference.baseline, constants), share).build(env, 0))
+        ).value
+        for constants, share in candidates
     ]
     tried = [{**row, "return": round(value, 3)} for row, value in zip(rows, returns, strict=True)]
     best = max(tried, key=lambda one: one["return"])
@@ -110,5 +123,16 @@ def constants(found: Mapping[str, Any]) -> dict[str, float]:
 
 
 def named(found: Mapping[str, Any]) -> str:
-    """The tuned baseline, as every place takes its name: `MPC(follow=0.15)`."""
-    return f"{found['baseline']}({', '.join(f'{key}={value:g}' for key, value in constants(found).items())})"
+    """The tuned baseline, as every place takes its name, without smoothing: `MPC(follow=0.15)`."""
+    chosen = ", ".join(f"{key}={value:g}" for key, value in constants(found).items() if key != "share")
+    return f"{found['baseline']}({chosen})"
+
+
+def policy(found: Mapping[str, Any]) -> PolicySpec:
+    """The tuned baseline, smoothed where that was tried."""
+    return smoothed(Baseline(named(found)), found["best"].get("share", 1.0))
+
+
+def smoothed(spec: PolicySpec, share: float) -> PolicySpec:
+    """It goes this share of the way from the set-point in force to the one wanted."""
+    return spec if share == 1.0 else Smoothing(spec, "Setpoint.power", share)

@@ -1,13 +1,13 @@
 """Is it worth training under the network that a policy will meet? EnergyManagement on held-out days.
 
-    python training/under_the_network.py             # tune, train, evaluate, report; killed and run again, it goes on
-    python training/under_the_network.py --cells late/field late/zone --arms synchronous "under the network"
-    python training/under_the_network.py --arms "with memory"    # and references; the others stay as they were measured
+    python training/under_the_network.py --cells slow/field --arms synchronous "under the network" --seeds 0 1 2
+    python training/under_the_network.py --cells slow/field --only train --arms "under the network" --seeds 7
+    python training/under_the_network.py --cells slow/field --only measure    # the runs that are finished
     python training/under_the_network.py --report    # only the tables and figures of what is there
 
-A cell is a network and who decides there. In each, PPO corrects the strongest rule; its ways of training differ in one
-thing alone, are equally long, have the same five seeds, and are measured on the same test days, each with the weights
-that earned most on validation days where it was trained:
+It tunes, trains, evaluates, reports; killed and run again, it goes on. A cell is a network and who decides there. In
+each, PPO corrects the strongest rule; its ways of training differ in one thing alone, are equally long, and are
+measured on the same test days, each with the weights that earned most on validation days where it was trained:
 
     synchronous        no network: the common way (played as the event clock at zero delay, which is it bit for bit)
     training delays    the nearest that whole control steps of the synchronous clock can tell (TrainingDelays); not
@@ -19,11 +19,10 @@ that earned most on validation days where it was trained:
     corrects tuned MPC under the network; instead of the rule it corrects MPC with constants tuned for the network,
                        where batteries decide
 
-Beside them the references: the rule and, where it can be, MPC, as they are and with constants tuned for the network on
-validation days (tuning.py). How PPO was set was chosen on validation days; test days were not looked at for it.
-
-Sweeps in --out that another version of heron_env recorded are not gone on with: name the --arms that are new, and
-study.json.gz keeps the rows of the others; a row that is measured again replaces the one before.
+Beside them the references: the rule and, where it can be, MPC, as they are, with constants tuned for the network on
+validation days, and smoothed, tuned likewise (tuning.py). How PPO was set was chosen on validation days; test days were
+not looked at for it. study.json.gz keeps the rows that are not measured now; a row that is measured again replaces the
+one before. Sweeps that another version of heron_env recorded are not gone on with.
 """
 
 import argparse
@@ -37,6 +36,7 @@ from typing import Any, Final
 
 import tuning
 import under_the_network_report as reporting
+from remedies import Timed
 
 from heron_env import (
     Baseline,
@@ -50,10 +50,9 @@ from heron_env import (
     make,
     train,
 )
-from heron_env.errors import DataError, RunFolderError
+from heron_env.errors import RunFolderError
 from heron_env.lab import RunFolder, SweepResult, versions
-from heron_env.lab.sweep.plan import SETTINGS as SWEEP
-from heron_env.lab.sweep.plan import read_settings
+from heron_env.lab.sweep.conditions import along
 from heron_env.lab.sweep.presets import in_flight_losses
 from heron_env.worlds.energy_management import MPC, STRONGEST
 
@@ -61,17 +60,17 @@ ENV: Final = tuning.ENV
 SYNCHRONOUS, DELAYS, UNDER = "synchronous", "training delays", "under the network"
 RANDOM, AGES, MEMORY, PLANNED = "random networks", "with ages", "with memory", "corrects tuned MPC"
 ARMS: Final = (SYNCHRONOUS, DELAYS, UNDER, RANDOM, AGES, MEMORY, PLANNED)
-ALONE: Final = {AGES: "ages", MEMORY: "memory", PLANNED: "planned"}
-"""Arms with a sweep of their own, by its name: in another environment, or measured later than the others."""
 ORDER: Final = (*reporting.REFERENCES, *ARMS)
 """Of the rows."""
+CURVED: Final = ("rule, tuned", "MPC, tuned", "MPC, smoothed", SYNCHRONOUS, UNDER)
+"""Policies that meet other delays, too."""
 PERIOD: Final = 10.0
 """s between two messages of a link, where losses come in bursts: telemetry's."""
 SETTINGS: Final = Hyperparameters(
-    num_envs=8, n_steps=1440, twins=4, batch_size=4096, n_epochs=1, gamma=1.0, gae_lambda=1.0,
-    learning_rate=5e-4, final_learning_rate=2e-5, log_std=-2.5, keep_best=True,
+    num_envs=64, n_steps=1440, twins=4, batch_size=4096, n_epochs=2, gamma=1.0, gae_lambda=1.0,
+    learning_rate=1.5e-3, final_learning_rate=5e-5, log_std=-2.5, keep_best=True,
 )  # fmt: skip
-"""A rollout is a day in each of eight lanes: two days, each lived by four twins. Chosen on eight validation days."""
+"""A rollout is a day in each of 64 lanes: 16 days, each lived by four twins."""
 WORLD: Final = {"dt": 60.0, "physics_substeps": 6, "split": "train"}
 """What is trained in; measured is in the environment as it is, with 30 substeps."""
 
@@ -85,17 +84,22 @@ class Network:
     delays: TrainingDelays | None
 
 
+BURSTS: Final[dict[str, Any]] = {"msg_delay": 0.25, "loss": in_flight_losses(PERIOD)}
 NETWORKS: Final = {
     "late": Network("actions 60 s late", Condition(act_delay=60.0), None),
-    "slow": Network(
-        "messages 3 s late, jitter 0.3", Condition(msg_delay=3.0, jitter=0.3), TrainingDelays(observation=1)
+    "slow": Network("messages 30 s late", Condition(msg_delay=30.0), TrainingDelays(observation=1)),
+    "scattered": Network(
+        "messages 25 s late in the mean, jitter 0.5",
+        Condition(msg_delay=25.0, jitter=0.5),
+        TrainingDelays(observation=1),
     ),
-    "bursty": Network(
-        "bursts of losses",
-        Condition(msg_delay=0.25, loss=in_flight_losses(PERIOD)),
-        TrainingDelays(observation=(0, 1)),
+    "bursty": Network("bursts of losses, set-points held", Condition(**BURSTS), TrainingDelays(observation=(0, 1))),
+    "bursty-noop": Network(
+        "bursts of losses, no-op instead", Timed(**BURSTS, on_missing="noop"), TrainingDelays(observation=(0, 1))
     ),
 }
+LATE_BY: Final = (0.0, 5.0, 15.0, 25.0, 30.0, 35.0, 45.0, 60.0, 90.0, 120.0)
+"""s: how late messages are where policies meet delays that they were not trained for."""
 RANDOM_NETWORKS: Final = DrawnSchedule(
     act_delay=[0.0, 30.0, 60.0, 90.0],
     msg_delay="0-6",
@@ -145,7 +149,13 @@ class Cell:
     @property
     def references(self) -> tuple[str, ...]:
         """Names of those that there are here."""
-        return ("rule", MPC) if self.plans else ("rule",)
+        own = ("rule", "rule, smoothed")
+        return (*own, MPC, "MPC, smoothed") if self.plans else own
+
+    def conditions(self, policy: str) -> list[Condition]:
+        """What a policy is measured in."""
+        curved = self.network == "slow" and policy in CURVED
+        return [self.condition, *(along(msg_delay=LATE_BY) if curved else ())]
 
 
 CELLS: Final = {cell.name: cell for cell in (Cell(*names) for names in product(NETWORKS, ("field", "zone")))}
@@ -177,6 +187,14 @@ class Training:
         env = make(ENV, **self.cell.options)
         return self.settings.num_envs * self.settings.n_steps * len(env.possible_agents) * self.updates
 
+    def finished(self, runs: Path) -> RunFolder | None:
+        """Its run folder, if it is whole."""
+        try:
+            done = RunFolder.open(runs / self.folder)
+        except RunFolderError:
+            return None
+        return done if done.config.transitions >= self.steps else None
+
     def arguments(self) -> dict[str, Any]:
         """Of `train`: where the arms differ."""
         network, options = NETWORKS[self.cell.network], dict(self.cell.options)
@@ -193,14 +211,10 @@ class Training:
 
 def trained(runs: Path, corrected: Mapping[str, str], training: Training) -> str:
     """Train it, unless it is there; what it took. `corrected`: the tuned MPC by cell."""
-    folder = runs / training.folder
-    try:
-        done = RunFolder.open(folder)
-    except RunFolderError:
-        done = None
-    if done is None or done.config.transitions < training.steps:
+    done = training.finished(runs)
+    if done is None:
         done = train(
-            ENV, folder, total_steps=training.steps, seed=training.seed, training_options=WORLD,
+            ENV, runs / training.folder, total_steps=training.steps, seed=training.seed, training_options=WORLD,
             residual=corrected[training.cell.name] if training.arm == PLANNED else STRONGEST,
             hyperparameters=training.settings, validations=12, validation_episodes=8, progress=False,
             **training.arguments(),
@@ -217,7 +231,7 @@ class Study:
     cells: tuple[str, ...] = tuple(CELLS)
     arms: tuple[str, ...] = ARMS
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    updates: int = 300
+    updates: int = 60
     days: int = 20
     processes: int = 2
 
@@ -233,84 +247,90 @@ class Study:
 
     def train(self) -> None:
         """Train what is missing."""
-        corrected = {name: tuning.named(self.tuned(CELLS[name])[MPC]) for name in self.cells if CELLS[name].plans}
+        corrected = {
+            name: tuning.named(self.tuned(CELLS[name], (MPC,))[MPC])
+            for name in self.cells
+            if PLANNED in self._arms(CELLS[name])
+        }
         with ProcessPoolExecutor(self.processes, max_tasks_per_child=1) as pool:
             for line in pool.map(partial(trained, self.runs, corrected), self.trainings()):
                 print(line, flush=True)
 
-    def tuned(self, cell: Cell) -> dict[str, dict[str, Any]]:
-        """The constants of its references, tuned where they are not."""
-        return {name: tuning.tuned(name, cell.control, cell.condition) for name in cell.references}
+    def tuned(self, cell: Cell, names: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+        """The constants of its references, or of these, tuned where they are not."""
+        return {name: tuning.tuned(name, cell.control, cell.condition) for name in names or cell.references}
 
     def sweeps(self, cell: Cell) -> Iterator[tuple[str, Sweep]]:
-        """Of a cell, by name: policies that see ages live in another environment."""
-        yield "references", self._sweep(cell, self._references(cell))
-        pools = {arm: [self._run(arm, cell, seed) for seed in self.seeds] for arm in self._arms(cell)}
-        if main := {arm: pool for arm, pool in pools.items() if arm not in ALONE}:
-            yield "main", self._sweep(cell, main)
-        for arm, name in ALONE.items():
-            if arm in pools:
+        """Of a cell, by policy: what needs no training, and of each arm the runs that are finished."""
+        for policy, spec in self._references(cell).items():
+            yield policy, self._sweep(cell, policy, spec)
+        for arm in self._arms(cell):
+            every = [Training(arm, cell, seed, self.updates) for seed in self.seeds]
+            runs = [str(self.runs / one.folder) for one in every if one.finished(self.runs) is not None]
+            if runs:
                 ages = {"observe_age": True} if arm == AGES else {}
-                yield name, self._sweep(cell, {arm: pools[arm]}, **ages)
+                yield arm, self._sweep(cell, arm, runs if len(runs) > 1 else runs[0], **ages)
 
     def _references(self, cell: Cell) -> dict[str, Any]:
-        return {
-            policy: Baseline(baseline)
-            for name, found in self.tuned(cell).items()
-            for policy, baseline in ((name, found["baseline"]), (f"{name}, tuned", tuning.named(found)))
-        }
+        found = self.tuned(cell)
+        plain = {name: Baseline(own["baseline"]) for name, own in found.items() if "share" not in own["best"]}
+        return plain | {reporting.row(name, own): tuning.policy(own) for name, own in found.items()}
 
-    def _sweep(self, cell: Cell, policies: Mapping[str, Any], **options: Any) -> Sweep:
-        return Sweep.of(ENV, policies, [cell.condition], cases=self.days, options={**cell.options, **options})
+    def _sweep(self, cell: Cell, policy: str, spec: Any, **options: Any) -> Sweep:
+        return Sweep.of(
+            ENV, {policy: spec}, cell.conditions(policy), cases=self.days, options={**cell.options, **options}
+        )
 
     def measured(self) -> dict[str, dict[str, SweepResult]]:
         """Of all cells; what is missing is run."""
-        self._require_own()
-        self.train()
         return {
             name: {
-                kind: sweep.run(self._folder(CELLS[name]) / kind, processes=self.processes)
-                for kind, sweep in self.sweeps(CELLS[name])
+                policy: sweep.run(self._folder(CELLS[name], policy, len(sweep.items())), processes=self.processes)
+                for policy, sweep in self.sweeps(CELLS[name])
             }
             for name in self.cells
         }
-
-    def _require_own(self) -> None:
-        """Raise DataError where a sweep that is wanted was recorded by another version: before hours of training."""
-        for name in self.cells:
-            arms = self._arms(CELLS[name])
-            kinds = {"references", *(ALONE.get(arm, "main") for arm in arms)}
-            for file in (self._folder(CELLS[name]) / kind / SWEEP for kind in sorted(kinds)):
-                if file.is_file() and (version := read_settings(file).heron_env) != __version__:
-                    raise DataError(
-                        f"{file} was recorded by heron_env {version}, this is {__version__}: give other --runs, or "
-                        f"other --arms than {list(arms)}; study.json.gz keeps their rows"
-                    )
 
     def returns(self, measured: Mapping[str, Mapping[str, SweepResult]]) -> dict[str, Any]:
         """Returns `[runs][days]` by cell, policy and clock, as they are kept in study.json.gz."""
         return {
             name: {
                 policy: {
-                    clock: sweep.table(policy, *condition).tolist()
-                    for clock, condition in (("sync", ()), ("network", (CELLS[name].condition,)))
+                    "sync": sweeps[policy].table(policy).tolist(),
+                    "network": sweeps[policy].table(policy, CELLS[name].condition).tolist(),
                 }
-                for sweep in sweeps.values()
                 for policy in ORDER
-                if policy in sweep.policies
+                if policy in sweeps
             }
             for name, sweeps in measured.items()
         }
 
+    def late(self, measured: Mapping[str, Mapping[str, SweepResult]]) -> dict[str, Any]:
+        """Returns `[runs][days]` by cell, policy and delay of messages, of those that meet other delays."""
+        return {
+            name: {
+                policy: {
+                    f"{one.msg_delay:g}": sweeps[policy].table(policy, one).tolist()
+                    for one in sorted(CELLS[name].conditions(policy), key=lambda one: one.msg_delay)
+                }
+                for policy in CURVED
+                if policy in sweeps
+            }
+            for name, sweeps in measured.items()
+            if len(CELLS[name].conditions(UNDER)) > 1
+        }
+
     def write(self, measured: Mapping[str, Mapping[str, SweepResult]]) -> str:
         """study.json.gz, study.md and study.svg; the text."""
+        how = {"updates": self.updates, "settings": reporting.plain(SETTINGS), "world": WORLD}
         data = {
-            "schema_version": 2, "env_id": ENV, "days": self.days, "updates": self.updates, "seeds": list(self.seeds),
-            "settings": reporting.plain(SETTINGS), "world": WORLD, "random_networks": RANDOM_NETWORKS.to_dict(),
-            "cells": {name: {"title": CELLS[name].title, **CELLS[name].condition.to_dict()} for name in measured},
+            "schema_version": 3, "env_id": ENV, "days": self.days, "random_networks": RANDOM_NETWORKS.to_dict(),
+            "cells": {
+                name: {"title": CELLS[name].title, "condition": CELLS[name].condition.name, **how} for name in measured
+            },
             "tuned": {name: self.tuned(CELLS[name]) for name in measured},
-            "training": [self._told(training) for training in self.trainings()],
-            "returns": self.returns(measured), "versions": versions(),
+            "training": {name: list(self._trainings(CELLS[name])) for name in measured},
+            "returns": self.returns(measured), "late": self.late(measured), "versions": versions(),
         }  # fmt: skip
         data["recorded"] = {cell: dict.fromkeys(table, __version__) for cell, table in data["returns"].items()}
         data = reporting.merged(self.out, data)
@@ -320,22 +340,23 @@ class Study:
         }
         return reporting.write(self.out, data)
 
-    def _told(self, training: Training) -> dict[str, Any]:
-        """What became of a run, and its learning curve: what it earned on validation days."""
-        folder = RunFolder.open(self.runs / training.folder)
-        return {
-            "arm": training.arm, "folder": training.folder, "seed": training.seed, "seconds": folder.config.seconds,
-            "transitions": folder.config.transitions, "curve": reporting.curve(folder.path / folder.config.curve),
-        }  # fmt: skip
+    def _trainings(self, cell: Cell) -> Iterator[dict[str, Any]]:
+        """What became of each run, and its learning curve: what it earned on validation days."""
+        for arm, seed in product(self._arms(cell), self.seeds):
+            folder = Training(arm, cell, seed, self.updates).finished(self.runs)
+            if folder is not None:
+                yield {
+                    "arm": arm, "seed": seed, "seconds": folder.config.seconds,
+                    "transitions": folder.config.transitions,
+                    "curve": reporting.curve(folder.path / folder.config.curve),
+                }  # fmt: skip
 
     def _arms(self, cell: Cell) -> tuple[str, ...]:
         return tuple(arm for arm in cell.arms if arm in self.arms)
 
-    def _run(self, arm: str, cell: Cell, seed: int) -> str:
-        return str(self.runs / Training(arm, cell, seed, self.updates).folder)
-
-    def _folder(self, cell: Cell) -> Path:
-        return self.runs / "sweeps" / cell.name.replace("/", "-")
+    def _folder(self, cell: Cell, policy: str, episodes: int) -> Path:
+        """A sweep's: one of more runs is another."""
+        return self.runs / "sweeps" / cell.name.replace("/", "-") / f"{policy}-{episodes}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -349,6 +370,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--updates", type=int, default=Study.updates, help="of each run: rollouts learned from")
     parser.add_argument("--days", type=int, default=Study.days, help="held-out test days")
     parser.add_argument("--processes", type=int, default=Study.processes)
+    parser.add_argument("--only", choices=("train", "measure"), help="train alone, or measure what is trained alone")
     parser.add_argument("--report", action="store_true", help="only tables and figures of what is in --out")
     given = parser.parse_args(arguments)
     if given.report:
@@ -364,7 +386,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         given.days,
         given.processes,
     )
-    print(study.write(study.measured()))
+    if given.only != "measure":
+        study.train()
+    if given.only != "train":
+        print(study.write(study.measured()))
 
 
 if __name__ == "__main__":

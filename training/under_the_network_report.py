@@ -18,7 +18,7 @@ from heron_env.lab import Estimate, Intervals
 from heron_env.lab.figure_style import BLUE, GREY, INK, VERMILION, house_style, to_svg
 
 NAIVE, DELAYS = "synchronous", "training delays"
-REFERENCES = ("rule", "rule, tuned", "MPC", "MPC, tuned")
+REFERENCES = ("rule", "rule, tuned", "rule, smoothed", "MPC", "MPC, tuned", "MPC, smoothed")
 COLUMNS = (
     "policy", "seeds", "return, sync", "return, network", "own gap", "more than PPO trained synchronously, network",
     "share of its gap closed", "more than {}, network", "cost at sync",
@@ -26,14 +26,18 @@ COLUMNS = (
 INTRO = """# Trained under the network, or not
 
 Made by `python training/under_the_network.py`: {days} test days of {env_id}, returns of the team in EUR a day; a
-policy that was trained: means over {seeds} training seeds of {updates} updates each, with the weights that earned most
-on validation days.
+policy that was trained: means over training seeds, with the weights that earned most on validation days.
 In brackets 95 % t intervals over seeds and days, of rules and MPC over days alone. "Sync": on the synchronous clock;
 "network": on the event clock, under what the heading says. Own gap: what the network takes from the policy itself.
 Share of the gap closed: of the gap of PPO trained synchronously, (J - J_naive) / (J_naive(sync) - J_naive), both J
-under the network. Cost at sync: J_naive(sync) - J(sync). "Tuned": constants that earned most on {days} validation days
-under the network. Trainings took {hours:.1f} hours in all, on one core each. No way of training had converged where
-its last validation is its best: so it is in {last} of {runs} runs."""
+under the network. Cost at sync: J_naive(sync) - J(sync). "Tuned" and "smoothed": constants that earned most on
+{tuned} validation days under the network; smoothed goes only a share of the way to the set-point that it wants.
+Compared with is the reference that earned most on those days."""
+LEARNED = (
+    "{runs} trainings of {updates} updates, {lanes} days in each, took {hours:.1f} hours in all, on one core each. The "
+    "last validation is the best in {last} of them. What the last quarter of the training brought there, EUR a day: "
+    "{quarter}.\n"
+)
 WHOLE_STEPS = (
     "Here TrainingDelays are the network itself, bit for bit (tests/laws/test_training_delays.py): "
     "to train with them is to train under the network.\n"
@@ -64,14 +68,14 @@ class Line:
     cost: Estimate | None
 
 
-def lines(table: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
-    """Of the policies of a cell: returns `[runs][days]` by policy and clock.
+def lines(table: Mapping[str, Mapping[str, Any]], best: str) -> Iterator[Line]:
+    """Of the policies of a cell, compared with this reference: returns `[runs][days]` by policy and clock.
 
     Seeds of two trainings have no pairs: a difference pairs days, and takes both spreads over seeds.
     """
     returns = {name: {clock: np.array(r) for clock, r in by_clock.items()} for name, by_clock in table.items()}
     make = Intervals(range(returns[NAIVE]["sync"].shape[1]))
-    naive, best = returns[NAIVE], reference(returns)
+    naive = returns[NAIVE]
     for name, own in returns.items():
         yield Line(
             name, len(own["sync"]), make.mean(own["sync"]), make.mean(own["network"]),
@@ -83,34 +87,63 @@ def lines(table: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
         )  # fmt: skip
 
 
-def reference(returns: Mapping[str, Any]) -> str:
-    """Name of the strongest reference in a cell: MPC where it can be, tuned where that was measured."""
-    return [name for name in REFERENCES if name in returns][-1]
+def row(name: str, found: Mapping[str, Any]) -> str:
+    """The row of a reference with the constants that `tuning.tuned` found."""
+    return name if "share" in found["best"] else f"{name}, tuned"
+
+
+def reference(tuned: Mapping[str, Any]) -> str:
+    """The row of the reference that earned most on validation days, under the network."""
+    name = max(tuned, key=lambda one: tuned[one]["best"]["return"])
+    return row(name, tuned[name])
 
 
 def markdown(data: Mapping[str, Any]) -> str:
     """The text of study.md."""
-    hours = sum(run["seconds"] for run in data["training"]) / 3600.0
-    shown = {name: data[name] for name in ("days", "env_id", "updates")}
-    last = sum(_last_is_best(run["curve"]) for run in data["training"])
-    text = [INTRO.format(**shown, seeds=len(data["seeds"]), hours=hours, last=last, runs=len(data["training"]))]
+    text = [INTRO.format(days=data["days"], env_id=data["env_id"], tuned=tuning.DAYS)]
     for cell, table in data["returns"].items():
+        best = reference(data["tuned"][cell])
         text += [
             f"\n## {data['cells'][cell]['title'].capitalize()}\n",
-            *(f"Tuned {name}: {_constants(found)}.\n" for name, found in data["tuned"][cell].items()),
+            *(f"{name}: {_constants(found)}.\n" for name, found in data["tuned"][cell].items()),
             *(f"{line}\n" for line in _recorded(data["recorded"][cell])),
-            *([] if DELAYS in table else [WHOLE_STEPS]),
-            f"| {' | '.join(COLUMNS).format(reference(table))} |",
+            *([] if DELAYS in table or cell.split("/")[0] != "late" else [WHOLE_STEPS]),
+            _learned(data["cells"][cell], data["training"][cell]),
+            f"| {' | '.join(COLUMNS).format(best)} |",
             f"|---|{'---:|' * (len(COLUMNS) - 1)}",
         ]
-        text += [f"| {' | '.join(_cells(line))} |" for line in lines(table)]
+        text += [f"| {' | '.join(_cells(line))} |" for line in lines(table, best)]
+        text += _late(data["late"].get(cell, {}))
     return "\n".join(text) + "\n"
 
 
-def _last_is_best(found: list[dict[str, float]]) -> bool:
-    """Is the last validation of a curve its best, where it was trained?"""
-    earned = [point.get("return_under_schedule", point["validation_return"]) for point in found]
-    return earned[-1] == max(earned)
+def _learned(how: Mapping[str, Any], training: list[dict[str, Any]]) -> str:
+    """How long it was trained, and whether that was enough."""
+    earned = [[p.get("return_under_schedule", p["validation_return"]) for p in run["curve"]] for run in training]
+    gained: dict[str, list[float]] = {}
+    for run, curve in zip(training, earned, strict=True):
+        gained.setdefault(run["arm"], []).append(curve[-1] - curve[-1 - len(curve) // 4])
+    return LEARNED.format(
+        runs=len(training), updates=how["updates"], lanes=how["settings"]["num_envs"],
+        hours=sum(run["seconds"] for run in training) / 3600.0,
+        last=sum(curve[-1] == max(curve) for curve in earned),
+        quarter="; ".join(f"{arm} {np.mean(found):.2f}" for arm, found in gained.items()),
+    )  # fmt: skip
+
+
+def _late(table: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What policies earn where messages are late by other times than they were trained or tuned for."""
+    if not table:
+        return []
+    delays = list(next(iter(table.values())))
+    make = Intervals(range(len(next(iter(table.values()))[delays[0]][0])))
+    rows = [[name, *(str(make.mean(np.array(by_delay[d]))) for d in delays)] for name, by_delay in table.items()]
+    return [
+        "\nThe same policies where messages are late by other times:\n",
+        f"| return, messages late by | {' | '.join(f'{d} s' for d in delays)} |",
+        f"|---|{'---:|' * len(delays)}",
+        *(f"| {' | '.join(cells)} |" for cells in rows),
+    ]
 
 
 def _constants(found: Mapping[str, Any]) -> str:
@@ -135,7 +168,10 @@ def figure(data: Mapping[str, Any]) -> bytes:
     """SVG: what each policy earns more under the network than PPO that was trained without, a panel for each cell."""
     from matplotlib.figure import Figure
 
-    cells = {cell: [line for line in lines(table) if line.more is not None] for cell, table in data["returns"].items()}
+    cells = {
+        cell: [line for line in lines(table, reference(data["tuned"][cell])) if line.more is not None]
+        for cell, table in data["returns"].items()
+    }
     names = list(dict.fromkeys(line.policy for found in cells.values() for line in found))
     with house_style():
         drawn = Figure(figsize=(0.6 + 3.6 * max(len(cells), 1.6), 0.9 + 0.3 * len(names)), layout="constrained")
@@ -191,35 +227,28 @@ def write(out: Path, data: Mapping[str, Any]) -> str:
     return text
 
 
-SAME = ("schema_version", "env_id", "days", "updates", "settings", "world", "random_networks")
+SAME = ("schema_version", "env_id", "days", "random_networks")
 
 
 def merged(out: Path, data: Mapping[str, Any]) -> dict[str, Any]:
-    """What was measured now, and from study.json.gz the other arms. Raises DataError where they do not compare."""
+    """What was measured now, and from study.json.gz the other rows. Raises DataError where they do not compare."""
     file = out / "study.json.gz"
     if not file.is_file():
         return dict(data)
-    kept = packed.load(file)
-    if other := [name for name in SAME if kept[name] != json.loads(json.dumps(data[name]))]:
+    kept, new = packed.load(file), json.loads(json.dumps(data))
+    other = [name for name in SAME if kept[name] != new[name]]
+    other += [cell for cell, how in new["cells"].items() if kept["cells"].get(cell, how) != how]
+    if other:
         raise DataError(f"{file} was measured with other {', '.join(other)}: give another --out, or run all arms anew")
-    new = {run["folder"] for run in data["training"]}
-    cells = {**kept["cells"], **data["cells"]}
-    returns, recorded = (
-        {cell: {**kept[what].get(cell, {}), **data[what].get(cell, {})} for cell in cells}
-        for what in ("returns", "recorded")
-    )
-    training = [*(run for run in kept["training"] if run["folder"] not in new), *data["training"]]
-    tuned = {**kept["tuned"], **data["tuned"]}
-    seeds = sorted({*kept["seeds"], *data["seeds"]})
-    merged = {
-        "seeds": seeds,
-        "cells": cells,
-        "tuned": tuned,
-        "training": training,
-        "returns": returns,
-        "recorded": recorded,
+    merged = {**new, "cells": {**kept["cells"], **new["cells"]}, "tuned": {**kept["tuned"], **new["tuned"]}}
+    for what in ("returns", "recorded", "late"):
+        both = {**kept[what], **new[what]}
+        merged[what] = {cell: {**kept[what].get(cell, {}), **new[what].get(cell, {})} for cell in both}
+    merged["training"] = kept["training"] | {
+        cell: [*(one for one in kept["training"].get(cell, []) if one["arm"] not in new["returns"][cell]), *runs]
+        for cell, runs in new["training"].items()
     }
-    return {**data, **merged}
+    return merged
 
 
 def rewrite(out: Path) -> str:

@@ -16,7 +16,7 @@ from training_kit import trained
 
 from heron_env import Baseline, BatchEnv, DrawnSchedule, ScheduleConfig, load_policy, make
 from heron_env.errors import ConfigError, DataError
-from heron_env.lab import RunFolder
+from heron_env.lab import RunFolder, Smoothing
 from heron_env.worlds.energy_management import STRONGEST
 
 RNG = np.random.default_rng(5)
@@ -36,24 +36,30 @@ RETURNS = {
 }
 
 
+CURVES = ([-3.0, -2.5, -2.2, -2.1, -2.0], [-4.0, -3.5, -2.0, -2.5, -2.1])
+TUNED = {
+    "rule": {"best": {"follow": 0.1, "guard": 0.2, "return": -3.0}, "tried": [{}]},
+    "MPC, smoothed": {"best": {"follow": 0.1, "share": 0.5, "return": -4.0}, "tried": [{}]},
+}
+
+
 def told(returns: dict[str, Any] = RETURNS) -> dict[str, Any]:
-    cells = {"late/field": returns, "slow/zone": returns}
+    cells = ("late/field", "slow/zone")
+    how = {"updates": 3, "settings": {"num_envs": 64}}
+    curves = [{"curve": [{"validation_return": x} for x in xs], "arm": "synchronous"} for xs in CURVES]
     return {
-        "days": 8, "env_id": study.ENV, "updates": 3, "seeds": [0, 1, 2, 3, 4], "returns": cells,
-        "cells": {name: {"title": study.CELLS[name].title} for name in cells},
-        "tuned": {
-            name: {"rule": {"best": {"follow": 0.1, "guard": 0.2, "return": -3.0}, "tried": [{}]}} for name in cells
-        },
+        "schema_version": 3, "random_networks": {}, "days": 8, "env_id": study.ENV,
+        "returns": {name: {"rule, tuned": returns["rule"], **returns} for name in cells},
+        "cells": {name: {"title": study.CELLS[name].title, **how} for name in cells},
+        "tuned": dict.fromkeys(cells, TUNED),
         "recorded": {name: dict.fromkeys(returns, "0.1.0") | {"rule": "0.2.0"} for name in cells},
-        "training": [{"seconds": 1800.0, "curve": [{"validation_return": x} for x in xs]} for xs in CURVES],
+        "late": {"slow/zone": {"rule": {"0": DAYS.tolist(), "30": (DAYS - 12.0).tolist()}}},
+        "training": {name: [{"seconds": 1800.0, **run} for run in curves] for name in cells},
     }  # fmt: skip
 
 
-CURVES = ([-3.0, -2.0], [-3.0, -2.0], [-2.0, -3.0])
-
-
 def test_half_of_a_gap_is_half_closed_and_seeds_have_no_pairs():
-    found = {line.policy: line for line in reporting.lines(RETURNS)}
+    found = {line.policy: line for line in reporting.lines(RETURNS, "rule")}
     under = found["under the network"]
     assert under.share is not None and under.more is not None and under.gap.value == pytest.approx(5.0)
     assert under.share.value == pytest.approx(0.5, abs=0.02) and under.share.low < 0.5 < under.share.high
@@ -64,16 +70,21 @@ def test_half_of_a_gap_is_half_closed_and_seeds_have_no_pairs():
 
 def test_policies_are_compared_with_the_strongest_reference_tuned_for_the_network():
     tuned = {"sync": DAYS.tolist(), "network": (DAYS - 7.0).tolist()}
-    found = {line.policy: line for line in reporting.lines({**RETURNS, "rule, tuned": tuned, "MPC, tuned": tuned})}
-    assert found["MPC, tuned"].over_reference is None
+    returns = {**RETURNS, "rule, tuned": tuned, "MPC, smoothed": {**tuned, "network": DAYS.tolist()}}
+    assert reporting.reference(TUNED) == "rule, tuned"  # by validation days, whatever test days say
+    assert reporting.reference({"MPC, smoothed": TUNED["MPC, smoothed"]}) == "MPC, smoothed"
+    found = {line.policy: line for line in reporting.lines(returns, reporting.reference(TUNED))}
+    assert found["rule, tuned"].over_reference is None
     assert found["under the network"].over_reference.value == pytest.approx(2.0, abs=0.3)
     assert found["rule"].over_reference.value == pytest.approx(-5.0)
 
 
 def test_text_and_figure_are_of_the_data(tmp_path: Path):
     text = reporting.write(tmp_path, told())
-    assert "1.5 hours" in text and "## Actions 60 s late, batteries decide" in text
-    assert "it is in 2 of 3 runs" in text and "follow 0.1, guard 0.2, of 1 tried" in text
+    assert "2 trainings of 3 updates, 64 days in each, took 1.0 hours" in text
+    assert "## Actions 60 s late, batteries decide" in text and "follow 0.1, guard 0.2, of 1 tried" in text
+    assert "best in 1 of them" in text and "brought there, EUR a day: synchronous 0.25." in text
+    assert "| return, messages late by | 0 s | 30 s |" in text
     assert "By heron_env 0.2.0: rule." in text
     assert len([line for line in text.splitlines() if line.startswith("| under the network |")]) == 2
     picture = (tmp_path / "study.svg").read_text()
@@ -128,19 +139,55 @@ def test_lanes_play_the_random_networks():
     assert len(batch.begin())
 
 
+def test_rows_of_other_cells_and_arms_are_kept_and_other_settings_refused(tmp_path: Path):
+    reporting.write(tmp_path, told())
+    new = told({name: RETURNS[name] for name in ("rule", "synchronous")})
+    for what in ("returns", "recorded", "cells", "training", "tuned"):
+        new[what] = {"late/field": new[what]["late/field"]}
+    new["late"], new["training"]["late/field"] = {}, new["training"]["late/field"][:1]
+    both = reporting.merged(tmp_path, new)
+    assert both["returns"].keys() == both["training"].keys() == {"late/field", "slow/zone"}
+    assert "under the network" in both["returns"]["late/field"] and both["late"]
+    assert [len(runs) for runs in both["training"].values()] == [1, 2]  # of an arm measured anew, its new runs alone
+    new["cells"]["late/field"]["updates"] = 4
+    with pytest.raises(DataError, match="measured with other late/field"):
+        reporting.merged(tmp_path, new)
+
+
 def test_what_networks_have_no_part_in_is_trained_once():
     runs = study.Study(cells=("late/field", "slow/field")).trainings()
     assert len(runs) == 5 * (2 + 4 + 5) and len({run.folder for run in runs}) == len(runs)
     assert {run.seed for run in runs} == {0, 1, 2, 3, 4}
 
 
+def test_only_finished_runs_are_measured_however_many_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(study.Training, "finished", lambda self, runs: self if self.seed < counts[self.arm] else None)
+    monkeypatch.setattr(study.Study, "_references", lambda self, cell: {"rule, tuned": Baseline(STRONGEST)})
+    monkeypatch.setattr(study.Study, "_sweep", lambda self, cell, policy, spec, **options: (spec, options))
+    counts = {study.UNDER: 3, study.SYNCHRONOUS: 1, study.AGES: 2}
+    asked = study.Study(tmp_path, arms=tuple(counts), seeds=tuple(range(10)))
+    found = dict(asked.sweeps(study.CELLS["slow/field"]))
+    assert [len(found[arm][0]) for arm in (study.UNDER, study.AGES)] == [3, 2]
+    assert isinstance(found[study.SYNCHRONOUS][0], str) and found[study.AGES][1] == {"observe_age": True}
+    counts[study.UNDER] = 0
+    assert study.UNDER not in dict(asked.sweeps(study.CELLS["slow/field"]))
+
+
+def test_other_delays_are_those_of_one_cell_and_of_few_policies():
+    conditions = {(name, arm): cell.conditions(arm) for name, cell in study.CELLS.items() for arm in study.ORDER}
+    several = {key for key, own in conditions.items() if len(own) > 1}
+    assert {policy for _, policy in several} == set(study.CURVED) and {name[:4] for name, _ in several} == {"slow"}
+    assert all(own[0] == study.CELLS[name].condition for (name, _), own in conditions.items())
+
+
 @pytest.mark.skipif(not (RESULTS / "study.json.gz").is_file(), reason="not measured yet")
 def test_the_committed_text_is_what_the_committed_data_give():
     data = packed.load(RESULTS / "study.json.gz")
     assert reporting.markdown(data) == (RESULTS / "study.md").read_text()
-    seeds = {arm: len({run["seed"] for run in data["training"] if run["arm"] == arm}) for arm in study.ARMS}
-    for name, runs in ((name, runs) for table in data["returns"].values() for name, runs in table.items()):
-        assert len(runs["sync"]) == (1 if name in reporting.REFERENCES else seeds[name])
+    for cell, table in data["returns"].items():
+        arms = [run["arm"] for run in data["training"][cell]]
+        for name, runs in table.items():
+            assert len(runs["sync"]) == (1 if name in reporting.REFERENCES else arms.count(name))
 
 
 def test_references_are_tuned_on_validation_days_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -160,16 +207,14 @@ def test_references_are_tuned_on_validation_days_once(tmp_path: Path, monkeypatc
     assert tuning.named(found) == f"{STRONGEST}(margin={found['best']['margin']:g})"
     asked = len(days)
     assert tuning.tuned("rule", cell.control, cell.condition, tmp_path) == found and len(days) == asked
+    assert tuning.policy(found) == Baseline(tuning.named(found))
+    smoothed = {"rule": tuning.Reference(STRONGEST, tuning.RULES[-1:], shares=(0.01, 1.0))}
+    monkeypatch.setattr(tuning, "REFERENCES", smoothed)
+    least, whole = tuning.tuned("rule", cell.control, cell.condition, tmp_path / "smoothed")["tried"]
+    assert whole["return"] == found["tried"][-1]["return"] and least["return"] != whole["return"]
+    chosen = tuning.policy({"baseline": STRONGEST, "best": {"margin": 0.8, "share": 0.5, "return": -1.0}})
+    assert chosen == Smoothing(Baseline(f"{STRONGEST}(margin=0.8)"), "Setpoint.power", 0.5)
+    monkeypatch.setattr(tuning, "REFERENCES", few)
     monkeypatch.setattr(tuning, "DAYS", 2)
     with pytest.raises(DataError, match="tuned on other days, or of other constants; remove it"):
         tuning.tuned("rule", cell.control, cell.condition, tmp_path)
-
-
-def test_a_sweep_of_another_version_is_refused_before_anything_is_trained(tmp_path: Path):
-    folder = tmp_path / "runs" / "sweeps" / "late-field" / "memory"
-    folder.mkdir(parents=True)
-    (folder / "sweep.json").write_text((RESULTS.parent / "honest_gap" / "trained" / "sweep.json").read_text())
-    asked = study.Study(tmp_path / "runs", tmp_path, ("late/field",), (study.MEMORY,))
-    with pytest.raises(DataError, match=r"memory/sweep.json was recorded by heron_env 0.1.0"):
-        asked.measured()
-    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["sweeps"]
