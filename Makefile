@@ -7,9 +7,11 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
+EXTRAS ?= dev
+SITE ?= docs/_build
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.setup-done
+STAMP := $(VENV)/.setup-done-$(EXTRAS)
 
 .DEFAULT_GOAL := test
 .PHONY: setup demo test lint check notebooks docs recipes clean distclean
@@ -20,7 +22,7 @@ $(STAMP): pyproject.toml constraints.txt heron_env/_version.py
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "heron_env needs Python >= 3.11; $(PYTHON) is %d.%d. Name another one: make setup PYTHON=python3.12" % v[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	@touch $@
 
 demo: setup
@@ -42,8 +44,8 @@ notebooks: setup
 	$(BIN)/python notebooks/build.py
 
 docs: setup
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+	test -x $(BIN)/sphinx-build || $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs $(SITE)
 
 recipes: setup
 	$(BIN)/python tools/run_recipes.py $(RECIPES)

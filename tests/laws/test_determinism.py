@@ -36,13 +36,12 @@ def rollouts(*arguments: str, caches: Sequence[str | None] = (None, None, None))
     """What rollouts.py prints in three processes with three hash seeds, and with these cache folders if given."""
     command = [sys.executable, "-W", "error", str(TESTS / "laws" / "rollouts.py"), *arguments]
     path = os.pathsep.join([str(TESTS.parent), str(TESTS)])
-    started = []
-    for seed, cache in zip(("0", "1", "2"), caches, strict=False):
+    printed = []
+    for seed, cache in zip(("0", "1", "2"), caches, strict=False):  # in turn: what one compiles, the next ones load
         env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": path}
         env |= {} if cache is None else {"HERON_CACHE_DIR": cache}
-        started.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
-    printed = [process.communicate()[0] for process in started]
-    assert all(process.returncode == 0 for process in started)
+        done = subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True)
+        printed.append(done.stdout)
     return printed
 
 

@@ -28,7 +28,7 @@ from heron_env import (
 )
 from heron_env.errors import HeronError, ScheduleError
 
-FEW = max(60, 2 * settings().max_examples)
+FEW = max(60, settings().max_examples)
 """Worlds, each of several lanes."""
 FAR = [1e7, 7.6e8]
 """Steps, s, of which a few are beyond 2**53 ns, where float64 begins to leave whole numbers out, or nearly 2**63."""
@@ -65,7 +65,7 @@ def test_every_lane_is_the_python_clock(data: st.DataObject) -> None:
     )
 
 
-@settings(max_examples=FEW // 20)
+@settings(max_examples=max(3, settings().max_examples // 10))
 @given(st.data())
 def test_lanes_go_on_from_episode_to_episode(data: st.DataObject) -> None:
     """By themselves, or because somebody tells some of them to; under one network, or one that is drawn."""
