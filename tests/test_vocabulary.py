@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ends import Mixed
+from public_texts import command_help, docstrings
 from small_worlds import Panel
 
 from heron_env import (
@@ -184,3 +185,33 @@ def test_the_glossary_has_its_terms_in_order_and_links_to_its_own():
     assert len(terms) >= 45
     assert terms == sorted(terms, key=str.lower)
     assert set(re.findall(r"\{term\}`([^`]+)`", GLOSSARY)) <= set(terms)
+
+
+PRIVATE = re.compile(
+    r"\b(tells?|told|telling|falls? (due|in|on|as|apart)|fell|overlook\w*|aside|spoken|eats?|eaten|hears?|heard|said"
+    r"|go(es)? on (with|where)|gone on|comes? along|stands?|stood|apart|whose (?!turn)\w+ (it|this) is)\b"
+)
+"""Words once used here in a sense of their own. 'Given', 'known', 'keep', 'hold', 'beside' are plain English."""
+
+
+def private_words(text: str) -> list[str]:
+    """Of a text without its code and quoted values."""
+    return [found[0] for found in PRIVATE.finditer(re.sub(r"`[^`]*`|\"[^\"\n]*\"|'[^'\n]*'|^\s*\w+: ", " : ", text))]
+
+
+def test_public_docstrings_and_the_commands_help_use_common_words():
+    texts = [*docstrings(), *command_help()]
+    assert len(texts) > 700
+    assert {name: words for name, text in texts if (words := private_words(text))} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("An effect falls due whose action it has not been told.", ["falls due", "told"]),
+        ("A killed run is gone on with.", ["gone on"]),
+        ("The age `told` falls linearly; agents whose turn it is hold what they know, beside 'told'.", []),
+    ],
+)
+def test_private_words_are_found(text: str, words: list[str]):
+    assert private_words(text) == words

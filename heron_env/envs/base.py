@@ -124,7 +124,7 @@ class HeronEnv(SynchronousEnv):
 
         Args:
             policies: by agent id, group, or "*" for all possible agents; a Policy, a function vector -> action,
-                or an AnsweringPolicy, which is told who asks and when.
+                or an AnsweringPolicy, which gets the agent and the time as well.
             t_end: stop here at the latest, s; None: at the episode's own end, which must then exist.
             seed: as in reset().
             schedule: ticks, delays, jitter, loss; of a DrawnSchedule what it draws for this seed and episode. None: the
