@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pytest
@@ -13,11 +14,16 @@ from ends import Mixed
 from public_texts import command_help, docstrings
 from small_worlds import Panel
 
+import heron_env
 from heron_env import (
+    BatchEnv,
+    Condition,
     CoordinatorAgent,
     FieldAgent,
     HeronEnv,
     MultiDiscrete,
+    ScheduleConfig,
+    Sweep,
     SystemAgent,
 )
 from heron_env.agents.agent import Agent
@@ -215,3 +221,37 @@ def test_public_docstrings_and_the_commands_help_use_common_words():
 )
 def test_private_words_are_found(text: str, words: list[str]):
     assert private_words(text) == words
+
+
+FUNCTIONS = {name for name in heron_env.__all__ if inspect.isfunction(getattr(heron_env, name))}
+NOT_YET: Final = {
+    "Mixed",
+    "apply_noise",
+    "check_env",
+    "construct_observation",
+    "create_agent_state_model",
+    "create_global_state_model",
+    "from_config",
+    "load_config",
+    "load_policy",
+    "poisson_disturbances",
+    "quantity",
+    "register",
+    "register_engine",
+    "rule",
+    "train",
+    "under_network",
+}
+"""Functions of `heron_env` whose docstring lacks an example or `Returns:`. Take names away; add none."""
+
+
+def test_public_functions_have_an_example_and_say_what_they_return():
+    lacking = {n for n in FUNCTIONS if not {">>>", "Returns:"} <= set((getattr(heron_env, n).__doc__ or "").split())}
+    assert lacking == NOT_YET
+
+
+@pytest.mark.parametrize(
+    "thing", [HeronEnv.run_synchronous, HeronEnv.run_event_driven, BatchEnv, ScheduleConfig, Condition, Sweep]
+)
+def test_the_main_classes_and_methods_have_an_example(thing: object):
+    assert ">>> " in (thing.__doc__ or "")

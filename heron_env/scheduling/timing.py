@@ -115,6 +115,9 @@ class ScheduleConfig:
             None means what its class says.
 
     Raises ScheduleError naming the field, its value and what is allowed.
+
+    >>> ScheduleConfig(tick_interval=5.0, msg_delay=0.2, loss=0.05).msg_delay
+    0.2
     """
 
     tick_interval: float | None = None

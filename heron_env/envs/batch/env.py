@@ -84,6 +84,14 @@ class BatchEnv(Batch):
         at_close: functions called in each step when rewards, ends and next values are known, before lanes begin anew.
 
     Raises ConfigError, UnknownAgent, and what building the environment raises.
+
+    >>> import numpy as np
+    >>> batch = BatchEnv("heron/BatteryGrid-v0", 4, seed=0)
+    >>> observations, infos = batch.reset()
+    >>> actions = np.zeros((4, len(batch.groups["battery"]), 1))
+    >>> observations, rewards, terminations, truncations, infos = batch.step({"battery": actions})
+    >>> rewards["battery"].shape
+    (4, 2)
     """
 
     def __new__(cls, *args: Any, clock: str = "synchronous", **options: Any) -> Any:

@@ -52,6 +52,12 @@ class Sweep(SweepPlan):
 
     Every policy runs on the synchronous clock first: the gap is measured against it. "do nothing" runs there alone,
     where it is not asked for, so that the gap can be given as a share of what the policy gains.
+
+    >>> from heron_env import Condition
+    >>> late = Condition(act_delay=1.0)
+    >>> sweep = Sweep.of("heron/BatteryGrid-v0", {"random": "random"}, [late], cases=2, options={"max_steps": 5})
+    >>> [len(result.values) for result in [sweep.run(processes=1).point("random", late)]]
+    [2]
     """
 
     @classmethod
