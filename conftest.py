@@ -2,6 +2,8 @@
 
 from importlib.util import find_spec
 
+import heron_env  # noqa: F401  so that pytest does not import heron_env.registry a second time, empty
+
 NEEDED = {
     "rllib.py": ("ray", "tree", "torch"),  # tree: dm-tree, which only RLlib needs
     "torchrl.py": ("torchrl",),

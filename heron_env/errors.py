@@ -160,7 +160,7 @@ class WorkerLost(HeronError, RuntimeError):
 
 
 class ExternalAgentError(HeronError, RuntimeError):
-    """An endpoint gave no answer that counts, and nothing shall stand in for it: `fallback="fail"`."""
+    """An endpoint gave no answer that counts, and no fallback is allowed: `fallback="fail"`."""
 
 
 class NoOptimum(HeronError, RuntimeError):

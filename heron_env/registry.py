@@ -170,7 +170,20 @@ def remove(id: str, reason: str) -> None:
 
 
 def make(id: str, **options: Any) -> "HeronEnv":
-    """Build a registered environment, or your own: "module:function". Raises UnknownEnvironment with the nearest id."""
+    """Build a registered environment, or your own: "module:function".
+
+    Args:
+        id: as `heron envs` lists them.
+        options: of the environment's factory.
+
+    Returns:
+        A HeronEnv, which is a PettingZoo ParallelEnv.
+
+    Raises UnknownEnvironment with the nearest id.
+
+    >>> make("heron/BatteryGrid-v0", num_batteries=2, zone_size=2).possible_agents
+    ['battery_1', 'battery_2']
+    """
     return spec(id).make(**options)
 
 
@@ -231,7 +244,14 @@ def is_here(id: str) -> bool:
 
 
 def registered() -> list[str]:
-    """All ids, in the order of their registration, and those that installed packages declare besides."""
+    """All ids, in the order of their registration, and those that installed packages declare besides.
+
+    Returns:
+        Ids, such as "heron/BatteryGrid-v0".
+
+    >>> "heron/BatteryGrid-v0" in registered()
+    True
+    """
     return [*_registry, *installed()[0]]
 
 

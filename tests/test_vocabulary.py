@@ -1,21 +1,29 @@
 """The words of the library can be found: in help(), on a page, and by type checkers."""
 
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pytest
 from ends import Mixed
+from public_texts import command_help, docstrings
 from small_worlds import Panel
 
+import heron_env
 from heron_env import (
+    BatchEnv,
+    Condition,
     CoordinatorAgent,
     FieldAgent,
     HeronEnv,
     MultiDiscrete,
+    ScheduleConfig,
+    Sweep,
     SystemAgent,
 )
 from heron_env.agents.agent import Agent
@@ -168,3 +176,82 @@ def test_the_names_of_rules_are_declared_for_editors_only():
         assert not hasattr(Agent, name), "a static rule can't override a method"
     assert isinstance(Agent.action, ActionSpec)
     assert MultiDiscrete([2, 3]).size == 2
+
+
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+
+
+def test_names_in_the_glossary_are_in_the_library():
+    for dotted in re.findall(r"`(heron_env\.[\w.]+)`", GLOSSARY):
+        assert pydoc.locate(dotted) is not None, dotted
+
+
+def test_the_glossary_has_its_terms_in_order_and_links_to_its_own():
+    terms = re.findall(r"^(\S.*)\n  \S", GLOSSARY.split("```")[1], re.MULTILINE)
+    assert len(terms) >= 45
+    assert terms == sorted(terms, key=str.lower)
+    assert set(re.findall(r"\{term\}`([^`]+)`", GLOSSARY)) <= set(terms)
+
+
+PRIVATE = re.compile(
+    r"\b(tells?|told|telling|falls? (due|in|on|as|apart)|fell|overlook\w*|aside|spoken|eats?|eaten|hears?|heard|said"
+    r"|go(es)? on (with|where)|gone on|comes? along|stands?|stood|apart|whose (?!turn)\w+ (it|this) is)\b"
+)
+"""Words once used here in a sense of their own. 'Given', 'known', 'keep', 'hold', 'beside' are plain English."""
+
+
+def private_words(text: str) -> list[str]:
+    """Of a text without its code and quoted values."""
+    return [found[0] for found in PRIVATE.finditer(re.sub(r"`[^`]*`|\"[^\"\n]*\"|'[^'\n]*'|^\s*\w+: ", " : ", text))]
+
+
+def test_public_docstrings_and_the_commands_help_use_common_words():
+    texts = [*docstrings(), *command_help()]
+    assert len(texts) > 700
+    assert {name: words for name, text in texts if (words := private_words(text))} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("An effect falls due whose action it has not been told.", ["falls due", "told"]),
+        ("A killed run is gone on with.", ["gone on"]),
+        ("The age `told` falls linearly; agents whose turn it is hold what they know, beside 'told'.", []),
+    ],
+)
+def test_private_words_are_found(text: str, words: list[str]):
+    assert private_words(text) == words
+
+
+FUNCTIONS = {name for name in heron_env.__all__ if inspect.isfunction(getattr(heron_env, name))}
+NOT_YET: Final = {
+    "Mixed",
+    "apply_noise",
+    "check_env",
+    "construct_observation",
+    "create_agent_state_model",
+    "create_global_state_model",
+    "from_config",
+    "load_config",
+    "load_policy",
+    "poisson_disturbances",
+    "quantity",
+    "register",
+    "register_engine",
+    "rule",
+    "train",
+    "under_network",
+}
+"""Functions of `heron_env` whose docstring lacks an example or `Returns:`. Take names away; add none."""
+
+
+def test_public_functions_have_an_example_and_say_what_they_return():
+    lacking = {n for n in FUNCTIONS if not {">>>", "Returns:"} <= set((getattr(heron_env, n).__doc__ or "").split())}
+    assert lacking == NOT_YET
+
+
+@pytest.mark.parametrize(
+    "thing", [HeronEnv.run_synchronous, HeronEnv.run_event_driven, BatchEnv, ScheduleConfig, Condition, Sweep]
+)
+def test_the_main_classes_and_methods_have_an_example(thing: object):
+    assert ">>> " in (thing.__doc__ or "")

@@ -27,7 +27,7 @@ class HeronVecEnv(VecEnv):
 
     An agent that ends before the others has `done` once, with its `terminal_observation`. Ids do not revive, so its
     slot then idles until the episode is over: observation, state and reward 0, actions ignored, infos {"idle": True};
-    at the episode's end it has `done` again, which keeps the idle stretch apart from the next episode.
+    at the episode's end it has `done` again, which separates the idle steps from the next episode.
 
     Args:
         make_env: builds an environment, or a registered id.
@@ -56,7 +56,7 @@ class HeronVecEnv(VecEnv):
         )
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seeds for the next `reset()`, one per slot: environment i gets seed + i. None: go on with the old.
+        """Seeds for the next `reset()`, one per slot: environment i gets seed + i. None: keep the old.
 
         Raises ConfigError for what is no seed.
         """

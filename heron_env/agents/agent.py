@@ -148,7 +148,7 @@ class Agent:
 
     @property
     def is_imperative(self) -> bool:
-        """Does this class use methods on `self` where rules could stand?"""
+        """Does this class use methods on `self` in place of rules?"""
         return any(overrides(self, name) for name in ("init_state", "init_action", "set_action")) or any(
             imperative(self, name) is not None for name in RULE_NAMES
         )
@@ -176,7 +176,7 @@ class FieldAgent(Agent):
 class CoordinatorAgent(Agent):
     """An inner node (level 2, nested ones too): `Zone("zone_1", battery_1, battery_2, protocol=...)`.
 
-    `exchange`: what the agents below tell each other, one horizontal protocol or several, Mail among them; None:
+    `exchange`: what the agents below send each other, one horizontal protocol or several, Mail among them; None:
     the class's.
     """
 

@@ -106,9 +106,9 @@ class Topology:
 
 
 class Inbox(FeatureProvider):
-    """What an agent has been told by others: memory of the believer, no fact about the world.
+    """What an agent has received from others: its memory, no fact about the world.
 
-    Subclass it and declare quantities for protocols to write: bounds clip what arrives, defaults stand until something
+    Subclass it and declare quantities for protocols to write: bounds clip what arrives, defaults hold until something
     has. Only the owner sees it, rules of the owner may read it, only its protocol writes it, and state reports never
     carry it: it changes with its owner's knowledge, in truth and cache alike.
 
@@ -214,10 +214,10 @@ class StateShare(HorizontalProtocol):
 
 
 class StateAverage(HorizontalProtocol):
-    """The mean of what a receiver's senders told it last; `into` has the source's shape.
+    """The mean of the last values that a receiver got from its senders; `into` has the source's shape.
 
-    A sender that has not been heard yet does not count, one that has ended counts with its last word; until anybody
-    has been heard the default stands.
+    A sender from which nothing has arrived does not count. One that has ended counts with its last value. The default
+    holds until a first value arrives.
     """
 
     def slot(self, position: int) -> int:

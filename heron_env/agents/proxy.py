@@ -26,7 +26,7 @@ StepResults = tuple[dict[str, Any], ...]
 
 
 class ProxyAgent:
-    """Caches states, answers observations. It stands alone with free States, or serves an environment (`serve`)."""
+    """Caches states, answers observations. It works alone with free States, or serves an environment (`serve`)."""
 
     def __init__(self) -> None:
         self.state_cache: dict[str, Any] = {"agents": {}, GLOBAL: State(GLOBAL, 0)}

@@ -9,7 +9,7 @@ import typer
 
 from heron_env.cli.application import Json, OneLineErrors, examples
 
-board = typer.Typer(cls=OneLineErrors, no_args_is_help=True, help="Results that anybody can play again.")
+board = typer.Typer(cls=OneLineErrors, no_args_is_help=True, help="Results that anybody can run again.")
 CODES = {"verified": 0, "refused": 1, "close": 3}
 SPREAD, FOLDER = "heron/Spread-v0", "runs/board/heron/Spread-v0"
 ADD = (

@@ -94,7 +94,7 @@ def trace(
 
     What endpoints answer is kept in fixture.jsonl beside it. Naming an address allows its host and port, no others.
 
-    Of what a run folder names, only registered environments run, and what this command trusts or names itself.
+    Only registered environments, and those that you name here or with --trust, are run.
     """
     from heron_env.lab.black_boxes import BlackBox
     from heron_env.lab.schedules import with_settings

@@ -36,7 +36,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the policy, two sweeps and the report.")] = Path("runs/demo"),
     as_json: Json = False,
 ) -> None:
-    """Train on the synchronous clock, evaluate on both, take the gap apart, and write a report; about four minutes.
+    """Train on the synchronous clock, evaluate on both, split the loss by cause, write a report; about four minutes.
 
     Exit code 1 if the trained policy does not beat random and do-nothing.
     """
@@ -51,7 +51,7 @@ def demo(
 
 OutOption = Annotated[Path | None, typer.Option(help="The run folder; default: runs/NAME-seedN.")]
 StepsOption = Annotated[int, typer.Option(min=1, help="Transitions of each group, one agent's step being one.")]
-TimeLimitOption = Annotated[float | None, typer.Option(help="End after so many seconds, compiling apart.")]
+TimeLimitOption = Annotated[float | None, typer.Option(help="End after so many seconds; compilation does not count.")]
 ResidualOption = Annotated[
     str, typer.Option(help="The baseline that the policy corrects; none: decide alone; default: the environment's.")
 ]
@@ -88,7 +88,7 @@ DeviceOption = Annotated[
 ]
 StartFromOption = Annotated[
     Path | None,
-    typer.Option(help="A finished run of the same environment: its weights and scales are gone on with."),
+    typer.Option(help="A finished run of the same environment: train on from its weights and normalisation."),
 ]
 LoggerOption = Annotated[
     list[str] | None,

@@ -31,7 +31,7 @@ OthersOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option(help="With --seat: of the episode.")]
 MsgDelayOption = Annotated[float, typer.Option(min=0.0, help="With --seat: seconds that messages travel.")]
-FolderOption = Annotated[Path, typer.Option(help="Where simulations are kept; a restart goes on there.")]
+FolderOption = Annotated[Path, typer.Option(help="Where simulations are kept; a restarted server resumes them.")]
 HostOption = Annotated[str, typer.Option(help="Another address than loopback needs --token-env.")]
 PortOption = Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")]
 TokenEnvOption = Annotated[

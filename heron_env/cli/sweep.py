@@ -133,10 +133,10 @@ def sweep(
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
-    """Run policies under networks that delay, lose, jitter and blur, and tell what that costs and why.
+    """Run policies under networks with delay, loss, jitter and noise; report what each costs.
 
-    Stopped or killed, the same command goes on where it was. Naming an address allows its host and port, no others.
-    Of what a run folder names, only registered environments run, and what this command trusts or names itself.
+    If interrupted, run the same command again: it resumes. Naming an address allows its host and port, no others.
+    Only registered environments, and those that you name here or with --trust, are run.
     """
     from heron_env.lab.policies import display_names
     from heron_env.lab.sweep.presets import preset as named
@@ -334,10 +334,10 @@ def evaluate(
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
-    """Evaluate policies on both clocks over held-out cases; the best rule, do-nothing and random come along.
+    """Evaluate policies on both clocks over held-out cases; the best rule, 'do nothing' and 'random' are evaluated too.
 
     Other causes than late actions: heron sweep.
-    Of what a run folder names, only registered environments run, and what this command trusts or names itself.
+    Only registered environments, and those that you name here or with --trust, are run.
     """
     if env is None and _is_environment(policies[0]):
         env, *policies = policies
@@ -432,7 +432,7 @@ def report(
 ) -> None:
     """Write report.html, which needs nothing else, and each figure as SVG and PNG beside it.
 
-    What isn't registered is neither built nor run, unless it is trusted: the page then tells what that left out.
+    What isn't registered is neither built nor run, unless it is trusted: the page lists what is missing.
     """
     from heron_env.lab.output import dumps
     from heron_env.lab.show.document import PAGE, write_report

@@ -152,7 +152,7 @@ def validate(
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
-    """Check a configuration file, and tell what is in it and who sees what."""
+    """Check a configuration file, and print what is in it and who sees what."""
     from heron_env.files.yaml_file import YamlFile
 
     if option and env is None:

@@ -30,7 +30,7 @@ WatchArgument = Annotated[
     str, typer.Argument(help=f"A run folder, or a trace.json of `heron trace` or its folder. Or: {ENVIRONMENT}.")
 ]
 AgentOption = Annotated[
-    str | None, typer.Option(help="What it knows stands beside the truth; default: the first that decides.")
+    str | None, typer.Option(help="What it knows is shown beside the truth; default: the first that decides.")
 ]
 ClockOption = Annotated[str, typer.Option(help="event: with delays and loss; sync: step by step.")]
 FilmWindowOption = Annotated[

@@ -212,7 +212,14 @@ def join_specs(specs: Sequence[ActionSpec]) -> ActionSpec:
 def Continuous(
     low: ArrayLike, high: ArrayLike, *, unit: str = "1", size: int | None = None, noop: ArrayLike | None = None
 ) -> Any:
-    """A continuous action in [low, high]: numbers (for all `size` elements) or arrays. No-op: 0, clipped into it."""
+    """A continuous action in [low, high]: numbers (for all `size` elements) or arrays. No-op: 0, clipped into it.
+
+    Returns:
+        An ActionSpec, for the attribute `action` of an agent class.
+
+    >>> Continuous(-5.0, 5.0, unit="kW").size
+    1
+    """
     if size is not None:
         size = whole(size, "Continuous(): size", 1, MOST_ELEMENTS)
     try:
@@ -232,12 +239,26 @@ def Continuous(
 
 
 def Discrete(n: int, *, noop: int = 0) -> Any:
-    """One choice of `n`; `noop` is the choice that does nothing."""
+    """One choice of `n`; `noop` is the choice that does nothing.
+
+    Returns:
+        An ActionSpec, for the attribute `action` of an agent class.
+
+    >>> Discrete(3).ncats.tolist()
+    [3]
+    """
     return _choices(f"Discrete({n!r:.200}, noop={noop!r:.60})", [n], [noop])
 
 
 def MultiDiscrete(ncats: Sequence[int], *, noop: Sequence[int] | None = None) -> Any:
-    """Several choices; `ncats[i]` categories each."""
+    """Several choices; `ncats[i]` categories each.
+
+    Returns:
+        An ActionSpec, for the attribute `action` of an agent class.
+
+    >>> MultiDiscrete([2, 3]).size
+    2
+    """
     return _choices(f"MultiDiscrete({ncats!r:.200}, noop={noop!r:.60})", ncats, noop)
 
 

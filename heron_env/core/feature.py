@@ -36,7 +36,7 @@ class FeatureProvider:
 
     `visibility` lists who sees it: public, owner, upper_level, system, siblings, subordinates (OR; default owner).
     `reported`: do state reports carry it? False for an `Inbox` alone, which is no fact about the world.
-    A feature that stands alone owns a small array; registered in an environment it is a window on the environment's.
+    Outside an environment a feature owns a small array; in an environment it is a window on the environment's.
     """
 
     visibility: ClassVar[Sequence[str]] = ("owner",)

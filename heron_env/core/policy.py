@@ -55,7 +55,7 @@ class Origin:
     """Where an answer came from.
 
     Attributes:
-        source: an endpoint, what stands in for it where it fails, or a recording.
+        source: an endpoint, its fallback where it fails, or a recording.
         code: what went wrong, such as `TIMEOUT`; empty where nothing did.
         attempts: requests that were sent.
         circuit: `CLOSED`, `OPEN` or `HALF_OPEN`; empty where there is none.

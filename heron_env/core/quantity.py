@@ -181,11 +181,11 @@ def quantity(
         unit: physical unit, "1" for none.
         categories: names of a categorical quantity; its value is the index, counted from 0, in rules and actions, too.
         shape: () for one number, (k,) for a vector.
-        noisy: may observation noise fall on it?
+        noisy: may observation noise be added to it?
         per_step: set to 0 before each control step's first substep (a flow that `advance` integrates).
         observed: False for bookkeeping: in nobody's observation, yet rules may read it.
         visibility: tags of this field alone, instead of the feature's.
-        foreknown: it may tell of what is still to come, because that is really known ahead: a tariff, a calendar, a
+        foreknown: it may depend on what is still to come, because that is really known ahead: a tariff, a calendar, a
             forecast, a plan, a value published when it takes effect. Anything else describes what has happened, and
             `heron check` warns of those that do not.
         relative: who observes the same quantity of itself sees that of others less its own, before what else it sees of

@@ -268,10 +268,10 @@ QUANTITIES = (
     "observed=False for bookkeeping, foreknown=True for what is really known ahead."
 )
 EXCHANGE = (
-    "A coordinator's exchange=StateShare(Charge.soc, Heard.soc, edges) tells single values, StateAverage their mean, "
-    "into an Inbox of the receiver; Mail(edges) lets policies that answer write letters. edges: 'ring': each hears its "
-    "two neighbours; 'star': the hub hears all and all hear the hub (hub=ID); 'full': all pairs, everyone hears all "
-    "others; or a list of pairs (sender id, receiver id)."
+    "A coordinator's exchange=StateShare(Charge.soc, Heard.soc, edges) sends single values, StateAverage their mean, "
+    "to an Inbox of the receiver; Mail(edges) lets policies that answer write letters. edges: 'ring': each receives "
+    "from its two neighbours; 'star': the hub receives from all, and all from the hub (hub=ID); 'full': all pairs; or "
+    "a list of pairs (sender id, receiver id)."
 )
 
 

@@ -62,7 +62,7 @@ class World:
     """The truth in columns. `world[Battery].Charge.soc` is `[n]`, a global `world.Price.value` is `[1]`.
 
     `time` is nominal, in seconds: the start of the substep; in `finish` the end of the step. `step` counts control
-    steps. What hooks write is clipped to the declared bounds afterwards. `lanes` is 0; in a batch, whose world this is.
+    steps. What hooks write is clipped to the declared bounds afterwards. `lanes` is 0; in a batch, this world's lanes.
     """
 
     lanes: int = 0

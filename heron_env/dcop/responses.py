@@ -280,7 +280,7 @@ def counterfactuals(
     forced: Assignment | None = None,
     bans: Bans | None = None,
 ) -> Counterfactuals:
-    """The table for all colourings of the foreign nodes `kept`; the others are as they were told.
+    """The table for all colourings of the foreign nodes `kept`; the others keep the colours that were reported.
 
     Raises:
         ConfigError: the table would be too large.

@@ -102,7 +102,7 @@ class Latency(ConfigModel):
 
     "ignored": nothing; "virtual": lognormal draws of this mean, s, and standard deviation `ratio * mean`, keyed by
     seed, episode, agent and number; "tokens": those that the answer counts in `usage.completion_tokens`, as
-    OpenAI-compatible endpoints do, at `tokens_per_second`, and nothing where something stood in; "measured": what the
+    OpenAI-compatible endpoints do, at `tokens_per_second`, and nothing for a fallback; "measured": what the
     wall clock says, which no run repeats.
     """
 
@@ -167,7 +167,7 @@ class BenchmarkConfig(ConfigModel):
 
 
 class AgentInjectionConfig(ConfigModel):
-    """Which agents are played by endpoints, what these are told, and what happens when one fails."""
+    """Which agents are played by endpoints, what these receive, and what happens when one fails."""
 
     endpoints: Annotated[tuple[EndpointConfig, ...], Many]
     circuit_breaker: BreakerConfig = Field(default_factory=BreakerConfig)

@@ -147,7 +147,7 @@ class DeclaredEnv(HeronEnv):
 
     Args:
         config: the world.
-        options: of HeronEnv; `max_steps`, `dt` and `observability` stand in for what the configuration says.
+        options: of HeronEnv; `max_steps`, `dt` and `observability` replace what the configuration says.
     """
 
     def __init__(self, config: SimulationConfig, **options: Any) -> None:

@@ -107,6 +107,15 @@ class HeronEnv(SynchronousEnv):
         """One whole episode in the synchronous clock; see `run_event_driven` for the arguments.
 
         Disturbances act at the first step boundary that is not before their time.
+
+        Returns:
+            An EpisodeResult: `returns` by agent, `rewards` and `actions` as lists of (time in s, value).
+
+        >>> from heron_env import make
+        >>> env = make("heron/BatteryGrid-v0", num_batteries=2, max_steps=3)
+        >>> result = env.run_synchronous({"battery": lambda vector: [0.1]}, seed=0)
+        >>> [time for time, _ in result.rewards["battery_1"]]
+        [1.0, 2.0, 3.0]
         """
         kept, expected = checked_record(record), self._checked(disturbances)
         return self._ownership.drive(
@@ -124,7 +133,7 @@ class HeronEnv(SynchronousEnv):
 
         Args:
             policies: by agent id, group, or "*" for all possible agents; a Policy, a function vector -> action,
-                or an AnsweringPolicy, which is told who asks and when.
+                or an AnsweringPolicy, which gets the agent and the time as well.
             t_end: stop here at the latest, s; None: at the episode's own end, which must then exist.
             seed: as in reset().
             schedule: ticks, delays, jitter, loss; of a DrawnSchedule what it draws for this seed and episode. None: the
@@ -135,6 +144,16 @@ class HeronEnv(SynchronousEnv):
             disturbances: what happens from outside, each at its own time (T14).
             monitors: conditions on the truth that wake agents (T14).
             events: events of your own, for the hook `happen`.
+
+        Returns:
+            An EpisodeResult: `returns` by agent, `rewards` and `actions` as lists of (time in s, value), `messages`.
+
+        >>> from heron_env import ScheduleConfig, make
+        >>> env = make("heron/BatteryGrid-v0", num_batteries=2, max_steps=3)
+        >>> late = ScheduleConfig(act_delay=1.0)
+        >>> result = env.run_event_driven({"battery": lambda vector: [0.1]}, seed=0, schedule=late)
+        >>> [time for time, _ in result.rewards["battery_1"]]
+        [1.0, 2.0, 3.0]
         """
         owned = self._ownership
 

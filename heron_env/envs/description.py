@@ -99,12 +99,12 @@ def _row(simulation: Simulation, rank: int, acts: Mapping[str, Any], sees: Mappi
 
 # What `help` tells
 
-RULES_ARE = "What agents do is said by the rules of their classes: help(FieldAgent)."
+RULES_ARE = "The rules of their classes define what agents do: help(FieldAgent)."
 POLICIES = (
     "Policies: a function of the observation vector (float32 [d]), or an object with forward(vector); by agent id, "
     "group, or '*'. It returns an array [size], a number where size is 1, an Action, or {'c': numbers, 'd': choices}. "
     "Of a Discrete(n) action: the choice, counted from 0, as 2 or np.int64(2) or [2]; of MultiDiscrete one for each. "
-    "An object with answer(asked) is told who asks and when, and returns an Answer(action)."
+    "An object with answer(asked) gets the agent and the time as well, and returns an Answer(action)."
 )
 INFOS: dict[str, str] = {
     "is_active": "1 where its action will count in the coming step, else 0",

@@ -164,7 +164,7 @@ class EpisodeResult:
         """What agents earned so far and did, over virtual time, as a matplotlib Figure.
 
         Args:
-            agents: whose; None: the root of the hierarchy, and the first agents that act.
+            agents: ids to plot; None: the root of the hierarchy, and the first agents that act.
 
         Raises UnknownAgent, and ConfigError where matplotlib is missing (extra `plots`).
         """
@@ -183,7 +183,7 @@ class EpisodeResult:
         """The episode as a film, with a player in notebooks; `film.save("x.mp4")`, .gif or .html.
 
         Args:
-            agent: beside the truth stands what it knows; None: the first that decides.
+            agent: what it knows is shown beside the truth; None: the first that decides.
             start, end: s; None: to the end.
             every: s from frame to frame; None: at most 300 frames.
 

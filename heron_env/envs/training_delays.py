@@ -39,7 +39,7 @@ class TrainingDelays:
     """How late agents see and act while they are trained, in control steps.
 
     An agent whose turn it was in the step that it sees is active; a commanded agent shares its commander's delays, and
-    while nothing falls due the last set-point holds. `infos[agent]["aoi"]` tells the age of what it sees.
+    until an action takes effect the last set-point holds. `infos[agent]["aoi"]` is the age of what it sees.
 
     Args:
         observation: age of what an agent sees: a whole number, or (least, most), each as likely. Its own columns are

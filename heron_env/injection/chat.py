@@ -157,7 +157,7 @@ def conversation(speakers: Sequence[str], *, rounds: int = 10, **options: Any) -
 
     Args:
         speakers: their names, two at least.
-        rounds: turns of everybody; what is said in one is heard in the next.
+        rounds: turns of everybody; a letter of one arrives in the next.
         options: of HeronEnv, such as `schedule=` for letters that take time.
 
     Raises ConfigError.

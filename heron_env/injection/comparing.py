@@ -36,7 +36,7 @@ class Point:
     """One decision, and both answers to it: actions on the wire, or texts in a conversation.
 
     Attributes:
-        baseline: what was recorded; None where something stood in for the agent.
+        baseline: what was recorded; None where a fallback answered.
         answer: what the endpoint answered; None where nothing counts, for the reason in `code`.
         distance: between two actions, 0 to 1: the mean over their numbers of the difference as a share of its range,
             a choice being 0 or 1; None where one is missing, and of texts.
@@ -66,7 +66,7 @@ class Agreement:
         compared: of these, where both agents answered.
         agreement: share of the compared points at which they agree; None without any.
         distance, most: mean and greatest distance between their actions.
-        not_recorded: points at which something stood in for the recorded agent.
+        not_recorded: points at which a fallback answered for the recorded agent.
         answers: how the endpoint fared.
     """
 
@@ -86,7 +86,7 @@ class Comparison:
     Attributes:
         baseline: host and model of the recorded agent.
         rival: host and model of the endpoint that was asked.
-        privacy_tier: how much both were told.
+        privacy_tier: how much both received.
         whole: False: the recording was cut off, and so are the points.
         total, agents: how far they agree, over all and by agent.
     """

@@ -42,7 +42,7 @@ class Endpoint:
         clip: bring numbers beyond their bounds into them, instead of taking such an answer for none.
         latency: what of the latency becomes thinking time in virtual time.
         breaker, concurrency: when no requests are sent, and how many at once.
-        model: what answers there, for the files that tell of it.
+        model: what answers there, as written to files.
 
     Raises ConfigError, in which no key and no password is repeated.
     """
@@ -85,7 +85,7 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """Host and port, without path and query: what files tell of it."""
+        """Host and port, without path and query, as written to files."""
         parts = urlsplit(self.url)
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 

@@ -149,9 +149,9 @@ class ExternalPolicy:
 
     Args:
         endpoint: or its address.
-        env: whose agents it is asked for: their personas, units, no-ops, whom they can write to, and what stands in
-            for them. Without it an endpoint is told less, and letters go to nobody.
-        fallback: what stands in where no answer counts: "simulated_agent", "error_message", "skip", "fail", or a
+        env: the environment of its agents: their personas, units, no-ops, whom they can write to, and their
+            fallback. Without it an endpoint receives less, and letters go to nobody.
+        fallback: what is used where no answer counts: "simulated_agent", "error_message", "skip", "fail", or a
             policy.
         label: policy, case, condition: runs that differ in it have other ids. Never a seed.
         personas: by agent or group, instead of what the environment's classes say.

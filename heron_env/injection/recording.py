@@ -387,7 +387,7 @@ class Recorded:
 
     Args:
         path: of a finished recording.
-        env: compare also what requests tell of this environment (units, personas, neighbours), instead of taking that
+        env: compare also what requests say of this environment (units, personas, neighbours), instead of taking that
             from the fixture.
 
     Raises FixtureError: it can't be read, was cut off, or holds no answer to what is asked, with the first difference.

@@ -323,7 +323,7 @@ def serve_policy(
         env: whose observations come; it is reset here and belongs to the server. Or its id.
         host: another one than this machine's loopback needs a token.
         port: 0: any that is free.
-        seed: what policies that draw are told; requests never tell the environment's.
+        seed: of policies that draw; requests never contain the environment's.
         token_env: the environment variable that holds the token which requests must bring as `Authorization: Bearer`.
 
     Where it serves an agent under a pseudonym (tier minimal), agents with equal action spaces are one to it.

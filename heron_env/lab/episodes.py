@@ -102,7 +102,11 @@ def team_return(env: HeronEnv, result: EpisodeResult) -> float:
     Raises:
         ConfigError: the result is none of this environment's.
 
-    Example: `team_return(env, env.run_synchronous(policies, seed=1))`.
+    >>> from heron_env import make
+    >>> env = make("heron/BatteryGrid-v0", max_steps=3)
+    >>> result = env.run_synchronous({"*": lambda vector: [0.0]}, seed=1)
+    >>> team_return(env, result) == result.returns["system_agent"]
+    True
     """
     if not isinstance(env, HeronEnv | BlackBox) or not isinstance(result, EpisodeResult):
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): give an environment and what it returned")

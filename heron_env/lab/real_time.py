@@ -35,7 +35,7 @@ class Punctuality:
         speed: seconds of virtual time in one of wall time.
         tolerance: how late an action may be.
         began: by how much each instant was begun late; the loop's jitter.
-        done: by how much it was late when all that falls in it had been computed.
+        done: by how much it was late when its last event had been computed.
         actions: by agent, how many of its actions took effect.
         missed: by agent, how many of them later than the tolerance.
         answers: by agent that was asked in a thread, how long each of its answers took.
@@ -94,8 +94,8 @@ def run_real_time(
         policies: as of `run_event_driven`.
         speed: seconds of virtual time in one of wall time; 1: as fast as the world.
         tolerance: s of wall time; an action that takes effect later counts as missed for its agent.
-        wait_for_answers: hold the loop up for people and endpoints, too. Their answers fall as in `run_event_driven`,
-            and what falls due meanwhile is late.
+        wait_for_answers: hold the loop up for people and endpoints, too. Their answers count as in `run_event_driven`,
+            and events that were due meanwhile are late.
         clock, sleep: of the wall.
         options: as of `run_event_driven`: `seed`, `schedule`, `t_end`, `trace`, `record`, `disturbances`, ....
 

@@ -171,7 +171,7 @@ class Estimate:
         return self.beside(max(abs(x) for x in (self.value, self.low, self.high) if not math.isnan(x)))
 
     def beside(self, larger: float) -> str:
-        """The same with the decimals that a number as large as `larger` has, next to which it stands."""
+        """The same with the decimals that a number as large as `larger` has, for use beside it."""
         places = 2 if larger >= 0.1 or larger < 1e-9 else 2 - math.floor(math.log10(larger))
         numbers = (self.value, self.low, self.high)
         value, low, high = (f"{round(x, places) + 0.0:.{places}f}" for x in numbers)  # + 0.0: no -0.00

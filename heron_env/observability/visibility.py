@@ -81,10 +81,10 @@ class Verdict(NamedTuple):
 
 
 class VisibilityMatrix:
-    """Observers x columns of one environment: hidden, exact, or noisy by a factor; and who tells whom.
+    """Observers x columns of one environment: hidden, exact, or noisy by a factor; and who sends what to whom.
 
     Attributes:
-        tellings: who tells whom what, beside what is seen.
+        tellings: what agents exchange, beside what they observe.
         observers: ids in registration order, then "critic", which sees every column exactly.
         targets: ids in registration order, then "global".
     """
@@ -160,7 +160,7 @@ class VisibilityMatrix:
     def plot(
         self, ax: Axes | None = None, *, observers: Sequence[str] | None = None, title: str | None = None
     ) -> Figure:
-        """A picture: observers x columns, own cells outlined, the critic's row set apart.
+        """A picture: observers x columns, own cells outlined, the critic's row separate.
 
         Environments too large for single rows and columns are drawn by groups of agents, and say so.
 

@@ -71,7 +71,7 @@ class Line:
     Attributes:
         start, end: names of buses.
         r, x: ohm of the whole length, positive sequence.
-        rating: A that it may carry for long; inf: nobody said.
+        rating: A that it may carry for long; inf: unknown.
         charging: susceptance to earth of the whole length, S.
 
     Raises:

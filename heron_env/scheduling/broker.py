@@ -54,7 +54,7 @@ class MessageBroker:
     Args:
         scheduler: where deliveries are scheduled, with the message as the event and its agent as the rank.
         links: by rank.
-        ask: of a message, tells its RuledLink what the world makes of it; needed for such links.
+        ask: the hook `link` of the environment, for a message; a RuledLink needs it.
     """
 
     __slots__ = ("_ask", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins", "accounts", "doubles")
@@ -87,7 +87,7 @@ class MessageBroker:
             phase: order within the instant of arrival.
             queue: in which it waits.
             nominal: delay before jitter, ns.
-            cause: name of what caused it ("tick", "cycle", "effect", ...); it keeps the draws of causes apart.
+            cause: name of what caused it ("tick", "cycle", "effect", ...); each cause has draws of its own.
         """
         agent = message.agent
         link = self._links[agent]

@@ -72,7 +72,7 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class DisturbanceType:
-    """What a type of disturbances takes: told by an environment, checked before a run begins.
+    """What a type of disturbances takes: declared by an environment, checked before a run begins.
 
     Attributes:
         doc: one sentence.

@@ -41,7 +41,7 @@ class DrawnSchedule:
         DrawnSchedule(msg_delay="0-10", loss="[0, 0.05]")                       # of everyone
         DrawnSchedule({"field": {"act_delay": "lognormal(60, 0.5)"}, "*": {}})  # by agent, group, level or "*"
 
-    A value is what ScheduleConfig takes, a mapping that tells of a source (`sources.as_source`), or drawn: '0-10' is
+    A value is what ScheduleConfig takes, a mapping for a source (`sources.as_source`), or drawn: '0-10' is
     uniform, 'lognormal(3, 0.5)' has that mean and standard deviation / mean, a list is a choice of one of its values;
     as text or as Uniform, Lognormal, Choice. Every value that may come is checked here.
 
@@ -75,7 +75,7 @@ class DrawnSchedule:
         return self._with(lambda who, name, drawn: drawn.at(uniform(key(seed, episode, "schedule", who, name))))
 
     def nominal(self) -> dict[Key, ScheduleConfig]:
-        """What stands for it where no episode is meant: means, and of words the first."""
+        """The schedule without draws: each mean, and of words the first."""
         return self._with(lambda who, name, drawn: drawn.nominal)
 
     def _with(self, value_of: Callable[[str, str, Drawn], Any]) -> dict[Key, ScheduleConfig]:

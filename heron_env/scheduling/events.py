@@ -96,7 +96,7 @@ class ConditionMonitor:
             watched one, or with `when` the agent's own.
         cooldown: s.
         one_shot: fire once an episode at most.
-        preempt: the decision replaces those of the agent that are still under way; they are cancelled, and counted.
+        preempt: the decision replaces those of the agent that have no effect yet; they are cancelled, and counted.
         name: of its random draws, and in traces; None: made of the agent and what is watched.
 
     Raises ConfigError, ScheduleError for what contradicts itself.

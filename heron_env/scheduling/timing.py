@@ -93,7 +93,7 @@ class ScheduleConfig:
 
     obs_delay, act_delay and msg_delay are numbers, or come from data: Empirical, Recorded, Markov; loss is a number or
     GilbertElliott (`heron_env.scheduling.sources`). Jitter comes on top. Where one number is needed, in notes,
-    descriptions and the reliable legs of the physics cycle, the mean of a source stands for it.
+    descriptions and the reliable legs of the physics cycle, the mean of a source is used.
 
     Attributes:
         tick_interval: time between two ticks; None means the environment's dt.
@@ -115,6 +115,9 @@ class ScheduleConfig:
             None means what its class says.
 
     Raises ScheduleError naming the field, its value and what is allowed.
+
+    >>> ScheduleConfig(tick_interval=5.0, msg_delay=0.2, loss=0.05).msg_delay
+    0.2
     """
 
     tick_interval: float | None = None

@@ -24,7 +24,7 @@ class Check:
     Attributes:
         name: as `only` and `--only` take it.
         ask: Subject -> remarks; its docstring states the law.
-        needs: checks whose failure would make this one fail too: it is then skipped, so that causes stand out.
+        needs: checks whose failure would make this one fail too: it is then skipped, so that the cause is visible.
     """
 
     name: str

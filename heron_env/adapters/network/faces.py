@@ -257,7 +257,7 @@ def under_network(
         on_missing: "noop": where command j is not there at tick j + 1 the no-op is applied; "hold": as schedules say.
         noop: an action, {agent: action}, a function (agent, space) -> action, or "random"; None: 0 clipped into a Box.
         observe_age: observations are {"observation", "age" (s)}; a 1-D Box of floats gets one more element.
-        parts: {observer: {source: slice}}: elements of a 1-D Box that come over their source's link, and age apart.
+        parts: {observer: {source: slice}}: elements of a 1-D Box that come over their source's link; each has an age.
 
     Raises ConfigError, ScheduleError, UnknownAgent.
 

@@ -170,7 +170,7 @@ class ClusterAgent:
 
     Args:
         problem: the whole one, of which nothing but the cluster's part is kept, or that part.
-        cluster: whose; a part tells it.
+        cluster: its name; a part has it already.
         process: "stable": forced colours stay until released or replaced, and it moves to a best response with
             probability `p` if that is strictly better; "seed": the process of the specification, which searches
             greedily from scratch and forgets forced colours after a step.
@@ -182,14 +182,14 @@ class ClusterAgent:
             another best response of equal cost?
         seed: of its draws, which are keyed by (seed, cluster, step).
 
-    Attributes, live mappings all:
+    Attributes; changes to the mappings take effect at once:
         assignments: own node to its colour.
-        beliefs: foreign node at the boundary to its colour; one that nobody told is missing.
+        beliefs: foreign node at the boundary to its colour; one that was not reported is missing.
         forced: own node to the colour that somebody ordered.
         fixed: own node to the colour that it keeps whatever is ordered.
         forbidden: own node to colours that it does not take unless forced, fixed, or without another one.
         history: a `Past` of each step.
-        unknown: how much was said of nodes or colours that this cluster does not know.
+        unknown: how many statements were about nodes or colours that this cluster does not know.
         unclear: how many sentences were not understood, or not as a whole.
 
     Raises:
@@ -229,7 +229,7 @@ class ClusterAgent:
         self.unknown = self.unclear = 0
 
     def receive(self, text: str, sender: str = "") -> tuple[Heard, ...]:
-        """Take orders, reports, bans and releases from a text; returns what was said, unclear sentences too."""
+        """Take orders, reports, bans and releases from a text; returns what was understood, and unclear sentences."""
         if not isinstance(text, str):
             raise ConfigError(f"receive({text!r:.60}): must be a text; what is typed goes into `beliefs` or `forced`")
         found = tuple(statements(text, self.part))

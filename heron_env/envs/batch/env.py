@@ -56,13 +56,13 @@ class BatchEnv(Batch):
     `torch.from_numpy(observations["battery"])` shares that memory.
 
     An agent that ended before its episode's end has reward 0 and no further end; its actions are ignored, and its
-    observation goes on. Where a whole episode ends, `autoreset` says what happens: "same_step": the lane begins the
+    observation is still updated. Where a whole episode ends, `autoreset` decides: "same_step": the lane begins the
     next one at once and its observation is the first of that (`final_observations=True` keeps the last ones, see
     `step`); "next_step": the next step begins it, ignoring its actions, with reward 0; "disabled": the caller resets.
 
     Environments in rules run in one compiled loop. With `compile=False`, agents in the imperative style or protocols in
     Python the rules run in plain Python, lane after lane, and those with a step() of their own are driven one by one:
-    same results, far slower; `compiled` tells.
+    same results, far slower; `compiled` is False then.
 
     Args:
         env: an environment, which then serves the batch; a registered id; or a function that builds an environment.
@@ -84,6 +84,14 @@ class BatchEnv(Batch):
         at_close: functions called in each step when rewards, ends and next values are known, before lanes begin anew.
 
     Raises ConfigError, UnknownAgent, and what building the environment raises.
+
+    >>> import numpy as np
+    >>> batch = BatchEnv("heron/BatteryGrid-v0", 4, seed=0)
+    >>> observations, infos = batch.reset()
+    >>> actions = np.zeros((4, len(batch.groups["battery"]), 1))
+    >>> observations, rewards, terminations, truncations, infos = batch.step({"battery": actions})
+    >>> rewards["battery"].shape
+    (4, 2)
     """
 
     def __new__(cls, *args: Any, clock: str = "synchronous", **options: Any) -> Any:

@@ -45,8 +45,8 @@ class EventBatchEnv(Batch):
             rows = batch.answer(policy(rows))
         results = batch.results()
 
-    Every lane runs until an effect falls due whose action it has not been told; all observations that have come by then
-    are asked in one call. A lane whose episode ends first asks for what has come, though it would take effect too late.
+    Each lane runs until an action must take effect that the policy has not chosen yet. One call then asks for the
+    actions of all observations that have arrived, also in a lane where the episode ends before they take effect.
 
     Args:
         env, num_envs, seed, threads, options: as of BatchEnv.
@@ -238,7 +238,7 @@ class EventBatchEnv(Batch):
 
     @property
     def truth(self) -> NDArray[np.float64]:
-        """What is, `[B, columns]`, as each lane stands now: later than its rows."""
+        """The true state of each lane now, `[B, columns]`: later than its rows."""
         return read_only(self._lanes.steps.truth)
 
     @property

@@ -45,12 +45,12 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Observations that wait for an action each, n of them, of all lanes; an agent stands here at most once.
+    """Observations that wait for an action each, n of them, of all lanes; an agent at most once.
 
     Sorted by group, lane and rank. Actions answer them in this order, `[n, k]`, k of the widest action.
 
     Attributes:
-        lane, rank: int64 `[n]`: whose observation it is.
+        lane, rank: int64 `[n]`: of the observation's agent.
         parts: by group, which rows are its own.
         obs: float32 `[n, d]`, d of the widest group; a narrower one has zeros to the right.
         mask: flat masks, bool `[n, m]`, m of the widest, True to the right of a narrower one; None where nothing is

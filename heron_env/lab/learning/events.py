@@ -24,7 +24,7 @@ TICK: Final = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingEvent:
-    """How far a training is. Events of this class itself come about once a second, while something else goes on.
+    """Progress of a training. Events of this class itself come about once a second, between the others.
 
     Attributes:
         steps: transitions of all groups.

@@ -82,9 +82,9 @@ class Hyperparameters:
     `learning_rate` falls linearly to `final_learning_rate`, by transitions or by time, whichever is farther on.
     `log_std` is where exploration begins, in units of half the action range; None: -2 for the correction of a rule,
     where noise itself costs, and 0 for a policy that decides alone (with -2 it learned nothing on BatteryGrid: the
-    noise moved too little to tell good from bad). `batch_size` is lowered to a divisor of a rollout; 1,024 learned
+    noise was too small to show good from bad). `batch_size` is lowered to a divisor of a rollout; 1,024 learned
     faster per transition than 4,096 on the validation days of EnergyManagement (one seed). `activation`, "tanh" or
-    "relu", stands between the `hidden` layers; ReLU is 5 to 13 % faster, and five seeds on Spread leave open whether it
+    "relu", follows each `hidden` layer; ReLU is 5 to 13 % faster, and five seeds on Spread leave open whether it
     learns as much.
 
     Of the lean trainer alone: `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last

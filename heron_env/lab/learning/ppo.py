@@ -63,7 +63,7 @@ def train(
     are trained one after the other, those trained before acting beside, and for those to come the baseline that they
     will correct, or nothing. At the end the validation returns of the trained policies and of all baselines (random
     always among them) are printed. Test cases are not touched.
-    A HeronWarning tells of what the environment's author wrote and nothing calls, and where nobody earns anything.
+    A HeronWarning names functions of the environment that nothing calls, and says if no agent earns anything.
 
     Args:
         env_id: a registered environment, or "module:function" of one's own.
@@ -105,7 +105,7 @@ def train(
             or several: it gets the `figures` of every event, at transitions of all groups.
         callbacks: a function of one `TrainingEvent`, or several. It stops the training by returning False. What it
             raises ends the training, and the folder then holds progress.csv and no run, or the former one.
-        clock: s, for the time limit and all that is said of time.
+        clock: s, for the time limit and all times that are recorded.
 
     Returns:
         The run: `run.config` has the validation returns, `run.policies()` what was learned.

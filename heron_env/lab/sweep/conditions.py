@@ -78,6 +78,9 @@ class Condition:
     delays are `Condition(msg_delay=Recorded("latency.csv"))`.
 
     Raises ConfigError, ScheduleError for impossible amounts.
+
+    >>> Condition(act_delay=2.0, loss=0.1).loss
+    0.1
     """
 
     obs_delay: Any = 0.0

@@ -239,7 +239,7 @@ class SweepPlan:
 
     @property
     def shown(self) -> list[str]:
-        """Names of the policies as tables have them: a pool stands where its first member does."""
+        """Names of the policies as tables have them: a pool takes the place of its first member."""
         pool_of = {member: name for name, members in self.pools.items() for member in members}
         return list(dict.fromkeys(pool_of.get(name, name) for name in self.policies))
 

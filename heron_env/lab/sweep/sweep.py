@@ -51,7 +51,13 @@ class Sweep(SweepPlan):
     """What is compared with what. `Sweep.of(...)` checks and completes; `run` runs it.
 
     Every policy runs on the synchronous clock first: the gap is measured against it. "do nothing" runs there alone,
-    where it is not asked for, so that the gap can be told as a share of what the policy gains.
+    where it is not asked for, so that the gap can be given as a share of what the policy gains.
+
+    >>> from heron_env import Condition
+    >>> late = Condition(act_delay=1.0)
+    >>> sweep = Sweep.of("heron/BatteryGrid-v0", {"random": "random"}, [late], cases=2, options={"max_steps": 5})
+    >>> [len(result.values) for result in [sweep.run(processes=1).point("random", late)]]
+    [2]
     """
 
     @classmethod
@@ -72,7 +78,7 @@ class Sweep(SweepPlan):
         Args:
             env_id: a registered environment, or "module:function" of one's own.
             policies: by name: a run folder, the name of a baseline, an Endpoint or its address, an `agents.yaml`, a
-                fixture, or any picklable PolicySpec with a telling repr; or several of them, such as the run folders of
+                fixture, or any picklable PolicySpec with a clear repr; or several of them, such as the run folders of
                 five training seeds, which are pooled as one policy.
             conditions: in the order of the table; `SYNC` comes first, asked for or not.
             cases: held-out cases, or how many of the environment's own test cases to take.
@@ -282,7 +288,7 @@ def read_sweep(folder: str | Path, *later: str | Path) -> SweepResult:
     """The result of a sweep that is finished. Options that JSON does not know come back as text.
 
     Its environment is not built; to run it further it must be registered or trusted (`heron_env.trust`). What another
-    version of heron_env ran is read, and not gone on with.
+    version of heron_env ran is read, and not continued.
 
     Args:
         folder: of the sweep.

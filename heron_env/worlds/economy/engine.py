@@ -165,7 +165,7 @@ class EconomyEngine(Engine):
             column += noise(name, spread, 1)
 
     def policies(self, agents: int) -> Mapping[str, AnyPolicy]:
-        """Two rules: one that reads what everybody may know, and one that uses all it is shown."""
+        """Two rules: one that reads what everybody may know, and one that uses all it observes."""
 
         return {"carry": Carry(self), "reserves": ReadsReserves(self, agents)}
 

@@ -1,4 +1,4 @@
-"""`heron/GraphColoring-v0`: clusters colour a graph together, each knowing its own part and what it is told.
+"""`heron/GraphColoring-v0`: clusters colour a graph together, each knowing its own part and what others report.
 
 In PettingZoo's names: `parallel_env(**options)` is the environment, `env` and `raw_env` its agent-by-agent form; all
 take the options of `graph_coloring`, and `max_cycles` for max_steps.

@@ -74,7 +74,7 @@ HONESTY = 0.3
 
 
 class GraphColoringEnv(HeronEnv):
-    """Clusters that colour a graph together, each knowing its own part and what it is told of its neighbours.
+    """Clusters that colour a graph together, each knowing its own part and what its neighbours report.
 
     Args:
         problem: every node has an owner.
@@ -160,8 +160,8 @@ class GraphColoringEnv(HeronEnv):
         """The episode so far.
 
         conflicts, preference: of the colours now. satisfied: share of the clusters that say so. consensus: 1 once all
-        said so for `rounds` boundaries running while every belief was true for good. rounds: boundaries until then,
-        or so far. first_valid: s until nothing conflicted, or so far. false_consensus: boundaries at which all said
+        reported so for `rounds` boundaries running while every belief was true for good. rounds: boundaries until then,
+        or so far. first_valid: s until nothing conflicted, or so far. false_consensus: boundaries at which all claimed
         they were satisfied and something conflicted. recolourings: of nodes. oscillations: of clusters, back to what
         they had before their last change. letters: sent. belief_error: share of wrong beliefs, mean of the boundaries.
         """
@@ -210,7 +210,7 @@ class GraphColoringEnv(HeronEnv):
         return scene_of(self.problem.part(agent), self.shape)
 
     def draw_frame(self, axes: Any, world: World, observed: Any, artists: Any = None) -> Any:
-        """The graph and its conflicts; framed in the colours that the observing cluster was told of its neighbours."""
+        """The graph and its conflicts; framed in the colours that the observing cluster knows of its neighbours."""
         from heron_env.worlds.graph_coloring.drawing import GraphDrawing
 
         return (artists or GraphDrawing(axes, self.problem, observed)).show(world, observed)
@@ -234,7 +234,7 @@ def graph_coloring(
     dt: float = 1.0,
     **options: Any,
 ) -> GraphColoringEnv:
-    """Graph colouring by clusters that see their own nodes and are told the colours of those next to them.
+    """Graph colouring by clusters that see their own nodes and receive the colours of those next to them.
 
     Args:
         problem: "g15" (the study's), "ring50", a file, or a Problem.

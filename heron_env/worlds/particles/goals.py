@@ -283,7 +283,7 @@ class ReferenceEnv(ParticlesEnv):
 def reference(
     local_ratio: float = 0.5, continuous: bool = True, max_steps: int | None = 25, **options: Any
 ) -> ReferenceEnv:
-    """MPE's simple_reference: agent_0 and agent_1, with ten words each, must hear from each other where to go.
+    """MPE's simple_reference: agent_0 and agent_1, with ten words each, must learn from each other where to go.
 
     local_ratio: weight of an agent's own reward, in [0, 1]. Raises ConfigError; other arguments as of ParticlesEnv.
     """
@@ -359,7 +359,7 @@ class CryptoEnv(ParticlesEnv):
 
 
 def crypto(continuous: bool = True, max_steps: int | None = 25, **options: Any) -> CryptoEnv:
-    """MPE's simple_crypto: alice_0 tells bob_0 a message in a cipher, in four words, which eve_0 hears as well.
+    """MPE's simple_crypto: alice_0 sends bob_0 a message in a cipher, in four words, which eve_0 receives as well.
 
     Raises ConfigError; arguments as of ParticlesEnv.
     """

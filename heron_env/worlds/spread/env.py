@@ -117,7 +117,7 @@ RETURN_UNIT = "sum of rewards, all agents"
 
 
 class SpreadEnv(HeronEnv):
-    """MPE's simple_spread. Agents only write forces; `advance` moves them and tells each what is around it.
+    """MPE's simple_spread. Agents only write forces; `advance` moves them and writes what is around each.
 
     Args:
         num_agents: agent_0 ... agent_{n-1}, and as many landmarks.
@@ -258,7 +258,7 @@ def spread(
         continuous: five pushes in [0, 1] (stay, left, right, down, up); False: one of five directions.
         max_steps: steps an episode.
         mates: "exact": what an agent sees of the others is its own, as old as all that it sees of itself. "message": it
-            is what they tell, which travels over their links and ages apart; without delay the observations are the
+            is what they send, over their own links and with an age each; without delay the observations are the
             same, bit for bit.
         options: of HeronEnv.
 

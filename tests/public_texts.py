@@ -1,0 +1,54 @@
+"""What users read of the library at the prompt: docstrings of public names, and the command line's help."""
+
+import importlib
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from heron_env.cli.application import app
+
+PROMISED = json.loads((Path(__file__).parent / "golden" / "public_names.json").read_text(encoding="utf-8"))
+OTHERS = ("benchmarl", "tensordict", "torchrl", "ray", "minari")
+
+
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Each public name, and each of its public members that heron_env defines, with its docstring."""
+    passed: set[int] = set()
+    for package, names in PROMISED.items():
+        yield package, inspect.getdoc(importlib.import_module(package)) or ""
+        for name in names:
+            thing = found(package, name)
+            members = inspect.getmembers_static(thing) if inspect.isclass(thing) else []
+            public = [(key, value) for key, value in members if not key.startswith("_")]
+            for path, each in [(f"{package}.{name}", thing), *((f"{package}.{name}.{k}", v) for k, v in public)]:
+                function = getattr(each, "fget", getattr(each, "__func__", each))
+                ours = (getattr(function, "__module__", "") or "").startswith("heron_env")
+                if ours and callable(function) and id(function) not in passed:
+                    passed.add(id(function))
+                    yield path, inspect.getdoc(function) or ""
+
+
+def found(package: str, name: str) -> Any:
+    """A public name; None where the library that it adapts is not installed."""
+    try:
+        return getattr(importlib.import_module(package), name)
+    except ModuleNotFoundError as missing:
+        if missing.name not in OTHERS:
+            raise
+        return None
+
+
+def command_help() -> Iterator[tuple[str, str]]:
+    """Each command with its help text, and each of its options."""
+
+    def below(command: Any, path: str) -> Iterator[tuple[str, str]]:
+        yield path, command.help or ""
+        yield from ((f"{path} {option.opts[0]}", getattr(option, "help", None) or "") for option in command.params)
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from below(inner, f"{path} {name}")
+
+    return below(typer.main.get_command(app), "heron")
