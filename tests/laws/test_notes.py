@@ -10,7 +10,7 @@ from laws.test_plain_clock import networks, worlds
 
 from heron_env.envs.event.notes import notes
 
-OUTRUN = re.compile(r"requests come to the proxy before the report of '(.*)' .* up to (.*) s old \((.*)\)")
+OUTRUN = re.compile(r"requests reach the proxy before the report of '(.*)' .* up to (.*) s old \((.*)\)")
 SETTLED = 40
 """Steps after which as many reports as ever are under way, whatever the delays drawn here."""
 
