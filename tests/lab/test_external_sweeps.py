@@ -139,7 +139,7 @@ def test_an_endpoint_that_answers_nothing_is_said_once_and_its_rows_are_marked()
     assert "fallback CONNECTION 6" in str(told[0].message)
     table = to_markdown(result)
     assert [line[2].endswith("*") for line in lines(result)] == [True, True, False]
-    assert "marks a return that is therefore not the agent's alone" in table
+    assert "marks returns with such decisions" in table
     assert "In 2 of its rows (*) a fallback" in " ".join(finding(result))
 
 

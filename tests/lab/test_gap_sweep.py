@@ -446,7 +446,7 @@ def test_the_score_is_the_share_of_what_foresight_would_gain_over_the_cases_wher
     assert sync.score == pytest.approx((sum(sync.values[:2]) - 40.0) / 40.0)
     assert f"{100 * sync.score:.0f} % of what perfect foresight would gain" in " ".join(finding(result))
     assert f"| {100 * sync.score:.0f} % |" in to_markdown(result)
-    assert "where that is known (for 2 of 3 cases)" in to_markdown(result)
+    assert "if that is known (for 2 of 3 cases)" in to_markdown(result)
     kept = next(row for row in json.loads((tmp_path / "table.json").read_text())["rows"] if row["policy"] == "push")
     assert kept["score"] == sync.score
 
