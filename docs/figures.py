@@ -182,7 +182,9 @@ def measurements() -> Figure:
     axes.plot([tick, tick], [0.7, 3.9], color=INK, linewidth=1.6)
     say(axes, tick, 4.2, "tick: now", weight="bold")
     say(axes, 1 + 1.7 * 2 + 0.3, 3.0, "the last 10 s:\nthe meter's value", color=GREEN, fontsize=8.5)
-    coming = "the next ones: physics uses them, no agent sees them,\nunless they are really known in advance (foreknown)"
+    coming = (
+        "the next ones: physics uses them, no agent sees them,\nunless they are really known in advance (foreknown)"
+    )
     say(axes, tick + 0.25, 3.5, coming, color=VERMILION, fontsize=8.5, ha="left")
     axes.plot([1, 11.2], [1.0, 1.0], color=GREY, linewidth=1.0)
     for i in range(7):

@@ -59,8 +59,8 @@ class AlgorithmComparison:
         if self.enough is None:
             return f"Even {MOST_SEEDS} seeds of each would not show a difference of this size: use more cases."
         return (
-            f"About {self.enough} training seeds of each would show a difference of this size, if seeds and cases vary as "
-            "they do here."
+            f"About {self.enough} training seeds of each would show a difference of this size, if seeds and cases vary "
+            "as they do here."
         )
 
 
