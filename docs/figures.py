@@ -239,7 +239,7 @@ def training_under_the_network() -> Figure:
     axes.plot([0.3], [0.55], marker="o", color=BLUE, markersize=7)
     say(axes, 0.5, 0.55, "an observation has arrived", ha="left", fontsize=8)
     axes.plot([4.15, 4.15], [0.35, 0.75], color=VERMILION, linewidth=2.2)
-    say(axes, 4.3, 0.55, "stop: an action must take effect, not chosen yet", ha="left", fontsize=8)
+    say(axes, 4.3, 0.55, "stop: an action is due, not chosen yet", ha="left", fontsize=8)
     axes.plot([8.75], [0.55], marker="D", color=VERMILION, markersize=5, fillstyle="none")
     say(axes, 8.95, 0.55, "an action that takes effect later", ha="left", fontsize=8)
     return figure
