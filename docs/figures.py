@@ -50,7 +50,7 @@ def arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], colo
 
 
 def say(axes: Axes, x: float, y: float, words: str, **options: object) -> None:
-    """Words, centred unless told otherwise."""
+    """Text, centred by default."""
     axes.text(x, y, words, **{"ha": "center", "va": "center", "fontsize": 9, **options})  # type: ignore[arg-type]
 
 
@@ -103,7 +103,7 @@ def rules() -> Figure:
         ("apply_action", "top-down", BLUE),
         ("advance", "bottom-up,\nthen the world's", GREEN),
         ("reward, ends", "bottom-up,\nfrom the truth", PURPLE),
-        ("finish", "next values\nfrom outside", ORANGE),
+        ("finish", "next exogenous\nvalues", ORANGE),
         ("observe", "by the plan", VERMILION),
     ]
     for i, (name, how, colour) in enumerate(steps):
@@ -127,15 +127,15 @@ def rules() -> Figure:
 def two_clocks() -> Figure:
     """A step on both clocks."""
     figure, axes = sheet(4.6, 12, 8.2)
-    say(axes, 0.1, 7.8, "synchronous: at each boundary, all at once", ha="left", weight="bold")
+    say(axes, 0.1, 7.8, "synchronous: all agents at each step boundary", ha="left", weight="bold")
     for y, name in ((6.9, "agent"), (6.1, "world")):
         lifeline(axes, y, 11.6, name)
     for x in (1.8, 6.3, 10.8):
         arrow(axes, (x, 6.1), (x, 6.85), BLUE)
         arrow(axes, (x + 0.14, 6.9), (x + 0.14, 6.15), VERMILION)
         if x < 10:
-            say(axes, x + 0.3, 6.5, "see, decide, act", ha="left", fontsize=8)
-    say(axes, 0.1, 5.2, "event-driven: everything takes its time", ha="left", weight="bold")
+            say(axes, x + 0.3, 6.5, "observe, decide, act", ha="left", fontsize=8)
+    say(axes, 0.1, 5.2, "event-driven: each message and action takes time", ha="left", weight="bold")
     for y, name in ((4.3, "agent"), (2.9, "proxy"), (1.5, "world")):
         lifeline(axes, y, 11.6, name)
     for left in (1.8, 6.3):
@@ -156,7 +156,7 @@ def two_clocks() -> Figure:
             axes.plot(
                 [x, x], [y - 0.13, y + (0.13 if i % 9 == 0 else 0)], color=INK if i % 9 == 0 else GREY, linewidth=0.9
             )
-    say(axes, 6.3, 0.75, "physics, a stroke a substep, goes on at its own pace on both clocks", fontsize=8, color=GREY)
+    say(axes, 6.3, 0.75, "physics: one mark per substep, the same on both clocks", fontsize=8, color=GREY)
     for x, words in ((1.8, "0"), (6.3, "dt"), (10.8, "2 dt")):
         say(axes, x, 0.25, words, fontsize=9)
         axes.plot([x, x], [1.2, 7.2], color=PALE, linewidth=1.0, zorder=0)
@@ -181,8 +181,10 @@ def measurements() -> Figure:
     tick = 1 + 1.7 * 3 - 0.04
     axes.plot([tick, tick], [0.7, 3.9], color=INK, linewidth=1.6)
     say(axes, tick, 4.2, "tick: now", weight="bold")
-    say(axes, 1 + 1.7 * 2 + 0.3, 3.0, "the last 10 s:\nwhat a meter shows", color=GREEN, fontsize=8.5)
-    coming = "the coming ones: physics uses them, nobody sees them,\nunless they are really known ahead (foreknown)"
+    say(axes, 1 + 1.7 * 2 + 0.3, 3.0, "the last 10 s:\nthe meter's value", color=GREEN, fontsize=8.5)
+    coming = (
+        "the next ones: physics uses them, no agent sees them,\nunless they are really known in advance (foreknown)"
+    )
     say(axes, tick + 0.25, 3.5, coming, color=VERMILION, fontsize=8.5, ha="left")
     axes.plot([1, 11.2], [1.0, 1.0], color=GREY, linewidth=1.0)
     for i in range(7):
@@ -215,19 +217,19 @@ def delay() -> Figure:
         arrow(axes, (x, 1.8), (x + 1.0, 3.3), GREEN, "--")
     say(axes, 4.4, 2.35, "state reports", color=GREEN, ha="center")
     axes.annotate("", (1.9, 0.7), (10.4, 0.7), arrowprops={"arrowstyle": "<->", "color": INK})
-    say(axes, 6.2, 0.35, "from the tick to its effect; what it rests on is older still")
+    say(axes, 6.2, 0.35, "from the tick to its effect; the reports in the observation are older still")
     return figure
 
 
 def training_under_the_network() -> Figure:
-    """Lanes that stop where they must be told."""
+    """Environments that stop where an action is missing."""
     figure, axes = sheet(3.5, 12, 5.6)
     lanes = [([2.2, 4.1], 5.4), ([1.9, 3.0, 5.0], 6.2), ([2.9], 4.3), ([2.1, 4.6, 6.4], 7.1)]
     for i, (seen, due) in enumerate(lanes):
         y = 4.7 - 1.05 * i
         axes.plot([1.5, 8.4], [y, y], color=PALE, linewidth=1.0)
         axes.plot([1.5, due], [y, y], color=INK, linewidth=1.8)
-        say(axes, 1.35, y, f"lane {i}", ha="right")
+        say(axes, 1.35, y, f"environment {i}", ha="right")
         for x in seen:
             axes.plot([x], [y], marker="o", color=BLUE, markersize=7)
         axes.plot([due, due], [y - 0.27, y + 0.27], color=VERMILION, linewidth=2.2)
@@ -237,14 +239,14 @@ def training_under_the_network() -> Figure:
     axes.plot([0.3], [0.55], marker="o", color=BLUE, markersize=7)
     say(axes, 0.5, 0.55, "an observation has arrived", ha="left", fontsize=8)
     axes.plot([4.15, 4.15], [0.35, 0.75], color=VERMILION, linewidth=2.2)
-    say(axes, 4.3, 0.55, "stop: an effect is due that was not told", ha="left", fontsize=8)
+    say(axes, 4.3, 0.55, "stop: an action is due, not chosen yet", ha="left", fontsize=8)
     axes.plot([8.75], [0.55], marker="D", color=VERMILION, markersize=5, fillstyle="none")
-    say(axes, 8.95, 0.55, "a later promise", ha="left", fontsize=8)
+    say(axes, 8.95, 0.55, "an action that takes effect later", ha="left", fontsize=8)
     return figure
 
 
 def economy() -> Figure:
-    """The tree of heron/Economy-v0, and who sees what."""
+    """The hierarchy of heron/Economy-v0 and its visibility."""
     from heron_env.lab.show.description import describe_environment
     from heron_env.lab.show.tree import description_figure
 

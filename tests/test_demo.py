@@ -42,7 +42,13 @@ def test_the_demo_leaves_policy_table_and_report(finished: tuple[Path, int]):
     assert [row["identical"] for row in told["rows"] if row["condition"] == "ideal"] == [True]
     text = (out / "report.html").read_text()
     assert text.count("<img") == 7
-    for title in ("network: action delay", "What causes the gap", "One case on both clocks", "Training", "who sees"):
+    for title in (
+        "network: action delay",
+        "Causes of the gap",
+        "One case on both clocks",
+        "Training",
+        "Hierarchy and visibility",
+    ):
         assert title in text
     assert (out / "policy" / "config.json").is_file()
     assert {path.stem for path in out.glob("*.svg")} == {

@@ -251,11 +251,11 @@ def test_notes_name_delays_that_cannot_show_and_nothing_else():
     env = heaters(4, max_steps=1)
     policies = {"*": constant(0.0)}
     by_message = [
-        "a report leaves once a step, when the step is over, and comes too late for the tick at its end: what is seen "
-        "then is a step (dt=1.0 s) older than without delays; set report_interval below dt (a multiple of dt / "
-        "physics_substeps) (heater_1, heater_2, heater_3, ...)",
-        "agents learn of their own quantities by message, too (own_rows='proxy'); set own_rows='local' where an agent "
-        "measures itself (heater_1, heater_2, heater_3, ...)",
+        "reports are sent once a step, at its end, and arrive after the tick at that time: observations are one step "
+        "(dt=1.0 s) older than without delays; set report_interval below dt (a multiple of dt / physics_substeps) "
+        "(heater_1, heater_2, heater_3, ...)",
+        "agents get even their own features by message (own_rows='proxy'); set own_rows='local' if an agent measures "
+        "them itself (heater_1, heater_2, heater_3, ...)",
     ]
     for late in (ScheduleConfig(msg_delay=0.1, act_delay=2.0), ScheduleConfig(msg_delay=0.05)):
         assert env.run_event_driven(policies, schedule=late).notes == by_message
@@ -265,11 +265,11 @@ def test_notes_name_delays_that_cannot_show_and_nothing_else():
     assert env.run_event_driven(policies, schedule=late_ticks).notes == by_message[1:]
     assert env.run_event_driven(policies, schedule=ScheduleConfig(min_delay=0.05)).notes == by_message[1:]
     schedule = {"heater": ScheduleConfig(act_delay=0.05), "zone": ScheduleConfig(obs_delay=0.5)}
-    below = "below one physics substep of 0.1 s: on its own it changes nothing"
+    below = "below one physics substep of 0.1 s: on its own it has no effect"
     assert env.run_event_driven(policies, schedule=schedule).notes == [
         f"act_delay=0.05 s is {below} (heater_1, heater_2, heater_3, ...)"
     ]
-    why = "wait=0.5 s is below dt=1.0 s: meant for parity, not for studies of delay"
+    why = "wait=0.5 s is below dt=1.0 s: this is meant for parity tests, not for studies of delay"
     assert env.run_event_driven(policies, schedule=schedule, wait=0.5).notes == [
         f"obs_delay=0.5 s: {why} (zone)",
         f"act_delay=0.05 s: {why} (heater_1, heater_2, heater_3, ...)",

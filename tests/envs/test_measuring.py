@@ -238,8 +238,8 @@ def test_training_delays_leave_own_columns_as_they_are():
 
 
 OWN_BY_MESSAGE = [
-    "agents learn of their own quantities by message, too (own_rows='proxy'); set own_rows='local' where an agent "
-    "measures itself (heater_1, heater_2)"
+    "agents get even their own features by message (own_rows='proxy'); set own_rows='local' if an agent measures "
+    "them itself (heater_1, heater_2)"
 ]
 
 
@@ -249,8 +249,8 @@ def test_a_note_names_what_a_request_outruns():
         {"*": lambda vector: [1.0]}, seed=0, schedule=schedule, record=("observations",)
     )
     assert result.notes == [
-        "requests come to the proxy before the report of 'heater_2' that had left by the tick: what is seen of it is "
-        "up to 0.6 s old (heater_1)",
+        "requests reach the proxy before the report of 'heater_2' that was sent before the tick: the observed values "
+        "of it are up to 0.6 s old (heater_1)",
         *OWN_BY_MESSAGE,
     ]
     vectors = [vector for _, vector in result.observations["heater_1"]]
@@ -261,7 +261,7 @@ def test_a_note_says_that_all_delays_of_a_decision_are_below_a_substep():
     env = heaters(report_interval=None)
     note = (
         "2 msg_delay + obs_delay + act_delay = 0.06 s, from a tick to its effect, is below one physics substep of "
-        "0.1 s: effects take place as if there were no delay (heater_1, heater_2)"
+        "0.1 s: actions take effect as without delay (heater_1, heater_2)"
     )
     for delay, expected in ((0.03, [note]), (0.05, [])):
         result = env.run_event_driven({"*": lambda vector: [1.0]}, seed=0, schedule=ScheduleConfig(msg_delay=delay))

@@ -134,12 +134,12 @@ def untruths(result: SweepResult) -> Iterator[str]:
         above, below = [c for c in disturbed if ends[c][0] > 0.0], [c for c in disturbed if ends[c][1] < 0.0]
         if not re.match(r"On (one|\d+) held-out case", str(level)):
             yield "level"
-        counted = [re.search(rf"(\d+) {word}s? ", text) for word in ("cost", "bring")]
+        counted = [re.search(rf"(\d+) {word}s? ", text) for word in ("lower", "raise")]
         costs, brings = (int(found[1]) if found else 0 for found in counted)
-        costs, brings = costs + ("condition of this sweep costs" in text and "can't tell" not in text), brings
+        costs, brings = costs + ("condition of this sweep lowers" in text), brings
         if costs > len(above) or brings > len(below):
             yield f"more signs than intervals: {text}"
-        if "brings more to" in text and not below:
+        if "condition of this sweep raises" in text and not below:
             yield f"no gain: {text}"
         if found := re.search(r"The costliest is (.*?) \(", text):
             first = next(c for c in disturbed if c.words == found[1])
@@ -152,7 +152,7 @@ def untruths(result: SweepResult) -> Iterator[str]:
                 yield f"not the largest: {text}"
         if "No gap" in text and not all(trifling(result, policy, gaps[c]) for c in disturbed):
             yield f"a gap: {text}"
-        if "can't tell whether" in text and any(
+        if "not clear from these cases whether" in text and any(
             c in above and gaps[c].mean() > 0.5 * abs(result.table(policy).mean()) and not np.isclose(ends[c][0], 0.0)
             for c in disturbed
         ):
@@ -186,7 +186,7 @@ def untrue_tiles(result: SweepResult) -> Iterator[str]:
                 yield f"no interval carries this cost: {tile}"
             if tile.value == "next to nothing" and not all(trifling(result, first, gap) for gap in gaps):
                 yield f"a cost: {tile}"
-        if tile.label.startswith("Difference to") and several and "can't tell" not in tile.note:
+        if tile.label.startswith("Difference to") and several and "not distinguishable" not in tile.note:
             other = tile.label.removeprefix("Difference to ").strip("'")
             low, high = low_high(result.table(first) - result.table(other), result)
             if low <= 1e-9 and high >= -1e-9:
@@ -258,7 +258,7 @@ def test_a_sentence_that_is_not_carried_is_our_own_bug():
         SignedGaps("mine", "sweep", (open_,), ())
     with pytest.raises(AssertionError, match="not carried: No gap"):
         NoGap("mine", "sweep", (open_,))
-    assert "can't tell whether the one condition of this sweep costs 'mine'" in str(
+    assert "not clear from these cases whether the one condition of this sweep changes the return of 'mine'" in str(
         Undecided("mine", "sweep", (open_,))
     )
 
@@ -272,10 +272,8 @@ def test_where_some_bring_more_and_the_largest_cost_is_open_nothing_is_said_of_n
         return 10.0 * (name != NOTHING) + change
 
     claim = str(gap_claim(made(asked(5, 2, 1), value), "trained"))
-    assert (
-        claim
-        == "Of the 2 conditions of this sweep, 1 brings 'trained' more, 1 can't be told from none, or is negligible."
-    )
+    sweep = "Of the 2 conditions of this sweep, "
+    assert claim == f"{sweep}1 raises the return of 'trained', 1 has no clear effect, or a negligible one."
 
 
 def test_the_costliest_is_named_where_it_costs_more_than_each_other_one():

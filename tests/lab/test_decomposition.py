@@ -141,7 +141,7 @@ def test_of_several_conditions_with_equal_causes_the_last_is_taken_apart_and_nam
     assert all(found.gap.mean == gap for found in result.decompositions)
     assert result.decompositions[0].to_dict()["condition"] == "act_delay=2 loss=0.3"
     told = [sentence for sentence in finding(result) if sentence.startswith("By cause")]
-    assert len(told) == 1 and "(Shapley values), the gap of 'random' under action delay 2 s, loss 0.3, " in told[0]
+    assert len(told) == 1 and "(Shapley values): the gap of 'random' under action delay 2 s, loss 0.3 is " in told[0]
     assert "## random under action delay 2 s, loss 0.3: gap by cause, shapley" in to_markdown(result)
     part = causes_part(result)
     assert all("under action delay 2 s, loss 0.3" in p.caption and "under act" in p.alternative for p in part.blocks)

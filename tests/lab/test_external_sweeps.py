@@ -139,8 +139,8 @@ def test_an_endpoint_that_answers_nothing_is_said_once_and_its_rows_are_marked()
     assert "fallback CONNECTION 6" in str(told[0].message)
     table = to_markdown(result)
     assert [line[2].endswith("*") for line in lines(result)] == [True, True, False]
-    assert "marks a return that is therefore not the agent's alone" in table
-    assert "Something stood in in 2 of its rows" in " ".join(finding(result))
+    assert "marks returns with such decisions" in table
+    assert "In 2 of its rows (*) a fallback" in " ".join(finding(result))
 
 
 def test_rates_and_percentiles_are_those_of_all_answers():
@@ -173,7 +173,7 @@ def test_live_runs_are_not_said_to_be_identical_or_different(url: str):
     assert not any("twin" in sentence for sentence in finding(result))
     both = " ".join(finding(swept({"a": at(url), "random": "random"}, IDEAL)))
     assert "every run that asks no endpoint equals its synchronous twin" in both
-    assert "It was asked live" in both
+    assert "Its answers were live" in both
 
 
 def test_tables_without_external_agents_have_nothing_of_them():

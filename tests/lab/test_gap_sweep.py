@@ -366,15 +366,18 @@ def test_a_step_between_two_conditions_is_paired_and_is_a_share_of_the_gain():
 
 def test_where_there_is_no_gap_the_words_say_so():
     words = " ".join(finding(sweep({"idle": Push(0.0)}, [IDEAL, LATE], preset="scada").run(processes=1)))
-    assert "No gap: the one condition of this preset 'scada' does not change what 'idle' earns" in words
+    assert "No gap: the one condition of this preset 'scada' does not change the return of 'idle'" in words
     assert "every run equals its synchronous twin bit for bit" in words
     costly = " ".join(finding(sweep().run(processes=1)))
-    assert "No gap" not in costly and "The one condition of this sweep costs 'push': action delay 2 s" in costly
+    assert (
+        "No gap" not in costly
+        and "The one condition of this sweep lowers the return of 'push': action delay 2 s" in costly
+    )
 
 
 def test_gains_and_trifles_are_not_called_costly():
     gain = " ".join(finding(sweep({"drain": Push(-1.0)}, [LATE]).run(processes=1)))
-    assert "The one condition of this sweep brings more to 'drain': action delay 2 s" in gain
+    assert "The one condition of this sweep raises the return of 'drain': action delay 2 s" in gain
     trifle = sweep({"push": Push(1.0)}, [Condition(act_delay=1.0)], cases=2, options={"max_steps": 300}).run(
         processes=1
     )
@@ -413,8 +416,8 @@ def test_one_case_claims_nothing():
         ((9.0, 10.0, 11.0), (-9.0, -10.0, -11.0), "the order is reversed"),
         ((9.0, 10.0, 11.0), (-9.0, 0.5, -11.0), None),
         ((9.0, 10.0, 11.0), (0.9, 1.0, 1.1), None),
-        ((9.0, 10.0, -21.0), (-9.0, -10.0, -11.0), "there is an order, which did not show synchronously"),
-        ((9.0, -10.0, 3.0), (9.0, 10.0, 11.0), "there is an order, which did not show synchronously"),
+        ((9.0, 10.0, -21.0), (-9.0, -10.0, -11.0), "there is an order, which was not detected synchronously"),
+        ((9.0, -10.0, 3.0), (9.0, 10.0, 11.0), "there is an order, which was not detected synchronously"),
         ((9.0, -10.0, 3.0), (9.0, -10.0, 3.0), None),
     ],
 )
@@ -443,7 +446,7 @@ def test_the_score_is_the_share_of_what_foresight_would_gain_over_the_cases_wher
     assert sync.score == pytest.approx((sum(sync.values[:2]) - 40.0) / 40.0)
     assert f"{100 * sync.score:.0f} % of what perfect foresight would gain" in " ".join(finding(result))
     assert f"| {100 * sync.score:.0f} % |" in to_markdown(result)
-    assert "where that is known (for 2 of 3 cases)" in to_markdown(result)
+    assert "if that is known (for 2 of 3 cases)" in to_markdown(result)
     kept = next(row for row in json.loads((tmp_path / "table.json").read_text())["rows"] if row["policy"] == "push")
     assert kept["score"] == sync.score
 

@@ -238,7 +238,7 @@ def test_files_lie_beside_the_page(report: Report, tmp_path: Path):
 def test_where_nothing_is_lost_it_says_so(calm):
     assert "No gap" in " ".join(report_of(Sources(sweeps=[calm])).finding)
     (picture,) = (block for block in gap_part(calm).blocks if isinstance(block, Picture))
-    assert "No gap to be told for 'idle'" in picture.caption
+    assert "No clear gap for 'idle'" in picture.caption
     assert causes_part(calm) is None
 
 
@@ -268,8 +268,8 @@ def test_a_case_that_takes_another_course_now_is_no_picture_but_a_sentence(swept
     sync, late = swept.point("eager").values[look.number], point.values[look.number]
     (sentence,) = case_part(look, (sync, late + 0.01)).blocks
     assert sentence == (
-        f"Not drawn: run again it takes another course, return {sync:.2f} synchronous, {late:.2f} event-driven; "
-        f"the sweep has {sync:.2f} synchronous, {late + 0.01:.2f} event-driven."
+        f"Not drawn: the repeated run differs, its return is {sync:.2f} synchronous, {late:.2f} event-driven; "
+        f"in the sweep it is {sync:.2f} synchronous, {late + 0.01:.2f} event-driven."
     )
     assert [type(block) for block in case_part(look, (sync, late)).blocks] == [Picture]
 
@@ -296,7 +296,7 @@ def test_one_cause_has_its_figure_from_two_amounts_on_and_all_policies_their_lin
     assert names == ["act_delay", "one_case", "timeline", "hierarchy", "who_sees_what"]
     told = render(made)
     assert all(part in told for part in ("action delay 2 s", "random", "equal", "exactly"))
-    assert "with delays on every leg so that they can be seen" in told
+    assert "with a delay on every message and action" in told
     (grid,) = (block for block in made.parts[0].blocks if isinstance(block, TextTable))
     assert [row[0] for row in grid.rows] == ["eager", "", "", "idle", "", "", "random", "do nothing"]
     only_sync = Sweep.of(GRID, {"random": "random"}, [], cases=1, options=SHORT).run(processes=1)
@@ -306,9 +306,9 @@ def test_one_cause_has_its_figure_from_two_amounts_on_and_all_policies_their_lin
 
 def test_sweeps_of_the_same_causes_lose_nothing_beside_each_other(delayed):
     made = report_of(Sources(sweeps=[delayed, delayed]))
-    first, second = (part.title for part in made.parts if part.title.startswith("What survives"))
-    assert first == "What survives the network: action delay (1: 'eager', 'idle')"
-    assert second == "What survives the network: action delay (2: 'eager', 'idle')"
+    first, second = (part.title for part in made.parts if part.title.startswith("Return under"))
+    assert first == "Return under the network: action delay (1: 'eager', 'idle')"
+    assert second == "Return under the network: action delay (2: 'eager', 'idle')"
     assert sum(name.startswith("Sweep") for name in made.parts[-1].blocks[0]) == 2
 
 
@@ -316,9 +316,9 @@ def test_several_sweeps_are_told_apart_and_say_nothing_twice(delayed, swept):
     made = report_of(Sources(sweeps=[delayed, swept]), title="Both", facts={"Time": "1 s"})
     titles = [part.title for part in made.parts]
     assert titles[:3] == [
-        "What survives the network: action delay",
-        "What survives the network: quick",
-        "What causes the gap: quick",
+        "Return under the network: action delay",
+        "Return under the network: quick",
+        "Causes of the gap: quick",
     ]
     assert made.title == "Both" and made.parts[-1].blocks[0]["Time"] == "1 s"
     assert len(set(made.finding)) == len(made.finding)

@@ -10,7 +10,7 @@ from laws.test_plain_clock import networks, worlds
 
 from heron_env.envs.event.notes import notes
 
-OUTRUN = re.compile(r"requests come to the proxy before the report of '(.*)' .* up to (.*) s old \((.*)\)")
+OUTRUN = re.compile(r"requests reach the proxy before the report of '(.*)' .* up to (.*) s old \((.*)\)")
 SETTLED = 40
 """Steps after which as many reports as ever are under way, whatever the delays drawn here."""
 
@@ -36,7 +36,7 @@ def test_a_report_that_comes_too_late_for_its_tick_is_noted(data: st.DataObject)
     env = recipe.build(data.draw(networks(recipe)))
     for rank in env.simulation.possible if env.reports == 1 else ():
         found = notes(env.simulation, env.timings, env.dt_ns, [rank], reports=env.reports)
-        assert any("a report leaves once a step" in note for note in found) == misses(env, rank)
+        assert any("reports are sent once a step" in note for note in found) == misses(env, rank)
 
 
 def misses(env: Any, rank: int) -> bool:

@@ -1,4 +1,4 @@
-"""Notes on a run: what its delays can't show, or show in a way that is easily misread (T1, T18)."""
+"""Notes on a run: delays that have no effect, or an effect that is easily misread (T1, T18)."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def _unseen(simulation: Simulation, timings: Sequence[Timing], wait_ns: int) -> 
             told = f"{name}={to_seconds(delay)} s"
             if delay > 0 and wait_ns < simulation.dt_ns:
                 early = f"wait={to_seconds(wait_ns)} s is below dt={simulation.dt} s"
-                yield f"{told}: {early}: meant for parity, not for studies of delay", agent
+                yield f"{told}: {early}: this is meant for parity tests, not for studies of delay", agent
             elif 0 < delay < substep and name != "msg_delay":  # a report late by anything is seen a tick later
-                small = f"below one physics substep of {to_seconds(substep)} s: on its own it changes nothing"
+                small = f"below one physics substep of {to_seconds(substep)} s: on its own it has no effect"
                 yield f"{told} is {small}", agent
 
 
@@ -69,7 +69,7 @@ def _in_all(simulation: Simulation, timing: Timing) -> Iterator[Note]:
     if 0 < late < substep and late not in (timing.obs, timing.act):  # one alone is noted already
         yield (
             f"2 msg_delay + obs_delay + act_delay = {to_seconds(late)} s, from a tick to its effect, is below one "
-            f"physics substep of {to_seconds(substep)} s: effects take place as if there were no delay",
+            f"physics substep of {to_seconds(substep)} s: actions take effect as without delay",
             timing.agent,
         )
 
@@ -85,15 +85,15 @@ def _by_message(
         least = first + _legs(own)[0] - 2 * timings[0].msg  # a report of the step must not take longer to count
         if reports == 1 and (by_message & (messages[sources] > least)).any():
             yield (
-                "a report leaves once a step, when the step is over, and comes too late for the tick at its end: what "
-                f"is seen then is a step (dt={simulation.dt} s) older than without delays; set report_interval below "
-                "dt (a multiple of dt / physics_substeps)",
+                "reports are sent once a step, at its end, and arrive after the tick at that time: observations are "
+                f"one step (dt={simulation.dt} s) older than without delays; set report_interval below dt (a multiple "
+                "of dt / physics_substeps)",
                 own.agent,
             )
         if (by_message & (sources == rank) & (messages[sources] > 0)).any():
             yield (
-                "agents learn of their own quantities by message, too (own_rows='proxy'); set own_rows='local' where "
-                "an agent measures itself",
+                "agents get even their own features by message (own_rows='proxy'); set own_rows='local' if an agent "
+                "measures them itself",
                 own.agent,
             )
 
@@ -121,8 +121,8 @@ def _outrun(
         oldest = _oldest(int(late[worst]) * parts, shortest, step, interval) // parts
         age = 2 * message + gathering + leaves + oldest
         yield (
-            f"requests come to the proxy before the report of {rows[sources[worst]].owner_id!r} that had left by the "
-            f"tick: what is seen of it is up to {to_seconds(age)} s old",
+            f"requests reach the proxy before the report of {rows[sources[worst]].owner_id!r} that was sent before "
+            f"the tick: the observed values of it are up to {to_seconds(age)} s old",
             own.agent,
         )
 

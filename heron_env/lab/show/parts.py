@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from heron_env.scheduling.timing import Schedule
 
 MOST_LINES = 60
-HIERARCHY = "The hierarchy, and who sees what"
+HIERARCHY = "Hierarchy and visibility"
 
 
 def environment_part(
@@ -62,8 +62,8 @@ def environment_part(
             Picture(
                 "who_sees_what",
                 matrix.plot(title="Who sees what"),
-                f"What each observer sees of whom, by {BY[described.seen.by]}. The last row is what a critic may see "
-                "while policies are trained; no actor does.",
+                f"Which quantities each observer sees, by {BY[described.seen.by]}. The last row is the central critic, "
+                "which is used in training only; actors do not see these.",
                 f"Matrix of observers and quantities. {_sight_words(lines)}",
             ),
             TextTable("Who sees what, as a table", HEADING, lines[:MOST_LINES], words=len(HEADING), folded=True),
@@ -78,7 +78,7 @@ def _hierarchy(d: Description, timing: str) -> Picture:
     return Picture(
         "hierarchy",
         hierarchy_figure(d),
-        f"The hierarchy: {counted} (blue); the others command, obey or watch. Rates and delays {timing}.",
+        f"The hierarchy: {counted} (blue); the others command, obey or watch. Ticks and delays {timing}.",
         f"Tree of agents, {counted}; {clock_words(d)}. {names}{', and more' if len(d.agents) > 12 else ''}.",
     )
 
@@ -100,7 +100,7 @@ def training_part(run: RunFolder, name: str = "learning") -> Section:
         if len(curve) > 1
     ]
     return Section(
-        "Training", drawn or ["The run folder has no curve: there were no validations while it was trained."]
+        "Training", drawn or ["The run folder has no learning curve, because the training had no validations."]
     )
 
 
@@ -175,10 +175,10 @@ def training_unit(run: RunFolder) -> str:
 
 MOST_ROWS = 600
 READING = (
-    "Arrows are messages from lane to lane, bars are waiting and acting, and below is how old the oldest fact was in "
-    "each observation when it came."
+    "Arrows are messages, bars are waiting and acting. Below: the age of the oldest value in each observation when it "
+    "arrived."
 )
-EXPLORE = "`heron trace` writes the whole episode for ui.perfetto.dev, too."
+EXPLORE = "`heron trace` also writes the whole episode for ui.perfetto.dev."
 
 
 def trace_part(
@@ -244,21 +244,21 @@ CURVE, ALONE = 3, 2
 """Amounts of a cause from which on it gets a figure of its own; of the only cause there is."""
 FEW = 2
 """Causes that are named one by one."""
-UNTOLD: Final = "these cases can't tell any amount from none, or what they tell is negligible"
+UNTOLD: Final = "no amount is distinguishable from zero, or it is negligible"
 
 EVERY_SWEEP: Final = {
     "Held out": (
-        "Cases that training has not seen. Where the environment has days, what is held out is weather and seeds: the "
-        "shapes of the loads nearly repeat from day to day."
+        "Cases that are not used in training. If cases are days, weather and seeds are held out; the load profiles are "
+        "nearly the same every day."
     ),
     "Network": (
-        "A condition says all of it: what it does not name is ideal, and only ticks are the environment's own. Delays "
-        "are rounded down to whole physics substeps."
+        "A condition replaces the environment's own delays, jitter and loss; what it does not name is ideal. Ticks are "
+        "the environment's own. Delays are rounded down to whole physics substeps."
     ),
     "Pairs": (
-        "Cases share every random draw that two conditions both make, so differences are those of the condition. "
-        "Intervals are 95 % t intervals, each for itself: over training seeds and cases where seeds are pooled, else "
-        "over the cases alone, and then they say nothing about other training seeds."
+        "All conditions use the same random draws in the same case, so a difference is caused by the condition. "
+        "Intervals are 95 % t intervals, each for itself: over training seeds and cases if seeds are pooled, else over "
+        "the cases alone. Then other training seeds may differ."
     ),
 }
 """How each one is done."""
@@ -272,7 +272,7 @@ def gap_part(result: SweepResult, prefix: str = "") -> Section:
     pictures = [_curve(result, cause, prefix) for cause in causes]
     pictures += [_product(result, policy, *pair, prefix) for pair in _products(result) for policy in result.policies]
     grid = TextTable("Policies under conditions", headings(result), lines(result), words=2, note=legend(result))
-    return Section("What survives the network", [*pictures, grid, *more_tables(result), *_counted(result)])
+    return Section("Return under the network", [*pictures, grid, *more_tables(result), *_counted(result)])
 
 
 def _counted(result: SweepResult) -> list[TextTable]:
@@ -283,8 +283,8 @@ def _counted(result: SweepResult) -> list[TextTable]:
         for policy in result.sweep.shown
         for number, point in enumerate(result.of(policy))
     ]
-    text = "Means over the cases, each at the end of its episode."
-    return [TextTable("What the environment counts", ["policy", "condition", *names], rows, 2, text)] if names else []
+    text = "Values at the end of each episode, mean over the cases."
+    return [TextTable("Figures of the environment", ["policy", "condition", *names], rows, 2, text)] if names else []
 
 
 def causes_part(result: SweepResult, prefix: str = "") -> Section | None:
@@ -293,7 +293,7 @@ def causes_part(result: SweepResult, prefix: str = "") -> Section | None:
     for part in result.decompositions:
         number = f"{len(blocks) + 1}" if blocks else ""
         blocks.append(_waterfall(part, result.sweep.unit, f"{prefix}causes{number}"))
-    return Section("What causes the gap", blocks) if blocks else None
+    return Section("Causes of the gap", blocks) if blocks else None
 
 
 def sweep_facts(result: SweepResult) -> dict[str, str]:
@@ -307,7 +307,7 @@ def sweep_facts(result: SweepResult) -> dict[str, str]:
 
 
 def sweep_notes(result: SweepResult) -> list[Listing]:
-    """What the clock says about delays that can't show."""
+    """Notes of the clock on delays that have no effect."""
     notes = list(dict.fromkeys(note for point in result.points for note in point.notes))
     return [Listing(notes)] if notes else []
 
@@ -349,12 +349,12 @@ def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:
         if not any(shows_gap(result, p) for _, p in points if p.condition != IDEAL):
             unaffected.append(policy)
     bands = intervals_words(result, "bands")
-    flat = f" No gap to be told for {', '.join(map(repr, unaffected))}: {UNTOLD}." if unaffected else ""
+    flat = f" No clear gap for {', '.join(map(repr, unaffected))}: {UNTOLD}." if unaffected else ""
     return Picture(
         f"{prefix}{cause}",
         sweep_figure(result, cause),
         f"The {return_head(result)} against {CAUSES[cause].words} alone{bands}. Dots are "
-        f"the cases themselves; below, the gap of the same case: above 0 the network costs something.{flat}",
+        f"single cases. Below: the gap of the same case; above 0 the network costs something.{flat}",
         f"R{return_head(result)[1:]} against {CAUSES[cause].words}. {'; '.join(texts)}.",
     )
 
@@ -378,7 +378,7 @@ def _product(result: SweepResult, policy: str, cause: str, by: str, prefix: str)
     return Picture(
         f"{prefix}{cause}_by_{by}{among + 1 if among else ''}",
         product_figure(result, policy, cause, by),
-        f"What {policy!r} earns {result.sweep.return_of} against {CAUSES[cause].words} under several amounts of "
+        f"Return of {result.sweep.return_of} by {policy!r} against {CAUSES[cause].words} under several amounts of "
         f"{CAUSES[by].words}; bands and lines as above.",
         f"R{return_head(result)[1:]} by {policy}, against {CAUSES[cause].words} by {CAUSES[by].words}. "
         f"{'; '.join(texts)}.",
@@ -393,12 +393,11 @@ def _thin(gap: Estimate) -> str:
 def _waterfall(decomposition: Decomposition, unit: str, name: str) -> Picture:
     text = ", ".join(f"{part.words} {part.mean.value:.2f}" for part in decomposition.parts)
     gap, where = decomposition.gap.mean, f"{decomposition.policy!r} under {decomposition.condition.words}"
-    flat = "" if gap.excludes_zero or not gap.known else " These cases can't tell the whole gap from none."
+    flat = "" if gap.excludes_zero or not gap.known else " The whole gap is not distinguishable from zero."
     return Picture(
         name,
         waterfall_figure(decomposition, unit),
-        f"The gap of {where} by cause ({METHODS[decomposition.method]}), each bar from where the one before ended"
-        f"{_thin(gap)}. Steps to the left give something "
-        f"back.{flat}",
+        f"The gap of {where} by cause ({METHODS[decomposition.method]}). Each bar starts at the end of the previous "
+        f"one{_thin(gap)}. A bar to the left is a gain.{flat}",
         f"Waterfall of {where}: {text}; all together {gap.value:.2f} {unit} less than synchronous.",
     )

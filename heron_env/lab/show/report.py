@@ -165,7 +165,7 @@ STEPS = 6
 """Control steps that are recorded for the timeline; it shows some of them."""
 WINDOW = 1.9, 4.3
 """What it shows, in control steps: after the first ones, where nothing is old yet."""
-NOT_AGAIN = "Not drawn: an endpoint would be asked again, and may answer otherwise."
+NOT_AGAIN = "Not drawn: the endpoint would be asked again, and its answers may differ."
 
 
 def case_part(item: Item, recorded: tuple[float, float]) -> Section:
@@ -186,7 +186,7 @@ def case_part(item: Item, recorded: tuple[float, float]) -> Section:
     returns = day.sync_return, day.event_return
     if not np.allclose(returns, recorded, rtol=1e-6):
         then, now = ("{:.2f} synchronous, {:.2f} ".format(*pair) + deployed for pair in (recorded, returns))
-        return Section(title, [f"Not drawn: run again it takes another course, return {now}; the sweep has {then}."])
+        return Section(title, [f"Not drawn: the repeated run differs, its return is {now}; in the sweep it is {then}."])
     text = (
         f"{item.name}, {item.case}, {item.condition.words}: return of {day.return_of} {day.sync_return:.2f} "
         f"synchronous, {day.event_return:.2f} {deployed}"
@@ -194,7 +194,7 @@ def case_part(item: Item, recorded: tuple[float, float]) -> Section:
     picture = Picture(
         "one_case",
         day_figure(day.panels, text),
-        "One case on both clocks, as the agents saw it: the one whose loss is nearest to the mean under this "
+        "One case on both clocks, as observed by the agents: the case whose loss is nearest to the mean under this "
         "condition.",
         f"Time series. {text}. Panels: {', '.join(panel.title for panel in day.panels)}.",
     )
@@ -262,7 +262,7 @@ def read_sources(paths: Sequence[str | Path]) -> Sources:
         else:
             raise ConfigError(
                 f"{path}: neither a folder of `heron sweep`, nor of `heron margin`, `heron train` or `heron trace`; a "
-                "report is made of what these leave behind"
+                "report needs the output of one of these"
             )
     sources = Sources(sweeps, runs, traces, margins)
     _environment(sources)
@@ -307,7 +307,7 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
     known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
-    what = "how much survives the network" if sources.sweeps or sources.margins else "what was recorded"
+    what = "return under the network" if sources.sweeps or sources.margins else "what was recorded"
     return Report(
         title or f"{env.id}: {what}", [*words, *(f"{one}." for one in sources.margins)], parts, _verdict(sources)
     )
@@ -346,7 +346,7 @@ def _verdict(sources: Sources) -> list[Tile]:
 
 
 def _sweep_sections(result: SweepResult, number: int, suffix: str) -> list[Section]:
-    """What survives the network, and what causes the gap; `suffix`: of the titles."""
+    """Return under the network, and causes of the gap; `suffix`: of the titles."""
     prefix = "" if not number else f"sweep{number + 1}-"
     sections = [algorithms_part(result, prefix), gap_part(result, prefix), causes_part(result, prefix)]
     return [Section(part.title + suffix, part.blocks) for part in sections if part is not None]
@@ -362,7 +362,7 @@ def _versions(sources: Sources) -> str:
     ]
     others = [version for version in dict.fromkeys(made) if version != now["heron_env"]]
     text = ", ".join(f"{name} {version}" for name, version in now.items())
-    return f"{text}; some of what is shown was made by heron_env {', '.join(others)}" if others else text
+    return f"{text}; parts of this page were made by heron_env {', '.join(others)}" if others else text
 
 
 def _names(sources: Sources) -> tuple[list[str], list[str]]:
@@ -401,7 +401,9 @@ def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Section
     about = f"A few control steps under {condition.words}."
     if not condition.msg_delay:
         condition = realistic(first.sweep.dt)
-        about = f"A few control steps, with delays on every leg so that they can be seen: {condition.words}."
+        about = (
+            f"A few control steps, with a delay on every message and action to make them visible: {condition.words}."
+        )
     messages = [messages_part(look, about, condition)] if with_messages else []
     recorded = first.point(point.policy).by_run[0][look.number], point.by_run[0][look.number]
     return [case_part(look, recorded), *messages]

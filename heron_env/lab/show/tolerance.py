@@ -42,8 +42,8 @@ def margin_part(found: Margin, name: str) -> Section:
     ]
     shares = "; ".join(f"{row[0]}: {row[3]}, {row[1]}" for row in rows)
     caption = (
-        f"{found}. Bars are the bounds of the tests that decide, together right with 95 %; "
-        f"the band is the interval. Mean gain without the fault: {found.gain:.3g} {found.unit}."
+        f"{found}. Bars are the bounds of the tests, jointly correct with 95 %. "
+        f"The band is the interval. Mean gain without the fault: {found.gain:.3g} {found.unit}."
     )
     picture = Picture(name, margin_figure(found), caption, f"Share of the gain kept against {head[0]}. {shares}.")
     return Section(f"Margin: {head[0]}", [picture, TextTable("What was tried", head, rows, words=2)])

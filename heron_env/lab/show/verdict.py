@@ -26,7 +26,7 @@ def sweep_verdict(result: Measurements) -> list[Tile]:
         tiles.append(_cost_tile(claim))
     if level.against:
         other, more = min(level.against, key=lambda pair: pair[1].value)
-        apart = "" if more.excludes_zero else "; these cases can't tell it from none"
+        apart = "" if more.excludes_zero else "; not distinguishable from zero"
         tiles.append(_tile(f"Difference to {other!r}", more, level.unit, f"synchronous clock{apart}"))
     return tiles
 
@@ -36,7 +36,7 @@ def _cost_tile(claim: Conditions) -> Tile:
     under = f"under {largest.condition}"
     match claim:
         case NoInterval():
-            return _tile(COSTS, largest.gap, largest.unit, f"{under}; one case, so nothing is claimed")
+            return _tile(COSTS, largest.gap, largest.unit, f"{under}; one case, so no claim")
         case NoGap():
             return Tile(COSTS, "next to nothing", f"less than {100 * NEGLIGIBLE:g} % of its gain in {claim.whole}")
         case SignedGaps() if largest.significant and largest.gap.low > 0.0:
@@ -44,7 +44,7 @@ def _cost_tile(claim: Conditions) -> Tile:
             rank = f", {'among ' if claim.rivals else ''}the costliest of {claim.whole}" if len(claim.costs) > 1 else ""
             return _tile(COSTS, largest.gap, largest.unit, f"{share}{under}{rank}")
     most = f"the largest mean is {largest.gap}{largest.unit}, {under}"
-    why = "; it is negligible, or these cases can't tell it from none" if largest.gap.value > 0.0 else ""
+    why = "; negligible, or not distinguishable from zero" if largest.gap.value > 0.0 else ""
     return Tile(COSTS, "no cost found", f"{most}{why}")
 
 

@@ -1,1 +1,1 @@
-"""The train-to-deploy gap: how much of a policy's return survives the network, and which cause eats the rest."""
+"""The train-to-deploy gap: how much of a policy's return remains under the network, and which cause takes how much."""

@@ -44,7 +44,9 @@ class AlgorithmComparison:
         gap, unit = self.difference, f" {self.unit}" if self.unit else ""
         chance = f"the probability that a run of the first earns more in the same case is {self.improvement.percent()}"
         if not gap.excludes_zero:
-            told = f"it is open whether {self.first!r} earns more than {self.second!r}: the difference is {gap}{unit}"
+            told = (
+                f"it is not clear whether {self.first!r} earns more than {self.second!r}: the difference is {gap}{unit}"
+            )
         else:
             more = "more" if gap.value > 0.0 else "less"
             size = gap if gap.value > 0.0 else Estimate(-gap.value, -gap.high, -gap.low, gap.n, gap.runs)
@@ -53,14 +55,12 @@ class AlgorithmComparison:
 
     def _enough(self) -> str:
         if self.difference.value == 0.0:
-            return "No number of seeds shows a difference of nothing."
+            return "The difference is zero: no number of seeds would show one."
         if self.enough is None:
-            return (
-                f"Even {MOST_SEEDS} training seeds of each would not show a difference of this size: take more cases."
-            )
+            return f"Even {MOST_SEEDS} seeds of each would not show a difference of this size: use more cases."
         return (
-            f"About {self.enough} training seeds of each show a difference of this size, if seeds and cases spread as "
-            "they do here."
+            f"About {self.enough} training seeds of each would show a difference of this size, if seeds and cases vary "
+            "as they do here."
         )
 
 

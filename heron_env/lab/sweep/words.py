@@ -21,6 +21,7 @@ from heron_env.lab.sweep.results import Measurements, SweepPoint
 
 NEGLIGIBLE: Final = 0.02
 """Share of what a policy gains over doing nothing (or else of its return) below which a gap is none to speak of."""
+UNCLEAR: Final = "not distinguishable from zero"
 NAMED: Final = 3
 """Conditions that are named one by one."""
 
@@ -107,7 +108,7 @@ class NotAsked(SweepClaim):
 
     def __str__(self) -> str:
         """A sentence."""
-        return "No condition was asked for."
+        return "The sweep has no conditions."
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class NoInterval(Conditions):
     def __str__(self) -> str:
         """A sentence."""
         return (
-            f"One case has no interval, so nothing is claimed of {self.whole}; the largest measured change for "
+            f"One case has no interval, so there is no claim about {self.whole}. The largest measured change for "
             f"{self.policy!r} is under {self.farthest}."
         )
 
@@ -164,8 +165,8 @@ class NoGap(Conditions):
         """A sentence."""
         none = f"none of {self.whole} changes" if len(self.costs) > 1 else f"{self.whole} does not change"
         return (
-            f"No gap: {none} what {self.policy!r} earns by {100 * NEGLIGIBLE:g} % of its gain or more, by the whole "
-            f"of its interval; the largest mean change is under {self.farthest}."
+            f"No gap: {none} the return of {self.policy!r} by {100 * NEGLIGIBLE:g} % of its gain or more, over the "
+            f"whole interval. The largest mean change is under {self.farthest}."
         )
 
 
@@ -181,8 +182,8 @@ class Undecided(Conditions):
         """A sentence."""
         which = f"any of {self.whole}" if len(self.costs) > 1 else self.whole
         return (
-            f"These cases can't tell whether {which} costs {self.policy!r} anything to speak of or brings more; the "
-            f"largest measured change is under {self.farthest}."
+            f"It is not clear from these cases whether {which} changes the return of {self.policy!r}. The largest "
+            f"measured change is under {self.farthest}."
         )
 
 
@@ -209,16 +210,17 @@ class SignedGaps(Conditions):
     def __str__(self) -> str:
         """How many, then which."""
         if len(self.costs) == 1:
-            does = "costs" if self.largest.gap.low > 0.0 else "brings more to"
-            return f"T{self.whole[1:]} {does} {self.policy!r}: {self.largest}."
+            does = "lowers" if self.largest.gap.low > 0.0 else "raises"
+            return f"T{self.whole[1:]} {does} the return of {self.policy!r}: {self.largest}."
         significant = [cost for cost in self.costs if cost.significant]
         more, less = (sum(cost.gap.value * sign > 0.0 for cost in significant) for sign in (1.0, -1.0))
         rest = len(self.costs) - len(significant)
-        counted = ([f"{more} cost{'s' * (more == 1)} {self.policy!r} something"] if more else []) + (
-            [f"{less} bring{'s' * (less == 1)} {'it' if more else repr(self.policy)} more"] if less else []
+        what = f"the return of {self.policy!r}"
+        counted = ([f"{more} lower{'s' * (more == 1)} {what}"] if more else []) + (
+            [f"{less} raise{'s' * (less == 1)} {'it' if more else what}"] if less else []
         )
         if rest:
-            counted.append(f"{rest} can't be told from none, or {'is' if rest == 1 else 'are'} negligible")
+            counted.append(f"{rest} {'has' if rest == 1 else 'have'} no clear effect, or a negligible one")
         return f"Of {self.whole}, {', '.join(counted)}{self._first()}."
 
     def _first(self) -> str:
@@ -228,8 +230,7 @@ class SignedGaps(Conditions):
         if not self.rivals:
             return f". The costliest is {self.largest}"
         return (
-            f". The largest measured cost is that of {self.largest}; these cases can't tell it from that of "
-            f"{_few(self.rivals)}"
+            f". The largest measured cost is that of {self.largest}. Not distinguishable from it: {_few(self.rivals)}"
         )
 
 
@@ -270,7 +271,7 @@ class Order(SweepClaim):
 
     def __str__(self) -> str:
         """A sentence."""
-        new = "there is an order, which did not show synchronously"
+        new = "there is an order, which was not detected synchronously"
         what = "the order is reversed" if self.before.excludes_zero else new
         return (
             f"Under {self.condition} {what}: the difference of {self.policy!r} to {self.other!r} is {self.after}, "
@@ -361,8 +362,12 @@ def answer_sentences(result: Measurements) -> Iterator[str]:
         counts = sum((Counter(each.counts) for _, each in answers), Counter[str]())
         marked = sum(bool(each.fallback_rate) for _, each in answers)
         text = ", ".join(f"{origin} {count}" for origin, count in sorted(counts.items()))
-        rows = f" Something stood in in {marked} of its rows (*): they are not its own alone." if marked else ""
-        live = "" if all(point.deterministic for point, _ in answers) else " It was asked live: no run can be repeated."
+        rows = f" In {marked} of its rows (*) a fallback made some of the decisions." if marked else ""
+        live = (
+            ""
+            if all(point.deterministic for point, _ in answers)
+            else " Its answers were live: runs can't be repeated."
+        )
         yield f"{policy!r} was asked {counts.total():,} times: {text}.{rows}{live}"
 
 
@@ -404,18 +409,18 @@ def _shares(decomposition: Decomposition, unit: str) -> str:
     how = "Shapley values" if decomposition.method == "shapley" else "each cause alone, and the rest as interaction"
     subject = f"{decomposition.policy!r} under {decomposition.condition.words}"
     gap = decomposition.gap.mean
-    open_ = ", not to be told from none by these cases" if gap.known and not gap.excludes_zero else ""
-    return f"By cause ({how}), the gap of {subject}, {total}{unit}{open_}, adds up from {'; '.join(lines)}."
+    open_ = f" ({UNCLEAR})" if gap.known and not gap.excludes_zero else ""
+    return f"By cause ({how}): the gap of {subject} is {total}{unit}{open_}. It is the sum of: {'; '.join(lines)}."
 
 
 def _together(effects: Interaction, unit: str) -> str:
     network, faults, both = effects.network, effects.faults, effects.both
     text = (
-        f"The network changes what {effects.policy!r} earns by {network}{unit}, the faults in synchronous steps by "
-        f"{faults}, both by {both}: interaction {effects.interaction}"
+        f"The network changes the return of {effects.policy!r} by {network}{unit}, the faults on the synchronous clock "
+        f"by {faults}, both together by {both}: interaction {effects.interaction}"
     )
     if not effects.interaction.excludes_zero:
-        return f"{text}, not to be told from none by these cases."
+        return f"{text} ({UNCLEAR})."
     return f"{text}: they make each other {'worse' if effects.interaction.value < 0.0 else 'milder'}."
 
 
