@@ -1,9 +1,10 @@
 """simple_spread in another library: run by that library's own interpreter, told on stdin how long to work.
 
-    python peer_spread.py mpe2|vmas|jaxmarl|jax AGENTS ENVIRONMENTS
+    python peer_spread.py mpe2|vmas|jaxmarl|jax|jax32 AGENTS ENVIRONMENTS [cuda]
 
 First line out: {"ready": true, "version": ...}. Then for each line in (seconds) a line out:
-{"rate": env-steps/CPU-s, "cpu": seconds of it}. All in one thread.
+{"rate": env-steps/CPU-s, "cpu": seconds of it}. All in one thread. With cuda: on the
+graphics card, per second of wall time.
 Random actions from a bank, a reset every 25 steps. Where a whole episode would take too long, fewer steps and one reset
 are timed, and the rate of an episode is worked out from both. But for jax (JaxEnv), nothing of heron_env is imported.
 """
@@ -15,11 +16,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 EPISODE = 25
 BANK = 8
+CUDA = sys.argv[4:] == ["cuda"]
 Step = Callable[[int], Any]
 Reset = Callable[[int], Any]
 
@@ -36,14 +39,21 @@ def mpe2(agents: int, envs: int) -> tuple[Step, Reset, int]:
 
 
 def vmas(agents: int, envs: int) -> tuple[Step, Reset, int]:
-    """Torch on the CPU."""
+    """Torch."""
     import torch
     from vmas import make_env
 
     torch.set_num_threads(1)
-    env = make_env("simple_spread", num_envs=envs, device="cpu", continuous_actions=False, n_agents=agents, seed=0)
-    bank = [[torch.randint(0, 5, (envs, 1)) for _ in range(agents)] for _ in range(BANK)]
-    return lambda number: env.step(bank[number % BANK]), lambda number: env.reset(), 1
+    device = "cuda" if CUDA else "cpu"
+    env = make_env("simple_spread", num_envs=envs, device=device, continuous_actions=False, n_agents=agents, seed=0)
+    bank = [[torch.randint(0, 5, (envs, 1), device=device) for _ in range(agents)] for _ in range(BANK)]
+
+    def step(number: int) -> None:
+        env.step(bank[number % BANK])
+        if CUDA:
+            torch.cuda.synchronize()
+
+    return step, lambda number: env.reset(), 1
 
 
 def jaxmarl(agents: int, envs: int) -> tuple[Step, Reset, int]:
@@ -66,19 +76,19 @@ def jaxmarl(agents: int, envs: int) -> tuple[Step, Reset, int]:
     return scanned(jax, one, (start(keys)[1], keys), (envs, agents))
 
 
-def jaxenv(agents: int, envs: int) -> tuple[Step, Reset, int]:
-    """heron_env's own JaxEnv, in float64, in the same way."""
+def jaxenv(agents: int, envs: int, dtype: str = "float64") -> tuple[Step, Reset, int]:
+    """heron_env's own JaxEnv, in the same way."""
     jax = one_core()
     jax.config.update("jax_enable_x64", True)
     import jax.numpy as jnp
 
     from heron_env.adapters.jax import JaxEnv
 
-    env = JaxEnv("heron/Spread-v0", num_agents=agents, continuous=False, max_steps=EPISODE)
+    env = JaxEnv("heron/Spread-v0", num_agents=agents, continuous=False, max_steps=EPISODE, dtype=dtype)
     advance = jax.vmap(env.step)
 
     def one(state: Any, actions: Any) -> Any:
-        state, step = advance(state, {"agent": actions[:, :, None].astype(jnp.float64)})
+        state, step = advance(state, {"agent": actions[:, :, None].astype(dtype)})
         return state, step.observations["agent"].sum() + step.rewards["agent"].sum()
 
     return scanned(jax, one, jax.vmap(env.begin)(jnp.arange(envs, dtype=jnp.uint64))[0], (envs, agents))
@@ -86,7 +96,7 @@ def jaxenv(agents: int, envs: int) -> tuple[Step, Reset, int]:
 
 def one_core() -> Any:
     """jax, which takes as many threads as there are cores for it."""
-    if hasattr(os, "sched_setaffinity"):
+    if hasattr(os, "sched_setaffinity") and not CUDA:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     import jax
 
@@ -129,12 +139,16 @@ def main() -> None:
     peer, agents, envs = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries and their children print must not be taken for an answer
-    step, reset, per_step = {"mpe2": mpe2, "vmas": vmas, "jaxmarl": jaxmarl, "jax": jaxenv}[peer](agents, envs)
-    episodes(step, reset, 0.0, per_step)
-    print(json.dumps({"ready": True, "version": version(peer)}), file=out, flush=True)
+    build: dict[str, Callable[[int, int], tuple[Step, Reset, int]]] = {
+        "mpe2": mpe2, "vmas": vmas, "jaxmarl": jaxmarl, "jax": jaxenv, "jax32": partial(jaxenv, dtype="float32")
+    }  # fmt: skip
+    step, reset, per_step = build[peer](agents, envs)
+    clock = time.perf_counter if CUDA else time.process_time
+    episodes(step, reset, 0.0, per_step, clock)
+    print(json.dumps({"ready": True, "version": version(peer.removesuffix("32"))}), file=out, flush=True)
     for line in sys.stdin:
         before = time.process_time()
-        found = (1 if peer == "mpe2" else envs) * episodes(step, reset, float(line), per_step)
+        found = (1 if peer == "mpe2" else envs) * episodes(step, reset, float(line), per_step, clock)
         print(json.dumps({"rate": found, "cpu": time.process_time() - before}), file=out, flush=True)
 
 
