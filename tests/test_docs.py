@@ -32,7 +32,7 @@ def loaded(path: Path) -> ModuleType:
 
 
 def test_the_readme_is_short_and_so_is_its_program():
-    assert len(README.splitlines()) <= 200
+    assert len(README.splitlines()) <= 140
     (program,) = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
     assert len([line for line in program.splitlines() if line]) <= 30
 
