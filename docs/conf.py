@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
 # Two settings. `repository` is the address, such as https://github.com/OWNER/heron_env: with it, pages get "edit
-# this page", and notebooks "open in Colab". `published`: heron_env is on PyPI (also change the block in README.md).
+# this page", and notebooks "open in Colab". `published`: heron_env is on PyPI (README.md has the block, too; a test compares them).
 repository = ""
 published = False
 
@@ -21,7 +21,7 @@ release = version = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
 extensions += ["house_docstrings", "law_links", "publishing", "search_words"]
-exclude_patterns = ["_build", "_moved"]
+exclude_patterns = ["_build", "_moved", "jupyter_execute"]  # the last is written by myst_nb
 shutil.copytree(
     HERE.parent / "notebooks", HERE / "notebooks", ignore=shutil.ignore_patterns("*.py", ".*"), dirs_exist_ok=True
 )
