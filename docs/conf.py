@@ -10,7 +10,8 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
 # Two settings. `repository` is the address, such as https://github.com/OWNER/heron_env: with it, pages get "edit
-# this page", and notebooks "open in Colab". `published`: heron_env is on PyPI (README.md has the block, too; a test compares them).
+# this page", and notebooks "open in Colab". `published`: heron_env is on PyPI. README.md has the block of the
+# installation, too; a test compares them.
 repository = ""
 published = False
 
