@@ -1,6 +1,7 @@
 """The words of the library can be found: in help(), on a page, and by type checkers."""
 
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -168,3 +169,18 @@ def test_the_names_of_rules_are_declared_for_editors_only():
         assert not hasattr(Agent, name), "a static rule can't override a method"
     assert isinstance(Agent.action, ActionSpec)
     assert MultiDiscrete([2, 3]).size == 2
+
+
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+
+
+def test_names_in_the_glossary_are_in_the_library():
+    for dotted in re.findall(r"`(heron_env\.[\w.]+)`", GLOSSARY):
+        assert pydoc.locate(dotted) is not None, dotted
+
+
+def test_the_glossary_has_its_terms_in_order_and_links_to_its_own():
+    terms = re.findall(r"^(\S.*)\n  \S", GLOSSARY.split("```")[1], re.MULTILINE)
+    assert len(terms) >= 45
+    assert terms == sorted(terms, key=str.lower)
+    assert set(re.findall(r"\{term\}`([^`]+)`", GLOSSARY)) <= set(terms)
