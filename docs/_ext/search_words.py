@@ -54,6 +54,8 @@ WORDS = {
     "use_with/supersuit": "SuperSuit",
     "use_with/record_video": "RecordVideo",
     "api/index": "API reference",
+    "glossary": "glossary terms",
+    "related_work": "related netrl CityLearn",
     "science/speed": "speed benchmark throughput performance",
     "science/citing": "cite citation BibTeX",
     "versions": "version versions",
