@@ -43,6 +43,7 @@ copybutton_prompt_is_regexp = True
 html_theme = "furo"
 html_title = f"heron_env {version}"
 html_favicon = "_static/favicon.svg"
+html_search_scorer = "_ext/scorer.js"
 html_static_path = ["_static", "pictures/front.png"]
 html_extra_path = ["_moved"]  # old addresses, which forward
 html_css_files = ["figures.css"]
