@@ -51,7 +51,7 @@ recipes: setup
 	$(BIN)/python tools/run_recipes.py $(RECIPES)
 
 clean:
-	rm -rf build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist docs/_build docs/notebooks docs/jupyter_execute .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find heron_env tests training benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean

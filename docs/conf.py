@@ -1,5 +1,6 @@
 """Sphinx: pages in MyST Markdown, the API from docstrings. Nothing here asks the network."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -8,14 +9,26 @@ from heron_env import __version__
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
+# Two settings. `repository` is the address, such as https://github.com/OWNER/heron_env: with it, pages get "edit
+# this page", and notebooks "open in Colab". `published`: heron_env is on PyPI. README.md has the block of the
+# installation, too; a test compares them.
+repository = ""
+published = False
+
 project = "heron_env"
 author = "heron_env contributors"
+copyright = f"2026, {author}, MIT licence"
 release = version = __version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "house_docstrings", "law_links"]
-exclude_patterns = ["_build"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
+extensions += ["house_docstrings", "law_links", "publishing", "search_words"]
+exclude_patterns = ["_build", "_moved", "jupyter_execute"]  # the last is written by myst_nb
+shutil.copytree(
+    HERE.parent / "notebooks", HERE / "notebooks", ignore=shutil.ignore_patterns("*.py", ".*"), dirs_exist_ok=True
+)
 nb_execution_mode = "off"  # notebooks/ is executed by notebooks/build.py, which CI checks
-myst_enable_extensions = ["colon_fence", "deflist"]
+nb_ipywidgets_js = {}  # pages load nothing from elsewhere
+myst_enable_extensions = ["colon_fence", "deflist", "substitution"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
@@ -24,9 +37,15 @@ maximum_signature_line_length = 90
 add_module_names = False
 python_use_unqualified_type_names = True
 
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
 html_theme = "furo"
 html_title = f"heron_env {version}"
-html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
+html_search_scorer = str(HERE / "_ext" / "scorer.js")  # Sphinx opens it from the working directory
+html_static_path = ["_static", "pictures/front.png"]
+html_extra_path = ["_moved"]  # old addresses, which forward
 html_css_files = ["figures.css"]
 html_show_sourcelink = False
 nitpicky = True

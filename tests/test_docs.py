@@ -1,9 +1,13 @@
 """The documentation holds together: names, links, laws, pictures, cards; what Sphinx makes of docstrings."""
 
+import ast
+import functools
+import http.server
 import importlib.util
 import inspect
 import re
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +17,7 @@ import packed
 import pytest
 
 import heron_env
+from heron_env import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -32,7 +37,7 @@ def loaded(path: Path) -> ModuleType:
 
 
 def test_the_readme_is_short_and_so_is_its_program():
-    assert len(README.splitlines()) <= 200
+    assert len(README.splitlines()) <= 140
     (program,) = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
     assert len([line for line in program.splitlines() if line]) <= 30
 
@@ -51,6 +56,46 @@ def test_links_to_files_lead_to_files(page: Path):
 def test_every_picture_says_what_it_shows(page: Path):
     for words in re.findall(r"!\[([^\]]*)\]", page.read_text(encoding="utf-8")):
         assert len(words) > 30, words
+
+
+def test_the_readme_installs_as_the_settings_say():
+    source = (DOCS / "conf.py").read_text(encoding="utf-8")
+    settings = dict(re.findall(r"^(repository|published) = (.+)$", source, re.MULTILINE))
+    pytest.importorskip("docutils")
+    publishing = loaded(DOCS / "_ext" / "publishing.py")
+    block = publishing.install(ast.literal_eval(settings["repository"]), ast.literal_eval(settings["published"]))
+    assert block in README, f"README.md: its installation is not the block of docs/conf.py:\n{block}"
+    assert publishing.install("https://example.org/a/b", False).startswith("```sh\ngit clone https://example.org/a/b ")
+    assert publishing.install("", True) == "```sh\npip install 'heron_env[train,plots]'\n```"
+
+
+def test_the_address_of_the_repository_gives_those_of_colab():
+    pytest.importorskip("docutils")
+    publishing = loaded(DOCS / "_ext" / "publishing.py")
+    for name in re.findall(r"{colab}`(\w+)`", (DOCS / "notebooks.md").read_text(encoding="utf-8")):
+        assert (ROOT / "notebooks" / f"{name}.ipynb").is_file(), name
+    assert publishing.colab_address("https://github.com/a/b", "01_tour") == (
+        "https://colab.research.google.com/github/a/b/blob/main/notebooks/01_tour.ipynb"
+    )
+
+
+def test_every_environment_has_a_picture_in_the_gallery():
+    gallery = (DOCS / "environments.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^:::{grid-item-card} (\S+)$", gallery, re.MULTILINE)
+    pictures = re.findall(r"^:img-top: (\S+)$", gallery, re.MULTILINE)
+    assert {f"heron/{name}" for name in shown} == {id for id in registry.registered() if id.startswith("heron/")}
+    assert len(pictures) == len(shown) and all((DOCS / picture).is_file() for picture in pictures)
+
+
+def test_films_are_small():
+    for film in (DOCS / "pictures").glob("*.gif"):
+        assert film.stat().st_size < 1_500_000, film.name
+
+
+def test_old_addresses_forward_to_pages():
+    for page in (DOCS / "_moved").rglob("*.html"):
+        (target,) = re.findall(r'content="0; url=([\w/]+)\.html"', page.read_text(encoding="utf-8"))
+        assert (DOCS / f"{target}.md").is_file(), page.name
 
 
 def test_the_api_has_every_public_name_once():
@@ -194,8 +239,49 @@ def test_built_pages_fit_narrow_and_wide_windows(chromium: list[str], width: int
         page.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
         )
-        for file in ("index", "start", "concepts/delay", "science/energy_management", "api/time", "how_to/vocabulary"):
+        for file in (
+            "index",
+            "installation",
+            "concepts/delay",
+            "science/energy_management",
+            "api/time",
+            "how_to/vocabulary",
+        ):
             page.call("Page.navigate", url=(BUILT / f"{file}.html").as_uri())
             page.until(f"location.pathname.endsWith('{file}.html') && document.readyState === 'complete'", seconds=120)
             assert page.do("document.documentElement.scrollWidth") <= width, file
         assert page.complaints == []
+
+
+WORDS = loaded(DOCS / "_ext" / "search_words.py").WORDS if importlib.util.find_spec("sphinx") else {}
+
+
+def test_a_search_word_belongs_to_one_page():
+    pytest.importorskip("sphinx")
+    pairs = [(word.lower(), page) for page, words in WORDS.items() for word in words.split()]
+    assert len({word for word, _ in pairs}) == len(pairs)
+    for _, page in pairs:
+        assert (DOCS / f"{page}.md").is_file(), page
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_search_finds_the_page_of_each_word_first(chromium: list[str]):
+    built("index.html")
+    browser: Any = loaded(ROOT / "tests" / "serve" / "browser.py")
+    handler = functools.partial(Quiet, directory=BUILT)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, browser.browsing(chromium) as page:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for document, words in WORDS.items():
+            for word in words.split():
+                page.open(f"http://127.0.0.1:{server.server_port}/search.html?q={word}")
+                first = page.until("document.querySelector('#search-results li a')?.getAttribute('href')")
+                assert first.partition("?")[0].partition("#")[0] == f"{document}.html", word
+        server.shutdown()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files and writes nothing about it."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass

@@ -289,7 +289,7 @@ class LaneEngine(ABC):
         return lambda: masks.offered(self.lanes, self._seen(group), self.active(group))
 
     def training_rewards(self, lanes: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        """Of these lanes, from the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""
+        """Of these lanes: the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""
         if not has_training_rewards(self._env):
             return None
         if type(self._env).training_signal is not Hooks.training_signal:
