@@ -13,7 +13,12 @@ SPECIAL = re.compile(r"([\\*|]|_(?=\W|$))")
 
 def in_rst(lines: Iterable[str]) -> list[str]:
     """The lines of a docstring; indented blocks become terms or examples, single backticks code."""
-    return [line for block in _blocks(lines) for line in (*_block(block), "")]
+    done: list[str] = []
+    heading = ""
+    for block in _blocks(lines):
+        done += [*_block(block, heading == "Returns:"), ""]
+        heading = block[-1]
+    return done
 
 
 def text(said: str) -> str:
@@ -36,7 +41,8 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _block(block: list[str]) -> list[str]:
+def _block(block: list[str], prose: bool) -> list[str]:
+    """Of one block; `prose`: what is indented, and no list of terms, is no code."""
     if block[0].startswith(">>>"):
         return block
     if not block[0].startswith(" "):
@@ -44,6 +50,8 @@ def _block(block: list[str]) -> list[str]:
     width = len(block[0]) - len(block[0].lstrip())
     inner = [line[width:] for line in block]
     if not TERM.match(inner[0]):
+        if prose:
+            return [f"    {line}" for line in text("\n".join(inner)).split("\n")]
         return [".. code-block:: python", "", *(f"    {line}" if line else "" for line in inner)]
     return list(_terms(inner))
 

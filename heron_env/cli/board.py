@@ -79,6 +79,6 @@ def zoo(as_json: Json = False) -> None:
     if as_json:
         typer.echo(dumps(rows))
         return
-    cells = [[str(cell).removeprefix(SHIPPED) for cell in row.values()] for row in rows]
-    for part in TextTable("", [SHIPPED, *list(rows[0])[1:]], cells, words=2).to_rich():
+    cells = [[str(row["policy"]).removeprefix(SHIPPED), str(row["return [95 %]"])] for row in rows]
+    for part in TextTable("", [SHIPPED, "return [95 %]"], cells, words=1).to_rich():
         terminal().print(part)

@@ -132,26 +132,22 @@ class HeronEnv(SynchronousEnv):
         """One whole episode in the event-driven clock (T6); resets first.
 
         Args:
-            policies: by agent id, group, or "*" for all possible agents; a Policy, a function vector -> action,
-                or an AnsweringPolicy, which gets the agent and the time as well.
+            policies: by agent id, group, or "*" for all; a Policy, a function vector -> action, or an AnsweringPolicy.
             t_end: stop here at the latest, s; None: at the episode's own end, which must then exist.
             seed: as in reset().
-            schedule: ticks, delays, jitter, loss; of a DrawnSchedule what it draws for this seed and episode. None: the
-                environment's own.
+            schedule: ticks, delays, jitter, loss, or a DrawnSchedule; None: the environment's own.
             wait: from k*dt to the moment step k's physics is complete, s, in (0, dt]; None: dt.
             trace: keep a record of every event in `result.trace`.
             record: any of "rewards", "actions", "observations", "frames" (for `result.watch()`).
-            disturbances: what happens from outside, each at its own time (T14).
-            monitors: conditions on the truth that wake agents (T14).
+            disturbances, monitors: what happens from outside; conditions on the truth that wake agents (T14).
             events: events of your own, for the hook `happen`.
 
         Returns:
             An EpisodeResult: `returns` by agent, `rewards` and `actions` as lists of (time in s, value), `messages`.
 
         >>> from heron_env import ScheduleConfig, make
-        >>> env = make("heron/BatteryGrid-v0", num_batteries=2, max_steps=3)
-        >>> late = ScheduleConfig(act_delay=1.0)
-        >>> result = env.run_event_driven({"battery": lambda vector: [0.1]}, seed=0, schedule=late)
+        >>> env, late = make("heron/BatteryGrid-v0", num_batteries=2, max_steps=3), ScheduleConfig(act_delay=1.0)
+        >>> result = env.run_event_driven({"battery": lambda seen: [0.1]}, seed=0, schedule=late)
         >>> [time for time, _ in result.rewards["battery_1"]]
         [1.0, 2.0, 3.0]
         """

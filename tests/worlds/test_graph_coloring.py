@@ -467,7 +467,7 @@ def test_a_report_shows_what_the_environment_counts_against_delay_and_loss():
     sweep = Sweep.of(ID, {"stable process": "stable process"}, amounts, cases=2, options={"compile": False})
     result = sweep.run(processes=1, progress=False)
     (grid,) = [
-        block for block in gap_part(result).blocks if getattr(block, "caption", "") == "What the environment counts"
+        block for block in gap_part(result).blocks if getattr(block, "caption", "") == "Figures of the environment"
     ]
     assert {"conflicts", "rounds", "false_consensus", "letters"} <= set(grid.head)
     told = {row[1]: dict(zip(grid.head[2:], row[2:], strict=True)) for row in reversed(grid.rows)}
