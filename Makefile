@@ -7,11 +7,9 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
-EXTRAS ?= dev
-SITE ?= docs/_build
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.setup-done-$(EXTRAS)
+STAMP := $(VENV)/.setup-done
 
 .DEFAULT_GOAL := test
 .PHONY: setup demo test lint check notebooks docs recipes clean distclean
@@ -22,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt heron_env/_version.py
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "heron_env needs Python >= 3.11; $(PYTHON) is %d.%d. Name another one: make setup PYTHON=python3.12" % v[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 demo: setup
@@ -44,8 +42,8 @@ notebooks: setup
 	$(BIN)/python notebooks/build.py
 
 docs: setup
-	test -x $(BIN)/sphinx-build || $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs $(SITE)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
 
 recipes: setup
 	$(BIN)/python tools/run_recipes.py $(RECIPES)
