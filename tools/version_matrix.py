@@ -103,9 +103,8 @@ def cell(version: str, choice: str) -> dict[str, Any] | None:
         left = [] if version in WITH_TORCH else [part for test in NEEDS_TORCH for part in ("--ignore", test)]
         # Old releases warn of each other: warnings are no errors here.
         tests = run(
-            [python, "-m", "pytest", "-q", "-n", os.environ.get("WORKERS", "2"), "--dist", "loadfile",
-             "-m", "not slow", "-W", "ignore", "-p", "no:cacheprovider", "--deselect", OF_ONE_VERSION, *TESTS, *left],
-            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), "HERON_CACHE_DIR": str(folder / "compiled")},
+            [python, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "-W", "ignore", "-p", "no:cacheprovider",
+             "--deselect", OF_ONE_VERSION, *TESTS, *left], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         installed = json.loads(run([python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]))
         full = run([python, "-c", "import platform; print(platform.python_version())"]).strip()
