@@ -173,6 +173,7 @@ def figure(data: Mapping[str, Any]) -> bytes:
         for cell, table in data["returns"].items()
     }
     names = list(dict.fromkeys(line.policy for found in cells.values() for line in found))
+    names.sort(key=lambda name: name not in REFERENCES)
     with house_style():
         drawn = Figure(figsize=(0.6 + 3.6 * max(len(cells), 1.6), 0.9 + 0.3 * len(names)), layout="constrained")
         for axes, (cell, found) in zip(
