@@ -54,6 +54,12 @@ def test_links_to_files_lead_to_files(page: Path):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_fits_into_88_columns(page: Path):
+    blocks = re.findall(r"^```([a-z]+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert [line for _, block in blocks for line in block.splitlines() if len(line) > 88] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_picture_says_what_it_shows(page: Path):
     for words in re.findall(r"!\[([^\]]*)\]", page.read_text(encoding="utf-8")):
         assert len(words) > 30, words
