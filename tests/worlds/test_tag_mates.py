@@ -16,6 +16,7 @@ from heron_env import BatchEnv, ScheduleConfig, TrainingDelays
 from heron_env.core.world import World
 from heron_env.errors import ConfigError
 from heron_env.lab import benchmark
+from heron_env.testing import check_env
 from heron_env.worlds.particles import Plane
 from heron_env.worlds.particles.bodies import SharedVelocity
 
@@ -203,6 +204,11 @@ def test_copies_see_the_same(prey: str):
     expected = bits(env.step({})[0])
     assert all(bits(twin.step({})[0]) == expected for twin in twins)
     assert isinstance(env.hierarchy.agents[-1].initial[0], SharedVelocity)
+
+
+def test_it_passes_the_conformance_kit():
+    only = ["spaces", "rules", "pettingzoo", "parity", "same-seed", "set-points"]
+    check_env("heron/Tag-v0", options={"mates": "message", **BY_RULE}, steps=8, only=only).raise_if_failed()
 
 
 @pytest.mark.parametrize("clock", ["run_synchronous", "run_event_driven"])
