@@ -11,12 +11,12 @@
 # ---
 
 # %% [markdown]
-# # A tour: from a hierarchy to the price of a late message
+# # A tour: from a hierarchy of agents to the cost of a late message
 #
-# Policies are trained in simulators where everyone sees everything, at once, exactly. Deployed, they meet delayed
-# messages, loss, noise and hidden variables. Here one environment is trained *synchronously* and evaluated
-# *event-driven*: with zero delay both runs are equal bit for bit, so every difference that remains is the network's
-# doing.
+# In most simulators, policies are trained with complete, exact and current observations. After deployment they get late
+# messages, lost messages, noise and hidden variables. This notebook trains a policy on the *synchronous* clock and
+# evaluates it on the *event-driven* clock. Without delay both runs are equal, bit for bit. So every difference between
+# the two returns is an effect of the network.
 #
 # The tour takes under a minute. It needs `pip install 'heron_env[train,plots]'`.
 
@@ -40,27 +40,27 @@ from heron_env import train
 # %% [markdown]
 # ## 1 A hierarchy
 #
-# Homes with batteries stand behind tight transformers (zones); a grid operator is at the top. One episode is one day
-# of real load and weather data.
+# Homes with batteries share transformers of small capacity. The homes behind one transformer form a zone. The grid
+# operator is at the top. One episode is one day of real load and weather data.
 
 # %%
 env = heron_env.make("heron/EnergyManagement-v1", day=100)
 hierarchy_figure(describe_environment("heron/EnergyManagement-v1", {"day": 100})[0])
 
 # %% [markdown]
-# Batteries decide their power; zones and the operator watch. The control step is a minute, physics runs in thirty
-# substeps of two seconds, and every ten seconds a meter has a new value and reports it.
+# The batteries choose their power. The zones and the operator only observe. One control step is a minute. The physics
+# runs in thirty substeps of two seconds. Each meter reports a new value every ten seconds.
 
 # %%
 print(env.possible_agents)
 print(f"dt = {env.dt:g} s, {env.physics_substeps} substeps; {env.action_space('battery_1')}")
 
 # %% [markdown]
-# ## 2 One observation, read
+# ## 2 One observation
 #
-# An observation is a float32 vector for the learner and a list of named, bounded quantities with units for you. The
-# meter tells the last ten seconds that have ended; what the coming ones bring is seen by nobody. Forecasts, prices and
-# the clock are marked as known ahead.
+# A learner gets an observation as a float32 vector. Each entry has a name, bounds and a unit. The meter values are
+# means over the last complete interval of ten seconds. No agent observes the coming interval. Forecasts, prices and the
+# time of day are marked as known ahead.
 
 # %%
 observations, infos = env.reset(seed=0)
@@ -70,11 +70,11 @@ for name, unit, value, low, high in zip(names, units, observations["battery_1"],
     print(f"{name:<28}{value:>10.3f} {unit:<8} in [{low:g}, {high:g}]")
 
 # %% [markdown]
-# ## 3 Who sees what
+# ## 3 Who observes what
 #
-# Features declare their visibility: a battery's charge is seen by itself and its zone, a price by all. The rules are
-# compiled into one plan, and this is its picture. The last row is the critic, which may see the whole truth while a
-# policy is trained; no actor does.
+# Each feature declares its visibility. A battery's charge is visible to the battery and to its zone, and a price is
+# visible to all agents. The picture shows the result: one row for each observer, one column for each number. The last
+# row is the critic. It may observe the whole state during training. No actor does.
 
 # %%
 matrix = env.visibility_matrix()
@@ -83,20 +83,20 @@ matrix.plot()
 # %% [markdown]
 # ## 4 Baselines
 #
-# Every policy is a function from a vector to an action. These come with the environment; the sum of all rewards is
-# the day's money, in EUR.
+# A policy is a function from an observation vector to an action. The environment ships some policies as baselines. The
+# team return is the sum of all rewards: the money of one day in EUR.
 
 # %%
-offered = baselines(env)
+shipped = baselines(env)
 for name in ("random", "do nothing", env.benchmark().strongest):
-    result = env.run_synchronous(offered[name], seed=0)
+    result = env.run_synchronous(shipped[name], seed=0)
     print(f"{name:<36}{team_return(env, result):8.2f} EUR")
 
 # %% [markdown]
 # ## 5 A trained policy
 #
-# Twenty seconds on one core, set-up and baselines among them: too short for a good policy, long enough for the story.
-# `make demo` trains longer.
+# This cell trains for twenty seconds on one core, set-up and baselines included. That is too short for a good policy,
+# but enough for this tour. `make demo` trains longer.
 
 # %%
 run = train(
@@ -110,8 +110,8 @@ print(f"trained, synchronous: {team_return(env, sync):.2f} EUR")
 # %% [markdown]
 # ## 6 The same policy on the event-driven clock
 #
-# Agents tick, ask the proxy for what is known, decide; effects and state reports travel as messages. With zero delay
-# the two clocks agree in every bit: rewards, actions, observations.
+# At each tick an agent requests its observation from the proxy and then decides. Actions and state reports travel as
+# messages. Without delay the two clocks agree in every bit of the rewards, actions and observations.
 
 # %%
 record = ("rewards", "actions", "observations")
@@ -127,24 +127,25 @@ print(f"event-driven, no delay: {team_return(env, event):.2f} EUR, identical; {e
 # %% [markdown]
 # ## 7 A delay
 #
-# Now every action takes a minute to show, messages take five seconds and some are lost. The policy is the same, the
-# weather is the same, the random draws are the same.
+# Now every action takes effect about a minute late, every message takes about five seconds, and 2 % of the messages are
+# lost. The policy, the weather and the random draws are the same as before.
 
 # %%
 late = heron_env.ScheduleConfig(msg_delay=5.0, act_delay=60.0, jitter_type="lognormal", jitter_ratio=0.1, loss=0.02)
 delayed = env.run_event_driven(trained, seed=0, schedule=late)
-print(f"event-driven, a minute late: {team_return(env, delayed):.2f} EUR")
-print(f"lost by it: {team_return(env, sync) - team_return(env, delayed):.2f} EUR")
+print(f"event-driven, actions a minute late: {team_return(env, delayed):.2f} EUR")
+print(f"cost of the network: {team_return(env, sync) - team_return(env, delayed):.2f} EUR")
 age = delayed.staleness["battery_1"]
-print(f"age of what battery_1 knew when it decided: median {age.p50:.1f} s, p95 {age.p95:.1f} s")
+print(f"age of the information in the observations of battery_1: median {age.p50:.1f} s, p95 {age.p95:.1f} s")
 print(f"messages: {delayed.messages}")
 
 # %% [markdown]
-# ## 8 Why: the timeline
+# ## 8 The reason: a timeline
 #
-# Two minutes of that run, recorded. A battery asks at its tick, gets an observation that is seconds old, decides, and
-# a minute later the set-point changes: by then the load it answered has moved on, and the next decisions were made
-# without knowing it. `heron trace` records a run, draws it as a page, and writes it for ui.perfetto.dev to be explored.
+# The picture shows two minutes of the delayed run. A battery requests an observation at its tick and receives one that
+# is seconds old. Its decision changes the set-point a minute later. By then the load has changed. The battery makes its
+# next decision without an observation of that effect. `heron trace` records a run, draws it as a page, and writes a
+# file for ui.perfetto.dev.
 
 # %%
 recorded = record_episode(
@@ -156,5 +157,5 @@ timeline
 
 # %% [markdown]
 # **Next**: [02](02_your_environment.ipynb) writes an environment of your own in 60 lines,
-# [03](03_matrix_and_noise.ipynb) hides variables and blurs them, [04](04_training.ipynb) trains in four ways,
-# [05](05_gap_report.ipynb) takes the price of a network apart.
+# [03](03_matrix_and_noise.ipynb) hides variables and adds noise, [04](04_training.ipynb) trains in four ways,
+# [05](05_gap_report.ipynb) splits the cost of a network by cause.

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Your own environment in 60 lines
 #
-# You declare *features* (numbers with bounds, units and visibility), *agents* (which features, which action), and
-# *rules* (how numbers change). You get a PettingZoo environment, a Gymnasium one, a Stable-Baselines3 one, and an
-# event-driven clock with delays and loss.
+# You declare *features* (numbers with bounds, units and visibility), *agents* (their features and actions), and *rules*
+# (how numbers change). From one definition you get a PettingZoo environment, a Gymnasium environment, a vectorised
+# environment for Stable-Baselines3, and an event-driven clock with delays and loss.
 
 # %%
 # %matplotlib inline
@@ -32,13 +32,13 @@ from heron_env import (
 # %% [markdown]
 # ## Features
 #
-# `visibility` says who sees them: the owner always, and here the agent above it. A *ledger* is bookkeeping: rules read
-# it, nobody observes it, and `per_step` empties it at the start of each control step.
+# `visibility` lists the observers of a feature: always its owner, and here also the agent above it. The `Ledger` is
+# internal bookkeeping: rules read it and no agent observes it. `per_step` resets it at the start of each control step.
 
 
 # %%
 class Charge(FeatureProvider):
-    """Energy held by one battery."""
+    """Energy stored in one battery."""
 
     visibility = ("owner", "upper_level")
     soc: float = quantity(default=0.5, low=0.0, high=1.0, unit="1")
@@ -46,7 +46,7 @@ class Charge(FeatureProvider):
 
 
 class Setpoint(FeatureProvider):
-    """Power the battery is asked for; positive charges."""
+    """Set-point of the battery's power; positive values charge it."""
 
     visibility = ("owner", "upper_level")
     power: float = quantity(default=0.0, low=-50.0, high=50.0, unit="kW")
@@ -59,7 +59,7 @@ class Ledger(FeatureProvider):
 
 
 class Price(FeatureProvider):
-    """A global feature: it belongs to the environment, and all see it."""
+    """A global feature: it belongs to the environment, and all agents observe it."""
 
     visibility = ("public",)
     value: float = quantity(default=0.3, low=0.0, high=2.0, unit="EUR/kWh", foreknown=True)  # known ahead
@@ -68,9 +68,9 @@ class Price(FeatureProvider):
 # %% [markdown]
 # ## Agents and their rules
 #
-# A rule's parameters say what it reads, `writes` says what it stores. Actions write set-points; only physics moves
-# time, so deciding more often does not act more. Chance comes from `world.draw`, keyed by seed, episode and step: the
-# same on both clocks.
+# The parameters of a rule name what it reads. `writes` names what it changes. Actions write set-points, and only the
+# physics changes stored energy. So more frequent decisions do not move more energy. Random numbers come from
+# `world.draw`. They depend on the seed, the episode and the step only, so they are the same on both clocks.
 
 
 # %%
@@ -97,14 +97,14 @@ class Battery(FieldAgent):
 
 
 class Zone(CoordinatorAgent):
-    protocol = VectorDecomposition()  # a zone's action is its batteries' set-points
+    protocol = VectorDecomposition()  # a zone's action holds the set-points of its batteries
 
 
 class StorageEnv(HeronEnv):
-    """Batteries under zones that trade on a price."""
+    """Zones of batteries that buy and sell energy at a price."""
 
     dt = 60.0  # s, control step
-    physics_substeps = 60  # so that delays of seconds count
+    physics_substeps = 60  # one second each, so delays of seconds have an effect
     global_features = (Price,)
 
     def finish(self, world: World) -> None:
@@ -122,10 +122,10 @@ def storage(n: int = 4, **options: Any) -> HeronEnv:
 register("my/Storage-v0", storage)
 
 # %% [markdown]
-# ## Does it hold?
+# ## Check the environment
 #
-# The conformance kit runs the API tests of PettingZoo and everything this library asks of its own environments:
-# determinism, equal clocks, no leak, bounds, pickling. Each failure says how to mend it. From a shell:
+# The conformance kit runs PettingZoo's API tests and all checks that this library applies to its own environments:
+# determinism, equal clocks, no information leak, bounds, pickling. Each failure says how to fix it. From a shell, run
 # `heron check my_module:storage`.
 
 # %%
@@ -138,7 +138,7 @@ print(report)
 # %% [markdown]
 # ## Use it
 #
-# Synchronously, as PettingZoo's `ParallelEnv`:
+# On the synchronous clock it is a PettingZoo `ParallelEnv`:
 
 # %%
 env = storage()
@@ -148,8 +148,8 @@ for name, value in zip(env.observation_names("zone_0"), observations["zone_0"], 
     print(f"{name:<28}{value:8.3f}")
 
 # %% [markdown]
-# With a rule of thumb, on both clocks: buy below 0.2 EUR/kWh, sell above. Every action of a zone is two set-points.
-# A price is worth knowing while it holds: acting a minute and more too late costs most of the gain.
+# Here a simple rule runs on both clocks: buy below 0.2 EUR/kWh and sell above. The action of a zone has two set-points.
+# The price has a new random part every minute. So an action that takes effect a minute late responds to an old price.
 
 
 # %%
@@ -164,12 +164,12 @@ same = env.run_event_driven({"*": trade}, seed=0)
 assert same.same_course(sync)
 late = env.run_event_driven({"*": trade}, seed=0, schedule=ScheduleConfig(msg_delay=10.0, act_delay=60.0, loss=0.1))
 print(f"zone_0: {sync.returns['zone_0']:.3f} EUR synchronous, {same.returns['zone_0']:.3f} event-driven without delay")
-print(f"zone_0: {late.returns['zone_0']:.3f} EUR with late actions")
-print(f"age of what it knew: median {late.staleness['zone_0'].p50:g} s, p95 {late.staleness['zone_0'].p95:g} s")
+print(f"zone_0: {late.returns['zone_0']:.3f} EUR with late messages and actions")
+print(f"age of its information: median {late.staleness['zone_0'].p50:g} s, p95 {late.staleness['zone_0'].p95:g} s")
 
 # %% [markdown]
-# As one Gymnasium environment (`gymnasium.make("my/Storage-v0")` after the registration above), or batched for
-# Stable-Baselines3:
+# After the registration above, `gymnasium.make("my/Storage-v0")` gives one Gymnasium environment. `HeronVecEnv` gives a
+# batch for Stable-Baselines3:
 
 # %%
 import gymnasium
@@ -179,16 +179,16 @@ from heron_env.adapters import HeronVecEnv
 joint = gymnasium.make("my/Storage-v0", disable_env_checker=True)
 print(joint.observation_space.shape, joint.action_space.shape)
 vector_env = HeronVecEnv("my/Storage-v0", 8)
-print(vector_env.num_envs, "slots:", vector_env.reset().shape)
+print(vector_env.num_envs, "slots, one for each zone; observations", vector_env.reset().shape)
 
 # %% [markdown]
-# ## Choices, an end, and two groups that learn
+# ## Discrete actions, termination, and two groups that learn
 #
-# Not all actions are numbers in a range, and not all episodes end with the clock. A boiler chooses a *stage*,
-# `Discrete(3)`: rules read it as `action[0]`, a quantity with `categories` keeps it as an index. It *ends* when the
-# water is cold: `is_terminated`, a rule like all others. Batteries decide for themselves here, so there are two groups
-# with spaces of their own, and each learns a policy. Which names rules and hooks may have, and what they may take, says
-# `help(FieldAgent)`; a name that is nearly one of them is an error, not silence.
+# A boiler chooses a *stage* with `Discrete(3)`. Rules read the choice as `action[0]`. A quantity with `categories`
+# stores it as an index. The boiler's episode *terminates* when the water is cold, by the rule `is_terminated`. Here the
+# batteries decide for themselves. So there are two groups with different spaces, and each group learns its own policy.
+# `help(FieldAgent)` lists the names of rules and their parameters. A name that almost matches one of them raises an
+# error.
 
 
 # %%
@@ -216,7 +216,7 @@ class Boiler(FieldAgent):
     @rule(writes=(Water.temperature, Ledger.cost))
     def advance(water: Water, ledger: Ledger, price: Price, dt: float) -> tuple[float, float]:
         power = 3.0 * water.stage  # kW
-        cooling = 0.03 * (water.temperature - 15.0)  # kW, showers among it
+        cooling = 0.03 * (water.temperature - 15.0)  # kW, showers included
         energy = power * dt / 3600.0
         return water.temperature + 4.0 * (energy - cooling * dt / 3600.0), ledger.cost + energy * price.value
 
@@ -232,7 +232,7 @@ class Boiler(FieldAgent):
 
 
 def home(n: int = 2, **options: Any) -> HeronEnv:
-    """`n` batteries and as many boilers, which decide for themselves."""
+    """`n` batteries and `n` boilers; each decides for itself."""
     batteries = [Battery(f"battery_{i + 1}", Charge(soc=0.3)) for i in range(n)]
     boilers = [Boiler(f"boiler_{i + 1}") for i in range(n)]
     settings = {"dt": 900.0, "physics_substeps": 15, "max_steps": 96, **options}
@@ -245,11 +245,11 @@ check_env(home, steps=8, only=["rules", "parity", "honest-score", "no-leak"]).ra
 house = home()
 house.reset(seed=0)
 for group, agents in house.group_map.items():
-    print(f"{group}: {agents}, {house.action_space(agents[0])}, sees {house.observation_names(agents[0])}")
+    print(f"{group}: {agents}, {house.action_space(agents[0])}, observes {house.observation_names(agents[0])}")
 
 # %% [markdown]
-# A policy of a `Discrete` agent returns the choice, counted from 0. A thermostat keeps the water warm on both clocks;
-# whoever never heats is ended by the rule after some hours, and its infos and rewards stop there.
+# A policy of a `Discrete` agent returns the number of its choice, counted from 0. A thermostat keeps the water warm on
+# both clocks. A boiler that never heats is terminated after some hours, and gets no more rewards and infos.
 
 
 # %%
@@ -271,8 +271,8 @@ for name, result in (("thermostat", warm), ("never heats", cold)):
     )
 
 # %% [markdown]
-# Training takes the groups one after the other, a PPO policy each (`heron train my_module:home` from a shell). Some
-# seconds are enough to see both learn; notebook 04 says more.
+# Training takes one group after the other and trains one PPO policy for each. From a shell, run
+# `heron train my_module:home`. Notebook 04 shows other ways to train.
 
 # %%
 import tempfile
@@ -280,8 +280,8 @@ import tempfile
 from heron_env import train
 
 with tempfile.TemporaryDirectory() as folder:
-    run = train("my/Home-v0", folder, total_steps=12_000, seed=0, validations=0, validation_episodes=4, progress=False)
+    run = train("my/Home-v0", folder, total_steps=24_000, seed=0, validations=0, validation_episodes=4, progress=False)
     for name, mean in run.config.validation.items():
         print(f"{name:<8} team return {mean:8.2f}")
     for group, kept in run.config.groups.items():
-        print(f"{group}: {kept.model}, choices {kept.ncats or 'none, a number in a range'}")
+        print(f"{group}: {kept.model}, choices {kept.ncats or 'none: a continuous action'}")
