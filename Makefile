@@ -31,6 +31,7 @@ test: setup
 
 lint: setup
 	$(BIN)/ruff format --check .
+	$(BIN)/ruff format --check --line-length 88 README.md $$(find docs -name '*.md' -not -path 'docs/_build/*')
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict heron_env benchmarks tools
 
