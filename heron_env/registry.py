@@ -134,10 +134,16 @@ _removed: dict[str, str] = {}
 
 
 def register(id: str, entry_point: EntryPoint, **options: Any) -> None:
-    """Make `entry_point` (a callable, or "module:attribute") known under `id`, here, in PettingZoo and in Gymnasium.
+    """Register an environment here, in PettingZoo and in Gymnasium.
 
-    Registering the same definition again is harmless, the later one counts; another entry point under a known id is a
-    ConfigError.
+    Args:
+        id: "namespace/Name-v0".
+        entry_point: a callable that builds the environment, or "module:attribute".
+        options: default options of the callable.
+
+    Returns: nothing. Raises ConfigError for another entry point under a known id. The same one may be registered again.
+
+    >>> register("docs/Grid-v0", "heron_env.worlds.battery_grid:battery_grid", max_steps=10)  # doctest: +SKIP
     """
     if fault := _fault(id, entry_point):
         raise ConfigError(f"register({id!r}): {fault}")
@@ -296,10 +302,15 @@ _engines: dict[str, str] = {}
 
 
 def register_engine(name: str, entry_point: str) -> None:
-    """Make an engine, which moves a world declared in YAML, known under the name that `engine: {type: ...}` uses.
+    """Register an engine, which simulates environments declared in YAML.
 
-    `entry_point` is "module:attribute", the attribute a subclass of `heron_env.declared.engine.Engine`. Another
-    entry point under a known name is a ConfigError.
+    Args:
+        name: the name in `engine: {type: ...}`.
+        entry_point: "module:attribute", a subclass of `heron_env.declared.engine.Engine`.
+
+    Returns: nothing. Raises ConfigError for another entry point under a known name.
+
+    >>> register_engine("my_economy", "heron_env.worlds.economy.engine:EconomyEngine")  # doctest: +SKIP
     """
     require_type(f"register_engine({name!r:.60}, ...)", name, str, "the name that `engine: {type: ...}` uses")
     if not isinstance(entry_point, str) or ":" not in entry_point:

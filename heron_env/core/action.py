@@ -265,8 +265,13 @@ def MultiDiscrete(ncats: Sequence[int], *, noop: Sequence[int] | None = None) ->
 def Mixed(*parts: Any) -> Any:
     """Numbers and choices in one action: `Continuous` parts, then `Discrete` or `MultiDiscrete` parts, any number each.
 
-    In rules one `Vector` in this order; outside {"c": numbers, "d": choices}, or an array of both. Masks are of the
-    choices alone. Where the numbers have several units, the action has none. Raises ConfigError.
+    A rule gets one `Vector` in this order. Policies return {"c": numbers, "d": choices}, or an array of both. Masks
+    cover only the choices. If the numbers have different units, the action has none.
+
+    Returns:
+        The action space, for the class attribute `action`.
+
+    Raises ConfigError for parts of other kinds or in another order.
 
     >>> Mixed(Continuous(0.0, 5.0, unit="kW"), Discrete(3)).describe()
     '[0.0, 5.0] kW and Discrete(3)'

@@ -173,24 +173,30 @@ def quantity(
     relative: bool = False,
     to_owner: bool = True,
 ) -> Any:
-    """Declare a quantity of a feature once; spaces, clipping, documentation and checks derive from it.
+    """Declare a quantity of a feature. Spaces, clipping, documentation and checks follow from it.
 
     Args:
-        default: value at reset, unless the agent is built with another.
+        default: value at reset, unless the agent is built with another one.
         low, high: bounds, both included; every write is clipped to them. None: unbounded (spaces then use +-1e6).
         unit: physical unit, "1" for none.
-        categories: names of a categorical quantity; its value is the index, counted from 0, in rules and actions, too.
+        categories: names of a categorical quantity. Its value is the index, from 0, also in rules and actions.
         shape: () for one number, (k,) for a vector.
-        noisy: may observation noise be added to it?
-        per_step: set to 0 before each control step's first substep (a flow that `advance` integrates).
-        observed: False for bookkeeping: in nobody's observation, yet rules may read it.
-        visibility: tags of this field alone, instead of the feature's.
-        foreknown: it may depend on what is still to come, because that is really known ahead: a tariff, a calendar, a
-            forecast, a plan, a value published when it takes effect. Anything else describes what has happened, and
-            `heron check` warns of those that do not.
-        relative: who observes the same quantity of itself sees that of others less its own, before what else it sees of
-            others; each with its own age, and with the noise that is on the others' values.
-        to_owner: False for what the owner itself does not observe: what it says to others.
+        noisy: whether observation noise may be added.
+        per_step: set to 0 before the first substep of each control step (for a flow that `advance` integrates).
+        observed: False: in no observation; rules may read it.
+        visibility: tags of this field, instead of the feature's.
+        foreknown: it may depend on the future because that is really known ahead: a tariff, a calendar, a forecast, a
+            plan. Any other quantity describes the past, and `heron check` warns if it does not.
+        relative: other agents observe the difference to their own value of the same quantity (V9).
+        to_owner: False: its owner does not observe it, only others do.
+
+    Returns:
+        The declaration, for the class of the feature.
+
+    >>> class Charge(FeatureProvider):  # doctest: +SKIP
+    ...     soc: float = quantity(default=0.5, low=0.0, high=1.0)
+    >>> Charge(soc=0.7).soc  # doctest: +SKIP
+    0.7
     """
     seen = observed, visibility, foreknown, relative, to_owner
     return Quantity(default, low, high, unit, categories, shape, noisy, per_step, *seen)

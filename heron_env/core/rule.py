@@ -67,11 +67,25 @@ def rule(*, writes: Any = ()) -> Callable[[Fn], Fn]: ...
 
 
 def rule(function: Any = None, /, *, writes: Any = (), **unknown: Any) -> Any:
-    """Mark a static method as a rule that writes the given quantities of its own agent (or returns a value).
+    """Mark a static method as a rule, which writes quantities of its own agent or returns a value.
 
-    Compiled, whole numbers have 64 bits and wrap around beyond, without an error; floats do not.
+    In compiled rules, integers have 64 bits and overflow without an error.
 
-    Raises RuleError if `writes` holds anything but quantities, as in `Charge.soc`.
+    Args:
+        writes: the quantities that it writes, `Charge.soc` or a tuple; the method returns their new values.
+
+    Returns:
+        The method, or a decorator for it.
+
+    Raises RuleError if `writes` contains anything but quantities.
+
+    >>> class Battery(FieldAgent):  # doctest: +SKIP
+    ...     features, action = (Charge,), Continuous(-1.0, 1.0)
+    ...
+    ...     @staticmethod
+    ...     @rule(writes=Charge.soc)
+    ...     def apply_action(charge: Charge, action) -> float:
+    ...         return charge.soc + 0.1 * action[0]
     """
     for name, value in unknown.items():
         raise RuleError(f"rule({name}={value!r}): no such argument; write rule(writes={value!r})")

@@ -438,5 +438,12 @@ class SimulationConfig(ConfigModel):
 
 
 def load_config(path: str | Path) -> SimulationConfig:
-    """Read a world from a YAML file. Raises ConfigError, with file and line of every mistake in it."""
+    """Read an environment's YAML file. Raises ConfigError, with file and line of every mistake.
+
+    Returns: its settings, for `from_config`.
+
+    >>> from importlib.resources import files
+    >>> load_config(str(files("heron_env.worlds.economy") / "economy.yaml")).simulation.name
+    'economy'
+    """
     return YamlFile.read(path).build(SimulationConfig)

@@ -316,14 +316,22 @@ def _policy(index: int, agent: AgentConfig, offered: Mapping[str, Any]) -> Any:
 
 
 def from_config(config: Given, **options: Any) -> DeclaredEnv:
-    """The environment of a world declared in YAML (a path), in a mapping, or as a SimulationConfig.
+    """Build the environment that a YAML file (a path), a mapping or a SimulationConfig declares.
 
     Args:
-        config: the world.
+        config: the declaration.
         options: of HeronEnv: max_steps, dt, observability, schedule, observe_age, pad, render_mode, ...
 
+    Returns:
+        The environment.
+
     Raises:
-        ConfigError: the world, with file and line of every mistake; or an option.
+        ConfigError: the declaration, with file and line of every mistake; or an option.
+
+    >>> from importlib.resources import files
+    >>> path = files("heron_env.worlds.economy") / "economy.yaml"
+    >>> from_config(str(path), max_steps=10).possible_agents
+    ['country_1', 'country_2', 'country_3', 'country_4']
     """
     match config:
         case SimulationConfig():

@@ -141,29 +141,31 @@ def load_policy(
     env: HeronEnv | None = None,
     trust: Trust = (),
 ) -> Policies:
-    """The trained policies of a run by group, as `run_synchronous` and `run_event_driven` take them.
+    """Load the trained policies of a run, for `run_synchronous` and `run_event_driven`.
 
-    The environment that it names is built, with the run's options, to see that the policies still fit, and
-    for the rule that they correct; so it must be registered here, or trusted. The weights are read without unpickling;
-    only `RunFolder.model()`, for training on, unpickles a file of Stable-Baselines3 and so runs code from the folder.
-    What remembers is there by agent, each with a memory of its own; batches refuse it.
+    The run's environment is built with the run's options, to check that the policies fit it and to get the rule that
+    they correct. So it must be registered or trusted. The weights are read without unpickling. Only
+    `RunFolder.model()`, which continues a training, unpickles a file of Stable-Baselines3 and so runs code of the
+    folder. Policies with memory have an entry for each agent, each with its own memory; batches refuse them.
 
     Args:
-        run_dir: a run folder, as `train` writes it; a checkpoint, `policy.npz`; or a shipped one by its name,
+        run_dir: a run folder that `train` wrote; a checkpoint, `policy.npz`; or the name of a shipped policy,
             "shipped:heron/Spread-v0/ppo" (`heron zoo` lists them).
-        deterministic: the likeliest actions; False: drawn from the policy, keyed by `seed` and by the decision.
+        deterministic: True: the most likely actions; False: drawn from the policy, keyed by `seed` and the decision.
         seed: of these draws.
         env: an environment of this kind; then none is built.
-        trust: the environment that the folder names, "module:function", where it is not registered.
+        trust: the environment that the folder names, "module:function", if it is not registered.
 
     Returns:
-        Policies by group, or by agent where they remember or correct rules of their own.
+        Policies by group, or by agent if they have memory or correct different rules.
 
     Raises:
         RunFolderError: a file is missing, of another schema version, or does not fit the environment.
         Untrusted: the environment is neither registered nor trusted, and no other is given.
 
-    Example: `env.run_event_driven(load_policy("runs/grid"), seed=1)`.
+    >>> policies = load_policy("shipped:heron/Spread-v0/ppo")
+    >>> list(policies)
+    ['agent']
     """
     with trusting(*listed(trust)):
         return dict(open_run(run_dir).policies(deterministic, seed, env))

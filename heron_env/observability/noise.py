@@ -77,19 +77,27 @@ def apply_noise(
     high: float = math.inf,
     law: str = MULTIPLICATIVE,
 ) -> Any:
-    """`value` as it is observed. Ints stay ints (rounded half to even); what is no number, bools too, is exact (N4).
+    """Add observation noise to a value (N1). Ints stay ints (rounded half to even); other types are exact (N4).
 
-    Whole numbers beyond 2**53, which float64 can't hold, get theirs in exact arithmetic.
+    Integers beyond 2**53, which float64 cannot represent, use exact arithmetic.
 
     Args:
-        value: int, float, complex, Decimal, Fraction (as floats), or anything else, which is returned unchanged: the
-            members of an Enum too, which are categories.
+        value: int, float, complex, Decimal or Fraction (as floats). Anything else is returned unchanged, also bools and
+            the members of an Enum, which are categories.
         noise_factor: >= 0; 0 returns the value itself.
-        seed_components: what the noise depends on.
+        seed_components: the key of the random draw.
         low, high: declared bounds, both included.
-        law: "multiplicative", or "additive" to the declared range, which must be finite then (ConfigError).
+        law: "multiplicative", or "additive": relative to the declared range, which must be finite.
+
+    Returns:
+        The value with noise, within the bounds, and of the same kind.
 
     Raises ConfigError for another law, factor or key.
+
+    >>> apply_noise(10.0, 0.1, NoiseKey(observer="a", target="b", name="Charge.soc"))
+    10.611892461776733
+    >>> apply_noise("red", 0.1, NoiseKey(observer="a", target="b", name="Charge.colour"))
+    'red'
     """
     if not is_one_of(law, LAWS) or not _is_factor(noise_factor) or not isinstance(seed_components, NoiseKey):
         raise _misused(noise_factor, seed_components, law)

@@ -45,20 +45,29 @@ def construct_observation(
 ) -> SimulationState:
     """What `observer_id` sees of `truth`: hidden agents and variables are absent, numbers have their noise.
 
-    Works on any state: models or mappings, whose values may be big ints, texts, None, or nested (each leaf has noise of
-    its own; what is no number is exact). The observer sees all of itself exactly. The turn is the same, nobody's
-    reasoning is shown, and nothing mutable is shared with the truth.
+    Works on any state: models or mappings, whose values may be big ints, texts, None, or nested. Each leaf has its own
+    noise; values that are not numbers are exact. The observer sees itself exactly. The turn is the same, the reasoning
+    of agents is hidden, and nothing mutable is shared with the truth.
 
     Args:
-        config: who sees what; None or not enabled: everybody sees everything. Its rows may name agents that are not in
-            this state (agents come and go), its variables must be known in it.
-        seed, episode: what the noise depends on beside `truth.turn` and the names.
+        observer_id: the agent that observes.
+        truth: the true state.
+        config: the visibility; None or not enabled: everybody sees everything. Its rows may name agents that are not in
+            this state; its variables must be in it.
+        seed, episode: the key of the noise, together with `truth.turn` and the names.
+
+    Returns:
+        A new state, as the observer sees it.
 
     Raises:
         UnknownAgent: (a KeyError) no such observer in the state.
         DeclarationError: the configuration names a variable that no agent and no global state has.
         ConfigError: truth or config is none; a state is neither a model nor a mapping; or additive noise on a variable
             without finite bounds.
+
+    >>> truth = SimulationState(turn=0, agents={"anna": {"reserves": 5.0}, "ben": {"reserves": 7.0}})
+    >>> construct_observation("anna", truth, ObservabilityConfig(enabled=True)).agents
+    {'anna': {'reserves': 5.0}}
     """
     if not isinstance(truth, SimulationState):
         raise ConfigError(f"construct_observation(truth={formatted(truth)}): must be a SimulationState")

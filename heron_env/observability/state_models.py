@@ -180,9 +180,12 @@ class StateModel(ConfigModel):
 
 
 def create_agent_state_model(agent_vars: Definitions) -> type[StateModel]:
-    """A model with one field per variable of an agent: its type, default and bounds. Equal variables: the same class.
+    """A model with one field for each variable of an agent, with its type, default and bounds.
 
-    Raises DeclarationError for a definition that is wrong; so do the models for a wrong value.
+    Returns:
+        The class of the model. Equal variables give the same class.
+
+    Raises DeclarationError for a wrong definition. The model raises it for a wrong value.
 
     >>> Member = create_agent_state_model({"reserves": {"type": "float", "min": 0, "default": 5.0}})
     >>> Member(reserves=7)
@@ -192,7 +195,16 @@ def create_agent_state_model(agent_vars: Definitions) -> type[StateModel]:
 
 
 def create_global_state_model(global_vars: Definitions) -> type[StateModel]:
-    """The same for the global variables."""
+    """A model with one field for each global variable, as `create_agent_state_model` makes one for an agent.
+
+    Returns:
+        The class of the model.
+
+    Raises DeclarationError for a wrong definition.
+
+    >>> create_global_state_model({"price": {"type": "float", "default": 2.0}})()
+    GlobalState(price=2.0)
+    """
     declared = StateVariablesConfig(agent_vars={}, global_vars=global_vars)
     return _model("GlobalState", tuple(declared.global_vars.items()))
 

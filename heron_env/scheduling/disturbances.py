@@ -137,17 +137,25 @@ Draw = Callable[[str], float]
 def poisson_disturbances(
     rate: float, t_end: float, make: Callable[[float, Draw], Disturbance], *, seed: int, name: str, t_start: float = 0.0
 ) -> list[Disturbance]:
-    """A Poisson process: gaps between disturbances are exponential with mean 1 / rate s.
+    """Disturbances of a Poisson process: the gaps are exponential with mean 1 / rate seconds.
 
     Args:
-        rate: how many a second, in the mean.
-        t_end: none begins at or after this, s; t_start: nor before this.
-        make: `make(t, draw)` builds the one at `t`; its draws belong to it alone.
-        seed: with `name` and the number of the disturbance it keys every draw: the same list wherever it is made, and
-            an earlier one stays as it is when `t_end` grows.
-        name: of the process, so that several with one seed are independent.
+        rate: mean number per second.
+        t_end, t_start: disturbances begin before t_end and not before t_start, s.
+        make: `make(t, draw)` builds the disturbance at `t`; `draw(name)` is its own random number in [0, 1).
+        seed: the key of every draw, with `name` and the number of the disturbance. A larger `t_end` only adds
+            disturbances.
+        name: of the process. Processes with different names are independent.
 
-    Raises ConfigError for a rate that is no number >= 0, or an infinite one.
+    Returns:
+        The disturbances, in order of time.
+
+    Raises ConfigError if the rate is not a finite number >= 0.
+
+    >>> def crash(t, draw):
+    ...     return Disturbance(t, "agent_crash", {"agent": "battery_1"}, duration=60.0)
+    >>> [round(one.t) for one in poisson_disturbances(0.01, 500.0, crash, seed=0, name="crashes")]
+    [359]
     """
     fine = isinstance(rate, int | float) and not isinstance(rate, bool) and is_finite(rate) and rate >= 0
     if not fine:

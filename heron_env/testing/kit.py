@@ -64,22 +64,27 @@ def check_env(
     options: Mapping[str, Any] | None = None, extra: Sequence[Check] = (), timeout: float = 60.0, strict: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> CheckReport:  # fmt: skip
-    """Ask an environment everything that we ask of our own; each failure says how to mend it.
+    """Run the conformance checks on an environment. Each failure explains how to fix it.
 
     Args:
         target: an id, "module:attribute" (a HeronEnv class or a function that builds one), such a class or function,
-            or a HeronEnv; with one that is built already, what needs a second process is skipped.
+            or a HeronEnv. With a built environment, checks that need a second process are skipped.
         seed: of all episodes.
         steps: length of the rollouts, control steps.
         only: names of checks, as in `CHECKS`; None: all.
         options: of the factory.
-        extra: further checks, asked last.
+        extra: additional checks, which run last.
         timeout: for other processes, s.
-        strict: let warnings be failures.
-        progress: called with the name of each check before it is asked.
+        strict: treat warnings as failures.
+        progress: called with the name of each check before it runs.
 
-    Raises ConfigError (or UnknownEnvironment) where the arguments are wrong; whatever the environment does becomes a
-    finding.
+    Returns:
+        A report with a finding for each check; `report.ok` is True if no check failed.
+
+    Raises ConfigError (or UnknownEnvironment) for wrong arguments. Errors of the environment become findings.
+
+    >>> check_env("heron/BatteryGrid-v0", only=["spaces"], steps=5).ok
+    True
     """
     added = _validated(steps, extra, timeout, progress)
     require_switch(f"check_env(strict={strict!r:.60})", strict)

@@ -243,21 +243,25 @@ def under_network(
     env: Any, schedule: AnySchedule = None, *, dt: float = 1.0, on_missing: Literal["hold", "noop"] = "hold",
     noop: Any = None, observe_age: bool = False, parts: Parts | None = None,
 ) -> Any:  # fmt: skip
-    """Put a PettingZoo ParallelEnv or a Gymnasium Env behind a network. The result is of the same kind, and has runs.
+    """Put a PettingZoo ParallelEnv or a Gymnasium Env behind a network.
 
-    Each agent's info gets `aoi` (age of its observation, s), `delivered` (a new one has arrived), `is_active` (its next
-    action will be used), `applied` (number of the decision applied, -1: the no-op), at its end `true_observation`, and
-    `own`: the environment's own entries of these names. Without delay and loss it is the bare environment, bit for bit.
-    An action that the `action_mask` forbids by now becomes the no-op, unless it was decided on the observation of now.
+    The info of each agent has these additional entries: `aoi` (age of its observation, s), `delivered` (a new
+    observation has arrived), `is_active` (its next action will be used), `applied` (number of the decision that was
+    applied; -1: the no-op), and at its end `true_observation`. `own` has the environment's own entries of these names.
+    Without delay and loss the result equals the bare environment, bit for bit. If the current `action_mask` forbids an
+    action, it becomes the no-op, unless the agent decided on the current observation.
 
     Args:
         env: the environment; an AECEnv that is parallelizable is converted.
-        schedule: by agent, group or "*"; ticks are whole multiples of dt. A Gymnasium Env's one agent is "agent".
-        dt: how long a step takes, s; with 1.0 delays read as steps.
-        on_missing: "noop": where command j is not there at tick j + 1 the no-op is applied; "hold": as schedules say.
+        schedule: by agent, group or "*"; ticks are multiples of dt. The agent of a Gymnasium Env is called "agent".
+        dt: length of a step, s; with 1.0 delays are numbers of steps.
+        on_missing: "noop": the no-op is applied if command j has not arrived at tick j + 1; "hold": as schedules say.
         noop: an action, {agent: action}, a function (agent, space) -> action, or "random"; None: 0 clipped into a Box.
         observe_age: observations are {"observation", "age" (s)}; a 1-D Box of floats gets one more element.
         parts: {observer: {source: slice}}: elements of a 1-D Box that come over their source's link; each has an age.
+
+    Returns:
+        An environment of the same kind, also with `run_synchronous` and `run_event_driven`.
 
     Raises ConfigError, ScheduleError, UnknownAgent.
 

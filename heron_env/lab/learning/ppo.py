@@ -57,65 +57,63 @@ def train(
     callbacks: Callback | Sequence[Callback] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> RunFolder:
-    """Train on `env_id` and write `run_dir`; the same arguments give the same weights, unless there is a time limit.
+    """Train policies on an environment and write a run folder.
 
-    One policy per group, shared by its agents. The lean trainer learns all groups together; with Stable-Baselines3 they
-    are trained one after the other, those trained before acting beside, and for those to come the baseline that they
-    will correct, or nothing. At the end the validation returns of the trained policies and of all baselines (random
-    always among them) are printed. Test cases are not touched.
-    A HeronWarning names functions of the environment that nothing calls, and says if no agent earns anything.
+    There is one policy for each group, shared by its agents. The lean trainer trains all groups together.
+    Stable-Baselines3 trains one group after another: the groups trained before act with their policies, the later ones
+    with the baseline that they will correct, or with the no-op. At the end the validation returns of the trained
+    policies and of all baselines (always with random) are printed. Test cases are not used. The same arguments give the
+    same weights, unless there is a time limit. A HeronWarning names functions of the environment that are never called,
+    and warns if no agent earns a reward.
 
     Args:
-        env_id: a registered environment, or "module:function" of one's own.
-        run_dir: folder for the run; it takes the place of a former one there when it is finished, not before.
-        total_steps: transitions of each group, one agent's step (under a schedule: decision) being one; on the average
-            of all groups where they learn together; rounded up to whole rollouts.
+        env_id: a registered environment, or "module:function" of your own.
+        run_dir: folder for the run. It replaces an older run there when it has finished.
+        total_steps: transitions of each group. One step of one agent is one (with a schedule: one decision). If groups
+            train together, the average of all groups. Rounded up to whole rollouts.
         seed: of networks, exploration and episodes.
-        env_options: of `make()`; evaluation will use them too.
-        training_options: on top of them while training; None: the environment's own choice (say, a coarser step).
-        training_delays: how late agents see and act while training, and in the validation on the way; the run folder
-            keeps them, evaluation does without.
-        schedule: train on the event clock, under these ticks, delays and losses: a ScheduleConfig, a mapping of them,
-            or a DrawnSchedule, drawn for each lane and episode. The validation on the way runs under it as well as on
-            the synchronous clock, and the run folder keeps it. None: the synchronous clock. Excludes training_delays.
-        trainer: "lean", this library's PPO on rows: either clock, mixed actions, memory; or "sb3", Stable-Baselines3's,
-            for the synchronous clock. None: lean.
-        device: where weights are improved: "cpu", one thread of it; "cuda", a card, in turns with the cores, which step
-            and act; "auto", a card where there is one. What is saved needs no card. No card was measured yet.
+        env_options: of `make()`; evaluation uses them too.
+        training_options: additional options while training; None: the environment's choice (often a longer step).
+        training_delays: delays of observations and actions in training and in validation during it. The run folder
+            stores them; evaluation does not use them.
+        schedule: train on the event clock, with these ticks, delays and losses: a ScheduleConfig, a mapping of them, or
+            a DrawnSchedule, drawn for each environment and episode. Validation runs under it and on the synchronous
+            clock. The run folder stores it. None: the synchronous clock. Excludes training_delays.
+        trainer: "lean": this library's PPO on rows, for both clocks, mixed actions and memory. "sb3":
+            Stable-Baselines3's, for the synchronous clock. None: lean.
+        device: where weights are updated: "cpu" (one thread), "cuda", or "auto" (a card if there is one). Environments
+            and actions are always computed on the CPU. A saved run needs no card. "cuda" was not measured yet.
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
             choice.
-        time_limit: stop cleanly so many seconds after the call, if not done before; what numba compiles is not counted,
-            the measuring of baselines is: it gets a third at the most.
-        hyperparameters: None: the environment's own choice, where training_options are its own, too.
-        algorithm: "ppo"; or, where all agents make choices alone and on the synchronous clock, "vdn" or "qmix": the
-            agents of a group are a team, which learns the value of what they do together from the mean of their
-            rewards. QMIX's mixer sees the state. There trainer and critic are left out.
-        critic: of PPO. "central": values are estimated from the whole state as well; what acts and is saved for acting
-            sees what its agent sees, either way. "local": from that alone.
-        start_from: a finished run to go on from: actor, critic and scales are its own, the optimizer begins anew. It
-            must be of the same environment, algorithm, critic and groups with the same columns and actions. What is not
-            given here is taken from there: env_options, residual, hyperparameters; its training options are not.
-        validations: how often the deterministic policy is measured after the start, the last time at the end, as it is
-            with 0.
-        validation_episodes: episodes of each measurement.
-        progress: show a bar, where a terminal or a notebook shows it, else a line on stderr every 10 s, and print the
-            final table.
-        logger: "csv" (figures.csv in the run folder), "tensorboard" (its folder tensorboard), "wandb" (its folder
-            wandb; offline unless the environment variable WANDB_MODE says otherwise), a function of (step, figures),
-            or several: it gets the `figures` of every event, at transitions of all groups.
-        callbacks: a function of one `TrainingEvent`, or several. It stops the training by returning False. What it
-            raises ends the training, and the folder then holds progress.csv and no run, or the former one.
-        clock: s, for the time limit and all times that are recorded.
+        time_limit: stop after so many seconds. Compilation does not count; the evaluation of baselines does, and gets
+            at most a third.
+        hyperparameters: None: the environment's choice, if training_options are its choice, too.
+        algorithm: "ppo". "vdn" or "qmix" if all agents make only choices, on the synchronous clock: the agents of a
+            group are a team, which learns a joint value from the mean of their rewards. QMIX's mixer sees the state.
+            They exclude trainer and critic.
+        critic: of PPO. "central": it also sees the whole state; the actor does not. "local": only the observation.
+        start_from: a finished run to continue from. Its actor, critic and scales are used; the optimizer starts anew.
+            Environment, algorithm, critic, groups, columns and actions must be the same. Arguments that are not given
+            are taken from it: env_options, residual, hyperparameters; training options are not.
+        validations: how often the deterministic policy is evaluated after the start, including once at the end.
+        validation_episodes: episodes of each evaluation.
+        progress: show a bar in a terminal or a notebook, otherwise a line on stderr every 10 s; print the final table.
+        logger: "csv" (figures.csv in the run folder), "tensorboard" or "wandb" (folders of these names; wandb is
+            offline unless WANDB_MODE is set), a function of (step, figures), or several. It gets the `figures` of every
+            event; step counts transitions of all groups.
+        callbacks: a function of one `TrainingEvent`, or several. Returning False stops the training. An exception ends
+            it, and the folder then has progress.csv and no new run.
+        clock: s, for the time limit and all recorded times.
 
     Returns:
-        The run: `run.config` has the validation returns, `run.policies()` what was learned.
+        The run: `run.config` has the validation returns, `run.policies()` the trained policies.
 
     Raises:
         RunFolderError: `start_from` is no finished run.
-        ConfigError: an argument is wrong, `start_from` does not fit, or what the trainer needs is missing (install the
-            extra `train`).
+        ConfigError: an argument is wrong, `start_from` does not fit, or a package is missing (install the extra
+            `train`).
 
-    Example: `train("heron/BatteryGrid-v0", "runs/grid", total_steps=100_000)`.
+    >>> train("heron/BatteryGrid-v0", "runs/grid", total_steps=100_000)  # doctest: +SKIP
     """
     watch = Stopwatch(clock)
     loggers = each_of("logger", logger, 2, f"one of {tuple(LOGGERS)}, or a function of (step, figures)", LOGGERS)
