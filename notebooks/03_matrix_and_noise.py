@@ -87,7 +87,7 @@ left.axhline(100.0, color="black", linewidth=0.8)
 left.set(xlabel="turn", ylabel="observed strength, bn", title="true strength 100 bn, noise 0.1")
 right.hist(observed, bins=40)
 right.set(
-    xlabel="observed strength, bn", ylabel="turns",
+    xlabel="observed strength, bn", ylabel="turns", xticks=range(90, 111, 5),
     title=f"4,000 turns: mean {observed.mean():.2f}, standard deviation {observed.std():.2f}",
 )  # fmt: skip
 plt.close(figure)
