@@ -78,9 +78,9 @@ print(f"{runs[0].done} of {runs[0].total} episodes were there already")
 # ## 3 Return against one delay
 #
 # The upper panel shows the gain over doing nothing. The dashed line is the synchronous clock. The gain of perfect
-# foresight is shown too if it is known for these options. The lower panel shows the difference to the synchronous clock
-# on the same day. Each dot is a day. The band is a t interval over the days. Two days are enough for a picture, but not
-# for a conclusion.
+# foresight is shown too if it is known for these options. The lower panel shows the gap: the return on the synchronous
+# clock minus the return under the delay, on the same day. Each dot is a day. The band is a t interval over the days.
+# Two days are enough for a picture, but not for a conclusion.
 
 # %%
 sweep_figure(result, "act_delay")
@@ -118,8 +118,8 @@ for name, path in files.items():
     print(f"{name:<20}{path.stat().st_size / 1000:>7.0f} kB")
 
 # %% [markdown]
-# This figure of the report shows one day on both clocks: the batteries, the price, and how the delays change the power
-# through a transformer.
+# This figure of the report shows one day on both clocks: the batteries, the price, and how late messages change the
+# power through a transformer.
 
 # %%
 next(picture.drawing for picture in report.pictures if picture.name == "one_case")
