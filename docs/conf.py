@@ -47,6 +47,7 @@ html_search_scorer = str(HERE / "_ext" / "scorer.js")  # Sphinx opens it from th
 html_static_path = ["_static", "pictures/front.png"]
 html_extra_path = ["_moved"]  # old addresses, which forward
 html_css_files = ["figures.css"]
+html_js_files = ["search.js"]
 html_show_sourcelink = False
 nitpicky = True
 # Types in signatures: those of other libraries, and of modules further in, have no page here.

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import quote
 
 import episodes
 import packed
@@ -50,6 +51,12 @@ def test_links_to_files_lead_to_files(page: Path):
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_fits_into_88_columns(page: Path):
+    blocks = re.findall(r"^```([a-z]+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert [line for _, block in blocks for line in block.splitlines() if len(line) > 88] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -264,6 +271,17 @@ def test_a_search_word_belongs_to_one_page():
         assert (DOCS / f"{page}.md").is_file(), page
 
 
+TASKS = {
+    "install and run": "installation",
+    "create an own environment": "how_to/own_environment",
+    "invalid actions": "how_to/masks",
+    "evaluate sb3 policy": "how_to/reading_a_report",
+    "sb3 under delay": "use_with/stable_baselines3",
+    "compare two algorithms": "how_to/comparing",
+}
+"""Queries of several words."""
+
+
 @pytest.mark.slow
 @pytest.mark.browser
 def test_the_search_finds_the_page_of_each_word_first(chromium: list[str]):
@@ -272,11 +290,11 @@ def test_the_search_finds_the_page_of_each_word_first(chromium: list[str]):
     handler = functools.partial(Quiet, directory=BUILT)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, browser.browsing(chromium) as page:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        for document, words in WORDS.items():
-            for word in words.split():
-                page.open(f"http://127.0.0.1:{server.server_port}/search.html?q={word}")
-                first = page.until("document.querySelector('#search-results li a')?.getAttribute('href')")
-                assert first.partition("?")[0].partition("#")[0] == f"{document}.html", word
+        asked = {word: document for document, words in WORDS.items() for word in words.split()} | TASKS
+        for query, document in asked.items():
+            page.open(f"http://127.0.0.1:{server.server_port}/search.html?q={quote(query)}")
+            first = page.until("document.querySelector('#search-results li a')?.getAttribute('href')")
+            assert first.partition("?")[0].partition("#")[0] == f"{document}.html", query
         server.shutdown()
 
 

@@ -176,7 +176,7 @@ def report(out: Path) -> str:
     """A row for each environment, algorithm and side, over the seeds that are there."""
     nothing = {env: np.mean(earned(env, lambda _, seen: np.zeros((*seen.shape[:2], 1)))) for env in TEAMS}
     known = " and ".join(f"{by_chance(env):.1f} in {env} (choice 0: {nothing[env]:.1f})" for env in TEAMS)
-    lines = [f"Random choices earn {known}.", "", "| | seeds | team return [95 %] | each seed | CPU min |"]
+    lines = [f"Random actions earn {known}.", "", "| | seeds | team return [95 %] | each seed | CPU min |"]
     lines.append("|---|---|---|---|---|")
     for env, algorithm, side in product(TEAMS, ALGORITHMS, SIDES):
         found = [json.loads(file.read_text("utf-8")) for file in sorted(out.glob(f"{env}-{side}-{algorithm}-*.json"))]

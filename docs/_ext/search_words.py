@@ -1,4 +1,4 @@
-"""Words that readers type into the search, and the page that it shows first for each."""
+"""Words that readers type into the search, and the page that it shows first for each (several: _static/search.js)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 WORDS = {
-    "installation": "install installation setup pip wheel dependencies requirements extras",
-    "quickstart": "quickstart start tutorial demo example",
+    "installation": "install installation installing setup Docker container pip wheel dependencies requirements extras",
+    "quickstart": "quickstart start started tutorial first demo example",
     "environments": "environments gallery worlds MPE simple_spread simple_tag",
     "notebooks": "notebook notebooks Colab Jupyter recipes",
-    "how_to/own_environment": "custom own",
+    "how_to/own_environment": "custom own create write define",
     "how_to/vocabulary": "hooks vocabulary",
-    "how_to/masks": "mask masks masking invalid",
+    "how_to/masks": "mask masks masking masked invalid illegal legal unavailable",
     "how_to/worlds_in_yaml": "YAML",
     "how_to/faults": "fault faults disturbance disturbances",
     "how_to/checking": "check test conformance",
@@ -25,22 +25,22 @@ WORDS = {
     "graph_coloring": "DCOP negotiation colouring coloring",
     "concepts/hierarchy": "hierarchy coordinator",
     "concepts/rules": "rule rules reward rewards",
-    "concepts/who_sees_what": "observation observations observability noise partial",
+    "concepts/who_sees_what": "observation observations observability noise partial partially",
     "concepts/two_clocks": "clock clocks event-driven synchronous tick",
-    "concepts/delay": "delay delays latency lag jitter loss",
+    "concepts/delay": "delay delays delayed latency lag jitter loss lossy packet network",
     "concepts/training_under_the_network": "augmentation",
     "how_to/training": "train training PPO MAPPO QMIX VDN logger TensorBoard hyperparameters checkpoint resume",
     "how_to/many_at_once": "vector vectorised vectorized batch parallel BatchEnv",
     "how_to/many_machines": "cluster Ray distributed",
-    "how_to/reading_a_report": "evaluate evaluation report sweep gap",
-    "how_to/comparing": "compare comparison algorithms statistics significance",
+    "how_to/reading_a_report": "evaluate evaluating evaluation report sweep gap",
+    "how_to/comparing": "compare comparison algorithm algorithms statistics significance confidence interval intervals",
     "how_to/tolerance": "margin tolerance",
     "how_to/remedies": "remedy remedies predict",
     "how_to/watching": "video videos film render rendering watch gif mp4",
     "how_to/board": "leaderboard board",
     "how_to/take_a_policy_away": "ONNX export deploy",
     "how_to/real_time": "realtime real-time",
-    "external_agents": "LLM HTTP external agent endpoint REST",
+    "external_agents": "LLM HTTP external agent agents endpoint REST OpenAI",
     "use_with/at_a_glance": "GPU CUDA wrappers frameworks",
     "use_with/pettingzoo": "PettingZoo AEC",
     "use_with/gymnasium": "Gymnasium Gym",

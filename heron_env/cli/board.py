@@ -51,8 +51,10 @@ def verify(
     if as_json:
         typer.echo(dumps({"verdict": done.word, "cases": done.cases, "faults": done.faults, "here": done.elsewhere}))
     else:
-        how = f"within {TOLERANCE:g}, for here is {done.elsewhere}" if done.elsewhere else "bit for bit"
-        typer.echo("\n".join([f"{done.word}: {len(done.cases)} cases were played again, compared {how}", *done.faults]))
+        how = "bit for bit" if done.exact or not done.elsewhere else f"within {TOLERANCE:g}"
+        here = f"; here is {done.elsewhere}" if done.elsewhere else ""
+        first = f"{done.word}: {len(done.cases)} cases were played again, compared {how}{here}"
+        typer.echo("\n".join([first, *done.faults]))
     raise typer.Exit(CODES[done.word])
 
 

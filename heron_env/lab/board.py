@@ -232,16 +232,17 @@ def contradictions(entry: BoardEntry, folder: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class BoardVerdict:
-    """What did not come out, in words; the numbers of the cases played again; where this machine is another one."""
+    """The faults, in words; the numbers of the cases played again; how this machine differs; all returns bit-equal?"""
 
     faults: tuple[str, ...]
     cases: tuple[int, ...]
     elsewhere: str
+    exact: bool = False
 
     @property
     def word(self) -> str:
         """`refused`, `verified` bit for bit, or `close`: within the tolerance, on another kind of machine."""
-        return "refused" if self.faults else "close" if self.elsewhere else "verified"
+        return "refused" if self.faults else "verified" if self.exact else "close"
 
 
 def verify_entry(path: str | Path, cases: int = SAMPLE) -> BoardVerdict:
@@ -256,12 +257,12 @@ def verify_entry(path: str | Path, cases: int = SAMPLE) -> BoardVerdict:
         return BoardVerdict(tuple(faults), (), elsewhere)
     sample, allowed = entry.sample(cases), TOLERANCE if elsewhere else 0.0
     spec = Baseline(entry.policy) if entry.checkpoint is None else TrainedRun(str(folder / entry.checkpoint))
-    again = earned(world_of(entry.env).sweep(spec, entry.condition), sample)
-    for number, value in zip(sample, again, strict=True):
-        told = entry.values[number]
-        if not math.isclose(told, value, rel_tol=allowed, abs_tol=allowed):
-            faults.append(f"cases[{number}].value: {told!r} there, played again it is {value!r}")
-    return BoardVerdict(tuple(faults), tuple(sample), elsewhere)
+    again = [*earned(world_of(entry.env).sweep(spec, entry.condition), sample)]
+    claimed = [entry.values[number] for number in sample]
+    for number, claim, value in zip(sample, claimed, again, strict=True):
+        if not math.isclose(claim, value, rel_tol=allowed, abs_tol=allowed):
+            faults.append(f"cases[{number}].value: {claim!r} there, played again it is {value!r}")
+    return BoardVerdict(tuple(faults), tuple(sample), elsewhere, exact=claimed == again)
 
 
 def cards() -> list[dict[str, Any]]:

@@ -254,7 +254,7 @@ def test_that_somebody_did_not_understand_is_no_order():
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "graph_coloring.md").read_text(encoding="utf-8")
-TABLE = PAGE.partition("| what is heard |")[2].partition("\n\n")[0].splitlines()[2:]
+TABLE = PAGE.partition("| the text contains |")[2].partition("\n\n")[0].splitlines()[2:]
 SAID = [(row.split("|")[1].strip(), text.strip()) for row in TABLE for text in row.split("|")[2].split("\u00b7")]
 
 

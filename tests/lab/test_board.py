@@ -201,6 +201,12 @@ def test_a_checkpoint_lies_beside_its_entry_and_nowhere_else(entry: Path, file: 
         read_entry(entry)
 
 
+def test_on_another_machine_an_entry_with_the_same_bits_is_verified(entry: Path):
+    changed(entry, lambda values: values["machine"].update(cpu="z80"))
+    told = heron("board", "verify", entry).stdout
+    assert told.startswith(f"verified: {SAMPLE} cases were played again, compared bit for bit; here is cpu ")
+
+
 def test_on_another_machine_an_entry_is_close_or_refused(entry: Path):
     def elsewhere(values: dict[str, Any]) -> None:
         values["machine"]["cpu"] = "z80"
@@ -208,7 +214,7 @@ def test_on_another_machine_an_entry_is_close_or_refused(entry: Path):
 
     changed(entry, elsewhere)
     told = heron("board", "verify", entry, "--cases", "64", code=3).stdout
-    assert told.startswith("close: 64 cases were played again, compared within 1e-06, for here is cpu ")
+    assert told.startswith("close: 64 cases were played again, compared within 1e-06; here is cpu ")
     assert "instead of z80" in told
     changed(entry, lambda values: values["cases"][0].update(value=values["cases"][0]["value"] * 1.001))
     done = verify(entry, 64)

@@ -2,7 +2,8 @@
 
 Units are MPE's own: all masses are 1. `Bodies`, a feature of the system agent, holds the whole world: the agents in
 their order, then the landmarks. Agents have three features of their own: `ActionInForce`; `ParticleView`, what mpe2
-lets them observe, in mpe2's order; `Stakes`, what their reward is made of. Physics writes the last two.
+lets them observe, in mpe2's order; `Stakes`, what their reward is made of. Physics writes the last two. Where agents
+share where they are, `Velocity` and `SharedPosition` take the place of parts of the view; physics writes them, too.
 
 A step of dt, with the sums in mpe2's order, so that results agree to the last bit: the force on a body is its own
 push, plus 100 softplus((r - d) / 0.001) 0.001 away from each body that it collides with, at distance d, r the sum of
@@ -24,7 +25,17 @@ import numpy as np
 from heron_env.core.feature import FeatureProvider, of_any_size, quantity
 from heron_env.core.quantity import Quantity
 from heron_env.core.world import World
-from heron_env.worlds.spread.discs import DIRECTIONS, FAR, HARD, KEPT, MARGIN, STEP, STIFFNESS
+from heron_env.worlds.spread.discs import (
+    DIRECTIONS,
+    FAR,
+    HARD,
+    KEPT,
+    MARGIN,
+    STEP,
+    STIFFNESS,
+    Position,
+    Velocity,
+)
 
 NOTHING: Final = -1.0
 """In place of an action: there was none yet."""
@@ -46,6 +57,13 @@ class ParticleView(FeatureProvider):
 
     if TYPE_CHECKING:
         position: Any = None
+
+
+class SharedVelocity(Velocity):
+    """With mates="message": the velocity of one agent, which the others receive."""
+
+    feature_name = "Velocity"
+    visibility = ("public",)
 
 
 class Stakes(FeatureProvider):
@@ -128,6 +146,10 @@ def written(*parts: str) -> tuple[Quantity, ...]:
     """What a step writes where views have these parts."""
     state = of_any_size(Bodies, "x", "y", "vx", "vy", "fx", "fy", "said", "inside")
     return *state, *of_any_size(ParticleView, *parts), *of_any_size(Stakes, "contacts", "food", "own", "others")
+
+
+SHARED: Final[Any] = (Position.x, Position.y, Velocity.x, Velocity.y)
+"""What a step writes besides where agents share where they are."""
 
 
 # The dynamics, for compiled rules and plain ones
@@ -226,6 +248,15 @@ def see_own(rows: Any, x: Any, y: Any, first: int) -> None:
     """Own position, or own velocity: `x` and `y` `[1, entities]` are those of all bodies."""
     for i in range(len(rows)):
         rows[i, 0], rows[i, 1] = x[0, first + i], y[0, first + i]
+
+
+def share(members: Any, bodies: Any, first: int) -> None:
+    """Write position and velocity of agents first, first + 1, ... into the features of which messages are made."""
+    position, velocity = members.Position, members.Velocity
+    for i in range(len(position.x)):
+        k = first + i
+        position.x[i], position.y[i] = bodies.x[0, k], bodies.y[0, k]
+        velocity.x[i], velocity.y[i] = bodies.vx[0, k], bodies.vy[0, k]
 
 
 def see_ways(rows: Any, bodies: Any, first: int, start: int, stop: int) -> None:

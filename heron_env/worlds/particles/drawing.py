@@ -76,13 +76,23 @@ class ParticlesDrawing:
     def _believe(self, here: shapes.Array, radii: shapes.Array, observed: Any) -> None:
         """Where the observing agent believes the others, tied to where they are."""
         rank = self.names.index(observed.agent)
-        view = observed.world[self.kinds[rank]].ParticleView
-        row, fields = self.kinds[:rank].count(self.kinds[rank]), vars(view)
+        believed = self._believed(observed.world, rank, here)
         self.agents.set_edgecolor([TOLD_COLOUR if i == rank else INK for i in range(len(here))])
         self.agents.set_linewidth([3.0 if i == rank else 1.0 for i in range(len(here))])
-        if "others" in fields:
-            own = fields["position"][row] if "position" in fields else here[rank]
-            believed = np.insert(own + fields["others"][row].reshape(-1, 2), rank, own, axis=0)
+        if believed is not None:
             seen = np.isfinite(believed).all(axis=1)
             self.ghosts.set_verts(shapes.rounds(believed[seen], radii[seen, None]))
             self.lags.set_segments(np.stack([here, believed], axis=1)[seen])
+
+    def _believed(self, known: World, rank: int, here: shapes.Array) -> shapes.Array | None:
+        """Where an agent believes everybody `[agents, 2]`, nan where it knows nothing; None: it sees nobody."""
+        kind: Any = self.kinds[rank]
+        if "others" in kind.shared:
+            places = [known[each].Position for each in dict.fromkeys(self.kinds)]
+            return np.concatenate([np.stack([place.x, place.y], axis=-1) for place in places])
+        fields, row = vars(known[kind].ParticleView), self.kinds[:rank].count(kind)
+        if "others" not in fields:
+            return None
+        own = fields["position"][row] if "position" in fields else here[rank]
+        believed: shapes.Array = np.insert(own + fields["others"][row].reshape(-1, 2), rank, own, axis=0)
+        return believed

@@ -8,6 +8,8 @@ import numpy as np
 
 from heron_env.agents.agent import FieldAgent, SystemAgent
 from heron_env.core.action import Continuous, Discrete, Vector
+from heron_env.core.feature import FeatureProvider
+from heron_env.core.quantity import Quantity
 from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
@@ -24,14 +26,15 @@ class Particle(FieldAgent):
     """An agent of a particle world, without an action; other roles than those with a goal have rewards of their own.
 
     size: radius. accel: force of a full push, 0: it stays where it is. top: highest speed. collides: does it bounce off
-    others that do?
+    others that do? shared: parts of its view that come from features that agents share, and not from ParticleView.
     """
 
-    features = (of.ParticleView, of.ActionInForce, of.Stakes)
+    features: ClassVar[Sequence[type[FeatureProvider]]] = (of.ParticleView, of.ActionInForce, of.Stakes)
     size: ClassVar[float] = 0.05
     accel: ClassVar[float] = FULL_FORCE
     top: ClassVar[float] = 1e9
     collides: ClassVar[bool] = False
+    shared: ClassVar[Sequence[str]] = ()
 
     @staticmethod
     @rule
@@ -55,7 +58,8 @@ def in_both_forms(words: int = 0) -> Callable[[R], R]:
                 """Keep it as it was given."""
                 return action
 
-            body = {"features": (of.ParticleView, kept, of.Stakes), "action": action}
+            features = tuple(kept if feature is of.ActionInForce else feature for feature in role.features)
+            body = {"features": features, "action": action}
             body |= {"apply_action": staticmethod(apply_action), "__module__": role.__module__, "__doc__": role.__doc__}
             setattr(sys.modules[role.__module__], role.__name__ + form, type(role.__name__ + form, (role,), body))
         return role
@@ -69,10 +73,12 @@ class Plane(SystemAgent):
     features = (of.Bodies,)
 
 
-def steps(heed: Callable[[Any], None], look: Callable[[Any], None], *parts: str) -> tuple[Any, Any]:
+def steps(
+    heed: Callable[[Any], None], look: Callable[[Any], None], *parts: str, shared: Sequence[Quantity] = ()
+) -> tuple[Any, Any]:
     """The rules `begin` and `advance` of a scenario.
 
-    heed: lets bodies obey. look: fills Stakes and ParticleView, which has these parts.
+    heed: lets bodies obey. look: fills Stakes and ParticleView, which has these parts, and what agents share.
     """
 
     @rule
@@ -81,7 +87,7 @@ def steps(heed: Callable[[Any], None], look: Callable[[Any], None], *parts: str)
         of.place(world, world[Plane].Bodies)
         look(world)
 
-    @rule(writes=of.written(*parts))
+    @rule(writes=(*of.written(*parts), *shared))
     def advance(world: World, dt: float) -> None:
         """One substep, then look around."""
         heed(world)
@@ -119,7 +125,8 @@ class ParticlesEnv(HeronEnv):
         self.parts, agents = {name: parts for _, name, parts in members}, []
         for role, name, parts in members:
             form = getattr(sys.modules[role.__module__], role.__name__ + ("Numbers" if continuous else "Choices"), role)
-            agents.append(form(name, of.particle_view(**parts)(), of.Stakes(local_ratio=local_ratio)))
+            own = {part: size for part, size in parts.items() if part not in role.shared}
+            agents.append(form(name, of.particle_view(**own)(), of.Stakes(local_ratio=local_ratio)))
         kinds = [(role.size, role.collides, 1.0, role.accel, role.top) for role, _, _ in members]
         kinds += [(*landmark, 0.0, 0.0) for landmark in landmarks]
         fields = ("size", "collides", "reach", "accel", "top")

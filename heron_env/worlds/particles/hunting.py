@@ -12,7 +12,7 @@ from heron_env.given import require_count, require_one_of
 from heron_env.worlds.particles import bodies as of
 from heron_env.worlds.particles.env import Particle, ParticlesEnv, Plane, in_both_forms, steps
 from heron_env.worlds.particles.policies import HASTE, Array, nearest, pairs
-from heron_env.worlds.spread.discs import STEP
+from heron_env.worlds.spread.discs import MATES, STEP, Position, SharedPosition, Velocity
 
 Seen = Mapping[str, Array]
 EDGE = 0.9
@@ -79,6 +79,35 @@ class Quarry(Prey):
     """Prey that decides nothing: it plays by rule, in the world itself, as late as nobody's network makes it."""
 
 
+PARTS = ("velocity", "position", "landmarks", "others", "velocities")
+SHARED_PARTS = ("velocity", "position", "others", "velocities")
+"""All parts of an observation, and those that come from shared features with mates="message"."""
+
+
+@in_both_forms()
+class SharingHunter(Hunter):
+    """With mates="message": the others receive its position; as in MPE, they do not know its velocity."""
+
+    features, shared = (Velocity, SharedPosition, *Hunter.features), SHARED_PARTS
+
+
+@in_both_forms()
+class SharingPrey(Prey):
+    """With mates="message": the others receive its position and its velocity."""
+
+    features, shared = (of.SharedVelocity, SharedPosition, *Prey.features), SHARED_PARTS
+
+    @staticmethod
+    @rule
+    def compute_local_reward(stakes: of.Stakes, place: Position) -> float:  # type: ignore[override]
+        """As for Prey."""
+        return -10.0 * stakes.contacts - outside(place.x) - outside(place.y)
+
+
+class SharingQuarry(SharingPrey):
+    """Prey that plays by rule in the world itself, and whose messages are as late as its own link."""
+
+
 def outside(coordinate: float) -> float:
     """What it costs to be that far from the middle, along one axis."""
     far = abs(coordinate)
@@ -132,6 +161,22 @@ def look_in_tag(world: Any) -> None:
     bodies, hunters, prey = world[Plane].Bodies, world[Hunter], world[Prey]
     watch(hunters.ParticleView, bodies, 0, len(hunters.Stakes.own), bodies.x.shape[1])
     watch(prey.ParticleView, bodies, len(hunters.Stakes.own), len(hunters.Stakes.own), bodies.x.shape[1])
+    judge(bodies, hunters, prey)
+
+
+def look_and_share(world: Any) -> None:
+    """What everybody sees of itself and of landmarks, and what it sends to the others; who touches whom."""
+    bodies, hunters, prey = world[Plane].Bodies, world[Hunter], world[Prey]
+    many, agents, stop = len(hunters.Stakes.own), int(bodies.agents[0, 0]), bodies.x.shape[1]
+    of.share(hunters, bodies, 0)
+    of.share(prey, bodies, many)
+    of.see_ways(hunters.ParticleView.landmarks, bodies, 0, agents, stop)
+    of.see_ways(prey.ParticleView.landmarks, bodies, many, agents, stop)
+    judge(bodies, hunters, prey)
+
+
+def judge(bodies: Any, hunters: Any, prey: Any) -> None:
+    """Who touches whom."""
     total = count_contacts(bodies, prey.Stakes.contacts, len(hunters.Stakes.own))
     for i in range(len(hunters.Stakes.own)):
         hunters.Stakes.contacts[i] = total
@@ -148,7 +193,6 @@ def watch(view: Any, bodies: Any, first: int, hunters: int, stop: int) -> None:
 
 
 PREY = ("policy", "rule")
-PARTS = ("velocity", "position", "landmarks", "others", "velocities")
 
 
 class TagEnv(ParticlesEnv):
@@ -167,29 +211,55 @@ class HuntEnv(TagEnv):
 
     def training_rewards(self, world: World) -> Array:
         """The rewards, less each hunter's distance from the nearest prey: touches alone are too rare to learn from."""
-        hunters = world[Hunter]
-        ways = hunters.ParticleView.others[..., -hunters.ParticleView.velocities.shape[-1] :]
-        return np.asarray(10.0 * hunters.Stakes.contacts - np.hypot(ways[..., ::2], ways[..., 1::2]).min(axis=-1))
+        bodies, contacts = world[Plane].Bodies, world[Hunter].Stakes.contacts
+        many = contacts.shape[-1]
+        prey = slice(many, many + world[Prey].Stakes.own.shape[-1])
+        ways = [at[..., 0, None, prey] - at[..., 0, :many, None] for at in (bodies.x, bodies.y)]
+        return np.asarray(10.0 * contacts - np.hypot(*ways).min(axis=-1))
+
+
+class SharingTagEnv(TagEnv):
+    """Tag where the others are seen by their messages."""
+
+    begin, advance = steps(heed_in_tag, look_and_share, "landmarks", shared=of.SHARED)
+
+
+class SharingHuntEnv(HuntEnv):
+    """The same with prey that plays by rule."""
+
+    begin, advance = steps(heed_hunters, look_and_share, "landmarks", shared=of.SHARED)
+
+
+FORMS: Mapping[tuple[str, str], tuple[type[Hunter], type[Prey], type[TagEnv]]] = {
+    ("exact", "policy"): (Hunter, Prey, TagEnv),
+    ("exact", "rule"): (Hunter, Quarry, HuntEnv),
+    ("message", "policy"): (SharingHunter, SharingPrey, SharingTagEnv),
+    ("message", "rule"): (SharingHunter, SharingQuarry, SharingHuntEnv),
+}
+"""Roles and environment by `mates` and `prey`."""
 
 
 def tag(
     num_good: int = 1, num_adversaries: int = 3, num_obstacles: int = 2, continuous: bool = True,
-    max_steps: int | None = 25, prey: str = "policy", **options: Any,
+    max_steps: int | None = 25, prey: str = "policy", mates: str = "exact", **options: Any,
 ) -> TagEnv:  # fmt: skip
     """MPE's simple_tag: hunters, adversary_0 ..., slower than their prey, agent_0 ..., try to touch it.
 
     num_good: prey. num_adversaries: hunters. num_obstacles: landmarks that agents bounce off. prey: "policy": agents
     decide; "rule": they flee by the baseline's rule, at once under every network, and hunters alone decide and are
-    trained. Raises ConfigError; other arguments as of ParticlesEnv.
+    trained. mates: "exact": what an agent sees of the others is its own measurement, as old as all that it sees.
+    "message": it is what they send, over their own links and with an age each; without delay the observations are the
+    same, bit for bit. Raises ConfigError; other arguments as of ParticlesEnv.
     """
     require_count(f"tag(num_good={num_good!r:.60})", num_good)
     require_count(f"tag(num_adversaries={num_adversaries!r:.60})", num_adversaries)
     require_count(f"tag(num_obstacles={num_obstacles!r:.60})", num_obstacles, 0)
     require_one_of(f"tag(prey={prey!r:.60})", prey, PREY)
+    require_one_of(f"tag(mates={mates!r:.60})", mates, MATES)
+    hunter, role, kind = FORMS[mates, prey]
     parts = {"velocity": 2, "position": 2, "landmarks": 2 * num_obstacles}
     parts["others"] = 2 * (num_good + num_adversaries - 1)
-    hunters = [(Hunter, f"adversary_{i}", {**parts, "velocities": 2 * num_good}) for i in range(num_adversaries)]
-    role, kind = (Prey, TagEnv) if prey == "policy" else (Quarry, HuntEnv)
+    hunters = [(hunter, f"adversary_{i}", {**parts, "velocities": 2 * num_good}) for i in range(num_adversaries)]
     fleeing = [(role, f"agent_{i}", {**parts, "velocities": 2 * (num_good - 1)}) for i in range(num_good)]
     landmarks = [(0.2, True, EDGE)] * num_obstacles
     return kind([*hunters, *fleeing], landmarks, continuous=continuous, max_steps=max_steps, **options)

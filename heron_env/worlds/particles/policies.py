@@ -38,8 +38,8 @@ class ByRule(OnBatches):
 
     def forward_batch(self, vectors: NDArray[np.float32]) -> Array:
         """Actions `[b, size]` for observations `[b, d]`."""
-        cuts = np.cumsum([*self.parts.values()])[:-1]
-        seen = dict(zip(self.parts, np.split(vectors.astype(np.float64), cuts, axis=1), strict=True))
+        *cuts, end = np.cumsum([*self.parts.values()])
+        seen = dict(zip(self.parts, np.split(vectors[:, :end].astype(np.float64), cuts, axis=1), strict=True))
         ways, words = self.decide(seen)
         if ways is not None:
             ways = np.clip(HASTE * (ways - STEP * seen.get("velocity", 0.0)), -1.0, 1.0)

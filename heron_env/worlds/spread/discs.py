@@ -24,6 +24,8 @@ FULL_FORCE = 5.0
 """Force of a full push along one axis."""
 FAR = 1e3
 """Bound of positions and speeds: a full push for 500 s; MPE knows none."""
+MATES = ("exact", "message")
+"""How an agent sees the others: as its own measurement, or by their messages."""
 
 
 class Velocity(FeatureProvider):
@@ -40,16 +42,22 @@ class Position(FeatureProvider):
     y: float = quantity(low=-FAR, high=FAR)
 
 
-class Told(Position):
-    """With mates="message": what an agent tells the others, who see its place from their own.
-
-    words: what it says: always 0, for in simple_spread nobody speaks; nobody hears itself.
-    """
+class SharedPosition(Position):
+    """With mates="message": where the agent is, which the others receive, and see from where they are."""
 
     feature_name = "Position"
     visibility = ("public",)
     x: float = quantity(low=-FAR, high=FAR, relative=True)
     y: float = quantity(low=-FAR, high=FAR, relative=True)
+
+
+class Told(SharedPosition):
+    """The same with what the agent says.
+
+    words: always 0, for in simple_spread nobody speaks; nobody hears itself.
+    """
+
+    feature_name = "Position"
     words: np.ndarray = quantity(shape=(2,), low=0.0, high=1.0, to_owner=False)
 
 

@@ -17,13 +17,14 @@ from heron_env.core.rule import rule
 from heron_env.core.world import World
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import Benchmark, TrainingDefaults
-from heron_env.errors import ConfigError, did_you_mean
-from heron_env.given import is_one_of, require_count, require_switch
+from heron_env.errors import ConfigError
+from heron_env.given import require_count, require_one_of, require_switch
 from heron_env.worlds.spread.discs import (
     DIRECTIONS,
     FAR,
     FULL_FORCE,
     KEPT,
+    MATES,
     STEP,
     WRITTEN,
     Chooser,
@@ -112,7 +113,6 @@ def baselines(env: SpreadEnv) -> dict[str, dict[str, AnyPolicy]]:
 
 
 Floats = NDArray[np.float64]
-MATES = ("exact", "message")
 RETURN_UNIT = "sum of rewards, all agents"
 
 
@@ -268,8 +268,7 @@ def spread(
     if not isinstance(local_ratio, int | float) or not 0.0 <= local_ratio <= 1.0:
         raise ConfigError(f"spread(local_ratio={local_ratio!r}): must be a number in [0, 1]")
     require_switch(f"spread(continuous={continuous!r:.60})", continuous)
-    if not is_one_of(mates, MATES):
-        raise ConfigError(f"spread(mates={mates!r:.60}): must be one of {MATES}.{did_you_mean(mates, MATES)}")
+    require_one_of(f"spread(mates={mates!r:.60})", mates, MATES)
     return SpreadEnv(
         num_agents, continuous=continuous, local_ratio=local_ratio, mates=mates, max_steps=max_steps, **options
     )
