@@ -11,11 +11,12 @@
 # ---
 
 # %% [markdown]
-# # Who sees what, and how clearly
+# # Observability and noise
 #
-# Real controllers see part of the world, blurred. An *observability matrix* says for every pair of observer and target
-# whether it is unaware, sees the external variables, or all of them, and with how much noise. It applies to every
-# environment, on both clocks and in every adapter; here to an economy that is declared in YAML, without code.
+# Real controllers observe a part of the world, with noise. An *observability matrix* sets what each observer sees of
+# each target: nothing, the external variables, or all variables. It also sets the noise. The matrix applies to every
+# environment, on both clocks and in every adapter. This notebook uses an economy that is declared in YAML, without
+# code.
 
 # %%
 # %matplotlib inline
@@ -30,8 +31,8 @@ from heron_env import mean_interval
 print(WORLD.read_text())
 
 # %% [markdown]
-# Countries trade in a currency. Its yield depends on the reserves of all countries and of the central bank, which are
-# internal: only insiders see them.
+# Countries trade in a currency. Its yield depends on the reserves of all countries and of the central bank. These
+# reserves are internal variables, so only insiders observe them.
 
 # %%
 env = heron_env.make("heron/Economy-v0")
@@ -40,20 +41,20 @@ matrix = env.visibility_matrix()
 matrix.plot()
 
 # %% [markdown]
-# (`Conduct` is the engine's bookkeeping, in nobody's observation; the critic of a training may read the whole truth.)
-# The picture can be asked, and each cell has a reason:
+# (`Conduct` is bookkeeping of the engine, and no agent observes it. A critic may use the whole state during training.)
+# Each cell of the picture has a reason, and you can print it:
 
 # %%
-told = [sight for sight in matrix.row("country_1", hidden=True) if sight.reason != "bookkeeping"]
-for sight in told:
-    seen = "hidden" if sight.hidden else "exact" if sight.factor == 0 else f"noise {sight.factor:g}"
-    print(f"{sight.column:<40}{seen:<12}{sight.reason}")
+sights = [sight for sight in matrix.row("country_1", hidden=True) if sight.reason != "bookkeeping"]
+for sight in sights:
+    visible = "hidden" if sight.hidden else "exact" if sight.factor == 0 else f"noise {sight.factor:g}"
+    print(f"{sight.column:<40}{visible:<12}{sight.reason}")
 
 # %% [markdown]
-# ## One look
+# ## One observation
 #
-# What country_1 is shown, beside the truth. Its own numbers are exact; others' strength is blurred by up to 10 %; what
-# is hidden is not in the vector at all.
+# This is one observation of country_1 beside the true values. Its own numbers are exact. The strengths of the other
+# countries have noise of up to 10 %. Hidden variables are not in the vector at all.
 
 # %%
 truth = dict(zip(env.state_names, env.state(), strict=True))
@@ -62,34 +63,38 @@ for name, value in zip(env.observation_names("country_1"), observations["country
     print(f"{full:<42}{value:>10.3f}   truth {truth[full]:>10.3f}")
 
 # %% [markdown]
-# The same look as an object, for policies that prefer names to positions: hidden things are absent.
+# A policy can also use the same observation as an object, with names in place of positions. Hidden variables are
+# absent.
 
 # %%
 env.observed_state("country_1").agents["country_2"]
 
 # %% [markdown]
-# ## What the noise is
+# ## How the noise is drawn
 #
-# An observation is `value * (1 + noise * u)`, within the declared bounds. The uniform `u` in [-1, 1) is a pure function
-# of observer, target, variable, seed, episode and turn. So a run can be repeated bit for bit, adding an agent changes
-# nobody's noise, a new episode has new noise, and no policy can learn it by heart.
+# An observed value is `value * (1 + noise * u)`, clipped to the declared bounds. The uniform `u` in [-1, 1) is a pure
+# function of observer, target, variable, seed, episode and turn. So a run can be repeated bit for bit. A further agent
+# does not change the noise of the others. A new episode has new noise, so no policy can memorise it.
 
 # %%
 from heron_env import NoiseKey, apply_noise
 
 key = NoiseKey("country_1", "country_2", "Variables.economic_strength")
-shown = np.array([apply_noise(100.0, 0.1, key._replace(turn=turn)) for turn in range(4000)])
+observed = np.array([apply_noise(100.0, 0.1, key._replace(turn=turn)) for turn in range(4000)])
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained")
-left.plot(shown[:60], ".-", linewidth=0.8)
+left.plot(observed[:60], ".-", linewidth=0.8)
 left.axhline(100.0, color="black", linewidth=0.8)
-left.set(xlabel="turn", ylabel="shown, bn", title="a strength of 100, noise 0.1")
-right.hist(shown, bins=40)
-right.set(xlabel="shown, bn", title=f"4,000 turns: mean {shown.mean():.2f}, sd {shown.std():.2f}")
+left.set(xlabel="turn", ylabel="observed strength, bn", title="true strength 100 bn, noise 0.1")
+right.hist(observed, bins=40)
+right.set(
+    xlabel="observed strength, bn", ylabel="turns", xticks=range(90, 111, 5),
+    title=f"4,000 turns: mean {observed.mean():.2f}, standard deviation {observed.std():.2f}",
+)  # fmt: skip
 plt.close(figure)
 figure
 
 # %% [markdown]
-# The same seed gives the same bytes, and the next episode does not:
+# The same seed gives the same bytes. The next episode has other noise:
 
 # %%
 first, second, again = env.reset(seed=5)[0], env.reset()[0], env.reset(seed=5)[0]
@@ -97,9 +102,9 @@ assert all(first[agent].tobytes() == again[agent].tobytes() for agent in first)
 assert any(first[agent].tobytes() != second[agent].tobytes() for agent in first)
 
 # %% [markdown]
-# ## Proof that what is hidden stays hidden
+# ## A check that hidden variables stay hidden
 #
-# Change every hidden number of the world. Nothing that country_1 is shown changes.
+# This cell changes every number that is hidden from country_1. The observation of country_1 keeps every byte.
 
 # %%
 env.reset(seed=0)
@@ -109,14 +114,14 @@ assert hidden
 for name in hidden:
     env.simulation.truth[env.state_names.index(name)] += 7.0
 assert env.proxy.get_observation("country_1").vector().tobytes() == before
-print(f"changed {len(hidden)} numbers, among them", [sight.column for sight in told if sight.hidden])
+print(f"{len(hidden)} numbers changed, these variables among them:", [sight.column for sight in sights if sight.hidden])
 
 # %% [markdown]
-# ## What knowledge is worth
+# ## The value of information
 #
-# One country follows the rule that uses whatever it is shown, under different rows of the matrix; everything else stays
-# the same, seed by seed. The insider earns most. Noise on what it sees eats the advantage up, and beyond some point
-# it would be better off not to look.
+# Here country_1 follows a rule that uses everything it observes. Its rows of the matrix vary, and everything else stays
+# the same, seed by seed. The insider without noise earns most. Noise reduces the advantage. With much noise the insider
+# earns less than the outsider, who observes the external variables only.
 
 # %%
 from heron_env.worlds.economy import ReadsReserves
@@ -125,7 +130,7 @@ countries = env.possible_agents
 
 
 def earned(level: str, noise: float, seeds: range) -> list[float]:
-    """Return of country_1 by seed, with this view of all others; they see what everybody may."""
+    """Returns of country_1 by seed, which observes the others at this level; they observe external variables."""
     rows = [("country_1", target, level, noise) for target in (*countries[1:], "global")]
     world = heron_env.make("heron/Economy-v0", observability={"matrix": rows, "default": {"level": "external"}})
     policies = {"*": ReadsReserves(world.engine, len(countries))}
@@ -139,10 +144,10 @@ outsider = mean_interval(earned("external", 0.0, range(12)))
 figure, axes = plt.subplots(figsize=(7, 3), layout="constrained")
 means = np.array([interval.mean for interval in insider])
 low, high = (np.array([getattr(interval, end) for interval in insider]) for end in ("low", "high"))
-axes.errorbar(factors, means, yerr=[means - low, high - means], marker="o", capsize=3, label="insider")
+axes.errorbar(factors, means, yerr=[means - low, high - means], marker="o", capsize=3, label="insider, with noise")
 axes.axhspan(outsider.low, outsider.high, color="tab:orange", alpha=0.25)
-axes.axhline(outsider.mean, color="tab:orange", label="sees external variables only, exactly")
-axes.set(xlabel="noise on what the insider sees", ylabel="growth, percent", title="12 episodes each, 95 % intervals")
+axes.axhline(outsider.mean, color="tab:orange", label="outsider: external variables only, exact")
+axes.set(xlabel="noise of the insider", ylabel="growth of country_1, %", title="12 episodes each, 95 % intervals")
 axes.legend(frameon=False)
 plt.close(figure)
 figure
@@ -150,8 +155,8 @@ figure
 # %% [markdown]
 # ## On the event-driven clock
 #
-# Noise belongs to the tick that asks, not to the moment of an answer. So the clocks agree bit for bit with noise on,
-# and a delay changes what is known but not how it is blurred.
+# The noise belongs to the tick at which the agent requests an observation, and not to the time of the answer. So the
+# clocks agree bit for bit with noise too. A delay changes the values that an agent receives, but not their noise.
 
 # %%
 policies = {"*": ReadsReserves(env.engine, len(countries))}
@@ -166,8 +171,8 @@ assert all(
 )
 late = env.run_event_driven(policies, seed=1, schedule=heron_env.ScheduleConfig(msg_delay=0.5, act_delay=0.5))
 total = {name: sum(run.returns[a] for a in countries) for name, run in (("synchronous", sync), ("late", late))}
-print({name: round(value, 2) for name, value in total.items()}, "percent of growth, all countries")
+print({name: round(value, 2) for name, value in total.items()}, "% growth, sum over all countries")
 
 # %% [markdown]
-# `heron validate FILE.yaml` checks such a file and says what is wrong with file and line; any environment takes a
-# matrix: `heron_env.make(ID, observability="matrix.yaml")`.
+# `heron validate FILE.yaml` checks such a file and reports each error with the file and the line number. Every
+# environment takes a matrix: `heron_env.make(ID, observability="matrix.yaml")`.

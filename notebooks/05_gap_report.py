@@ -11,13 +11,13 @@
 # ---
 
 # %% [markdown]
-# # How much survives the network, and what eats the rest?
+# # The gap report: how much return does a network cost, and which cause takes how much?
 #
-# A policy that is good in the simulator meets delays, loss and jitter when it is deployed. A *sweep* runs it under such
-# conditions, on the same held-out days and with the same random draws as on the synchronous clock, so that every
-# difference is the condition's doing. Then the gap is taken apart by cause, and written up as a report.
+# A policy that is good in the simulator meets delays, loss and jitter after deployment. A *sweep* evaluates it under
+# such conditions. The held-out days and the random draws are the same as on the synchronous clock. So every difference
+# is an effect of the condition. This notebook splits that difference, the *gap*, by cause and writes a report.
 #
-# The same from a shell: `heron sweep --out runs/mine`, then `heron report runs/mine`.
+# From a shell, run `heron sweep --out runs/mine` and then `heron report runs/mine`.
 
 # %%
 # %matplotlib inline
@@ -39,9 +39,9 @@ from heron_env.lab import Sources, report_of
 # %% [markdown]
 # ## 1 Conditions
 #
-# A condition says what is wrong, and nothing else is: here messages that take fifteen seconds, actions that take half a
-# control step, and one message in twenty that is lost. `coalitions` gives every subset of the three; `along` varies one
-# cause alone.
+# A condition lists all faults of the network. Here messages take fifteen seconds, actions take effect half a control
+# step late, and one message in twenty is lost. `coalitions` returns every subset of these three causes. `along` varies
+# one cause alone.
 
 # %%
 realistic = Condition(msg_delay=15.0, act_delay=30.0, loss=0.05)
@@ -52,8 +52,9 @@ for condition in conditions:
 # %% [markdown]
 # ## 2 The sweep
 #
-# Two held-out days until 13 h, to save time, and one rule-based policy (a run folder's path would do as well). Physics
-# goes in steps of two seconds, so that delays of seconds can show, and reports leave every ten.
+# The sweep uses two held-out days, only until 13 h to save time, and one rule-based policy. The path of a run folder
+# can take the place of the policy. The physics runs in steps of two seconds, so delays of seconds have an effect. State
+# reports leave every ten seconds.
 
 # %%
 rule = "grid-friendly with zone feedback"
@@ -65,8 +66,8 @@ for sentence in finding(result):
     print(sentence)
 
 # %% [markdown]
-# Every episode is written down as soon as it is done: a sweep that was stopped goes on where it was, and a finished one
-# runs nothing at all.
+# A sweep stores every episode as soon as it ends. If interrupted, run the same sweep again: it resumes. A complete
+# sweep runs no episode again.
 
 # %%
 runs = []
@@ -76,18 +77,19 @@ print(f"{runs[0].done} of {runs[0].total} episodes were there already")
 # %% [markdown]
 # ## 3 Return against one delay
 #
-# Above, the gain over doing nothing, with the synchronous level and what perfect foresight would gain, where that is
-# known for these options; below, the difference to the synchronous clock on the same day. Dots are days, the band is a
-# t interval over them: two days are enough for a picture, not for a claim.
+# The upper panel shows the gain over doing nothing. The dashed line is the synchronous clock. The gain of perfect
+# foresight is shown too if it is known for these options. The lower panel shows the gap: the return on the synchronous
+# clock minus the return under the delay, on the same day. Each dot is a day. The band is a t interval over the days.
+# Two days are enough for a picture, but not for a conclusion.
 
 # %%
 sweep_figure(result, "act_delay")
 
 # %% [markdown]
-# ## 4 What causes it
+# ## 4 The gap by cause
 #
-# One cause at a time leaves a rest: what the causes do together. Shapley values share that rest out, and add up to the
-# gap, case by case.
+# The first figure adds one cause at a time. The sum of the single causes differs from the gap, by their interaction.
+# Shapley values, in the second figure, share the interaction among the causes. They add up to the gap in every case.
 
 # %%
 alone, shapley = result.decompositions
@@ -105,8 +107,9 @@ print("gap:   ", np.array(shapley.gap.by_case))
 # %% [markdown]
 # ## 5 The report
 #
-# One HTML file that needs nothing else, for a browser or a phone, and its figures as SVG and PNG beside it: besides
-# those above, a day on both clocks, the messages of a few minutes, the hierarchy, and who sees what.
+# The report is one HTML file that needs no other file, for a browser or a phone. Its figures are written beside it as
+# SVG and PNG. Besides the figures above they show a day on both clocks, the messages of a few minutes, the hierarchy,
+# and the observability.
 
 # %%
 report = report_of(Sources(sweeps=[result]))
@@ -115,7 +118,8 @@ for name, path in files.items():
     print(f"{name:<20}{path.stat().st_size / 1000:>7.0f} kB")
 
 # %% [markdown]
-# A day on both clocks, from that report: what the delays do to the power through a transformer.
+# This figure of the report shows one day on both clocks: the batteries, the price, and how late messages change the
+# power through a transformer.
 
 # %%
 next(picture.drawing for picture in report.pictures if picture.name == "one_case")

@@ -11,12 +11,12 @@
 # ---
 
 # %% [markdown]
-# # Plan ahead
+# # Planning on a copy of the environment
 #
-# A policy may try its actions out before it decides, on a copy of the environment: looking at an environment is free,
-# moving it in the middle of a run is refused. This one, in a world of three agents who spread over three places, tries
-# each of its moves for four steps in which the others stay. It knows all of the truth, which no policy in the
-# field does; in the event-driven clock no such snapshot is to be had.
+# A policy can try its actions on a copy of the environment before it decides. It may read the environment during a run,
+# but it may not step or reset it. In `heron/Spread-v0` three agents spread over three places. Here each agent tries
+# each of its moves for four steps while the others stay. This policy uses the complete true state, which no deployed
+# policy has. On the event-driven clock no such snapshot exists.
 
 # %%
 import copy
@@ -32,27 +32,27 @@ model = copy.deepcopy(spread)
 MOVES = np.eye(5)  # stay, or one of four directions
 
 
-def looks_ahead(agent: str) -> Any:
-    """A policy of one agent."""
+def planner(agent: str) -> Any:
+    """A policy of one agent that plans four steps ahead."""
 
     def decide(vector: np.ndarray) -> np.ndarray:
         now = spread.get_state()
 
-        def worth(move: np.ndarray) -> float:
+        def value(move: np.ndarray) -> float:
             model.set_state(now)
             return sum(model.step({agent: move})[1][agent] for _ in range(4) if model.agents)
 
-        return max(MOVES, key=worth)
+        return max(MOVES, key=value)
 
     return decide
 
 
-planners = {agent: looks_ahead(agent) for agent in spread.possible_agents}
-for name, policies in {"everybody stays": {"*": lambda vector: MOVES[0]}, "everybody looks ahead": planners}.items():
+planners = {agent: planner(agent) for agent in spread.possible_agents}
+for name, policies in {"all agents stay": {"*": lambda vector: MOVES[0]}, "all agents plan": planners}.items():
     print(f"{name:<24}{heron_env.team_return(spread, spread.run_synchronous(policies, seed=0)):8.2f}")
 
 # %% [markdown]
-# On the environment itself it would have cut the run short. That is told:
+# If a policy resets or steps the environment itself, the run stops with an error:
 
 # %%
 try:
