@@ -273,14 +273,14 @@ def test_what_the_layout_allows_is_no_offence(copy: Path, file: str, text: str):
 
 # What the kernel may weigh: modules and lines of each room. Whoever needs more says why beside it.
 ROOMS = {
-    "core": (12, 2_569),
-    "observability": (11, 2_646),
+    "core": (12, 2_594),
+    "observability": (11, 2_675),
     "agents": (5, 804),
-    "scheduling": (13, 2_865),
+    "scheduling": (13, 2_873),
     "engine": (39, 9_751),
     "envs": (44, 9_945),
-    "testing": (13, 2_622),  # the doors for tests, inspection and clock, stand here
-    "adapters": (20, 3_376),
+    "testing": (13, 2_627),  # the doors for tests, inspection and clock, stand here
+    "adapters": (20, 3_380),
 }
 LIMITS = {
     **{f"modules of {room}": modules for room, (modules, _) in ROOMS.items()},
@@ -291,7 +291,7 @@ LIMITS = {
     "public methods that only raise": 5,
     "private names of others": 111,
     "long functions in the kernel": 3,
-    "long functions": 19,
+    "long functions": 14,
     "tellings of 'clip'": 1,
     "tellings of 'whose turn'": 3,
     "tellings of 'keyed draw'": 1,
