@@ -213,7 +213,7 @@ def test_what_is_known_ahead_is_marked_and_explained():
     shown = flat(describe(ENERGY).stdout)
     assert "global.Tariff.next_price EUR/kWh 0 10 foreknown" in shown
     assert "Charge.soc 1 0 1 Charge.capacity" in shown
-    assert shown.count("foreknown: may tell of what is still to come, because it is known ahead") == 1
+    assert shown.count("foreknown: may depend on the future, because it is known ahead") == 1
     columns = {column["name"]: column["foreknown"] for column in told(ENERGY)["groups"]["battery"]["observation"]}
     assert columns["Forecast.surplus_rest"] is columns["zone_1.Zone.excess_rest"] is True
     assert columns["Charge.soc"] is columns["zone_1.Zone.power"] is False

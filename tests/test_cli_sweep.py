@@ -77,7 +77,7 @@ def test_who_stops_it_is_told_what_is_kept(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(SweepJournal, "add", stopped)
     told = sweep(*short(tmp_path, "--axis", "loss=0,0.3"), code=130)
-    kept = f"stopped; the episodes that are done are kept in {tmp_path}: the same command goes on with them"
+    kept = f"stopped; finished episodes are stored in {tmp_path}: run the same command again to resume"
     assert told.stderr.splitlines()[-1] == kept
 
 

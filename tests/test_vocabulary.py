@@ -1,10 +1,12 @@
 """The words of the library can be found: in help(), on a page, and by type checkers."""
 
+import ast
 import inspect
 import pydoc
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -204,8 +206,20 @@ def private_words(text: str) -> list[str]:
     return [found[0] for found in PRIVATE.finditer(re.sub(r"`[^`]*`|\"[^\"\n]*\"|'[^'\n]*'|^\s*\w+: ", " : ", text))]
 
 
-def test_public_docstrings_and_the_commands_help_use_common_words():
-    texts = [*docstrings(), *command_help()]
+def printed() -> Iterator[tuple[str, str]]:
+    """What reports, tables and the command line print: the texts of some words in their modules, but docstrings."""
+    package = ROOT / "heron_env"
+    for file in sorted((*package.glob("lab/**/*.py"), *package.glob("cli/*.py"))):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        about = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            text = getattr(node, "value", None) if id(node) not in about else None
+            if isinstance(node, ast.Constant) and isinstance(text, str) and text.count(" ") > 1:
+                yield f"{file.relative_to(package)}:{node.lineno}", text
+
+
+def test_public_docstrings_the_commands_help_and_reports_use_common_words():
+    texts = [*docstrings(), *command_help(), *printed()]
     assert len(texts) > 700
     assert {name: words for name, text in texts if (words := private_words(text))} == {}
 

@@ -28,7 +28,7 @@ AGREEMENT = (
 
 def compare(
     fixture: Annotated[Path, typer.Argument(help="A recording of an agent: .jsonl or .json.")],
-    endpoint: Annotated[str, typer.Argument(metavar="[NAME=]URL", help="The agent that is asked the same.")],
+    endpoint: Annotated[str, typer.Argument(metavar="[NAME=]URL", help="The agent that receives the same requests.")],
     within: Annotated[
         float, typer.Option(help="Numbers agree where they differ by this share of their range at most, 0 to 1.")
     ] = 0.0,
@@ -80,9 +80,9 @@ def _by_agent(found: Comparison) -> TextTable:
     both = [agent["model"] or agent["host"] for agent in (found.rival, found.baseline)]
     missing = found.total.not_recorded
     notes = [
-        f"Both were told what the tier {found.privacy_tier!r} tells.",
-        *([] if found.whole else ["The recording was cut off; so is the comparison."]),
-        *([f"At {missing} decisions something stood in for the recorded agent."] if missing else []),
+        f"Both received requests of the privacy tier {found.privacy_tier!r}.",
+        *([] if found.whole else ["The recording is incomplete, so the comparison is incomplete, too."]),
+        *([f"At {missing} decisions a fallback replaced the recorded agent."] if missing else []),
     ]
     rows = [row("all", found.total), *(row(name, of) for name, of in found.agents.items())]
     head = ["agent", "answers", "compared", "agree", "distance", "most", "p50", "p99"]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 MOST_SEEN = 40
 """Lines of a table; the rest is counted."""
 FOREKNOWN = (
-    "foreknown: may tell of what is still to come, because it is known ahead (a tariff, a calendar, a forecast); "
-    "all else tells what has happened."
+    "foreknown: may depend on the future, because it is known ahead (a tariff, a calendar, a forecast); "
+    "all else describes the past."
 )
 
 

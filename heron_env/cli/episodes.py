@@ -154,7 +154,8 @@ def replay(
     trace: Annotated[str, typer.Argument(help="A trace.json of `heron trace`, or its folder.")],
     policy: Annotated[str | None, typer.Option(help="Where the run folder lies now, if it was moved.")] = None,
     fixture: Annotated[
-        Path | None, typer.Option(help="Where the answers of endpoints lie, if not beside the trace; none is asked.")
+        Path | None,
+        typer.Option(help="File with the answers of endpoints, if not beside the trace; no endpoint gets a request."),
     ] = None,
     any_version: Annotated[
         bool, typer.Option("--any-version", help="Also where another version of heron_env recorded it.")

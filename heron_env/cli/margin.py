@@ -35,7 +35,7 @@ UnderOption = Annotated[
     list[str] | None,
     typer.Option(metavar="CAUSE=AMOUNT", help="What else is wrong at every amount, as msg_delay=3; may be repeated."),
 ]
-WorkersOption = Annotated[int, typer.Option(min=1, help="Worker processes, started anew at each look.")]
+WorkersOption = Annotated[int, typer.Option(min=1, help="Worker processes, started again for each test.")]
 MarginOutOption = Annotated[Path | None, typer.Option(help="Folder for margin.json, which `heron report` reads.")]
 
 

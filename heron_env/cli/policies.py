@@ -72,7 +72,7 @@ ScheduleOption = Annotated[
         "--schedule",
         metavar="[WHO.]FIELD=VALUE|FILE.yaml",
         help="Train on the event clock with this field of the schedule, say msg_delay=2 or field.act_delay=60, or "
-        "a file of its fields by agent, group and level; a value may be drawn for each lane and episode: 0-10, "
+        "a file of its fields by agent, group and level; a value may be drawn for each environment and episode: 0-10, "
         "lognormal(3, 0.5), [1, 2, 5]. May be repeated. Not with --train-delays.",
     ),
 ]

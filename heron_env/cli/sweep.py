@@ -51,7 +51,7 @@ def _kept(folder: Path | None) -> list[str]:
 
     if folder is None or not is_file(folder / RESULTS):
         return []
-    return [f"the episodes that are done are kept in {folder}: the same command goes on with them"]
+    return [f"finished episodes are stored in {folder}: run the same command again to resume"]
 
 
 class _Lines:

@@ -140,7 +140,7 @@ class Seat:
         """
         with self._changed:
             if self._open is None or number != self._number:
-                raise TooLate("that question is not open any more; the page shows the next one as soon as it is asked")
+                raise TooLate("this decision is over; the page shows the next one when it comes")
             self._answer = self._open[0].check(dict(value))
             self._open = None
             self._changed.notify_all()

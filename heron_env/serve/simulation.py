@@ -140,8 +140,8 @@ class Session:
             ) from error
         if self._digest() != operation.digest:
             raise RunFolderError(
-                f"{line}: done again it leads elsewhere; this version or machine is another, or the line was changed; "
-                "go on with those that it was made with, or remove its folder"
+                f"{line}: its repetition gives another result; the version or machine differs, or the line was "
+                "changed; use those that it was made with, or remove its folder"
             )
 
     def _begin(self) -> None:

@@ -218,7 +218,7 @@ def test_an_old_sweep_is_not_gone_on_with(left: Path, name: str):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     refused = (
         f"sweeps/{name}/sweep.json holds a sweep of heron_env {left.name}, this is {__version__}, and episodes of two "
-        "versions are not mixed: install that version to go on with it, or choose another folder for this one"
+        "versions are not mixed: install that version to resume it, or choose another folder for this one"
     )
     with pytest.raises(ConfigError, match=re.escape(refused)):
         recorded.sweep().run(f"sweeps/{name}", processes=1, progress=False)
@@ -267,7 +267,7 @@ def test_a_simulation_that_leads_elsewhere_says_what_to_do(left: Path):
     second["digest"] = first["digest"]
     journal.write_text("".join(f"{json.dumps(line)}\n" for line in (first, second, third)))
     shelf = Shelf(Path("serve"), guard=Guard())
-    with pytest.raises(RunFolderError, match=r"jsonl:2: done again it leads elsewhere; .* or remove its folder"):
+    with pytest.raises(RunFolderError, match=r"jsonl:2: its repetition gives another result; .* or remove its folder"):
         shelf.find("1").state()
     shelf.close()
 

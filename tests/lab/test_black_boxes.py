@@ -105,7 +105,7 @@ def test_a_team_is_terminated_when_all_have_ended_by_themselves(monkeypatch: pyt
 def test_noise_is_refused_before_anything_runs(policies: Path):
     words = ["policy.py:act", "-o", "noop=0", "--axis", "noise=0,0.1", "--out", "out"]
     told = heron("sweep", "gymnasium:CartPole-v1", *words, code=2)
-    assert "nobody measures anew in a black box; leave noise out" in told.stderr
+    assert "a black box has no noise; leave noise out" in told.stderr
 
 
 def test_heron_sweep_and_report_take_it(policies: Path):

@@ -155,7 +155,7 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, text: str | None, why: str
         ({"fault": "los"}, "Did you mean 'loss'"),
         ({"keep": 1.0}, r"margin\(keep=1.0\): must be a share above 0 and below 1, as 0.95"),
         ({"largest": 0.01}, r"margin\(act_delay, largest=0.01\): must be a number of 0.1 at least, one step"),
-        ({"cases": 1}, r"margin\(cases=1\): two cases at least, and 32 to tell much; repeats are one"),
+        ({"cases": 1}, r"margin\(cases=1\): needs two cases or more, better 32; repeats count as one"),
         ({"policy": NOTHING}, "the gain is over doing nothing; name another policy"),
         ({"policy": "assigned landmarks"}, "Did you mean 'assigned landmark'"),
         (

@@ -122,7 +122,7 @@ WRONG = [
     ({"given": {"actions": {"battery_9": [0.0]}}}, "can't be done again: .*battery_9"),
     ({"given": {"actions": {"battery_1": [9e99]}}}, "can't be done again: .*battery_1"),
     ({"verb": "inject", "given": FORMS[1].model_dump()}, "can't be done again: endpoint_url: .*--allow"),
-    ({"given": {"steps": 3}}, "done again it leads elsewhere"),
+    ({"given": {"steps": 3}}, "its repetition gives another result"),
 ]  # fmt: skip
 
 

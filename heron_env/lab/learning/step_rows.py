@@ -25,8 +25,8 @@ from heron_env.scheduling.timing import SECOND
 SILENT = 1000
 """Episodes in a row, in a lane, without a single decision, after which nothing will come any more."""
 INSTEAD = {
-    "others": "every agent that decides stands in rows; answer for these yourself",
-    "autoreset": "where an episode ends the lane's next one begins at once; step a BatchEnv for another way",
+    "others": "every agent that decides has rows; answer for these yourself",
+    "autoreset": "the next episode of an environment begins at once; use BatchEnv for another way",
     "final_observations": "what an agent last saw is in rows.ended.obs",
 }
 """What to do about arguments of BatchEnv that rows have no use for."""
@@ -155,8 +155,8 @@ class StepRows:
             ends.append(self._take(*stepped))
             if self._silent.max() >= SILENT:
                 raise ScheduleError(
-                    f"{SILENT} episodes of lane {int(self._silent.argmax())} ended without a single tick: nobody "
-                    "decides anything; lower phases, or let episodes last longer"
+                    f"{SILENT} episodes of environment {int(self._silent.argmax())} ended without a single tick: "
+                    "no agent decides; lower phases, or let episodes last longer"
                 )
         self._asked = places = self._places(active != 0)
         return self._rows(places, observations, infos, _joined(ends, list(self._names)))

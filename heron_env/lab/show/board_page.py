@@ -80,7 +80,7 @@ def board_report(paths: Sequence[str | Path]) -> Report:
     for path in map(Path, paths):
         entry = read_entry(path)
         if fault := next(contradictions(entry, path.parent), ""):
-            raise DataError(f"{path}: {fault}; `heron board add` makes it anew")
+            raise DataError(f"{path}: {fault}; `heron board add` makes it again")
         if entries.setdefault((entry.env, entry.condition, entry.policy, entry.seed), entry) is not entry:
             raise DataError(f"{path}: {entry.policy!r} is there twice under {entry.condition!r}; leave one out")
     parts, gaps, first = [], list[str](), list[str]()

@@ -229,7 +229,7 @@ def _tables(drawn: Timeline) -> list[TextTable]:
         for m in drawn.messages
     ]  # fmt: skip
     return [
-        _folded("What happens, as a table", ("time and lane", "what"), [(when, what) for when, _, what in happened]),
+        _folded("What happens, as a table", ("time and place", "what"), [(when, what) for when, _, what in happened]),
         _folded("The messages, as a table", ("sent, s", "arrived, s", "message", "from", "to", "fate"), messages),
     ]
 

@@ -165,7 +165,7 @@ STEPS = 6
 """Control steps that are recorded for the timeline; it shows some of them."""
 WINDOW = 1.9, 4.3
 """What it shows, in control steps: after the first ones, where nothing is old yet."""
-NOT_AGAIN = "Not drawn: the endpoint would be asked again, and its answers may differ."
+NOT_AGAIN = "Not drawn: the endpoint would get the requests again, and its answers may differ."
 
 
 def case_part(item: Item, recorded: tuple[float, float]) -> Section:

@@ -186,7 +186,7 @@ class TreeDrawing:
         if any(agent.commands for agent in agents):
             words.append(("commands", ORANGE))
         if self.arcs:
-            words.append(("tell each other", PURPLE))
+            words.append(("share state", PURPLE))
         if self.not_drawn:
             pairs = "1 pair" if self.not_drawn == 1 else f"{self.not_drawn} pairs"
             words.append((f"{'and ' if self.arcs else ''}{pairs} of neighbours, not drawn", PURPLE))

@@ -158,7 +158,7 @@ class Condition:
         """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent, ConfigError."""
         self._require_keys(env)
         if self.noise and isinstance(env, BlackBox):
-            raise ConfigError(f"condition {self.name!r}: nobody measures anew in a black box; leave noise out")
+            raise ConfigError(f"condition {self.name!r}: a black box has no noise; leave noise out")
         group_of = {member: group for group, members in env.groups.items() for member in members}
         schedules: dict[Key, ScheduleConfig] = {}
         for rank, timing in enumerate(env.timings):

@@ -169,7 +169,7 @@ def margin(
     ladder, step = _ladder(sweep, under, fault, largest)
     intervals, workers = Intervals([sorted(case.options.items()) for case in sweep.cases]), workers_of(processes)
     if intervals.units < 2:
-        raise ConfigError(f"margin(cases={cases!r:.60}): two cases at least, and 32 to tell much; repeats are one")
+        raise ConfigError(f"margin(cases={cases!r:.60}): needs two cases or more, better 32; repeats count as one")
 
     @cache
     def returns(name: str, condition: Condition, units: range) -> NDArray[np.float64]:

@@ -320,7 +320,7 @@ def _read_folder(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Rec
     if made_by != __version__ and begun:
         raise ConfigError(
             f"{path} holds a sweep of heron_env {made_by}, this is {__version__}, and episodes of two versions are "
-            "not mixed: install that version to go on with it, or choose another folder for this one"
+            "not mixed: install that version to resume it, or choose another folder for this one"
         )
     if before != text and begun:
         raise ConfigError(

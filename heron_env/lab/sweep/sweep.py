@@ -228,8 +228,8 @@ def _tell_silence(record: Record) -> None:
         codes = ", ".join(f"{origin} {count}" for origin, count in answers.counts.items())
         warnings.warn(
             f"policy {record.key.policy!r}: not one of {answers.decisions} answers of its first episode is the "
-            f"endpoint's ({codes}); the figures are those of what stands in. Is it running, and is it asked the right "
-            "thing? The sweep goes on",
+            f"endpoint's ({codes}); all figures are those of the fallback. Is it running, and is its address "
+            "right? The sweep continues",
             HeronWarning, stacklevel=2,
         )  # fmt: skip
 

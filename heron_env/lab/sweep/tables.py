@@ -38,11 +38,11 @@ FIGURES: Final = (
 )  # fmt: skip
 """Columns for spreadsheets."""
 ANSWERED: Final = (
-    "Answers by origin and code (something stood in for fallback, and for those a recording has a code of, but "
-    "CLIPPED). p50, p99: latency over all calls, failed ones included; none were made for recorded answers. Errors, "
-    "timeouts, fallback: shares of all answers. Live: an endpoint was asked, and may answer otherwise in another run; "
-    "such rows can't be repeated, and nothing is said of whether their runs are identical. * marks rows in which "
-    "something stood in: their returns are not the agent's alone."
+    "Answers by origin and code (a fallback decided for the codes with fallback, and for those of a recording with a "
+    "code other than CLIPPED). p50, p99: latency over all calls, failed ones included; none were made for recorded "
+    "answers. Errors, timeouts, fallback: shares of all answers. Live: an endpoint answered, and may answer "
+    "differently in another run; such rows cannot be repeated, and the table does not say whether their runs are "
+    "identical. * marks rows with a fallback: their returns are not only the agent's."
 )
 COMPARED: Final = (
     "Preference: probability that the first policy yields more than the second in the same case, ties counting half; "

@@ -368,7 +368,7 @@ def answer_sentences(result: Measurements) -> Iterator[str]:
             if all(point.deterministic for point, _ in answers)
             else " Its answers were live: runs can't be repeated."
         )
-        yield f"{policy!r} was asked {counts.total():,} times: {text}.{rows}{live}"
+        yield f"{policy!r} received {counts.total():,} requests: {text}.{rows}{live}"
 
 
 def reasons(result: Measurements) -> list[str]:

@@ -114,7 +114,7 @@ def _of_event(event: Event, names: set[str]) -> Iterator[str]:
         yield "has a number that is none"
     yield from _of_vectors(event.content)
     if event.kind in ANSWERS and not _counts(event.content.get("asked")):
-        yield "answers what was asked at no time"
+        yield "has an answer without a request"
     if event.kind == DISTURBED:
         about = event.content.get("disturbance")
         if not isinstance(event.content.get("ends"), bool) or not isinstance(about, dict):

@@ -81,7 +81,7 @@ def record_answers(
         return play(policies)
     if fixture is None:
         raise TraceError(
-            "endpoints are asked in this episode, and without their answers it can't be replayed; say where to keep "
+            "endpoints decide in this episode, and without their answers it cannot be replayed; name a file for "
             "them: record_episode(..., fixture='fixture.jsonl')"
         )
     part = fixture.with_stem(f"{fixture.stem}.part")

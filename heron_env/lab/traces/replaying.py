@@ -280,7 +280,9 @@ def _fixture(trace: Episode | str | Path, given: str | Path | None) -> Path:
     if given is not None:
         return path_of(given, "replay(fixture)")
     if isinstance(trace, Episode):
-        raise TraceError("endpoints were asked in this episode: name their answers, replay(episode, fixture=path)")
+        raise TraceError(
+            "endpoints decided in this episode: name the file of their answers, replay(episode, fixture=path)"
+        )
     path = Path(trace)
     return (path if is_folder(path) else path.parent) / NAME
 

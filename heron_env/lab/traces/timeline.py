@@ -125,7 +125,7 @@ class Family:
 
 
 FAMILIES: Final = {
-    "observations": Family(BLUE, "-", "observation: asked for, sent", ("ObservationRequest", *OBSERVATIONS)),
+    "observations": Family(BLUE, "-", "observation: request, reply", ("ObservationRequest", *OBSERVATIONS)),
     "commands": Family(PURPLE, "-", "command", ("Command", "PushedCommand", "ActionCommand")),
     "reports": Family(GREEN, (0, (5, 2)), "state report, receipt", ("StateReport", "ReportReceived")),
     "shares": Family(INK, (0, (1.5, 1.5)), "shared with a neighbour, a letter", ("SharedState", "LetterUnderWay")),

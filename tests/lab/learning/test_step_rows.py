@@ -249,5 +249,5 @@ def going_on(source: StepRows) -> Iterator[Rows]:
 
 def test_a_batch_in_which_nobody_ever_ticks_is_refused():
     late = ScheduleConfig(phase=50.0)
-    with pytest.raises(ScheduleError, match="1000 episodes of lane 0 ended without a single tick"):
+    with pytest.raises(ScheduleError, match="1000 episodes of environment 0 ended without a single tick"):
         StepRows("heron/BatteryGrid-v0", 1, schedule=late, max_steps=3, compile=False).begin()
