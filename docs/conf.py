@@ -21,7 +21,7 @@ copyright = f"2026, {author}, MIT licence"
 release = version = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
-extensions += ["house_docstrings", "law_links", "publishing", "search_words"]
+extensions += ["glossary_links", "house_docstrings", "law_links", "publishing", "search_words"]
 exclude_patterns = ["_build", "_moved", "jupyter_execute"]  # the last is written by myst_nb
 shutil.copytree(
     HERE.parent / "notebooks", HERE / "notebooks", ignore=shutil.ignore_patterns("*.py", ".*"), dirs_exist_ok=True

@@ -260,6 +260,14 @@ def test_built_pages_fit_narrow_and_wide_windows(chromium: list[str], width: int
         assert page.complaints == []
 
 
+def test_the_first_use_of_a_term_links_to_the_glossary():
+    pytest.importorskip("sphinx")
+    terms = re.findall(r"^([a-z][a-z -]*)$", (DOCS / "glossary.md").read_text("utf-8"), re.MULTILINE)
+    assert {*loaded(DOCS / "_ext" / "glossary_links.py").TERMS} <= {*terms}
+    built("index.html")
+    assert (BUILT / "concepts" / "delay.html").read_text("utf-8").count('glossary.html#term-tick"') == 1
+
+
 WORDS = loaded(DOCS / "_ext" / "search_words.py").WORDS if importlib.util.find_spec("sphinx") else {}
 
 

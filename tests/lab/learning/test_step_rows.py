@@ -214,7 +214,10 @@ def test_steps_in_which_nobody_ticks_are_gone_through_at_once():
     ("build", "told"),
     [
         (lambda: StepRows("heron/BatteryGrid-v0", 1, others={}), r"StepRows\(others=...\): every agent that decides"),
-        (lambda: StepRows("heron/BatteryGrid-v0", 1, autoreset="disabled"), r"StepRows\(autoreset=...\): the next episode"),
+        (
+            lambda: StepRows("heron/BatteryGrid-v0", 1, autoreset="disabled"),
+            r"StepRows\(autoreset=...\): the next episode",
+        ),
         (lambda: StepRows("heron/BatteryGrid-v0", 1, final_observations=True), "what an agent last saw is in rows"),
         (lambda: StepRows("heron/BatteryGrid-v0", 1, gamma=1.5), r"StepRows\(gamma=1.5\): must be a number between"),
         (lambda: StepRows("heron/BatteryGrid-v0", 1).answer(np.zeros((2, 1))), r"no episode is running; call begin"),
