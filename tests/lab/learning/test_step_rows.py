@@ -216,7 +216,7 @@ def test_steps_in_which_nobody_ticks_are_gone_through_at_once():
         (lambda: StepRows("heron/BatteryGrid-v0", 1, others={}), r"StepRows\(others=...\): every agent that decides"),
         (
             lambda: StepRows("heron/BatteryGrid-v0", 1, autoreset="disabled"),
-            r"StepRows\(autoreset=...\): the next episode",
+            r"StepRows\(autoreset=...\): the next",
         ),
         (lambda: StepRows("heron/BatteryGrid-v0", 1, final_observations=True), "what an agent last saw is in rows"),
         (lambda: StepRows("heron/BatteryGrid-v0", 1, gamma=1.5), r"StepRows\(gamma=1.5\): must be a number between"),
