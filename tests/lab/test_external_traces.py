@@ -90,7 +90,7 @@ def test_thinking_is_replayed_and_only_the_source_of_an_answer_differs(tmp_path:
 def test_a_world_whose_own_agents_are_played_by_an_endpoint_is_replayed(tmp_path: Path):
     with serving(lambda body: {"action": [0.25]}) as endpoint:
         options, star = {"config": str(declared(tmp_path, endpoint.url))}, Star().build(None, 0)
-        with pytest.raises(TraceError, match="say where to keep"):
+        with pytest.raises(TraceError, match="name a file for them"):
             record_episode(DECLARED, star, options=options)
         kept = tmp_path / NAME
         episode = record_episode(DECLARED, star, options=options, t_end=2 * make("heron/Economy-v0").dt, fixture=kept)
@@ -138,11 +138,11 @@ def test_another_answer_is_a_difference(tmp_path: Path):
 def test_answers_that_are_gone_or_others_are_refused(tmp_path: Path):
     with serve_policy(middle, make(GRID, max_steps=4)) as server:
         traced(tmp_path, server.url)
-        with pytest.raises(TraceError, match="say where to keep"):
+        with pytest.raises(TraceError, match="name a file for them"):
             record_episode(GRID, server.url, options={"max_steps": 4})
         traced(tmp_path / "other", server.url, "--seed", 3)
     kept = tmp_path / NAME
-    with pytest.raises(TraceError, match="name their answers"):
+    with pytest.raises(TraceError, match="name the file of their answers"):
         replay(file.read(tmp_path))
     moved = kept.rename(tmp_path / "moved.jsonl")
     assert "are not there" in heron("replay", tmp_path, code=2).stderr
