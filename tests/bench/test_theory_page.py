@@ -39,7 +39,7 @@ def test_the_results_are_what_is_computed() -> None:
 
 def test_what_the_page_says_of_them_holds() -> None:
     scores = np.concatenate([np.ravel(theory.score(each)) for name in theory.TABLES for each in FOUND[name].values()])
-    assert f"With {len(scores)} such means" in PAGE and np.abs(scores).max() <= 3.0
+    assert f"There are {len(scores)} such means" in PAGE and np.abs(scores).max() <= 3.0
     assert all(len(each["by_seed"]) == FOUND["seeds"] == 20 for name in theory.TABLES for each in FOUND[name].values())
     assert all(each["simulated"] == each["expected"] for each in FOUND["stability"])
     assert plant.first_unstable(3.0, 0.05, plant.expected_growth) == 13
