@@ -341,24 +341,21 @@ class RayCluster:
     def run(self, bundles: Sequence[Bundle]) -> Generator[tuple[Bundle, list[Record]], None, None]:
         """Each bundle with its records, as soon as they are there; a few more are under way than there are CPUs.
 
-        The first error of a task is raised here, and the others are cancelled. Raises WorkerLost where a task's
-        workers died again and again.
+        The first error of a task is raised here. No more are submitted then, and those under way end by themselves:
+        `ray.cancel` of a task that is just ending can abort this process (ray-project/ray#54260). Raises WorkerLost
+        where a task's workers died again and again.
         """
         task = self._ray.remote(run_task).options(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")
         driver = self._ray.put(Driver.here())
         waiting, running = iter(bundles), dict[Any, Bundle]()
-        try:
-            while True:
-                while len(running) < 2 * self.cpus and (bundle := next(waiting, None)) is not None:
-                    running[task.remote(bundle, driver)] = bundle
-                if not running:
-                    return
-                (reference, *_), _ = self._ray.wait(list(running))
-                records = self._got(reference, running[reference])
-                yield running.pop(reference), records
-        finally:
-            for reference in running:
-                self._ray.cancel(reference, force=True)
+        while True:
+            while len(running) < 2 * self.cpus and (bundle := next(waiting, None)) is not None:
+                running[task.remote(bundle, driver)] = bundle
+            if not running:
+                return
+            (reference, *_), _ = self._ray.wait(list(running))
+            records = self._got(reference, running[reference])
+            yield running.pop(reference), records
 
     def _got(self, reference: Any, bundle: Bundle) -> list[Record]:
         errors = self._ray.exceptions
