@@ -1,6 +1,6 @@
 # setup: .venv with everything for development   demo: train, evaluate on both clocks, write runs/demo/report.html
 # notebooks: execute them and write their outputs   docs: the pages, docs/_build/index.html
-# test: the quick tests (a file to a worker: what it compiles is compiled once)   lint: format, rules, types
+# test: the quick tests (a worker that has none left takes tests of another)   lint: format, rules, types
 # recipes: each of examples/recipes in an environment of its own (minutes, GBs; RECIPES="rllib minari" for some)
 # check: lint and all tests   clean: remove what tools leave
 # Another interpreter: make setup PYTHON=python3.12. Indexes and the like are taken from pip's own PIP_* variables.
@@ -27,7 +27,7 @@ demo: setup
 	$(BIN)/python examples/demo.py
 
 test: setup
-	$(BIN)/python -m pytest -x -q -n $(WORKERS) --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -x -q -n $(WORKERS) --dist worksteal -m "not slow"
 
 lint: setup
 	$(BIN)/ruff format --check .

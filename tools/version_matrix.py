@@ -6,7 +6,7 @@
 
 A cell is a Python and the lowest versions that pyproject.toml admits, or the newest there are. torch is the one of
 constraints.txt, since others bring builds of several GB, and is tested with
-Python 3.11 alone. Needs pip and a registry.
+Python 3.11 alone. Needs pip and a registry. WORKERS (2) processes run the tests.
 """
 
 import argparse
@@ -103,8 +103,10 @@ def cell(version: str, choice: str) -> dict[str, Any] | None:
         left = [] if version in WITH_TORCH else [part for test in NEEDS_TORCH for part in ("--ignore", test)]
         # Old releases warn of each other: warnings are no errors here.
         tests = run(
-            [python, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "-W", "ignore", "-p", "no:cacheprovider",
-             "--deselect", OF_ONE_VERSION, *TESTS, *left], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            [python, "-m", "pytest", "-q", "-n", os.environ.get("WORKERS", "2"), "--dist", "worksteal",
+             "-m", "not slow", "-W", "ignore", "-p", "no:cacheprovider", "--deselect", OF_ONE_VERSION, *TESTS, *left],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "HERON_CACHE_DIR": str(folder / "compiled")},
         )  # fmt: skip
         installed = json.loads(run([python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]))
         full = run([python, "-c", "import platform; print(platform.python_version())"]).strip()
