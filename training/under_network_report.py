@@ -62,8 +62,8 @@ def findings(study: Study) -> dict[str, Estimate]:
 FINDINGS: Final = {
     "lost": "the network takes from the policy trained without it",
     "left": "and from the one trained under it",
-    "won": "trained under it, less trained without: under the network",
-    "pays": "trained without, less trained under it: without a network",
+    "won": "under the network: trained under it minus trained without it",
+    "pays": "without a network: trained without it minus trained under it",
     "closed": "share of the gap closed",
 }
 
