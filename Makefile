@@ -42,9 +42,9 @@ notebooks: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[notebooks]'
 	$(BIN)/python notebooks/build.py
 
-docs: setup
+docs: setup # -a: in the search, pages that are not written again would lose their words
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+	$(BIN)/python -m sphinx -a -W --keep-going -q -b html docs docs/_build
 
 recipes: setup
 	$(BIN)/python tools/run_recipes.py $(RECIPES)

@@ -290,20 +290,40 @@ TASKS = {
 """Queries of several words."""
 
 
-@pytest.mark.slow
-@pytest.mark.browser
-def test_the_search_finds_the_page_of_each_word_first(chromium: list[str]):
+@pytest.fixture
+def site(chromium: list[str]):
+    """A browser, and the address of the built pages."""
     built("index.html")
     browser: Any = loaded(ROOT / "tests" / "serve" / "browser.py")
     handler = functools.partial(Quiet, directory=BUILT)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, browser.browsing(chromium) as page:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        asked = {word: document for document, words in WORDS.items() for word in words.split()} | TASKS
-        for query, document in asked.items():
-            page.open(f"http://127.0.0.1:{server.server_port}/search.html?q={quote(query)}")
-            first = page.until("document.querySelector('#search-results li a')?.getAttribute('href')")
-            assert first.partition("?")[0].partition("#")[0] == f"{document}.html", query
+        yield page, f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_search_finds_the_page_of_each_word_first(site: tuple[Any, str]):
+    page, address = site
+    asked = {word: document for document, words in WORDS.items() for word in words.split()} | TASKS
+    for query, document in asked.items():
+        page.open(f"{address}/search.html?q={quote(query)}")
+        first = page.until("document.querySelector('#search-results li a')?.getAttribute('href')")
+        assert first.partition("?")[0].partition("#")[0] == f"{document}.html", query
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_heading_is_larger_than_those_below_it(site: tuple[Any, str], width: int):
+    page, address = site
+    page.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 600)
+    page.open(f"{address}/science/ca_dcop.html")
+    sizes = page.do(
+        "['h1','h2','h3'].map(h => parseFloat(getComputedStyle(document.querySelector(`article ${h}`)).fontSize))"
+    )
+    assert sizes == sorted(set(sizes), reverse=True), sizes
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
