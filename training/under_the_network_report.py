@@ -174,13 +174,16 @@ def figure(data: Mapping[str, Any]) -> bytes:
     }
     names = list(dict.fromkeys(line.policy for found in cells.values() for line in found))
     names.sort(key=lambda name: name not in REFERENCES)
+    columns = min(len(cells), 2)
+    rows = -(-len(cells) // columns)
     with house_style():
-        drawn = Figure(figsize=(0.6 + 3.6 * max(len(cells), 1.6), 0.9 + 0.3 * len(names)), layout="constrained")
-        for axes, (cell, found) in zip(
-            drawn.subplots(1, len(cells), sharey=True, squeeze=False)[0], cells.items(), strict=True
-        ):
+        drawn = Figure(figsize=(1.6 + 3.6 * columns, rows * (0.9 + 0.3 * len(names))), layout="constrained")
+        panels = drawn.subplots(rows, columns, sharey=True, squeeze=False).flat
+        for (cell, found), axes in zip(cells.items(), panels, strict=False):
             _panel(axes, found, names)
             axes.set_title(data["cells"][cell]["title"].replace(", ", ",\n"))
+        for axes in panels:
+            axes.set_axis_off()
         drawn.supxlabel("EUR a day more, under the network, than PPO trained on the synchronous clock", fontsize=10.0)
         return to_svg(drawn, text=True)
 
