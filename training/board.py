@@ -5,21 +5,26 @@
 
 A finished run folder is left as it is; a training that was killed is begun anew by the same command. `--entries` plays
 the baselines and all policies that are there under every condition, and writes entries and checkpoints to --out; an
-entry that is there is not made again. Policies are called ppo (trained without a network) and ppo-CONDITION.
+entry that is there is not made again. Policies are called ppo (trained without a network) and ppo-CONDITION. `--cells`
+prints what training under each condition gains there, from the entries that are shipped.
 """
 
 import argparse
 import time
-from collections.abc import Iterable, Sequence
-from itertools import product
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
 
 from heron_env import Hyperparameters, make, train
 from heron_env.files.reading import is_file
 from heron_env.lab.benchmark import NOTHING, RANDOM
-from heron_env.lab.board import CONDITIONS, NONE, SEEDS, add_entry, board, stem_of, trained_name
+from heron_env.lab.board import CONDITIONS, NONE, SEEDS, add_entry, board, intervals_of, read_entry, stem_of, trained_name
 from heron_env.lab.checkpoints import ZOO
+from heron_env.lab.robust_stats import Estimate, Intervals
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "heron/Spread-v0": {
@@ -69,6 +74,47 @@ def entered(worlds: Sequence[str], runs: Iterable[Path], out: Path) -> None:
             print(add_entry(str(folder), condition, out), flush=True)
 
 
+def gains() -> Iterator[tuple[str, str, Estimate, float]]:
+    """(world, condition, return of ppo-CONDITION under it minus that of ppo, p) of each cell that has all its entries."""
+    for (env_id, world), condition in product(board().items(), CONDITIONS[1:]):
+        names = [[stem_of(trained_name(of), seed) for seed in range(SEEDS)] for of in (condition, NONE)]
+        files = [[ZOO / env_id / f"{name}@{condition}.json" for name in some] for some in names]
+        if not all(map(is_file, chain(*files))):
+            continue
+        entries = [[read_entry(file) for file in some] for some in files]
+        under, without = ([entry.values for entry in some] for some in entries)
+        labels = intervals_of(entries[0][0].cases).unit.tolist()
+        yield env_id, condition, Intervals(labels).difference(under, without), p_value(labels, under, without)
+
+
+def p_value(labels: Sequence[int], ours: list[list[float]], theirs: list[list[float]]) -> float:
+    """Two-sided: 1 minus the level at which the interval of the difference just reaches 0."""
+
+    def margin(level: float) -> float:
+        found = Intervals(labels, level=level).difference(ours, theirs)
+        return max(found.low, -found.high)
+
+    return float(1.0 - brentq(margin, 1e-9, 1.0 - 1e-12)) if margin(1e-9) > 0.0 else 1.0
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Corrected for being several (Holm, "A simple sequentially rejective multiple test procedure", 1979)."""
+    order = np.argsort(p_values)
+    steps = [min(1.0, (len(order) - n) * p_values[place]) for n, place in enumerate(order)]
+    return np.maximum.accumulate(steps)[np.argsort(order)].tolist()
+
+
+def cells() -> str:
+    """The table of docs/under_the_network.md; cells without entries are withdrawn."""
+    found = list(gains())
+    corrected = dict(zip([cell[:2] for cell in found], holm([cell[3] for cell in found]), strict=True))
+    rows = {cell[:2]: f"{cell[2]} | {cell[3]:.3f} | {corrected[cell[:2]]:.3f}" for cell in found}
+    lines = ["| world | condition | gain of training under it | p | p, corrected |", "|---|---|---:|---:|---:|"]
+    for cell in product(board(), CONDITIONS[1:]):
+        lines.append(f"| {cell[0].removeprefix('heron/')} | {cell[1]} | {rows.get(cell, 'withdrawn | |')} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     """Train, then enter."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -77,9 +123,13 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(SEEDS)))
     parser.add_argument("--minutes", type=float, default=120.0, help="0: train nothing")
     parser.add_argument("--entries", action="store_true")
+    parser.add_argument("--cells", action="store_true")
     parser.add_argument("--runs", type=Path, default=Path("runs/board"))
     parser.add_argument("--out", type=Path, default=ZOO)
     given = parser.parse_args()
+    if given.cells:
+        print(cells(), end="")
+        return
     end = time.monotonic() + 60.0 * given.minutes
     wanted = [Training(*one) for one in product(given.seeds, given.worlds, given.conditions)]
     finished = [one.folder(given.runs) for one in wanted if is_file(one.folder(given.runs) / "config.json")]

@@ -7,6 +7,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,8 @@ def quietly(test: Callable[[], Any], package: str = "pettingzoo") -> tuple[Excep
             test()
         except Exception as error:  # noqa: BLE001  whatever it is, it becomes a finding
             return error, []
-    own = [w for w in caught if package in Path(w.filename).parts and issubclass(w.category, UserWarning)]
+    folder = Path(str(import_module(package).__file__)).parent
+    own = [w for w in caught if Path(w.filename).is_relative_to(folder) and issubclass(w.category, UserWarning)]
     return None, list(dict.fromkeys(re.sub(r"\x1b\[\d+m", "", str(w.message)) for w in own))
 
 

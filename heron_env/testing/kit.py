@@ -28,6 +28,7 @@ from heron_env.testing.check import (
 )
 
 SEEDED = ("same-seed",)
+KIT = Path(__file__).parent
 CHECKS: tuple[Check, ...] = (
     Check("builds", declarations.builds),
     Check("runs", declarations.runs),
@@ -159,5 +160,5 @@ def _answers(check: Check, subject: Subject) -> list[Remark]:
 
 def _where(error: Exception) -> str:
     """The innermost place of the traceback outside the kit, in words."""
-    frames = [f for f in extract_tb(error.__traceback__) if "heron_env/testing" not in Path(f.filename).as_posix()]
+    frames = [f for f in extract_tb(error.__traceback__) if not Path(f.filename).is_relative_to(KIT)]
     return f" (in {frames[-1].name}, {Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

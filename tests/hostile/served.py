@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from calls import GRID, SMALL, Entry
 from values import value
+from verdict import ours_of, place_of
 
 from heron_env import make
 
@@ -51,12 +52,7 @@ class Faults(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and record.exc_info[1] is not None:
             error, trace = record.exc_info[1], traceback.extract_tb(record.exc_info[2])
-            ours = [
-                f"{frame.filename.rpartition('heron_env/')[2]}:{frame.lineno}"
-                for frame in trace
-                if "heron_env/" in frame.filename
-            ]
-            Faults.last = f"{type(error).__name__} at {ours[-1] if ours else '?'}: {str(error)[:120]}"
+            Faults.last = f"{type(error).__name__} at {place_of(ours_of(trace)) or '?'}: {str(error)[:120]}"
 
 
 def plain(bad: Any, depth: int = 0) -> Any:

@@ -1,6 +1,7 @@
 """The short form of `run.py`: bad values and damaged files get an answer or an error of ours."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import run
@@ -46,6 +47,13 @@ def test_the_verdict_knows_a_finding():
     assert asked(lambda: refuses(wrong=1)).kind == "python"  # type: ignore[call-arg]
     assert asked(lambda: ours.did_you_mean("x", 3)).is_finding  # type: ignore[arg-type]  # raised by a line of ours
     assert asked(lambda: 3).kind == "works"
+
+
+def test_a_file_below_a_clone_named_as_the_package_is_not_ours(tmp_path: Path):
+    caller = tmp_path / "heron_env" / "tests" / "caller.py"
+    scope: dict[str, Any] = {}
+    exec(compile("def call(): return {}['x']", caller, "exec"), scope)
+    assert asked(scope["call"]).kind == "python"
 
 
 def test_the_scripts_lie_beside_each_other():

@@ -5,13 +5,17 @@ import io
 import signal
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import heron_env
 from heron_env.errors import HeronError
+
+PACKAGE = Path(heron_env.__file__).parent
 
 SECONDS, WAITING = 20, 120
 """After so long of computing, or of anything on a busy machine, something hangs."""
@@ -72,16 +76,16 @@ def asked(call: Callable[[], Any], where: str = "") -> Answer:
             warnings.simplefilter("ignore")
             return Answer("works", value=call())
     except HeronError as error:
-        told, place = str(error), _place(_ours(traceback.extract_tb(error.__traceback__)))
+        told, place = str(error), place_of(ours_of(traceback.extract_tb(error.__traceback__)))
         if not told.strip():
             return Answer("silent", f"{type(error).__name__} at {place}: not a word", place=place)
         return Answer(type(error).__name__, told, place=place)
     except Hangs as error:
-        ours = _ours(traceback.extract_tb(error.__traceback__))
-        return Answer("hang", f"{_place(ours)}: {error}", place=_place(ours))
+        ours = ours_of(traceback.extract_tb(error.__traceback__))
+        return Answer("hang", f"{place_of(ours)}: {error}", place=place_of(ours))
     except (Exception, SystemExit) as error:  # noqa: BLE001  whatever it is, it is told
         frames = traceback.extract_tb(error.__traceback__)
-        ours = _ours(frames)
+        ours = ours_of(frames)
         if isinstance(error, TypeError) and not ours:
             return Answer("python")  # a wrong keyword, or a wrong count of values
         if isinstance(error, AttributeError | KeyError | IndexError | TypeError | ValueError) and not ours:
@@ -91,16 +95,20 @@ def asked(call: Callable[[], Any], where: str = "") -> Answer:
         if any(f"site-packages/{library}/" in frames[-1].filename for library in APART):
             return Answer("apart")
         last = ours[-1] if ours else frames[-1]
-        if isinstance(error, OSError) and error.filename and last.filename.endswith("heron_env/files/writing.py"):
+        if isinstance(error, OSError) and error.filename and Path(last.filename) == PACKAGE / "files" / "writing.py":
             return Answer("OSError", str(error))  # as its docstring promises: what can't be written names the file
-        place, words = _place([last]), (str(error).splitlines() or [""])[0]
+        place, words = place_of([last]), (str(error).splitlines() or [""])[0]
         return Answer("raw", f"{type(error).__name__} at {place}: {words[:160]}", place=place)
 
 
-def _ours(frames: list[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
-    return [frame for frame in frames if "heron_env/" in frame.filename]
+def ours_of(frames: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    """Those in files of the package: a clone may be named heron_env too, and its tests are not ours."""
+    return [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)]
 
 
-def _place(ours: list[traceback.FrameSummary]) -> str:
-    """The last of these lines, `envs/base.py:210`."""
-    return f"{ours[-1].filename.rpartition('heron_env/')[2]}:{ours[-1].lineno}" if ours else ""
+def place_of(frames: list[traceback.FrameSummary]) -> str:
+    """The last of these lines, `envs/base.py:210`, from the package's folder on where it is below it."""
+    if not frames:
+        return ""
+    file = Path(frames[-1].filename)
+    return f"{file.relative_to(PACKAGE) if file.is_relative_to(PACKAGE) else file}:{frames[-1].lineno}"

@@ -1,14 +1,18 @@
 """The law of linear cost as functions: counts of floats, messages and calls at growing numbers of agents."""
 
 import gc
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
+import heron_env
 from heron_env import HeronEnv, make
 from heron_env.core import layout
 from heron_env.observability.plan import ObservationPlan
+
+PACKAGE = os.path.join(os.path.dirname(heron_env.__file__), "")
 
 
 def battery_grid(n: int, zone_size: int = 10, **options: Any) -> HeronEnv:
@@ -115,7 +119,7 @@ def lines_run(work: Callable[[], Any]) -> int:
 
     def trace(frame: Any, event: str, arg: Any) -> Any:
         nonlocal count
-        if "heron_env" not in frame.f_code.co_filename:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
         count += event == "line"
         return trace
