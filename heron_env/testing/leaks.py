@@ -77,9 +77,10 @@ def hidden(env: HeronEnv, rank: int) -> Columns:
 
 
 def _of_own_and_children(env: HeronEnv, rank: int) -> Columns:
-    """Columns that an agent's own info rule may read although its vector lacks them."""
-    mine = [rank, *env.hierarchy.children[rank]]
-    return np.flatnonzero(np.isin(env.simulation.layout.owner_of, mine))
+    """Columns that an agent's own info rule may read although its vector lacks them: of its own, bookkeeping."""
+    layout = env.simulation.layout
+    own = (layout.owner_of == rank) & ~layout.observed
+    return np.flatnonzero(own | np.isin(layout.owner_of, env.hierarchy.children[rank]))
 
 
 def _carry_on(env: HeronEnv, subject: Subject, steps: int) -> None:
