@@ -186,9 +186,7 @@ def visibility_of(feature: type[FeatureProvider], q: Quantity) -> tuple[str, ...
     return tuple(feature.visibility if q.visibility is None else q.visibility)
 
 
-def tags_match(
-    tags: Sequence[str], requestor_id: str, requestor_level: int, owner_id: str, owner_level: int
-) -> bool:
+def tags_match(tags: Sequence[str], requestor_id: str, requestor_level: int, owner_id: str, owner_level: int) -> bool:
     """Without a hierarchy: does one of the tags let this requestor, who may be the owner, see what carries them?"""
     return (
         "public" in tags

@@ -107,9 +107,7 @@ def test_each_tag_opens_to_exactly_its_relation(env: HeronEnv, observer: str, ta
         ("top", ["Is_public.x", "Is_owner.x", "Is_system.x", "IsPair.x", "Split.open", "Split.own"]),
     ],
 )
-def test_a_tag_opens_an_agents_own_features_to_itself_as_it_opens_others(
-    env: HeronEnv, agent: str, own: list[str]
-):
+def test_a_tag_opens_an_agents_own_features_to_itself_as_it_opens_others(env: HeronEnv, agent: str, own: list[str]):
     assert sorted(name for name in env.observation_names(agent) if name.count(".") == 1) == sorted(own)
     assert not any("ledger" in name for agent in env.hierarchy.ids for name in env.observation_names(agent))
 
