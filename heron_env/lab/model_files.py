@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 
 from heron_env.core.policy import Policies
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, listed_names
 from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.columns import columns_misfit
 
@@ -63,7 +63,8 @@ def policies_in(file: str, env: Any) -> Policies:
         extra = "train" if file.endswith(".zip") else "onnx"
         raise ConfigError(f"policy {file!r}: {error}; pip install 'heron_env[{extra}]'") from error
     except Exception as error:  # a file may hold anything
-        where = f" for {agent!r}, who observes {seen} and does {done}" if agent else ""
+        names = "" if isinstance(env, BlackBox) or not agent else f" ({listed_names(env.observation_names(agent))})"
+        where = f" for {agent!r}, who observes {seen}{names} and does {done}" if agent else ""
         raise ConfigError(
             f"policy {file!r}: is no model that decides{where} ({type(error).__name__}: {error}); give one that was "
             "trained in these spaces"

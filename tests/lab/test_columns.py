@@ -123,6 +123,14 @@ def test_an_exported_model_of_other_columns_is_refused(run: Any, tmp_path: Path,
         policy_spec(str(file)).build(pump(), 0)
 
 
+def test_a_saved_model_of_another_width_is_refused_with_the_names_of_what_is_observed_now(tmp_path: Path):
+    sb3, envs = pytest.importorskip("stable_baselines3"), pytest.importorskip("stable_baselines3.common.envs")
+    file = str(tmp_path / "model.zip")
+    sb3.PPO("MlpPolicy", envs.IdentityEnvBox(), n_steps=8, batch_size=8, seed=0).save(file)
+    with pytest.raises(ConfigError, match=r"who observes Box\(.*\) \('Tank\.level', 'Order\.up'\) and does Box"):
+        policy_spec(file).build(pump(), 0)
+
+
 @pytest.mark.parametrize(("change", "names"), CHANGES)
 def test_a_trace_of_other_columns_is_refused(tmp_path: Path, change: Any, names: str):
     episode = record_episode(ENV, "random", seed=1)
