@@ -18,12 +18,12 @@ from pydantic import ValidationError
 
 from heron_env._version import __version__
 from heron_env.core.policy import Answer, Asked
-from heron_env.errors import ConfigError, FixtureError, changed_names
+from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, compact, full_lines, lock_beside
 from heron_env.given import path_of
 from heron_env.injection.answers import Consulted, ExternalAgentMetrics
-from heron_env.injection.contract import SCHEMA_VERSION, Sha256, WireModel, difference
+from heron_env.injection.contract import SCHEMA_VERSION, Sha256, WireModel, difference, request_difference
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.policy import Due, ExternalPolicy
 from heron_env.injection.questions import Questions, Telling
@@ -437,18 +437,10 @@ class Recorded:
         return self.fixture.to_adr()
 
 
-def _columns(request: dict[str, Any]) -> list[str]:
-    """Names of what is observed, as they were told; none of a conversation, nor in the tier minimal."""
-    return request["decision"]["observation"]["names"] if request.get("decision") else []
-
-
 def require_same(due: Due, found: Consulted, path: Path) -> None:
-    """Raise FixtureError unless the request that is due is the recorded one; it names the columns that differ, or the
-    first difference.
-    """
-    if where := changed_names(_columns(found.request), _columns(due.request)):
-        where = f"about other columns: {where}"
-    if where := where or difference(found.request, due.request):
+    """Raise FixtureError unless the request that is due is the recorded one; it names the first difference."""
+    where = request_difference(found.request, due.request)
+    if where:
         asked = due.asked
         raise FixtureError(
             f"{path}: {asked.agent!r}, decision {asked.number} of episode {asked.episode}, is asked something else: "
