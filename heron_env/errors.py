@@ -34,10 +34,12 @@ import functools
 import inspect
 import math
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 T = TypeVar("T", bound=Callable[..., Any])
+MOST_NAMES = 12
+"""In a message."""
 
 
 class HeronError(Exception):
@@ -184,6 +186,24 @@ def did_you_mean(name: object, candidates: Iterable[object]) -> str:
     text, least = ("none", 1.0) if name is None else (str(name), 0.6)  # None is near 'none' only, not 'zone'
     near = difflib.get_close_matches(text, [str(candidate) for candidate in candidates], n=1, cutoff=least)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def changed_names(before: Sequence[str], now: Sequence[str]) -> str:
+    """`"no longer 'a', and now 'b'"`, or "in another order"; an empty string where nothing differs."""
+    if [*before] == [*now]:
+        return ""
+    there, here = set(before), set(now)
+    parts = [
+        ("no longer", [name for name in before if name not in here]),
+        ("and now", [name for name in now if name not in there]),
+    ]
+    return ", ".join(f"{what} {listed_names(names)}" for what, names in parts if names) or "in another order"
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """`'a', 'b' and 3 more`."""
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(map(repr, names[:MOST_NAMES])) + more
 
 
 def checked_keywords(target: T) -> T:

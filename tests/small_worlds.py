@@ -43,7 +43,7 @@ class Level(FeatureProvider):
 
 
 class Setpoint(FeatureProvider):
-    """What actions write."""
+    """What actions write; in which mode, an agent's siblings see, and itself not."""
 
     visibility = ("owner", "upper_level")
     power: float = quantity(default=0.0, low=-5.0, high=5.0)
@@ -62,17 +62,19 @@ class Tally(FeatureProvider):
 class End(FeatureProvider):
     """When this agent ends: terminated at a time or above a level, truncated at another time."""
 
-    visibility = ()
     at: float = quantity(default=NEVER, low=0.0, high=LATEST)
     cut: float = quantity(default=NEVER, low=0.0, high=LATEST)
     above: float = quantity(default=NEVER, low=-NEVER, high=NEVER)
 
 
 class Order(FeatureProvider):
-    """What a coordinator tells its subordinates, and what it learns from them."""
+    """What a coordinator tells its subordinates, and what it learns from them; of itself only the system agent sees it.
+
+    `target` alone says `owner`, and `secret` is nobody's.
+    """
 
     visibility = ("subordinates",)
-    target: float = quantity(default=0.0, low=-9.0, high=9.0)
+    target: float = quantity(default=0.0, low=-9.0, high=9.0, visibility=("owner", "subordinates"))
     total: float = quantity(default=0.0, low=-99.0, high=99.0, visibility=("system",))
     secret: float = quantity(default=0.0, low=-99.0, high=99.0, visibility=())
 

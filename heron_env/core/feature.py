@@ -34,7 +34,8 @@ def _annotations(cls: type) -> dict[str, Any]:
 class FeatureProvider:
     """Base of all features: annotate numbers in the class body, with or without `quantity(...)`.
 
-    `visibility` lists who sees it: public, owner, upper_level, system, siblings, subordinates (OR; default owner).
+    `visibility` lists who sees it: public, owner, upper_level, system, siblings, subordinates (OR; default owner). Its
+    owner is no exception: without `owner` or `public` among the tags it does not see it.
     `reported`: do state reports carry it? False for an `Inbox` alone, which is no fact about the world.
     Outside an environment a feature owns a small array; in an environment it is a window on the environment's.
     """
@@ -167,13 +168,7 @@ class FeatureProvider:
 
         A State that belongs to an environment answers by its own hierarchy instead: there upper_level is the parent.
         """
-        tags = self.visibility
-        return (
-            "public" in tags
-            or requestor_id == owner_id
-            or ("upper_level" in tags and requestor_level == owner_level + 1)
-            or ("system" in tags and requestor_level >= SYSTEM_LEVEL)
-        )
+        return tags_match(self.visibility, requestor_id, requestor_level, owner_id, owner_level)
 
     def __repr__(self) -> str:
         """`Charge(soc=0.5, capacity=100.0)`."""
@@ -184,6 +179,21 @@ class FeatureProvider:
         return type(self) is type(other) and bool(np.array_equal(self._array, other._array))
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def visibility_of(feature: type[FeatureProvider], q: Quantity) -> tuple[str, ...]:
+    """The tags of a field: its own, or its feature's."""
+    return tuple(feature.visibility if q.visibility is None else q.visibility)
+
+
+def tags_match(tags: Sequence[str], requestor_id: str, requestor_level: int, owner_id: str, owner_level: int) -> bool:
+    """Without a hierarchy: does one of the tags let this requestor, who may be the owner, see what carries them?"""
+    return (
+        "public" in tags
+        or ("owner" in tags and requestor_id == owner_id)
+        or ("upper_level" in tags and requestor_level == owner_level + 1)
+        or ("system" in tags and requestor_level >= SYSTEM_LEVEL)
+    )
 
 
 def of_any_size(base: type[FeatureProvider], *names: str) -> tuple[Quantity, ...]:

@@ -184,11 +184,11 @@ def quantity(
         noisy: whether observation noise may be added.
         per_step: set to 0 before the first substep of each control step (for a flow that `advance` integrates).
         observed: False: in no observation; rules may read it.
-        visibility: tags of this field, instead of the feature's.
+        visibility: tags of this field, instead of the feature's. Without "owner" or "public" its owner does not see it.
         foreknown: it may depend on the future because that is really known ahead: a tariff, a calendar, a forecast, a
             plan. Any other quantity describes the past, and `heron check` warns if it does not.
         relative: other agents observe the difference to their own value of the same quantity (V9).
-        to_owner: False: its owner does not observe it, only others do.
+        to_owner: False: its owner does not observe it, whatever tags or a matrix say; others do as these say.
 
     Returns:
         The declaration, for the class of the feature.

@@ -376,7 +376,8 @@ class EndRule(Protocol):
 class InfoRule(Protocol):
     """`@staticmethod @rule def get_local_info(charge: Charge) -> Shown`, Shown being a NamedTuple of numbers.
 
-    It may read of others only what its agent sees exactly. As a method: `get_local_info(self, local_state)`.
+    It may read only what its agent sees exactly, and the agent's own quantities with `observed=False`. As a method:
+    `get_local_info(self, local_state)`.
     """
 
     def __call__(self, *read: Any, **more: Any) -> Any:

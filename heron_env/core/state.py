@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.feature import FeatureProvider, find_feature, labelled, plain
+from heron_env.core.feature import FeatureProvider, find_feature, labelled, plain, tags_match, visibility_of
 from heron_env.errors import FeatureError, UnknownFeature, UnknownField, did_you_mean
 from heron_env.given import mapping, several
 
@@ -167,15 +167,25 @@ class State:
         if self._view is not None:
             seen: dict[str, FeatureVector] = self._view(self.owner_id, requestor_id)
             return seen
-        return {
-            feature.feature_name: FeatureVector(feature.vector(), feature.names())
-            for feature in self.features
-            if feature.is_observable_by(requestor_id, requestor_level, self.owner_id, self.owner_level)
-        }
+        asking = requestor_id, requestor_level, self.owner_id, self.owner_level
+        visible = ((feature.feature_name, _visible_part(feature, asking)) for feature in self.features)
+        return {name: vector for name, vector in visible if vector.size}
 
     def __repr__(self) -> str:
         """`FieldAgentState('battery_1', [Charge(...)])`."""
         return f"{type(self).__name__}({self.owner_id!r}, {self.features!r})"
+
+
+def _visible_part(feature: FeatureProvider, asking: tuple[str, int, str, int]) -> FeatureVector:
+    """The fields whose tags match; `asking`: who asks and whose it is, ids and levels as `tags_match` takes them."""
+    own, names = asking[0] == asking[2], feature.names()
+    columns = [
+        column
+        for q in feature.quantities.values()
+        if q.observed and (q.to_owner or not own) and tags_match(visibility_of(type(feature), q), *asking)
+        for column in range(q.index, q.index + q.size)
+    ]
+    return FeatureVector(feature.vector()[columns], [names[column] for column in columns])
 
 
 class FieldAgentState(State):

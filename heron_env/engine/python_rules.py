@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from heron_env.agents.agent import Agent, imperative, overrides
 from heron_env.core.action import ActionSpec, Vector
+from heron_env.core.feature import visibility_of
 from heron_env.core.masking import Flags, checked, enforced
 from heron_env.core.rule import Parameter, one_by_one
 from heron_env.engine.binding import Binder, Run, require_known_rules
@@ -184,10 +185,12 @@ def bind_agent(
 
 
 def _require_visible_info(binder: Binder, rank: int, view: ObserverView) -> None:
-    """Infos reach the learner: their rule may read the agent's own features, and of others what it sees exactly."""
-    rows, tree = binder.layout.rows, binder.hierarchy
-    read_of = {"parent": (tree.parent[rank],), "global": (-1,), "children": tree.children[rank]}
-    exact = set(view.columns[view.factors == 0.0].tolist())
+    """Infos reach the learner: their rule may read what the agent sees exactly, and its own bookkeeping."""
+    layout, tree = binder.layout, binder.hierarchy
+    rows, own = layout.rows, layout.rows[rank].slice
+    read_of = {"own": (rank,), "parent": (tree.parent[rank],), "global": (-1,), "children": tree.children[rank]}
+    bookkeeping = own.start + np.flatnonzero(~layout.observed[own])
+    exact = {*view.columns[view.factors == 0.0].tolist(), *bookkeeping.tolist()}
     for parameter in binder.parameters(rank, "get_local_info"):
         feature = parameter.feature
         if feature is None:
@@ -232,7 +235,7 @@ def bind_mask(binder: Binder, rank: int, view: ObserverView, spec: ActionSpec, d
             raise RuleError(_reads_truth(where))
         return _of_method(agent, method, view, spec, whose)
     for parameter in binder.parameters(rank, MASK):
-        _require_shown(parameter, where)
+        _require_shown(parameter, where, view)
     columns, shown = view.columns[: view.own], np.zeros(binder.layout.size)
     twin = Binder(binder.hierarchy, binder.layout, binder.global_features, shown, binder.actions)
     run = twin.bind(rank, MASK)
@@ -281,17 +284,20 @@ def _reads_truth(where: str) -> str:
     return f"{where} reads self.state, the truth, which an agent may know late; read the local_state that it is given"
 
 
-def _require_shown(parameter: Parameter, where: str) -> None:
-    """Raise RuleError for a parameter that is not the agent's own and observed."""
+def _require_shown(parameter: Parameter, where: str, view: ObserverView) -> None:
+    """Raise RuleError for a parameter that is not the agent's own and observed by itself."""
     if parameter.role == "dt":
         return
     remedy = "a mask is offered to the agent, so it may read dt and the agent's own observed features only"
     if parameter.role != "own" or parameter.feature is None:
         raise RuleError(f"{where} reads {parameter.name!r} ({parameter.role}); {remedy}")
-    for declared in parameter.feature.quantities.values():
-        for flag in ("observed", "to_owner"):
-            if not getattr(declared, flag):
-                raise RuleError(
-                    f"{where} reads {parameter.feature.__name__}, of which {declared!r} is hidden ({flag}=False); "
-                    f"{remedy}: move what it needs into a feature that is observed as a whole"
-                )
+    shown = set(view.columns[: view.own].tolist())
+    for start, feature, declared in view.layout.rows[view.rank].columns():
+        read = issubclass(feature, parameter.feature) and declared.name in parameter.feature.quantities
+        if read and start not in shown:
+            flags = [flag for flag in ("observed", "to_owner") if not getattr(declared, flag)]
+            why = f"{flags[0]}=False" if flags else f"visibility={visibility_of(feature, declared)}"
+            raise RuleError(
+                f"{where} reads {parameter.feature.__name__}, of which {declared!r} is hidden ({why}); "
+                f"{remedy}: move what it needs into a feature that is observed as a whole"
+            )

@@ -24,7 +24,7 @@ from pydantic.json_schema import models_json_schema
 
 from heron_env.core.action import Action, ActionSpec
 from heron_env.core.masking import drawn, flat
-from heron_env.errors import ConfigError, path_text
+from heron_env.errors import ConfigError, changed_names, path_text
 
 SCHEMA_VERSION: Final = "1.0"
 PRIVATE: Final = ("reasoning", "chain_of_thought", "thoughts")
@@ -369,6 +369,13 @@ def decimals(values: NDArray[Any]) -> tuple[float, ...]:
     if not np.array_equal(np.array(doubles).astype(np.float32), single):  # rounding twice went another way
         doubles = single.astype(np.float64).tolist()
     return tuple(doubles)
+
+
+def request_difference(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """Where two requests differ: by name the columns of what is observed, else the first place; "" if nowhere."""
+    before, now = ((request.get("decision") or {}).get("observation", {}).get("names", []) for request in (old, new))
+    names = changed_names(before, now)
+    return f"about other columns: {names}" if names else difference(old, new)
 
 
 def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:

@@ -23,7 +23,7 @@ from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, compact, full_lines, lock_beside
 from heron_env.given import path_of
 from heron_env.injection.answers import Consulted, ExternalAgentMetrics
-from heron_env.injection.contract import SCHEMA_VERSION, Sha256, WireModel, difference
+from heron_env.injection.contract import SCHEMA_VERSION, Sha256, WireModel, difference, request_difference
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.policy import Due, ExternalPolicy
 from heron_env.injection.questions import Questions, Telling
@@ -439,7 +439,7 @@ class Recorded:
 
 def require_same(due: Due, found: Consulted, path: Path) -> None:
     """Raise FixtureError unless the request that is due is the recorded one; it names the first difference."""
-    where = difference(found.request, due.request)
+    where = request_difference(found.request, due.request)
     if where:
         asked = due.asked
         raise FixtureError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import cache, partial
@@ -12,8 +13,9 @@ import numpy as np
 from gymnasium import spaces
 
 from heron_env.core.policy import Policies
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, listed_names
 from heron_env.lab.black_boxes import BlackBox
+from heron_env.lab.columns import columns_misfit
 
 OF_TRAINING: Final = ("lr_schedule", "learning_rate", "clip_range", "_last_obs", "_last_episode_starts")
 """What a .zip has besides the policy, and other versions of Python and numpy can't always read."""
@@ -49,6 +51,7 @@ def policies_in(file: str, env: Any) -> Policies:
             seen, done = env.observation_space(agent), env.action_space(agent)
             spec = None if isinstance(env, BlackBox) else env.simulation.specs[env.hierarchy.index[agent]]
             model = model_of(file, changed, seen, done)
+            _require_columns(file, changed, env, agent)
             policies[agent], example = (
                 ModelPolicy(model, partial(fitted, f"{file!r} for {agent!r}", done, spec)),
                 deepcopy(seen),
@@ -60,7 +63,8 @@ def policies_in(file: str, env: Any) -> Policies:
         extra = "train" if file.endswith(".zip") else "onnx"
         raise ConfigError(f"policy {file!r}: {error}; pip install 'heron_env[{extra}]'") from error
     except Exception as error:  # a file may hold anything
-        where = f" for {agent!r}, who observes {seen} and does {done}" if agent else ""
+        names = "" if isinstance(env, BlackBox) or not agent else f" ({listed_names(env.observation_names(agent))})"
+        where = f" for {agent!r}, who observes {seen}{names} and does {done}" if agent else ""
         raise ConfigError(
             f"policy {file!r}: is no model that decides{where} ({type(error).__name__}: {error}); give one that was "
             "trained in these spaces"
@@ -123,6 +127,18 @@ def _session(file: str, changed: int) -> Any:
     few.intra_op_num_threads = few.inter_op_num_threads = 1
     data = Path(file).read_bytes()  # weights in a second file are refused: a policy's identity is that of one
     return onnxruntime.InferenceSession(data, few, providers=["CPUExecutionProvider"])
+
+
+def _require_columns(file: str, changed: int, env: Any, agent: str) -> None:
+    """Raise ValueError where the agent observes other columns than those of which a file of `heron export` tells."""
+    if file.endswith(".zip") or isinstance(env, BlackBox):
+        return
+    kept = _session(file, changed).get_modelmeta().custom_metadata_map.get("heron_env")
+    about = json.loads(kept) if kept else {"agents": []}
+    if about["agents"][:1] == [agent]:  # what others of its group see is called otherwise
+        names = [column["name"] for column in about["observation"]]
+        if differs := columns_misfit(names, env.observation_names(agent), env, agent):
+            raise ValueError(f"it was exported for other columns: {differs}")
 
 
 def _onnx(file: str, changed: int, seen: Any, done: Any) -> Model:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from heron_env.errors import RunFolderError
 from heron_env.files.reading import MOST, read
+from heron_env.lab.columns import columns_misfit
 from heron_env.lab.remembering import OwnDecisions, Recurrent, recurrent_of
 from heron_env.lab.trained import Activation, Network, Scaling, network_of, read_weights
 
@@ -99,13 +100,10 @@ def group_config(
 def misfit(env: HeronEnv, group: str, kept: GroupConfig) -> str:
     """What a group sees or does otherwise now, in words; empty where nothing is."""
     now = group_config(env, group, Scaling(np.zeros(0), np.zeros(0)), 1.0)
-    for what, old, new in (
-        ("observations", kept.observation_names, now.observation_names),
-        ("actions", (kept.action_low, kept.action_high, kept.ncats), (now.action_low, now.action_high, now.ncats)),
-    ):
-        if old != new:
-            return f"group {group!r} was trained on {what} {old}, the environment now has {new}"
-    return ""
+    if differs := columns_misfit(kept.observation_names, now.observation_names, env, now.agents[0]):
+        return f"group {group!r} was trained on observations with other columns: {differs}"
+    old, new = ((of.action_low, of.action_high, of.ncats) for of in (kept, now))
+    return "" if old == new else f"group {group!r} was trained on actions {old}, the environment now has {new}"
 
 
 def own_decisions(kept: GroupConfig) -> OwnDecisions | None:

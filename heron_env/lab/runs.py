@@ -298,8 +298,9 @@ class Run(ABC):
             for key, rule in self._rules(env, group, kept, by_agent=remembers).items():
                 act = act_of(np.array(kept.action_low), np.array(kept.action_high), tuple(kept.ncats), rule)
                 decides = NetworkPolicy(
-                    actor.network, scaling, act, log_std=actor.log_std, deterministic=deterministic, seed=seed
-                )
+                    actor.network, scaling, act, log_std=actor.log_std, deterministic=deterministic, seed=seed,
+                    columns=kept.observation_names,
+                )  # fmt: skip
                 loaded[key] = decides
                 if remembers:
                     loaded[key] = RememberingPolicy(

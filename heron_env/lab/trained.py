@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from heron_env.core.policy import (
     takes,
 )
 from heron_env.engine.cache import cached_file
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, listed_names
 from heron_env.seeding import keys, stream, uniform_rows
 
 Vectors = NDArray[np.float32]
@@ -184,6 +184,7 @@ class NetworkPolicy(OnBatches):
         log_std: `[k]` of a normal distribution, for the first k outputs; None for logits alone.
         deterministic: the likeliest action, else one drawn from the policy's distribution.
         seed: of the draws, beside the key of each decision. Called without one, it takes the next of its own generator.
+        columns: names of what it observes, for errors.
     """
 
     def __init__(
@@ -195,8 +196,9 @@ class NetworkPolicy(OnBatches):
         log_std: Floats | None = None,
         deterministic: bool = True,
         seed: int = 0,
+        columns: Sequence[str] = (),
     ) -> None:
-        self.network, self.scaling, self.act = network, scaling, act
+        self.network, self.scaling, self.act, self.columns = network, scaling, act, tuple(columns)
         self.log_std, self.deterministic = log_std, deterministic
         self.reset(seed)
 
@@ -218,10 +220,14 @@ class NetworkPolicy(OnBatches):
         width = len(self.scaling.center)
         if vectors.shape[1:] != (width,):
             raise ConfigError(
-                f"this policy was trained on observations of {width} columns and got {vectors.shape[1:]}; "
+                f"this policy was trained on observations of {width} columns{self._named()} and got "
+                f"{vectors.shape[1:]}; "
                 "build the environment with the run's env_options"
             )
         return vectors
+
+    def _named(self) -> str:
+        return f" ({listed_names(self.columns)})" if self.columns else ""
 
     def choose(
         self, vectors: Vectors, inputs: Vectors, masks: NDArray[np.int8] | None = None, draws: Keys | None = None

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from heron_env.core.feature import visibility_of
 from heron_env.core.hierarchy import Hierarchy, require_room
 from heron_env.core.layout import Layout, Row
 from heron_env.errors import ConfigError
@@ -24,7 +25,7 @@ from heron_env.observability.config import (
 )
 from heron_env.observability.config import ObservabilityLevel as Level
 from heron_env.observability.noise import ADDITIVE, Seen
-from heron_env.observability.tags import Columns, Spliced, check_global, visibility_of
+from heron_env.observability.tags import Columns, Spliced, check_global
 from heron_env.pictures.notebook import counted, html_table
 
 

@@ -1,8 +1,8 @@
 """The observation plan: for each observer the columns it sees and the noise on them, worked out once.
 
-Rules V1 to V5 of docs/laws.md: one sees one's own features exactly (but for bookkeeping quantities, which nobody
-sees); of others what their tags say, or, where an observability matrix is in force, what the matrix says; what is
-relative (V9) as a difference, which is taken last.
+Rules V1 to V5 of docs/laws.md: of everybody, also of oneself, one sees what the tags say, or, where an observability
+matrix is in force, what the matrix says, and then all of oneself. Bookkeeping quantities nobody sees; what one sees of
+oneself is exact; what is relative (V9) is seen as a difference, which is taken last.
 """
 
 from __future__ import annotations

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.feature import SYSTEM_LEVEL, FeatureProvider
+from heron_env.core.feature import SYSTEM_LEVEL, FeatureProvider, visibility_of
 from heron_env.core.hierarchy import Hierarchy, require_room
 from heron_env.core.layout import GLOBAL, Layout
-from heron_env.core.quantity import TAGS, Quantity
+from heron_env.core.quantity import TAGS
 from heron_env.errors import FeatureError
 
 Columns = NDArray[np.int64]
+OWN_TAGS = frozenset({"owner", "public"})
+"""Each of them shows a quantity to its owner, as `system` does to an owner of that level."""
 
 
 def columns_by_tags(hierarchy: Hierarchy, layout: Layout) -> list[Columns]:
@@ -60,24 +62,21 @@ def tags_that_show(hierarchy: Hierarchy, observer: int, owner: int, visibility: 
 
 
 def _columns_by_tag(layout: Layout, agents: int) -> list[dict[str, Columns]]:
-    """For each row and tag the observable columns that carry it; "owner" means all of them."""
+    """For each row and tag the observable columns that carry it; "owner" means those that the owner sees."""
     found: list[dict[str, Columns]] = []
     for rank, row in enumerate(layout.rows):
         columns: dict[str, list[int]] = {tag: [] for tag in TAGS}
+        shown = OWN_TAGS | {"system"} if row.level >= SYSTEM_LEVEL else OWN_TAGS
         for start, feature, q in row.columns():
             visibility = visibility_of(feature, q)
             if rank >= agents:
                 check_global(feature, visibility)
             if q.observed:
-                for tag in {*visibility, "owner"} if q.to_owner else {*visibility} - {"owner"}:
+                own = {"owner"} if q.to_owner and not shown.isdisjoint(visibility) else set()
+                for tag in {*visibility} - {"owner"} | own:
                     columns[tag].extend(range(start, start + q.size))
         found.append({tag: np.asarray(sorted(columns[tag]), dtype=np.int64) for tag in TAGS})
     return found
-
-
-def visibility_of(feature: type[FeatureProvider], q: Quantity) -> tuple[str, ...]:
-    """The tags of a field: its own, or its feature's."""
-    return tuple(feature.visibility if q.visibility is None else q.visibility)
 
 
 def check_global(feature: type[FeatureProvider], visibility: tuple[str, ...]) -> None:

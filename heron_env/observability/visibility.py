@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.feature import FeatureProvider
+from heron_env.core.feature import FeatureProvider, visibility_of
 from heron_env.core.layout import GLOBAL, Edge
 from heron_env.core.quantity import Quantity, element_names
 from heron_env.errors import ConfigError, FeatureError, UnknownFeature, did_you_mean
@@ -24,7 +24,7 @@ from heron_env.observability.by_matrix import external_names
 from heron_env.observability.drawing import columns_of, drawing_of
 from heron_env.observability.noise import ADDITIVE, MULTIPLICATIVE
 from heron_env.observability.plan import ObservationPlan
-from heron_env.observability.tags import tags_that_show, visibility_of
+from heron_env.observability.tags import tags_that_show
 from heron_env.pictures.notebook import html_table
 
 if TYPE_CHECKING:
@@ -223,11 +223,12 @@ class VisibilityMatrix:
 
     def _of_pair(self, rank: int, owner: int, feature: type[FeatureProvider], q: Quantity) -> Verdict:
         if self.plan.matrix is None:
+            tags = tags_that_show(self.hierarchy, rank, owner, visibility_of(feature, q))
+            if not tags:
+                return Verdict(TAGS, HIDDEN, MULTIPLICATIVE, "no tag")
             if rank == owner:
                 return Verdict(TAGS, EXACT, MULTIPLICATIVE, "own")
-            tags = tags_that_show(self.hierarchy, rank, owner, visibility_of(feature, q))
-            found = f"tag {', '.join(tags)}" if tags else "no tag"
-            return Verdict(TAGS, self.plan.common_noise if tags else HIDDEN, MULTIPLICATIVE, found)
+            return Verdict(TAGS, self.plan.common_noise, MULTIPLICATIVE, f"tag {', '.join(tags)}")
         if rank == owner:
             return Verdict("insider", EXACT, MULTIPLICATIVE, "own")
         pair = self.hierarchy.ids[rank], self.targets[owner]

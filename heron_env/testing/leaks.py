@@ -63,10 +63,20 @@ def no_leak(subject: Subject) -> Iterator[Remark]:
         if leak:
             raise Broken(f"event-driven: {leak}", MEND)
     yield passed(f"{looked} glances, hidden quantities scrambled")
+    if unseen := _hidden_from_owners(env):
+        yield passed(f"their own agents do not see {', '.join(unseen)}")
 
 
 def _observers(env: HeronEnv) -> Sequence[int]:
     return env.simulation.possible[:MOST_OBSERVERS]
+
+
+def _hidden_from_owners(env: HeronEnv) -> list[str]:
+    """Quantities, as `Charge.soc`, that an agent has and does not see, though they may be observed."""
+    layout = env.simulation.layout
+    own = np.concatenate([np.zeros(0, np.int64), *(view.columns[: view.own] for view in env.simulation.plan.views)])
+    kept = np.setdiff1d(np.flatnonzero(layout.observed & (layout.owner_of < len(env.hierarchy))), own)
+    return list(dict.fromkeys(layout.names[column].partition("[")[0] for column in kept.tolist()))
 
 
 def hidden(env: HeronEnv, rank: int) -> Columns:
@@ -77,9 +87,10 @@ def hidden(env: HeronEnv, rank: int) -> Columns:
 
 
 def _of_own_and_children(env: HeronEnv, rank: int) -> Columns:
-    """Columns that an agent's own info rule may read although its vector lacks them."""
-    mine = [rank, *env.hierarchy.children[rank]]
-    return np.flatnonzero(np.isin(env.simulation.layout.owner_of, mine))
+    """Columns that an agent's own info rule may read although its vector lacks them: of its own, bookkeeping."""
+    layout = env.simulation.layout
+    own = (layout.owner_of == rank) & ~layout.observed
+    return np.flatnonzero(own | np.isin(layout.owner_of, env.hierarchy.children[rank]))
 
 
 def _carry_on(env: HeronEnv, subject: Subject, steps: int) -> None:

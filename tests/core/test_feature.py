@@ -187,16 +187,24 @@ def test_an_unknown_tag_is_refused_with_the_nearest_one():
     [
         (("public",), {"other", "owner", "upper", "system"}),
         (("owner",), {"owner"}),
-        ((), {"owner"}),
-        (("upper_level",), {"owner", "upper"}),
-        (("system",), {"owner", "system"}),
-        (("upper_level", "system"), {"owner", "upper", "system"}),
+        ((), set()),
+        (("upper_level",), {"upper"}),
+        (("system",), {"system"}),
+        (("siblings", "subordinates"), set()),
+        (("upper_level", "system"), {"upper", "system"}),
+        (("owner", "system"), {"owner", "system"}),
     ],
 )
 def test_without_a_hierarchy_tags_and_levels_decide(tags: tuple[str, ...], who_sees: set[str]):
     feature = type("Tagged", (FeatureProvider,), {"visibility": tags})()
     askers = {"other": ("b", 1), "owner": ("a", 1), "upper": ("z", 2), "system": ("s", 3)}
     assert {name for name, asker in askers.items() if feature.is_observable_by(*asker, "a", 1)} == who_sees
+
+
+@pytest.mark.parametrize(("tags", "sees"), [(("system",), True), (("upper_level",), False), ((), False)])
+def test_without_a_hierarchy_the_system_agent_sees_its_own_by_its_level(tags: tuple[str, ...], sees: bool):
+    feature = type("Tagged", (FeatureProvider,), {"visibility": tags})()
+    assert feature.is_observable_by("s", 3, "s", 3) is sees
 
 
 def test_a_feature_is_found_by_name_and_two_of_one_name_are_told_apart():

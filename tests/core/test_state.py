@@ -88,6 +88,36 @@ def test_what_a_free_state_shows_follows_tags_and_levels():
     assert s.observed_by("system", 3) == {}
 
 
+class Mixed(FeatureProvider):
+    visibility = ("system",)
+    word: float = 1.0
+    pair: np.ndarray = quantity(default=(2.0, 3.0), shape=(2,), visibility=("owner", "upper_level"))
+    said: float = quantity(default=4.0, to_owner=False, visibility=("public",))
+    ledger: float = quantity(default=5.0, observed=False, visibility=("public",))
+
+
+@pytest.mark.parametrize(
+    ("asker", "level", "shown"),
+    [
+        ("a", 1, {"pair[0]": 2.0, "pair[1]": 3.0}),
+        ("zone", 2, {"pair[0]": 2.0, "pair[1]": 3.0, "said": 4.0}),
+        ("b", 1, {"said": 4.0}),
+        ("top", 3, {"word": 1.0, "said": 4.0}),
+    ],
+)
+def test_of_a_free_state_a_field_with_tags_of_its_own_follows_them(asker: str, level: int, shown: dict[str, float]):
+    seen = FieldAgentState("a", 1, [Mixed()]).observed_by(asker, level)["Mixed"]
+    assert dict(zip(seen.names, seen.tolist(), strict=True)) == shown
+
+
+def test_a_free_state_hides_from_its_owner_what_no_tag_opens_to_it():
+    class Order(FeatureProvider):
+        visibility = ("upper_level",)
+        up: float = 0.3
+
+    assert FieldAgentState("a", 1, [Order(), Secret()]).observed_by("a", 1).keys() == {"Secret"}
+
+
 def test_a_visible_vector_answers_by_position_field_and_attribute():
     vector = state().observed_by("a", 1)["Charge"]
     assert vector[0] == vector["soc"] == vector.soc == 0.5

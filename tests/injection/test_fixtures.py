@@ -183,7 +183,10 @@ def test_a_recording_is_of_one_thing_and_finished_once(tmp_path: Path):
         ({"time": 3.5}, r"decision\.time_s: 0\.0 there, 3\.5 asked"),
         ({"turn": 9}, r"decision\.step: 0 there, 9 asked"),
         ({"letters": (letter("zone_1", "battery_1"),)}, r"conversation_context\.last_k_turns: 0 there|last_k_turns"),
-        ({"names": ("Charge.soc", "Charge.power")}, r"decision\.observation\.names\[1\]"),
+        (
+            {"names": ("Charge.soc", "Charge.power")},
+            "about other columns: no longer 'Charge.capacity', and now 'Charge.power'",
+        ),
     ],
 )
 def test_the_first_difference_of_a_request_is_named(tmp_path: Path, changes: dict[str, Any], where: str):

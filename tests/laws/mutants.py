@@ -201,6 +201,25 @@ def show_the_ledger(original: Any) -> Any:
     return columns
 
 
+@mutant(tags, "_columns_by_tag")
+def owners_always_see(original: Any) -> Any:
+    """Whatever the tags say, an agent sees of itself what may be observed."""
+
+    def columns(layout: Any, agents: int) -> Any:
+        found = original(layout, agents)
+        for row, by_tag in zip(layout.rows[:-1], found, strict=False):
+            by_tag["owner"] = row.offset + np.flatnonzero(layout.observed[row.slice])
+        return found
+
+    return columns
+
+
+@mutant(tags, "OWN_TAGS")
+def owners_are_their_own_siblings(original: Any) -> Any:
+    """What siblings see of an agent it sees itself, too."""
+    return original | {"siblings"}
+
+
 @mutant(physics.PhysicsCycle, "score")
 def score_what_was_delivered(original: Any) -> Any:
     """A reward counts when its message has come."""

@@ -17,11 +17,12 @@ def sees(env: LawEnv, observer: int, owner: int, feature: Any, declared: Any) ->
     """How `observer` sees this quantity of `owner` (ranks; the one after the last is the world), if at all."""
     if not declared.observed:
         return None
+    config = env.observability
     if observer == owner:
-        return EXACT if declared.to_owner else None
+        shown = config is not None or _shown_to_itself(env, owner, _tags(feature, declared))
+        return EXACT if declared.to_owner and shown else None
     if not feature.reported:
         return None  # an inbox is its owner's memory of what others told, even to an insider
-    config = env.observability
     common = config.common_noise if config is not None else 0.0
     noisy = declared.noisy and declared.kind in ("float", "int")
     if config is not None and not config.enabled:
@@ -38,6 +39,11 @@ def sees(env: LawEnv, observer: int, owner: int, feature: Any, declared: Any) ->
 
 def _tags(feature: Any, declared: Any) -> Any:
     return feature.visibility if declared.visibility is None else declared.visibility
+
+
+def _shown_to_itself(env: LawEnv, agent: int, tags: Any) -> bool:
+    """Nobody is its own parent, sibling or child."""
+    return "owner" in tags or "public" in tags or ("system" in tags and env.hierarchy.level[agent] >= 3)
 
 
 def _is_external(config: Any, feature: Any, declared: Any) -> bool:

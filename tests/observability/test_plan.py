@@ -99,12 +99,16 @@ def test_each_tag_opens_to_exactly_its_relation(env: HeronEnv, observer: str, ta
     assert [n.split(".")[0] for n in names if n.endswith(f".Is_{tag}.x") and n.count(".") == 2] == owners
 
 
-def test_one_sees_all_of_oneself_but_bookkeeping(env: HeronEnv):
-    own = [name for name in env.observation_names("leaf_1") if name.count(".") == 1]
-    assert own == [
-        *(f"Is_{tag}.x" for tag in TAGS), "IsNobody.x", "IsPair.x",
-        "Split.open", "Split.own", "Split.shown[0]", "Split.shown[1]",
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("agent", "own"),
+    [
+        ("leaf_1", ["Is_public.x", "Is_owner.x", "Split.open", "Split.own"]),
+        ("node_3", ["Is_public.x", "Is_owner.x", "Split.open", "Split.own"]),
+        ("top", ["Is_public.x", "Is_owner.x", "Is_system.x", "IsPair.x", "Split.open", "Split.own"]),
+    ],
+)
+def test_a_tag_opens_an_agents_own_features_to_itself_as_it_opens_others(env: HeronEnv, agent: str, own: list[str]):
+    assert sorted(name for name in env.observation_names(agent) if name.count(".") == 1) == sorted(own)
     assert not any("ledger" in name for agent in env.hierarchy.ids for name in env.observation_names(agent))
 
 

@@ -15,7 +15,19 @@ import pytest
 from broken_envs import Sound
 from masked_worlds import lamps, tampered
 
-from heron_env import ScheduleConfig, make, registered
+from heron_env import (
+    Continuous,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ScheduleConfig,
+    SystemAgent,
+    Vector,
+    make,
+    quantity,
+    registered,
+    rule,
+)
 from heron_env.errors import CheckFailed, ConfigError, HeronError, UnknownEnvironment
 from heron_env.testing import CHECKS, Check, CheckReport, Finding, Remark, Status, check_env
 
@@ -366,3 +378,51 @@ def test_checking_changes_nothing_about_what_is_checked():
     check_env(env, only=["actions", "ends", "writes", "no-leak", "copies"], steps=3).raise_if_failed()
     assert env.get_state()["truth"].tobytes() == before
     env.step({"battery_1": [0.5]})
+
+
+class Wear(FeatureProvider):
+    """For the one above; `said` for all but its owner; `count` for nobody."""
+
+    visibility = ("upper_level",)
+    worn: float = quantity(default=0.5, low=0.0, high=1.0)
+    parts: np.ndarray = quantity(default=0.5, low=0.0, high=1.0, shape=(2,))
+    own: float = quantity(default=0.5, low=0.0, high=1.0, visibility=("owner",))
+    said: float = quantity(default=0.5, low=0.0, high=1.0, visibility=("public",), to_owner=False)
+    count: float = quantity(default=0.5, low=0.0, high=1.0, observed=False)
+
+
+class Worn(FieldAgent):
+    features = (Wear,)
+    action = Continuous(-1.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Wear.own)
+    def apply_action(wear: Wear, action: Vector) -> float:
+        return wear.own + 0.1 * action[0]
+
+
+class Telltale(Worn):
+    """Its infos tell it by a method what no rule might read."""
+
+    def get_local_info(self, local_state: Any) -> dict[str, float]:
+        return {"worn": self.state.features[Wear].worn}
+
+
+def test_what_agents_do_not_see_of_themselves_is_listed_and_no_fault():
+    def worn(observability: Any = None) -> HeronEnv:
+        return HeronEnv(SystemAgent("top", Worn("a")), max_steps=3, observability=observability)
+
+    (finding,) = check_env(worn, only=["no-leak"], steps=3, strict=True).findings
+    assert finding.status is Status.PASSED
+    assert finding.what.endswith("(their own agents do not see Wear.worn, Wear.parts, Wear.said)")
+    insiders = {"default": {"level": "insider"}}
+    (finding,) = check_env(worn, only=["no-leak"], steps=3, options={"observability": insiders}).findings
+    assert finding.what.endswith("(their own agents do not see Wear.said)")
+
+
+def test_infos_that_tell_an_agent_what_the_tags_hide_from_it_are_a_leak():
+    (finding,) = check_env(
+        lambda: HeronEnv(SystemAgent("top", Telltale("a")), max_steps=3), only=["no-leak"], steps=3
+    ).findings
+    assert finding.status is Status.FAILED
+    assert "a learns a.Wear.worn, which is hidden from it, by info 'worn'" in finding.what

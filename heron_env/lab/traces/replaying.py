@@ -16,7 +16,8 @@ from heron_env.envs.episodes import FILMED, EpisodeResult
 from heron_env.errors import TraceError
 from heron_env.files.reading import is_folder
 from heron_env.given import path_of
-from heron_env.lab.black_boxes import filmable
+from heron_env.lab.black_boxes import BlackBox, filmable
+from heron_env.lab.columns import recording_misfit
 from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, TraceSetting, happenings_of, plain, schedule_of
@@ -204,7 +205,7 @@ def replay(
     recorded = trace if isinstance(trace, Episode) else file.read(path_of(trace, "replay(trace)"))
     setting = recorded.setting
     with trusting(*listed(trust)):
-        env, policies = _prepared(trace, setting, policy, policies, fixture, any_version)
+        env, policies = _prepared(trace, recorded, policy, policies, fixture, any_version)
     now = record(env, policies, setting)
     changed = _changed(setting.versions)
     return Replay(recorded, now, first_difference(recorded, now), changed)
@@ -212,9 +213,10 @@ def replay(
 
 def film_again(trace: str | Path) -> EpisodeResult:
     """The recorded episode once more, with its frames, to be watched. Raises as `replay`."""
-    setting = file.read(path_of(trace, "film_again(trace)")).setting
+    recorded = file.read(path_of(trace, "film_again(trace)"))
+    setting = recorded.setting
     setting = replace(setting, options=filmable(setting.env_id, setting.options))
-    env, policies = _prepared(trace, setting, None, None, None, False)
+    env, policies = _prepared(trace, replace(recorded, setting=setting), None, None, None, False)
     result: EpisodeResult = env.run_event_driven(
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait, schedule=schedule_of(setting.schedule),
         record=FILMED, **happenings_of(setting),
@@ -223,10 +225,11 @@ def film_again(trace: str | Path) -> EpisodeResult:
 
 
 def _prepared(
-    trace: Episode | str | Path, setting: TraceSetting, policy: str | None, policies: Policies | None,
+    trace: Episode | str | Path, recorded: Episode, policy: str | None, policies: Policies | None,
     fixture: str | Path | None, any_version: bool,
 ) -> tuple[Any, Policies]:  # fmt: skip
-    """Environment and policies of a recorded episode."""
+    """Environment and policies of a recorded episode, which came from `trace`."""
+    setting = recorded.setting
     then = setting.versions.get("heron_env")
     if then != __version__ and not any_version:
         raise TraceError(
@@ -236,6 +239,8 @@ def _prepared(
     named_by = RECORD if isinstance(trace, Episode) else str(trace)
     env = rebuilt(setting, named_by)
     _require_same_data(setting, env)
+    if not isinstance(env, BlackBox) and (differs := recording_misfit(recorded.world.columns, env)):
+        raise TraceError(f"{differs}; run it with the environment that was recorded, or record the episode again")
     if policies is None:
         with on_behalf_of(named_by):
             policies = _policies(setting, policy, env)

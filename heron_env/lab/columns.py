@@ -1,0 +1,36 @@
+"""Which columns of observations are no longer those that a file was made with, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from heron_env.errors import changed_names, listed_names
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+
+def columns_misfit(recorded: Sequence[str], now: Sequence[str], env: HeronEnv, agent: str) -> str:
+    """What an agent of `env` observes otherwise than a file says; empty where all is the same."""
+    if not (differs := changed_names(recorded, now)):
+        return ""
+    simulation = env.simulation
+    row = simulation.layout.rows[env.hierarchy.index[agent]]
+    own = {*simulation.layout.names[row.slice]} - {*now}
+    hidden = [name for name in recorded if name in own] if simulation.plan.rule == "tags" else []
+    if hidden:
+        differs += (
+            f" (agents see of their own what is tagged 'owner' or 'public'; tag {listed_names(hidden)} 'owner', too)"
+        )
+    return differs
+
+
+def recording_misfit(recorded: Mapping[str, Sequence[str]], env: HeronEnv) -> str:
+    """The same of the first agent of `env` for which a recording has other columns, as they travel (V9)."""
+    for agent, names in recorded.items():
+        if agent in env.hierarchy.index:
+            now = env.simulation.plan.views[env.hierarchy.index[agent]].received_names
+            if differs := columns_misfit(names, now, env, agent):
+                return f"{agent!r} observes other columns: {differs}"
+    return ""
