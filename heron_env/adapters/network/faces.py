@@ -23,9 +23,9 @@ from heron_env.envs.answering import begin_policies
 from heron_env.envs.decisions import policies_by_agent
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record
 from heron_env.envs.settings import read_seed
-from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, checked_keywords
+from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, checked_keywords, ended_in
 from heron_env.given import require_switch
-from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.timing import Timing, resolve, to_ns, to_seconds
 
 AGENT = "agent"
@@ -107,7 +107,7 @@ class UnderNetwork:
 
     def _abandon(self, call: str, error: BaseException) -> None:
         """The environment may be anywhere: nobody steps on before the next reset."""
-        self._episode, self._why_none = None, f"{call} ended in {type(error).__name__}: {error!s:.200}"
+        self._episode, self._why_none = None, ended_in(call, error)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
@@ -251,12 +251,18 @@ class OneAgent:
 
 
 class NetworkEnv(UnderNetwork, gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
-    """A Gymnasium environment under a network; see `under_network`. Its one agent is called "agent"."""
+    """A Gymnasium environment under a network; see `under_network`. Its one agent is called "agent".
+
+    Its `spec` goes through JSON: what is recorded of schedule and no-op are texts, numbers, lists and dicts.
+    """
 
     def __init__(self, env: gymnasium.Env[Any, Any], schedule: AnySchedule, dt: float, options: dict[str, Any]) -> None:
-        gymnasium.utils.RecordConstructorArgs.__init__(self, schedule=schedule, dt=dt, options=options)
         gymnasium.Wrapper.__init__(self, env)
+        if isinstance(schedule, Mapping) and all(isinstance(entry, Mapping) for entry in schedule.values()):
+            schedule = drawn_or_fixed(schedule)  # from the specification of such an environment
         self._open(OneAgent(env), schedule, dt, **options)
+        recorded = {"schedule": as_dict(schedule), "dt": float(dt), "options": options | {"noop": self.network.noops.plain()}}
+        gymnasium.utils.RecordConstructorArgs.__init__(self, **recorded)
         self.observation_space = self.network.forms[0].space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:

@@ -66,6 +66,10 @@ class Noops:
             action = noop(agent, space) if callable(noop) else noop.get(agent) if by_agent else noop
             self._fixed.append(_checked(action, agent, space))
 
+    def plain(self) -> Any:
+        """The same as JSON has it, for `noop=`."""
+        return "random" if self._random else dict(zip(self._agents, map(_as_json, self._fixed), strict=True))
+
     def require(self, rank: int, why: str) -> None:
         """Raise ConfigError unless the agent has one; `why` it needs it."""
         if not self._random and self._fixed[rank] is None:
@@ -82,6 +86,15 @@ class Noops:
         space = self._spaces[rank]
         space.seed(key(*moment, self._agents[rank], "noop") >> 33)
         return space.sample() if mask is None else space.sample(mask)
+
+
+def _as_json(action: Any) -> Any:
+    """An action in lists and numbers."""
+    if isinstance(action, Mapping):
+        return {name: _as_json(part) for name, part in action.items()}
+    if isinstance(action, tuple | list):
+        return [_as_json(part) for part in action]
+    return action.tolist() if isinstance(action, np.ndarray | np.generic) else action
 
 
 def fits(action: Any, space: spaces.Space[Any]) -> bool:
@@ -120,8 +133,11 @@ def _fitted(action: Any, space: spaces.Space[Any]) -> Any:
             return {name: _fitted(action[name], each) for name, each in space.items()}
         case spaces.Tuple():
             return tuple(_fitted(part, each) for part, each in zip(action, space.spaces, strict=True))
-        case spaces.Discrete():
-            return action if space.contains(action) else int(choice_of(space, action))
+        case spaces.Discrete() if not space.contains(action):
+            return int(choice_of(space, action))
+        case spaces.OneOf():
+            which, part = choice_of(space, action)
+            return which, _fitted(part, space.spaces[which])
         case spaces.MultiDiscrete() | spaces.MultiBinary():
             return choice_of(space, action).astype(space.dtype)
         case _ if space.contains(action):
