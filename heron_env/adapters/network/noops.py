@@ -11,6 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from heron_env.adapters.network.masks import UNREADABLE, choice_of
+from heron_env.core.action import WITH_GRADIENTS, has_gradients
 from heron_env.core.quantity import clip
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.seeding import key
@@ -25,18 +26,12 @@ def copied(value: Any) -> Any:
 
 def sendable(agent: str, action: Any) -> Any:
     """A copy of an action. Raises InvalidAction for what can't be copied, and for tensors with gradients."""
+    if has_gradients(action):
+        raise InvalidAction(f"step(): the action of {agent!r} {WITH_GRADIENTS}")
     try:
-        if _has_gradients(action):
-            raise TypeError("a tensor with gradients, which do not travel; give tensor.detach()")
         return copied(action)
     except Exception as error:  # whatever an object's own __deepcopy__ raises
         raise InvalidAction(f"step(): the action of {agent!r} can't be copied: {type(error).__name__}: {error}") from error
-
-
-def _has_gradients(value: Any) -> bool:
-    if isinstance(value, Mapping | list | tuple):
-        return any(map(_has_gradients, value.values() if isinstance(value, Mapping) else value))
-    return getattr(value, "requires_grad", False) is True
 
 
 def vector_of(space: spaces.Space[Any], action: Any) -> NDArray[np.float64]:
