@@ -223,8 +223,8 @@ def values_go_by_name(called: str, value: object, names: Iterable[str]) -> Confi
 
 
 def ended_in(call: str, error: BaseException) -> str:
-    """`step() ended in ValueError: its words`: why no episode is running."""
-    return f"{call} ended in {type(error).__name__}: {error!s:.200}"
+    """`the last step() ended in ValueError: its words`: why no episode is running."""
+    return f"the last {call} ended in {type(error).__name__}: {error!s:.200}"
 
 
 def path_text(path: Iterable[str | int]) -> str:

@@ -118,9 +118,8 @@ class HeronEnv(SynchronousEnv):
         [1.0, 2.0, 3.0]
         """
         kept, expected = checked_record(record), self._checked(disturbances)
-        call = "run_synchronous()"
         return self._ownership.drive(
-            call, self._unless_torn, call, run_episode, self, policies, seed=seed, record=kept, disturbances=expected
+            "run_synchronous()", run_episode, self, policies, seed=seed, record=kept, disturbances=expected
         )
 
     @checked_keywords

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Lock, get_ident
 from typing import ParamSpec, TypeVar
 
-from heron_env.errors import RunInterrupted
+from heron_env.errors import RunInterrupted, ended_in
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,6 +42,7 @@ class Ownership:
         lent: what those who are being asked (a policy, the environment's own reset) may call.
         lock: held by the one who drives; call, thread: what that is, and in which thread.
         changing: has the step that is under way, or that failed last, changed anything?
+        torn: what left the environment elsewhere by an error: nobody steps on before a reset; "": nothing.
     """
 
     def __init__(self, what: str = "environment", another: str = "copy.deepcopy(env)") -> None:
@@ -50,7 +51,7 @@ class Ownership:
         self.lent = NOTHING
         self.lock = Lock()
         self.call, self.thread = "", 0
-        self.changing = False
+        self.changing, self.torn = False, ""
 
     def move(self) -> None:
         """The environment stands elsewhere from now on."""
@@ -81,14 +82,23 @@ class Ownership:
         if self.lock.acquire(False):
             self.call, self.thread, self.lent = call, get_ident(), NOTHING
             try:
-                return do(*args, **keywords)
+                return self._unless_torn(call, do, *args, **keywords)
             finally:
                 self.lock.release()
         before = self.borrow(call)
         try:
-            return do(*args, **keywords)
+            return self._unless_torn(call, do, *args, **keywords)
         finally:
             self.lent = before
+
+    def _unless_torn(self, call: str, do: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
+        mark = self.mark
+        try:
+            return do(*args, **keywords)
+        except BaseException as error:
+            if self.mark != mark:
+                self.torn = ended_in(call, error)
+            raise
 
     def kept(self) -> None:
         """The state has been taken: whoever decides may try out steps from here on."""

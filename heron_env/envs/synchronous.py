@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from gymnasium import spaces
@@ -41,7 +41,7 @@ from heron_env.envs.simulation import Simulation
 from heron_env.envs.snapshot import pickled, require_alike, require_version, restore, save
 from heron_env.envs.training_delays import TrainingDelays, make_late_lane
 from heron_env.envs.unused_rules import require_used
-from heron_env.errors import DeclarationError, ResetNeeded, checked_keywords, ended_in
+from heron_env.errors import DeclarationError, ResetNeeded, checked_keywords
 from heron_env.given import is_one_of
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
@@ -50,12 +50,11 @@ from heron_env.scheduling.timing import Timing, require_before_the_end, resolve
 if TYPE_CHECKING:
     from heron_env.pictures.frames import WorldPicture
 
-T = TypeVar("T")
 Obs = NDArray[np.float32]
 DERIVED = (
     "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
     "timings", "state_names", "_read", "_publisher", "_late", "_watchers_spaces", "_done_by_others", "_objects",
-    "agents", "possible_agents", "_ownership", "_asking", "_origins", "_picture", "_torn",
+    "agents", "possible_agents", "_ownership", "_asking", "_origins", "_picture",
 )  # fmt: skip
 """Attributes that `_build` makes anew."""
 
@@ -150,7 +149,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self._read = JointActions(self.possible_agents, [specs[rank] for rank in possible]).read_into
         self._late = make_late_lane(simulation, self.timings, self.training_delays)
         self._publisher = Publisher(simulation, self.timings, self._late, self.is_active)
-        self._event_driven, self._torn = False, ""
+        self._event_driven = False
         self._origins, self._asking = dict[int, Origin](), dict[int, Asking]()
         self._ownership = Ownership()
         self._picture: WorldPicture | None = None
@@ -204,17 +203,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
         `options`: {"disturbances": [...]} happen in it (T15); unknown ones are ignored.
         """
-        return self._ownership.drive("reset()", self._unless_torn, "reset()", self._reset, seed, options)
-
-    def _unless_torn(self, call: str, do: Callable[..., T], *args: Any, **keywords: Any) -> T:
-        """What `do(...)` gives; where an error leaves the environment elsewhere, nobody steps on before a reset."""
-        mark = self._ownership.mark
-        try:
-            return do(*args, **keywords)
-        except BaseException as error:
-            if self._ownership.mark != mark:
-                self._torn = ended_in(call, error)
-            raise
+        return self._ownership.drive("reset()", self._reset, seed, options)
 
     def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[dict[str, Obs], dict[str, Any]]:
         require_options(options)
@@ -239,7 +228,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
         self._seed, self._episode = self._next_episode(seed)
         self._ownership.move()
-        self._torn = ""
+        self._ownership.torn = ""
         self.proxy.open(self._seed, self._episode)
         self.simulation.reset(self._seed, self._episode)
         self.decided = [Source.NONE] * len(self.hierarchy)
@@ -262,13 +251,13 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         Raises InvalidAction, UnknownAgent, and ResetNeeded where no episode runs. Nothing has changed then. An error
         of a rule or hook ends the episode: step() raises ResetNeeded until a reset.
         """
-        return self._ownership.drive("step()", self._unless_torn, "the last step", self._step, actions)
+        return self._ownership.drive("step()", self._step, actions)
 
     def _step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
-        if self._torn:
-            raise ResetNeeded(f"step(): {self._torn}; call reset() first")
+        if self._ownership.torn:
+            raise ResetNeeded(f"step(): {self._ownership.torn}; call reset() first")
         if not self.agents:
             if self._event_driven:
                 raise ResetNeeded("step(): an event-driven run used this environment last; call reset() first")
@@ -418,20 +407,20 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
             "agents": list(self.agents),
             "origins": {rank: astuple(origin) for rank, origin in self._origins.items()},
             "event_driven": self._event_driven,
-            "torn": self._torn,
+            "torn": self._ownership.torn,
             **save(self.simulation, self._late),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on from `get_state()` of an equal environment; `begin` runs again to rebuild exogenous series."""
-        self._ownership.drive("set_state()", self._unless_torn, "set_state()", self._restore, state)
+        self._ownership.drive("set_state()", self._restore, state)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         require_alike(state, self.simulation, self._late)
         self._ownership.move()
         self._seed, self._episode, self._event_driven = state["seed"], state["episode"], state["event_driven"]
         self._origins = {rank: Origin(*origin) for rank, origin in state["origins"].items()}
-        self._torn = state.get("torn", "")  # states of 0.2.0 do not say it
+        self._ownership.torn = state.get("torn", "")  # states of 0.2.0 do not say it
         self.agents = list(state["agents"])
         restore(state, self.simulation, self._late, self.proxy)
         if self._event_driven:

@@ -138,7 +138,7 @@ class MessageBroker:
         return self._last_id, self._last_arrival.copy(), self._twins.copy(), counts
 
     def go_back(self, standing: tuple[Any, ...]) -> None:
-        """To where it stood."""
+        """Be again as `standing` says."""
         self._last_id, self._last_arrival, self._twins, each = standing
         for account, counts in zip(self.accounts, each, strict=True):
             for name, count in zip(Account.__slots__, counts, strict=True):

@@ -98,7 +98,7 @@ class EventScheduler:
         return self.now, self._sequence, self.heap.copy()
 
     def go_back(self, standing: tuple[int, int, list[Entry]]) -> None:
-        """To where it stood."""
+        """Be again as `standing` says."""
         self.now, self._sequence, self.heap[:] = standing
 
     def reset(self) -> None:

@@ -498,7 +498,7 @@ def test_w6_who_is_not_shown_anything_sees_the_newest_that_it_has():
         env.reset(seed=0)
     with refuses(
         ResetNeeded,
-        "step(): reset() ended in ConfigError: agent 'hare_0' is in env.agents, and the environment shows it nothing; "
+        "step(): the last reset() ended in ConfigError: agent 'hare_0' is in env.agents, and the environment shows it nothing; "
         "call reset() first",
     ):
         env.step({})

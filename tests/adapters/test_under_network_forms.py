@@ -103,9 +103,7 @@ def test_a_delayed_action_does_not_change_on_its_way(form: str):
 @pytest.mark.parametrize("form", nested([]))
 def test_what_is_recorded_or_traced_does_not_change_later(form: str):
     env = under_network(Growing(form), ScheduleConfig(obs_delay=1.0))
-    run = env.run_event_driven(
-        {"*": lambda seen: np.zeros(1)}, seed=0, t_end=5.0, trace=True, record=("observations",)
-    )
+    run = env.run_event_driven({"*": lambda seen: np.zeros(1)}, seed=0, t_end=5.0, trace=True, record=("observations",))
     bare = Growing(form)
     true = [repr(bare.reset()[0])] + [repr(bare.step(np.zeros(1))[0]) for _ in range(5)]
     assert [repr(seen) for _, seen in run.observations["agent"]] == true[:4]
@@ -135,7 +133,9 @@ def test_a_reward_of_no_number_or_more_is_refused(reward: Any):
             seen, _, *others = super().step(action)
             return (seen, reward, *others)
 
-    with pytest.raises(ConfigError, match="the reward of 'agent' is .*: a run adds up numbers; weigh them by a wrapper"):
+    with pytest.raises(
+        ConfigError, match="the reward of 'agent' is .*: a run adds up numbers; weigh them by a wrapper"
+    ):
         under_network(Paid()).run_event_driven({"*": lambda seen: np.zeros(2)}, seed=0)
 
 
@@ -241,7 +241,9 @@ def test_a_tensor_with_gradients_is_refused_by_our_own_environments_too():
     env.reset(seed=0)
     weight = torch.full((1,), 0.5, requires_grad=True)
     for action in (weight, weight * 0.5, [weight[0]]):
-        with pytest.raises(InvalidAction, match=r"action of 'battery_1' is a tensor with gradients, .*; give tensor.detach"):
+        with pytest.raises(
+            InvalidAction, match=r"action of 'battery_1' is a tensor with gradients, .*; give tensor.detach"
+        ):
             env.step({"battery_1": action})
     assert env.simulation.step_index == 0
     env.step({"battery_1": weight.detach()})
@@ -252,6 +254,8 @@ def test_a_tensor_with_gradients_is_refused_by_our_own_environments_too():
 
 
 def test_a_parallel_environment_has_the_same_forms():
-    env = under_network(Bookkeeper("discrete"), ScheduleConfig(act_delay=1.0), noop={"fox": [2], "hare_0": 1, "hare_1": 0.0})
+    env = under_network(
+        Bookkeeper("discrete"), ScheduleConfig(act_delay=1.0), noop={"fox": [2], "hare_0": 1, "hare_1": 0.0}
+    )
     env.reset(seed=0), env.step(dict.fromkeys(env.agents, 3))
     assert env.env.told == [{"fox": 2, "hare_0": 1, "hare_1": 0}]

@@ -82,7 +82,7 @@ class AgentSide:
         return vars(self) | {"copies": self.copies.copy()} if self.alive else vars(self).copy()
 
     def go_back(self, standing: dict[str, Any]) -> None:
-        """To where it stood."""
+        """Be again as `standing` says."""
         vars(self).update(standing)
 
     def join(self, now: int) -> None:

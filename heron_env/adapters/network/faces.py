@@ -126,7 +126,7 @@ class UnderNetwork:
             return episode.step(actions)
         except BaseException as error:
             if episode.torn:
-                self._abandon("the last step", error)
+                self._abandon("step()", error)
             raise
 
     @checked_keywords
@@ -155,7 +155,7 @@ class UnderNetwork:
         try:
             return self._play(chosen, observations, last, filmed=filmed, traced=trace)
         except BaseException as error:
-            self._abandon("the last run", error)
+            self._abandon("run", error)
             raise
 
     def _play(
@@ -258,11 +258,12 @@ class NetworkEnv(UnderNetwork, gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.
 
     def __init__(self, env: gymnasium.Env[Any, Any], schedule: AnySchedule, dt: float, options: dict[str, Any]) -> None:
         gymnasium.Wrapper.__init__(self, env)
-        if isinstance(schedule, Mapping) and all(isinstance(entry, Mapping) for entry in schedule.values()):
-            schedule = drawn_or_fixed(schedule)  # from the specification of such an environment
+        entries: Any = schedule
+        if isinstance(entries, Mapping) and all(isinstance(entry, Mapping) for entry in entries.values()):
+            schedule = drawn_or_fixed(entries)  # from the specification of such an environment
         self._open(OneAgent(env), schedule, dt, **options)
-        recorded = {"schedule": as_dict(schedule), "dt": float(dt), "options": options | {"noop": self.network.noops.plain()}}
-        gymnasium.utils.RecordConstructorArgs.__init__(self, **recorded)
+        plain = options | {"noop": self.network.noops.plain()}
+        gymnasium.utils.RecordConstructorArgs.__init__(self, schedule=as_dict(schedule), dt=float(dt), options=plain)
         self.observation_space = self.network.forms[0].space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
@@ -312,7 +313,8 @@ def under_network(
         rounds = aec_to_parallel(env) if isinstance(env, AECEnv) else env
     except AssertionError as error:
         raise ConfigError(f"under_network({env!r:.100}): {error}") from error
-    env = TurnWorld(env) if isinstance(env, AECEnv) and type(rounds) is aec_to_parallel_wrapper else rounds
+    in_turns = isinstance(env, AECEnv) and type(rounds) is aec_to_parallel_wrapper
+    env = TurnWorld(env) if in_turns else rounds  # type: ignore[no-untyped-call]
     if isinstance(env, ParallelEnv):
         return NetworkParallelEnv(env, schedule, dt, options)
     if isinstance(env, gymnasium.Env):

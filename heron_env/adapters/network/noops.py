@@ -31,7 +31,9 @@ def sendable(agent: str, action: Any) -> Any:
     try:
         return copied(action)
     except Exception as error:  # whatever an object's own __deepcopy__ raises
-        raise InvalidAction(f"step(): the action of {agent!r} can't be copied: {type(error).__name__}: {error}") from error
+        raise InvalidAction(
+            f"step(): the action of {agent!r} can't be copied: {type(error).__name__}: {error}"
+        ) from error
 
 
 def vector_of(space: spaces.Space[Any], action: Any) -> NDArray[np.float64]:

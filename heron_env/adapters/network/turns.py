@@ -12,7 +12,7 @@ Command = Callable[[str, Any, Mapping[str, Any]], Any]
 Five = tuple[dict[str, Any], dict[str, Any], dict[str, bool], dict[str, bool], dict[str, Any]]
 
 
-class TurnWorld(aec_to_parallel_wrapper):
+class TurnWorld(aec_to_parallel_wrapper[str, Any, Any]):
     """As PettingZoo converts it, and agents may end within a round: who ends before its turn has none.
 
     A round ends before anybody's second turn, and before the turn of who was not there when it began.
