@@ -1,4 +1,4 @@
-"""Errors inside foreign code: nothing is half done after them, or only a reset goes on, and the cause is named (W12)."""
+"""Errors inside foreign code (W12): nothing is half done after them, or only a reset goes on, which names the cause."""
 
 import copy
 import pickle
@@ -52,7 +52,7 @@ def refused_or(call: Callable[[], Any]) -> Any:
     """What it gives, or the words of its error."""
     try:
         return call()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever the environment raises
         return type(error).__name__, str(error)
 
 
@@ -80,26 +80,23 @@ def test_w12_an_action_of_the_space_that_is_refused_is_not_carried_out_later(err
     assert [told["walker"][0] for told in env.env.book.told] == [0.0, 0.3, 0.4]
 
 
-@pytest.mark.parametrize("schedule", [ScheduleConfig(), ScheduleConfig(obs_delay=1.0), LATE])
-def test_w12_what_was_refused_leaves_no_trace_in_the_network(schedule: ScheduleConfig):
+@pytest.mark.parametrize(
+    "schedule", [ScheduleConfig(), ScheduleConfig(obs_delay=1.0), {"a": LATE, "b": ScheduleConfig()}]
+)
+def test_w12_what_was_refused_leaves_no_trace_in_the_network(schedule: Any):
     """The course with refused steps is the course without: messages, draws, ages, counts."""
-    kinds = {"agents": ("a", "b"), "kind": "discrete", "steps": 30}
-    plain, tried = (under_network(Refusing(**kinds), schedule, noop=0) for _ in range(2))  # type: ignore[arg-type]
+    plain, tried = (under_network(Refusing("discrete", ("a", "b"), steps=30), schedule, noop=0) for _ in range(2))
     plain.reset(seed=4), tried.reset(seed=4)
-    episode = tried._episode
+    refused = 0
     for step in range(30):
         wanted = {"a": step % 3, "b": step % 4}
-        if not episode.deciding() or step % 2:
-            expected = plain.step(wanted)
-            assert same(expected, tried.step(wanted))
-            continue
-        before = pickle.dumps(tried)
-        outcome = refused_or(lambda wanted=wanted: tried.step(wanted | {"b": "up"}))
-        if outcome != ("RuntimeError", "b can't do 'up'"):  # it travels: not in the course
-            tried = pickle.loads(before)
+        if "b" in dict(tried._episode.deciding()):
+            with pytest.raises(RuntimeError, match="b can't do 'up'"):
+                tried.step(wanted | {"b": "up"})
+            refused += 1
         assert same(plain.step(wanted), tried.step(wanted))
-        episode = tried._episode
-        assert episode.broker.total() == plain._episode.broker.total()
+        assert tried._episode.broker.total() == plain._episode.broker.total()
+    assert refused > 20
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -181,8 +178,12 @@ def test_w12_an_error_in_reset_is_named_and_arguments_that_are_refused_change_no
 
     env = under_network(Unwilling())
     env.reset(seed=0), env.step(np.zeros(2))
-    for wrong in (lambda: env.reset(seed=-1), lambda: env.run_event_driven({}, seed=0),
-                  lambda: env.run_event_driven({"*": lambda seen: seen[:2] * 0}, seed=0, schedule=ScheduleConfig(phase=0.5))):  # fmt: skip
+    zeros, uneven = {"*": lambda seen: seen[:2] * 0}, ScheduleConfig(phase=0.5)
+    for wrong in (
+        lambda: env.reset(seed=-1),
+        lambda: env.run_event_driven({}, seed=0),
+        lambda: env.run_event_driven(zeros, seed=0, schedule=uneven),
+    ):
         with pytest.raises(ConfigError):
             wrong()
         env.step(np.zeros(2))  # the episode goes on

@@ -19,7 +19,7 @@ FREE = ScheduleConfig()
 
 
 class Duel(AECEnv):
-    """Players in a row strike one another in turn: 0 waits, k strikes player k - 1. Who has no blood left is out at once.
+    """Players strike one another in turn: 0 waits, k strikes player k - 1. Who has no blood left is out at once.
 
     order: "row"; or "back": from the last to the first; or "swap": who was struck plays next.
     """

@@ -498,8 +498,8 @@ def test_w6_who_is_not_shown_anything_sees_the_newest_that_it_has():
         env.reset(seed=0)
     with refuses(
         ResetNeeded,
-        "step(): the last reset() ended in ConfigError: agent 'hare_0' is in env.agents, and the environment shows it nothing; "
-        "call reset() first",
+        "step(): the last reset() ended in ConfigError: agent 'hare_0' is in env.agents, and the environment shows it "
+        "nothing; call reset() first",
     ):
         env.step({})
     assert env._seed == 0 and env._number == 0
@@ -635,7 +635,8 @@ FORMS: list[tuple[Any, Any, list[Any]]] = [
     (gymnasium.spaces.MultiBinary(2), [2, 0], [[0, 1], [0.0, 1.0], [False, True], np.array([[0, 1]])]),
     (gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(2)] * 2), ([1, 1], [1, 0]),
      [(0, 1), [0, 1], [[0], [1]], np.array([0, 1]), (0.0, 1.0), (0, np.array([1]))]),
-    (gymnasium.spaces.Dict(a=gymnasium.spaces.Discrete(2), b=gymnasium.spaces.Box(0, 1, (1,))), {"a": [1, 0], "b": None},
+    (gymnasium.spaces.Dict(a=gymnasium.spaces.Discrete(2), b=gymnasium.spaces.Box(0, 1, (1,))),
+     {"a": [1, 0], "b": None},
      [{"a": [1], "b": [0.5]}, {"b": 0.5, "a": 1.0}, {"a": np.array([1]), "b": np.array([0.5])}]),
     (gymnasium.spaces.OneOf([gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(3)]), ([1, 1], [1, 1, 0]),
      [(1, 2), [1.0, 2], (np.int64(1), [2])]),

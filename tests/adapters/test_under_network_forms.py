@@ -134,7 +134,7 @@ def test_a_reward_of_no_number_or_more_is_refused(reward: Any):
             return (seen, reward, *others)
 
     with pytest.raises(
-        ConfigError, match="the reward of 'agent' is .*: a run adds up numbers; weigh them by a wrapper"
+        ConfigError, match=r"the reward of 'agent' is .*: a run adds up numbers; weigh them by a wrapper"
     ):
         under_network(Paid()).run_event_driven({"*": lambda seen: np.zeros(2)}, seed=0)
 

@@ -287,8 +287,8 @@ class NetworkEpisode:
     def _apply(self, side: AgentSide, mask: Any = None) -> Any:
         """The action that the environment gets for an agent: of the command in force, or the no-op.
 
-        An action that the `mask` of now forbids becomes the no-op, unless it was decided on an observation of now. None:
-        that of the last boundary.
+        What the `mask` of now (None: of the last boundary) forbids becomes the no-op, unless it was decided on an
+        observation of now.
         """
         mask, space = side.mask if mask is None else mask, self.setting.action_spaces[side.rank]
         if mask is not None:

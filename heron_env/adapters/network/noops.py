@@ -132,7 +132,7 @@ def _fitted(action: Any, space: spaces.Space[Any]) -> Any:
             return tuple(_fitted(part, each) for part, each in zip(action, space.spaces, strict=True))
         case spaces.Discrete() if not space.contains(action):
             return int(choice_of(space, action))
-        case spaces.OneOf():
+        case spaces.OneOf() if not space.contains(action):
             which, part = choice_of(space, action)
             return which, _fitted(part, space.spaces[which])
         case spaces.MultiDiscrete() | spaces.MultiBinary():
