@@ -289,7 +289,7 @@ def under_network(
     action, it becomes the no-op, unless the agent decided on the current observation.
 
     Args:
-        env: the environment; an AECEnv that is parallelizable is converted.
+        env: the environment; of an AECEnv that is parallelizable a step is a round, in which each agent has a turn.
         schedule: by agent, group or "*"; ticks are multiples of dt. The agent of a Gymnasium Env is called "agent".
         dt: length of a step, s; with 1.0 delays are numbers of steps.
         on_missing: "noop": the no-op is applied if command j has not arrived at tick j + 1; "hold": as schedules say.
