@@ -242,6 +242,11 @@ def values_go_by_name(called: str, value: object, names: Iterable[str]) -> Confi
     return ConfigError(f"{called}({reprlib.repr(value)}): values go by name; write {called}({words})")
 
 
+def ended_in(call: str, error: BaseException) -> str:
+    """`the last step() ended in ValueError: its words`: why no episode is running."""
+    return f"the last {call} ended in {type(error).__name__}: {error!s:.200}"
+
+
 def path_text(path: Iterable[str | int]) -> str:
     """`matrix[0].noise`; a key that is no plain word is quoted: `agent_vars['two words']`."""
     text = ""

@@ -195,9 +195,9 @@ def make(id: str, **options: Any) -> "HeronEnv":
 
 def make_aec(id: str, **options: Any) -> Any:
     """The same environment in PettingZoo's agent-by-agent (AEC) form."""
-    from pettingzoo.utils.conversions import parallel_to_aec
+    aec = importlib.import_module("heron_env.adapters.agent_by_agent")
 
-    return parallel_to_aec(make(id, **options))
+    return aec.agent_by_agent(make(id, **options))
 
 
 def spec(id: str, named_by: str = "") -> EnvironmentSpec:

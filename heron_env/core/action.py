@@ -24,6 +24,7 @@ MOST_ELEMENTS = 1_000_000
 MOST_CATEGORIES = 2**53
 """Whole numbers up to it are exact in an action vector, float64."""
 MASKED = "is a masked array; fill it: values.filled(0.0)"
+WITH_GRADIENTS = "is a tensor with gradients, which actions do not carry; give tensor.detach()"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +83,9 @@ class ActionSpec:
             number = value.item() if type(value) is np.ndarray and value.size == 1 else value
             if isinstance(number, (int, float)) and low <= number <= high and (not whole or number == int(number)):
                 return np.array([number], dtype=np.float64)
-        if _masked(value):
-            raise InvalidAction(f"{_action_of(agent, lane)} {MASKED}")
+        unmasked(value, _action_of(agent, lane))
         try:
-            vector = np.array(_joined(value), dtype=np.float64).reshape(-1)
+            vector = np.asarray(_joined(value), dtype=np.float64).flatten()  # a copy
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidAction(
                 f"{_action_of(agent, lane)}: {value!r:.200} is not numeric; expected {self.describe()}"
@@ -171,11 +171,22 @@ def _action_of(agent: str, lane: int | None) -> str:
 
 def unmasked(value: Any, what: str) -> Any:
     """An action as it is. Raises InvalidAction, beginning with `what`, if it or a part of it is a masked array: reading
-    on would take what the mask hides.
+    on would take what the mask hides. So for a tensor with gradients.
     """
     if _masked(value):
         raise InvalidAction(f"{what} {MASKED}")
+    if has_gradients(value):
+        raise InvalidAction(f"{what} {WITH_GRADIENTS}")
     return value
+
+
+def has_gradients(value: Any) -> bool:
+    """Is it a tensor that gradients are computed for, or is a part of it?"""
+    if isinstance(value, np.ndarray):
+        return False
+    if isinstance(value, Mapping | list | tuple):
+        return any(map(has_gradients, value.values() if isinstance(value, Mapping) else value))
+    return getattr(value, "requires_grad", False) is True
 
 
 def _masked(value: Any) -> bool:

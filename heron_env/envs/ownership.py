@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Lock, get_ident
 from typing import ParamSpec, TypeVar
 
-from heron_env.errors import InvalidAction, RunInterrupted, UnknownAgent
+from heron_env.errors import RunInterrupted, ended_in
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -41,6 +41,8 @@ class Ownership:
             start of a run and step.
         lent: what those who are being asked (a policy, the environment's own reset) may call.
         lock: held by the one who drives; call, thread: what that is, and in which thread.
+        changing: has the step that is under way, or that failed last, changed anything?
+        torn: what left the environment elsewhere by an error: nobody steps on before a reset; "": nothing.
     """
 
     def __init__(self, what: str = "environment", another: str = "copy.deepcopy(env)") -> None:
@@ -49,6 +51,7 @@ class Ownership:
         self.lent = NOTHING
         self.lock = Lock()
         self.call, self.thread = "", 0
+        self.changing, self.torn = False, ""
 
     def move(self) -> None:
         """The environment stands elsewhere from now on."""
@@ -64,12 +67,12 @@ class Ownership:
 
     def moved_by(self, step: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
         """What `step(...)` gives; the environment stands elsewhere then, also where it failed half-way."""
+        self.changing = False
         try:
             done = step(*args, **keywords)
-        except (InvalidAction, UnknownAgent):
-            raise  # found before anything has changed
         except BaseException:
-            self.move()
+            if self.changing:
+                self.move()
             raise
         self.move()
         return done
@@ -79,14 +82,23 @@ class Ownership:
         if self.lock.acquire(False):
             self.call, self.thread, self.lent = call, get_ident(), NOTHING
             try:
-                return do(*args, **keywords)
+                return self._unless_torn(call, do, *args, **keywords)
             finally:
                 self.lock.release()
         before = self.borrow(call)
         try:
-            return do(*args, **keywords)
+            return self._unless_torn(call, do, *args, **keywords)
         finally:
             self.lent = before
+
+    def _unless_torn(self, call: str, do: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
+        mark = self.mark
+        try:
+            return do(*args, **keywords)
+        except BaseException as error:
+            if self.mark != mark:
+                self.torn = ended_in(call, error)
+            raise
 
     def kept(self) -> None:
         """The state has been taken: whoever decides may try out steps from here on."""

@@ -54,8 +54,7 @@ Obs = NDArray[np.float32]
 DERIVED = (
     "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
     "timings", "state_names", "_read", "_publisher", "_late", "_watchers_spaces", "_done_by_others", "_objects",
-    "agents", "possible_agents", "_ownership", "_asking", "_origins",
-    "_picture",
+    "agents", "possible_agents", "_ownership", "_asking", "_origins", "_picture",
 )  # fmt: skip
 """Attributes that `_build` makes anew."""
 
@@ -229,6 +228,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
         self._seed, self._episode = self._next_episode(seed)
         self._ownership.move()
+        self._ownership.torn = ""
         self.proxy.open(self._seed, self._episode)
         self.simulation.reset(self._seed, self._episode)
         self.decided = [Source.NONE] * len(self.hierarchy)
@@ -248,13 +248,16 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         """One control step (T15): actions top-down, substeps, rewards and ends, next exogenous values, observations.
 
         Takes arrays, numbers or Actions. An active agent missing from `actions` uses its own policy, else its no-op.
-        Raises InvalidAction, UnknownAgent, and ResetNeeded where no episode runs. Nothing has changed if it raises.
+        Raises InvalidAction, UnknownAgent, and ResetNeeded where no episode runs. Nothing has changed then. An error
+        of a rule or hook ends the episode: step() raises ResetNeeded until a reset.
         """
         return self._ownership.drive("step()", self._step, actions)
 
     def _step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
+        if self._ownership.torn:
+            raise ResetNeeded(f"step(): {self._ownership.torn}; call reset() first")
         if not self.agents:
             if self._event_driven:
                 raise ResetNeeded("step(): an event-driven run used this environment last; call reset() first")
@@ -278,9 +281,10 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         simulation = self.simulation
         if simulation.step_index >= simulation.most_steps:
             require_before_the_end((simulation.step_index + 1) * self.dt_ns, "step(): its end")
-        joint = self._takes(actions)
+        self._ownership.changing = joint = self._takes(actions)
         outcome = simulation.whole_step() if joint else None
         if outcome is None:
+            self._ownership.changing = False
             if simulation.post.receivers:
                 simulation.post.unless_it_fails(self._act, actions, joint)
             else:
@@ -306,6 +310,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         lane = self.simulation.lane
         if not (joint and lane.is_legal()):
             take(self, actions)
+        self._ownership.changing = True
         if self._late is not None:
             self._late.act(lane.decide)
         else:
@@ -402,6 +407,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
             "agents": list(self.agents),
             "origins": {rank: astuple(origin) for rank, origin in self._origins.items()},
             "event_driven": self._event_driven,
+            "torn": self._ownership.torn,
             **save(self.simulation, self._late),
         }
 
@@ -414,6 +420,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self._ownership.move()
         self._seed, self._episode, self._event_driven = state["seed"], state["episode"], state["event_driven"]
         self._origins = {rank: Origin(*origin) for rank, origin in state["origins"].items()}
+        self._ownership.torn = state.get("torn", "")  # states of 0.2.0 do not say it
         self.agents = list(state["agents"])
         restore(state, self.simulation, self._late, self.proxy)
         if self._event_driven:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from typing import Any
 
 from heron_env.scheduling.links import Link, What
 from heron_env.scheduling.messages import Message, Routed
@@ -130,6 +131,18 @@ class MessageBroker:
     def is_second_copy(self, message: Message) -> bool:
         """Would `accept` refuse it now?"""
         return self._twins.get(message.id, False)
+
+    def standing(self) -> tuple[Any, ...]:
+        """What `go_back` takes, without the scheduler's."""
+        counts = [tuple(getattr(account, name) for name in Account.__slots__) for account in self.accounts]
+        return self._last_id, self._last_arrival.copy(), self._twins.copy(), counts
+
+    def go_back(self, standing: tuple[Any, ...]) -> None:
+        """Be again as `standing` says."""
+        self._last_id, self._last_arrival, self._twins, each = standing
+        for account, counts in zip(self.accounts, each, strict=True):
+            for name, count in zip(Account.__slots__, counts, strict=True):
+                setattr(account, name, count)
 
     def counts(self, agent: int) -> MessageCounts:
         """What became of the messages over one agent's link."""

@@ -93,6 +93,14 @@ class EventScheduler:
         """The events to come, in their order, without removing them."""
         return (entry[4] for entry in sorted(self.heap))
 
+    def standing(self) -> tuple[int, int, list[Entry]]:
+        """What `go_back` takes; only of a scheduler that keeps no causes."""
+        return self.now, self._sequence, self.heap.copy()
+
+    def go_back(self, standing: tuple[int, int, list[Entry]]) -> None:
+        """Be again as `standing` says."""
+        self.now, self._sequence, self.heap[:] = standing
+
     def reset(self) -> None:
         """Forget all events and go back to time 0."""
         self.now = 0

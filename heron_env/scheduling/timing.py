@@ -200,6 +200,11 @@ class Timing:
         c = self.config
         return any(isinstance(value, Source) for value in (c.obs_delay, c.act_delay, c.msg_delay, c.loss))
 
+    @property
+    def instant(self) -> bool:
+        """Do its observations and commands take no time, and is none lost?"""
+        return not (self.msg or self.obs or self.act or self.min_delay or self.sourced or self.config.loss)
+
     def nominal(self, number: int) -> int:
         """Nominal time of tick `number`, ns."""
         return self.phase + number * self.tick

@@ -496,7 +496,11 @@ def test_w6_who_is_not_shown_anything_sees_the_newest_that_it_has():
     with refuses(ConfigError, "agent 'hare_0' is in env.agents, and the environment shows it nothing"):
         env.env.reset = lambda seed, options: ({}, bare.__setattr__("agents", ["hare_0"]))
         env.reset(seed=0)
-    with refuses(ResetNeeded, "step(): no episode is running; call reset() first"):
+    with refuses(
+        ResetNeeded,
+        "step(): the last reset() ended in ConfigError: agent 'hare_0' is in env.agents, and the environment shows it "
+        "nothing; call reset() first",
+    ):
         env.step({})
     assert env._seed == 0 and env._number == 0
 
@@ -621,12 +625,80 @@ def test_w8_masks_of_composite_spaces_and_none_in_the_info(hidden: bool, draw: b
             assert space.contains(told) and (told["b"] == 0 if isinstance(told, dict) else told[0] == 0)
 
 
-@pytest.mark.parametrize("action", [np.array([2]), 7, -1, None, "left"])
-def test_w8_what_is_no_action_is_the_environment_s_to_refuse(action: Any):
+FORMS: list[tuple[Any, Any, list[Any]]] = [
+    (gymnasium.spaces.Discrete(5), [1, 0, 1, 1, 1],
+     [[1], (1,), 1.0, [1.0], True, np.array(1), np.array([1]), np.array([[1]]), np.int64(1), np.float32(1), np.bool_(1),
+      np.array([1], object), np.array([True])]),
+    (gymnasium.spaces.Discrete(5, start=-1), [1, 1, 0, 1, 1], [[1], 1.0, True, np.array([1.0])]),
+    (gymnasium.spaces.MultiDiscrete([2, 3]), [1, 1, 1, 1, 0], [[1, 2], (1.0, 2.0), np.array([[1, 2]]), [[1], [2]]]),
+    (gymnasium.spaces.MultiDiscrete([2, 3], start=[1, 1]), [1, 1, 1, 1, 0], [[1, 3], np.array([1.0, 3.0])]),
+    (gymnasium.spaces.MultiBinary(2), [2, 0], [[0, 1], [0.0, 1.0], [False, True], np.array([[0, 1]])]),
+    (gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(2)] * 2), ([1, 1], [1, 0]),
+     [(0, 1), [0, 1], [[0], [1]], np.array([0, 1]), (0.0, 1.0), (0, np.array([1]))]),
+    (gymnasium.spaces.Dict(a=gymnasium.spaces.Discrete(2), b=gymnasium.spaces.Box(0, 1, (1,))),
+     {"a": [1, 0], "b": None},
+     [{"a": [1], "b": [0.5]}, {"b": 0.5, "a": 1.0}, {"a": np.array([1]), "b": np.array([0.5])}]),
+    (gymnasium.spaces.OneOf([gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(3)]), ([1, 1], [1, 1, 0]),
+     [(1, 2), [1.0, 2], (np.int64(1), [2])]),
+]  # fmt: skip
+"""(space, mask, forms of one choice that it forbids)."""
+ALLOWED: dict[Any, Any] = {
+    gymnasium.spaces.OneOf: (0, 0), gymnasium.spaces.Tuple: (0, 0), gymnasium.spaces.Discrete: 0,
+    gymnasium.spaces.MultiBinary: np.zeros(2, np.int8), gymnasium.spaces.Dict: {"a": 0, "b": np.zeros(1, np.float32)},
+}  # fmt: skip
+
+
+def noop_of(space: Any) -> Any:
+    """A choice that its mask in FORMS allows."""
+    return space.start if isinstance(space, gymnasium.spaces.MultiDiscrete) else ALLOWED[type(space)]
+
+
+@pytest.mark.parametrize(("space", "mask", "forms"), FORMS, ids=lambda of: type(of).__name__)
+def test_w8_a_forbidden_choice_is_forbidden_in_whatever_form_it_comes(space: Any, mask: Any, forms: list[Any]):
+    for form in forms:
+        bare = Composite(space, mask, mask)
+        env = under_network(bare, ScheduleConfig(act_delay=1.0), noop=noop_of(space))
+        env.reset(seed=0)
+        course = [env.step(form)[4]["applied"] for _ in range(4)]
+        assert course == [-1] * 4 and same(bare.told, noop_of(space)), form
+        assert env._episode.result.masked == {"agent": 3}, form  # all but the no-op of the first step
+
+
+@pytest.mark.parametrize("action", [np.array([2]), 2.0, [[3]], True, np.float64(0)])
+def test_w8_what_is_allowed_arrives_in_the_form_in_which_it_was_given(action: Any):
     bare = Composite(gymnasium.spaces.Discrete(5), [1, 1, 1, 1, 0], None)
     env = under_network(bare, ScheduleConfig(act_delay=1.0), noop=0)
     env.reset(seed=0), env.step(action), env.step(action)
     assert same(bare.told, action)
+
+
+@pytest.mark.parametrize(
+    "action", [7, -1, None, "left", "2", 1.5, [1, 2], [], np.array([1.5]), float("nan"), {"a": 1}, 2j]
+)
+def test_w8_what_is_no_choice_is_refused_before_it_leaves_where_a_mask_waits_for_it(action: Any):
+    bare = Composite(gymnasium.spaces.Discrete(5), [1, 1, 1, 1, 0], None)
+    for config in ({"act_delay": 1.0}, {"obs_delay": 1.0}, {"loss": 0.1}, {"tick_interval": 2.0}):
+        env = under_network(bare, ScheduleConfig(**config), noop=0)
+        env.reset(seed=0)
+        while not env._episode.deciding():
+            env.step(0)
+        with pytest.raises(InvalidAction, match=r"step\(\): the action of 'agent', .*, is no choice of Discrete\(5\)"):
+            env.step(action)
+        with pytest.raises(InvalidAction, match="is no choice of"):
+            env.run_event_driven({"*": lambda seen: action}, seed=0, t_end=4.0)
+    env = under_network(bare)  # nothing is late: the environment's to judge
+    env.reset(seed=0), env.step(action)
+    assert same(bare.told, action)
+
+
+def test_w8_what_is_no_choice_is_not_carried_out_where_a_mask_appears_while_it_travels():
+    bare = Composite(gymnasium.spaces.Discrete(5), None, None)
+    env = under_network(bare, ScheduleConfig(act_delay=1.0), noop=0)
+    env.reset(seed=0)
+    bare.mask = [1, 0, 1, 1, 1]
+    env.step(1.5)  # it sees no mask yet
+    assert env.step(2)[4]["applied"] == -1 and bare.told == 0 and env._episode.result.masked == {"agent": 1}
+    assert env.step(2)[4]["applied"] == 1 and bare.told == 2
 
 
 def test_w8_a_mask_that_does_not_fit_is_refused():
@@ -1274,7 +1346,7 @@ FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
         driver, "copied(observations[side.name])", "observations[side.name]", law_w2_copies),
     "what is returned is not copied": (forms, "copied(copies[0][1])", "copies[0][1]", law_w2_copies),
     "actions are not copied": (
-        driver, "leaves, copied(action))", "leaves, action)", law_w2_observations_and_w4_commands),
+        driver, "sendable(name, actions[name])", "actions[name]", law_w2_observations_and_w4_commands),
     "an older observation takes the place of a newer": (
         driver, "observed > side.copies[part][0] or", "True or", law_w2_reordered),
     "an older command takes the place of a newer": (driver, "or number <= side.force[0] or", "or", law_w2_reordered),

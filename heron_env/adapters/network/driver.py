@@ -6,15 +6,18 @@ the heap. At k*dt observations arrive, then commands, then agents tick; commands
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 from heron_env.adapters.network.forms import Copy, ObservationForm
-from heron_env.adapters.network.noops import Noops, checked_mask, copied, forbids, vector_of
+from heron_env.adapters.network.masks import checked_mask, forbids, is_choice
+from heron_env.adapters.network.noops import Noops, copied, fits, sendable, vector_of
+from heron_env.adapters.network.turns import TurnWorld
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.message_log import WatchedBroker
 from heron_env.envs.event.notes import Note, together
@@ -31,6 +34,10 @@ from heron_env.seeding import h
 REPLY, COMMAND = int(Phase.REPLY), int(Phase.COMMAND)
 NOOP = -1
 """The number of a decision that nobody made."""
+REFUSALS = (AssertionError, ValueError, gymnasium.error.InvalidAction)
+"""With these an environment refuses an action of its space, before it moves."""
+Ask = Callable[[str, int, Any], Any]
+"""(agent, number, observation) -> the action of an agent whose turn it is."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +64,26 @@ class AgentSide:
         force: number and action of the command in force; NOOP: none.
         applied: number of the decision of the last step.
         truth, mask: the environment's own, of the last boundary.
+        lags: can the environment be elsewhere by the time that a command is applied?
     """
 
     copies: list[Copy]
     truth: Any
     mask: Any
 
-    def __init__(self, rank: int, name: str, timing: Timing, form: ObservationForm) -> None:
+    def __init__(self, rank: int, name: str, timing: Timing, form: ObservationForm, dt_ns: int) -> None:
         self.rank, self.name, self.timing, self.form = rank, name, timing, form
         self.alive, self.ended, self.fresh, self.applied = False, NOBODY, False, NOOP
         self.ages, self.latency = list[float](), list[float]()
+        self.lags = not timing.instant or timing.tick > dt_ns
+
+    def standing(self) -> dict[str, Any]:
+        """What `go_back` takes, of an episode that is not measured."""
+        return vars(self) | {"copies": self.copies.copy()} if self.alive else vars(self).copy()
+
+    def go_back(self, standing: dict[str, Any]) -> None:
+        """Be again as `standing` says."""
+        vars(self).update(standing)
 
     def join(self, now: int) -> None:
         """As at reset: nothing has arrived, and no command is in force."""
@@ -96,14 +113,14 @@ class NetworkEpisode:
         trace: bool = False, record: frozenset[str] | None = None,
     ) -> None:  # fmt: skip
         self.setting, self.world, self.moment, self.record = setting, setting.world, (seed, episode), record
-        self.now, self.number, self.cancelled = 0, 0, 0
+        self.now, self.number, self.cancelled, self.torn = 0, 0, 0, False
         self.trace = Trace() if trace else None
         self.scheduler = EventScheduler()
         self.scheduler.causes = None if self.trace is None else self.trace.causes
         self.links = links_of([h(name) for name in setting.agents], timings, timings, seed, episode)
         self.broker = (WatchedBroker if trace else MessageBroker)(self.scheduler, self.links)
         each = enumerate(zip(setting.agents, timings, setting.forms, strict=True))
-        self.sides = [AgentSide(rank, *one) for rank, one in each]
+        self.sides = [AgentSide(rank, *one, setting.dt_ns) for rank, one in each]
         self.by_name = {side.name: side for side in self.sides}
         observing = setting.agents if "observations" in (record or ()) else ()
         self.result = EpisodeResult.blank(setting.agents, setting.agents, observing, trace=self.trace)
@@ -112,26 +129,106 @@ class NetworkEpisode:
         """The agents that decide now, and the numbers of their decisions."""
         return [(side.name, side.timing.number(self.now)) for side in self.sides if side.decides_at(self.now)]
 
-    def step(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-        """One step of the environment. Raises InvalidAction where an agent that decides now has no action."""
-        deciding, end = self.deciding(), self.now + self.setting.dt_ns
-        for name, _ in deciding:
-            if name not in actions:
-                raise InvalidAction(f"step() got no action for {name!r}, whose turn it is (is_active)")
+    def step(self, actions: Mapping[str, Any], ask: Ask | None = None) -> tuple[dict[str, Any], ...]:
+        """One step of the environment; `ask`: decides for `at_their_turn()`, who then need no action.
+
+        Raises InvalidAction where an agent that decides now has no action that can be used: nothing has changed then,
+        nor where the environment refuses an action of now before it moves. After other errors the episode is `torn`.
+        """
+        turns = self.at_their_turn() if ask is not None else {}
+        deciding = [(name, number) for name, number in self.deciding() if name not in turns]
+        chosen, end = {name: self._checked(name, actions) for name, _ in deciding}, self.now + self.setting.dt_ns
         require_before_the_end(end, f"the end of step {self.number}")
+        standing = self._standing() if self.record is None else None
+        self.torn = True
         self._deliver(self.now)
         for name, number in deciding:
-            self._tick(self.by_name[name], number, actions[name])
+            self._tick(self.by_name[name], number, chosen[name])
         self._deliver(end - 1)
-        commands = {name: self._apply(self.by_name[name]) for name in self.world.agents}
-        observations, rewards, terminated, truncated, infos = self.world.step(commands)
+        try:
+            if isinstance(self.world, TurnWorld):
+                outcome = self.world.step_turns(lambda name, *of: self._at_turn(name, turns.get(name), ask, *of))
+            else:
+                outcome = self.world.step({name: self._apply(self.by_name[name]) for name in self.world.agents})
+        except Exception as error:
+            if standing is not None and self._is_refusal(error):
+                self._go_back(standing)
+            raise
+        observations, rewards, terminated, truncated, infos = outcome
         self.now, self.number = end, self.number + 1
         self._score(rewards, terminated, truncated)
         arrived, described = self.show(observations, infos)
+        self.torn = False
         return arrived, rewards, terminated, truncated, described
 
+    def at_their_turn(self) -> dict[str, int]:
+        """Agents that decide in this step when their turn comes, as nothing delays them, and their decisions' numbers.
+
+        Only in an environment whose agents act in turn.
+        """
+        if not isinstance(self.world, TurnWorld):
+            return {}
+        return {name: number for name, number in self.deciding() if self.by_name[name].timing.instant}
+
+    def _checked(self, name: str, actions: Mapping[str, Any]) -> Any:
+        """A copy of an agent's action. Raises InvalidAction without one, and where a mask could not judge it later."""
+        if name not in actions:
+            raise InvalidAction(f"step() got no action for {name!r}, whose turn it is (is_active)")
+        side, action = self.by_name[name], sendable(name, actions[name])
+        space = self.setting.action_spaces[side.rank]
+        if side.mask is not None and side.lags and not is_choice(space, action):
+            raise InvalidAction(
+                f"step(): the action of {name!r}, {action!r:.100}, is no choice of {space}: when it arrives, the "
+                "action_mask could not be asked about it"
+            )
+        return action
+
+    def _standing(self) -> tuple[Any, ...]:
+        """Where the episode stands, for `_go_back`."""
+        sides = [side.standing() for side in self.sides]
+        return self.scheduler.standing(), self.broker.standing(), sides, self.result.masked.copy(), self.cancelled
+
+    def _go_back(self, standing: tuple[Any, ...]) -> None:
+        """To before the step."""
+        scheduler, broker, sides, self.result.masked, self.cancelled = standing
+        self.scheduler.go_back(scheduler)
+        self.broker.go_back(broker)
+        for side, of_side in zip(self.sides, sides, strict=True):
+            side.go_back(of_side)
+        self.torn = False
+
+    def _is_refusal(self, error: Exception) -> bool:
+        """Has the environment refused an action that was decided in this step, and not moved?
+
+        An error that came of an action decided earlier would come again, whatever is decided now.
+        """
+        if isinstance(self.world, TurnWorld) and self.world.moved:
+            return False
+        applied = [side for side in self.sides if side.alive and side.applied != NOOP]
+        fresh = [side for side in applied if side.decides_at(self.now) and side.applied == side.timing.number(self.now)]
+        illegal = [side for side in applied if not self._is_legal(side)]
+        if not all(side in fresh for side in illegal):
+            return False
+        return bool(illegal or (fresh and isinstance(error, REFUSALS)))
+
+    def _is_legal(self, side: AgentSide) -> bool:
+        """Does the action in force lie in its space, and its mask allow it?"""
+        space, action = self.setting.action_spaces[side.rank], side.force[1]
+        return fits(action, space) and not forbids(side.mask, space, action)
+
+    def _at_turn(self, name: str, number: int | None, ask: Ask | None, observation: Any, info: Any) -> Any:
+        """The action of an agent whose turn it is; `number`: of the decision that it makes now."""
+        side = self.by_name[name]
+        mask = self._mask(side, observation, info)
+        if number is not None and ask is not None:
+            side.copies[0], side.mask = (self.now, copied(observation)), mask
+            action = ask(name, number, side.form.put_together(side.copies, self.now))
+            self._tick(side, number, self._checked(name, {name: action}))
+            self._deliver(self.now)
+        return self._apply(side, mask)
+
     def _tick(self, side: AgentSide, number: int, action: Any) -> None:
-        """A decision leaves, copied."""
+        """A decision leaves; its action is a copy."""
         if side.copies[0][0] == self.now:
             side.informed = self.now
         if self.trace is not None:
@@ -139,7 +236,7 @@ class NetworkEpisode:
         if self.record is not None:
             side.ages += side.form.ages(side.copies, self.now)
         leaves = self._leaves(side.rank, side.timing.act, "tick", Leg.ACTION, number)
-        values = (side.rank, number, self.broker.next_id(), leaves, copied(action))
+        values = (side.rank, number, self.broker.next_id(), leaves, action)
         self.broker.send(make(ActionCommand, values), COMMAND, Queue.COMMAND, side.timing.msg, "tick")
 
     def _leaves(self, rank: int, nominal: int, cause: str, leg: Leg, number: int) -> int:
@@ -187,23 +284,27 @@ class NetworkEpisode:
             self.result.actions[side.name].append((to_seconds(now), vector))
         return True
 
-    def _apply(self, side: AgentSide) -> Any:
+    def _apply(self, side: AgentSide, mask: Any = None) -> Any:
         """The action that the environment gets for an agent: of the command in force, or the no-op.
 
-        An action that the mask of now forbids becomes the no-op, unless it was decided on an observation of now.
+        What the `mask` of now (None: of the last boundary) forbids becomes the no-op, unless it was decided on an
+        observation of now.
         """
-        if side.mask is not None:
+        mask, space = side.mask if mask is None else mask, self.setting.action_spaces[side.rank]
+        if mask is not None:
             self.result.masked.setdefault(side.name, 0)
         if side.is_missed(side.force[0], 2, self.now + 1):
             side.force = (NOOP, None)
         side.applied, action = side.force
         if side.applied != NOOP:
             known = side.informed == self.now and side.applied == side.timing.number(self.now)
-            if known or not forbids(side.mask, self.setting.action_spaces[side.rank], action):
+            if mask is not side.mask:  # by now others have acted: what was allowed may not be any more
+                known = known and forbids(side.mask, space, action)
+            if known or not forbids(mask, space, action):
                 return copied(action)
             self.result.masked[side.name] += 1
             side.applied = NOOP
-        return self.setting.noops.draw(side.rank, side.mask, *self.moment, self.number)
+        return self.setting.noops.draw(side.rank, mask, *self.moment, self.number)
 
     def show(self, observations: dict[str, Any], infos: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Copies of the observations leave, and arrive where nothing delays them; what each agent has then."""
@@ -217,7 +318,7 @@ class NetworkEpisode:
                 side.truth = copied(observations[side.name])
             elif not side.alive:
                 raise ConfigError(f"agent {side.name!r} is in env.agents, and the environment shows it nothing")
-            side.mask = self._mask(side, own[side.name])
+            side.mask = self._mask(side, side.truth, own[side.name])
             if side.name in living and not side.alive:
                 side.join(now)
             if not side.alive:  # it decides no more: it gets the truth
@@ -239,11 +340,11 @@ class NetworkEpisode:
             raise ConfigError(f"agent {name!r} is not among the environment's possible_agents")
         return self.by_name[name]
 
-    def _mask(self, side: AgentSide, own: Mapping[str, Any]) -> Any:
+    def _mask(self, side: AgentSide, observation: Any, own: Mapping[str, Any]) -> Any:
         """The mask in the environment's own info, or in the observation; None without one. Raises ConfigError."""
         mask, space = own.get("action_mask"), self.setting.action_spaces[side.rank]
-        if mask is None and isinstance(side.truth, Mapping):
-            mask = side.truth.get("action_mask")
+        if mask is None and isinstance(observation, Mapping):
+            mask = observation.get("action_mask")
         try:
             return None if mask is None else checked_mask(mask, space)
         except (TypeError, ValueError, KeyError):
@@ -279,11 +380,12 @@ class NetworkEpisode:
     def _score(self, rewards: dict[str, Any], terminated: dict[str, bool], truncated: dict[str, bool]) -> None:
         """Rewards and ends count from the truth at the boundary on, whatever the network does (T4)."""
         for name, reward in rewards.items() if self.record is not None else ():
-            if np.ndim(reward) or reward is None:
+            if np.size(reward) != 1 or reward is None:  # an array of one number, of any shape, is that number
                 raise ConfigError(
                     f"the reward of {name!r} is {reward!r}: a run adds up numbers; weigh them by a wrapper"
                 )
-            self.result.rewards[self._side(name).name].append((to_seconds(self.now), float(reward)))
+            value = float(np.asarray(reward).item())
+            self.result.rewards[self._side(name).name].append((to_seconds(self.now), value))
         living = set(self.world.agents)
         for ends, flags in ((self.result.terminated, terminated), (self.result.truncated, truncated)):
             for name in (name for name, flag in flags.items() if flag):

@@ -10,21 +10,22 @@ from typing import Any, Literal, cast
 import gymnasium
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
-from pettingzoo.utils.conversions import aec_to_parallel
+from pettingzoo.utils.conversions import aec_to_parallel, aec_to_parallel_wrapper
 from pettingzoo.utils.wrappers import BaseParallelWrapper
 
 from heron_env.adapters.network.driver import NetworkEpisode, NetworkSetting
 from heron_env.adapters.network.filming import footage_of, frame_of, title_of
 from heron_env.adapters.network.forms import Parts, forms_of
 from heron_env.adapters.network.noops import Noops, copied
+from heron_env.adapters.network.turns import TurnWorld
 from heron_env.core.policy import DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
 from heron_env.envs.decisions import policies_by_agent
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record
 from heron_env.envs.settings import read_seed
-from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, checked_keywords
+from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, checked_keywords, ended_in
 from heron_env.given import require_switch
-from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.timing import Timing, resolve, to_ns, to_seconds
 
 AGENT = "agent"
@@ -44,6 +45,7 @@ class UnderNetwork:
     env: Any
     played: NetworkEpisode
     _episode: NetworkEpisode | None = None
+    _why_none = "no episode is running"
 
     def _open(
         self, world: Any, schedule: AnySchedule, dt: float, *,
@@ -81,8 +83,7 @@ class UnderNetwork:
                 raise ScheduleError(
                     f"{agent}: own_rows='local': nobody knows which elements of a black box are whose; use parts"
                 )
-            late = timing.phase or timing.msg or timing.obs or timing.act or timing.min_delay
-            if late or timing.sourced or timing.config.loss:
+            if timing.phase or not timing.instant:
                 setting.noops.require(rank, "can have nothing in force (delay, loss or phase)")
         if self._on_missing != "hold":
             timings = tuple(replace(each, config=replace(each.config, on_missing=self._on_missing)) for each in timings)
@@ -95,20 +96,38 @@ class UnderNetwork:
         moment = (self._seed, self._number + 1) if seed is None else (read_seed(seed), 0)
         schedule = self._schedule if schedule is None else schedule
         timings = self.timings_of(schedule.at(*moment) if isinstance(schedule, DrawnSchedule) else schedule)
-        episode, self._episode = NetworkEpisode(self.network, timings, *moment, **recording), None
-        outcome = episode.show(*self.network.world.reset(seed=seed, options=options))
+        episode = NetworkEpisode(self.network, timings, *moment, **recording)
+        try:
+            outcome = episode.show(*self.network.world.reset(seed=seed, options=options))
+        except BaseException as error:
+            self._abandon("reset()", error)
+            raise
         self._episode, (self._seed, self._number) = episode, moment
         return outcome
+
+    def _abandon(self, call: str, error: BaseException) -> None:
+        """The environment may be anywhere: nobody steps on before the next reset."""
+        self._episode, self._why_none = None, ended_in(call, error)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
         return self._begin(seed, options)
 
     def step(self, actions: Any) -> Any:
-        """One step (W6). Actions of agents that do not decide now are ignored. Raises InvalidAction, ResetNeeded."""
-        if self._episode is None or not self.network.world.agents:
-            raise ResetNeeded("step(): no episode is running; call reset() first")
-        return self._episode.step(actions)
+        """One step (W6). Actions of agents that do not decide now are ignored. Raises InvalidAction, ResetNeeded.
+
+        After an action that the environment refuses, the same step can be taken with another; after any other error of
+        its own only a reset helps.
+        """
+        episode = self._episode
+        if episode is None or not self.network.world.agents:
+            raise ResetNeeded(f"step(): {'no episode is running' if episode else self._why_none}; call reset() first")
+        try:
+            return episode.step(actions)
+        except BaseException as error:
+            if episode.torn:
+                self._abandon("step()", error)
+            raise
 
     @checked_keywords
     def run_event_driven(
@@ -133,37 +152,48 @@ class UnderNetwork:
         filmed = "frames" in (recorded := checked_record(record))
         last, chosen = None if t_end is None else to_ns(t_end, "t_end"), self._chosen(policies)
         observations, _ = self._begin(seed, None, schedule, trace=trace or filmed, record=recorded)
+        try:
+            return self._play(chosen, observations, last, filmed=filmed, traced=trace)
+        except BaseException as error:
+            self._abandon("run", error)
+            raise
+
+    def _play(
+        self, chosen: Mapping[str, Any], observations: dict[str, Any], last: int | None, *, filmed: bool, traced: bool
+    ) -> EpisodeResult:
+        """The episode that has begun, to its end or to `last`, ns."""
         episode = self._episode
         assert episode is not None
         images = [frame_of(self.env)] if filmed else []
         begin_policies(chosen.values(), self._seed, self._number)
         offers = {name: side.offer for name, side in episode.by_name.items()}
         decide = {name: decide_with(policy, cast(Any, None), offers[name]) for name, policy in chosen.items()}
+        ask = partial(self._ask, episode, decide)
         while self.network.world.agents and (last is None or episode.now + self.network.dt_ns <= last):
-            observations = episode.step(self._decisions(episode, decide, observations))[0]
+            later = episode.at_their_turn()
+            deciding = (each for each in episode.deciding() if each[0] not in later)
+            actions = {name: ask(name, number, observations[name]) for name, number in deciding}
+            observations = episode.step(actions, ask)[0]
             if filmed:
                 images.append(frame_of(self.env))
-        self._episode, self.played = None, episode  # the result stays as it is
+        self._episode, self._why_none, self.played = None, "no episode is running", episode  # the result stays as it is
         result = episode.close()
         if filmed:
-            result.trace = episode.trace if trace else None
+            result.trace = episode.trace if traced else None
             result.footage = footage_of(episode, images, self.groups, title_of(self.env))
         return result
 
-    def _decisions(
-        self, episode: NetworkEpisode, decide: Mapping[str, DecideAt], observations: dict[str, Any]
-    ) -> dict[str, Any]:
-        """The actions of the agents that decide now, by their policies. Raises RunInterrupted."""
-        actions, step = dict[str, Any](), episode.number
-        for name, number in episode.deciding():
-            observation = observations[name]
-            if episode.result.observations:
-                episode.result.observations[name].append((to_seconds(episode.now), copied(observation)))
-            draw = partial(draw_of, self._seed, self._number, name, number)
-            actions[name] = decide[name](observation, episode.number, draw)
-            if self._episode is not episode or episode.number != step:
-                raise RunInterrupted(f"the policy of {name!r} moved the environment of its own run; use a copy")
-        return actions
+    def _ask(
+        self, episode: NetworkEpisode, decide: Mapping[str, DecideAt], name: str, number: int, observation: Any
+    ) -> Any:
+        """What an agent's policy decides. Raises RunInterrupted."""
+        if episode.result.observations:
+            episode.result.observations[name].append((to_seconds(episode.now), copied(observation)))
+        step, draw = episode.number, partial(draw_of, self._seed, self._number, name, number)
+        action = decide[name](observation, step, draw)
+        if self._episode is not episode or episode.number != step:
+            raise RunInterrupted(f"the policy of {name!r} moved the environment of its own run; use a copy")
+        return action
 
     @checked_keywords
     def run_synchronous(
@@ -221,12 +251,19 @@ class OneAgent:
 
 
 class NetworkEnv(UnderNetwork, gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.utils.RecordConstructorArgs):
-    """A Gymnasium environment under a network; see `under_network`. Its one agent is called "agent"."""
+    """A Gymnasium environment under a network; see `under_network`. Its one agent is called "agent".
+
+    Its `spec` goes through JSON: what is recorded of schedule and no-op are texts, numbers, lists and dicts.
+    """
 
     def __init__(self, env: gymnasium.Env[Any, Any], schedule: AnySchedule, dt: float, options: dict[str, Any]) -> None:
-        gymnasium.utils.RecordConstructorArgs.__init__(self, schedule=schedule, dt=dt, options=options)
         gymnasium.Wrapper.__init__(self, env)
+        entries: Any = schedule
+        if isinstance(entries, Mapping) and all(isinstance(entry, Mapping) for entry in entries.values()):
+            schedule = drawn_or_fixed(entries)  # from the specification of such an environment
         self._open(OneAgent(env), schedule, dt, **options)
+        plain = options | {"noop": self.network.noops.plain()}
+        gymnasium.utils.RecordConstructorArgs.__init__(self, schedule=as_dict(schedule), dt=float(dt), options=plain)
         self.observation_space = self.network.forms[0].space
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
@@ -252,7 +289,7 @@ def under_network(
     action, it becomes the no-op, unless the agent decided on the current observation.
 
     Args:
-        env: the environment; an AECEnv that is parallelizable is converted.
+        env: the environment; of an AECEnv that is parallelizable a step is a round, in which each agent has a turn.
         schedule: by agent, group or "*"; ticks are multiples of dt. The agent of a Gymnasium Env is called "agent".
         dt: length of a step, s; with 1.0 delays are numbers of steps.
         on_missing: "noop": the no-op is applied if command j has not arrived at tick j + 1; "hold": as schedules say.
@@ -273,9 +310,11 @@ def under_network(
     """
     options = {"on_missing": on_missing, "noop": noop, "observe_age": observe_age, "parts": parts}
     try:
-        env = aec_to_parallel(env) if isinstance(env, AECEnv) else env
+        rounds = aec_to_parallel(env) if isinstance(env, AECEnv) else env
     except AssertionError as error:
         raise ConfigError(f"under_network({env!r:.100}): {error}") from error
+    in_turns = isinstance(env, AECEnv) and type(rounds) is aec_to_parallel_wrapper
+    env = TurnWorld(env) if in_turns else rounds  # type: ignore[no-untyped-call]
     if isinstance(env, ParallelEnv):
         return NetworkParallelEnv(env, schedule, dt, options)
     if isinstance(env, gymnasium.Env):

@@ -1,9 +1,8 @@
-"""The actions of a black box: copies, records, masks, and no-ops where no command is in force (W4, W5, W8)."""
+"""The actions of a black box: copies, records, and no-ops where no command is in force (W4, W5)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -11,16 +10,30 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from heron_env.adapters.network.masks import UNREADABLE, choice_of
+from heron_env.core.action import WITH_GRADIENTS, has_gradients
 from heron_env.core.quantity import clip
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, InvalidAction
 from heron_env.seeding import key
 
 
 def copied(value: Any) -> Any:
-    """A deep copy; of numbers and arrays at a tenth of deepcopy's cost."""
-    if isinstance(value, int | float | np.generic):
+    """A deep copy; of numbers and arrays of numbers at a tenth of deepcopy's cost."""
+    if isinstance(value, int | float | np.generic) and not isinstance(value, np.void):  # that is a view of a row
         return value
-    return value.copy() if type(value) is np.ndarray else deepcopy(value)
+    return value.copy() if type(value) is np.ndarray and not value.dtype.hasobject else deepcopy(value)
+
+
+def sendable(agent: str, action: Any) -> Any:
+    """A copy of an action. Raises InvalidAction for what can't be copied, and for tensors with gradients."""
+    if has_gradients(action):
+        raise InvalidAction(f"step(): the action of {agent!r} {WITH_GRADIENTS}")
+    try:
+        return copied(action)
+    except Exception as error:  # whatever an object's own __deepcopy__ raises
+        raise InvalidAction(
+            f"step(): the action of {agent!r} can't be copied: {type(error).__name__}: {error}"
+        ) from error
 
 
 def vector_of(space: spaces.Space[Any], action: Any) -> NDArray[np.float64]:
@@ -30,46 +43,6 @@ def vector_of(space: spaces.Space[Any], action: Any) -> NDArray[np.float64]:
         return np.array(spaces.flatten(space, action) if composite else action, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError):
         raise ConfigError(f"record: {action!r:.100} of {space} is no vector; leave 'actions' out") from None
-
-
-def checked_mask(mask: Any, space: spaces.Space[Any]) -> Any:
-    """A mask in the form that `space.sample(mask)` takes, a copy; None for a Box.
-
-    Raises TypeError, ValueError or KeyError where it does not fit.
-    """
-    match space:
-        case spaces.Box():
-            return None
-        case spaces.Tuple():
-            return tuple(checked_mask(part, each) for part, each in zip(mask, space.spaces, strict=True))
-        case spaces.Dict():
-            return {name: checked_mask(mask[name], each) for name, each in space.items()}
-        case spaces.MultiBinary():  # 2: either
-            return np.array(mask, np.int8).reshape(space.shape)
-        case spaces.Discrete():
-            return (np.asarray(mask) != 0).astype(np.int8).reshape(space.n)
-        case spaces.MultiDiscrete():
-            flags = (np.concatenate([np.ravel(part) for part in mask]) != 0).astype(np.int8).reshape(space.nvec.sum())
-            return tuple(np.split(flags, np.cumsum(space.nvec)[:-1]))
-    return deepcopy(mask)
-
-
-def forbids(mask: Any, space: spaces.Space[Any], action: Any) -> bool:
-    """Does a `checked_mask` forbid an action? What lies outside the space is for the environment to refuse."""
-    if mask is None or not space.contains(action):
-        return False
-    match space:
-        case spaces.Tuple():
-            return any(map(forbids, mask, space.spaces, action))
-        case spaces.Dict():
-            return any(forbids(mask[name], each, action[name]) for name, each in space.items())
-        case spaces.MultiBinary():
-            return bool(((mask != 2) & (mask != action)).any())
-        case spaces.Discrete():
-            return not mask[int(action) - int(space.start)]
-        case spaces.MultiDiscrete():
-            return bool((spaces.flatten(space, action) > np.concatenate(mask)).any())
-    return False
 
 
 class Noops:
@@ -90,6 +63,10 @@ class Noops:
             action = noop(agent, space) if callable(noop) else noop.get(agent) if by_agent else noop
             self._fixed.append(_checked(action, agent, space))
 
+    def plain(self) -> Any:
+        """The same as JSON has it, for `noop=`."""
+        return "random" if self._random else dict(zip(self._agents, map(_as_json, self._fixed), strict=True))
+
     def require(self, rank: int, why: str) -> None:
         """Raise ConfigError unless the agent has one; `why` it needs it."""
         if not self._random and self._fixed[rank] is None:
@@ -108,14 +85,58 @@ class Noops:
         return space.sample() if mask is None else space.sample(mask)
 
 
+def _as_json(action: Any) -> Any:
+    """An action in lists and numbers."""
+    if isinstance(action, Mapping):
+        return {name: _as_json(part) for name, part in action.items()}
+    if isinstance(action, tuple | list):
+        return [_as_json(part) for part in action]
+    return action.tolist() if isinstance(action, np.ndarray | np.generic) else action
+
+
+def fits(action: Any, space: spaces.Space[Any]) -> bool:
+    """Does an action lie in its space, in whatever form?"""
+    try:
+        _fitted(action, space)
+    except UNREADABLE:
+        return False
+    return action is not None
+
+
 def _checked(action: Any, agent: str, space: spaces.Space[Any]) -> Any:
     """The no-op in the form of its space, None for 0 where that is no Box. Raises ConfigError where it lies outside."""
-    with suppress(TypeError, ValueError, OverflowError):
-        if isinstance(space, spaces.Box):
+    if action is None and not isinstance(space, spaces.Box):
+        return None
+    try:
+        return _fitted(action, space)
+    except UNREADABLE:
+        raise ConfigError(f"under_network(noop=...): {action!r:.100} of {agent!r} lies outside {space}") from None
+
+
+def _fitted(action: Any, space: spaces.Space[Any]) -> Any:
+    """An action in the form of its space: one number stands for an array of one; None for 0 clipped into a Box.
+
+    Raises one of UNREADABLE where it lies outside.
+    """
+    match space:
+        case spaces.Box():
             numbers = np.zeros(space.shape) if action is None else np.asarray(action, np.float64)
-            clipped = clip(numbers, space.low, space.high).astype(space.dtype)
+            numbers = numbers.reshape(space.shape) if numbers.size == 1 else numbers
+            with np.errstate(invalid="ignore"):  # nan in whole numbers
+                clipped = clip(numbers, space.low, space.high).astype(space.dtype)
             if action is None or (numbers.shape == space.shape and np.allclose(clipped, numbers)):
                 return clipped
-        elif action is None or space.contains(action):
+        case spaces.Dict() if isinstance(action, Mapping) and action.keys() == space.keys():
+            return {name: _fitted(action[name], each) for name, each in space.items()}
+        case spaces.Tuple():
+            return tuple(_fitted(part, each) for part, each in zip(action, space.spaces, strict=True))
+        case spaces.Discrete() if not space.contains(action):
+            return int(choice_of(space, action))
+        case spaces.OneOf() if not space.contains(action):
+            which, part = choice_of(space, action)
+            return which, _fitted(part, space.spaces[which])
+        case spaces.MultiDiscrete() | spaces.MultiBinary():
+            return choice_of(space, action).astype(space.dtype)
+        case _ if space.contains(action):
             return action
-    raise ConfigError(f"under_network(noop=...): {action!r:.100} of {agent!r} lies outside {space}")
+    raise ValueError

@@ -36,7 +36,7 @@ from heron_env.envs.batch.lane_groups import (
     shown,
 )
 from heron_env.envs.settings import require_options
-from heron_env.errors import InvalidAction, ResetNeeded
+from heron_env.errors import InvalidAction, ResetNeeded, ended_in
 from heron_env.given import require_one_of, require_switch
 
 if TYPE_CHECKING:
@@ -130,6 +130,7 @@ class BatchEnv(Batch):
         self.at_close: list[Callable[[], None]] = []
         self._stopped = np.ones(num_envs, dtype=bool)
         self._torn = np.zeros(num_envs, dtype=bool)  # by a step or reset that ended in an error half-way
+        self._why_torn = ""
         self._all_run, self._turn, self.quiet = False, TurnCounter(), False
         self._makers: dict[str, Makers] = {}
         self._shown: dict[int, tuple[Arrays, Arrays, Arrays, Arrays]] = {}
@@ -177,10 +178,14 @@ class BatchEnv(Batch):
         fresh = lanes & (given | ~self._started)
         self._torn |= lanes
         self._all_run = False
-        if fresh.any():
-            self._engine.start(fresh, seeds, options)
-        if (rest := lanes & ~fresh).any():
-            self._engine.start(rest, None, options)
+        try:
+            if fresh.any():
+                self._engine.start(fresh, seeds, options)
+            if (rest := lanes & ~fresh).any():
+                self._engine.start(rest, None, options)
+        except BaseException as error:
+            self._why_torn = ended_in("reset()", error)
+            raise
         self._started |= lanes
         self._stopped &= ~lanes
         self._torn &= ~lanes
@@ -234,7 +239,7 @@ class BatchEnv(Batch):
         """After this error in a step all lanes need a reset, unless it was found before anything had changed."""
         if not isinstance(error, InvalidAction) or self._engine.halfway:
             self._torn[:] = self._stopped[:] = True
-            self._all_run = False
+            self._all_run, self._why_torn = False, ended_in("step()", error)
 
     def _advance_in_parts(self, given: Given, idle: Lanes | None) -> None:
         engine = self._engine
@@ -302,7 +307,7 @@ class BatchEnv(Batch):
         refused = self._torn | self._stopped & ~(self._started & (self.autoreset == "next_step"))
         if refused.any():
             lane = int(np.argmax(refused))
-            torn = ": an error ended its last step or reset half-way" if self._torn[lane] else ""
+            torn = f": an error ended its last step or reset half-way ({self._why_torn})" if self._torn[lane] else ""
             raise ResetNeeded(
                 f"step(): no episode is running in lane {lane}{torn}; call reset(), with a mask if others go on"
             )

@@ -29,7 +29,7 @@ from heron_env.envs.batch.rows import Rows
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.context import has_link_rule
 from heron_env.envs.settings import require_options
-from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, did_you_mean
+from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, RunInterrupted, did_you_mean, ended_in
 from heron_env.given import is_one_of, require_switch, several
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 from heron_env.scheduling.timing import Timing
@@ -95,7 +95,7 @@ class EventBatchEnv(Batch):
         self._results: list[EpisodeResult | None] = [None] * num_envs
         self._untold = np.zeros(num_envs, dtype=bool)
         """Whose last episode is over and still as it was."""
-        self._half_way = False
+        self._half_way, self._why = False, ""
 
     # Running
 
@@ -114,13 +114,24 @@ class EventBatchEnv(Batch):
         `seed`, `options`: as of BatchEnv.reset; options may be a sequence, those of each lane. Raises ConfigError;
         RunInterrupted where another thread moves this batch.
         """
-        return self._ownership.drive("reset()", self._begin_anew, seed, mask, options)
+        return self._drive("reset()", self._begin_anew, seed, mask, options)
+
+    def _drive(self, call: str, do: Callable[..., Rows], *args: Any) -> Rows:
+        """What `do(...)` gives, as the one who drives; what ends it half-way is named until all lanes are reset."""
+        try:
+            return self._ownership.drive(call, do, *args)
+        except BaseException as error:
+            if self._half_way and not self._why and not isinstance(error, RunInterrupted):  # another's call
+                self._why = ended_in(call, error)
+            raise
 
     def _begin_anew(self, seed: Any, mask: Any, options: Any) -> Rows:
         lanes = self._mask(mask)
         groups = self._by_options(options)
         if self._half_way and not lanes.all():
-            raise ResetNeeded("reset(mask=...): an error ended the last call half-way; call reset() for all lanes")
+            raise ResetNeeded(
+                f"reset(mask=...): an error ended the last call half-way ({self._why}); call reset() for all lanes"
+            )
         seeds, given = seeds_of(seed, self._seed, self.num_envs)
         self._keep(lanes)
         fresh = lanes & (given | ~self._started)
@@ -155,11 +166,12 @@ class EventBatchEnv(Batch):
         `autoreset` is disabled. Raises InvalidAction naming lane and agent, ResetNeeded, RunInterrupted where another
         thread moves this batch: nothing has changed then.
         """
-        return self._ownership.drive("answer()", self._answer, actions)
+        return self._drive("answer()", self._answer, actions)
 
     def _answer(self, actions: Any) -> Rows:
         if self._rows is None or self._half_way:
-            why = "an error ended the last call half-way" if self._half_way else "no episode is running"
+            half_way = f"an error ended the last call half-way ({self._why})"
+            why = half_way if self._half_way else "no episode is running"
             raise ResetNeeded(f"answer(): {why}; call begin()")
         values = self._values(actions, self._rows)
         self._half_way = True
@@ -202,7 +214,7 @@ class EventBatchEnv(Batch):
             lanes.start(over, None)
             lanes.go_on()
         self._rows = rows = lanes.rows()
-        self._half_way = False
+        self._half_way, self._why = False, ""
         return rows
 
     def results(self) -> list[EpisodeResult | None]:

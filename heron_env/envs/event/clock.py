@@ -18,7 +18,7 @@ from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.event.thinking import AnswerLoop, ThinkingThreads, Thought, receive_letter
-from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError
+from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, ended_in
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.messages import Message
 from heron_env.scheduling.scheduler import Phase
@@ -70,7 +70,7 @@ class EventRun:
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
         self.answers = AnswerLoop(self.context, self.agents)
-        self.closed, self._told = False, False
+        self.closed, self._told, self._torn = False, False, ""
         parts = self.context, self.physics, self.answers
         self.layer = None if happenings is None else DisturbanceLoop(*parts, happenings)
         self.physics.start()
@@ -146,13 +146,22 @@ class EventRun:
     def until(self, t: float | None) -> None:
         """Carry on up to and including time `t` s; None: to the end.
 
-        Raises ResetNeeded without policies, RunInterrupted if the environment is no longer where the run left it.
+        Raises ResetNeeded without policies and after an error in an event, RunInterrupted if the environment is no
+        longer where the run left it.
         """
         limit = None if t is None else to_ns(t, "until(t)")
-        self.context.ownership.drive("until()", self._until, limit)
+        taken = self.context.scheduler.taken
+        try:
+            self.context.ownership.drive("until()", self._until, limit)
+        except BaseException as error:
+            if self.context.scheduler.taken != taken:
+                self._torn = ended_in("until()", error)
+            raise
 
     def _until(self, limit: int | None) -> None:
         self._require_mine("until()")
+        if self._torn:
+            raise ResetNeeded(f"until(): {self._torn}; start another run")
         if self.agents.deciding - self.agents.policies.keys():
             raise ResetNeeded("until(): an unpickled run has no policies; attach(policies) first")
         last = NO_END if limit is None else limit
