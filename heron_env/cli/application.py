@@ -127,6 +127,26 @@ Trusted = Annotated[
 ]
 
 
+def _allow(machines: list[str] | None) -> list[str] | None:
+    """Until the command is over."""
+    from heron_env.net.guard import ALLOWED, Guard
+
+    Guard(private=machines or ())
+    ALLOWED.set((*ALLOWED.get(), *(machines or ())))
+    return machines
+
+
+Allowed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="IP:PORT",
+        callback=_allow,
+        help="A machine of a private network, as 192.168.1.5:8000, whose endpoint may be asked; may be repeated.",
+    ),
+]
+
+
 def on_behalf(run: Run) -> None:
     """From now on, to the end of the command, options come from this run: what they name must be trusted."""
     speak_for(str(run.file))

@@ -38,7 +38,8 @@ TokenEnvOption = Annotated[
     str | None, typer.Option(help="Environment variable with the token that clients must bring.")
 ]
 AllowOption = Annotated[
-    list[str] | None, typer.Option(metavar="HOST:PORT", help="An endpoint that may be injected; repeat.")
+    list[str] | None,
+    typer.Option(metavar="HOST:PORT", help="An endpoint that may be injected; repeat. On a private network: IP:PORT."),
 ]
 AllowLoopbackOption = Annotated[
     bool, typer.Option("--allow-loopback", help="Endpoints of this machine may be injected.")
@@ -101,11 +102,11 @@ def _serve_simulations(
     except ImportError as error:
         raise ConfigError("heron serve needs fastapi and uvicorn: pip install 'heron_env[agents]'") from error
     from heron_env.net.access import token_of
-    from heron_env.net.guard import Guard
+    from heron_env.net.guard import Guard, is_private
 
     app.serve(
         folder, host=host, port=port, token=token_of(token_env, host), trust=trust,
-        guard=Guard(allow, loopback=loopback), keys=keys, ready=_ready,
+        guard=Guard(allow, loopback=loopback, private=filter(is_private, allow)), keys=keys, ready=_ready,
     )  # fmt: skip
 
 

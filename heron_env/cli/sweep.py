@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
+from heron_env.cli.application import ENVIRONMENT, Allowed, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
 from heron_env.files.reading import is_file, is_folder
 from heron_env.lab.output import left, watched
@@ -130,6 +130,7 @@ def sweep(
     processes: Processes = 2,
     ray: RayOption = None,
     option: EnvOptions = None,
+    allow: Allowed = None,
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
@@ -331,6 +332,7 @@ def evaluate(
     processes: Processes = 2,
     out: EvaluationOutOption = None,
     option: EnvOptions = None,
+    allow: Allowed = None,
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
