@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, Allowed, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
+from heron_env.cli.application import (
+    ENVIRONMENT,
+    INTERRUPTED,
+    Allowed,
+    EnvOptions,
+    Json,
+    Trusted,
+    built,
+    on_behalf,
+    parsed_options,
+)
 from heron_env.errors import ConfigError
 from heron_env.registry import names_environment
 from heron_env.trust import vouch
@@ -22,7 +32,6 @@ if TYPE_CHECKING:
     from heron_env.lab.traces.episode import Episode
 
 
-INTERRUPTED = 130
 SHOWN = 12
 """So many returns are told, and so many disturbances."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,16 +82,18 @@ def serve(
         _serve_seats(world, seat, others, seed=seed, msg_delay=msg_delay, host=host, port=port)
         return
     if policy is not None:
-        _serve_policy(policy, env, option, host=host, port=port, token_env=token_env)
+        with suppress(KeyboardInterrupt):  # the usual end
+            _serve_policy(policy, env, option, host=host, port=port, token_env=token_env)
         return
     if env is not None or option:
         raise ConfigError(
             "--env and --option are for --policy and --seat; clients of simulations name environments themselves"
         )
-    _serve_simulations(
-        folder, host=host, port=port, token_env=token_env, trust=trust or (), allow=allow or (),
-        loopback=allow_loopback, keys=key_env or (),
-    )  # fmt: skip
+    with suppress(KeyboardInterrupt):
+        _serve_simulations(
+            folder, host=host, port=port, token_env=token_env, trust=trust or (), allow=allow or (),
+            loopback=allow_loopback, keys=key_env or (),
+        )  # fmt: skip
 
 
 def _serve_simulations(
