@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -18,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from heron_env.errors import ConfigError, HeronError, UnknownArgument, UnknownEnvironment, did_you_mean
+from heron_env.errors import ConfigError, HeronError, HeronWarning, UnknownArgument, UnknownEnvironment, did_you_mean
 from heron_env.given import require_type
 from heron_env.trust import on_behalf_of, require_trust
 
@@ -378,16 +379,35 @@ def imported(entry_point: str, where: str) -> Any:
         found = imported_module(module, where) if module.endswith(".py") or all(module.split(".")) else None
     except ImportError as error:
         why, cause = str(error), error
+    aside = _set_aside(module, attribute)
     if found is None:
-        why = why or "Empty module name"
+        why = (why or "Empty module name") + (aside and f"; {aside}")
     elif not hasattr(found, attribute):
-        why, near = f"module {module!r} has no attribute {attribute!r}", did_you_mean(attribute, vars(found))
+        file = getattr(found, "__file__", None) or "Python itself"
+        why = f"module {module!r} has no attribute {attribute!r} in {file}{aside and f'; {aside}'}"
+        near = did_you_mean(attribute, vars(found))
+    elif aside:
+        warnings.warn(f"{where}: {aside}", HeronWarning, stacklevel=3)
     if why:
         raise ConfigError(
             f"{where}: can't load its entry point {entry_point!r} ({why}); "
             f"is the module on the path and the name right?{near}"
         ) from cause
     return getattr(found, attribute)
+
+
+def _set_aside(module: str, attribute: str) -> str:
+    """Where another module of that name lies in the working folder: which one counts, and how to name the other."""
+    top = module.partition(".")[0]
+    loaded = getattr(sys.modules.get(top), "__file__", None)
+    if module.endswith(".py") or top == __package__ or loaded is None:
+        return ""
+    ours = [os.path.realpath(path) for path in (f"{top}.py", os.path.join(top, "__init__.py")) if os.path.isfile(path)]
+    if not ours or os.path.realpath(loaded) in ours:
+        return ""
+    file = f"{module.replace('.', '/')}.py"
+    name = f"{file}:{attribute} names the one here" if os.path.isfile(file) else "rename the one here"
+    return f"{top!r} is {loaded}, not what lies in this folder; {name}"
 
 
 def _register_with_frameworks(id: str) -> None:

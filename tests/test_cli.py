@@ -163,6 +163,16 @@ def test_a_training_augments_what_is_seen_by_as_many_decisions_as_it_is_told(tmp
     assert config["groups"]["battery"]["augment"] == config["hyperparameters"]["augment"] == 2
 
 
+@pytest.mark.parametrize("command", ["watch", "trace", "describe", "check", "margin"])
+def test_a_command_that_is_stopped_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch, command: str):
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("heron_env.registry.make", stopped)
+    told = heron(command, GRID, *(["random"] if command == "margin" else []), code=130).stderr
+    assert told == "stopped before the end: run the same command again\n"
+
+
 @pytest.mark.parametrize("begun", [False, True])
 def test_who_stops_a_training_reads_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool):
     def stopped(self: object, *row: object) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
     from heron_env.lab.runs import Run
 
-USAGE_ERROR = 2
+USAGE_ERROR, INTERRUPTED = 2, 130
 OF_FILES = {
     errno.EACCES, errno.EBUSY, errno.EDQUOT, errno.EEXIST, errno.EFBIG, errno.EINVAL, errno.EIO, errno.EISDIR,
     errno.ELOOP, errno.EMFILE, errno.ENAMETOOLONG, errno.ENFILE, errno.ENODEV, errno.ENOENT, errno.ENOMEM, errno.ENOSPC,
@@ -36,7 +36,8 @@ OF_FILES = {
 class OneLineErrors(TyperGroup):
     """What this library raises on purpose becomes `error: ...` on stderr and exit code 2, without a traceback.
 
-    So does what a disk, a path or a stream is at fault for.
+    So does what a disk, a path or a stream is at fault for. Ctrl-C is one line and exit code 130; commands that keep
+    what they have done by then say so themselves.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -45,6 +46,9 @@ class OneLineErrors(TyperGroup):
             sys.path.append(os.getcwd())  # where "module:function" is most likely to lie
         try:
             return copy_context().run(super().invoke, ctx)  # who is trusted, is trusted by this command alone
+        except KeyboardInterrupt as error:
+            typer.echo("stopped before the end: run the same command again", err=True)
+            raise typer.Exit(INTERRUPTED) from error
         except HeronError as error:
             _tell(str(error), error)
             raise typer.Exit(USAGE_ERROR) from error
@@ -123,6 +127,26 @@ Trusted = Annotated[
         metavar="MODULE:FUNCTION",
         callback=_vouch,
         help="What the given files may name and run, besides registered environments; may be repeated.",
+    ),
+]
+
+
+def _allow(machines: list[str] | None) -> list[str] | None:
+    """Until the command is over."""
+    from heron_env.net.guard import ALLOWED, Guard
+
+    Guard(private=machines or ())
+    ALLOWED.set((*ALLOWED.get(), *(machines or ())))
+    return machines
+
+
+Allowed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="IP:PORT",
+        callback=_allow,
+        help="A machine of a private network, as 192.168.1.5:8000, whose endpoint may be asked; may be repeated.",
     ),
 ]
 

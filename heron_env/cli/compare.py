@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import Json
+from heron_env.cli.application import Allowed, Json
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def compare(
     api_key_env: Annotated[
         str | None, typer.Option(help="The environment variable that holds the endpoint's key.")
     ] = None,
+    allow: Allowed = None,
     as_json: Json = False,
 ) -> None:
     """Send an agent the requests that a fixture recorded, and compare its answers with the recorded ones.

@@ -35,19 +35,20 @@ def solve(
 
     given = problem_of(problem)
     found = solved(given, algo, seed=seed, cycles=cycles, seconds=seconds)
+    sign, word, least = {"min": (1, "cost", "costs less"), "max": (-1, "utility", "has more")}[given.objective]
     if as_json:
         from heron_env.lab.output import dumps
 
-        figures: dict[str, Any] = {
-            name: getattr(found, name) for name in ("algo", "conflicts", "cost", "bound", "proven")
-        }
+        figures: dict[str, Any] = {"algo": found.algo, "conflicts": found.conflicts}
+        figures |= {word: sign * found.cost, "bound": sign * found.bound, "proven": found.proven}
         figures |= {"messages": found.messages, "cycles": found.cycles, "seconds": found.seconds}
-        typer.echo(dumps({**figures, "curve": found.curve.tolist(), "assignment": dict(found.assignment)}))
+        typer.echo(dumps({**figures, "curve": (sign * found.curve).tolist(), "assignment": dict(found.assignment)}))
         return
     for colour in given.domain:
         typer.echo(f"{colour}: {' '.join(node for node, own in found.assignment.items() if own == colour) or '-'}")
-    proven = "; no assignment costs less" if found.proven else ""
-    typer.echo(f"{found.conflicts} of {len(given.edges)} edges in conflict, cost {found.cost:g}{proven}")
+    proven = f"; no assignment {least}" if found.proven else ""
+    figure = f"{word} {sign * found.cost + 0.0:g}"
+    typer.echo(f"{found.conflicts} of {len(given.edges)} edges in conflict, {figure}{proven}")
     typer.echo(f"{algo}: {found.cycles} cycles, {found.messages} messages, {found.seconds:.3g} s")
 
 

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
+from heron_env.cli.application import (
+    ENVIRONMENT,
+    INTERRUPTED,
+    Allowed,
+    EnvOptions,
+    Json,
+    Trusted,
+    built,
+    on_behalf,
+    parsed_options,
+)
 from heron_env.errors import ConfigError
 from heron_env.registry import names_environment
 from heron_env.trust import vouch
@@ -22,7 +32,6 @@ if TYPE_CHECKING:
     from heron_env.lab.traces.episode import Episode
 
 
-INTERRUPTED = 130
 SHOWN = 12
 """So many returns are told, and so many disturbances."""
 
@@ -87,6 +96,7 @@ def trace(
     out: OutOption = Path("runs/trace"),
     csv: CsvOption = None,
     option: EnvOptions = None,
+    allow: Allowed = None,
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
@@ -303,6 +313,7 @@ def run(
     until: RunUntilOption = None,
     out: RunOutOption = None,
     option: EnvOptions = None,
+    allow: Allowed = None,
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:

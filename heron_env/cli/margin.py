@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import EnvArgument, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
+from heron_env.cli.application import Allowed, EnvArgument, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.cli.sweep import CasesOption, RepeatsOption, SplitOption, named_policies, run_folders
 from heron_env.errors import ConfigError
 
@@ -52,6 +52,7 @@ def margin(
     processes: WorkersOption = 1,
     out: MarginOutOption = None,
     option: EnvOptions = None,
+    allow: Allowed = None,
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:

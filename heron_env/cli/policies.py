@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import EnvArgument, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
+from heron_env.cli.application import (
+    INTERRUPTED,
+    EnvArgument,
+    EnvOptions,
+    Json,
+    Trusted,
+    built,
+    on_behalf,
+    parsed_options,
+)
 from heron_env.errors import ConfigError, HeronWarning
 from heron_env.files.reading import is_file
 from heron_env.trust import named
@@ -155,7 +164,6 @@ def train(
 @contextmanager
 def _training_into(folder: Path) -> Iterator[None]:
     """No warning of what was said before; stopped by the user, it says what is kept and exits with 130."""
-    from heron_env.cli.sweep import INTERRUPTED
     from heron_env.lab.learning.validation import unfinished
 
     with warnings.catch_warnings():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,7 +39,8 @@ TokenEnvOption = Annotated[
     str | None, typer.Option(help="Environment variable with the token that clients must bring.")
 ]
 AllowOption = Annotated[
-    list[str] | None, typer.Option(metavar="HOST:PORT", help="An endpoint that may be injected; repeat.")
+    list[str] | None,
+    typer.Option(metavar="HOST:PORT", help="An endpoint that may be injected; repeat. On a private network: IP:PORT."),
 ]
 AllowLoopbackOption = Annotated[
     bool, typer.Option("--allow-loopback", help="Endpoints of this machine may be injected.")
@@ -80,16 +82,18 @@ def serve(
         _serve_seats(world, seat, others, seed=seed, msg_delay=msg_delay, host=host, port=port)
         return
     if policy is not None:
-        _serve_policy(policy, env, option, host=host, port=port, token_env=token_env)
+        with suppress(KeyboardInterrupt):  # the usual end
+            _serve_policy(policy, env, option, host=host, port=port, token_env=token_env)
         return
     if env is not None or option:
         raise ConfigError(
             "--env and --option are for --policy and --seat; clients of simulations name environments themselves"
         )
-    _serve_simulations(
-        folder, host=host, port=port, token_env=token_env, trust=trust or (), allow=allow or (),
-        loopback=allow_loopback, keys=key_env or (),
-    )  # fmt: skip
+    with suppress(KeyboardInterrupt):
+        _serve_simulations(
+            folder, host=host, port=port, token_env=token_env, trust=trust or (), allow=allow or (),
+            loopback=allow_loopback, keys=key_env or (),
+        )  # fmt: skip
 
 
 def _serve_simulations(
@@ -101,11 +105,11 @@ def _serve_simulations(
     except ImportError as error:
         raise ConfigError("heron serve needs fastapi and uvicorn: pip install 'heron_env[agents]'") from error
     from heron_env.net.access import token_of
-    from heron_env.net.guard import Guard
+    from heron_env.net.guard import Guard, is_private
 
     app.serve(
         folder, host=host, port=port, token=token_of(token_env, host), trust=trust,
-        guard=Guard(allow, loopback=loopback), keys=keys, ready=_ready,
+        guard=Guard(allow, loopback=loopback, private=filter(is_private, allow)), keys=keys, ready=_ready,
     )  # fmt: skip
 
 

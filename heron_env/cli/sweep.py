@@ -8,11 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
+from heron_env.cli.application import (
+    ENVIRONMENT,
+    INTERRUPTED,
+    Allowed,
+    EnvOptions,
+    Json,
+    Trusted,
+    built,
+    on_behalf,
+    parsed_options,
+)
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
 from heron_env.files.reading import is_file, is_folder
 from heron_env.lab.output import left, watched
@@ -26,15 +36,14 @@ if TYPE_CHECKING:
     from heron_env.lab.sweep.sweep import Sweep, SweepResult
 
 
-INTERRUPTED: Final = 130
-
-
 def finished(sweep: Sweep, folder: Path | None, processes: int, ray: str | None = None) -> SweepResult:
     """Run it. Stopped by the user, it exits with 130; what a disk or a lost worker ends tells what is kept, too."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", HeronWarning)
             warnings.showwarning = lambda message, *_: typer.echo(f"warning: {message}", err=True)
+            if ray is not None and folder is not None:  # Ray may end this process without an error
+                typer.echo(f"episodes are stored in {folder} as they end; the same command resumes there", err=True)
             return sweep.run(folder, processes=processes, ray=ray, progress=True if watched() else _Lines())
     except KeyboardInterrupt as error:
         typer.echo("; ".join(["stopped", *_kept(folder)]), err=True)
@@ -130,6 +139,7 @@ def sweep(
     processes: Processes = 2,
     ray: RayOption = None,
     option: EnvOptions = None,
+    allow: Allowed = None,
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
@@ -331,6 +341,7 @@ def evaluate(
     processes: Processes = 2,
     out: EvaluationOutOption = None,
     option: EnvOptions = None,
+    allow: Allowed = None,
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:

@@ -202,7 +202,7 @@ def _external(block: AgentInjectionConfig) -> dict[str, str]:
     from heron_env.declared.configuration import guard_of
 
     tier = {entry.agent_id: entry.privacy_tier or block.privacy_tier for entry in block.endpoints}
-    place = {entry.agent_id: guard_of(entry.url).passed(entry.url).place for entry in block.endpoints}
+    place = {entry.agent_id: guard_of(entry.url, entry.allow).passed(entry.url).place for entry in block.endpoints}
     return {agent: f"{place[agent]}, tier {tier[agent]}" for agent in tier}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, parsed_options
+from heron_env.cli.application import ENVIRONMENT, Allowed, EnvOptions, Json, Trusted, built, parsed_options
 from heron_env.cli.episodes import (
     DelayOption,
     DisturbancesOption,
@@ -58,6 +58,7 @@ def watch(
     fps: FpsOption = 12.0,
     out: FilmOption = Path("runs/film.html"),
     option: EnvOptions = None,
+    allow: Allowed = None,
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:

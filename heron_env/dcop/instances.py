@@ -1,23 +1,21 @@
 """Problems to solve: from files, drawn from a seed, and those that come with the package. Faults have file and line.
 
-Files are our JSON, pyDCOP's YAML and DIMACS. Of pyDCOP's YAML (https://pydcop.readthedocs.io, "YAML file formats") are
-read problems whose constraints are intentions `COST if U == V else 0`, all of one cost, over variables of one domain. A
-cluster is an agent that must host its nodes; agents that need host nothing are placeholders.
+Files are our JSON, pyDCOP's YAML (`pydcop_yaml`) and DIMACS.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env import errors, files
-from heron_env.dcop.problem import COLOURS, Assignment, Edge, Optimum, Problem
+from heron_env import files
+from heron_env.dcop.problem import COLOURS, Assignment, Optimum, Problem
+from heron_env.dcop.pydcop_yaml import from_pydcop, to_pydcop
 from heron_env.errors import ConfigError, DataError, DeclarationError
 from heron_env.files.reading import parsed, read
 from heron_env.files.yaml_file import YamlFile
@@ -114,118 +112,18 @@ def _drawn(nodes: int, edges: int, seed: int, hidden: Pairs) -> Pairs:
     return np.stack([found // nodes, found % nodes], axis=1)
 
 
-NUMBER: Final = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
-NAME: Final = r"([^\s=!()]+)"
-INTENTION: Final = re.compile(rf"\s*{NUMBER}\s+if\s+{NAME}\s*==\s*{NAME}\s+else\s+0(?:\.0*)?\s*")
-
-
-def to_pydcop(problem: Problem) -> str:
-    """Its text. Raises ConfigError: it has preferences or fixed nodes, or a name that is no Python variable."""
-    if problem.preferences or problem.fixed:
-        raise ConfigError("pyDCOP's YAML: preferences and fixed nodes have no place there; write the problem as .json")
-    for node in problem.nodes:
-        if not node.isidentifier():
-            raise ConfigError(f"pyDCOP's YAML: the node {node!r} is no name of a Python variable; rename it")
-    cost, owners = repr(problem.conflict_penalty), problem.clusters or {"everybody": problem.nodes}
-    lines = [f"name: {_quoted(problem.name)}", "objective: min", "domains:"]
-    lines += [f"  colours: {{values: {_listed(problem.domain)}}}", "variables:"]
-    lines += [f"  {_quoted(node)}: {{domain: colours}}" for node in problem.nodes]
-    lines += ["constraints:" if problem.edges else "constraints: {}"]
-    for number, (u, v) in enumerate(problem.edges):
-        lines.append(f"  k{number}: {{type: intention, function: {cost} if {u} == {v} else 0}}")
-    lines += ["agents:", *(f"  {_quoted(owner)}: {{capacity: {10**6}}}" for owner in owners)]
-    lines += ["distribution_hints:", "  must_host:"]
-    lines += [f"    {_quoted(owner)}: {_listed(nodes)}" for owner, nodes in owners.items()]
-    return "\n".join(lines) + "\n"
-
-
-def from_pydcop(path: Path, text: str) -> Problem:
-    """The problem in a text of `path`. Raises ConfigError with file and line."""
-    file = YamlFile.parse(text, str(path))
-    variables, constraints = _mapping(file, "variables"), _mapping(file, "constraints")
-    read = [_intention(file, name, constraint) for name, constraint in constraints.items()]
-    costs = {cost for cost, _ in read}
-    if len(costs) > 1:
-        raise ConfigError(f"{file.name}: conflicts cost {sorted(costs)}; give all constraints the same cost")
-    try:
-        return Problem(
-            nodes=tuple(map(str, variables)),
-            edges=tuple(edge for _, edge in read),
-            domain=_domain(file, variables),
-            clusters=_clusters(file),
-            conflict_penalty=costs.pop() if costs else 10.0,
-            name=str(file.data.get("name", path.stem)),
-        )
-    except DeclarationError as error:
-        # The same mistakes where this file has them.
-        entries: dict[object, tuple[tuple[Any, ...], list[Any]]] = {
-            "nodes": (("variables",), list(variables)),
-            "edges": (("constraints",), list(constraints)),
-        }
-        moved = []
-        for path_, message, _ in error.problems:
-            head, *rest = path_
-            if head in entries and rest:
-                home, names = entries[head]
-                path_ = (*home, names[int(rest[0])])
-            elif head == "clusters":
-                path_ = ("distribution_hints", "must_host", *rest)
-            moved.append(errors.Problem(path_, message))
-        raise file.located(DeclarationError(moved)) from None
-
-
-def _mapping(file: YamlFile, *path: str) -> dict[Any, Any]:
-    """What stands there. Raises ConfigError unless it is a mapping."""
-    value: Any = file.data
-    for part in path:
-        value = value.get(part) if isinstance(value, dict) else None
-    if not isinstance(value, dict):
-        _refuse(file, path, "must be a mapping, as in pyDCOP's files")
-    return value
-
-
-def _refuse(file: YamlFile, path: tuple[Any, ...], message: str) -> NoReturn:
-    raise file.located(DeclarationError([errors.Problem(path, message)]))
-
-
-def _domain(file: YamlFile, variables: dict[Any, Any]) -> tuple[str, ...]:
-    """The one of all variables."""
-    used = {str(told.get("domain")) if isinstance(told, dict) else "none" for told in variables.values()}
-    if len(used) != 1:
-        _refuse(file, ("variables",), f"have the domains {', '.join(sorted(used))}; give all of them one domain")
-    values = _mapping(file, "domains", *used).get("values")
-    if not isinstance(values, list):
-        _refuse(file, ("domains", *used), "must have a list of values")
-    return tuple(values)
-
-
-def _intention(file: YamlFile, name: object, constraint: Any) -> tuple[float, Edge]:
-    """Cost and ends of a constraint."""
-    told = constraint.get("function") if isinstance(constraint, dict) else None
-    found = INTENTION.fullmatch(told) if isinstance(told, str) else None
-    if found is None:
-        _refuse(file, ("constraints", name), "must be {type: intention, function: 10 if u == v else 0}")
-    cost, u, v = found.groups()
-    return float(cost), (u, v)
-
-
-def _clusters(file: YamlFile) -> dict[Any, Any]:
-    """Agents that must host nodes, with these."""
-    hints = file.data.get("distribution_hints")
-    hosts = hints.get("must_host") if isinstance(hints, dict) else None
-    return hosts if isinstance(hosts, dict) and hosts.keys() != {"everybody"} else {}
-
-
-def _quoted(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return f"[{', '.join(map(_quoted, names))}]"
-
-
 FORMAT: Final = 1
-FIELDS: Final = ("domain", "conflict_penalty", "preferences", "fixed", "scores", "nodes", "clusters", "edges")
+FIELDS: Final = (
+    "domain",
+    "conflict_penalty",
+    "objective",
+    "preferences",
+    "fixed",
+    "scores",
+    "nodes",
+    "clusters",
+    "edges",
+)
 SHIPPED: Final = Path(__file__).parent / "instances"
 
 
@@ -267,6 +165,7 @@ def to_json(problem: Problem) -> str:
     if problem.optimum is not None:
         head["optimum"] = _optimum_written(problem, problem.optimum)
     values = {name: getattr(problem, name) for name in FIELDS[:-1]}
+    values["objective"] = "" if problem.objective == "min" else problem.objective
     head |= {name: value for name, value in values.items() if value or name in ("nodes", "clusters")}
     lines = [f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in head.items()]
     edges = ",\n".join(f"  {json.dumps(list(edge), ensure_ascii=False)}" for edge in problem.edges)
@@ -315,16 +214,22 @@ def _optimum(path: Path, problem: Problem, given: Any) -> Optimum | None:
     if given is None:
         return None
     try:
+        if unknown := given.keys() - {"conflicts", "proven", "witness"}:
+            raise ValueError(f"has {sorted(unknown)}")
+        least, proven = whole(given["conflicts"], "conflicts"), given.get("proven", False)
+        if not isinstance(proven, bool):
+            raise ValueError(f"proven={proven!r:.60}: must be true or false")
         written = given.get("witness")
         initial = {colour[0]: colour for colour in problem.domain}
         colours = None if written is None else [initial.get(colour, colour) for colour in written]
         witness = None if colours is None else dict(zip(problem.nodes, colours, strict=True))
-        optimum = Optimum(int(given["conflicts"]), bool(given.get("proven", False)), witness)
-        if witness is not None and problem.conflicts(witness) != optimum.conflicts:
-            raise ValueError(f"its witness has {problem.conflicts(witness)} conflicts, not {optimum.conflicts}")
+        if witness is not None and problem.conflicts(witness) != least:
+            raise ValueError(f"its witness has {problem.conflicts(witness)} conflicts, not {least}")
+        if witness is not None and not is_finite(problem.cost(witness)):
+            raise ValueError("its witness changes a fixed node")
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise DataError(f"{path}: optimum: {error}; give conflicts, proven, and a colour a node as witness") from error
-    return optimum
+    return Optimum(least, proven, witness)
 
 
 # DIMACS
@@ -332,23 +237,32 @@ def _optimum(path: Path, problem: Problem, given: Any) -> Optimum | None:
 
 def _from_dimacs(path: Path, text: str) -> Problem:
     """`p edge NODES EDGES` and a line `e U V` for each edge; nodes are called v1, v2, ... Each edge counts once."""
-    nodes, edges = 0, dict[tuple[str, str], None]()
+    nodes, announced, lines, edges = -1, 0, 0, dict[tuple[str, str], None]()
     for number, line in enumerate(text.splitlines(), start=1):
         words, wrong = line.split(), f"{line!r:.60} has no whole numbers where they belong"
         try:
             if words[:1] == ["p"]:
-                nodes = int(words[2])
+                if nodes >= 0 or words[1] not in ("edge", "edges", "col"):
+                    wrong = f"{line!r:.60} is no `p edge` line, or the second one"
+                    raise ValueError
+                nodes, announced = (whole(int(word), "p", 0, MOST) for word in words[2:])
             elif words[:1] == ["e"]:
                 u, v = sorted(map(int, words[1:]))
                 if not 1 <= u < v <= nodes:
-                    wrong = f"{u}-{v} is no edge between two of the nodes 1 to {nodes}"
+                    wrong = f"{u}-{v} is no edge between two of the nodes 1 to {max(nodes, 0)}"
                     raise ValueError
                 edges[f"v{u}", f"v{v}"] = None
+                lines += 1
             elif words and words[0] != "c":
                 wrong = f"{line!r:.60} begins with none of c, p, e"
                 raise ValueError
         except (IndexError, ValueError) as error:
             raise ConfigError(f"{path}:{number}: {wrong}; write `p edge NODES EDGES`, then `e U V`") from error
+    if nodes < 0:
+        raise ConfigError(f"{path}: has no line `p edge NODES EDGES`; begin with it")
+    if announced not in (lines, len(edges)):
+        counts = f"{announced} edges are announced, and {lines} follow"
+        raise ConfigError(f"{path}: {counts}; is the file cut off? Correct the number in its line p")
     return Problem(tuple(f"v{node}" for node in range(1, nodes + 1)), tuple(edges), name=path.stem)
 
 

@@ -23,7 +23,9 @@ Edge = tuple[str, str]
 Codes = NDArray[np.int8]
 COLOURS = ("red", "green", "blue")
 MOST_COLOURS = 26
-KEEPING_OPTIMUM = {"name", "conflict_penalty", "scores", "clusters", "optimum"}
+OBJECTIVES = {"min": 1.0, "max": -1.0}
+"""What a problem's own numbers are multiplied with to be costs."""
+KEEPING_OPTIMUM = {"name", "conflict_penalty", "scores", "clusters", "optimum", "objective"}
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Problem:
         scores: colour to its score in utility letters; missing ones are 0.
         name: for tables.
         optimum: if it is known.
+        objective: "min"; "max" of a problem that was stated in gains: its utility is minus its cost.
 
     Raises:
         DeclarationError: with the path of every mistake.
@@ -105,6 +108,7 @@ class Problem:
     scores: Mapping[str, float] = field(default_factory=dict)
     name: str = ""
     optimum: Optimum | None = None
+    objective: str = "min"
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -284,6 +288,8 @@ def _flaws(problem: Problem) -> Iterator[errors.Problem]:
         yield flaw(("domain",), "two colours differ in their case only; rename one")
     if not _is_number(problem.conflict_penalty) or problem.conflict_penalty <= 0:
         yield flaw(("conflict_penalty",), f"must be a number > 0, got {problem.conflict_penalty!r:.60}")
+    if not is_one_of(problem.objective, OBJECTIVES):
+        yield flaw(("objective",), f"must be one of {', '.join(OBJECTIVES)}, got {problem.objective!r:.60}")
     known = {node for node in problem.nodes if isinstance(node, str)}
     yield from _flawed_edges(problem, known)
     yield from _flawed_clusters(problem, known)

@@ -43,6 +43,9 @@ class Costs:
         self.head = np.concatenate(problem.ends[::-1]).astype(np.int64)
         self.bound = float(self.unary.min(axis=1).sum())
         """No assignment costs less: no conflicts, and every node as it likes best."""
+        single = np.abs([self.penalty, *self.unary[np.isfinite(self.unary) & (self.unary != 0.0)]])
+        self.unit = min(1.0, float(single.min()))
+        """Differences of costs below a millionth of it are rounding."""
 
     @cached_property
     def slots(self) -> NDArray[np.int64]:
@@ -258,13 +261,13 @@ def _solved(problem: Problem, seed: int, seconds: float) -> tuple[Codes, float]:
         torn.append(conflict)
         for colour in colours:
             model.add_bool_or(takes[u][colour].negated(), takes[v][colour].negated(), conflict)
-    costs = problem.unary
+    costs, unit = problem.unary, Costs(problem).unit  # CP-SAT takes what is far below 1 for 0
     for number, colour in np.argwhere(np.isinf(costs)).tolist():
         model.add(takes[number][colour] == 0)
     told = np.argwhere(np.isfinite(costs) & (costs != 0.0)).tolist()
-    liked = sum(float(costs[number, colour]) * takes[number][colour] for number, colour in told)
+    liked = sum(float(costs[number, colour] / unit) * takes[number][colour] for number, colour in told)
     if torn or told:
-        model.minimize(problem.conflict_penalty * sum(torn) + liked)
+        model.minimize(problem.conflict_penalty / unit * sum(torn) + liked)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers, solver.parameters.random_seed = WORKERS, seed % 2**31
     if math.isfinite(seconds):
@@ -272,7 +275,7 @@ def _solved(problem: Problem, seed: int, seconds: float) -> tuple[Codes, float]:
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         raise ConfigError(f"algo='cpsat': found nothing in {seconds:g} s; give more seconds")
     codes = np.array([[solver.value(taken) for taken in node] for node in takes]).argmax(axis=1).astype(np.int8)
-    return codes, solver.best_objective_bound
+    return codes, solver.best_objective_bound * unit
 
 
 Passes = Callable[[Costs, np.random.Generator], Iterator[Codes]]
@@ -308,9 +311,14 @@ class Solution:
     seconds: float
 
     @property
+    def utility(self) -> float:
+        """Minus the cost: what a problem with `objective="max"` is about."""
+        return -self.cost
+
+    @property
     def proven(self) -> bool:
         """Does no assignment cost less?"""
-        return self.cost <= self.bound + 1e-6
+        return self.cost <= self.bound
 
 
 def solve(
@@ -350,6 +358,8 @@ def solve(
     else:
         best, bound = _at_once(problem, costs, algo, seed, limit)
         curve = np.array([costs.total(best)])
+        if curve[0] - bound <= 1e-6 * costs.unit:
+            bound = float(curve[0])
     took, cost, conflicts = perf_counter() - start, costs.total(best), problem.conflicts_of(best)
     return Solution(
         algo, problem.assignment(best), conflicts, cost, curve, messages, len(curve) - 1, bound, took

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from heron_env.core.hierarchy import RESERVED, name_stem
 from heron_env.core.layout import GLOBAL
@@ -32,7 +32,7 @@ from heron_env.files.models import (
     text,
 )
 from heron_env.files.yaml_file import PathParts, YamlFile
-from heron_env.net.guard import PORTS, Guard
+from heron_env.net.guard import ALLOWED, PORTS, Guard
 from heron_env.observability.config import (
     ObservabilityConfig,
     ObservabilityLevel,
@@ -51,22 +51,32 @@ _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _DETAILS: Final = "a key never stands in a file or call: write api_key_env, the name of an environment variable"
 
 
-def guard_of(url: str) -> Guard:
-    """Lets through the host of this address alone: public ones over https, this machine's if it is what it says."""
+def guard_of(url: str, allow: str | None = None) -> Guard:
+    """Lets through the host of this address alone: public ones over https, this machine's if it is what it says; one
+    of a private network if `allow` or the command names it. Raises ConfigError, ValueError.
+    """
     parts = urlsplit(url)
-    return Guard((parts.netloc if parts.port else f"{parts.netloc}:{PORTS.get(parts.scheme, 443)}",), loopback=True)
+    own = parts.netloc if parts.port else f"{parts.netloc}:{PORTS.get(parts.scheme, 443)}"
+    return Guard((own,), loopback=True, private=(*ALLOWED.get(), *([] if allow is None else [allow])))
 
 
-def address(value: object) -> str:
+def address(value: object, info: ValidationInfo) -> str:
     """A URL that may be talked to, as far as can be said without asking anybody. Raises ValueError.
 
     One that may hold a secret is not repeated.
     """
     try:
-        guard = guard_of(value) if isinstance(value, str) and "@" not in value else Guard()
+        known = isinstance(value, str) and "@" not in value
+        guard = guard_of(str(value), info.data.get("allow")) if known else Guard()
     except ValueError:  # a port that is none, or half an IPv6 address
         guard = Guard()
     guard.passed(value)  # type: ignore[arg-type]  # whatever it is: that is the question
+    return str(value)
+
+
+def machine(value: object) -> str:
+    """`IP:PORT` of a machine on a private network. Raises ValueError."""
+    Guard(private=(value,))  # type: ignore[arg-type]  # whatever it is: that is the question
     return str(value)
 
 
@@ -122,6 +132,7 @@ class EndpointConfig(ConfigModel):
     """The endpoint of one agent, or of all agents of a group. Keys left out that the block has, too: as it says."""
 
     agent_id: Text
+    allow: Annotated[str, BeforeValidator(machine)] | None = None
     url: Annotated[str, BeforeValidator(address)]
     api_key_env: Annotated[str, BeforeValidator(variable)] | None = None
     timeout_seconds: Seconds = 30.0

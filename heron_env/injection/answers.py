@@ -57,7 +57,7 @@ class Consulted(WireModel):
 
     def letters_of(self, asked: Asked) -> tuple[Letter, ...]:
         """As the clocks take them."""
-        return tuple(Letter(asked.agent, one.receiver, one.kind, one.body) for one in self.letters)
+        return tuple(Letter(asked.agent, one.receiver, one.kind or WORDS, one.body) for one in self.letters)
 
     def answer(self, asked: Asked, wire: Wire, replayed: bool = False) -> Answer:
         """As the clocks take it: the same for what was recorded as for what happens now, but for its source."""
@@ -129,7 +129,8 @@ def response_in(value: Any, request_id: str) -> tuple[Response, int]:
     if response.request_id not in (None, request_id):
         raise Failure(Code.INVALID_RESPONSE, "it answers another request_id than that it was asked with")
     if response.error is not None:
-        code = response.error.code if response.error.code in ERROR_CODES else "INTERNAL"
+        code = response.error.code or ""
+        code = code if code in ERROR_CODES else "INTERNAL"
         raise Failure(Code(code), f"it reports an error of its own, {code}")
     return response, dropped
 
@@ -137,8 +138,8 @@ def response_in(value: Any, request_id: str) -> tuple[Response, int]:
 def _letters(response: Response, asked: Asked, questions: Questions) -> tuple[Letter, ...]:
     """To agents that it can write to, under the names that it was told; in a conversation what it says, too."""
     sender, written = asked.agent, []
-    for given in response.letters:
-        written.append(Letter(sender, questions.aliases.real(given.receiver), given.kind, given.body))
+    for given in response.letters or ():
+        written.append(Letter(sender, questions.aliases.real(given.receiver), given.kind or WORDS, given.body))
     if questions.telling.chat:
         if response.response_text is None:
             raise Failure(Code.INVALID_RESPONSE, "it has no response_text")

@@ -21,7 +21,7 @@ from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault
 from heron_env.given import is_finite
 from heron_env.injection.answers import CLIPPED, Consulted, DecisionTally, ExternalAgentMetrics, action_in, response_in
-from heron_env.injection.contract import Request, Wire
+from heron_env.injection.contract import Request, Wire, current
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.questions import Questions
 from heron_env.injection.recording import Fixture
@@ -110,11 +110,10 @@ class _Question:
     def __init__(self, found: Consulted, path: Path, within: float) -> None:
         self.found, self._path, self._within = found, path, within
         try:
-            self.request = Request.model_validate(found.request)
+            self.request = Request.model_validate(current(found.request))
             decision = self.request.decision
             self._wire = None if decision is None else Wire.of_description(decision.action_space)
-            if decision and decision.action_mask and tuple(map(len, decision.action_mask)) != decision.action_space.n:
-                raise ValueError("its mask has another length than its choices")
+            self._mask = None if self._wire is None or decision is None else self._wire.flags(decision.action_mask)
             own = found.source == "external" and found.code in ("", CLIPPED)
             self.baseline = self._recorded() if own else None
         except ValidationError as error:
@@ -148,9 +147,8 @@ class _Question:
 
     def _check(self, value: dict[str, Any]) -> tuple[Any, str]:
         response, _ = response_in(value, self.request.request_id)
-        decision = self.request.decision
-        if self._wire is not None and decision is not None:
-            return action_in(response, self.found.agent, self._wire, decision.action_mask)
+        if self._wire is not None:
+            return action_in(response, self.found.agent, self._wire, self._mask)
         if response.response_text is None:
             raise Failure(Code.INVALID_RESPONSE, "it has no response_text")
         return response.response_text, ""

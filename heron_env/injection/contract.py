@@ -1,10 +1,14 @@
-"""What is sent to an endpoint and what comes back: schema_version "1.0" of `docs/injection.schema.json`.
+"""What is sent to an endpoint and what comes back: schema_version "2.0" of `docs/injection.schema.json`.
 
 A request says who is asked (persona), what was said (conversation_context), and, in `decision`, what the agent sees and
 may do. A response has the `action`, or `response_text` in a conversation. Its unknown fields are ignored, and private
 reasoning is dropped before anything is kept.
 
-Actions: numbers are float64 with all their bits; choices are whole numbers, never `true` or `1.0`.
+Actions: numbers are float64 with all their bits; choices are whole numbers, never `true` or `1.0`. Of an answer, null
+is the same as absent.
+
+Version 1.0 listed what a single choice has, `n: [2]`, `action_mask: [[1, 0]]`: recordings of it are played in it, and
+what we serve answers it.
 """
 
 from __future__ import annotations
@@ -26,7 +30,8 @@ from heron_env.core.action import Action, ActionSpec
 from heron_env.core.masking import drawn, flat
 from heron_env.errors import ConfigError, changed_names, path_text
 
-SCHEMA_VERSION: Final = "1.0"
+SCHEMA_VERSION: Final = "2.0"
+FIRST_VERSION: Final = "1.0"
 PRIVATE: Final = ("reasoning", "chain_of_thought", "thoughts")
 """Fields of a response that are dropped, wherever in it they are."""
 ERROR_CODES: Final = ("TIMEOUT", "RATE_LIMITED", "INTERNAL", "INVALID_REQUEST")
@@ -105,19 +110,23 @@ class Observed(WireModel):
 class ActionSpace(WireModel):
     """What the agent may do.
 
-    box: a list of numbers within `low` and `high`; discrete: a whole number below `n[0]`; multi_discrete: a list, each
-    below its `n`; mixed: {"c": as for box, "d": the choices}. `noop`, in the same form, does nothing.
+    box: a list of numbers within `low` and `high`; discrete: a whole number below `n`; multi_discrete: a list, each
+    below its `n`; mixed: {"c": as for box, "d": as for discrete or multi_discrete}. `noop`, in the same form, does
+    nothing.
     """
 
     type: Literal["box", "discrete", "multi_discrete", "mixed"]
     low: Numbers
     high: Numbers
-    n: Whole
+    n: int | Whole
     noop: Any
 
 
 class Decision(WireModel):
-    """One decision of a simulation; null in a conversation. A choice whose `action_mask` is 0 is forbidden."""
+    """One decision of a simulation; null in a conversation.
+
+    A choice whose `action_mask` is 0 is forbidden. It has the form of `n`: flags of one choice, or a list for each.
+    """
 
     kind: Literal["action"]
     step: int
@@ -125,14 +134,14 @@ class Decision(WireModel):
     time_s: float
     observation: Observed
     action_space: ActionSpace
-    action_mask: Masks | None
+    action_mask: Whole | Masks | None
     reward_prev: None
 
 
 class Request(WireModel):
     """The body of a POST to the endpoint."""
 
-    schema_version: Literal["1.0"]
+    schema_version: Literal["2.0"]
     request_id: Uuid
     run_id: Uuid
     turn_id: Uuid
@@ -151,7 +160,7 @@ class Request(WireModel):
 
 
 class Given(BaseModel):
-    """Of a response: nothing is converted; what is unknown is ignored."""
+    """Of a response: nothing is converted; what is unknown is ignored; null is absent."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", allow_inf_nan=False)
 
@@ -160,15 +169,15 @@ class LetterGiven(Given):
     """Words for another agent: JSON of at most 16 kB, which travel on the agent's own link."""
 
     receiver: str
-    kind: Annotated[str, Field(min_length=1, max_length=100)] = "message"
+    kind: Annotated[str, Field(min_length=1, max_length=100)] | None = "message"
     body: Any = None
 
 
 class ErrorGiven(Given):
     """Why the endpoint has no answer; the message is for its owner, and kept nowhere."""
 
-    code: str = "INTERNAL"
-    message: str = ""
+    code: str | None = "INTERNAL"
+    message: str | None = ""
 
 
 class Response(Given):
@@ -177,7 +186,7 @@ class Response(Given):
     request_id: str | None = None
     response_text: str | None = None
     action: Any = None
-    letters: Annotated[tuple[LetterGiven, ...], Field(strict=False)] = ()
+    letters: Annotated[tuple[LetterGiven, ...], Field(strict=False)] | None = ()
     explanation: str | None = None
     debug: dict[str, Any] | None = None
     confidence: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
@@ -210,6 +219,32 @@ def schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of both bodies, under `$defs`: `Request` and `Response`."""
     _, told = models_json_schema([(Request, "validation"), (Response, "validation")], title="heron_env agent injection")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **told}
+
+
+def current(request: Any) -> Any:
+    """A request of any version as this version has it; what is none stays as it is."""
+    if not isinstance(request, dict) or request.get("schema_version") != FIRST_VERSION:
+        return request
+    request = {**request, "schema_version": SCHEMA_VERSION}
+    match request.get("decision"):
+        case {"action_space": {"type": "discrete" | "mixed", "n": [n]} as space, **others}:
+            match others.get("action_mask"):
+                case [flags]:
+                    others["action_mask"] = flags
+            request["decision"] = {**others, "action_space": {**space, "n": n}}
+    return request
+
+
+def in_version(request: dict[str, Any], version: str) -> dict[str, Any]:
+    """A request of this version as one of the contract's versions has it."""
+    if version != FIRST_VERSION:
+        return request
+    request, decision = {**request, "schema_version": FIRST_VERSION}, request["decision"]
+    if decision is not None and isinstance(n := decision["action_space"]["n"], int):
+        mask = decision["action_mask"]
+        listed = {"action_space": {**decision["action_space"], "n": [n]}, "action_mask": mask and [mask]}
+        request["decision"] = {**decision, **listed}
+    return request
 
 
 class Illegal(ValueError):
@@ -259,13 +294,22 @@ class Wire:
         low, high = np.array(space.low, np.float32), np.array(space.high, np.float32)
         if len(low) != len(high):
             raise ValueError(f"{len(low)} lower bounds and {len(high)} upper ones")
-        wire = cls(space.type, low, high, space.n, np.zeros(len(low) + len(space.n)))
+        n = (space.n,) if isinstance(space.n, int) else space.n
+        wire = cls(space.type, low, high, n, np.zeros(len(low) + len(n)))
+        if wire.single != isinstance(space.n, int):
+            raise ValueError(f"n={space.n} of a space {space.type!r}")
         return replace(wire, noop=wire.flat(space.noop))
 
     def description(self) -> ActionSpace:
         """For a request."""
         low, high = decimals(self.low), decimals(self.high)
-        return ActionSpace(type=self.kind, low=low, high=high, n=self.n, noop=self.written(self.noop))  # type: ignore[arg-type]  # one of them
+        n = self.n[0] if self.single else self.n
+        return ActionSpace(type=self.kind, low=low, high=high, n=n, noop=self.written(self.noop))  # type: ignore[arg-type]  # one of them
+
+    @property
+    def single(self) -> bool:
+        """Is there one choice, which is written as a number?"""
+        return len(self.n) == 1 and self.kind != "multi_discrete"
 
     def masks(self, mask: Any) -> tuple[tuple[int, ...], ...] | None:
         """What may be chosen, by discrete element."""
@@ -273,6 +317,20 @@ class Wire:
             return None
         flags, stops = flat(mask).tolist(), np.cumsum((0, *self.n)).tolist()
         return tuple(tuple(flags[a:b]) for a, b in pairwise(stops))
+
+    def action_mask(self, mask: Any) -> tuple[Any, ...] | None:
+        """The same for a request."""
+        parts = self.masks(mask)
+        return parts[0] if parts and self.single else parts
+
+    def flags(self, action_mask: tuple[Any, ...] | None) -> tuple[tuple[int, ...], ...] | None:
+        """What may be chosen by discrete element, of a request's. Raises ValueError: it has another form."""
+        if action_mask is None:
+            return None
+        parts = (action_mask,) if self.single else action_mask
+        if not all(isinstance(part, tuple) for part in parts) or tuple(map(len, parts)) != self.n:
+            raise ValueError("its mask has another length than its choices")
+        return parts
 
     def read(self, given: Any, mask: Any = None, clip: bool = False) -> tuple[Any, bool]:
         """The action that an answer means, as environments take it, and was it clipped? Raises Illegal.
@@ -307,8 +365,7 @@ class Wire:
         return np.where(outside, np.clip(values, self.low, self.high), values), True
 
     def _choices(self, given: Any, mask: Any) -> Any:
-        several = len(self.n) > 1 or self.kind == "multi_discrete"
-        chosen = given if several else [given]
+        chosen = [given] if self.single else given
         if not isinstance(chosen, list) or len(chosen) != len(self.n):
             raise Illegal(f"needs a list of {len(self.n)} choices")
         masks = self.masks(mask)
@@ -317,7 +374,7 @@ class Wire:
                 raise Illegal(f"needs whole numbers from 0 to {n - 1}")
             if masks is not None and not masks[place][choice] and choice != self.noop[len(self.low) + place]:
                 raise Illegal("chooses what the mask forbids")
-        return np.array(chosen, dtype=np.int64) if several else chosen[0]
+        return chosen[0] if self.single else np.array(chosen, dtype=np.int64)
 
     def written(self, action: Any) -> Any:
         """An action of ours (array, number, Action, {"c", "d"}) as JSON, bit for bit. Raises ConfigError."""
@@ -333,7 +390,7 @@ class Wire:
             raise ConfigError(f"the local policy's action {action!r:.100} is none of {len(self.noop)} finite numbers")
         numbers, choices = vector[: len(self.low)].tolist(), vector[len(self.low) :].tolist()
         whole = [int(choice) if choice.is_integer() else choice for choice in choices]
-        picked: Any = whole if len(self.n) > 1 or self.kind == "multi_discrete" else (whole or [None])[0]
+        picked: Any = whole[0] if self.single else whole
         return {"c": numbers, "d": picked} if self.kind == "mixed" else numbers if self.kind == "box" else picked
 
     def flat(self, written: Any) -> NDArray[np.float64]:

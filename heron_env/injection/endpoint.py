@@ -43,6 +43,8 @@ class Endpoint:
         latency: what of the latency becomes thinking time in virtual time.
         breaker, concurrency: when no requests are sent, and how many at once.
         model: what answers there, as written to files.
+        allow: `IP:PORT` of the url, if that is a machine of a private network, as "192.168.1.5:8000": it may be talked
+            to, over http, too.
 
     Raises ConfigError, in which no key and no password is repeated.
     """
@@ -58,6 +60,7 @@ class Endpoint:
     breaker: BreakerConfig = field(default_factory=BreakerConfig)
     concurrency: ConcurrencyConfig = field(default_factory=ConcurrencyConfig)
     model: str = ""
+    allow: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Check what was given, as in a file."""
@@ -163,5 +166,9 @@ def client_of(endpoint: Endpoint, clock: TimeSource | None = None, guard: Guard 
         successes=endpoint.breaker.success_threshold,
     )
     return Client(
-        endpoint.url, guard or guard_of(endpoint.url), key_env=endpoint.api_key_env, limits=limits, clock=clock
+        endpoint.url,
+        guard or guard_of(endpoint.url, endpoint.allow),
+        key_env=endpoint.api_key_env,
+        limits=limits,
+        clock=clock,
     )

@@ -23,7 +23,7 @@ from heron_env.injection.answers import (
     require_tokens,
     tokens_of,
 )
-from heron_env.injection.contract import LetterGiven
+from heron_env.injection.contract import LetterGiven, in_version
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import EnvironmentFacts
@@ -121,7 +121,7 @@ class Due:
     def __init__(self, asked: Asked, questions: Questions, endpoint: Endpoint | None = None) -> None:
         self.asked, self.questions, self.endpoint = asked, questions, endpoint
         self._where, request = questions.due(asked)
-        self.request = request.model_dump(mode="json")
+        self.request = in_version(request.model_dump(mode="json"), questions.version)
         self._request_id = request.request_id
 
     @property

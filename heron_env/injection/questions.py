@@ -154,10 +154,13 @@ class _AgentConstants:
 
 
 class Questions:
-    """Makes requests; keeps what it must remember of an episode: pseudonyms, and the last letters of each agent."""
+    """Makes requests; keeps what it must remember of an episode: pseudonyms, and the last letters of each agent.
 
-    def __init__(self, setting: EnvironmentFacts, telling: Telling) -> None:
-        self.setting, self.telling, self.tier = setting, telling, telling.tier
+    `version`: of the contract, in which they are sent and recorded.
+    """
+
+    def __init__(self, setting: EnvironmentFacts, telling: Telling, version: str = c.SCHEMA_VERSION) -> None:
+        self.setting, self.telling, self.tier, self.version = setting, telling, telling.tier, version
         self.ids = Ids(setting.env_id, setting.options, telling.label, telling.key)
         self.config_hash = sha256([setting.env_id, setting.options], telling.key)
         hidden = self.tier == "minimal"
@@ -279,7 +282,7 @@ class Questions:
             time_s=float(asked.time),
             observation=c.Observed(vector=decimals(asked.vector), names=constants.names_on_wire, units=constants.units),
             action_space=constants.space,
-            action_mask=constants.wire.masks(asked.mask),
+            action_mask=constants.wire.action_mask(asked.mask),
             reward_prev=None,
         )
 

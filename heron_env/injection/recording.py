@@ -23,7 +23,14 @@ from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, compact, full_lines, lock_beside
 from heron_env.given import path_of
 from heron_env.injection.answers import Consulted, ExternalAgentMetrics
-from heron_env.injection.contract import SCHEMA_VERSION, Sha256, WireModel, difference, request_difference
+from heron_env.injection.contract import (
+    FIRST_VERSION,
+    SCHEMA_VERSION,
+    Sha256,
+    WireModel,
+    difference,
+    request_difference,
+)
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.policy import Due, ExternalPolicy
 from heron_env.injection.questions import Questions, Telling
@@ -68,6 +75,11 @@ class Header(WireModel):
             setting=setting,
             telling=questions.telling,
         )
+
+    @property
+    def contract(self) -> str:
+        """The version that its requests have."""
+        return self.versions.get("schema", FIRST_VERSION)
 
     def resumed(self, before: Header) -> Header:
         """The same with the time, the versions and the key of a recording that was cut off."""
@@ -318,9 +330,12 @@ class Recording:
             baseline = {"host": endpoint.host, "model": endpoint.model}
             header = Header.of(self.policy.questions, baseline, seed, self._now)
             self._writer = FixtureWriter(self.path, header, any_version=self._any_version)
-            telling = self._writer.header.telling
-            if telling != self.policy.questions.telling:  # of one that was cut off: ids go on under its key
-                self.policy.questions = Questions(self.policy.questions.setting, telling)
+            header, now = self._writer.header, self.policy.questions
+            if (header.telling, header.contract) != (
+                now.telling,
+                now.version,
+            ):  # one that was cut off goes on as it was
+                self.policy.questions = Questions(now.setting, header.telling, header.contract)
         return self._writer
 
     def answer(self, asked: Asked) -> Answer:
@@ -402,7 +417,7 @@ class Recorded:
         if env is not None:
             personas = {name: facts.persona for name, facts in setting.agents.items() if name in env.hierarchy.index}
             setting = EnvironmentFacts.of(env, env_id=header.env_id, options=header.options, personas=personas)
-        self.questions = Questions(setting, header.telling)
+        self.questions = Questions(setting, header.telling, header.contract)
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins."""

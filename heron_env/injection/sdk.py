@@ -27,7 +27,7 @@ from heron_env.envs.answering import begin_policies
 from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import HeronError
 from heron_env.files.reading import parsed
-from heron_env.injection.contract import Decision, Request, Wire
+from heron_env.injection.contract import Decision, Request, Wire, current
 from heron_env.net.access import LOOPBACK, MOST_BYTES, TOO_LARGE, Access, hosts_of, is_too_long, token_of
 from heron_env.registry import make
 from heron_env.scheduling.timing import to_ns
@@ -75,10 +75,11 @@ class ServedAgent:
                 422,
                 f"decision.observation.vector has {len(vector)} numbers, those of {self.agent!r} {len(self._names)}",
             )
-        masks, self._mask = decision.action_mask, None
+        try:
+            masks, self._mask = self.wire.flags(decision.action_mask), None
+        except ValueError:
+            raise Refused(422, f"decision.action_mask must have {self.wire.n} flags") from None
         if masks is not None:
-            if tuple(map(len, masks)) != self.wire.n:
-                raise Refused(422, f"decision.action_mask must have {self.wire.n} flags")
             self._mask = shaped(self._spec, np.array([flag for part in masks for flag in part], dtype=np.int8))
         if self._decide is not None:
             number = self._timing.number(to_ns(decision.time_s, "decision.time_s"))
@@ -155,7 +156,7 @@ def _request(body: bytes) -> tuple[Request, bool]:
     if isinstance(given, dict):
         probe = given.pop(PROBE, None) is True
     try:
-        return Request.model_validate(given), probe
+        return Request.model_validate(current(given)), probe
     except (ValidationError, RecursionError) as error:
         if isinstance(error, RecursionError):
             raise Refused(422, "the body is nested too deep") from None

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from heron_env import registry
 from heron_env.errors import DataError
@@ -27,7 +27,7 @@ from heron_env.injection.contract import difference
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.checkpoints import ZOO, Checkpoint, export_checkpoint, open_run, shipped
 from heron_env.lab.policies import ENDING, Baseline, PolicySpec, TrainedRun, names_run
-from heron_env.lab.robust_stats import Estimate, Intervals
+from heron_env.lab.robust_stats import LARGEST, Estimate, Intervals
 from heron_env.lab.run_groups import FileName
 from heron_env.lab.sweep.conditions import Condition
 from heron_env.lab.sweep.running import Machine
@@ -48,7 +48,16 @@ TOLERANCE: Final = 1e-6
 SAMPLE: Final = 8
 """Cases that are played again."""
 PLAYED: Final = "policy"
-Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def _countable(value: float) -> float:
+    """A value of which there are statistics. Raises ValueError."""
+    if not abs(value) <= LARGEST:
+        raise ValueError(f"must be at most {LARGEST:g} in size, for statistics")
+    return value
+
+
+Number = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_countable)]
 
 
 @dataclass(frozen=True)

@@ -120,9 +120,13 @@ def paired_difference(values: Sequence[float], reference: Sequence[float], level
 def _numbers(values: Any, what: str) -> NDArray[np.float64]:
     """float64 `[n]`, or of another shape. Raises ConfigError for what is no sequence of numbers."""
     try:
-        return np.asarray(several(values, what), dtype=np.float64)
+        numbers = np.asarray(several(values, what), dtype=np.float64)
+        if (np.abs(numbers) > LARGEST).any():
+            raise OverflowError
+        return numbers
     except (TypeError, ValueError, OverflowError) as error:
-        raise ConfigError(f"{what}={values!r:.200}: must be a sequence of numbers") from error
+        words = f"must be a sequence of numbers of at most {LARGEST:g} in size"
+        raise ConfigError(f"{what}={values!r:.200}: {words}") from error
 
 
 def t_quantile(level: float, df: float) -> float:
@@ -132,6 +136,8 @@ def t_quantile(level: float, df: float) -> float:
     return float(stdtrit(df, (1.0 + level) / 2.0))
 
 
+LARGEST: Final = 1e150
+"""The largest value, in size, of which there are statistics: squares of larger ones are beyond float64."""
 ENOUGH: Final = 20
 """Cases from which on intervals of means cover 90 % whatever the cases' distribution was in the trials above."""
 Floats = NDArray[np.float64]
@@ -195,7 +201,7 @@ class Intervals:
             as one in the degrees of freedom and are averaged. Where all have the same label each counts for itself.
         level: of the intervals.
 
-    Every method raises ConfigError for nan, infinity, no runs, or another number of cases.
+    Every method raises ConfigError for nan, infinity, values beyond `LARGEST`, no runs, or another number of cases.
     """
 
     def __init__(self, labels: Sequence[object], *, level: float = LEVEL) -> None:
@@ -304,8 +310,9 @@ class Intervals:
     def checked(self, values: Sequence[float] | Floats) -> Floats:
         """float64 `[runs, n]`. Raises ConfigError."""
         x = np.atleast_2d(np.asarray(values, dtype=np.float64))
-        if x.ndim != 2 or not len(x) or x.shape[1] != self.n or not np.isfinite(x).all():
-            raise ConfigError(f"an interval of {x.tolist()}: must be {self.n} finite values, one for each case")
+        if x.ndim != 2 or not len(x) or x.shape[1] != self.n or not (np.abs(x) <= LARGEST).all():
+            words = f"must be {self.n} finite values, one for each case, of at most {LARGEST:g} in size"
+            raise ConfigError(f"an interval of {x.tolist()!s:.400}: {words}")
         return x
 
     def _estimate(self, value: float, errors: Sequence[Floats], lost: int = 0) -> Estimate:

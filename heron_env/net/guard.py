@@ -1,11 +1,15 @@
-"""Which addresses may be talked to: those on a list, over https, on the open internet; or this machine, by a flag."""
+"""Which addresses may be talked to: those on a list, over https, on the open internet; or this machine, by a flag; or
+machines of a private network, each by its IP address and port.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Final
 
 from heron_env.errors import ConfigError
 from heron_env.given import require_switch, several
@@ -30,6 +34,11 @@ CLOSED = """
 240.0.0.0/4 2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20
 """
 NETWORKS = [ipaddress.ip_network(text) for text in CLOSED.split()]
+PRIVATE = [ipaddress.ip_network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")]
+"""Networks of one's own, whose machines may be named: RFC 1918, RFC 4193."""
+
+ALLOWED: Final[ContextVar[tuple[str, ...]]] = ContextVar("allowed", default=())
+"""Machines of a private network that a command allows, each `IP:PORT`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,7 @@ class Address:
     port: int
     target: str
     local: bool
+    private: bool = False
 
     @property
     def url(self) -> str:
@@ -50,23 +60,35 @@ class Address:
     @property
     def place(self) -> str:
         """Without path and query."""
-        return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+        return f"{self.scheme}://{self.named}"
+
+    @property
+    def named(self) -> str:
+        """Host and port."""
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
 class Guard:
     """Lets through the hosts of `allow` (`host` or `host:port`; without a port: 443), over https, to public addresses;
-    `loopback=True`: localhost, 127.0.0.0/8 and ::1 too, over http or https.
+    `loopback=True`: localhost, 127.0.0.0/8 and ::1 too, over http or https; `private`: machines of a private network,
+    each `IP:PORT`, over http or https.
     """
 
-    def __init__(self, allow: Iterable[str] = (), *, loopback: bool = False) -> None:
+    def __init__(self, allow: Iterable[str] = (), *, loopback: bool = False, private: Iterable[str] = ()) -> None:
         require_switch(f"Guard(loopback={loopback!r:.200})", loopback)
         self.loopback = loopback
         self.allow = frozenset(map(_listed, several(allow, "Guard(allow")))
+        for entry in (private := several(private, "Guard(private")):
+            if not is_private(entry):
+                raise ConfigError(
+                    f"allow={entry!r:.200}: must be 'IP:PORT' of a machine on a private network, as '192.168.1.5:8000'"
+                )
+        self.private = frozenset(map(_listed, private))
 
     def __repr__(self) -> str:
         """As it is made."""
-        listed = [f"{host}:{port}" for host, port in sorted(self.allow)]
-        return f"Guard({listed}, loopback={self.loopback})"
+        listed, private = ([f"{host}:{port}" for host, port in sorted(those)] for those in (self.allow, self.private))
+        return f"Guard({listed}, loopback={self.loopback}{f', private={private}' if private else ''})"
 
     def passed(self, url: str) -> Address:
         """The address of an endpoint, as far as it can be judged without asking anybody. Raises ConfigError."""
@@ -81,15 +103,24 @@ class Guard:
         literal = _literal(host, named)
         local = host == "localhost" or (literal is not None and literal.is_loopback)
         host = host if literal is None else str(literal)
-        address = Address(scheme, host, port, target, local)
+        address = Address(scheme, host, port, target, local, literal is not None and _is_private(literal))
         if not 0 < port < 65_536:
             raise ConfigError(f"{named}: port {port} does not exist; take 1 to 65535")
         if local and not self.loopback:
             raise ConfigError(f"{named}: this machine may not be talked to; allow it with loopback=True")
+        if address.private and literal is not None and (host, port) not in self.private:
+            raise ConfigError(
+                f"{named}: {_closed(literal)}; take a public address, or allow this machine of a private network: "
+                f"allow='{address.named}' (commands: --allow {address.named})"
+            )
+        if address.private:
+            return address
         if not local and (host, port) not in self.allow:
-            raise ConfigError(f"{named}: not allowed; add '{address.place.removeprefix(f'{scheme}://')}' to the list")
+            raise ConfigError(f"{named}: not allowed; add '{address.named}' to the list")
         if not local and scheme != "https":
-            raise ConfigError(f"{named}: must be https; http is for this machine alone")
+            raise ConfigError(
+                f"{named}: must be https; http is for this machine alone, and for private IP addresses that are allowed"
+            )
         if literal is not None and (reason := _closed(literal)) and not local:
             raise ConfigError(f"{named}: {reason}; take a public address")
         return address
@@ -98,11 +129,27 @@ class Guard:
         """The IP addresses that may be connected to; one that may not spoils them all. Raises Failure CONNECTION."""
         for text in resolved:
             ip = _ip(text)
-            if ip is None or (not ip.is_loopback if address.local else _closed(ip) is not None):
-                raise Failure(Code.CONNECTION, "its name leads to an address that is not allowed (private or special)")
+            if ip is None or not (
+                ip.is_loopback if address.local else text == address.host if address.private else _closed(ip) is None
+            ):
+                raise Failure(
+                    Code.CONNECTION,
+                    "its name leads to an address that is not allowed (private or special); a machine of a private "
+                    "network is named by its IP address",
+                )
         if not resolved:
             raise Failure(Code.CONNECTION, "its name leads nowhere; check the name")
         return tuple(resolved)
+
+
+def is_private(entry: object) -> bool:
+    """Is an entry `IP:PORT` of a machine on a private network? Raises ConfigError for what is no entry at all."""
+    ip = _ip(_listed(entry)[0])
+    return ip is not None and _is_private(ip)
+
+
+def _is_private(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    return any(ip in network for network in PRIVATE)
 
 
 def _listed(entry: object) -> tuple[str, int]:

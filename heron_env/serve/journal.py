@@ -16,7 +16,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from heron_env.declared.configuration import Strategy
 from heron_env.errors import RunFolderError
@@ -33,7 +43,7 @@ Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class Form(BaseModel):
-    """Nothing unknown, nothing converted, and nothing that can't be written down as JSON in UTF-8."""
+    """Nothing unknown, nothing converted, and nothing that can't be written down as JSON in UTF-8; null is absent."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -41,7 +51,23 @@ class Form(BaseModel):
     @classmethod
     def _written(cls, given: Any) -> Any:
         _require_written(given)
-        return given
+        return cls._without_nulls(given)
+
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        """Without what a client left unset, which many libraries write as null."""
+        if not isinstance(given, dict):
+            return given
+        return {name: value for name, value in given.items() if value is not None or name not in cls.model_fields}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        schema = handler.resolve_ref_schema(handler(core))
+        for name, told in schema["properties"].items():
+            if name not in schema.get("required", ()) and {"type": "null"} not in told.get("anyOf", ()):
+                outer = {key: told.pop(key) for key in ("title", "default") if key in told}
+                schema["properties"][name] = {"anyOf": [told, {"type": "null"}], **outer}
+        return schema
 
 
 class NewSimulation(Form):
@@ -89,6 +115,7 @@ class Injection(Form):
     @model_validator(mode="before")
     @classmethod
     def _one_fallback(cls, given: Any) -> Any:
+        given = cls._without_nulls(given)
         if not isinstance(given, dict):
             return given
         short = given.get("fallback_to_simulated", given.get("fallback", SIMULATED) == SIMULATED)

@@ -158,12 +158,12 @@ class Shelf:
                 "--key-env"
             )
         try:
-            self._guard.passed(given.endpoint_url)
+            address = self._guard.passed(given.endpoint_url)
         except ConfigError as error:
             raise ConfigError(f"endpoint_url: {error} (heron serve --allow HOST:PORT, --allow-loopback)") from None
         endpoint = Endpoint(
             given.endpoint_url, api_key_env=given.api_key_env, timeout=given.timeout_seconds,
-            privacy_tier=given.privacy_tier,
+            privacy_tier=given.privacy_tier, allow=address.named if address.private else None,
         )  # fmt: skip
         key = (endpoint.url, endpoint.api_key_env, endpoint.timeout)
         with self._lock:

@@ -229,6 +229,16 @@ def test_it_is_the_batch(name: str):
     compare(WORLDS[name])
 
 
+def test_before_anything_is_compiled_it_says_that_this_takes_its_time(caplog: pytest.LogCaptureFixture):
+    with caplog.at_level("WARNING", logger="heron_env"):
+        env = JaxEnv("heron/BatteryGrid-v0", num_batteries=2)
+        env.begin(jnp.uint64(0))
+        env.begin(jnp.uint64(1))
+    assert caplog.messages == [
+        "JaxEnv(BatteryGridEnv): JAX compiles each of your jitted functions at its first call, for seconds to minutes"
+    ]
+
+
 def test_in_float32_it_is_the_batch_for_a_few_steps():
     env = compare(WORLDS["BatteryGrid"], turns=5, least=2e-5, dtype="float32")
     state, _ = env.begin(jnp.uint64(0))

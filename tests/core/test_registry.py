@@ -1,6 +1,7 @@
 """Names of environments, here and in the registries of PettingZoo and Gymnasium."""
 
 import re
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from refusing import refuses
 
 import heron_env
 from heron_env import registry
-from heron_env.errors import ConfigError, FeatureError, UnknownEnvironment
+from heron_env.errors import ConfigError, FeatureError, HeronWarning, UnknownEnvironment
 from heron_env.worlds import battery_grid
 
 OURS = ["heron/BatteryGrid-v0", "heron/EnergyManagement-v1"]
@@ -102,7 +103,7 @@ def test_an_environment_of_ones_own_needs_no_registration():
     ("name", "why"),
     [
         ("nowhere:env", "No module named 'nowhere'"),
-        ("heron_env.registry:mak", "module 'heron_env.registry' has no attribute 'mak'"),
+        ("heron_env.registry:mak", f"module 'heron_env.registry' has no attribute 'mak' in {registry.__file__}"),
         (":env", "Empty module name"),
         (".nowhere:env", "Empty module name"),
     ],
@@ -157,3 +158,43 @@ def test_a_removed_id_is_not_listed_and_not_given_again():
     assert REMOVED not in heron_env.registered()
     with refuses(ConfigError, f"register({REMOVED!r}): that id was removed; choose another version"):
         heron_env.register(REMOVED, battery_grid.battery_grid)
+
+
+@pytest.fixture
+def shadowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
+    """A module on Python's path and another one of its name in the working folder: both files."""
+    installed, ours = tmp_path / "site" / "grid_of_two.py", tmp_path / "work" / "grid_of_two.py"
+    for file, batteries in ((installed, 3), (ours, 2)):
+        file.parent.mkdir()
+        words = f"battery_grid(num_batteries={batteries}, **options)"
+        text = f"from heron_env.worlds.battery_grid import battery_grid\ndef make(**options):\n    return {words}\n"
+        file.write_text(text + "def own(**options):\n    return make(**options)\n" * (file is ours))
+    monkeypatch.syspath_prepend(str(installed.parent))
+    monkeypatch.chdir(ours.parent)
+    yield installed, ours
+    sys.modules.pop("grid_of_two", None)
+
+
+def test_a_module_that_hides_a_file_of_the_working_folder_is_named(shadowed: tuple[Path, Path]):
+    installed, ours = shadowed
+    words = f"'grid_of_two' is {installed}, not what lies in this folder; grid_of_two.py:"
+    with pytest.warns(HeronWarning, match=re.escape(f"make('grid_of_two:make'): {words}make names the one here")):
+        assert len(heron_env.make("grid_of_two:make").possible_agents) == 3
+    with pytest.raises(
+        ConfigError, match=re.escape(f"no attribute 'own' in {installed}; {words}own names the one here")
+    ):
+        heron_env.make("grid_of_two:own")
+    with pytest.raises(ConfigError, match=re.escape(f"is not a package; {words[:20]}")):
+        heron_env.make("grid_of_two.inner:own")
+    assert len(heron_env.make("grid_of_two.py:own").possible_agents) == 2
+    (ours.parent / "grid_of_two").mkdir()
+    ours.rename(ours.parent / "grid_of_two" / "__init__.py")
+    with pytest.warns(HeronWarning, match=re.escape("not what lies in this folder; rename the one here")):
+        heron_env.make("grid_of_two:make")
+
+
+def test_a_module_of_the_working_folder_that_is_imported_is_no_other(
+    shadowed: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.syspath_prepend(str(shadowed[1].parent))
+    assert len(heron_env.make("grid_of_two:own").possible_agents) == 2

@@ -167,7 +167,7 @@ def test_what_is_no_problem_is_refused_by_name(tmp_path: Path):
             read_problem(tmp_path / name)
     with pytest.raises(ConfigError, match=r"missing\.json"):
         problem_of(str(tmp_path / "missing.json"))
-    with pytest.raises(ConfigError, match="preferences and fixed nodes"):
+    with pytest.raises(ConfigError, match="fixed nodes have no place"):
         write(g15(fixed="default"), tmp_path / "p.yaml")
 
 

@@ -15,7 +15,16 @@ from heron_env.core.letters import MOST_BYTES
 from heron_env.errors import ConfigError
 from heron_env.injection import Persona
 from heron_env.injection.answers import read
-from heron_env.injection.contract import Illegal, Wire
+from heron_env.injection.contract import (
+    ActionSpace,
+    Decision,
+    ErrorGiven,
+    Illegal,
+    LetterGiven,
+    Response,
+    Wire,
+    schema,
+)
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import AgentFacts, EnvironmentFacts
 from heron_env.net.outcome import Code, Failure
@@ -130,8 +139,8 @@ def test_the_told_space_says_all_that_the_space_does(space: spaces.Space[Any]):
     if isinstance(box, spaces.Box):
         assert np.array(told.low, np.float32).tobytes() == box.low.tobytes()
         assert np.array(told.high, np.float32).tobytes() == box.high.tobytes()
-    n = {spaces.Discrete: lambda: [choices.n], spaces.MultiDiscrete: lambda: choices.nvec.tolist()}
-    assert list(told.n) == n.get(type(choices), list)()
+    n = {spaces.Discrete: lambda: int(choices.n), spaces.MultiDiscrete: lambda: choices.nvec.tolist()}
+    assert told.model_dump(mode="json")["n"] == n.get(type(choices), list)()
     assert Wire.of(space).read(told.noop)[1] is False
 
 
@@ -205,6 +214,65 @@ def code_of(value: Any, asker: Questions | None = None, **changes: Any) -> str:
 )
 def test_each_answer_has_its_code(value: Any, code: str):
     assert code_of(value) == code
+
+
+def test_every_optional_field_of_an_answer_may_be_null():
+    told = schema()["$defs"]
+    for model, good in (
+        (Response, {"action": [0.5]}),
+        (LetterGiven, {"receiver": "zone_1"}),
+        (ErrorGiven, {}),
+    ):
+        optional = [name for name, field in model.model_fields.items() if not field.is_required() and name != "action"]
+        unset = {**good, **dict.fromkeys(optional)}
+        assert len(optional) >= 2
+        for part in (unset, *({**good, name: None} for name in optional)):
+            answer = {Response: part, LetterGiven: {"action": [0.5], "letters": [part]}}.get(model, {"error": part})
+            assert code_of(answer) == ("INTERNAL" if model is ErrorGiven else ""), part
+        for name in optional:
+            form = told[model.__name__]["properties"][name]
+            assert {"type": "null"} in form.get("anyOf", ()) or "type" not in form, name
+
+
+def test_a_letter_of_no_kind_is_a_message():
+    value = {"action": [0.0], "letters": [{"receiver": "zone_1", "kind": None, "body": "yes"}]}
+    asker, asked = questions(), question()
+    asker.request(asked)
+    found = read(value, asked, asker, "id")
+    assert [(one.kind, one.body) for one in found.letters] == [("message", "yes")]
+
+
+@pytest.mark.parametrize(
+    "space", [BOX, ONE, MANY, MIXED, MIXED_MANY, spaces.MultiDiscrete([3])],
+    ids=["box", "one", "many", "mixed", "mixed many", "many of one"],
+)  # fmt: skip
+def test_a_single_choice_is_plain_in_every_field_and_several_are_lists(space: spaces.Space[Any]):
+    wire = Wire.of(space)
+    flags = tuple(np.ones(n, np.int8) for n in wire.n)
+    choices: Any = flags if wire.kind == "multi_discrete" or len(flags) > 1 else (flags or [None])[0]
+    mask = {"c": None, "d": choices} if wire.kind == "mixed" else choices
+    told = json.loads(questions().request(question(space=space, mask=mask)).model_dump_json())["decision"]
+    n, noop, offered = told["action_space"]["n"], told["action_space"]["noop"], told["action_mask"]
+    picked = noop["d"] if wire.kind == "mixed" else noop
+    if wire.kind == "box":
+        assert (n, offered) == ([], None)
+    elif isinstance(picked, int):
+        assert (n, offered) == (wire.n[0], [1] * n)
+    else:
+        assert (n, offered) == ([*wire.n], [[1] * each for each in wire.n])
+    again = Wire.of_description(ActionSpace.model_validate(told["action_space"]))
+    assert again.read(noop, again.flags(Decision.model_validate(told).action_mask))[1] is False
+
+
+@pytest.mark.parametrize("space", [ONE, MANY, MIXED, MIXED_MANY], ids=["one", "many", "mixed", "mixed many"])
+def test_a_mask_of_another_form_is_none(space: spaces.Space[Any]):
+    wire = Wire.of(space)
+    lists = tuple((1,) * n for n in wire.n)
+    right = lists[0] if wire.single else lists
+    assert wire.flags(right) == lists
+    for wrong in ((right,), right[:-1], (), lists if wire.single else lists[0]):
+        with pytest.raises(ValueError, match="its mask has another length"):
+            wire.flags(wrong)
 
 
 def test_a_refusal_quotes_nothing_of_the_answer():

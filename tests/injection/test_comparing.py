@@ -1,5 +1,6 @@
 """`compare`: another agent is asked what a recorded one was asked, and every answer, or its lack, is in the figures."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from heron_env.injection import (
     Endpoint,
     ExternalPolicy,
     Fixture,
+    Recorded,
     Recording,
     ScriptedPersona,
     compare,
@@ -161,12 +163,57 @@ def test_choices_are_compared_under_their_masks(tmp_path: Path):
     masks = [body["decision"]["action_mask"] for body in (each.request for each in Fixture(path).decisions.values())]
 
     def most(body: dict[str, Any]) -> Any:
-        return {"action": body["decision"]["action_space"]["n"][0] - 1}
+        return {"action": body["decision"]["action_space"]["n"] - 1}
 
     found, _ = against(path, most)
-    forbidden = sum(mask is not None and not mask[0][-1] for mask in masks)
+    forbidden = sum(mask is not None and not mask[-1] for mask in masks)
     assert found.total.answers.counts.get("fallback INVALID_ACTION", 0) == forbidden
     assert {point.distance for point in found.points} <= {None, 0.0, 1.0}
+
+
+def in_version_1(path: Path) -> Path:
+    """The same recording as version 1.0 of the contract wrote it: what belongs to one choice stands in a list."""
+    header, *lines, _ = (json.loads(line) for line in path.read_text().splitlines())
+    header["versions"]["schema"] = "1.0"
+    texts = [Header.model_validate(header).model_dump_json()]
+    for line in lines:
+        request = line["request"]
+        decision, request["schema_version"] = request["decision"], "1.0"
+        assert isinstance(decision["action_space"]["n"], int)
+        decision["action_space"]["n"] = [decision["action_space"]["n"]]
+        if decision["action_mask"] is not None:
+            decision["action_mask"] = [decision["action_mask"]]
+        texts.append(json.dumps({**line, "sha256": sha256(request)}))
+    data = "".join(f"{text}\n" for text in texts).encode()
+    footer = {"count": len(lines), "sha256": hashlib.sha256(data).hexdigest()}
+    path.write_bytes(data + json.dumps(footer).encode() + b"\n")
+    return path
+
+
+def test_a_recording_of_version_1_is_played_gone_on_with_and_compared(tmp_path: Path):
+    def env() -> Any:
+        return make("heron/TrafficCorridor-v0", max_steps=4)
+
+    def played(policy: Any) -> Any:
+        world = env()
+        rule = world.benchmark().baselines(0)[world.benchmark().strongest]
+        agents = [agent for agent in world.possible_agents if world.action_space(agent).shape == ()]
+        return world.run_synchronous({**rule, **dict.fromkeys(agents, policy)} if policy else rule, seed=1)
+
+    path, cut = tmp_path / "run.jsonl", tmp_path / "cut.jsonl"
+    rule = env().benchmark().baselines(0)[env().benchmark().strongest]
+    with serve_policy(rule, env()) as server:
+        with Recording(ExternalPolicy(fast(server.url), env=env()), path) as recording:
+            own = played(recording)
+        old = in_version_1(path).read_bytes()
+        assert compare(path, fast(server.url)).total.agreement == 1.0
+        cut.write_bytes(b"".join(old.splitlines(keepends=True)[:4]))
+        with Recording(ExternalPolicy(fast(server.url), env=env()), cut, any_version=True) as recording:
+            assert played(recording).same_course(own)
+    with no_sockets():
+        assert played(Recorded(path)).same_course(own)
+    requests = [[found.request for found in Fixture(of).decisions.values()] for of in (path, cut)]
+    assert requests[0] == requests[1] and {request["schema_version"] for request in requests[1]} == {"1.0"}
 
 
 WIRES = [

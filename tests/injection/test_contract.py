@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from endpoint_kit import question
+from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pydantic import ValidationError
 
 from heron_env import make
-from heron_env.injection.contract import Request, Response, decimals, schema, without_private
+from heron_env.injection.contract import Request, Response, current, decimals, in_version, schema, without_private
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import EnvironmentFacts, Ids, canonical, plain, sha256, uuid8
 
@@ -39,8 +40,48 @@ def test_the_published_schema_is_that_of_the_models():
 def test_every_field_of_the_specification_is_there_and_no_other():
     told = json.loads(request().model_dump_json())
     assert set(told) == ADR
-    assert told["schema_version"] == "1.0"
+    assert told["schema_version"] == "2.0"
     assert Request.model_validate(told).model_dump() == request().model_dump()
+
+
+SPACES = {
+    "box": spaces.Box(-1.0, 1.0, (1,)),
+    "one": spaces.Discrete(3),
+    "several": spaces.MultiDiscrete([2, 3]),
+    "several of one": spaces.MultiDiscrete([2]),
+    "mixed": spaces.Dict({"c": spaces.Box(-1.0, 1.0, (1,)), "d": spaces.Discrete(2)}),
+}
+MASKS = {"one": (1, 0, 1), "several": ((1, 1), (1, 0, 1)), "several of one": ((1, 0),), "mixed": (1, 0)}
+FIRST = {"one": [[1, 0, 1]], "mixed": [[1, 0]]}
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("kind", SPACES)
+def test_version_1_lists_what_one_choice_has_and_is_read_as_what_it_means(kind: str, masked: bool):
+    given = json.loads(Questions(SETTING, Telling()).request(question(space=SPACES[kind])).model_dump_json())
+    mask = MASKS.get(kind) if masked else None
+    given["decision"]["action_mask"] = None if mask is None else json.loads(json.dumps(mask))
+    old = in_version(given, "1.0")
+    n = given["decision"]["action_space"]["n"]
+    assert old["decision"]["action_space"]["n"] == (n if isinstance(n, list) else [n])
+    assert old["decision"]["action_mask"] == FIRST.get(kind, given["decision"]["action_mask"]) if masked else True
+    assert Request.model_validate(current(old)) == Request.model_validate(given)
+    assert current(given) == given == in_version(given, "2.0")
+    if old["schema_version"] == "1.0":
+        with pytest.raises(ValidationError):
+            Request.model_validate(old)
+
+
+@pytest.mark.parametrize(
+    "damage", [7, [], None, {}, {"action_space": 3}, {"action_space": {"type": "discrete", "n": []}}]
+)
+def test_what_is_no_request_of_version_1_is_left_to_the_models(damage: object):
+    given = {**json.loads(request().model_dump_json()), "schema_version": "1.0", "decision": damage}
+    if damage is None:
+        assert Request.model_validate(current(given)).decision is None
+    else:
+        with pytest.raises(ValidationError):
+            Request.model_validate(current(given))
 
 
 def test_a_conversation_has_no_decision():

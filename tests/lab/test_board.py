@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -238,6 +239,25 @@ def test_what_is_no_entry_is_refused(entry: Path, text: str, words: str):
     entry.unlink()
     with pytest.raises(DataError, match="No such file"):
         read_entry(entry)
+
+
+@pytest.mark.parametrize("value", [1e308, -1e200])
+def test_an_entry_beyond_all_statistics_is_named_with_its_case(folder: Path, entry: Path, value: float):
+    changed(entry, lambda values: values["cases"][3].update(value=value), figures=False)
+    with pytest.raises(DataError, match=re.escape(f"{entry.name} is no entry of the board (cases.3.value={value!r}: ")):
+        board_report([folder / "random@constant.json", entry])
+    told = heron("board", "page", entry, "--out", folder / "board.html", code=2).stderr
+    assert told.startswith(f"error: {entry} is no entry") and told.count("\n") == 1
+
+
+def test_who_stops_an_entry_being_made_is_told_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("heron_env.lab.board.earned", stopped)
+    told = heron("board", "add", "random", "--env", SPREAD, "--condition", "none", "--out", tmp_path, code=130).stderr
+    assert told == "stopped before the end: run the same command again\n"
+    assert not [*tmp_path.rglob("*.json")]
 
 
 def test_only_what_the_board_has_is_entered(runs: tuple[Path, Path], tmp_path: Path):

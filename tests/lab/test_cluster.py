@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -106,6 +107,80 @@ def test_without_ray_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install 'heron_env\[ray\]'"):
         a_sweep(Slow(), 1).run(ray="auto", progress=False)
+
+
+class RayError(Exception):
+    """Of the same tree as Ray's own."""
+
+
+class RayTaskError(RayError):
+    cause: Exception
+
+
+class WorkerCrashedError(RayError):
+    pass
+
+
+class LocalRayletDiedError(RayError):
+    pass
+
+
+@dataclass
+class FailingRay:
+    """Answers as Ray does, until its call `where` raises."""
+
+    where: str
+    error: Exception
+    exceptions: ClassVar[Any] = SimpleNamespace(
+        RayError=RayError, RayTaskError=RayTaskError, WorkerCrashedError=WorkerCrashedError,
+        NodeDiedError=WorkerCrashedError, OutOfMemoryError=WorkerCrashedError,
+    )  # fmt: skip
+
+    def _call(self, name: str, result: Any) -> Any:
+        if name == self.where:
+            raise self.error
+        return result
+
+    def remote(self, function: Any) -> Any:
+        task = SimpleNamespace(remote=lambda *_: self._call("remote", object()))
+        return SimpleNamespace(options=lambda **_: task)
+
+    def put(self, value: Any) -> Any:
+        return self._call("put", value)
+
+    def wait(self, references: list[Any]) -> Any:
+        return self._call("wait", (references[:1], references[1:]))
+
+    def get(self, reference: Any) -> Any:
+        return self._call("get", [])
+
+    def cluster_resources(self) -> dict[str, float]:
+        return self._call("cluster_resources", {"CPU": 1.0})
+
+
+def failing(where: str, error: Exception) -> WorkerLost:
+    cluster = RayCluster.__new__(RayCluster)
+    cluster._ray = FailingRay(where, error)
+    with pytest.raises(WorkerLost) as caught:
+        list(cluster.run(bundles(a_sweep(Slow(), 1).items(), 1)))
+    return caught.value
+
+
+@pytest.mark.parametrize("where", ["put", "remote", "wait", "get", "cluster_resources"])
+def test_where_ray_itself_dies_the_error_says_so_and_how_to_go_on(where: str) -> None:
+    told = str(failing(where, LocalRayletDiedError("The task's local raylet died. Check the log\nfor more")))
+    assert told.startswith(
+        "Ray itself failed, not the sweep (LocalRayletDiedError: The task's local raylet died. Check the log)."
+    )
+    assert "`ray status`" in told and told.endswith("What is done is kept: run the sweep again")
+
+
+def test_what_ray_raises_in_a_task_is_its_failure_and_a_lost_worker_the_task_s() -> None:
+    wrapped = RayTaskError()
+    wrapped.cause = RayError("System error: No module named 'mine'\ntraceback: ...")
+    assert "(RayError: System error: No module named 'mine')" in str(failing("get", wrapped))
+    lost = str(failing("get", WorkerCrashedError("died")))
+    assert lost.startswith("Ray ran this 4 times, and each time its worker or node was lost: policy 'slow'")
 
 
 # With Ray

@@ -1,6 +1,7 @@
 """Means, interquartile means, shares and probabilities of improvement with their intervals, against scipy."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from heron_env.errors import ConfigError
 from heron_env.lab import Estimate, Intervals
-from heron_env.lab.robust_stats import probability_of_improvement, wilson
+from heron_env.lab.robust_stats import mean_interval, probability_of_improvement, wilson
+from heron_env.lab.sweep.records import require_finite
 
 values = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=1, max_size=25)
 several = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=2, max_size=25)
@@ -201,3 +203,23 @@ def test_one_case_has_no_interval_and_equal_values_an_empty_one():
 def test_what_no_statistic_can_be_made_of_is_refused(wrong):
     with pytest.raises(ConfigError, match=r"finite values|at least"):
         wrong()
+
+
+@pytest.mark.parametrize("value", [1e308, -1.7e308, 1e151, float("inf"), float("nan")])
+def test_values_whose_squares_are_beyond_all_numbers_are_refused(value: float):
+    make, values = Intervals(range(3)), [1.0, value, 2.0]
+    methods = (make.mean, make.interquartile_mean, lambda x: make.difference(x, [0.0] * 3), lambda x: make.share(x, x))
+    for method in methods:
+        with pytest.raises(ConfigError, match=r"must be 3 finite values, one for each case, of at most 1e\+150"):
+            method(values)
+    if np.isfinite(value):
+        with pytest.raises(ConfigError, match=r"must be a sequence of numbers of at most 1e\+150"):
+            mean_interval(values)
+    with pytest.raises(ConfigError, match="no statistics can be made of it"):
+        require_finite(SimpleNamespace(value=value))
+
+
+@given(st.lists(st.floats(-1e150, 1e150), min_size=4, max_size=4))
+def test_any_other_values_have_an_interval(values: list[float]):
+    found = Intervals(range(4)).mean(values)
+    assert found.low <= found.value <= found.high and np.isfinite([found.low, found.high]).all()

@@ -1,17 +1,25 @@
 """The guard: every form of a forbidden address is refused before anything is sent."""
 
 import asyncio
+import re
 import socket
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import copy_context
 from typing import Any
 
+import httpcore
 import pytest
 from fault_server import FaultServer
 
+from heron_env.cli.application import _allow
+from heron_env.declared.configuration import EndpointConfig
 from heron_env.errors import ConfigError
+from heron_env.injection.endpoint import Endpoint, client_of
+from heron_env.lab.policies import display_names, policy_spec
 from heron_env.net.client import Client, Limits, Question
 from heron_env.net.guard import Guard
-from heron_env.net.outcome import CallOutcome, Code
+from heron_env.net.outcome import CallOutcome, Code, Failure
 
 ASK = Question(lambda attempt, left: b"{}")
 
@@ -187,8 +195,6 @@ def test_a_resolver_that_changes_its_mind_is_asked_once_per_connection(monkeypat
         connected.append(host)
         raise httpcore.ConnectError
 
-    import httpcore
-
     monkeypatch.setattr(httpcore.AnyIOBackend, "connect_tcp", unreachable)
     client = Client("https://agent.test/", Guard(["agent.test"]), resolve=rebinding, limits=Limits(timeout=5))
     outcomes: list[CallOutcome] = [client.call(ASK), client.call(ASK)]
@@ -203,3 +209,103 @@ def test_localhost_is_asked_for_at_nobody(connections: list[Any]):
         assert client.call(ASK).code is Code.OK
         client.close()
     assert {address[0] for address in connections} <= {"127.0.0.1"}
+
+
+OWN = ["10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "[fc00::1]", "[fd12:3456::1]"]
+
+
+def test_of_closed_networks_only_private_ones_can_be_allowed_and_only_machine_by_machine(connections: list[Any]):
+    allowed = []
+    for host in LITERALS:
+        try:
+            guard = Guard(private=[f"{host}:8000"])
+        except ConfigError:
+            continue
+        allowed.append(host)
+        assert guard.passed(f"http://{host}:8000/act").private and guard.passed(f"https://{host}:8000/act").private
+        for other in (f"{host}:8001", host, "10.0.0.2:8000", "[fd12:3456::2]:8000", "agent.test:8000"):
+            with pytest.raises(ConfigError):
+                guard.passed(f"http://{other}/act")
+        for name in ("agent.test:8000", "localhost:8000"):
+            with pytest.raises(ConfigError, match=r"must be 'IP:PORT'"):
+                Guard(private=[name])
+    assert allowed == OWN
+    assert connections == []
+
+
+def test_no_name_leads_to_a_machine_that_is_allowed_by_its_address(connections: list[Any]):
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        return ["192.168.1.1"]
+
+    guard = Guard(["agent.test:8000"], private=["192.168.1.1:8000"])
+    outcome = Client("https://agent.test:8000/", guard, resolve=resolve).call(ASK)
+    assert outcome.code is Code.CONNECTION and "named by its IP address" in outcome.message
+    assert guard.checked(guard.passed("http://192.168.1.1:8000/"), ["192.168.1.1"]) == ("192.168.1.1",)
+    with pytest.raises(Failure):
+        guard.checked(guard.passed("http://192.168.1.1:8000/"), ["192.168.1.1", "192.168.1.2"])
+    assert connections == []
+
+
+@contextmanager
+def rewired(patched: pytest.MonkeyPatch, *faults: str) -> Iterator[list[Any]]:
+    """A server here answers whatever address is connected to; these addresses."""
+    led: list[Any] = []
+    connect = httpcore.AnyIOBackend.connect_tcp
+    with FaultServer(*faults) as server:
+
+        async def here(self: Any, host: str, port: int, *rest: Any, **options: Any) -> Any:
+            led.append((host, port))
+            return await connect(self, "127.0.0.1", server.port, *rest, **options)
+
+        patched.setattr(httpcore.AnyIOBackend, "connect_tcp", here)
+        yield led
+
+
+@pytest.mark.usefixtures("connections")
+def test_an_endpoint_on_the_local_network_is_asked_once_it_is_allowed(monkeypatch: pytest.MonkeyPatch):
+    with rewired(monkeypatch) as led:
+        for url, allow in (("http://192.168.7.7:8000/", "192.168.7.7:8000"), ("http://[fd00::7]/", "[fd00::7]:80")):
+            with pytest.raises(ConfigError, match=re.escape(f"allow='{allow}' (commands: --allow {allow})")):
+                Endpoint(url)
+            client = client_of(Endpoint(url, allow=allow))
+            assert client.call(ASK).code is Code.OK
+            client.close()
+    assert led == [("192.168.7.7", 8000), ("fd00::7", 80)]
+
+
+@pytest.mark.usefixtures("connections")
+def test_an_allowed_machine_leads_nowhere_else(monkeypatch: pytest.MonkeyPatch):
+    with rewired(monkeypatch, "307 Temporary Redirect") as led:
+        client = client_of(Endpoint("http://192.168.7.7:8000/", allow="192.168.7.7:8000"))
+        assert client.call(ASK).code is Code.INVALID_RESPONSE
+        client.close()
+    assert led == [("192.168.7.7", 8000)]
+
+
+@pytest.mark.parametrize("allow", ["192.168.7.8:8000", "192.168.7.7:8001", "192.168.7.7", "agent.lan:8000", 8000, ""])
+def test_what_is_allowed_is_the_machine_of_the_address(allow: Any):
+    with pytest.raises(ConfigError, match="allow="):
+        Endpoint("http://192.168.7.7:8000/", allow=allow)
+
+
+def test_a_command_allows_what_it_names_and_only_for_itself():
+    url, machine = "http://192.168.7.7:8000/act", "192.168.7.7:8000"
+
+    def asked() -> object:
+        _allow([machine])
+        return policy_spec(url), display_names([url, f"new={url}"])
+
+    copy_context().run(asked)
+    with pytest.raises(ConfigError, match="allow="):
+        policy_spec(url)
+    with pytest.raises(ConfigError, match="must be 'IP:PORT'"):
+        copy_context().run(_allow, ["agent.test:8000"])
+
+
+def test_a_file_allows_a_machine_by_its_key():
+    entry = {"agent_id": "a", "url": "http://10.0.0.9:8000/"}
+    assert EndpointConfig(**entry, allow="10.0.0.9:8000").allow == "10.0.0.9:8000"
+    with pytest.raises(
+        ConfigError, match=r"url: http://10\.0\.0\.9: inside 10\.0\.0\.0/8; .* allow='10\.0\.0\.9:8000'"
+    ):
+        EndpointConfig(**entry)

@@ -80,6 +80,26 @@ def test_an_injected_agent_plays_and_is_told_of(service: Service, grid: str):
     assert service.ask("GET", f"{grid}/inject-agent/battery_1/metrics")[0] == 404
 
 
+def test_a_form_s_unset_fields_may_be_null(service: Service):
+    asked = {**GRID, "options": None, "seed": None}
+    status, made = service.ask("POST", "/simulations", asked)
+    assert status == 201
+    grid = f"/simulations/{made['id']}"
+    assert service.ask("POST", f"{grid}/step", {"steps": None, "actions": None})[1]["step"] == 1
+    assert service.ask("POST", f"{grid}/reset", {"seed": None})[1]["step"] == 0
+    form = {"agent_id": "battery_1", "endpoint_url": "http://127.0.0.1:9/"}
+    unset = ("api_key_env", "timeout_seconds", "privacy_tier", "fallback", "fallback_to_simulated")
+    status, told = service.ask("POST", f"{grid}/inject-agent", {**form, **dict.fromkeys(unset)})
+    assert (status, told["privacy_tier"], told["timeout_seconds"]) == (201, "basic", 30.0)
+    assert service.ask("POST", f"{grid}/inject-agent", {**form, "agent_id": None})[0] == 422
+    assert service.ask("POST", "/simulations", {**GRID, "colour": None})[0] == 422
+    schemas = service.ask("GET", "/openapi.json")[1]["components"]["schemas"]
+    for name in ("NewSimulation", "Steps", "Reset", "Injection"):
+        optional = schemas[name]["properties"].keys() - schemas[name].get("required", [])
+        assert optional and all({"type": "null"} in schemas[name]["properties"][each]["anyOf"] for each in optional)
+    service.ask("DELETE", grid)
+
+
 REFUSED: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/simulations", {"env": "heron/Nothing-v0"}, 422, "no such environment"),
     ("POST", "/simulations", {"env": "subprocess:getoutput", "options": {"cmd": "id"}}, 422, "--trust"),

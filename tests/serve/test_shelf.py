@@ -327,3 +327,14 @@ def test_ways_to_endpoints_are_forgotten_in_the_order_of_their_use(shelf: Shelf,
     assert (line("1001"), line("1003")) == (one, three)
     assert line("1002") is not two
     assert len(shelf._lines) == 2
+
+
+def test_a_server_lets_clients_name_a_machine_of_a_private_network_that_it_allows(tmp_path: Path):
+    given = Injection(agent_id="battery_1", endpoint_url="http://192.168.7.7:8000/", fallback="skip")
+    open_here = Shelf(tmp_path / "open", guard=Guard(loopback=True))
+    with pytest.raises(ConfigError, match=r"inside 192\.168\.0\.0/16; .*\(heron serve --allow HOST:PORT"):
+        open_here.create(ASKED)[1].do(given)
+    allowing = Shelf(tmp_path / "allowing", guard=Guard(private=["192.168.7.7:8000"]))
+    _, made = allowing.create(ASKED)
+    made.do(given)
+    assert made.injected()[0]["agent_id"] == "battery_1"

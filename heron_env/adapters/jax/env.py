@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import SimpleNamespace
@@ -112,6 +113,8 @@ class JaxEnv:
         self.env = builder_of(env, options)()
         if reason := why_not(self.env):
             raise ConfigError(f"JaxEnv({type(self.env).__name__}): {reason}; BatchEnv runs it")
+        words = "JaxEnv(%s): JAX compiles each of your jitted functions at its first call, for seconds to minutes"
+        logging.getLogger("heron_env").warning(words, type(self.env).__name__)
         self.autoreset, self._dtype = autoreset, jnp.dtype(dtype)
         self._groups = groups_of(self.env)
         self.groups = dict(self.env.group_map)

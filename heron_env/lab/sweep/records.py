@@ -32,6 +32,7 @@ from heron_env.injection.recording import Recording
 from heron_env.lab.episodes import Outcome, outcome
 from heron_env.lab.output import dumps
 from heron_env.lab.policies import About, EndpointConnections, External
+from heron_env.lab.robust_stats import LARGEST
 from heron_env.lab.sweep.conditions import Condition
 from heron_env.lab.sweep.plan import SETTINGS, Item, Key, Number, read_settings
 
@@ -187,7 +188,7 @@ def run_item(item: Item, lines: EndpointConnections | None = None) -> Record:
 
 def require_finite(figures: Outcome) -> None:
     """Raise ConfigError where the return is no number to reckon with."""
-    if not math.isfinite(figures.value):
+    if not abs(figures.value) <= LARGEST:
         raise ConfigError(f"the team's return is {figures.value}: no statistics can be made of it; mend the rewards")
 
 

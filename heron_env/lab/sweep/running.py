@@ -343,8 +343,18 @@ class RayCluster:
 
         The first error of a task is raised here. No more are submitted then, and those under way end by themselves:
         `ray.cancel` of a task that is just ending can abort this process (ray-project/ray#54260). Raises WorkerLost
-        where a task's workers died again and again.
+        where a task's workers died again and again, and where Ray itself did.
         """
+        try:
+            yield from self._run(bundles)
+        except self._ray.exceptions.RayError as error:
+            raise WorkerLost(
+                f"Ray itself failed, not the sweep ({type(error).__name__}: {str(error).partition(chr(10))[0]:.200}). "
+                f"Does `ray status` on {platform.node()} answer? If not: `ray stop`, and start the cluster again. What "
+                "is done is kept: run the sweep again"
+            ) from error
+
+    def _run(self, bundles: Sequence[Bundle]) -> Generator[tuple[Bundle, list[Record]], None, None]:
         task = self._ray.remote(run_task).options(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")
         driver = self._ray.put(Driver.here())
         waiting, running = iter(bundles), dict[Any, Bundle]()
@@ -363,7 +373,7 @@ class RayCluster:
             return list(self._ray.get(reference))
         except errors.RayTaskError as error:
             raise error.cause from None
-        except errors.RayError as error:
+        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
             raise WorkerLost(
                 f"Ray ran this {1 + RETRIES} times, and each time its worker or node was lost: {bundle[0]}"
                 f"{f' and {len(bundle) - 1} more' if len(bundle) > 1 else ''} ({type(error).__name__}). What is done "

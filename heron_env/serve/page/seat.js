@@ -80,7 +80,7 @@ function action() {
   const { scene, request } = shown;
   const space = request.decision.action_space;
   if (scene.kind === "graph") {
-    const chosen = space.n.map((_, place) => draft[place] ?? scene.keep);
+    const chosen = [space.n].flat().map((_, place) => draft[place] ?? scene.keep);
     chosen[scene.voice] = at("satisfied").checked ? 1 : 0;
     return chosen;
   }
@@ -249,9 +249,10 @@ function table(fresh) {
   if (!fresh) return;
   const noop = [].concat(space.noop?.c ?? [], space.type === "mixed" ? space.noop.d : space.noop);
   const numbers = space.low.map((low, i) => Object.assign(document.createElement("input"), { type: "number", min: low, max: space.high[i], step: "any", value: noop[i] ?? 0 }));
-  const choices = space.n.map((n, i) => {
+  const several = Array.isArray(space.n);
+  const choices = [space.n].flat().map((n, i) => {
     const field = document.createElement("select");
-    for (let c = 0; c < n; c++) field.add(Object.assign(new Option(String(c), c), { disabled: mask ? !mask[i][c] : false }));
+    for (let c = 0; c < n; c++) field.add(Object.assign(new Option(String(c), c), { disabled: mask ? !(several ? mask[i] : mask)[c] : false }));
     field.value = String(noop[space.low.length + i] ?? 0);
     return field;
   });

@@ -178,7 +178,8 @@ def answer_of(completion: dict[str, Any]) -> dict[str, Any]:
 
     try:
         told = parse(completion["choices"][0]["message"]["content"].encode())
-        text, claims = told["text"], told.get("claims", [])
+        text, claims = told["text"], told.get("claims")
+        claims = [] if claims is None else claims
         if isinstance(text, str) and isinstance(claims, list) and all(isinstance(claim, str) for claim in claims):
             return {"text": text, "claims": claims}
     except (AttributeError, IndexError, KeyError, TypeError, UnicodeEncodeError):
