@@ -219,7 +219,8 @@ def trained(runs: Path, corrected: Mapping[str, str], training: Training) -> str
     done = training.finished(runs)
     if done is None:
         done = train(
-            ENV, runs / training.folder, total_steps=training.steps, seed=training.seed, training_options=training.world,
+            ENV, runs / training.folder, total_steps=training.steps, seed=training.seed,
+            training_options=training.world,
             residual=corrected[training.cell.name] if training.arm == PLANNED else STRONGEST,
             hyperparameters=training.settings, validations=12, validation_episodes=8, progress=False,
             **training.arguments(),

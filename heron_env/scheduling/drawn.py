@@ -78,15 +78,6 @@ class DrawnSchedule:
         """The schedule without draws: each mean, and of words the first."""
         return self._with(lambda who, name, drawn: drawn.nominal)
 
-    def examples(self) -> Iterator[dict[Key, ScheduleConfig]]:
-        """The nominal schedule, and one for each value of each choice."""
-        yield self.nominal()
-        for who, values in self.entries.items():
-            for name, value in values.items():
-                for one in value.values if isinstance(value, Choice) else ():
-                    place = who, name, one
-                    yield self._with(lambda w, n, drawn, at=place: at[2] if (w, n) == at[:2] else drawn.nominal)
-
     def _with(self, value_of: Callable[[str, str, Drawn], Any]) -> dict[Key, ScheduleConfig]:
         """The schedule with these values in place of what is drawn."""
         return {

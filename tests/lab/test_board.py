@@ -310,13 +310,15 @@ def test_what_was_withdrawn_is_said_to_be_and_why_on_the_page_and_where_it_is_as
     report = board_report([*(ZOO / ENERGY).glob("*.json")])
     (gaps,) = [part.blocks[0].items for part in report.parts if part.title == "Missing"]
     mine = [line for line in gaps if line.startswith(ENERGY)]
+    of, reason = "0 of 5 training seeds", energy.withdrawn["why"]
     assert mine == [
-        f"{ENERGY}, {condition}: {trained_name(condition)} (0 of 5 training seeds; withdrawn: {energy.withdrawn['why']})"
-        for condition in CONDITIONS[1:]
+        f"{ENERGY}, {condition}: {trained_name(condition)} ({of}; withdrawn: {reason})" for condition in CONDITIONS[1:]
     ]
     for name in why:
         for asked in (name, f"{name}-seed3"):
-            with pytest.raises(ConfigError, match=rf"{asked}'.*withdrawn: .*in steps of 300 s.*use 'shipped:{ENERGY}/ppo'"):
+            with pytest.raises(
+                ConfigError, match=rf"{asked}'.*withdrawn: .*in steps of 300 s.*use 'shipped:{ENERGY}/ppo'"
+            ):
                 load_policy(asked)
     assert "withdrawn" in heron("eval", f"shipped:{ENERGY}/ppo-jitter", code=2).stderr
 

@@ -1,4 +1,4 @@
-"""Does the world that is trained in resolve the delays of a schedule (T1)? What it rounds down, training can't teach."""
+"""Does the world that is trained in resolve the delays of a schedule (T1)? What it rounds down is not learned."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Final
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.event.notes import Note, below_substep, legs, together
 from heron_env.errors import ConfigError
-from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
-from heron_env.scheduling.timing import Timing, to_seconds
+from heron_env.scheduling.drawn import AnySchedule, Choice, DrawnSchedule
+from heron_env.scheduling.timing import Schedule, Timing, to_seconds
 
 WELL_BELOW: Final = 5
 """Substeps that a delay must take in the mean where it is random; one that is the same always is rounded as it is."""
@@ -30,21 +30,33 @@ def require_resolved(schedule: AnySchedule, world: HeronEnv, env: HeronEnv, opti
     own, its = _substep(world), _substep(env)
     random = isinstance(schedule, DrawnSchedule)
     told = list[Note]()
-    for fixed in schedule.examples() if isinstance(schedule, DrawnSchedule) else (schedule,):
+    for fixed in _examples(schedule):
         timings = env.timings_of(fixed)
         for timing in timings if its > own else ():
             for name, length in _lengths(timing):
                 if length >= own and not _resolves(its, name, length, timing, random=random):
                     raise ConfigError(
-                        f"train(schedule=...): {name}={to_seconds(length):g} s of {timing.agent!r} is lost in training: "
-                        f"with training_options={dict(options)!r} a physics substep takes {to_seconds(its):g} s, in "
-                        f"evaluation {to_seconds(own):g} s. Leave out what makes it coarser, or write "
-                        f"physics_substeps={math.ceil(env.dt_ns / own)} there"
+                        f"train(schedule=...): {name}={to_seconds(length):g} s of {timing.agent!r} is lost in "
+                        f"training: with training_options={dict(options)!r} a physics substep takes "
+                        f"{to_seconds(its):g} s, in evaluation {to_seconds(own):g} s. Leave out what makes it coarser, "
+                        f"or write physics_substeps={math.ceil(env.dt_ns / own)} there"
                     )
         deciding = [env.hierarchy.index[agent] for agent in env.possible_agents]
         told += below_substep(env.simulation, timings, deciding)
         told += [note for rank in deciding for note in _rounded(its, timings[rank], random=random)]
     return together(told)
+
+
+def _examples(schedule: AnySchedule) -> Iterator[Schedule]:
+    """The schedule; of one that is drawn the nominal one, and one for each value of each choice."""
+    if not isinstance(schedule, DrawnSchedule):
+        yield schedule
+        return
+    yield schedule.nominal()
+    for who, values in schedule.entries.items():
+        for name, value in values.items():
+            for one in value.values if isinstance(value, Choice) else ():
+                yield {**schedule.nominal(), **DrawnSchedule({who: {**values, name: one}}).nominal()}
 
 
 def _substep(env: HeronEnv) -> int:

@@ -242,7 +242,9 @@ def test_references_are_tuned_on_validation_days_once(tmp_path: Path, monkeypatc
 def test_the_policy_that_is_measured_is_the_validated_one_with_all_its_constants(name: str):
     reference, env = tuning.REFERENCES[name], make(study.ENV, compile=False)
     for constants, share in product(reference.tried, reference.shares):
-        measured = tuning.policy({"baseline": reference.baseline, "best": {**tuning.row(constants, share), "return": 0.0}})
+        measured = tuning.policy(
+            {"baseline": reference.baseline, "best": {**tuning.row(constants, share), "return": 0.0}}
+        )
         assert (measured.share if isinstance(measured, Smoothing) else 1.0) == share
         inner = measured.of if isinstance(measured, Smoothing) else measured
         assert benchmark_constants(inner.name, env) == constants

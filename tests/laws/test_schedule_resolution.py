@@ -121,7 +121,9 @@ def test_what_the_world_of_evaluation_rounds_down_itself_is_noted(kind: str):
 @pytest.mark.parametrize("kind", KINDS)
 def test_training_options_that_hide_a_delay_are_refused_with_the_number_that_would_do(kind: str):
     schedule, hiding = KINDS[kind](3.0), {"dt": 30.0, "physics_substeps": 1}
-    with pytest.raises(ConfigError, match=r"is lost in training: .*substep takes 30 s.*write physics_substeps=60 there"):
+    with pytest.raises(
+        ConfigError, match=r"is lost in training: .*substep takes 30 s.*write physics_substeps=60 there"
+    ):
         plan(COARSE, schedule, hiding)
     assert plan(COARSE, schedule, {**hiding, "physics_substeps": 60}).make().dt == 30.0
 
