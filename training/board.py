@@ -41,6 +41,8 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "heron/GraphColoring-v0": {"total_steps": 1_000_000},
 }
 """What a training of each world takes, beside its own defaults."""
+UNDER: Final[dict[str, dict[str, Any]]] = {"heron/EnergyManagement-v1": {"total_steps": 10_000_000}}
+"""What is other under a condition: with steps of 60 s instead of 300 s, as many days are five times the transitions."""
 
 
 class Training(NamedTuple):
@@ -56,7 +58,8 @@ class Training(NamedTuple):
 
     def run(self, folder: Path) -> None:
         """Train it."""
-        world, settings = board()[self.env_id], SETTINGS[self.env_id]
+        world, settings = board()[self.env_id], dict(SETTINGS[self.env_id])
+        settings |= {} if self.condition == NONE else UNDER.get(self.env_id, {})
         env = make(self.env_id, **settings.get("env_options", {}))
         schedule = None if self.condition == NONE else world.condition(self.condition).schedule(env)
         run = train(self.env_id, folder, seed=self.seed, schedule=schedule, progress=False, **settings)

@@ -19,7 +19,7 @@ from heron_env.files import write_all
 from heron_env.lab import PolicySpec, Smoothing, versions
 from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.validation import Validation
-from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, TunedRule, Tuning
+from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, Tuning
 
 ENV: Final = "heron/EnergyManagement-v1"
 FOLDER: Final = Path("training/results/tuning")
@@ -37,6 +37,8 @@ AGED_PLANS: Final = tuple(
     Foresight(follow=follow, excess=excess, window=window, fading=fading)
     for follow, excess, window, fading in product((0.2, 0.4), (1.0, 1.5), (2.5, 6.0), (20.0, 60.0, 180.0))
 )
+SMOOTHING: Final = "smoothing"
+"""What the share of a smoothed policy is called beside its constants: a rule has one called `share` itself."""
 SHARES: Final = (0.2, 0.35, 0.5, 0.75)
 """Of the way to the wanted set-point that a smoothed policy goes at once."""
 SMOOTHED_RULES: Final = tuple(
@@ -77,7 +79,7 @@ REFERENCES: Final = {
 
 
 def tuned(name: str, control: str, condition: Condition, folder: Path = FOLDER) -> dict[str, Any]:
-    """The constants with which a reference earns most on validation days, by the names that vary; all that were tried.
+    """The constants with which a reference earns most on validation days, all of them by name; all that were tried.
 
     They are taken from the folder where they are there. Of equals the first wins. Raises DataError for a file that was
     made of other days or constants.
@@ -89,10 +91,7 @@ def tuned(name: str, control: str, condition: Condition, folder: Path = FOLDER) 
         folder: where it is kept.
     """
     reference = REFERENCES[name]
-    candidates = list(product(reference.tried, reference.shares))
-    rows = [{**asdict(constants), "share": share} for constants, share in candidates]
-    varied = [key for key in rows[0] if len({row[key] for row in rows}) > 1]
-    rows = [{key: row[key] for key in varied} for row in rows]
+    rows = [row(constants, share) for constants, share in product(reference.tried, reference.shares)]
     file = folder / f"{re.sub(r'[^a-zA-Z0-9.=]+', '-', f'{name} {control} {condition.name}')}.json"
     if file.is_file():
         kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -103,12 +102,8 @@ def tuned(name: str, control: str, condition: Condition, folder: Path = FOLDER) 
     options = {"control": control, **reference.options}
     env: Any = make(ENV, **options)
     validation = Validation(env, ENV, options, DAYS, condition.schedule(env))
-    returns = [
-        Earned.mean(
-            validation.under_schedule(smoothed(TunedRule(reference.baseline, constants), share).build(env, 0))
-        ).value
-        for constants, share in candidates
-    ]
+    specs = [policy({"baseline": reference.baseline, "best": row}) for row in rows]  # as it will be measured
+    returns = [Earned.mean(validation.under_schedule(spec.build(env, 0))).value for spec in specs]
     tried = [{**row, "return": round(value, 3)} for row, value in zip(rows, returns, strict=True)]
     best = max(tried, key=lambda one: one["return"])
     found = {"baseline": reference.baseline, "best": best, "days": DAYS, "tried": tried, "versions": versions()}
@@ -117,20 +112,25 @@ def tuned(name: str, control: str, condition: Condition, folder: Path = FOLDER) 
     return found
 
 
+def row(constants: Tuning | Foresight, share: float) -> dict[str, float]:
+    """All that makes a candidate what it is; without `smoothing` where it is not smoothed."""
+    return {**asdict(constants), **({} if share == 1.0 else {SMOOTHING: share})}
+
+
 def constants(found: Mapping[str, Any]) -> dict[str, float]:
-    """Those that `tuned` found best."""
+    """All of those that `tuned` found best, its smoothing with them."""
     return {key: value for key, value in found["best"].items() if key != "return"}
 
 
 def named(found: Mapping[str, Any]) -> str:
-    """The tuned baseline, as every place takes its name, without smoothing: `MPC(follow=0.15)`."""
-    chosen = ", ".join(f"{key}={value:g}" for key, value in constants(found).items() if key != "share")
+    """The tuned baseline, as every place takes its name, without smoothing: `MPC(follow=0.15, window=6, ...)`."""
+    chosen = ", ".join(f"{key}={value!r}" for key, value in constants(found).items() if key != SMOOTHING)
     return f"{found['baseline']}({chosen})"
 
 
 def policy(found: Mapping[str, Any]) -> PolicySpec:
     """The tuned baseline, smoothed where that was tried."""
-    return smoothed(Baseline(named(found)), found["best"].get("share", 1.0))
+    return smoothed(Baseline(named(found)), found["best"].get(SMOOTHING, 1.0))
 
 
 def smoothed(spec: PolicySpec, share: float) -> PolicySpec:

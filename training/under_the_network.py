@@ -72,7 +72,7 @@ SETTINGS: Final = Hyperparameters(
 )  # fmt: skip
 """A rollout is a day in each of 64 lanes: 16 days, each lived by four twins."""
 WORLD: Final = {"dt": 60.0, "physics_substeps": 6, "split": "train"}
-"""What is trained in; measured is in the environment as it is, with 30 substeps."""
+"""What is trained in; measured is in the environment as it is, with 30 substeps: so is what meets random networks."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,11 @@ class Training:
         return replace(SETTINGS, frames=4) if self.arm == MEMORY else SETTINGS
 
     @property
+    def world(self) -> dict[str, Any]:
+        """What it is trained in: some of the random networks' delays are shorter than a substep of WORLD."""
+        return {name: value for name, value in WORLD.items() if (self.arm, name) != (RANDOM, "physics_substeps")}
+
+    @property
     def steps(self) -> int:
         """Transitions of each group."""
         env = make(ENV, **self.cell.options)
@@ -214,7 +219,8 @@ def trained(runs: Path, corrected: Mapping[str, str], training: Training) -> str
     done = training.finished(runs)
     if done is None:
         done = train(
-            ENV, runs / training.folder, total_steps=training.steps, seed=training.seed, training_options=WORLD,
+            ENV, runs / training.folder, total_steps=training.steps, seed=training.seed,
+            training_options=training.world,
             residual=corrected[training.cell.name] if training.arm == PLANNED else STRONGEST,
             hyperparameters=training.settings, validations=12, validation_episodes=8, progress=False,
             **training.arguments(),
@@ -273,7 +279,7 @@ class Study:
 
     def _references(self, cell: Cell) -> dict[str, Any]:
         found = self.tuned(cell)
-        plain = {name: Baseline(own["baseline"]) for name, own in found.items() if "share" not in own["best"]}
+        plain = {name: Baseline(own["baseline"]) for name, own in found.items() if tuning.SMOOTHING not in own["best"]}
         return plain | {reporting.row(name, own): tuning.policy(own) for name, own in found.items()}
 
     def _sweep(self, cell: Cell, policy: str, spec: Any, **options: Any) -> Sweep:

@@ -16,6 +16,7 @@ from heron_env.errors import DataError
 from heron_env.files import write_all
 from heron_env.lab import Estimate, Intervals
 from heron_env.lab.figure_style import BLUE, GREY, INK, VERMILION, house_style, to_svg
+from heron_env.worlds.energy_management import TunedRule
 
 NAIVE, DELAYS = "synchronous", "training delays"
 REFERENCES = ("rule", "rule, tuned", "rule, smoothed", "MPC", "MPC, tuned", "MPC, smoothed")
@@ -89,7 +90,7 @@ def lines(table: Mapping[str, Mapping[str, Any]], best: str) -> Iterator[Line]:
 
 def row(name: str, found: Mapping[str, Any]) -> str:
     """The row of a reference with the constants that `tuning.tuned` found."""
-    return name if "share" in found["best"] else f"{name}, tuned"
+    return name if tuning.SMOOTHING in found["best"] else f"{name}, tuned"
 
 
 def reference(tuned: Mapping[str, Any]) -> str:
@@ -147,8 +148,10 @@ def _late(table: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _constants(found: Mapping[str, Any]) -> str:
-    chosen = ", ".join(f"{name} {value:g}" for name, value in tuning.constants(found).items())
-    return f"{chosen}, of {len(found['tried'])} tried"
+    """Those that were chosen, or that are not what the baseline has anyhow."""
+    chosen, usual = tuning.constants(found), asdict(TunedRule.of(found["baseline"], {}).tuning)
+    told = [name for name in chosen if chosen[name] != usual.get(name) or len({x[name] for x in found["tried"]}) > 1]
+    return f"{', '.join(f'{name} {chosen[name]:g}' for name in told)}, of {len(found['tried'])} tried"
 
 
 def _recorded(versions: Mapping[str, str]) -> Iterator[str]:

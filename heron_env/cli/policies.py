@@ -139,7 +139,8 @@ def train(
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
     settings = None
     if augment is not None:
-        settings = replace(Hyperparameters.of(env, there.training_defaults()), augment=augment)
+        defaults = there.training_defaults()
+        settings = replace(Hyperparameters.of(env, defaults.scheduled() if timed else defaults), augment=augment)
     folder = _new_folder(out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}")
     if time_limit is not None and time_limit > 0.0:  # of the command
         time_limit = max(time_limit - (time.monotonic() - began), sys.float_info.min)
@@ -163,11 +164,13 @@ def train(
 
 @contextmanager
 def _training_into(folder: Path) -> Iterator[None]:
-    """No warning of what was said before; stopped by the user, it says what is kept and exits with 130."""
+    """No warning of what was said before but of delays; stopped by the user, it says what is kept, exits with 130."""
     from heron_env.lab.learning.validation import unfinished
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeronWarning)
+        warnings.filterwarnings("always", r"train\(schedule", HeronWarning)
+        warnings.showwarning = lambda message, *_: typer.echo(f"warning: {message}", err=True)
         try:
             yield
         except KeyboardInterrupt as error:

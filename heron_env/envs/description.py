@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from heron_env.core.policy import Policies
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 """Agents that a notebook shows."""
 INDENT = "\u2003"
+CLOCK = ("dt", "physics_substeps", "report_interval")
+"""Options of `make()` on which depends what a delay does."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,19 @@ class TrainingDefaults:
         options: of `make()` while training, say a coarser control step.
         base: name of the baseline that the trained policy corrects; None: it decides alone.
         hyperparameters: of PPO with these options, those that should be other than `heron_env.lab.learning`'s own.
+        under_schedule: what takes their place where a schedule is trained under; its options should leave clock and
+            observations as they are in evaluation. None: these, without `dt`, `physics_substeps`, `report_interval`.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     base: str | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    under_schedule: TrainingDefaults | None = None
+
+    def scheduled(self) -> TrainingDefaults:
+        """Those to train with under a schedule: a coarser clock would round its delays down to nothing."""
+        kept = {name: value for name, value in self.options.items() if name not in CLOCK}
+        return self.under_schedule or replace(self, options=kept)
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,18 @@ def notes(
     deciders = sorted(deciding)
     told = [*_unseen(simulation, timings, wait_ns)]
     if wait_ns == simulation.dt_ns:
-        told += [note for rank in deciders for note in _in_all(simulation, timings[rank])]
-        messages = np.array([_legs(timing)[0] for timing in (*timings, timings[0])])  # of each row
+        told = [*below_substep(simulation, timings, deciders)]
+        messages = np.array([legs(timing)[0] for timing in (*timings, timings[0])])  # of each row
         told += _outrun(simulation, timings, deciders, reports, messages)
         told += _by_message(simulation, timings, deciders, reports, messages)
     return together(told)
+
+
+def below_substep(simulation: Simulation, timings: Sequence[Timing], deciding: Iterable[int]) -> Iterator[Note]:
+    """Delays that the physics of this world does not resolve: alone, or all together from a tick to its effect (T1)."""
+    yield from _unseen(simulation, timings, simulation.dt_ns)
+    for rank in deciding:
+        yield from _in_all(simulation, timings[rank])
 
 
 def together(told: Iterable[Note]) -> list[str]:
@@ -57,14 +64,14 @@ def _unseen(simulation: Simulation, timings: Sequence[Timing], wait_ns: int) -> 
                 yield f"{told} is {small}", agent
 
 
-def _legs(timing: Timing) -> tuple[int, int, int]:
+def legs(timing: Timing) -> tuple[int, int, int]:
     """Nominal delays of a message, of gathering and of acting, ns."""
     return max(timing.msg, timing.min_delay), max(timing.obs, timing.min_delay), max(timing.act, timing.min_delay)
 
 
 def _in_all(simulation: Simulation, timing: Timing) -> Iterator[Note]:
     """From a tick to its effect takes something, but less than a substep: effects count from its start."""
-    message, gathering, acting = _legs(timing)
+    message, gathering, acting = legs(timing)
     late, substep = 2 * message + gathering + acting, simulation.dt_ns // simulation.substeps
     if 0 < late < substep and late not in (timing.obs, timing.act):  # one alone is noted already
         yield (
@@ -82,7 +89,7 @@ def _by_message(
         own, clock, sources = timings[rank], timings[simulation.clocks[rank]], simulation.plan.views[rank].sources
         by_message = ~(own.local & (sources == rank))
         first = clock.phase % gcd(clock.tick, simulation.dt_ns)  # the earliest tick in a step
-        least = first + _legs(own)[0] - 2 * timings[0].msg  # a report of the step must not take longer to count
+        least = first + legs(own)[0] - 2 * timings[0].msg  # a report of the step must not take longer to count
         if reports == 1 and (by_message & (messages[sources] > least)).any():
             yield (
                 "reports are sent once a step, at its end, and arrive after the tick at that time: observations are "
@@ -110,7 +117,7 @@ def _outrun(
     rows = simulation.layout.rows
     for rank in deciders:
         own, clock = timings[rank], timings[simulation.clocks[rank]]
-        message, gathering, _ = _legs(own)
+        message, gathering, _ = legs(own)
         step = gcd(clock.tick * parts, interval)
         shortest = (clock.phase - leaves) * parts % step  # from the departure of a report to a tick
         sources = simulation.plan.views[rank].sources

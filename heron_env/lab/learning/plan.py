@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,9 +12,10 @@ from heron_env.adapters.slots import require_critic
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import TrainingDefaults
 from heron_env.envs.training_delays import TrainingDelays
-from heron_env.errors import ConfigError, RunFolderError, did_you_mean
+from heron_env.errors import ConfigError, HeronWarning, RunFolderError, did_you_mean
 from heron_env.given import is_number, is_one_of, require_one_of, several, whole
 from heron_env.lab import benchmark
+from heron_env.lab.learning.resolution import require_resolved
 from heron_env.lab.run_groups import MOST_FRAMES
 from heron_env.lab.runs import RunFolder
 from heron_env.lab.trained import Activation, on_vectors
@@ -219,7 +221,7 @@ def make_plan(
         require_same(start, env, residual, hyperparameters or _settings(start))
     if algorithm != "ppo":
         _require_choices(env, env_id, algorithm)
-    defaults = env.training_defaults()
+    defaults = env.training_defaults() if schedule is None else env.training_defaults().scheduled()
     chosen = (
         {k: v for k, v in defaults.options.items() if k not in env_options}
         if training_options is None
@@ -228,6 +230,10 @@ def make_plan(
     delays = chosen.pop(DELAYS, None) if delays is None else delays
     if schedule is not None:
         _require_schedule(schedule, delays, env)
+        with on_behalf_of("" if start is None else str(start.path / "config.json")):
+            trained_in = make(env_id, **{**env_options, **chosen}) if chosen else env
+        for note in require_resolved(schedule, env, trained_in, chosen):
+            warnings.warn(f"train(schedule=...): {note}", HeronWarning, stacklevel=3)
     base = defaults.base if residual == DEFAULT else residual
     if base is not None:
         _require_correctable(env, env_id, base, seed)

@@ -38,7 +38,7 @@ from heron_env.worlds.energy_management.calendar import (
 from heron_env.worlds.energy_management.days import Days
 from heron_env.worlds.energy_management.days_tables import SOC_START
 from heron_env.worlds.energy_management.optimum import DayOptimum, DayProblem, solve
-from heron_env.worlds.energy_management.site import DaySeries, Site
+from heron_env.worlds.energy_management.site import DAY, DaySeries, Site
 
 NEUTRAL = frozenset(
     {
@@ -212,7 +212,8 @@ class EnergyManagementEnv(HeronEnv):
 
         Meters show the mean of the coming step there: of what a coarse step can show, that is nearest to the last 10 s
         of a world of 60 s steps. The mean of the past one is old before anybody acts on it. Chosen on validation days:
-        training/results/energy_management/selection.md.
+        training/results/energy_management/selection.md. Under a schedule clock and meters are those of evaluation, and
+        a rollout is a whole day that twins live: training/results/under_the_network/gradient.md.
         """
         from heron_env.worlds.energy_management import baselines
 
@@ -220,7 +221,8 @@ class EnergyManagementEnv(HeronEnv):
         day = {"n_steps": 288, "gamma": 0.99 ** (1 / 3), "gae_lambda": 0.9 ** (1 / 3)}  # as far in time as at 900 s
         offered = baselines.baselines(self)
         base = baselines.MPC if baselines.MPC in offered else baselines.STRONGEST
-        return TrainingDefaults(options, base, day)
+        whole = {"n_steps": round(DAY / self.dt), "gamma": 1.0, "gae_lambda": 1.0, "twins": 4}
+        return TrainingDefaults(options, base, day, TrainingDefaults({"split": "train"}, base, whole))
 
     def benchmark(self) -> Benchmark:
         """Rules, held-out days, and their optima at the default constants."""

@@ -40,7 +40,7 @@ def test_the_best_of_the_curve_is_kept(clock: str, tmp_path: Path, monkeypatch: 
         env_options={"max_steps": 6, "compile": True},
         hyperparameters=tiny(keep_best=True),
         validations=5,
-        schedule=ScheduleConfig(msg_delay=0.3, act_delay=0.2) if clock == "network" else None,
+        schedule=ScheduleConfig(msg_delay=0.5, act_delay=1.0) if clock == "network" else None,
     )
     assert len(seen) == len(EARNED)
     assert set(weights(load_policy(run.path))) == set(seen[2]) != set(seen[-1])

@@ -55,6 +55,8 @@ from heron_env.lab.learning.validation import Validation
 from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.sweep.records import RECORD
 
+pytestmark = pytest.mark.filterwarnings("ignore:train.schedule:heron_env.errors.HeronWarning")
+"""Delays below the grid's one substep of 1 s age what is seen, and that is enough here."""
 SLOW = ScheduleConfig(msg_delay=0.3, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1)
 
 

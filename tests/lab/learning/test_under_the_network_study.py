@@ -3,6 +3,9 @@
 Planted once and caught: ages left out of their environment, seeds taken for pairs, a cell's title in another's panel.
 """
 
+import json
+from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,8 @@ from training_kit import trained
 from heron_env import Baseline, BatchEnv, DrawnSchedule, ScheduleConfig, load_policy, make
 from heron_env.errors import ConfigError, DataError
 from heron_env.lab import RunFolder, Smoothing
-from heron_env.worlds.energy_management import STRONGEST
+from heron_env.lab.learning.resolution import require_resolved
+from heron_env.worlds.energy_management import MPC, STRONGEST, TunedRule
 
 RNG = np.random.default_rng(5)
 DAYS = RNG.normal(-25.0, 4.0, (1, 8))
@@ -38,9 +42,11 @@ RETURNS = {
 
 CURVES = ([-3.0, -2.5, -2.2, -2.1, -2.0], [-4.0, -3.5, -2.0, -2.5, -2.1])
 TUNED = {
-    "rule": {"best": {"follow": 0.1, "guard": 0.2, "return": -3.0}, "tried": [{}]},
-    "MPC, smoothed": {"best": {"follow": 0.1, "share": 0.5, "return": -4.0}, "tried": [{}]},
+    "rule": {"baseline": STRONGEST, "best": {"follow": 0.1, "guard": 0.2, "return": -3.0}},
+    "MPC, smoothed": {"baseline": MPC, "best": {"follow": 0.1, "excess": 1.5, "smoothing": 0.5, "return": -4.0}},
 }
+for found in TUNED.values():
+    found["tried"] = [found["best"]]
 
 
 def told(returns: dict[str, Any] = RETURNS) -> dict[str, Any]:
@@ -83,6 +89,7 @@ def test_text_and_figure_are_of_the_data(tmp_path: Path):
     text = reporting.write(tmp_path, told())
     assert "2 trainings of 3 updates, 64 days in each, took 1.0 hours" in text
     assert "## Actions 60 s late, batteries decide" in text and "follow 0.1, guard 0.2, of 1 tried" in text
+    assert "MPC, smoothed: follow 0.1, smoothing 0.5, of 1 tried" in text  # what is as usual is not said
     assert "best in 1 of them" in text and "brought there, EUR a day: synchronous 0.25." in text
     assert "| return, messages late by | 0 s | 30 s |" in text
     assert "By heron_env 0.2.0: rule." in text
@@ -131,6 +138,20 @@ def test_a_run_corrects_a_baseline_with_constants_and_does_so_when_it_is_read_ba
     (tmp_path / "config.json").write_text((tmp_path / "config.json").read_text().replace("MPC(follow", "MPC(folow"))
     with pytest.raises(ConfigError, match="no constant 'folow'"):
         load_policy(tmp_path)
+
+
+def test_every_arm_is_trained_in_a_world_that_resolves_its_network():
+    for cell in study.CELLS.values():
+        env = make(study.ENV, **cell.options)
+        for arm in cell.arms:
+            training = study.Training(arm, cell, 0, 60)
+            schedule = training.arguments().get("schedule")
+            world = make(study.ENV, **cell.options, **training.world)
+            assert (world.dt, world.bin_length, world.metering) == (env.dt, env.bin_length, env.metering)
+            told = [] if schedule is None else require_resolved(schedule, env, world, training.world)
+            assert all("= 0.5 s" in note for note in told) and bool(told) == (
+                cell.network.startswith("bursty") and arm not in (study.SYNCHRONOUS, study.DELAYS, study.RANDOM)
+            )
 
 
 def test_lanes_play_the_random_networks():
@@ -204,7 +225,6 @@ def test_references_are_tuned_on_validation_days_once(tmp_path: Path, monkeypatc
     found = tuning.tuned("rule", cell.control, cell.condition, tmp_path)
     assert found["best"] in found["tried"] and len(found["tried"]) == 2
     assert found["best"]["return"] == max(one["return"] for one in found["tried"])
-    assert tuning.named(found) == f"{STRONGEST}(margin={found['best']['margin']:g})"
     asked = len(days)
     assert tuning.tuned("rule", cell.control, cell.condition, tmp_path) == found and len(days) == asked
     assert tuning.policy(found) == Baseline(tuning.named(found))
@@ -212,9 +232,34 @@ def test_references_are_tuned_on_validation_days_once(tmp_path: Path, monkeypatc
     monkeypatch.setattr(tuning, "REFERENCES", smoothed)
     least, whole = tuning.tuned("rule", cell.control, cell.condition, tmp_path / "smoothed")["tried"]
     assert whole["return"] == found["tried"][-1]["return"] and least["return"] != whole["return"]
-    chosen = tuning.policy({"baseline": STRONGEST, "best": {"margin": 0.8, "share": 0.5, "return": -1.0}})
-    assert chosen == Smoothing(Baseline(f"{STRONGEST}(margin=0.8)"), "Setpoint.power", 0.5)
     monkeypatch.setattr(tuning, "REFERENCES", few)
     monkeypatch.setattr(tuning, "DAYS", 2)
     with pytest.raises(DataError, match="tuned on other days, or of other constants; remove it"):
         tuning.tuned("rule", cell.control, cell.condition, tmp_path)
+
+
+@pytest.mark.parametrize("name", tuning.REFERENCES)
+def test_the_policy_that_is_measured_is_the_validated_one_with_all_its_constants(name: str):
+    reference, env = tuning.REFERENCES[name], make(study.ENV, compile=False)
+    for constants, share in product(reference.tried, reference.shares):
+        measured = tuning.policy(
+            {"baseline": reference.baseline, "best": {**tuning.row(constants, share), "return": 0.0}}
+        )
+        assert (measured.share if isinstance(measured, Smoothing) else 1.0) == share
+        inner = measured.of if isinstance(measured, Smoothing) else measured
+        assert benchmark_constants(inner.name, env) == constants
+
+
+def benchmark_constants(name: str, env: Any) -> Any:
+    """Of the rule that is built of a name."""
+    (rule,) = Baseline(name).build(env, 0).values()
+    return rule.tuning if hasattr(rule, "tuning") else rule.foresight
+
+
+@pytest.mark.parametrize("file", sorted(tuning.FOLDER.glob("*.json")), ids=lambda file: file.stem)
+def test_every_tuning_that_is_kept_says_all_constants_of_what_it_chose(file: Path):
+    found = json.loads(file.read_text())
+    said = set(tuning.constants(found)) - {tuning.SMOOTHING}
+    assert said == set(asdict(TunedRule.of(found["baseline"], {}).tuning)) and found["best"] in found["tried"]
+    assert found["best"]["return"] == max(one["return"] for one in found["tried"])
+    assert ("smoothed" in file.stem) == (tuning.SMOOTHING in found["best"])
