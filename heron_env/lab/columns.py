@@ -15,10 +15,9 @@ def columns_misfit(recorded: Sequence[str], now: Sequence[str], env: HeronEnv, a
     """What an agent of `env` observes otherwise than a file says; empty where all is the same."""
     if not (differs := changed_names(recorded, now)):
         return ""
-    simulation = env.simulation
-    row = simulation.layout.rows[env.hierarchy.index[agent]]
-    own = {*simulation.layout.names[row.slice]} - {*now}
-    hidden = [name for name in recorded if name in own] if simulation.plan.rule == "tags" else []
+    own = [sight for sight in env.visibility_matrix().row(agent, hidden=True) if sight.owner == agent]
+    untagged = {sight.column.removeprefix(f"{agent}.") for sight in own if sight.reason == "no tag"}
+    hidden = [name for name in recorded if name in untagged]
     if hidden:
         differs += (
             f" (agents see of their own what is tagged 'owner' or 'public'; tag {listed_names(hidden)} 'owner', too)"
