@@ -15,6 +15,7 @@ from heron_env.core.layout import Layout
 from heron_env.core.masking import flat
 from heron_env.core.policy import Answer, Asked
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.lane import StepOutcome
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.seeding import key, uniforms
 
@@ -147,6 +148,37 @@ def in_order(env: HeronEnv, timed: Timed, ended: Mapping[str, bool]) -> list[Rol
     entries = [e for *_, e in sorted(timed, key=lambda one: (one[0], one[1], one[2].what))]
     entries += [entry(f"{agent} is terminated", now, ended[agent]) for agent in env.possible_agents]
     return [*entries, entry("quantity", now, env.simulation.truth, env.state_names)]
+
+
+def truth_of_steps(env: HeronEnv) -> Timed:
+    """Fills with the truth at the end of each step from now on, whichever clock runs; inboxes are filled later."""
+    simulation, timed = env.simulation, Timed()
+    columns = np.setdiff1d(np.arange(simulation.layout.size), inboxes_of(simulation.layout))
+    names = [env.state_names[column] for column in columns]
+
+    def watched(close: Callable[..., StepOutcome | None]) -> Callable[..., Any]:
+        def closed(**how: bool) -> StepOutcome | None:
+            outcome = close(**how)
+            if outcome is not None:
+                timed.append((outcome.time, 2, entry("quantity", outcome.time, simulation.truth[columns], names)))
+            return outcome
+
+        return closed
+
+    for name in ("close_step", "whole_step"):  # the one, or with it all that is before it
+        setattr(simulation, name, watched(getattr(simulation, name)))
+    return timed
+
+
+def inboxes_of(layout: Layout) -> Columns:
+    """The columns that are memory of their owners: what others told them."""
+    spans = [
+        np.arange(start, start + q.size)
+        for row in layout.rows
+        for start, feature, q in row.columns()
+        if not feature.reported
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *spans])
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.errors import RuleError
 from heron_env.testing.check import Remark, Subject, passed, silenced, warning
 from heron_env.testing.declarations import may_write
-from heron_env.testing.rollouts import Columns, Floats, choices, other_values, undone, waves
+from heron_env.testing.rollouts import Columns, Floats, choices, inboxes_of, other_values, undone, waves
 
 Bools = NDArray[np.bool_]
 MOMENTS, APART = 3, 3
@@ -90,13 +90,8 @@ def _sources(env: HeronEnv) -> list[int]:
 
 def _told_by_none(layout: Layout, columns: Columns) -> Columns:
     """Those of the columns that are no inboxes, and are not known ahead anyway."""
-    left_out = [
-        np.arange(start, start + q.size)
-        for row in layout.rows
-        for start, feature, q in row.columns()
-        if not feature.reported or q.foreknown
-    ]
-    return columns[~np.isin(columns, np.concatenate([np.zeros(0, np.int64), *left_out]))]
+    ahead = [np.arange(start, start + q.size) for row in layout.rows for start, _, q in row.columns() if q.foreknown]
+    return columns[~np.isin(columns, np.concatenate([inboxes_of(layout), *ahead]))]
 
 
 def _repeated(env: HeronEnv, targets: Columns, sources: list[int], seed: int) -> list[tuple[int, int]]:
