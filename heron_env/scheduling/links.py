@@ -48,17 +48,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.quantity import clip, within
 from heron_env.scheduling.messages import Leg
-from heron_env.scheduling.sources import (
-    Chain,
-    Delay,
-    DelaySource,
-    Empirical,
-    GilbertElliott,
-    Markov,
-    Recorded,
-    delay_ns,
-    mean_s,
-)
+from heron_env.scheduling.sources import Chain, DelaySource, Empirical, GilbertElliott, Markov, Recorded, mean_s
 from heron_env.scheduling.timing import END_OF_TIME, Timing
 from heron_env.seeding import element, key, keys, standard_normal, uniform_rows
 
@@ -111,25 +101,6 @@ def deviation(kind: str, ratio: float, u: Any) -> Any:
         return ratio * normal
     s = math.sqrt(math.log1p(ratio * ratio))
     return math.expm1(s * normal - 0.5 * s * s)
-
-
-def least_delays(timing: Timing) -> tuple[int, int, int]:
-    """The least that a message, gathering and acting may take, ns: of data the least value, less all jitter."""
-    c = timing.config
-    factor = max(0.0, 1.0 + deviation(c.jitter_type, c.jitter_ratio, 0.0)) if c.jitter_ratio > 0.0 else 1.0
-    message, gathering, acting = (
-        max(round(_least_ns(delay) * factor), timing.min_delay) for delay in (c.msg_delay, c.obs_delay, c.act_delay)
-    )
-    return message, gathering, acting
-
-
-def _least_ns(delay: Delay) -> int:
-    match delay:
-        case Markov():
-            return min(min(ns) for ns in delay.values)
-        case Empirical() | Recorded():
-            return min(delay.ns)
-    return delay_ns(delay, "delay")
 
 
 class Link:

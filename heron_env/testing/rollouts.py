@@ -193,10 +193,13 @@ def undone(env: HeronEnv) -> Iterator[None]:
         (env._seed, env._episode), env.agents, env.decided = moment, agents, decided
 
 
-def until_the_end(env: HeronEnv, actions: Mapping[str, Any]) -> None:
-    """Carry out the coming step but for its end."""
+def until_the_end(
+    env: HeronEnv, actions: Mapping[str, Any], before: Callable[[int], None] = lambda number: None
+) -> None:
+    """Carry out the coming step but for its end; `before` is called before each substep."""
     env._act(actions)
     for number in range(env.simulation.substeps):
+        before(number)
         env.simulation.substep(number)
 
 

@@ -15,7 +15,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.errors import RuleError
 from heron_env.testing.check import Remark, Subject, passed, silenced, warning
 from heron_env.testing.declarations import may_write
-from heron_env.testing.rollouts import Columns, Floats, choices, inboxes_of, other_values, undone, waves
+from heron_env.testing.rollouts import Columns, Floats, choices, inboxes_of, other_values, undone, until_the_end, waves
 
 Bools = NDArray[np.bool_]
 MOMENTS, APART = 3, 3
@@ -33,8 +33,8 @@ MEND = (
 )
 
 
-class Trial(NamedTuple):
-    """What a value of one column leads to: that column after each substep `[times]`, the targets in the end `[t]`."""
+class Repetition(NamedTuple):
+    """What a value of one column leads to: that column by substep `[times]`, and the targets in the end `[targets]`."""
 
     course: Floats
     after: Floats
@@ -99,7 +99,7 @@ def _repeated(env: HeronEnv, targets: Columns, sources: list[int], seed: int) ->
 
     Targets on which anything else has an influence are physics, and none of these.
     """
-    layout, left = env.simulation.layout, dict[int, tuple[list[Trial], Bools, Bools]]()
+    layout, left = env.simulation.layout, dict[int, tuple[list[Repetition], Bools, Bools]]()
     policies, (observations, _) = waves(env), env.reset(seed=seed)
     for moment in range(MOMENTS):
         for _ in range(APART):
@@ -131,7 +131,7 @@ def _repeated(env: HeronEnv, targets: Columns, sources: list[int], seed: int) ->
     ]
 
 
-def _trials(env: HeronEnv, source: int, targets: Columns, actions: Mapping[str, Any]) -> list[Trial] | None:
+def _trials(env: HeronEnv, source: int, targets: Columns, actions: Mapping[str, Any]) -> list[Repetition] | None:
     """What values of the source lead to, whatever its owner does; None where it has no two, or a rule fails."""
     shares = [np.array([share]) for share in SHARES]
     values = np.unique([other_values(env.simulation.layout, np.array([source]), share)[0] for share in shares])
@@ -141,25 +141,26 @@ def _trials(env: HeronEnv, source: int, targets: Columns, actions: Mapping[str, 
         return None
 
 
-def _trial(env: HeronEnv, source: int, value: float, targets: Columns, actions: Mapping[str, Any]) -> Trial:
-    simulation, owner, course = env.simulation, int(env.simulation.layout.owner_of[source]), [value]
-    with undone(env):
-        simulation.truth[source] = value
-        for _ in range(STEPS):
-            if simulation.over:
-                break
-            env._act(actions)
-            simulation.truth[source] = value  # its owner's action may have written it before others read it
+def _trial(env: HeronEnv, source: int, value: float, targets: Columns, actions: Mapping[str, Any]) -> Repetition:
+    simulation, owner, course = env.simulation, int(env.simulation.layout.owner_of[source]), list[float]()
+
+    def before(number: int) -> None:
+        if number == 0:  # the action of the source's owner may have written it before others read it
+            simulation.truth[source] = value
             for rank, action in list(simulation.lane.decided.items()):
                 if rank != owner and simulation.alive[rank] and simulation.acts_itself(rank):
                     simulation.apply(rank, np.array(action))
             simulation.truth[source] = value
-            for number in range(simulation.substeps):
-                simulation.substep(number)
-                course.append(float(simulation.truth[source]))
-            simulation.close_step(deliver=False)
-        course += [float(simulation.truth[source])] * (2 + STEPS * simulation.substeps - len(course))
-        return Trial(np.array(course), simulation.truth[targets].copy())
+        course.append(float(simulation.truth[source]))
+
+    with undone(env):
+        simulation.truth[source] = value
+        for _ in range(STEPS):
+            if not simulation.over:
+                until_the_end(env, actions, before)
+                simulation.close_step(deliver=False)
+        course += [float(simulation.truth[source])] * (1 + STEPS * simulation.substeps - len(course))
+        return Repetition(np.array(course), simulation.truth[targets].copy())
 
 
 def _writers(env: HeronEnv, column: int) -> str:
@@ -172,11 +173,8 @@ def _writers(env: HeronEnv, column: int) -> str:
         if getattr(env.simulation.rules.bound[rank], NAMES[name]) is not None and may_write(env, rank, name)[column]
     ]
     quantities = {q for start, _, q in env.simulation.layout.rows[rank].columns() if start <= column < start + q.size}
-    for name in ("advance", "finish"):
-        spec = rule_spec(getattr(hooks, name))
-        if getattr(hooks, name) is not getattr(HeronEnv, name) and (
-            not (spec and spec.writes) or quantities & {*spec.writes}
-        ):
+    for name in ("advance", "finish", "simulate", "run_simulation", "env_state_to_global_state"):
+        spec, written = rule_spec(getattr(hooks, name)), getattr(hooks, name) is not getattr(HeronEnv, name)
+        if written and (spec is None or not spec.writes or quantities & {*spec.writes}):
             rules.append(f"{hooks.__name__}.{name}")
-    rules += [f"{hooks.__name__}.simulate"] * env._simulates
     return " or ".join(rules) or "the environment"

@@ -17,10 +17,10 @@ from heron_env.adapters.network.forms import Copy, ObservationForm
 from heron_env.adapters.network.noops import Noops, checked_mask, copied, forbids, vector_of
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.message_log import WatchedBroker
-from heron_env.envs.event.notes import Note, outlasting, together
+from heron_env.envs.event.notes import Note, least_delays, outlasting, together
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.scheduling.broker import MessageBroker, Queue
-from heron_env.scheduling.links import least_delays, links_of
+from heron_env.scheduling.links import links_of
 from heron_env.scheduling.messages import ActionCommand, Leg, ObservationCopy
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import EventScheduler, Phase

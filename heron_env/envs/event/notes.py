@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from heron_env.core.hierarchy import name_stem
-from heron_env.scheduling.links import least_delays
+from heron_env.scheduling.links import deviation
+from heron_env.scheduling.sources import Delay, Empirical, Markov, Recorded, delay_ns
 from heron_env.scheduling.timing import Timing, to_seconds
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def _ages(
             continue  # no observation comes in time to be decided on
         observed = [every_kind[number] for number in np.unique(kind_of[sources[sources != rank]])]
         if rank in sources and not own.local:
-            observed.append(reporting[rank]._replace(name="its own features"))
+            observed.append(Reporting("its own features", *reporting[rank][1:]))
         names: dict[int, set[str]] = {}
         for kind in observed:
             age = oldest(decisions, kind.delay, kind.effects)
@@ -277,3 +278,22 @@ def outlasting(agent: str, trips: Iterable[tuple[str, int]], end_ns: int) -> Ite
                 agent,
             )
             return
+
+
+def least_delays(timing: Timing) -> tuple[int, int, int]:
+    """The least that a message, gathering and acting may take, ns: of data the least value, less all jitter."""
+    c = timing.config
+    factor = max(0.0, 1.0 + deviation(c.jitter_type, c.jitter_ratio, 0.0)) if c.jitter_ratio > 0.0 else 1.0
+    message, gathering, acting = (
+        max(round(_least_ns(delay) * factor), timing.min_delay) for delay in (c.msg_delay, c.obs_delay, c.act_delay)
+    )
+    return message, gathering, acting
+
+
+def _least_ns(delay: Delay) -> int:
+    match delay:
+        case Markov():
+            return min(min(ns) for ns in delay.values)
+        case Empirical() | Recorded():
+            return min(delay.ns)
+    return delay_ns(delay, "delay")
