@@ -221,6 +221,44 @@ def delay() -> Figure:
     return figure
 
 
+def ages() -> Figure:
+    """From a measurement to the decision that uses it, without and with report_interval; one unit is msg_delay."""
+    figure, axes = sheet(5.0, 10, 10)
+    for top, title, way in (
+        (
+            9.6,
+            "One report a step (the default)",
+            ((0, "world", "proxy"), (1, "proxy", "world"), (2, "sensor", "proxy")),
+        ),
+        (4.7, "With report_interval", ((2, "sensor", "proxy"),)),
+    ):
+        lanes = {name: top - 0.9 - 0.75 * i for i, name in enumerate(("world", "proxy", "sensor", "agent"))}
+        say(axes, 0.2, top - 0.15, title, ha="left", fontsize=10)
+        for name, y in lanes.items():
+            lifeline(axes, y, 9.7, name)
+        at = [2.0 + 1.8 * k for k in range(5)]
+        for k, start, end in way:
+            colour = GREEN if start == "sensor" else ORANGE
+            arrow(axes, (at[k], lanes[start]), (at[k + 1], lanes[end]), colour)
+        arrow(axes, (at[2], lanes["agent"]), (at[3], lanes["proxy"]), BLUE)
+        arrow(axes, (at[3], lanes["proxy"]), (at[4], lanes["agent"]), BLUE)
+        first = at[way[0][0]]
+        axes.plot([first], [lanes["sensor"]], marker="s", color=VERMILION, markersize=7)
+        axes.plot([at[4]], [lanes["agent"]], marker="o", color=PURPLE, markersize=8)
+        say(axes, first - 0.1, lanes["sensor"] - 0.34, "measured", color=VERMILION, ha="right")
+        say(axes, at[2], lanes["agent"] - 0.35, "tick", color=BLUE)
+        say(axes, at[4], lanes["agent"] - 0.35, "decision", color=PURPLE)
+        y = lanes["agent"] - 0.75
+        axes.annotate("", (first, y), (at[4], y), arrowprops={"arrowstyle": "<->", "color": INK})
+        say(axes, (first + at[4]) / 2, y - 0.32, f"age: {len(way) + 1} msg_delay")
+        if len(way) > 1:
+            say(axes, at[1], lanes["world"] + 0.3, "token to the proxy and back", color="#A66A00")
+        say(axes, at[2] + 0.1, lanes["sensor"] + 0.42, "report", color=GREEN, ha="left")
+        say(axes, at[2] + 0.45, lanes["agent"] + 0.22, "request", color=BLUE, ha="left")
+        say(axes, at[4] - 0.65, lanes["sensor"] + 0.3, "reply", color=BLUE, ha="left")
+    return figure
+
+
 def training_under_the_network() -> Figure:
     """Environments that stop where an action is missing."""
     figure, axes = sheet(3.5, 12, 5.6)
@@ -255,7 +293,7 @@ def economy() -> Figure:
 
 DRAWN: dict[str, Callable[[], Figure]] = {
     drawing.__name__: drawing
-    for drawing in (hierarchy, rules, two_clocks, measurements, delay, training_under_the_network, economy)
+    for drawing in (hierarchy, rules, two_clocks, measurements, delay, ages, training_under_the_network, economy)
 }
 
 

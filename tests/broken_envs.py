@@ -550,3 +550,41 @@ def failing_elsewhere() -> HeronEnv:
     if is_elsewhere():
         raise ValueError("not here")
     return Sound()
+
+
+class Steps(FeatureProvider):
+    """A counter that soon stands still at its bound."""
+
+    count: int = quantity(default=0, low=0, high=3)
+
+
+class StepperUnit(Unit):
+    features = (*Unit.features, Steps)
+
+    @staticmethod
+    @rule(writes=Steps.count)
+    def apply_action(steps: Steps, action: Vector) -> int:
+        return steps.count + 1
+
+
+class Saturating(Sound):
+    """Acts more if it decides more often, and in the end that does not show."""
+
+    unit = StepperUnit
+
+
+class Memory(FeatureProvider):
+    """The same, of the world; nobody sees it."""
+
+    visibility = ("public",)
+    count: int = quantity(default=0, low=0, high=3, observed=False)
+
+
+class Remembering(Sound):
+    """Counts faster while the control room has heard nothing, and in the end that does not show."""
+
+    global_features = (*Sound.global_features, Memory)
+
+    def finish(self, world: World) -> None:
+        super().finish(world)
+        world.Memory.count[...] += 1 + (self.proxy.version.max() == 0)

@@ -277,9 +277,9 @@ ROOMS = {
     "observability": (11, 2_676),
     "agents": (5, 804),
     "scheduling": (13, 2_905),
-    "engine": (39, 9_757),  # masks and infos ask the plan what their agent sees of itself
-    "envs": (44, 9_995),  # what a training under a schedule leaves out of the defaults stands with them
-    "testing": (13, 2_638),  # the doors for tests, inspection and clock, stand here; what owners do not see is listed
+    "engine": (39, 9_810),  # masks and infos ask the plan what their agent sees of itself
+    "envs": (44, 10_112),  # what a training under a schedule leaves out of the defaults stands with them
+    "testing": (15, 2_899),  # the doors for tests, inspection and clock, stand here; what owners do not see is listed
     "adapters": (23, 3_760),
 }
 LIMITS = {

@@ -5,6 +5,8 @@ A code is (position * 16 + rule) * 256 + number: whose rule, which, and 1 + the 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.action import Vector
 from heron_env.core.masking import nothing_allowed, wrong_form
-from heron_env.core.rule import RULE_NAMES, rule_spec
+from heron_env.core.rule import RULE_NAMES, Parameter, rule_spec
 from heron_env.engine.binding import Binder, unstorable
 from heron_env.engine.blueprint import Blueprint
 from heron_env.errors import HeronError, InvalidAction, RuleError
@@ -56,31 +58,70 @@ class LaneErrors:
         return unstorable(f"{where}{type(agent).__name__}.{name} of {agent.agent_id!r}", what, q)
 
     def of_failure(
-        self, failure: Exception, arrays: Any, slices: tuple[slice, ...], lanes: range | None = None
-    ) -> RuleError:
+        self, failure: Exception, arrays: Any, slices: tuple[slice, ...], piece: tuple[float, float],
+        names: Collection[str], lanes: range | None = None,
+    ) -> RuleError:  # fmt: skip
         """The error of a rule that ended in `failure`, which does not say where: found by running rules in Python.
 
-        `lanes`: those that it may be of.
+        Named are the rules that end in an error of the same class with the same arguments.
+
+        Args:
+            piece: (begun, length) s of what is carried out of a substep.
+            names: of the rules, of agents and of the world, that may have been called.
+            lanes: those that it may be of.
         """
         for lane in range(len(arrays.over)) if lanes is None else lanes:
             if arrays.over[lane] != 0:
                 continue
-            vectors = [Vector(arrays.applied[lane, span].tolist()) for span in slices]
-            truth = np.empty(self._layout.size)
-            binder = Binder(self._hierarchy, self._layout, self._blueprint.global_features, truth, vectors)
-            time = to_seconds(int(arrays.steps[lane]) * self._dt_ns)
-            for name in RULE_NAMES:
-                for rank in range(len(self._hierarchy)):
-                    truth[:] = arrays.truth[lane, : self._layout.size]  # as it was when the rule failed
-                    rewards = arrays.rewards[lane, [self._position[c] for c in self._hierarchy.children[rank]]]
-                    try:
-                        run = binder.bind(rank, name)
-                        if run is not None:
-                            run(self._blueprint.dt, time, rewards)
-                    except RuleError as error:
-                        return RuleError(f"lane {lane}: {error}" if len(arrays.error) > 1 else str(error))
-        world = " or ".join(sorted(rule.__qualname__ for rule in self._blueprint.hooks.values()))
-        return RuleError(f"{world or 'a rule'} ended in {failure!r}; check divisions, roots and indices")
+            errors = self._again(type(failure), names, arrays, lane, slices, piece)
+            if errors:
+                return RuleError((f"lane {lane}: " if len(arrays.error) > 1 else "") + "; or ".join(errors))
+        hooks = self._blueprint.hooks.items()
+        world = " or ".join(sorted(rule.__qualname__ for name, rule in hooks if name in names))
+        return RuleError(
+            f"{world or 'a rule'} ended in {failure!r}; no rule of an agent does when called again in plain Python; "
+            "check divisions, roots and indices, or build the environment with compile=False, which names the line"
+        )
+
+    def _again(
+        self, kind: type[Exception], names: Collection[str], arrays: Any, lane: int, slices: tuple[slice, ...],
+        piece: tuple[float, float],
+    ) -> list[str]:  # fmt: skip
+        """The first error of each rule that ends in one of this kind, called with what it is called with in a lane."""
+        vectors = [Vector(arrays.applied[lane, span].tolist()) for span in slices]
+        truth = np.empty(self._layout.size)
+        binder = Binder(self._hierarchy, self._layout, self._blueprint.global_features, truth, vectors)
+        errors: dict[tuple[type, str], str] = {}
+        for name, (rank, agent) in product([n for n in RULE_NAMES if n in names], enumerate(self._hierarchy.agents)):
+            run = binder.bind(rank, name)
+            if run is None or (type(agent), name) in errors:
+                continue
+            rewards = arrays.rewards[lane, [self._position[c] for c in self._hierarchy.children[rank]]]
+            times = self._times(name, int(arrays.steps[lane]), piece, binder.parameters(rank, name))
+            for values, (dt, time) in product(self._read(rank, name, arrays, lane), times):
+                truth[:] = values
+                try:
+                    run(dt, time, rewards)
+                except RuleError as error:
+                    if type(error.__cause__) is kind:
+                        errors.setdefault((type(agent), name), str(error))
+        return list(errors.values())
+
+    def _read(self, rank: int, name: str, arrays: Any, lane: int) -> list[NDArray[np.float64]]:
+        """What the rule may have read: the truth as it was when it failed; a mask, also what its agent was shown."""
+        shown = name == "action_mask" and arrays.seen.shape[1] > 0 and arrays.acting[lane, self._position[rank]] != 0
+        return [arrays.truth[lane, : self._layout.size], *([arrays.seen[lane]] if shown else [])]
+
+    def _times(
+        self, name: str, step: int, piece: tuple[float, float], parameters: Sequence[Parameter]
+    ) -> list[tuple[float, float]]:
+        """The (dt, time), s, with which a rule of these parameters may have been called in a step."""
+        boundary, substeps = to_seconds(step * self._dt_ns), self._blueprint.substeps
+        if name != "advance":
+            return [(self._blueprint.dt, boundary)]
+        (begun, dt), physics = piece, self._blueprint.dt / substeps
+        timed = any(parameter.role == "time" for parameter in parameters)
+        return [(dt, boundary + number * physics + begun) for number in range(substeps if timed else 1)]
 
     def _illegal(self, rank: int, actions: NDArray[np.float64], lane: int | None) -> HeronError:
         specs = [agent.current_action.spec for agent in self._hierarchy.agents]

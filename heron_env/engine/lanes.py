@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from heron_env.engine.arrays import LANES, Published
 from heron_env.engine.binding import FAILURES
 from heron_env.engine.blueprint import Blueprint, why_plain
-from heron_env.engine.lane_errors import LaneErrors
+from heron_env.engine.lane_errors import RULE_CODES, WORLD_CODES, LaneErrors
 from heron_env.engine.memory import Memory
 from heron_env.engine.phases import Phases, Program, shared_loops, vector_phases
 from heron_env.engine.source import Source
@@ -36,6 +36,13 @@ TRIES = 4
 KEPT = 252
 """Calls after them that go the faster way, before both are tried again."""
 Mask = NDArray[np.uint8]
+ACTING, RESTARTING, MOVING = ("action_mask", "apply_action"), ("begin", "get_local_info"), ("advance",)
+CLOSING = ("compute_local_reward", "is_terminated", "is_truncated", "get_local_info", "finish")
+CALLED_BY = {
+    "affect": ACTING, "apply": ACTING, "substep": MOVING, "go_on": MOVING, "close": CLOSING, "begin": RESTARTING,
+    "restart": RESTARTING, "inform": ("get_local_info",), "offer": ("action_mask",),
+}  # fmt: skip
+"""The rules, of agents and of the world, that a phase calls; others may call any."""
 
 
 class Entries(NamedTuple):
@@ -269,7 +276,7 @@ class Lanes:
             if loop is not None and loop(self._memory.at[0], lane, self.position[rank]):
                 self.raise_errors()
         except self.failures as error:
-            raise self._errors.of_failure(error, self.arrays, self._slices) from error
+            raise self._failure(error, loop) from error
 
     # What is where
 
@@ -332,16 +339,21 @@ class Lanes:
             if failures:
                 self._redo(at)
         except BaseException as error:
-            self._abandon(error)
+            self._abandon(error, loop)
             raise
         if failures:
             self.raise_errors()
 
-    def _abandon(self, error: BaseException) -> None:
+    def _failure(self, error: Exception, loop: Any = None, lanes: range | None = None) -> RuleError:
+        """The error of a rule that `loop` called; None: of any."""
+        names = CALLED_BY.get(getattr(loop, "__name__", ""), tuple(WORLD_CODES | RULE_CODES))
+        return self._errors.of_failure(error, self.arrays, self._slices, self._memory.piece, names, lanes)
+
+    def _abandon(self, error: BaseException, loop: Any = None) -> None:
         """No lane is left to be done again after this error. Raises it under its name, where it has one."""
         self._memory.redo[:] = 0
         if isinstance(error, self.failures):
-            raise self._errors.of_failure(error, self.arrays, self._slices) from error
+            raise self._failure(error, loop) from error
 
     def _redo(self, at: int) -> None:
         """Lanes that tiles have given up."""
@@ -352,7 +364,7 @@ class Lanes:
             try:
                 self._phases.redo(at, first, last, self.blueprint.substeps)
             except self.failures as error:
-                raise self._errors.of_failure(error, self.arrays, self._slices, range(first, last)) from error
+                raise self._failure(error, lanes=range(first, last)) from error
         self._given_up += 0.1 * (len(left) * LANES / self.count - self._given_up) if left else 0.0
         if self._given_up > GIVEN_UP:
             self.in_tiles, self._ready = False, None

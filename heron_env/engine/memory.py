@@ -112,6 +112,12 @@ class Memory:
             for name, value in numbers.items():
                 table[PLACE[name], 0] = value
 
+    @property
+    def piece(self) -> tuple[float, float]:
+        """(begun, length) s of what is carried out of a substep."""
+        begun, length = (float(self._tables[0][PLACE[name], 0].view(np.float64)) for name in ("begun", "dt_piece"))
+        return begun, length
+
     def set_piece(self, begun: float, length: float) -> float:
         """Let physics advance by `length` s from `begun` s within the substep; the length of a whole substep, s."""
         for table in self._tables:

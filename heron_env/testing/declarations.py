@@ -207,7 +207,7 @@ def _watch(env: HeronEnv, remarks: list[Remark]) -> None:
 def _watched(env: HeronEnv, rank: int, name: str, call: Any, remarks: list[Remark]) -> Any:
     """The rule or method `call`, which leaves a remark where it writes more than it may."""
     simulation, agent = env.simulation, env.hierarchy.agents[rank]
-    allowed = _may_write(env, rank, name)
+    allowed = may_write(env, rank, name)
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         before = simulation.truth.copy()
@@ -227,7 +227,7 @@ def _watched(env: HeronEnv, rank: int, name: str, call: Any, remarks: list[Remar
     return watched
 
 
-def _may_write(env: HeronEnv, rank: int, name: str) -> NDArray[np.bool_]:
+def may_write(env: HeronEnv, rank: int, name: str) -> NDArray[np.bool_]:
     """Columns that the agent's rule or method of this name may write."""
     layout = env.simulation.layout
     row, spec = layout.rows[rank], rule_spec(getattr(type(env.hierarchy.agents[rank]), name, None))

@@ -12,7 +12,7 @@ from typing import Any
 from heron_env.envs.settings import is_count
 from heron_env.errors import ConfigError, HeronError, did_you_mean
 from heron_env.given import is_finite, is_one_of, mapping, require_switch, several, whole
-from heron_env.testing import cost, declarations, determinism, foresight, interface, leaks, parity
+from heron_env.testing import beginning, cost, declarations, determinism, foresight, interface, leaks, parity, shortcuts
 from heron_env.testing.check import (
     Broken,
     Check,
@@ -52,6 +52,8 @@ CHECKS: tuple[Check, ...] = (
     Check("honest-score", leaks.honest_score, (*SEEDED, "writes")),
     Check("no-leak", leaks.no_leak, SEEDED),
     Check("foresight", foresight.foresight, (*SEEDED, "writes")),
+    Check("first-observation", beginning.first_observation, SEEDED),
+    Check("shortcuts", shortcuts.shortcuts, (*SEEDED, "writes")),
     Check("set-points", parity.setpoints, (*SEEDED, "parity")),
     Check("copies", parity.copies, (*SEEDED, "reset")),
     Check("linear-work", cost.linear_work),

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.core.layout import Layout
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import Hooks
 from heron_env.envs.settings import TerminationConfig
@@ -23,9 +22,11 @@ from heron_env.testing.rollouts import (
     entry,
     first_difference,
     in_order,
+    inboxes_of,
     info_entry,
     noops,
     other_values,
+    truth_of_steps,
     undone,
     until_the_end,
     waves,
@@ -205,7 +206,7 @@ def honest_score(subject: Subject) -> Iterator[Remark]:
                 "score the truth, never what messages brought: rewards and hooks read features and world, not "
                 "env.proxy, and flows are summed in advance into a quantity(per_step=True)",
             )
-    yield from _scored_by_inboxes(subject)
+    yield from _scored_byinboxes_of(subject)
 
 
 def _depths(env: HeronEnv) -> list[int]:
@@ -218,22 +219,23 @@ def _depths(env: HeronEnv) -> list[int]:
 def _scores(subject: Subject, schedule: ScheduleConfig, *, deaf: bool) -> list[RolloutEntry]:
     """Rewards, ends and truth of a run in which neither seeing nor telling matters; a deaf proxy learns nothing."""
     env = silenced(subject.build())
+    course = truth_of_steps(env)
     if deaf:
         env.proxy.receive = lambda *report: False  # type: ignore[method-assign]
     result = env.run_event_driven(
         constants(env), seed=subject.seed, t_end=to_seconds(subject.steps * env.dt_ns), schedule=schedule
     )
     timed = [(t, 0, entry(f"{a}'s reward", t, value)) for a, rows in result.rewards.items() for t, value in rows]
-    return in_order(env, timed, result.terminated)
+    return in_order(env, timed + course, result.terminated)
 
 
 BOUNDARIES = 3
 
 
-def _scored_by_inboxes(subject: Subject) -> Iterator[Remark]:
+def _scored_byinboxes_of(subject: Subject) -> Iterator[Remark]:
     """A warning where a reward or an end comes out different if only inboxes hold something else."""
     env = in_python(subject.build())
-    inboxes = _inboxes(env.simulation.layout)
+    inboxes = inboxes_of(env.simulation.layout)
     if not len(inboxes):
         return
     policies, (observations, _) = waves(env), env.reset(seed=subject.seed)
@@ -254,17 +256,6 @@ def _scored_by_inboxes(subject: Subject) -> Iterator[Remark]:
             )
             return
         observations, *_ = env.step(actions)
-
-
-def _inboxes(layout: Layout) -> Columns:
-    """The columns that are memory of their owners: what others told them."""
-    spans = [
-        np.arange(start, start + q.size)
-        for row in layout.rows
-        for start, feature, q in row.columns()
-        if not feature.reported
-    ]
-    return np.concatenate([np.zeros(0, np.int64), *spans])
 
 
 def _score(

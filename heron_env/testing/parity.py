@@ -25,6 +25,7 @@ from heron_env.testing.rollouts import (
     in_order,
     info_entries,
     one_step,
+    truth_of_steps,
     waves,
 )
 
@@ -42,11 +43,12 @@ def parity(subject: Subject) -> Iterator[Remark]:
     }
     mine = _by_step(env, subject)
     for other, policies, words in ((twin, waves(twin), ""), (third, {"*": Answers(waves(third))}, ", answering,")):
+        course = truth_of_steps(other)
         event = other.run_event_driven(
             policies, seed=subject.seed, t_end=to_seconds(subject.steps * env.dt_ns), schedule=schedule,
             record=("rewards", "observations"),
         )  # fmt: skip
-        theirs = _by_event(other, event)
+        theirs = _by_event(other, event, course)
         difference = first_difference(mine, theirs, "in env.step()", f"{words} in the event-driven clock".strip())
         if difference:
             raise Broken(difference, PARITY)
@@ -61,8 +63,8 @@ def _undelayed(config: ScheduleConfig) -> ScheduleConfig:
 
 
 def _by_step(env: HeronEnv, subject: Subject) -> list[RolloutEntry]:
-    """Observations of those who decide, rewards and the truth at the end, from `reset` and `step`."""
-    policies, timed, rank = waves(env), Timed(), env.hierarchy.index
+    """Observations of those who decide, rewards and the truth of each step, from `reset` and `step`."""
+    policies, timed, rank = waves(env), truth_of_steps(env), env.hierarchy.index
     observations, _ = env.reset(seed=subject.seed)
     ended = dict.fromkeys(env.possible_agents, False)
     for _ in range(subject.steps):
@@ -78,9 +80,8 @@ def _by_step(env: HeronEnv, subject: Subject) -> list[RolloutEntry]:
     return in_order(env, timed, ended)
 
 
-def _by_event(env: HeronEnv, result: EpisodeResult) -> list[RolloutEntry]:
-    """The same of an event-driven run."""
-    timed = Timed()
+def _by_event(env: HeronEnv, result: EpisodeResult, timed: Timed) -> list[RolloutEntry]:
+    """The same of an event-driven run, whose truths `timed` has."""
     for agent in env.possible_agents:
         timed += [(t, 1, _observation(env, agent, t, vector)) for t, vector in result.observations[agent]]
         timed += [(t, 0, entry(f"{agent}'s reward", t, value)) for t, value in result.rewards[agent]]
@@ -142,14 +143,17 @@ def _outcome(env: HeronEnv, actions: Mapping[str, Any]) -> tuple[Any, list[Rollo
 
 def setpoints(subject: Subject) -> Iterator[Remark]:
     """Deciding the same more often leaves the physics as it is."""
-    ends = []
+    courses = []
     for ticks in (1, 2):
         env = subject.build()
+        course = truth_of_steps(env)
         schedule = ScheduleConfig(tick_interval=env.dt / ticks)
         t_end = to_seconds(subject.steps * env.dt_ns)
         env.run_event_driven(constants(env), seed=subject.seed, t_end=t_end, schedule=schedule)
-        ends.append([entry("quantity", env.simulation.time, env.simulation.truth, env.state_names)])
-    difference = first_difference(ends[0], ends[1], "with one decision a step", "with two")
+        courses.append(
+            [*(e for *_, e in course), entry("quantity", env.simulation.time, env.simulation.truth, env.state_names)]
+        )
+    difference = first_difference(courses[0], courses[1], "with one decision a step", "with two")
     if difference:
         yield warning(
             f"constant actions act more when decided more often: {difference}",

@@ -15,6 +15,7 @@ from heron_env.core.layout import Layout
 from heron_env.core.masking import flat
 from heron_env.core.policy import Answer, Asked
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.lane import StepOutcome
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.seeding import key, uniforms
 
@@ -149,6 +150,37 @@ def in_order(env: HeronEnv, timed: Timed, ended: Mapping[str, bool]) -> list[Rol
     return [*entries, entry("quantity", now, env.simulation.truth, env.state_names)]
 
 
+def truth_of_steps(env: HeronEnv) -> Timed:
+    """Fills with the truth at the end of each step from now on, whichever clock runs; inboxes are filled later."""
+    simulation, timed = env.simulation, Timed()
+    columns = np.setdiff1d(np.arange(simulation.layout.size), inboxes_of(simulation.layout))
+    names = [env.state_names[column] for column in columns]
+
+    def watched(close: Callable[..., StepOutcome | None]) -> Callable[..., Any]:
+        def closed(**how: bool) -> StepOutcome | None:
+            outcome = close(**how)
+            if outcome is not None:
+                timed.append((outcome.time, 2, entry("quantity", outcome.time, simulation.truth[columns], names)))
+            return outcome
+
+        return closed
+
+    for name in ("close_step", "whole_step"):  # the one, or with it all that is before it
+        setattr(simulation, name, watched(getattr(simulation, name)))
+    return timed
+
+
+def inboxes_of(layout: Layout) -> Columns:
+    """The columns that are memory of their owners: what others told them."""
+    spans = [
+        np.arange(start, start + q.size)
+        for row in layout.rows
+        for start, feature, q in row.columns()
+        if not feature.reported
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *spans])
+
+
 @contextmanager
 def undone(env: HeronEnv) -> Iterator[None]:
     """What happens within is undone: truth and clock, who lives and what was decided, seed and episode."""
@@ -161,10 +193,13 @@ def undone(env: HeronEnv) -> Iterator[None]:
         (env._seed, env._episode), env.agents, env.decided = moment, agents, decided
 
 
-def until_the_end(env: HeronEnv, actions: Mapping[str, Any]) -> None:
-    """Carry out the coming step but for its end."""
+def until_the_end(
+    env: HeronEnv, actions: Mapping[str, Any], before: Callable[[int], None] = lambda number: None
+) -> None:
+    """Carry out the coming step but for its end; `before` is called before each substep."""
     env._act(actions)
     for number in range(env.simulation.substeps):
+        before(number)
         env.simulation.substep(number)
 
 

@@ -164,6 +164,18 @@ def test_w1_delays_below_a_step_are_named():
     ]
 
 
+@pytest.mark.parametrize(
+    ("late", "what"),
+    [({"msg_delay": 200.0}, "observation arrived"), ({"obs_delay": Empirical([90.0, 400.0])}, "observation arrived"),
+     ({"act_delay": 200.0}, "decision took effect")],
+)  # fmt: skip
+def test_w1_delays_beyond_the_episode_are_named(late: dict[str, Any], what: str):
+    result = under_network(Walk(), ScheduleConfig(**late)).run_event_driven({"*": lambda o: o[:2] * 0}, seed=0)
+    assert not result.actions["agent"]
+    (note,) = result.notes
+    assert note.startswith(f"no {what} before the end: it takes ") and "are the delays in seconds?" in note
+
+
 # W2, W3, W4: the oracle
 
 

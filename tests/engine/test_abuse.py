@@ -11,6 +11,8 @@ from heron_env import (
     BatchEnv,
     Continuous,
     CoordinatorAgent,
+    Discrete,
+    Disturbance,
     FeatureProvider,
     FieldAgent,
     HeronEnv,
@@ -253,3 +255,136 @@ def test_a_name_that_there_is_not_in_plain_python() -> None:
         "Misnamed.compute_local_reward of 'toggle' returned nothing: name 'levle' is not defined; "
         "import it, or correct the name"
     )
+
+
+# Whose error it was that compiled code does not place
+
+
+class Gauge(FeatureProvider):
+    level: float = quantity(default=1.0, low=0.0, high=9.0)
+
+
+class Halving(FieldAgent):
+    """Fails with the length of a substep, not with that of a step; and at one time."""
+
+    features, action = (Gauge,), Discrete(2)
+
+    @staticmethod
+    @rule(writes=Gauge.level)
+    def advance(gauge: Gauge, dt: float) -> float:
+        return gauge.level / (dt - 0.5)
+
+
+class Innocent(FieldAgent):
+    """Fails with the length of a step, with which nothing calls it."""
+
+    features, action = (Gauge,), Discrete(2)
+
+    @staticmethod
+    @rule(writes=Gauge.level)
+    def advance(gauge: Gauge, dt: float) -> float:
+        return gauge.level / (dt - 1.0)
+
+
+class Later(Innocent):
+    """Its reward would fail, too, if it came to that."""
+
+    @staticmethod
+    @rule
+    def compute_local_reward(gauge: Gauge) -> float:
+        return 1.0 / (gauge.level - 1.0)
+
+
+class AtOneTime(FieldAgent):
+    features, action = (Gauge,), Discrete(2)
+
+    @staticmethod
+    @rule(writes=Gauge.level)
+    def advance(gauge: Gauge, time: float) -> float:
+        return 1.0 / (time - 1.5)
+
+
+class Finishing(HeronEnv):
+    physics_substeps = 2
+
+    @staticmethod
+    @rule
+    def finish(world: World) -> None:
+        world[Innocent].Gauge.level[:] = 1.0
+
+
+class Moving(HeronEnv):
+    physics_substeps = 2
+
+    @staticmethod
+    @rule
+    def advance(world: World, dt: float) -> None:
+        world[Innocent].Gauge.level[:] = 1.0 / (world.time - 0.5)
+
+
+def world_of(kind: type[HeronEnv], *agents: FieldAgent) -> HeronEnv:
+    return kind(SystemAgent("system_agent", *agents), max_steps=9, physics_substeps=2, compile=True)
+
+
+def every_driver(env: HeronEnv) -> list[str]:
+    """What is said of the error: by the synchronous clock, the event clock and a batch."""
+    texts = []
+    for drive in (
+        lambda: env.run_synchronous({"*": lambda vector: 0}, seed=0),
+        lambda: env.run_event_driven({"*": lambda vector: 0}, seed=0),
+        lambda: batch_steps(env),
+    ):
+        with pytest.raises(RuleError) as caught:
+            drive()
+        texts.append(str(caught.value))
+    return texts
+
+
+def batch_steps(env: HeronEnv) -> None:
+    made = BatchEnv(env, 3)
+    made.reset(seed=0)
+    for _ in range(3):
+        made.step({group: np.zeros((3, len(members), 1)) for group, members in env.group_map.items()})
+
+
+def test_an_error_is_looked_for_with_the_length_of_a_substep() -> None:
+    for text in every_driver(world_of(Finishing, Innocent("innocent_1"), Halving("halving_1"))):
+        assert "Halving.advance of 'halving_1'" in text and "Innocent" not in text and "finish" not in text
+
+
+class Piecewise(FieldAgent):
+    """Fails with the length of a part of a substep."""
+
+    features, action = (Gauge,), Discrete(2)
+
+    @staticmethod
+    @rule(writes=Gauge.level)
+    def advance(gauge: Gauge, dt: float) -> float:
+        return gauge.level / (dt - 0.125)
+
+
+def test_an_error_is_looked_for_with_the_length_of_a_part_of_a_substep() -> None:
+    env = world_of(HeronEnv, Halving("halving_1"), Piecewise("piecewise_1"))
+    fault = Disturbance(0.125, "sensor_failure", {"agent": "*"}, requires_physics=True, duration=1.0)
+    with pytest.raises(RuleError, match=r"Piecewise.advance of 'piecewise_1' .*zero") as caught:
+        env.run_event_driven({"*": lambda vector: 0}, seed=0, disturbances=[fault])
+    assert "Halving" not in str(caught.value)
+
+
+def test_of_several_that_may_have_failed_all_are_named() -> None:
+    with pytest.raises(RuleError, match=r"Halving.advance of .*; or Later.compute_local_reward of .*"):
+        batch_steps(world_of(Finishing, Later("later_1"), Halving("halving_1")))
+    with pytest.raises(RuleError, match=r"Halving.advance of .*zero") as caught:
+        world_of(Finishing, Later("later_1"), Halving("halving_1")).run_event_driven({"*": lambda vector: 0}, seed=0)
+    assert "Later" not in str(caught.value), "in the event clock it is known that rewards had not begun"
+
+
+def test_an_error_is_looked_for_at_the_time_of_each_substep() -> None:
+    for text in every_driver(world_of(Finishing, Innocent("innocent_1"), AtOneTime("late_1"))):
+        assert "AtOneTime.advance of 'late_1'" in text and "Innocent" not in text and "finish" not in text
+
+
+def test_an_error_that_is_not_found_again_is_said_to_be_so() -> None:
+    for text in every_driver(world_of(Moving, Innocent("innocent_1"))):
+        assert text.startswith("Moving.advance ended in ZeroDivisionError") and "compile=False" in text
+        assert "no rule of an agent does when called again in plain Python" in text

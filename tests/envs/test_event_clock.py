@@ -247,23 +247,31 @@ def test_times_are_times(name: str, value: float):
         heaters().run_event_driven({"*": constant(1.0)}, **{name: value})
 
 
+def of_ages(after: float, ages: str) -> str:
+    return (
+        f"reports are sent once a step, {after} s after its end: at a decision what is observed is, in the long run, "
+        f"up to {ages} old, {after} s of this since the tick; set report_interval below dt (a multiple of dt / "
+        "physics_substeps) (heater_1, heater_2, heater_3, ...)"
+    )
+
+
 def test_notes_name_delays_that_cannot_show_and_nothing_else():
-    env = heaters(4, max_steps=1)
+    env = heaters(4, max_steps=3)
     policies = {"*": constant(0.0)}
-    by_message = [
-        "reports are sent once a step, at its end, and arrive after the tick at that time: observations are one step "
-        "(dt=1.0 s) older than without delays; set report_interval below dt (a multiple of dt / physics_substeps) "
-        "(heater_1, heater_2, heater_3, ...)",
+    own = (
         "agents get even their own features by message (own_rows='proxy'); set own_rows='local' if an agent measures "
-        "them itself (heater_1, heater_2, heater_3, ...)",
-    ]
-    for late in (ScheduleConfig(msg_delay=0.1, act_delay=2.0), ScheduleConfig(msg_delay=0.05)):
-        assert env.run_event_driven(policies, schedule=late).notes == by_message
+        "them itself (heater_1, heater_2, heater_3, ...)"
+    )
+    late = env.run_event_driven(policies, schedule=ScheduleConfig(msg_delay=0.1, act_delay=2.0)).notes
+    assert late == [of_ages(0.2, "1.2 s (zone), 1.0 s (heater, its own features)"), own]
+    late = env.run_event_driven(policies, schedule=ScheduleConfig(msg_delay=0.05)).notes
+    assert late == [of_ages(0.1, "1.1 s (zone), 1.0 s (heater, its own features)"), own]
     local = ScheduleConfig(msg_delay=0.05, own_rows="local")
-    assert env.run_event_driven(policies, schedule=local).notes == by_message[:1], "others' rows still come by message"
+    late = env.run_event_driven(policies, schedule=local).notes
+    assert late == [of_ages(0.1, "1.1 s (zone), 1.0 s (heater)")], "others' rows still come by message"
     late_ticks = ScheduleConfig(msg_delay=0.05, phase=0.5)
-    assert env.run_event_driven(policies, schedule=late_ticks).notes == by_message[1:]
-    assert env.run_event_driven(policies, schedule=ScheduleConfig(min_delay=0.05)).notes == by_message[1:]
+    assert env.run_event_driven(policies, schedule=late_ticks).notes == [own]
+    assert env.run_event_driven(policies, schedule=ScheduleConfig(min_delay=0.05)).notes == [own]
     schedule = {"heater": ScheduleConfig(act_delay=0.05), "zone": ScheduleConfig(obs_delay=0.5)}
     below = "below one physics substep of 0.1 s: on its own it has no effect"
     assert env.run_event_driven(policies, schedule=schedule).notes == [

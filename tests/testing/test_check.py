@@ -186,6 +186,12 @@ def test_who_breaks_two_laws_is_told_both(name: str, checks: list[str], what: st
     assert mend in report.of(Status.FAILED)[-1].mend
 
 
+@pytest.mark.parametrize("check", ["parity", "honest-score"])
+def test_what_differs_on_the_way_and_not_in_the_end_is_found(check: str):
+    (finding,) = found("Remembering", only=[check]).findings
+    assert finding.status is Status.FAILED and "global.Memory.count at " in finding.what
+
+
 @pytest.mark.parametrize(
     ("name", "check", "what", "mend"),
     [
@@ -193,6 +199,8 @@ def test_who_breaks_two_laws_is_told_both(name: str, checks: list[str], what: st
          "wealth: float = quantity(default=..., low=..., high=...)"),
         ("Hasty", "set-points", "constant actions act more when decided more often: quantity unit_1.Level.value",
          "let apply_action write a set-point and advance move the rest by dt"),
+        ("Saturating", "set-points", "quantity unit_1.Steps.count at 1 s is 1.0 with one decision a step, 2.0 with two",
+         "let apply_action write a set-point"),
         ("Mortal", "ends", "all are terminated after step 6", "use max_steps or is_truncated"),
         ("PocketDice", "same-seed", "PocketDice.finish (broken_envs.py:{line}) asks random, though it changed nothing",
          "draw with world.draw(name, shape)"),

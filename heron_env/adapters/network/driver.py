@@ -20,7 +20,7 @@ from heron_env.adapters.network.noops import Noops, copied, fits, sendable, vect
 from heron_env.adapters.network.turns import TurnWorld
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.message_log import WatchedBroker
-from heron_env.envs.event.notes import Note, together
+from heron_env.envs.event.notes import Note, least_delays, outlasting, together
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.scheduling.broker import MessageBroker, Queue
 from heron_env.scheduling.links import links_of
@@ -398,7 +398,7 @@ class NetworkEpisode:
     def close(self) -> EpisodeResult:
         """The result so far; agents that still live are truncated."""
         result, over = self.result, not self.world.agents
-        result.end_time, result.notes = to_seconds(self.now), together(self._below_a_step())
+        result.end_time, result.notes = to_seconds(self.now), together(self._notes())
         result.truncated |= {side.name: True for side in self.sides if side.alive}
         result.staleness = {side.name: Percentiles.of(side.ages) for side in self.sides}
         result.latency = {side.name: Percentiles.of(side.latency) for side in self.sides}
@@ -413,8 +413,8 @@ class NetworkEpisode:
         result.cancelled_effects = self.cancelled + len(commands) - result.unfinished_effects
         return result
 
-    def _below_a_step(self) -> Iterator[Note]:
-        """Delays below one step, which are easily misread (W1)."""
+    def _notes(self) -> Iterator[Note]:
+        """Delays below one step, which are easily misread (W1), and above all steps."""
         step = self.setting.dt_ns
         for timing in (side.timing for side in self.sides):
             message, *ways = (max(delay, timing.min_delay) for delay in (timing.msg, timing.obs, timing.act))
@@ -423,3 +423,6 @@ class NetworkEpisode:
                 if 0 < message + way < step:
                     delay = f"{to_seconds(message + way)} s, less than a step of {to_seconds(step)} s"
                     yield f"{what} take {delay}: they {effect}", timing.agent
+            message, gathering, acting = least_delays(timing)
+            trips = ("observation arrived", message + gathering), ("decision took effect", message + acting)
+            yield from outlasting(timing.agent, trips, self.now)

@@ -335,7 +335,9 @@ class Noted:
 
     def notes(self) -> list[str]:
         """What its delays can't show."""
-        return notes(self.env.simulation, self.timings, self.env.dt_ns, self.deciding, reports=self.env.reports)
+        env = self.env
+        end_ns = self.steps * env.dt_ns
+        return notes(env.simulation, self.timings, env.dt_ns, self.deciding, reports=env.reports, end_ns=end_ns)
 
     def _table(self, kind: int, width: int) -> Floats:
         """All records of a kind `[n, width]`."""

@@ -13,7 +13,7 @@ from heron_env.envs.answering import Asking, begin_policies, mates_of
 from heron_env.envs.decisions import decides, resolve_policies
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.agents import AgentLoop
-from heron_env.envs.event.context import EventContext
+from heron_env.envs.event.context import EventContext, has_link_rule
 from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
@@ -274,7 +274,11 @@ class EventRun:
         pending, living = [*self.agents.pending(), *self.answers.waiting], self._in_it()
         result.unfinished_effects = sum(rank in living for rank in pending)
         result.cancelled_effects = self.agents.cancelled + len(pending) - result.unfinished_effects
-        result.notes = notes(c.simulation, c.timings, c.wait_ns, self.agents.deciding, reports=c.reports)
+        ended = self.closed and not has_link_rule(c.simulation.hooks)
+        result.notes = notes(
+            c.simulation, c.timings, c.wait_ns, self.agents.deciding, reports=c.reports,
+            end_ns=self.reached if ended else None, thinking=self.answers.longest,
+        )  # fmt: skip
         result.kpis = self.env.kpis()
         result.footage = None if self.camera is None else self.camera.develop()
         if "rewards" not in c.record:

@@ -54,6 +54,7 @@ class AnswerLoop:
         thinking: by rank, for which decision's answer an agent waits.
         threads: ask policies while the clock goes on; None: the clock waits for their answers.
         waiting: by rank, the question that was given to a thread, and what becomes of its answer.
+        longest: by rank, the longest thought, ns; of those that took time.
     """
 
     def __init__(self, context: EventContext, agents: AgentLoop) -> None:
@@ -61,6 +62,7 @@ class AnswerLoop:
         self.thinking: dict[int, int] = {}
         self.threads: ThinkingThreads | None = None
         self.waiting: dict[int, Waiting] = {}
+        self.longest: dict[int, int] = {}
         self._ready: dict[int, Taken | Promise] = {}  # by id of the observation; of this instant only
 
     def receive_reply(self, reply: ObservationReply, now: int) -> None:
@@ -155,6 +157,7 @@ class AnswerLoop:
         """It counts in `thinking` ns."""
         self.thinking[answer.agent] = answer.number
         scheduler = self.context.scheduler
+        self.longest[answer.agent] = max(thinking, self.longest.get(answer.agent, 0))
         scheduler.schedule(scheduler.now + thinking, THOUGHT, answer.agent, answer)
 
     def _event(
@@ -181,6 +184,7 @@ class AnswerLoop:
                 self._note([(asking, asked)], [answer], waiting.now)
                 scheduler.here = waiting.here
                 due = max(now, waiting.now + max(answer.thinking, 1), scheduler.now)
+                self.longest[asking.rank] = max(due - waiting.now, self.longest.get(asking.rank, 0))
                 scheduler.schedule(due, THOUGHT, asking.rank, event)
 
     def cancel(self, rank: int) -> None:
