@@ -383,8 +383,9 @@ def imported(entry_point: str, where: str) -> Any:
     if found is None:
         why = (why or "Empty module name") + (aside and f"; {aside}")
     elif not hasattr(found, attribute):
-        file = getattr(found, "__file__", None) or "Python itself"
-        why = f"module {module!r} has no attribute {attribute!r} in {file}{aside and f'; {aside}'}"
+        own = module.partition(".")[0] == __package__
+        file = "" if own else f" in {getattr(found, '__file__', None) or 'Python itself'}"
+        why = f"module {module!r} has no attribute {attribute!r}{file}{aside and f'; {aside}'}"
         near = did_you_mean(attribute, vars(found))
     elif aside:
         warnings.warn(f"{where}: {aside}", HeronWarning, stacklevel=3)

@@ -170,7 +170,7 @@ def test_a_command_that_is_stopped_says_so_in_one_line(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("heron_env.registry.make", stopped)
     told = heron(command, GRID, *(["random"] if command == "margin" else []), code=130).stderr
-    assert told == "stopped before the end: run the same command again\n"
+    assert told == "stopped; run the same command again\n"
 
 
 @pytest.mark.parametrize("begun", [False, True])

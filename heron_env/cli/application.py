@@ -36,8 +36,8 @@ OF_FILES = {
 class OneLineErrors(TyperGroup):
     """What this library raises on purpose becomes `error: ...` on stderr and exit code 2, without a traceback.
 
-    So does what a disk, a path or a stream is at fault for. Ctrl-C is one line and exit code 130; commands that keep
-    what they have done by then say so themselves.
+    So does what a disk, a path or a stream is at fault for. Ctrl-C is one line and exit code 130, with
+    what the notes of the KeyboardInterrupt say is kept.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -47,7 +47,8 @@ class OneLineErrors(TyperGroup):
         try:
             return copy_context().run(super().invoke, ctx)  # who is trusted, is trusted by this command alone
         except KeyboardInterrupt as error:
-            typer.echo("stopped before the end: run the same command again", err=True)
+            notes = getattr(error, "__notes__", ["run the same command again"])
+            typer.echo("; ".join(["stopped", *notes]), err=True)
             raise typer.Exit(INTERRUPTED) from error
         except HeronError as error:
             _tell(str(error), error)

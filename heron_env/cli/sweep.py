@@ -12,17 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import (
-    ENVIRONMENT,
-    INTERRUPTED,
-    Allowed,
-    EnvOptions,
-    Json,
-    Trusted,
-    built,
-    on_behalf,
-    parsed_options,
-)
+from heron_env.cli.application import ENVIRONMENT, Allowed, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
 from heron_env.files.reading import is_file, is_folder
 from heron_env.lab.output import left, watched
@@ -37,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def finished(sweep: Sweep, folder: Path | None, processes: int, ray: str | None = None) -> SweepResult:
-    """Run it. Stopped by the user, it exits with 130; what a disk or a lost worker ends tells what is kept, too."""
+    """Run it. What the user, a disk or a lost worker ends tells what is kept."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", HeronWarning)
@@ -45,10 +35,7 @@ def finished(sweep: Sweep, folder: Path | None, processes: int, ray: str | None 
             if ray is not None and folder is not None:  # Ray may end this process without an error
                 typer.echo(f"episodes are stored in {folder} as they end; the same command resumes there", err=True)
             return sweep.run(folder, processes=processes, ray=ray, progress=True if watched() else _Lines())
-    except KeyboardInterrupt as error:
-        typer.echo("; ".join(["stopped", *_kept(folder)]), err=True)
-        raise typer.Exit(INTERRUPTED) from error
-    except (OSError, WorkerLost) as error:
+    except (KeyboardInterrupt, OSError, WorkerLost) as error:
         for note in _kept(folder):
             error.add_note(note)
         raise

@@ -199,7 +199,7 @@ def _of_world(file: YamlFile, world: SimulationConfig) -> Validity:
 
 def _external(block: AgentInjectionConfig) -> dict[str, str]:
     """By agent or group: where it is asked, and what it is told."""
-    from heron_env.declared.configuration import guard_of
+    from heron_env.net.guard import guard_of
 
     tier = {entry.agent_id: entry.privacy_tier or block.privacy_tier for entry in block.endpoints}
     place = {entry.agent_id: guard_of(entry.url, entry.allow).passed(entry.url).place for entry in block.endpoints}

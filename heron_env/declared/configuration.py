@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
@@ -32,7 +31,7 @@ from heron_env.files.models import (
     text,
 )
 from heron_env.files.yaml_file import PathParts, YamlFile
-from heron_env.net.guard import ALLOWED, PORTS, Guard
+from heron_env.net.guard import Guard, guard_of, machine
 from heron_env.observability.config import (
     ObservabilityConfig,
     ObservabilityLevel,
@@ -51,15 +50,6 @@ _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _DETAILS: Final = "a key never stands in a file or call: write api_key_env, the name of an environment variable"
 
 
-def guard_of(url: str, allow: str | None = None) -> Guard:
-    """Lets through the host of this address alone: public ones over https, this machine's if it is what it says; one
-    of a private network if `allow` or the command names it. Raises ConfigError, ValueError.
-    """
-    parts = urlsplit(url)
-    own = parts.netloc if parts.port else f"{parts.netloc}:{PORTS.get(parts.scheme, 443)}"
-    return Guard((own,), loopback=True, private=(*ALLOWED.get(), *([] if allow is None else [allow])))
-
-
 def address(value: object, info: ValidationInfo) -> str:
     """A URL that may be talked to, as far as can be said without asking anybody. Raises ValueError.
 
@@ -71,12 +61,6 @@ def address(value: object, info: ValidationInfo) -> str:
     except ValueError:  # a port that is none, or half an IPv6 address
         guard = Guard()
     guard.passed(value)  # type: ignore[arg-type]  # whatever it is: that is the question
-    return str(value)
-
-
-def machine(value: object) -> str:
-    """`IP:PORT` of a machine on a private network. Raises ValueError."""
-    Guard(private=(value,))  # type: ignore[arg-type]  # whatever it is: that is the question
     return str(value)
 
 

@@ -14,13 +14,12 @@ from heron_env.declared.configuration import (
     EndpointConfig,
     Latency,
     Tier,
-    guard_of,
 )
 from heron_env.errors import ConfigError, DeclarationError, checked_keywords
+from heron_env.net.guard import Guard, guard_of
 
 if TYPE_CHECKING:
     from heron_env.net.client import Client, Question
-    from heron_env.net.guard import Guard
     from heron_env.net.limits import TimeSource
     from heron_env.net.outcome import CallOutcome
 

@@ -76,11 +76,6 @@ class Header(WireModel):
             telling=questions.telling,
         )
 
-    @property
-    def contract(self) -> str:
-        """The version that its requests have."""
-        return self.versions.get("schema", FIRST_VERSION)
-
     def resumed(self, before: Header) -> Header:
         """The same with the time, the versions and the key of a recording that was cut off."""
         telling = self.telling.model_copy(update={"key": before.telling.key})
@@ -331,11 +326,9 @@ class Recording:
             header = Header.of(self.policy.questions, baseline, seed, self._now)
             self._writer = FixtureWriter(self.path, header, any_version=self._any_version)
             header, now = self._writer.header, self.policy.questions
-            if (header.telling, header.contract) != (
-                now.telling,
-                now.version,
-            ):  # one that was cut off goes on as it was
-                self.policy.questions = Questions(now.setting, header.telling, header.contract)
+            version = header.versions.get("schema", FIRST_VERSION)
+            if (header.telling, version) != (now.telling, now.version):  # one that was cut off goes on as it was
+                self.policy.questions = Questions(now.setting, header.telling, version)
         return self._writer
 
     def answer(self, asked: Asked) -> Answer:
@@ -417,7 +410,7 @@ class Recorded:
         if env is not None:
             personas = {name: facts.persona for name, facts in setting.agents.items() if name in env.hierarchy.index}
             setting = EnvironmentFacts.of(env, env_id=header.env_id, options=header.options, personas=personas)
-        self.questions = Questions(setting, header.telling, header.contract)
+        self.questions = Questions(setting, header.telling, header.versions.get("schema", FIRST_VERSION))
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins."""

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from heron_env.errors import ConfigError
 from heron_env.given import require_switch, several
@@ -140,6 +141,21 @@ class Guard:
         if not resolved:
             raise Failure(Code.CONNECTION, "its name leads nowhere; check the name")
         return tuple(resolved)
+
+
+def guard_of(url: str, allow: str | None = None) -> Guard:
+    """Lets through the host of this address alone: public ones over https, this machine's if it is what it says; one
+    of a private network if `allow` or the command names it. Raises ConfigError, ValueError.
+    """
+    parts = urlsplit(url)
+    own = parts.netloc if parts.port else f"{parts.netloc}:{PORTS.get(parts.scheme, 443)}"
+    return Guard((own,), loopback=True, private=(*ALLOWED.get(), *([] if allow is None else [allow])))
+
+
+def machine(value: Any) -> str:
+    """`IP:PORT` of a machine on a private network. Raises ConfigError."""
+    Guard(private=(value,))
+    return str(value)
 
 
 def is_private(entry: object) -> bool:

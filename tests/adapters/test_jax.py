@@ -235,7 +235,7 @@ def test_before_anything_is_compiled_it_says_that_this_takes_its_time(caplog: py
         env.begin(jnp.uint64(0))
         env.begin(jnp.uint64(1))
     assert caplog.messages == [
-        "JaxEnv(BatteryGridEnv): JAX compiles each of your jitted functions at its first call, for seconds to minutes"
+        "JaxEnv(heron/BatteryGrid-v0): jitted functions compile at their first call, for up to minutes"
     ]
 
 

@@ -258,7 +258,7 @@ def test_who_stops_an_entry_being_made_is_told_how_to_go_on(tmp_path: Path, monk
 
     monkeypatch.setattr("heron_env.lab.board.earned", stopped)
     told = heron("board", "add", "random", "--env", SPREAD, "--condition", "none", "--out", tmp_path, code=130).stderr
-    assert told == "stopped before the end: run the same command again\n"
+    assert told == "stopped; run the same command again\n"
     assert not [*tmp_path.rglob("*.json")]
 
 

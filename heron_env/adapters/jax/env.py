@@ -113,8 +113,9 @@ class JaxEnv:
         self.env = builder_of(env, options)()
         if reason := why_not(self.env):
             raise ConfigError(f"JaxEnv({type(self.env).__name__}): {reason}; BatchEnv runs it")
-        words = "JaxEnv(%s): JAX compiles each of your jitted functions at its first call, for seconds to minutes"
-        logging.getLogger("heron_env").warning(words, type(self.env).__name__)
+        logging.getLogger("heron_env").warning(
+            "JaxEnv(%s): jitted functions compile at their first call, for up to minutes", self.env
+        )
         self.autoreset, self._dtype = autoreset, jnp.dtype(dtype)
         self._groups = groups_of(self.env)
         self.groups = dict(self.env.group_map)
@@ -151,10 +152,8 @@ class JaxEnv:
         with np.errstate(over="ignore"):
             lane = TracedLane(self._loops, state._asdict(), self.autoreset)
             self._give(lane, actions)
-            self._loops.run("check", lane)
-            self._loops.run("decide", lane)
-            self._loops.run("affect", lane)
-            self._loops.run("clear", lane)
+            for phase in ("check", "decide", "affect", "clear"):
+                self._loops.run(phase, lane)
             for number in range(self._loops.blueprint.substeps):
                 self._loops.run("substep", lane, number)
             self._loops.run("close", lane)
