@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import DataError, did_you_mean
-from heron_env.files.reading import is_file, is_folder
+from heron_env.files.reading import decimal, is_file, is_folder
 from heron_env.given import ANY, MOST_AGENTS, require_count
 from heron_env.seeding import stream
 from heron_env.worlds.energy_management.calendar import DAYS, SHIPPED, Calendar, TimeOfUse
@@ -26,6 +26,11 @@ COLUMNS: Final = ("household", "business", "pv_south", "pv_east", "pv_west")
 ROOFS: Final = ("south", "east", "west")
 SOUTH_YIELD: Final = 1000.0  # kWh per kWp and year
 ENVELOPE_DAYS: Final = 15
+LEAST_RISES: Final = 20
+"""Of a column that is taken for a counter: so many, and so many for each fall."""
+MOST_POWER: Final = 1.5
+"""kW per kWp in a quarter hour: above that of any roof, also where clouds at the sun's side reflect its light."""
+
 
 Array = NDArray[np.float64]
 
@@ -93,9 +98,10 @@ def read_csv(path: Path) -> Profiles:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
             _require_columns(path.name, tuple(cell.strip() for cell in next(rows, [])))
-            cells = [_row(path.name, rows.line_num, row) for row in rows if row]
+            numbered = [(rows.line_num, _row(path.name, rows.line_num, row)) for row in rows if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path.name}: is no CSV file in UTF-8 ({error}); save it as one") from error
+    lines, cells = [line for line, _ in numbered], [row for _, row in numbered]
     if len(cells) != QUARTERS_PER_YEAR:
         raise DataError(
             f"{path.name}: expected {QUARTERS_PER_YEAR} rows (quarter hours of 365 days), got {len(cells)}; "
@@ -105,7 +111,33 @@ def read_csv(path: Path) -> Profiles:
     for name, column in zip(COLUMNS[:2], table[:2], strict=True):
         if not column.any():
             raise DataError(f"{path.name}: column {name} is 0 in every row; a load can't be normalised to 1 MWh/a then")
+    for name, column in zip(COLUMNS, table, strict=True):
+        _require_possible(path.name, name, column, lines)
     return _profiles(table)
+
+
+def _require_possible(file: str, name: str, column: Array, lines: list[int]) -> None:
+    """Raise DataError for a counter of a meter, and for more than the sun can give."""
+    if (words := register(column)) is not None:
+        raise DataError(f"{file}:{lines[-1]}: {name}={column[-1]:g}: the column {words}")
+    if name in COLUMNS[2:] and column.max() > MOST_POWER:
+        row = int(np.flatnonzero(column > MOST_POWER)[0])
+        raise DataError(
+            f"{file}:{lines[row]}: {name}={column[row]:g} kW per kWp, and no roof gives more than {MOST_POWER:g}: is "
+            "this W, or the kW of a whole roof? Divide by 1000, or by its kWp"
+        )
+
+
+def register(values: Array) -> str | None:
+    """What is wrong with values that all but never fall, as a meter's counter does; None of powers and energies."""
+    steps = np.diff(values)
+    rises, falls = int((steps > 0.0).sum()), int((steps < 0.0).sum())
+    if rises < LEAST_RISES or LEAST_RISES * falls > rises:
+        return None
+    return (
+        f"rises {rises} times and falls {falls} times, from {values[0]:g} on: it looks like a meter's counter, and is "
+        "read as what each row has for itself; write the differences of neighbouring rows (in kWh)"
+    )
 
 
 def _require_columns(name: str, header: tuple[str, ...]) -> None:
@@ -133,7 +165,7 @@ def _row(name: str, line: int, row: list[str]) -> list[float]:
 def power(where: str, column: str, text: str) -> float:
     """The legal value of a cell: finite, and not below 0. Raises DataError that begins with `where`."""
     try:
-        value = float(text)
+        value = decimal(text)
     except ValueError as error:
         raise DataError(f"{where}: {column}={text!r:.60} is not a number; correct or fill in the cell") from error
     if not math.isfinite(value):
