@@ -88,7 +88,9 @@ COLUMNS: Final = {
     "load": Columns.of(
         POWERS,
         f"sn_mva profile slack_weight {LIMITS}",
-        **{f"const_{kind}{power}_percent": Neutral((0.0,), ZIP) for kind in "zi" for power in ("_p", "_q", "")},
+        const_z_percent=Neutral((0.0, None), ZIP),
+        const_i_percent=Neutral((0.0, None), ZIP),
+        **{f"const_{kind}_{power}_percent": Neutral((0.0,), ZIP) for kind in "zi" for power in "pq"},
     ),
     "sgen": Columns.of(
         POWERS,

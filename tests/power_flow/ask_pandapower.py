@@ -6,7 +6,7 @@ Each case is a network of NETWORKS after some edits `[table, row, column, value]
 
 import copy
 import json
-import random
+import random  # noqa: TID251  # in an environment that has pandapower, and not this library
 import sys
 import warnings
 from collections.abc import Callable
@@ -20,7 +20,7 @@ WRONG = ("nan", "Wrong", -1.0)
 NUMBERS = {  # column of a table that is used: values that differ from each other and from the network's own
     ("line", "length_km"): (0.05, 0.21, 0.5, 1.3),
     ("line", "r_ohm_per_km"): (0.0, 0.1, 0.641, 1.2),
-    ("line", "x_ohm_per_km"): (0.0, 0.03, 0.12, 0.35),
+    ("line", "x_ohm_per_km"): (0.001, 0.03, 0.12, 0.35),
     ("line", "c_nf_per_km"): (0.0, 150.0, 900.0, 4000.0),
     ("line", "max_i_ka"): (0.1, 0.142, 0.5, 1.0),
     ("line", "df"): (0.3, 0.5, 0.85, 0.99),
@@ -78,7 +78,7 @@ NOT_MODELLED = {  # columns that pandapower reads, and this library does not
     ("trafo", "leakage_resistance_ratio_hv"): (0.5, 0.1, 0.9, 1.0),
     ("trafo", "leakage_reactance_ratio_hv"): (0.5, 0.1, 0.9, 1.0),
 }
-TEXTS = "name type zone geo std_type vector_group curve_style generator_type description".split()
+TEXTS = ["name", "type", "zone", "geo", "std_type", "vector_group", "curve_style", "generator_type", "description"]
 COLUMNS = {  # of pandapower's network_schema and solver, beside those above
     "bus": "name type zone geo max_vm_pu min_vm_pu",
     "ext_grid": "name va_degree slack_weight controllable max_p_mw min_p_mw max_q_mvar min_q_mvar s_sc_max_mva "
@@ -96,7 +96,7 @@ COLUMNS = {  # of pandapower's network_schema and solver, beside those above
     "storage": "name sn_mva type controllable soc_percent min_e_mwh max_e_mwh max_p_mw min_p_mw max_q_mvar min_q_mvar",
     "switch": "name type z_ohm in_ka",
 }
-SWITCHED = "controllable tdpf oltc power_station_unit current_source reactive_capability_curve".split()
+SWITCHED = ["controllable", "tdpf", "oltc", "power_station_unit", "current_source", "reactive_capability_curve"]
 TAPS = [  # of a trafo: side, position, neutral, percent, degree, type; and of its second tap changer
     ("hv", -2, 0, 2.5, 0.0, "Ratio"), ("lv", 3, 0, 1.0, 0.0, "Ratio"), ("lv", -2, 1, 2.5, 60.0, "Ratio"),
     ("hv", 2, 0, 2.5, 120.0, "Symmetrical"), ("hv", 4, 0, None, 5.0, "Ideal"), ("lv", 4, 0, 2.0, None, "Ideal"),
@@ -235,7 +235,7 @@ def random_network(pp: Any, seed: int) -> Any:
 
 
 def with_edits(pp: Any, saved: dict[str, Any], base: Any, edits: list[Edit]) -> Any:
-    """The network of a file after edits: only the tables that they change are read anew, which takes most of the time."""
+    """The network of a file after edits: only the tables that they change are read anew, which takes its time."""
     changed = edited(saved["_object"], edits)
     tables = {table for table, *_ in edits} - {"network"}
     scalars = {name: value for name, value in changed.items() if not (isinstance(value, dict) and "_object" in value)}
@@ -250,7 +250,7 @@ def solved(pp: Any, made: Callable[[], Any]) -> dict[str, Any]:
     """What pandapower finds: voltages by bus, losses, loadings; or why it finds nothing."""
     try:
         pp.runpp(net := made(), trafo_model="pi", tolerance_mva=1e-10, numba=False)
-    except Exception as error:  # of any kind: what counts is that there is no solution
+    except Exception as error:  # noqa: BLE001  # of any kind: what counts is that there is no solution
         return {"error": f"{type(error).__name__}: {error}"[:80]}
     losses = 1e3 * (net.res_line.pl_mw.sum() + net.res_trafo.pl_mw.sum())
     return {
