@@ -399,8 +399,8 @@ def _cell(where: str, name: str, text: str) -> float:
         raise DataError(f"{where}: {name}={text!r:.60}: is no number; correct or remove the row") from error
     if not math.isfinite(value) or not abs(value) * SECOND < 2**63:
         raise DataError(
-            f"{where}: {name}={text.strip()!r:.60}: must be finite and below 9.2e9 s; remove the row, or divide by 1000 "
-            "what is in ms"
+            f"{where}: {name}={text.strip()!r:.60}: must be finite and below 9.2e9 s; remove the row, or divide ms by "
+            "1000"
         )
     return value
 

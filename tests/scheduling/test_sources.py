@@ -294,7 +294,7 @@ def test_what_can_be_no_source_is_named(build: Any, told: str) -> None:
         ("time,delay\n0,1_0\n", 2, "delay='1_0': is no number"),
         ("time,delay\n1_0,1\n", 2, "time='1_0': is no number"),
         ("time,delay\n0,\u0663\n", 2, "is no number"),
-        ("time,delay\n1.7e12,85\n", 2, "divide by 1000 what is in ms"),
+        ("time,delay\n1.7e12,85\n", 2, "remove the row, or divide ms by 1000"),
         ("time,delay\n0\n", 2, "expected 2 cells"),
         ("time;delay\n0;1\n", 1, "separate them by commas"),
         ("t,d\n0,1\n", 1, "name them in the first line"),

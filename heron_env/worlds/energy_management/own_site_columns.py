@@ -20,7 +20,7 @@ from heron_env.errors import ConfigError, DataError, did_you_mean
 from heron_env.files.models import ConfigModel, Text, formatted, non_negative
 from heron_env.files.reading import read
 from heron_env.worlds.energy_management.calendar import zone_of
-from heron_env.worlds.energy_management.site import power, register
+from heron_env.worlds.energy_management.plausible import power, register
 
 NEVER: Final = -(2**62)
 FARTHEST: Final = (1971, 2199)

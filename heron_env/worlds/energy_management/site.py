@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
@@ -14,23 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import DataError, did_you_mean
-from heron_env.files.reading import decimal, is_file, is_folder
+from heron_env.files.reading import is_file, is_folder
 from heron_env.given import ANY, MOST_AGENTS, require_count
 from heron_env.seeding import stream
 from heron_env.worlds.energy_management.calendar import DAYS, SHIPPED, Calendar, TimeOfUse
 from heron_env.worlds.energy_management.days_tables import DAY as DAY
 from heron_env.worlds.energy_management.days_tables import QUARTERS
+from heron_env.worlds.energy_management.plausible import power, register, require_sunlight
 
 QUARTERS_PER_YEAR: Final = DAYS * QUARTERS
 COLUMNS: Final = ("household", "business", "pv_south", "pv_east", "pv_west")
 ROOFS: Final = ("south", "east", "west")
 SOUTH_YIELD: Final = 1000.0  # kWh per kWp and year
 ENVELOPE_DAYS: Final = 15
-LEAST_RISES: Final = 20
-"""Of a column that is taken for a counter: so many, and so many for each fall."""
-MOST_POWER: Final = 1.5
-"""kW per kWp in a quarter hour: above that of any roof, also where clouds at the sun's side reflect its light."""
-
 
 Array = NDArray[np.float64]
 
@@ -112,32 +107,11 @@ def read_csv(path: Path) -> Profiles:
         if not column.any():
             raise DataError(f"{path.name}: column {name} is 0 in every row; a load can't be normalised to 1 MWh/a then")
     for name, column in zip(COLUMNS, table, strict=True):
-        _require_possible(path.name, name, column, lines)
+        if name in COLUMNS[2:]:
+            require_sunlight(path.name, name, column, lines)
+        elif (words := register(column)) is not None:
+            raise DataError(f"{path.name}:{lines[-1]}: {name}={column[-1]:g}: the column {words}")
     return _profiles(table)
-
-
-def _require_possible(file: str, name: str, column: Array, lines: list[int]) -> None:
-    """Raise DataError for a counter of a meter, and for more than the sun can give."""
-    if (words := register(column)) is not None:
-        raise DataError(f"{file}:{lines[-1]}: {name}={column[-1]:g}: the column {words}")
-    if name in COLUMNS[2:] and column.max() > MOST_POWER:
-        row = int(np.flatnonzero(column > MOST_POWER)[0])
-        raise DataError(
-            f"{file}:{lines[row]}: {name}={column[row]:g} kW per kWp, and no roof gives more than {MOST_POWER:g}: is "
-            "this W, or the kW of a whole roof? Divide by 1000, or by its kWp"
-        )
-
-
-def register(values: Array) -> str | None:
-    """What is wrong with values that all but never fall, as a meter's counter does; None of powers and energies."""
-    steps = np.diff(values)
-    rises, falls = int((steps > 0.0).sum()), int((steps < 0.0).sum())
-    if rises < LEAST_RISES or LEAST_RISES * falls > rises:
-        return None
-    return (
-        f"rises {rises} times and falls {falls} times, from {values[0]:g} on: it looks like a meter's counter, and is "
-        "read as what each row has for itself; write the differences of neighbouring rows (in kWh)"
-    )
 
 
 def _require_columns(name: str, header: tuple[str, ...]) -> None:
@@ -160,19 +134,6 @@ def _row(name: str, line: int, row: list[str]) -> list[float]:
             f"{name}:{line}: expected {len(COLUMNS)} cells, got {len(row)}; give one a column, decimals with a point"
         )
     return [power(f"{name}:{line}", column, text) for column, text in zip(COLUMNS, row, strict=True)]
-
-
-def power(where: str, column: str, text: str) -> float:
-    """The legal value of a cell: finite, and not below 0. Raises DataError that begins with `where`."""
-    try:
-        value = decimal(text)
-    except ValueError as error:
-        raise DataError(f"{where}: {column}={text!r:.60} is not a number; correct or fill in the cell") from error
-    if not math.isfinite(value):
-        raise DataError(f"{where}: {column}={text.strip()} must be finite; fill in the cell")
-    if value < 0.0:
-        raise DataError(f"{where}: {column}={text.strip()} must be >= 0 (generation is positive, too)")
-    return value
 
 
 ENERGY: Final = (2500.0, 6000.0)  # kWh/a of a home (BDEW H25)
