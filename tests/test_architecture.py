@@ -276,7 +276,7 @@ ROOMS = {
     "core": (12, 2_615),  # free states show single fields by their tags
     "observability": (11, 2_676),
     "agents": (5, 804),
-    "scheduling": (13, 2_905),
+    "scheduling": (13, 2_905),  # a file of delays in ms is told from one in s
     "engine": (39, 9_810),  # masks and infos ask the plan what their agent sees of itself
     "envs": (44, 10_112),  # what a training under a schedule leaves out of the defaults stands with them
     "testing": (15, 2_899),  # the doors for tests, inspection and clock, stand here; what owners do not see is listed

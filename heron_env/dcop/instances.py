@@ -17,7 +17,7 @@ from heron_env import files
 from heron_env.dcop.problem import COLOURS, Assignment, Optimum, Problem
 from heron_env.dcop.pydcop_yaml import from_pydcop, to_pydcop
 from heron_env.errors import ConfigError, DataError, DeclarationError
-from heron_env.files.reading import parsed, read
+from heron_env.files.reading import parsed, read, whole_decimal
 from heron_env.files.yaml_file import YamlFile
 from heron_env.given import is_finite, is_one_of, mapping, path_of, require_type, whole
 from heron_env.seeding import stream
@@ -245,9 +245,9 @@ def _from_dimacs(path: Path, text: str) -> Problem:
                 if nodes >= 0 or words[1] not in ("edge", "edges", "col"):
                     wrong = f"{line!r:.60} is no `p edge` line, or the second one"
                     raise ValueError
-                nodes, announced = (whole(int(word), "p", 0, MOST) for word in words[2:])
+                nodes, announced = (whole(whole_decimal(word), "p", 0, MOST) for word in words[2:])
             elif words[:1] == ["e"]:
-                u, v = sorted(map(int, words[1:]))
+                u, v = sorted(map(whole_decimal, words[1:]))
                 if not 1 <= u < v <= nodes:
                     wrong = f"{u}-{v} is no edge between two of the nodes 1 to {max(nodes, 0)}"
                     raise ValueError

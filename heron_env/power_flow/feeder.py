@@ -1,7 +1,8 @@
 """The feeder: buses, lines and a transformer, as people describe them. Three phases, balanced.
 
 The cable's half of its charging lies at each of its ends (pi model), the transformer's half of its no-load current at
-each of its sides. What is always there, `fixed`, belongs to the feeder; all other loads are the solver's business.
+each of its sides. What is always there, `fixed` and `shunts`, belongs to the feeder; all other loads are the solver's
+business.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError, did_you_mean
-from heron_env.given import all_of, is_number, require_type
+from heron_env.given import all_of, is_number, require_type, several
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Transformer:
-    """What feeds the source bus, by its name plate; its ratio is the nominal one.
+    """What feeds the source bus, by its name plate; what its ratio differs from the nominal one by is part of the
+    feeder's `slack_voltage`.
 
     Attributes:
         rating: kVA.
@@ -107,6 +109,9 @@ class Transformer:
         copper_losses: kW at rated current.
         iron_losses: kW at rated voltage, always there.
         no_load_current: share of the rated current.
+        voltage: rated voltage of its low side, at its tap, over the feeder's nominal one.
+        sides: loading of its low and of its high side where a current of 1 kVA per kVA of rating, at the feeder's
+            nominal voltage, flows there: rated voltages, tap and derating.
 
     Raises:
         ConfigError: a number makes no sense, or the resistive part exceeds the whole.
@@ -117,6 +122,8 @@ class Transformer:
     copper_losses: float
     iron_losses: float = 0.0
     no_load_current: float = 0.0
+    voltage: float = 1.0
+    sides: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         for name, unit, zero in (
@@ -125,8 +132,15 @@ class Transformer:
             ("copper_losses", "kW", True),
             ("iron_losses", "kW", True),
             ("no_load_current", "(0.01 is 1 %)", True),
+            ("voltage", "pu", False),
         ):
             _require("transformer", name, getattr(self, name), unit, zero=zero)
+        sides = several(self.sides, "transformer: sides")
+        if len(sides) != 2:
+            raise ConfigError(f"transformer: sides={self.sides!r:.60} must be two numbers, of its low and high side")
+        for side in sides:
+            _require("transformer", "sides", side, "(1.0 is its rating)")
+        object.__setattr__(self, "sides", sides)
         for whole, part in (("short_circuit_voltage", "copper_losses"), ("no_load_current", "iron_losses")):
             if getattr(self, part) > getattr(self, whole) * self.rating * (1.0 + 1e-9):
                 raise ConfigError(
@@ -136,15 +150,15 @@ class Transformer:
 
     @property
     def impedance(self) -> complex:
-        """Share of the rated impedance; per unit of its own rating."""
+        """Share of the rated impedance; per unit of its own rating and the feeder's nominal voltage."""
         r = self.copper_losses / self.rating
-        return complex(r, math.sqrt(max(self.short_circuit_voltage**2 - r**2, 0.0)))
+        return complex(r, math.sqrt(max(self.short_circuit_voltage**2 - r**2, 0.0))) * self.voltage**2
 
     @property
     def admittance(self) -> complex:
-        """Of the no-load current, per unit of its own rating."""
+        """Of the no-load current, per unit of its own rating and the feeder's nominal voltage."""
         g = self.iron_losses / self.rating
-        return complex(g, -math.sqrt(max(self.no_load_current**2 - g**2, 0.0)))
+        return complex(g, -math.sqrt(max(self.no_load_current**2 - g**2, 0.0))) / self.voltage**2
 
 
 @dataclass(frozen=True)
@@ -170,6 +184,28 @@ class Fixed:
 
 
 @dataclass(frozen=True)
+class Shunt:
+    """What takes a current in proportion to the voltage; its active power counts among the feeder's losses.
+
+    Attributes:
+        bus: its name.
+        g, b: conductance and susceptance to earth, S; b > 0 is a capacity.
+
+    Raises:
+        ConfigError: a number is not finite.
+    """
+
+    bus: str
+    g: float
+    b: float
+
+    def __post_init__(self) -> None:
+        for name in ("g", "b"):
+            if not is_number(value := getattr(self, name)):
+                raise ConfigError(f"shunt at {self.bus!r}: {name}={value!r:.60} S must be a finite number")
+
+
+@dataclass(frozen=True)
 class Feeder:
     """A radial feeder: every bus has exactly one way to the source.
 
@@ -182,6 +218,7 @@ class Feeder:
         transformer: None: the source bus itself has the slack voltage.
         fixed: static loads and generators, in every scenario beside what solve() is given; a bus may have several.
         customers: buses where somebody is connected; none: any bus but the source may be.
+        shunts: admittances to earth, as of a cable that is open at its far end; a bus may have several.
 
     Raises:
         ConfigError: it is no tree that reaches every bus, a name is unknown or not unique, a number makes no sense.
@@ -195,9 +232,11 @@ class Feeder:
     transformer: Transformer | None = None
     fixed: tuple[Fixed, ...] = ()
     customers: tuple[str, ...] = ()
+    shunts: tuple[Shunt, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, kind in (("buses", str), ("lines", Line), ("fixed", Fixed), ("customers", str)):
+        parts = (("buses", str), ("lines", Line), ("fixed", Fixed), ("customers", str), ("shunts", Shunt))
+        for name, kind in parts:
             object.__setattr__(self, name, all_of(getattr(self, name), f"Feeder({name})", kind))
         if not self.buses:
             raise ConfigError("Feeder(buses=()): a feeder has at least one bus")
@@ -213,6 +252,7 @@ class Feeder:
         used = [("source", self.source)]
         used += [(f"line {k}", end) for k, line in enumerate(self.lines) for end in (line.start, line.end)]
         used += [("fixed load", load.bus) for load in self.fixed] + [("customers", name) for name in self.customers]
+        used += [("shunt", shunt.bus) for shunt in self.shunts]
         for where, name in used:
             if name not in self.buses:
                 raise ConfigError(

@@ -31,10 +31,10 @@ class Flows:
 
     Attributes:
         voltage: pu, `[B, buses]`.
-        current: A, `[B, lines]`.
+        current: A at that end of a line where it is greater, `[B, lines]`.
         loading: of the lines' ratings, 1 is full, `[B, lines]`; 0 where there is no rating.
-        transformer: loading, apparent power at nominal voltage over its rating, `[B]`; 0 where there is none.
-        losses: kW in lines and transformer, `[B]`.
+        transformer: loading, current over the rated one on that side where it is greater, `[B]`; 0 where there is none.
+        losses: kW in lines, transformer and shunts, `[B]`.
         slack_p, slack_q: what comes into the feeder, kW and kvar, `[B]`.
         converged: bool `[B]`.
         iterations: `[B]`; 0 where there was no convergence.
@@ -67,6 +67,7 @@ class PowerFlow:
     Attributes:
         tables: the feeder and the law, as compiled sweeps are given them (sweep_kernel.py).
         ampere: A of 1 kVA at nominal voltage. shares: of its rating that each line carries with 1 A, `[lines]`.
+        sides: of its rating that the transformer's low and high side carry with the current of 1 kVA; 0 without one.
         far_side: kW and kvar, a complex number, in the half of the transformer's shunt that the sweep does not see.
     """
 
@@ -89,7 +90,8 @@ class PowerFlow:
         self.far_side = far * feeder.slack_voltage * feeder.slack_voltage
         self.ampere = 1.0 / (math.sqrt(3.0) * feeder.base_kv)
         self.shares = np.array([1.0 / line.rating for line in feeder.lines])
-        self._rating = math.inf if feeder.transformer is None else feeder.transformer.rating
+        plate = feeder.transformer
+        self.sides = (0.0, 0.0) if plate is None else (plate.sides[0] / plate.rating, plate.sides[1] / plate.rating)
 
     def solve(self, p: ArrayLike, q: ArrayLike) -> Flows:
         """Flows of B scenarios.
@@ -110,7 +112,7 @@ class PowerFlow:
         power, reactive = power + fixed, reactive + fixed_reactive
         lanes = len(power)
         voltage, current = np.empty(power.shape), np.empty((lanes, len(self.feeder.lines)))
-        totals, iterations = np.empty((lanes, 4)), np.empty(lanes, np.int64)
+        totals, iterations = np.empty((lanes, 5)), np.empty(lanes, np.int64)
 
         def run(first: int, last: int) -> None:
             kernel().sweep(first, last, power, reactive, *self.tables, voltage, current, totals, iterations)
@@ -121,7 +123,7 @@ class PowerFlow:
             voltage=voltage,
             current=current,
             loading=current * self.shares,
-            transformer=totals[:, 3] / self._rating,
+            transformer=np.maximum(totals[:, 3] * self.sides[0], totals[:, 4] * self.sides[1]),
             losses=totals[:, 0] + self.far_side.real,
             slack_p=totals[:, 1] + self.far_side.real,
             slack_q=totals[:, 2] - self.far_side.imag,
@@ -164,18 +166,25 @@ class PowerFlow:
 
 
 def per_unit(feeder: Feeder) -> tuple[Floats, Floats, complex]:
-    """r, x of what feeds each position and g, b at it, `[2, n]`; the admittance on the transformer's far side."""
+    """What feeds each position and what lies there in shunt, per unit of 1 kVA and the nominal voltage.
+
+    branch: r, x, and g, b of the half of its shunt that it has at each of its ends, `[4, n]`. shunt: g, b of all that
+    lies at a position, these halves with it, `[2, n]`. And the admittance on the transformer's far side.
+    """
     tree, ohm = feeder.tree, 1.0 / (1000.0 * feeder.base_kv**2)  # of 1 kVA
-    series, shunt, far = np.zeros(len(tree.order), complex), np.zeros(len(tree.order), complex), 0j
+    series, half, shunt = np.zeros((3, len(tree.order)), complex)
     if feeder.transformer is not None:
         series[0] = feeder.transformer.impedance / feeder.transformer.rating
-        shunt[0] = far = feeder.transformer.admittance * feeder.transformer.rating / 2.0
+        shunt[0] = half[0] = feeder.transformer.admittance * feeder.transformer.rating / 2.0
     for k in range(1, len(tree.order)):
         line = feeder.lines[tree.line[k]]
-        series[k] = complex(line.r, line.x) * ohm
-        for end in (k, tree.parent[k]):
-            shunt[end] += 0.5j * line.charging / ohm
-    return np.stack([series.real, series.imag]), np.stack([shunt.real, shunt.imag]), far
+        series[k], half[k] = complex(line.r, line.x) * ohm, 0.5j * line.charging / ohm
+        shunt[[k, tree.parent[k]]] += half[k]
+    position = {feeder.buses[bus]: k for k, bus in enumerate(tree.order)}
+    for one in feeder.shunts:
+        shunt[position[one.bus]] += complex(one.g, one.b) / ohm
+    branch = np.stack([series.real, series.imag, half.real, half.imag])
+    return branch, np.stack([shunt.real, shunt.imag]), complex(half[0])
 
 
 @functools.cache

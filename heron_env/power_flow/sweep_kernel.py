@@ -38,10 +38,12 @@ def sweep(
     Args:
         p, q: load, kW and kvar, `[B, buses]`.
         tree: order, parent, line of each position (tree.py), `[3, n]`.
-        branch: r, x of what feeds each position, `[2, n]`; shunt: g, b at each position, `[2, n]`.
+        branch: r, x of what feeds each position, and g, b that it has at each of its ends, `[4, n]`; shunt: g, b of
+            all at each position, `[2, n]`.
         slack: its voltage. tolerance: of the last change of any voltage. most: iterations.
-        voltage: out, `[B, buses]`. current: out, `[B, lines]`.
-        totals: out, losses, p and q from the slack, current of the source, `[B, 4]`.
+        voltage: out, `[B, buses]`. current: out, at that end of a line where it is greater, `[B, lines]`.
+        totals: out, losses, p and q from the slack, current at the near and the far end of what feeds the source,
+            `[B, 5]`.
         iterations: out, 0 where there was no convergence, and nan everywhere else, `[B]`.
     """
     block = np.empty((tree.shape[1] + 1, 6, WIDTH))
@@ -80,11 +82,11 @@ def solve_block(
                 left -= 1
                 good = change[w] <= tolerance
                 iterations[start + w] = turn if good else 0
-                _put(start + w, w, good, order, line, branch, shunt, block, voltage, current, totals)
+                _put(start + w, w, good, order, parent, line, branch, shunt, block, voltage, current, totals)
     for w in range(count):
         if iterations[start + w] < 0:
             iterations[start + w] = 0
-            _put(start + w, w, False, order, line, branch, shunt, block, voltage, current, totals)
+            _put(start + w, w, False, order, parent, line, branch, shunt, block, voltage, current, totals)
 
 
 @leaf
@@ -139,8 +141,8 @@ def _outwards(branch: Any, parent: Any, block: Any, change: Any, width: Any) -> 
 
 @leaf
 def _put(
-    b: Any, w: Any, good: Any, order: Any, line: Any, branch: Any, shunt: Any, block: Any, voltage: Any, current: Any,
-    totals: Any,
+    b: Any, w: Any, good: Any, order: Any, parent: Any, line: Any, branch: Any, shunt: Any, block: Any, voltage: Any,
+    current: Any, totals: Any,
 ) -> None:  # fmt: skip
     """One scenario's results; nan if it did not converge."""
     losses = 0.0
@@ -149,9 +151,20 @@ def _put(
         level = block[k + 1, X, w] ** 2 + block[k + 1, Y, w] ** 2
         losses += branch[0, k] * square + shunt[0, k] * level
         voltage[b, order[k]] = np.sqrt(level) if good else np.nan
+        near = _end(k + 1, k + 1, -branch[2, k], -branch[3, k], block, w)
+        far = _end(k + 1, parent[k] + 1, branch[2, k], branch[3, k], block, w)
         if k > 0:
-            current[b, line[k]] = np.sqrt(square) if good else np.nan
+            current[b, line[k]] = max(near, far) if good else np.nan
+        else:
+            totals[b, 3], totals[b, 4] = (near, far) if good else (np.nan, np.nan)
     totals[b, 0] = losses if good else np.nan
     totals[b, 1] = block[0, X, w] * block[1, REAL, w] if good else np.nan
     totals[b, 2] = -block[0, X, w] * block[1, IMAGINARY, w] if good else np.nan
-    totals[b, 3] = np.sqrt(block[1, REAL, w] ** 2 + block[1, IMAGINARY, w] ** 2) if good else np.nan
+
+
+@leaf
+def _end(k: Any, at: Any, g: Any, b: Any, block: Any, w: Any) -> Any:
+    """Amount of the current of row k with what g + jb takes at the voltage of row `at`."""
+    x, y = block[at, X, w], block[at, Y, w]
+    real, imaginary = block[k, REAL, w] + (g * x - b * y), block[k, IMAGINARY, w] + (g * y + b * x)
+    return np.sqrt(real**2 + imaginary**2)

@@ -189,9 +189,9 @@ OF_ZONES = (
 """Quantities in the columns of the array `zones`, `[Z, 11]`."""
 (BACKGROUND, AMOUNT, TRANSFORMER_LOADING, LINE_LOADING, LOSSES, LOWEST_VOLTAGE, HIGHEST_VOLTAGE, OUTSIDE_MINUTES,
  COLLAPSED_MINUTES, MAX_LOADING, LOST) = range(len(OF_ZONES))  # fmt: skip
-(REACTIVE, LOWEST_ALLOWED, HIGHEST_ALLOWED, VOLTAGE_PRICE, LOADING_PRICE, RATING, FAR_LOSSES, AMPERE, SLACK, TOLERANCE,
- ITERATIONS) = range(11)  # fmt: skip
-"""Places in the array `law`: of Network, of the transformer, of PowerFlow."""
+(REACTIVE, LOWEST_ALLOWED, HIGHEST_ALLOWED, VOLTAGE_PRICE, LOADING_PRICE, LOW_SIDE, HIGH_SIDE, FAR_LOSSES, AMPERE,
+ SLACK, TOLERANCE, ITERATIONS) = range(12)  # fmt: skip
+"""Places in the array `law`: of Network, then of PowerFlow."""
 FORMS: dict[str, tuple[str, int]] = {
     "zones": ("int64", 2),  # a zone's columns of the truth, `[Z, OF_ZONES]`
     "grid": ("int64", 2), "load": ("int64", 2), "voltage": ("int64", 2),  # of its homes with batteries, `[Z, k]`
@@ -224,7 +224,7 @@ class ZoneNetworks:
             return np.array([place[f"{a.agent_id}.{field}"] for a in hierarchy.agents if isinstance(a, kind)])
 
         tree, branch, shunt, slack, tolerance, iterations = flow.tables
-        transformer, (lowest, highest) = flow.feeder.transformer, network.voltage_band
+        lowest, highest = network.voltage_band
         arrays = {
             "zones": np.stack([columns(TransformerZone, field)[connections.zones] for field in OF_ZONES], axis=1),
             "grid": columns(Battery, "Flow.grid")[connections.batteries],
@@ -235,8 +235,7 @@ class ZoneNetworks:
             "shares": flow.shares,
             "law": np.array([
                 network.reactive, lowest, highest, network.voltage_price, network.loading_price,
-                math.inf if transformer is None else transformer.rating, flow.far_side.real, flow.ampere,
-                slack, tolerance, iterations,
+                *flow.sides, flow.far_side.real, flow.ampere, slack, tolerance, iterations,
             ]),
         }  # fmt: skip
         self._arrays, self._table = arrays, addresses(FORMS, arrays)  # compiled code knows addresses only

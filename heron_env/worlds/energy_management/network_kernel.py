@@ -19,6 +19,7 @@ from heron_env.worlds.energy_management.network import (
     COLLAPSED_MINUTES,
     FAR_LOSSES,
     FORMS,
+    HIGH_SIDE,
     HIGHEST_ALLOWED,
     HIGHEST_VOLTAGE,
     ITERATIONS,
@@ -26,11 +27,11 @@ from heron_env.worlds.energy_management.network import (
     LOADING_PRICE,
     LOSSES,
     LOST,
+    LOW_SIDE,
     LOWEST_ALLOWED,
     LOWEST_VOLTAGE,
     MAX_LOADING,
     OUTSIDE_MINUTES,
-    RATING,
     REACTIVE,
     SLACK,
     TOLERANCE,
@@ -53,7 +54,7 @@ def substep(D: Any, N: Any, first: Any, last: Any) -> Any:
     n = tree.shape[1]
     block, change, room = np.empty((n + 1, 6, WIDTH)), np.empty(WIDTH), np.empty((4, WIDTH, n))
     p, q, voltage, current = room[0], room[1], room[2], room[3]
-    totals, iterations = np.empty((WIDTH, 4)), np.empty(WIDTH, np.int64)
+    totals, iterations = np.empty((WIDTH, 5)), np.empty(WIDTH, np.int64)
     gathered = settled = (first, 0)  # lane and zone
     for start in range(first * size, last * size, WIDTH):
         count = min(WIDTH, last * size - start)
@@ -103,7 +104,8 @@ def _settle(
     terminals, shares = of(N, "voltage"), of(N, "shares")
     outside = line = transformer = losses = lowest = highest = 0.0
     if solved:
-        transformer, losses = totals[w, 3] / law[RATING], totals[w, 0] + law[FAR_LOSSES]
+        transformer = max(totals[w, 3] * law[LOW_SIDE], totals[w, 4] * law[HIGH_SIDE])
+        losses = totals[w, 0] + law[FAR_LOSSES]
         lowest = highest = voltage[w, 0]
         for k in range(voltage.shape[1]):
             lowest, highest = min(lowest, voltage[w, k]), max(highest, voltage[w, k])
