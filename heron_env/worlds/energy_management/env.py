@@ -236,6 +236,8 @@ class EnergyManagementEnv(HeronEnv):
             neutral=NEUTRAL,
             at_reset=frozenset({"day"}),
             unit=RETURN_UNIT,
+            held_out="Weather and seeds of a held-out day are not used in training; its load profiles are nearly those "
+            "of any other day.",
         )
 
     def kpis(self) -> dict[str, float]:
