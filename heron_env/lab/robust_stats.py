@@ -164,7 +164,7 @@ class Estimate:
 
     @property
     def above_zero(self) -> bool:
-        """Does the whole interval lie above 0? Only of such a figure may a share be said."""
+        """Does the whole interval lie above 0? Shares are stated of such a figure alone."""
         return self.low > 0.0
 
     @property

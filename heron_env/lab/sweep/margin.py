@@ -73,7 +73,7 @@ class Margin(Crossing):
 
     @property
     def gains(self) -> bool:
-        """Is it confirmed that there is a gain? Only then is a share of it said."""
+        """Is it confirmed that there is a gain? Shares are stated of a confirmed gain alone."""
         return self.probes[0].verdict == "kept"
 
     @property
