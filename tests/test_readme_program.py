@@ -99,7 +99,7 @@ SHORTER = {
     "python -m benchmarks": ["--quick", "--only", "spread-3", "--rounds", "1"],
     "heron train": ["--time-limit", "3"],
     "heron eval": ["--cases", "1", "--delays", "0"],
-    "heron sweep": ["--seeds", "1"],
+    "heron sweep": ["--cases", "1"],
     "heron report": [],
 }
 NAMES = "|".join(map(re.escape, SHORTER))
@@ -131,7 +131,7 @@ def test_an_environment_of_ones_own_goes_from_training_to_its_report(tmp_path: P
     for line in commands:
         name, verb, *rest = line.split()
         assert name == "heron"
-        short = ["--time-limit", "3"] if verb == "train" else ["--seeds", "1"] if verb == "sweep" else []
+        short = ["--time-limit", "3"] if verb == "train" else ["--cases", "1"] if verb == "sweep" else []
         command = [sys.executable, "-m", "heron_env", verb, *rest, *short]
         done = subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{line}: {done.stderr}"
