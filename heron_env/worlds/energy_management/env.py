@@ -71,6 +71,7 @@ class EnergyManagementEnv(HeronEnv):
     """
 
     batched = True
+    reset_options = ("day",)
     metadata = {**HeronEnv.metadata, "name": "heron_energy_management_v1"}
     global_features = (Tariff, Clock, Constants, Bins)
     disturbance_types = disturbing.TYPES
