@@ -41,8 +41,14 @@ def loaded(path: Path) -> ModuleType:
 
 def test_the_readme_is_short_and_so_is_its_program():
     assert len(README.splitlines()) <= 140
-    (program,) = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-    assert len([line for line in program.splitlines() if line]) <= 30
+    programs = re.findall(r"^```py(?:thon)?\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    assert len([line for program in programs for line in program.splitlines() if line]) <= 30
+
+
+def test_what_is_cited_has_one_title_and_version():
+    cff = dict(re.findall(r'^(title|version): "?(.*?)"?$', (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE))
+    page = " ".join((DOCS / "science" / "citing.md").read_text("utf-8").replace("\\_", "_").split())
+    assert dict(re.findall(r"(title|version) = \{(.*?)\},", page)) == cff
 
 
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("[a-z]*/*.md"))]
