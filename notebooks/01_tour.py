@@ -18,7 +18,7 @@
 # evaluates it on the *event-driven* clock. Without delay both runs are equal, bit for bit. So every difference between
 # the two returns is an effect of the network.
 #
-# The tour takes under a minute. It needs `pip install 'heron_env[train,plots]'`.
+# The tour takes a few minutes. It needs `pip install 'heron_env[train,plots]'`.
 
 # %%
 # %matplotlib inline

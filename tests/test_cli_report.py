@@ -15,7 +15,7 @@ SMALL = ("-o", "max_steps=10", "-o", "num_batteries=2")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Of a sweep and of a trace."""
     base = tmp_path_factory.mktemp("runs")
-    asked = ("--axis", "act_delay=0,1,2", "--seeds", 2, "--processes", 1)
+    asked = ("--axis", "act_delay=0,1,2", "--cases", 2, "--processes", 1)
     heron("sweep", GRID, "random", *asked, *SMALL, "--out", base / "s")
     heron("trace", GRID, "--policy", "random", "--until", 4, *SMALL, "--out", base / "t")
     return base / "s", base / "t"

@@ -17,7 +17,7 @@ sweep = partial(heron, "sweep")
 
 
 def short(out: Path, *more: object) -> list[object]:
-    return [GRID, "random", "--seeds", 2, "--processes", 1, "-o", "max_steps=10", "--out", out, *more]
+    return [GRID, "random", "--cases", 2, "--processes", 1, "-o", "max_steps=10", "--out", out, *more]
 
 
 def test_a_preset_leaves_settings_results_and_tables(tmp_path: Path):
@@ -35,6 +35,18 @@ def test_json_goes_to_stdout_and_progress_to_stderr(tmp_path: Path):
     table = json.loads(result.stdout)
     assert [row["condition"] for row in table["rows"] if row["policy"] == "random"] == ["sync", "ideal", "act_delay=1"]
     assert "0 of 8 episodes" in result.stderr and "8 of 8 episodes" in result.stderr
+
+
+def test_held_out_cases_have_one_word_in_all_commands_and_the_earlier_one_still_works(tmp_path: Path):
+    for command in ("sweep", "eval", "margin"):
+        text = heron(command, "--help").stdout
+        assert "--cases" in text and "--seeds" not in text
+    words = [GRID, "random", "--axis", "loss=0", "--processes", 1, "-o", "max_steps=10"]
+    counts = [
+        len(as_json("sweep", *words, option, 3, "--out", tmp_path / option)["cases"])
+        for option in ("--cases", "--seeds")
+    ]
+    assert counts == [3, 3]
 
 
 def test_axes_are_swept_one_after_another_or_as_a_product(tmp_path: Path):

@@ -3,11 +3,13 @@
 import ast
 import functools
 import http.server
+import importlib
 import importlib.util
 import inspect
 import re
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,8 +41,14 @@ def loaded(path: Path) -> ModuleType:
 
 def test_the_readme_is_short_and_so_is_its_program():
     assert len(README.splitlines()) <= 140
-    (program,) = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-    assert len([line for line in program.splitlines() if line]) <= 30
+    programs = re.findall(r"^```py(?:thon)?\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    assert len([line for program in programs for line in program.splitlines() if line]) <= 30
+
+
+def test_what_is_cited_has_one_title_and_version():
+    cff = dict(re.findall(r'^(title|version): "?(.*?)"?$', (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE))
+    page = " ".join((DOCS / "science" / "citing.md").read_text("utf-8").replace("\\_", "_").split())
+    assert dict(re.findall(r"(title|version) = \{(.*?)\},", page)) == cff
 
 
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("[a-z]*/*.md"))]
@@ -51,6 +59,51 @@ def test_links_to_files_lead_to_files(page: Path):
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
         assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+DOTTED = re.compile(r"(?<![\w./-])(heron_env(?:\.[A-Za-z_]\w*)+(?::[A-Za-z_]\w*)?)")
+"""A name in a module of ours, `heron_env.make` or `heron_env.worlds.spread:spread`."""
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """What people read: pages (but for the history of names), recipes, notebooks; of code docstrings and messages."""
+    for pattern in ("README.md", "docs/**/*.md", "examples/**/*.py", "notebooks/*.ipynb", "heron_env/**/*.template"):
+        yield from ((path, path.read_text(encoding="utf-8")) for path in sorted(ROOT.glob(pattern)))
+    for path in sorted((ROOT / "heron_env").rglob("*.py")):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        strings = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        yield path, "\n".join(text for text in strings if " " in text)  # others are keys and names of threads
+
+
+def unresolved(name: str) -> str:
+    """Why nothing has this dotted name; "" where something has, or where a library that it adapts is missing."""
+    parts = name.replace(":", ".").split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            thing: Any = importlib.import_module(".".join(parts[:length]))
+        except ModuleNotFoundError as missing:
+            if missing.name is None or not missing.name.startswith("heron_env"):
+                return ""
+            continue
+        try:
+            functools.reduce(getattr, parts[length:], thing)
+        except AttributeError as error:
+            return f"{name}: {error}"
+        return ""
+    return f"{name}: no such module"
+
+
+def test_every_dotted_name_that_people_read_is_there():
+    named = {name: path for path, text in texts() for name in DOTTED.findall(text)}
+    assert len(named) > 100
+    assert [
+        f"{path.relative_to(ROOT)}: {why}" for name, path in sorted(named.items()) if (why := unresolved(name))
+    ] == []
+
+
+@pytest.mark.parametrize("name", ["heron_env.make_aec", "heron_env.labs", "heron_env.worlds.spread:sprad"])
+def test_a_dotted_name_that_is_nowhere_is_noticed(name: str):
+    assert unresolved(*DOTTED.findall(f"Use `{name}`.")).startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -1,4 +1,4 @@
-"""The programs shown to users run as printed: ```python blocks of README and pages in order, the design's program."""
+"""The programs shown to users run as printed: ```python and ```py blocks of README and pages, the design's program."""
 
 import importlib.util
 import os
@@ -17,8 +17,8 @@ PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if DOCS
 
 
 def blocks(page: Path) -> list[str]:
-    """The ```python blocks of a page."""
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    """The ```python blocks of a page; README's first block is ```py: its program is one ```python block."""
+    return re.findall(r"^```py(?:thon)?\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
 PROGRAMS = [page for page in PAGES if blocks(page)]
@@ -88,6 +88,18 @@ def test_the_blocks_of_a_page_run_one_after_another(page: Path, tmp_path: Path, 
         assert told in printed, printed
 
 
+def test_the_first_command_of_the_readme_gives_the_answer_that_stands_below_it(tmp_path: Path):
+    text = PAGES[0].read_text(encoding="utf-8")
+    (console,) = re.findall(r"^```console\n\$ heron (.*?)^```", text, re.DOTALL | re.MULTILINE)
+    words, answer = re.split(r"(?<!\\)\n", console, maxsplit=1)
+    (controller,) = re.findall(r"^def act.*?(?=^```)", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "policy.py").write_text(controller, encoding="utf-8")
+    command = [sys.executable, "-m", "heron_env", *words.replace("\\\n", " ").split()]
+    here = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (0, answer.split()), done.stderr
+
+
 @pytest.mark.slow
 def test_the_user_program_type_checks_strictly(tmp_path: Path):
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml", str(PROGRAM)]
@@ -99,7 +111,7 @@ SHORTER = {
     "python -m benchmarks": ["--quick", "--only", "spread-3", "--rounds", "1"],
     "heron train": ["--time-limit", "3"],
     "heron eval": ["--cases", "1", "--delays", "0"],
-    "heron sweep": ["--seeds", "1"],
+    "heron sweep": ["--cases", "1"],
     "heron report": [],
 }
 NAMES = "|".join(map(re.escape, SHORTER))
@@ -131,7 +143,7 @@ def test_an_environment_of_ones_own_goes_from_training_to_its_report(tmp_path: P
     for line in commands:
         name, verb, *rest = line.split()
         assert name == "heron"
-        short = ["--time-limit", "3"] if verb == "train" else ["--seeds", "1"] if verb == "sweep" else []
+        short = ["--time-limit", "3"] if verb == "train" else ["--cases", "1"] if verb == "sweep" else []
         command = [sys.executable, "-m", "heron_env", verb, *rest, *short]
         done = subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{line}: {done.stderr}"

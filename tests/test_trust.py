@@ -156,7 +156,7 @@ def test_the_id_that_a_call_names_is_vouched_for_in_that_call(run: Path):
 
 def test_the_id_that_a_command_names_is_vouched_for_in_that_command(run: Path, tmp_path: Path):
     more = ("--processes", 1, "--out", tmp_path / "out")
-    heron("sweep", OWN, run, "--axis", "loss=0", "--seeds", 1, *more)
+    heron("sweep", OWN, run, "--axis", "loss=0", "--cases", 1, *more)
     heron("eval", run, "--trust", OWN, "--cases", 1, "--delays", "0", "--json", "--processes", 1)
     assert vouched() == frozenset()
 

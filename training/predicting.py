@@ -45,11 +45,10 @@ def measured(env: str) -> list[dict[str, Any]]:
     sync, rows = result.table("hold"), []
     for delay in delays:
         hold, predict = (result.table(name, delay) for name in ("hold", "predict"))
-        lost = result.intervals.mean(sync - hold)
-        share = result.intervals.share(predict - hold, sync - hold) if lost.low > 0.0 else None
+        share = result.intervals.share(predict - hold, sync - hold)
         figures = {"sync": sync, "hold": hold, "predict": predict, "predict minus hold": predict - hold}
         row = {name: result.intervals.mean(values).to_dict() for name, values in figures.items()}
-        rows.append({"delay": delay.name, **row, "share": None if share is None else share.to_dict()})
+        rows.append({"delay": delay.name, **row, "share": share.to_dict() if share.known else None})
     return rows
 
 

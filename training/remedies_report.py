@@ -50,7 +50,8 @@ class Line:
 
 def closed(make: Intervals, own: Floats, sync: Floats, there: Floats) -> Estimate | None:
     """Share of a gap that is closed, all `[seeds, days]`; None where the gap's interval reaches 0."""
-    return make.share(own - there, sync - there) if make.mean(sync - there).low > 0.0 else None
+    share = make.share(own - there, sync - there)
+    return share if share.known else None
 
 
 def line(control: str, condition: str, name: str, table: dict[str, Returns], naive: str) -> Line:

@@ -38,17 +38,15 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from heron_env import mean_interval
 from heron_env.files import write
-from heron_env.lab.figure_style import BLUE, GREEN, GREY, SKY, blank, end_labels, house_style, to_svg
+from heron_env.lab.figure_style import BLUE, GREY, SKY, blank, end_labels, house_style, to_svg
 
 SCHEMA = 1
 LONG = Settings(
     num_envs=1024, n_steps=25, batch_size=9600, n_epochs=4, final_learning_rate=1e-4, gamma=0.95, gae_lambda=0.9
 )
-PUBLISHED = -120.0
-"""Where published MAPPO runs of simple_spread settle, in the original MPE form."""
 ALT = (
     "Learning curves of heron/Spread-v0 over environment steps, rising from the level of random actions; beside them "
-    "the levels of two rules and of published MAPPO runs"
+    "the levels of two rules"
 )
 
 
@@ -228,7 +226,7 @@ def table_of(study: dict[str, Any]) -> str:
         *(f"| {' | '.join(row(run))} |" for run in runs),
         "",
         f"Mean: {mean_interval(last)} for an agent, {mean_interval([in_mpe_form(one) for one in last])} in MPE's form.",
-        f"Published MAPPO runs settle near {PUBLISHED:.0f} in that form. Without learning, on the same episodes:",
+        "Without learning, on the same episodes:",
         "",
         "| | return of an agent | original MPE form |",
         "|---|---|---|",
@@ -256,8 +254,6 @@ def figure_of(study: dict[str, Any]) -> Any:
         for name, level in study["levels"].items():
             axes.axhline(in_mpe_form(level), color=GREY, linewidth=1.2, linestyle=(0, (5, 3)))
             labels.append((in_mpe_form(level), name, GREY))
-        axes.axhline(PUBLISHED, color=GREEN, linewidth=1.2, linestyle=(0, (1, 2)))
-        labels.append((PUBLISHED, "published MAPPO", GREEN))
         end_labels(axes, labels, gap=0.065)
         axes.set_ylabel("return, original MPE form")
         axes.set_xlabel("environment steps")

@@ -14,7 +14,7 @@ ID = "heron/TrafficCorridor-v0"
 print("versions:", *(f"{name}=={version(name)}" for name in ("heron_env", "pettingzoo", "numpy")))
 
 parallel_api_test(heron_env.make(ID, max_steps=30), num_cycles=60)
-aec = pettingzoo.make("aec", ID, max_steps=120)  # or heron_env.make_aec(ID, ...)
+aec = pettingzoo.make("aec", ID, max_steps=120)  # or parallel_to_aec(heron_env.make(ID))
 
 
 def played(seed: int, choose: object) -> float:

@@ -80,7 +80,7 @@ def margin(
     if out is not None:
         found.write(out)
     typer.echo(dumps(found.to_dict()) if as_json else str(found))
-    raise typer.Exit(0 if found.probes[0].verdict == "kept" else 1)
+    raise typer.Exit(0 if found.gains else 1)
 
 
 def _share(text: str) -> float:

@@ -99,7 +99,8 @@ AxisOption = Annotated[
     ),
 ]
 ProductOption = Annotated[bool, typer.Option("--product", help="All combinations of the axes, not one after another.")]
-SeedsOption = Annotated[int | None, typer.Option(min=1, help="Held-out cases; default: the preset's, else 5.")]
+SweepCasesOption = Annotated[int | None, typer.Option(min=1, help="Held-out cases; default: the preset's, else 5.")]
+SeedsOption = Annotated[int | None, typer.Option(min=1, hidden=True, help="The name of --cases in 0.2.0.")]
 OutOption = Annotated[
     Path | None,
     typer.Option(
@@ -120,6 +121,7 @@ def sweep(
     preset: PresetOption = None,
     axis: AxisOption = None,
     product: ProductOption = False,
+    cases: SweepCasesOption = None,
     seeds: SeedsOption = None,
     out: OutOption = None,
     pool: Pool = False,
@@ -140,7 +142,7 @@ def sweep(
 
     chosen = named(preset or QUICK) if preset or not axis else None
     options = parsed_options(option)
-    asked = AskedSweep(what or [], chosen, options, cases=seeds, axes=axis or [], product=product, pool=pool)
+    asked = AskedSweep(what or [], chosen, options, cases=cases or seeds, axes=axis or [], product=product, pool=pool)
     names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in display_names(what or [])]
     folder = out or Path("runs") / "-".join(["sweep", chosen.name if chosen else "axes", *names])
     show(finished(asked.sweep(), folder, processes, ray), [folder / "table.md", folder / "table.json"], as_json)

@@ -60,6 +60,7 @@ class Benchmark:
         at_reset: options of `make()` in cases that `reset(options=)` takes as well, for the same episode; baselines do
             not depend on them. Cases that differ in nothing else can be run side by side.
         unit: of team returns, for axes and sentences.
+        held_out: a sentence on what differs between training and held-out cases, for reports.
     """
 
     baselines: Callable[[int], Mapping[str, Policies]] | None = None
@@ -70,6 +71,7 @@ class Benchmark:
     neutral: frozenset[str] = frozenset()
     at_reset: frozenset[str] = frozenset()
     unit: str = ""
+    held_out: str = ""
 
 
 # How it looks

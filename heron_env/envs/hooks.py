@@ -58,10 +58,13 @@ class Hooks:
     simulation: Simulation
     possible_agents: list[str]
     _simulates: bool = False
+    reset_options: tuple[str, ...] | None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Does the class use the specification's imperative physics?"""
+        """Does the class use the specification's imperative physics, or a reset() of its own?"""
         super().__init_subclass__(**kwargs)
+        if "reset" in vars(cls) and "reset_options" not in vars(cls):
+            cls.reset_options = None
         cls._simulates = any(getattr(cls, name) is not getattr(Hooks, name) for name in IMPERATIVE)
         for name in WORLD_HOOKS:
             require_static(cls, name)

@@ -72,6 +72,9 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     physics_substeps: int = 1
     report_interval: float | None = None
     global_features: tuple[type[FeatureProvider], ...] = ()
+    reset_options: tuple[str, ...] | None = ()
+    """Names in `reset(options=)` that the class understands beside "disturbances"; others are refused. None: any, as of
+    a class with a reset() of its own that does not say."""
 
     @checked_keywords
     def __init__(
@@ -201,12 +204,13 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     ) -> tuple[dict[str, Obs], dict[str, Any]]:
         """Start an episode: episode 0 of `seed`, or the next one of the seed in use.
 
-        `options`: {"disturbances": [...]} happen in it (T15); unknown ones are ignored.
+        `options`: {"disturbances": [...]} happen in it (T15), and what the class names in `reset_options`. Raises
+        ConfigError for other names.
         """
         return self._ownership.drive("reset()", self._reset, seed, options)
 
     def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[dict[str, Obs], dict[str, Any]]:
-        require_options(options)
+        require_options(options, self)
         for rank in self.simulation.possible:
             self.timings[rank].require_multiples_of(self.dt_ns)
         self.start_episode(seed)

@@ -102,6 +102,11 @@ class TextTable:
         return [Text(""), table, Text(self.note)]
 
 
+def with_unit(figure: object, unit: str) -> str:
+    """`5.20 [4.10, 6.30] (EUR a day)`: a unit of any words leaves the grammar of the sentence around it alone."""
+    return f"{figure} ({unit})" if unit else f"{figure}"
+
+
 class Tile(NamedTuple):
     """One figure of a verdict: what it is, the figure with its unit, and what it was measured on."""
 

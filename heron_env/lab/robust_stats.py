@@ -168,6 +168,16 @@ class Estimate:
         """Does the whole interval lie on one side of 0? False where there is none."""
         return self.low > 0.0 or self.high < 0.0
 
+    @property
+    def above_zero(self) -> bool:
+        """Does the whole interval lie above 0? Shares are stated of such a figure alone."""
+        return self.low > 0.0
+
+    @property
+    def negative(self) -> Estimate:
+        """Of minus the figure."""
+        return Estimate(-self.value, -self.high, -self.low, self.n, self.runs)
+
     def within(self, bound: float) -> bool:
         """Does the whole interval lie between -bound and bound? False where there is none."""
         return -bound < self.low and self.high < bound
@@ -184,7 +194,9 @@ class Estimate:
         return value if math.isnan(self.low) else f"{value} [{low}, {high}]"
 
     def percent(self) -> str:
-        """`40.9 % [35.1, 46.8]`, of a share."""
+        """`40.9 % [35.1, 46.8]`, of a share; `-` of one that is nan."""
+        if math.isnan(self.value):
+            return "-"
         value, low, high = (f"{round(100.0 * x, 1) + 0.0:.1f}" for x in (self.value, self.low, self.high))
         return f"{value} % [{low}, {high}]" if self.known else f"{value} %"
 
@@ -254,15 +266,13 @@ class Intervals:
     def share(self, parts: Sequence[float] | Floats, wholes: Sequence[float] | Floats) -> Estimate:
         """The mean of the parts over the mean of the wholes, of the same runs and cases.
 
-        nan where the wholes' mean is not above 0; without an interval where the wholes' own interval reaches 0.
+        nan where the interval of the wholes' mean does not lie above 0: of what may be nothing there is no share.
         """
         part, whole = self.checked(parts), self.checked(wholes)
-        total = float(whole.mean())
-        if total <= 0.0:
+        if not self.mean(whole).above_zero:
             return Estimate(math.nan, math.nan, math.nan, self.n, len(part))
+        total = float(whole.mean())
         share = float(part.mean()) / total
-        if not self.mean(whole).low > 0.0:
-            return Estimate(share, math.nan, math.nan, self.n, len(part))
         return self._estimate(share, [(part - share * whole) / total])
 
     def closed(
@@ -271,15 +281,13 @@ class Intervals:
         """The share of a gap that is closed: (ours - theirs) / (without - theirs), a ratio of means.
 
         `theirs` and `without` are the same runs with the cause of the gap and without it; training seeds of ours and
-        theirs have no pairs. nan, and no interval, as of `share`.
+        theirs have no pairs. nan as of `share`.
         """
         own, late, whole = self.checked(ours), self.checked(theirs), self.checked(without)
-        gap = float((whole - late).mean())
-        if gap <= 0.0:
+        if not self.mean(whole - late).above_zero:
             return Estimate(math.nan, math.nan, math.nan, self.n, max(len(own), len(late)))
+        gap = float((whole - late).mean())
         share = float(own.mean() - late.mean()) / gap
-        if not self.mean(whole - late).low > 0.0:
-            return Estimate(share, math.nan, math.nan, self.n, max(len(own), len(late)))
         beside = (1.0 - share) * late + share * whole
         return self._estimate(share, [(own - own.mean()) / gap, (beside.mean() - beside) / gap])
 

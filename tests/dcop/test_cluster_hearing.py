@@ -103,6 +103,20 @@ NOTHING = [
     "h2 is not red",
     "set b2 to red or green",
     "set b2 to red/green",
+    *(
+        SEVERAL := [
+            "h2 and h5 are now red and green",
+            "h2 and h5 are red, green",
+            "h2, h5 = red & green",
+            "set b1 and b3 to red and green",
+            "set b1, b2 and b3 to red, green and blue, respectively",
+            "set b1 to red, and green",
+            "keep b1 and b2 red and green",
+            "b2 can't be red and green",
+            "b2 can't be red or green",
+            "don't set b1 and b2 to red and green",
+        ]
+    ),
     "keep b2 as it is",
     "can you set b2 to green\nand b1 to red?",
     "can you release b1",
@@ -135,6 +149,7 @@ FORBIDS = {
     "do not set b1 and b2 to red": {"b1": {"red"}, "b2": {"red"}},
 }
 UNCLEAR = [
+    *SEVERAL,  # of several colours none is taken: which node has which?
     "H2 RED",
     "b2 red",
     "b2 to red",

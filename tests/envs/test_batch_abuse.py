@@ -19,7 +19,9 @@ from heron_env import (
     SystemAgent,
     TrainingDelays,
     Vector,
+    make,
     quantity,
+    registered,
     rule,
 )
 from heron_env.errors import ConfigError, HeronError, InvalidAction, ResetNeeded, RuleError, RunInterrupted
@@ -231,6 +233,52 @@ def test_options_that_are_no_mapping(compile: bool) -> None:
     message = "reset(options=3): must be a mapping {name: value}, or None"
     assert refused(ConfigError, lambda: plant(compile).reset(options=3)) == message  # type: ignore[arg-type]
     assert refused(ConfigError, lambda: batch(compile=compile).reset(options=3)) == message  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("id", registered())
+def test_an_option_of_reset_that_a_shipped_world_does_not_read_is_refused_by_name(id: str) -> None:
+    env = make(id)
+    assert env.reset_options is not None
+    for name in {"agents", "landmarks", "day", "seed", "dissturbances"} - {*env.reset_options}:
+        message = refused(ConfigError, lambda: env.reset(seed=0, options={name: 1}))  # noqa: B023
+        assert message.startswith(f"reset(options={{{name!r}: ...}}): {type(env).__name__} understands ")
+    assert "Did you mean 'disturbances'?" in refused(ConfigError, lambda: env.reset(options={"dissturbances": []}))
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_an_unknown_option_of_reset_is_refused_in_batches_and_begins_nothing(compile: bool) -> None:
+    one, many = plant(compile), batch(compile=compile)
+    many.reset(seed=4)
+    before = many.state().tobytes()
+    for reset in (one.reset, many.reset):
+        assert "'level': ...}): Plant understands 'disturbances'" in refused(
+            ConfigError,
+            lambda: reset(options={"level": 0.5}),  # noqa: B023
+        )
+    assert many.state().tobytes() == before
+    one.reset(options={"options": 1, "disturbances": ()})  # as PettingZoo's tests call everybody
+
+
+def test_an_unknown_option_of_one_lane_is_refused_on_the_event_clock() -> None:
+    lanes = BatchEnv("heron/Spread-v0", 2, clock="event", compile=True)
+    assert "Did you mean 'agents'?" in refused(ConfigError, lambda: lanes.reset(options=[{}, {"agent": []}]))
+
+
+def test_a_reset_of_one_s_own_takes_what_it_says_or_anything() -> None:
+    class Own(HeronEnv):
+        def reset(self, seed: Any = None, options: Any = None) -> Any:
+            return super().reset(seed, options)
+
+    class Says(Own):
+        reset_options = ("level",)
+
+    assert (Own.reset_options, Says.reset_options, HeronEnv.reset_options) == (None, ("level",), ())
+    own, says = (kind(SystemAgent("system_agent", Valve("valve_1", Tank())), max_steps=2) for kind in (Own, Says))
+    own.reset(options={"anything": 1})
+    says.reset(options={"level": 0.5})
+    assert "'anything': ...}): Says understands 'level', 'disturbances'" in refused(
+        ConfigError, lambda: says.reset(options={"anything": 1})
+    )
 
 
 @pytest.mark.parametrize("compile", [False, True])

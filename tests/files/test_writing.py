@@ -146,7 +146,7 @@ def contents(folder: Path) -> dict[str, bytes]:
         ((*TRACE, "--seed", 1, "--out", "RUNS/t"), "t"),
         (("describe", "heron/BatteryGrid-v0", "--svg", "RUNS/t/timeline.svg"), "t"),
         (("report", "RUNS/t", "--out", "RUNS/r"), "r"),
-        (("sweep", "heron/BatteryGrid-v0", "random", "--seeds", 9, "--processes", 1, "--axis", "loss=0,0.1,0.2",
+        (("sweep", "heron/BatteryGrid-v0", "random", "--cases", 9, "--processes", 1, "--axis", "loss=0,0.1,0.2",
           "-o", "max_steps=4", "--out", "RUNS/s"), "s"),
         (("eval", "random", "--env", "heron/BatteryGrid-v0", "--cases", 2, "--processes", 1, "-o", "max_steps=4",
           "--out", "RUNS/r"), "r"),

@@ -223,7 +223,7 @@ def test_an_old_sweep_is_not_gone_on_with(left: Path, name: str):
     with pytest.raises(ConfigError, match=re.escape(refused)):
         recorded.sweep().run(f"sweeps/{name}", processes=1, progress=False)
     axes = [word for axis in ("act_delay=1", "loss=0.3", "noise=0.1") for word in ("--axis", axis)]
-    words = ["sweep", recorded.GRID, "random", "run", *axes, "--seeds", "3"]
+    words = ["sweep", recorded.GRID, "random", "run", *axes, "--cases", "3"]
     assert refused in told(heron(*words, "-o", "max_steps=6", "--out", f"sweeps/{name}", code=2).stderr)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != ".lock"} == before
     if name == "whole":

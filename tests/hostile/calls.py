@@ -406,7 +406,7 @@ OPTIONS = {
     "validate": ("--env", "-o"),
     "check": ("--only", "--steps", "--seed", "-o"),
     "eval": ("--env", "--delays", "--cases", "--split", "--seed", "-o", "--trust"),
-    "sweep": ("--axis", "--preset", "--seeds", "-o", "--trust"),
+    "sweep": ("--axis", "--preset", "--cases", "-o", "--trust"),
     "report": ("--trust",),
     "trace": ("--policy", "--seed", "--until", "--delay", "--schedule", "--disturbances", "--window", "-o"),
     "replay": ("--policy", "--trust"),

@@ -110,7 +110,7 @@ def test_noise_is_refused_before_anything_runs(policies: Path):
 
 def test_heron_sweep_and_report_take_it(policies: Path):
     words = ["sweep", "pettingzoo:black_boxes", "policy.py:spread", "random", "--axis", "msg_delay=1", "-o", "noop=0",
-             "--seeds", "3", "--out", "out", "--processes", "1"]  # fmt: skip
+             "--cases", "3", "--out", "out", "--processes", "1"]  # fmt: skip
     table = heron(*words).stdout
     assert "Mean return of team, 3 cases" in table and "msg_delay=1" in table and "do nothing" in table
     assert heron(*words).stdout.count("of 18 episodes") <= 1  # nothing is run again
@@ -297,7 +297,7 @@ def test_pictures_within_tuples_are_kept_by_digest():
 
 
 def test_the_default_sweep_leaves_noise_out(policies: Path):
-    told = heron("sweep", "gymnasium:CartPole-v1", "policy.py:act", "-o", "noop=0", "--seeds", "2", "--processes", "1")
+    told = heron("sweep", "gymnasium:CartPole-v1", "policy.py:act", "-o", "noop=0", "--cases", "2", "--processes", "1")
     assert "loss=0.05" in told.stdout and "noise" not in told.stdout
 
 

@@ -1,7 +1,9 @@
 """What a sweep says is true of its intervals, whatever came out: no winner, cost or order that they do not carry."""
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,21 +18,11 @@ from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import Outcome
 from heron_env.lab.show.parts import gap_part
 from heron_env.lab.show.verdict import sweep_verdict
-from heron_env.lab.sweep import words
+from heron_env.lab.sweep import claims
+from heron_env.lab.sweep.claims import Cost, NoGap, NoInterval, Order, Parity, SignedGaps, Undecided
 from heron_env.lab.sweep.records import Record
 from heron_env.lab.sweep.tables import legend, to_json, to_markdown
-from heron_env.lab.sweep.words import (
-    Cost,
-    NoGap,
-    NoInterval,
-    Order,
-    Parity,
-    SignedGaps,
-    Undecided,
-    gap_claim,
-    other_claims,
-    policy_claims,
-)
+from heron_env.lab.sweep.words import gap_claim, other_claims, policy_claims, reasons
 
 CONDITIONS = (Condition(act_delay=1.0), Condition(act_delay=2.0), Condition(loss=0.1), Condition(noise=0.5))
 KINDS = (NoInterval, NoGap, Undecided, SignedGaps)
@@ -113,15 +105,13 @@ def low_high(x: np.ndarray, result: SweepResult) -> tuple[float, float]:
 
 
 def trifling(result: SweepResult, policy: str, gap: np.ndarray) -> bool:
-    """Is the whole interval of the gap below 2 % of the gain, or of the return where no gain shows?"""
+    """Is the whole interval of the gap below 2 % of the gain; where no gain shows, has nothing changed?"""
     gain = result.gain(policy)
-    if not gap.any():
-        return True
     if low_high(gain, result)[0] > 0.0:
         share = gap.mean() / gain.mean()
         ends = share + np.array(low_high((gap - share * gain) / gain.mean(), result))
         return bool(np.abs(ends).max() < 0.02 + 1e-9)
-    return bool(np.abs(low_high(gap, result)).max() < 0.02 * abs(result.table(policy).mean()) + 1e-9)
+    return bool(np.abs(gap).max() < 1e-9)
 
 
 def untruths(result: SweepResult) -> Iterator[str]:
@@ -134,6 +124,17 @@ def untruths(result: SweepResult) -> Iterator[str]:
         above, below = [c for c in disturbed if ends[c][0] > 0.0], [c for c in disturbed if ends[c][1] < 0.0]
         if not re.match(r"On (one|\d+) held-out case", str(level)):
             yield "level"
+        low, high = low_high(result.gain(policy), result)
+        several, gains = len(result.sweep.cases) > 1, low > 0.0
+        if "of its gain" in text and not gains:
+            yield f"a share of no gain: {text}"
+        if ("gains nothing over doing nothing: " in str(level)) != (several and not gains):
+            yield f"gains: {level}"
+        if "It is not clear" not in str(level) and "gains nothing" in str(level) and high > 1e-9:
+            yield f"may gain something: {level}"
+        for part in re.findall(r"(-?[\d.]+)(?: \[[^]]*\])? (?:less|more) than synchronous", text):
+            if float(part) < 0.0:
+                yield f"less than nothing: {text}"
         counted = [re.search(rf"(\d+) {word}s? ", text) for word in ("lower", "raise")]
         costs, brings = (int(found[1]) if found else 0 for found in counted)
         costs, brings = costs + ("condition of this sweep lowers" in text), brings
@@ -234,8 +235,8 @@ def test_a_picture_says_what_its_intervals_are_over(seeds: int):
     ],
 )
 def test_a_planted_overclaim_is_caught(monkeypatch: pytest.MonkeyPatch, where: str, planted: object):
-    monkeypatch.setattr(words.SweepClaim, "__post_init__", lambda self: None)
-    monkeypatch.setattr(f"heron_env.lab.sweep.words.{where}", planted)
+    monkeypatch.setattr(claims.SweepClaim, "__post_init__", lambda self: None)
+    monkeypatch.setattr(f"heron_env.lab.sweep.claims.{where}", planted)
     if "." not in where:
         monkeypatch.setattr(f"heron_env.lab.sweep.words.{where}", planted)
     random = np.random.default_rng(0)
@@ -253,7 +254,7 @@ def test_a_planted_overclaim_is_caught(monkeypatch: pytest.MonkeyPatch, where: s
 
 
 def test_a_sentence_that_is_not_carried_is_our_own_bug():
-    open_ = Cost("action delay 2 s", Estimate(5.0, -1.0, 11.0, 5), Estimate(0.5, -0.1, 1.1, 5), 10.0, "")
+    open_ = Cost("action delay 2 s", Estimate(5.0, -1.0, 11.0, 5), Estimate(0.5, -0.1, 1.1, 5), 10.0)
     with pytest.raises(AssertionError, match="not carried: The one condition"):
         SignedGaps("mine", "sweep", (open_,), ())
     with pytest.raises(AssertionError, match="not carried: No gap"):
@@ -273,7 +274,11 @@ def test_where_some_bring_more_and_the_largest_cost_is_open_nothing_is_said_of_n
 
     claim = str(gap_claim(made(asked(5, 2, 1), value), "trained"))
     sweep = "Of the 2 conditions of this sweep, "
-    assert claim == f"{sweep}1 raises the return of 'trained', 1 has no clear effect, or a negligible one."
+    assert claim == (
+        f"{sweep}1 raises the return of 'trained', 1 has no clear effect, or a negligible one. The largest measured "
+        "improvement is that under action delay 1 s (3.00 [3.00, 3.00] more than synchronous, 30.0 % [30.0, 30.0] of "
+        "its gain over doing nothing)."
+    )
 
 
 def test_the_costliest_is_named_where_it_costs_more_than_each_other_one():
@@ -282,4 +287,95 @@ def test_the_costliest_is_named_where_it_costs_more_than_each_other_one():
         return 10.0 * (name != NOTHING) - cost
 
     claim = str(gap_claim(made(asked(5, 2, 1), value), "trained"))
-    assert ". The costliest is action delay 2 s (5.20 [5.00, 5.40] EUR a day less than synchronous, 52.0 % [" in claim
+    assert ". The costliest is action delay 2 s (5.20 [5.00, 5.40] less than synchronous, 52.0 % [" in claim
+
+
+# Of what gains nothing no share is said
+
+GAINS = {"loses": -1.0, "as much": 0.0, "across zero": None, "gains": 1.0}
+CHANGES = {"worse": 0.3, "better": -0.3, "none": 0.0}
+
+
+def of(gain: str, change: str, cases: int = 4, unit: str = "EUR a day") -> SweepResult:
+    """'trained' gains so, and under each condition it earns so much less; every case by itself is exact."""
+
+    def value(name: str, condition: Condition, case: int) -> float:
+        mine = (-1.0) ** case * 2.0 + 0.5 if GAINS[gain] is None else GAINS[gain]
+        return 20.0 + 3.0 * case + (mine if name == "trained" else 0.0) - CHANGES[change] * (condition in CONDITIONS)
+
+    return made(replace(asked(cases, 2, 1), unit=unit), value)
+
+
+def everything(result: SweepResult) -> str:
+    """All that is said of 'trained'."""
+    level, claim = next(policy_claims(result))
+    tiles = " ".join(" ".join(tile) for tile in sweep_verdict(result)[:2])
+    return " ".join([str(level), str(claim), tiles, *reasons(result)])
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("gain", GAINS)
+@pytest.mark.parametrize("cases", [1, 4])
+def test_a_share_of_the_gain_is_said_where_the_interval_of_the_gain_lies_above_zero(gain, change, cases):
+    result = of(gain, change, cases)
+    shown = gain == "gains" and cases > 1
+    text, row = everything(result), json.loads(to_json(result))["rows"]
+    of_trained = [one for one in row if one["policy"] == "trained" and one["condition"] == CONDITIONS[0].name]
+    assert ("of its gain" in text) is shown
+    assert ("gains nothing over doing nothing: " in text) is (not shown and cases > 1)
+    assert ("whether 'trained' gains something or gains nothing" in text) is (gain == "across zero" and cases > 1)
+    assert (of_trained[0]["lost"]["value"] is not None) is shown
+    assert ("| lost |" in to_markdown(result)) is shown
+
+
+@pytest.mark.parametrize("gain", GAINS)
+def test_an_improvement_is_called_so_and_a_loss_a_loss(gain):
+    better, worse, none = (str(gap_claim(of(gain, change), "trained")) for change in ("better", "worse", "none"))
+    assert "2 raise the return of 'trained'" in better and "The largest measured improvement" in better
+    assert "(0.30 [0.30, 0.30] more than synchronous" in better
+    assert "2 lower the return of 'trained'" in worse and "(0.30 [0.30, 0.30] less than synchronous" in worse
+    assert none.startswith("No gap: none of the 2 conditions of this sweep changes the return of 'trained'")
+
+
+def test_a_change_of_a_policy_that_gains_nothing_is_not_measured_by_the_level_of_its_return():
+    small = of("loses", "better")
+    assert abs(small.point("trained").mean.value) > 20.0 and claims.NEGLIGIBLE > 0.3 / 20.0
+    assert isinstance(gap_claim(small, "trained"), SignedGaps)
+
+
+def test_rounding_is_no_change():
+    def value(name: str, condition: Condition, case: int) -> float:
+        return 20.0 + case - (name == "trained") + 1e-14 * (condition in CONDITIONS)
+
+    assert isinstance(gap_claim(made(asked(4, 2, 1), value), "trained"), NoGap)
+
+
+def test_doing_nothing_itself_is_not_said_to_gain_nothing():
+    sweep = replace(asked(4, 2, 1), sync_only=())
+    result = made(sweep, lambda name, condition, case: 20.0 + case - 0.3 * (condition in CONDITIONS))
+    levels = {level.policy: str(level) for level, _ in policy_claims(result)}
+    assert "gains nothing" not in levels[NOTHING] and "gains nothing over doing nothing: " in levels["rule"]
+    assert "of its gain" not in " ".join(finding(result))
+
+
+def test_a_share_of_what_foresight_would_gain_is_said_of_what_gains():
+    def value(name: str, condition: Condition, case: int) -> float:
+        return case + {"trained": -1.0, "rule": 5.0}.get(name, 0.0)
+
+    cases = tuple(Case(seed, optimum=seed + 10.0) for seed in range(4))
+    result = made(replace(asked(4, 1, 1), cases=cases), value)
+    levels = {level.policy: str(level) for level, _ in policy_claims(result)}
+    assert "50 % of what perfect foresight would gain over doing nothing" in levels["rule"]
+    assert "foresight" not in levels["trained"] + str(sweep_verdict(result))
+
+
+UNITS = ("EUR a day", "sum of rewards, all agents", "minus penalties", "vehicles (all roads)", "")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_unit_stands_in_brackets_of_its_own(unit: str):
+    """So that no words of an environment's author can break a sentence."""
+    result = of("gains", "worse", unit=unit)
+    text = everything(result)
+    assert text.count(unit) == (text.count(f" ({unit})") if unit else len(text) + 1)
+    assert f"earns the team a return of 25.50 [19.34, 31.66]{unit and f' ({unit})'} on the synchronous clock." in text

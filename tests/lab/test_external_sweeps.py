@@ -317,7 +317,7 @@ def test_an_endpoint_is_named_as_its_writer_wants():
 
 
 def test_the_command_takes_addresses_for_policies_and_tells_of_silence(tmp_path: Path):
-    short = ["-o", "max_steps=3", "--axis", "act_delay=0", "--seeds", 1, "--processes", 1]
+    short = ["-o", "max_steps=3", "--axis", "act_delay=0", "--cases", 1, "--processes", 1]
     with FaultServer("refused") as dead:
         result = heron("sweep", GRID, f"{dead.url}?hush", "random", *short, "--out", tmp_path)
         table = as_json("eval", dead.url, "--env", GRID, "--cases", 1, "--delays", "0", *short[:2], *short[-2:])
@@ -378,7 +378,7 @@ def test_a_file_that_changed_is_another_policy(tmp_path: Path):
 
 
 def test_named_endpoints_of_two_runs_stand_in_tables_under_one_name(tmp_path: Path, url: str):
-    short = ["-o", "max_steps=3", "--axis", "act_delay=0", "--seeds", 1, "--processes", 1]
+    short = ["-o", "max_steps=3", "--axis", "act_delay=0", "--cases", 1, "--processes", 1]
     names = []
     for number, address in enumerate((url, f"{url}?b")):
         told = as_json("sweep", GRID, f"mine={address}", f"other={url}?c", *short, "--out", tmp_path / str(number))

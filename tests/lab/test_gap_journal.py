@@ -71,7 +71,7 @@ def test_what_no_sweep_wrote_is_left_as_it_is(tmp_path: Path, files: dict[str, b
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     if from_command_line:
-        words = ["sweep", "heron/BatteryGrid-v0", "random", "--axis", "loss=0", "--seeds", "1", "--processes", "1"]
+        words = ["sweep", "heron/BatteryGrid-v0", "random", "--axis", "loss=0", "--cases", "1", "--processes", "1"]
         told = heron(*words, "-o", "max_steps=3", "--out", tmp_path, code=2).stderr.splitlines()[-1]
     else:
         with pytest.raises(ConfigError) as caught:

@@ -34,11 +34,11 @@ from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import Outcome
 from heron_env.lab.output import TextTable
 from heron_env.lab.show.parts import gap_part
+from heron_env.lab.sweep.claims import NEGLIGIBLE
 from heron_env.lab.sweep.plan import Key
 from heron_env.lab.sweep.presets import PRESETS, preset
 from heron_env.lab.sweep.records import Record, SweepJournal, run_item
 from heron_env.lab.sweep.tables import cells, columns, to_json, to_markdown, to_rich
-from heron_env.lab.sweep.words import NEGLIGIBLE
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}
@@ -454,7 +454,7 @@ def test_the_score_is_the_share_of_what_foresight_would_gain_over_the_cases_wher
 def test_without_optima_there_is_no_score_and_no_column_of_them(tmp_path: Path):
     result = sweep(cases=1).run(tmp_path, processes=1)
     assert math.isnan(result.point("push").score)
-    assert columns(result) == ["return", "gap", "worse", "equal", "lost"]
+    assert columns(result) == ["return", "gap", "worse", "equal"]  # of one case no share of a gain is said
     assert "optimum" not in to_markdown(result)
     assert json.loads((tmp_path / "table.json").read_text())["rows"][0]["score"] is None
 
@@ -477,7 +477,7 @@ def test_a_terminal_of_80_columns_shows_every_figure():
 def test_words_carry_the_unit():
     asked = replace(sweep(), unit="EUR a day")
     words = " ".join(finding(asked.run(processes=1)))
-    assert "EUR a day on the synchronous clock" in words and "EUR a day less than synchronous" in words
+    assert "(EUR a day) on the synchronous clock" in words and words.count("EUR a day") == words.count("(EUR a day)")
 
 
 def test_the_json_table_repeats_the_settings_and_is_strict(tmp_path: Path):
@@ -555,7 +555,7 @@ def test_the_returns_of_a_table_differ_by_its_gaps():
     )
     assert (before, after, gap) == (19.2, 12.0, 7.2)
     assert result.point("push", SLACK).iqm.value != 12.0
-    assert finding(result)[0].startswith("On 5 held-out cases 'push' earns system_agent 19.20 [")
+    assert finding(result)[0].startswith("On 5 held-out cases 'push' earns system_agent a return of 19.20 [")
 
 
 def test_ties_are_told_apart_from_what_is_worse():
@@ -597,7 +597,7 @@ def test_every_table_says_whose_return_it_has_and_what_each_group_earned_beside_
         assert "return of tower" in text
     for text in (to_markdown(result), shown_text(result), " ".join(to_html(result))):
         assert all(words in text for words in ("Returns by group", "drone", "60.00", "mast", "6.00"))
-    assert "'push' earns tower -3.00" in finding(result)[0]
+    assert "'push' earns tower a return of -3.00" in finding(result)[0]
     assert json.loads(to_json(result))["rows"][0]["by_group"]["drone"] == 60.0
 
 
@@ -616,7 +616,7 @@ def test_a_sweep_of_version_0_1_is_read_and_says_what_it_did_not_keep(dropped: P
     assert result.point("push").mean == read_sweep(dropped).point("push").mean
     assert "return of the team: mean over the cases" in to_markdown(result)
     assert "as version 0.1.0 counted it" in to_markdown(result) and "Returns by group" not in to_markdown(result)
-    assert "earns the team -3.00" in finding(result)[0]
+    assert "earns the team a return of -3.00" in finding(result)[0]
 
 
 def to_html(result: SweepResult) -> list[str]:

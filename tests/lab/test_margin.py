@@ -106,8 +106,9 @@ def test_a_policy_that_gains_nothing_has_none_to_keep():
     found = margin(SPREAD, "random", cases=4, options=SHORT, progress=told.append)
     assert len(found.probes) == 1 and math.isnan(found.low)
     assert str(found) == (
-        f"'random' has no gain to keep: without a fault it earns {found.gain:.3g} sum of rewards, all agents more than "
-        "doing nothing, and 4 cases do not show that this is above 0"
+        "It is not clear from these cases whether 'random' gains something or gains nothing over doing nothing: "
+        f"without the fault it earns {abs(found.gain):.3g} (sum of rewards, all agents) "
+        f"{'more' if found.gain > 0.0 else 'less'}, mean over 4 cases"
     )
     assert told == [
         "do nothing under synchronous clock: 4 episodes", "random under event-driven, nothing wrong: 4 episodes",
@@ -122,16 +123,37 @@ def made(*probes: tuple[float, int, float], keep: float = 0.95) -> Margin:
 
 
 def test_what_is_found_is_told_in_one_sentence():
-    kept = (0.0, 32, 9.0), (3.6, 64, 2.0)
+    kept = (0.0, 32, 9.0), (2.4, 32, 4.0), (3.6, 64, 2.0)
     assert str(made(*kept, (4.9, 64, -3.2))) == (
-        "'rule' keeps 95 % of its gain up to action delay 4.1 s [3.6, 4.9]; 2 amounts x 64 cases"
+        "'rule' keeps 95 % of its gain up to action delay 4.1 s [3.6, 4.9]; 3 amounts x 64 cases. A dip between two "
+        "amounts, less than 2.4 s wide, may be missed"
     )
-    assert str(made(*kept, keep=0.9)) == (
+    assert str(made(*kept[::2], keep=0.9)) == (
         "'rule' keeps 90 % of its gain up to action delay 3.6 s at least; nothing up to 3.6 s is lost for sure; "
-        "1 amounts x 64 cases"
+        "1 amount x 64 cases. A dip between two amounts, less than 3.6 s wide, may be missed"
     )
     again = made(*kept, (4.9, 64, -3.2), (60.0, 32, 2.0))
     assert again.above_again == (60.0,) and str(again).endswith(". Not monotone: it is kept again at 60 s")
+
+
+def test_amounts_one_step_apart_leave_no_room_for_a_dip():
+    assert "dip" not in str(made((0.0, 32, 9.0), (0.1, 32, 9.0), (0.2, 32, 9.0), (4.9, 32, -9.0)))
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "sentence"),
+    [
+        (-3.0, 1.0, "'rule' gains nothing over doing nothing: without the fault it earns 60 (EUR a day) less, "),
+        (0.0, 0.0, "'rule' gains nothing over doing nothing: without the fault it earns as much, "),
+        (-0.5, 1.0, "It is not clear from these cases whether 'rule' gains something or gains nothing over doing "),
+        (0.5, 1.0, "It is not clear from these cases whether 'rule' gains something or gains nothing over doing "),
+    ],
+)
+def test_of_no_gain_no_share_is_kept(mean: float, half: float, sentence: str):
+    found = replace(made((0.0, 32, 9.0)), probes=(Probe(0.0, 32, mean, half),))
+    assert str(found).startswith(sentence) and "keeps" not in str(found)
+    assert found.shares == [] and not found.gains
+    assert margin_tile(found).value == "no gain"
 
 
 def test_it_is_written_and_read_back(loss: Margin, tmp_path: Path):
@@ -207,7 +229,8 @@ def test_the_figure_has_every_amount_with_its_bound_and_the_interval_as_a_band(l
     ]
     (band,) = axes.patches
     assert [band.get_x() ** 2, (band.get_x() + band.get_width()) ** 2] == pytest.approx([loss.low, loss.high])
-    assert axes.get_xlabel() == "loss"
+    assert axes.get_xlabel() == "loss (square-root scale)"
+    assert "orange: confirmed lost" in axes.get_title(loc="left")
 
 
 def test_a_report_tells_of_a_sweep_and_of_margins(loss: Margin, tmp_path: Path):
@@ -222,7 +245,7 @@ def test_a_report_tells_of_a_sweep_and_of_margins(loss: Margin, tmp_path: Path):
 
 def test_without_a_gain_there_is_nothing_to_draw():
     with pytest.raises(
-        ConfigError, match=r"^margin_figure\(\): 'rule' has no gain to keep: .*; there is nothing to draw$"
+        ConfigError, match=r"^margin_figure\(\): It is not clear .* gains nothing .*; there is nothing to draw$"
     ):
         margin_figure(made((0.0, 32, 0.0)))
 

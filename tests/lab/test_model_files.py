@@ -89,7 +89,7 @@ def test_sweep_trace_and_margin_take_a_zip(ppo: str, tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     model, env = sb3.PPO.load(ppo), under_network(gymnasium.make("CartPole-v1"), noop=0)
     words = [CARTPOLE, ppo, "-o", "noop=0", "--processes", "2"]
-    heron("sweep", *words, "--seeds", "3", "--axis", "obs_delay=2", "--out", "out")
+    heron("sweep", *words, "--cases", "3", "--axis", "obs_delay=2", "--out", "out")
     returns = [
         env.run_synchronous({"*": lambda seen: int(model.predict(seen, deterministic=True)[0])}, seed=1_000_000 + k)
         .returns["agent"] for k in range(3)

@@ -49,6 +49,7 @@ from heron_env.lab.show.report import case_part
 from heron_env.lab.sweep.conditions import grid
 from heron_env.lab.sweep.presets import PRESETS
 from heron_env.lab.sweep.words import costliest
+from heron_env.registry import spec
 
 pytest.importorskip("matplotlib")
 
@@ -240,6 +241,13 @@ def test_where_nothing_is_lost_it_says_so(calm):
     (picture,) = (block for block in gap_part(calm).blocks if isinstance(block, Picture))
     assert "No clear gap for 'idle'" in picture.caption
     assert causes_part(calm) is None
+
+
+def test_what_differs_between_held_out_cases_is_said_where_the_world_says_it(swept):
+    how = report_of(Sources(sweeps=[swept])).parts[-1].blocks[0]
+    assert how["Held out"] == "Cases that are not used in training."
+    assert "load profiles" in whole._held_out(spec("heron/EnergyManagement-v1"), {})
+    assert whole._held_out(spec("nowhere:made"), {}) == ""  # what isn't trusted is not built
 
 
 def test_where_something_is_lost_it_does_not(swept):

@@ -263,7 +263,7 @@ def test_run_folders_are_pooled_from_the_command_line(folder: Path, tmp_path: Pa
     words = [folder, other_seed(folder, tmp_path), "--pool", "--processes", "1"]
     for told in (
         as_json("eval", *words, "--cases", "1", "--delays", "0"),
-        as_json("sweep", *words, "--seeds", "1", "--axis", "act_delay=0", "--out", tmp_path / "swept"),
+        as_json("sweep", *words, "--cases", "1", "--axis", "act_delay=0", "--out", tmp_path / "swept"),
     ):
         assert next(row["seeds"] for row in told["rows"] if row["policy"] == "trained") == 2
 

@@ -65,14 +65,15 @@ class _Grammar:
 
     def __init__(self, own: tuple[str, ...], foreign: tuple[str, ...], domain: tuple[str, ...]) -> None:
         self.own, self.nodes, self.domain = own, (*own, *foreign), domain
-        one, colour = _any(self.nodes), rf"(?P<colour>{_any(domain)}|\w++)(?!\w)"
+        one, another = _any(self.nodes), rf"{AND}{_any(domain)}(?!\w)"  # whose each colour is, nobody says
+        colour = rf"(?P<colour>{_any(domain)}|\w++)(?!\w)(?!/| or | ?->|{another})"
         several = rf"{one}(?!\w)(?:{AND}{one}(?!\w)){{0,{len(self.nodes)}}}+"  # a bound: time grows with the length
-        many = rf"(?:the )?(?:both )?(?:nodes? )?(?P<node>{several}|\w++)(?!\w)"
+        many = rf"(?:the )?(?:both )?(?:nodes? )?(?P<node>(?>{several}|\w++))(?!\w)"
         self.name = _pattern(rf"{_any([*self.nodes, *domain])}(?!\w)")
         self.maybe = _pattern(rf"(?:{several} )?{MAYBE}")
         self.pair = _pattern(
             rf"(?:(?P<lead>{PAST}|{LEAD}) (?:the colou?rs? of )?)?{many}(?:'s colou?r)?(?: from \w+)?"
-            rf"(?P<link> to | at | ?= ?| ?-> ?|{IS}|{MUST}| ?: ?| ){colour}(?!/| or | ?->)"
+            rf"(?P<link> to | at | ?= ?| ?-> ?|{IS}|{MUST}| ?: ?| ){colour}"
         )
         self.forms: tuple[tuple[Kind, re.Pattern[str]], ...] = (
             ("force", _pattern(rf"(?<!not )(?<!n't )(?<!never )use {colour} for {many}(?! or )")),
@@ -83,7 +84,7 @@ class _Grammar:
                     rf"{many} (?:can't|cannot|mustn't|shouldn't|(?:can|must|may|should) (?:not|never)) be {colour}"
                 ),
             ),
-            ("forbid", _pattern(rf"(?:do not|don't|never) {LEAD} {many} (?:(?:to|at|=) )?{colour}")),
+            ("forbid", _pattern(rf"(?:do not|don't|never) {LEAD} {many} (?:(?:to|at|=) )?+{colour}")),
             ("release", _pattern(rf"{many} (?:is|are) free(?!\w)")),
             ("release", _pattern(rf"release {many}(?! or )")),
         )

@@ -173,7 +173,7 @@ class BatchEnv(Batch):
 
     def _reset(self, seed: Any, mask: Any, options: Any) -> tuple[Arrays, dict[str, Infos]]:
         lanes = self._mask(mask)
-        require_options(options)
+        require_options(options, self.env)
         seeds, given = seeds_of(seed, self._seed, self.num_envs)
         fresh = lanes & (given | ~self._started)
         self._torn |= lanes

@@ -146,13 +146,13 @@ class EventBatchEnv(Batch):
     def _by_options(self, options: Any) -> list[tuple[NDArray[np.bool_], Mapping[str, Any] | None]]:
         """Lanes with equal options for reset, and these. Raises ConfigError."""
         if isinstance(options, Mapping) or not isinstance(options, Sequence):
-            require_options(options)
+            require_options(options, self.env)
             return [(np.ones(self.num_envs, dtype=bool), options)]
         if len(options) != self.num_envs:
             raise ConfigError(f"reset(options=...): {len(options)} of them; give one for each of {self.num_envs} lanes")
         found: list[tuple[NDArray[np.bool_], Mapping[str, Any] | None]] = []
         for lane, given in enumerate(options):
-            require_options(given)
+            require_options(given, self.env)
             alike = next((mask for mask, other in found if other == given), None)
             if alike is None:
                 found.append((alike := np.zeros(self.num_envs, dtype=bool), given))

@@ -103,7 +103,7 @@ def learning_curves(runs: Run | Sequence[Run] | Mapping[str, Sequence[Run]]) -> 
             labels.append((y[-1], f"{name} (n = {len(curves)})".lstrip(), colour))
         label = "return"
         if run := next((run for some in named.values() for run in some), None):
-            label = f"return of {run.config.return_of}, {training_unit(run)}".removesuffix(", return")
+            label = f"return of {run.config.return_of}, {training_unit(run)}".removesuffix(", ")
         axes.set(xlabel="transitions", ylabel=label)
         axes.set_title("Return in validation" + "\n(bands: 95 % intervals over seeds)" * bool(axes.collections))
         end_labels(axes, labels)

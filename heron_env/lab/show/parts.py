@@ -12,7 +12,7 @@ import numpy as np
 from heron_env.errors import HeronError
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned, groups_apart
-from heron_env.lab.output import TextTable
+from heron_env.lab.output import TextTable, with_unit
 from heron_env.lab.robust_stats import Estimate
 from heron_env.lab.runs import RunConfig, RunFolder
 from heron_env.lab.show.description import (
@@ -153,7 +153,7 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
             levels,
             own if apart else (),
             x_label="transitions",
-            y_label=training_unit(run),
+            y_label=training_unit(run) or "return",
             titles=(f"Learning curve: return of {config.return_of}", f"Sum of the returns of {group}"),
         ),
         f"Training{of_group} took {config.seconds:.0f} s and {config.transitions:,} transitions{with_step}, "
@@ -166,11 +166,11 @@ def _learning(run: RunFolder, group: str, rows: list[dict[str, str]], name: str)
 
 
 def training_unit(run: RunFolder) -> str:
-    """For a label alone; of an environment that can't be built here it stays unknown."""
+    """For a label alone; "" of an environment that can't be built here."""
     try:
-        return run.make().benchmark().unit or "return"
+        return run.make().benchmark().unit
     except HeronError:
-        return "return"
+        return ""
 
 
 MOST_ROWS = 600
@@ -247,10 +247,7 @@ FEW = 2
 UNTOLD: Final = "no amount is distinguishable from zero, or it is negligible"
 
 EVERY_SWEEP: Final = {
-    "Held out": (
-        "Cases that are not used in training. If cases are days, weather and seeds are held out; the load profiles are "
-        "nearly the same every day."
-    ),
+    "Held out": "Cases that are not used in training.",
     "Network": (
         "A condition replaces the environment's own delays, jitter and loss; what it does not name is ideal. Ticks are "
         "the environment's own. Delays are rounded down to whole physics substeps."
@@ -398,6 +395,6 @@ def _waterfall(decomposition: Decomposition, unit: str, name: str) -> Picture:
         name,
         waterfall_figure(decomposition, unit),
         f"The gap of {where} by cause ({METHODS[decomposition.method]}). Each bar starts at the end of the previous "
-        f"one{_thin(gap)}. A bar to the left is a gain.{flat}",
-        f"Waterfall of {where}: {text}; all together {gap.value:.2f} {unit} less than synchronous.",
+        f"one{_thin(gap)}. A bar to the left raises the return.{flat}",
+        f"Waterfall of {where}: {text}; all together {with_unit(f'{gap.value:.2f}', unit)} less than synchronous.",
     )

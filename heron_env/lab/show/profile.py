@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from heron_env.lab.figure_style import SERIES, blank, house_style, line_and_band
-from heron_env.lab.output import TextTable
+from heron_env.lab.output import TextTable, with_unit
 from heron_env.lab.show.document import Picture, Section
 from heron_env.lab.sweep.comparison import comparisons
 from heron_env.lab.sweep.results import Measurements
@@ -48,10 +48,9 @@ def algorithms_part(result: Measurements, prefix: str = "") -> Section | None:
     pairs = list(comparisons(result))
     if not pairs:
         return None
-    unit = f" {result.sweep.unit}" if result.sweep.unit else ""
     rows = [
         [
-            f"{pair.first} - {pair.second}", pair.condition.words, f"{pair.difference}{unit}",
+            f"{pair.first} - {pair.second}", pair.condition.words, with_unit(pair.difference, result.sweep.unit),
             pair.improvement.percent(), "more cases, too" if pair.enough is None else f"about {pair.enough}",
         ]
         for pair in pairs

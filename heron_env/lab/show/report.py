@@ -305,12 +305,24 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     for number, run in enumerate(sources.runs):
         known |= {f"{name}, {folders[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
+    if sources.sweeps and (more := _held_out(env, options)):
+        known["Held out"] = f"{EVERY_SWEEP['Held out']} {more}"
     known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
     what = "return under the network" if sources.sweeps or sources.margins else "what was recorded"
     return Report(
         title or f"{env.id}: {what}", [*words, *(f"{one}." for one in sources.margins)], parts, _verdict(sources)
     )
+
+
+def _held_out(env: EnvironmentSpec, options: dict[str, Any]) -> str:
+    """What the environment says of its held-out cases; "" of one that can't be built here."""
+    try:
+        env.require_trust()
+        with on_behalf_of(env.named_by):
+            return env.make(**options).benchmark().held_out
+    except HeronError:
+        return ""
 
 
 def _tolerated(margins: Sequence[Margin]) -> list[Section]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from heron_env.errors import ConfigError
 from heron_env.lab.figure_style import BLUE, GREY, INK, PALE, VERMILION, blank, end_labels, house_style
-from heron_env.lab.output import TextTable, Tile
+from heron_env.lab.output import TextTable, Tile, with_unit
 from heron_env.lab.show.document import Picture, Section
 from heron_env.lab.sweep.conditions import CAUSES
 from heron_env.lab.sweep.margin import Margin
@@ -25,7 +25,7 @@ APART = 0.07
 def margin_tile(found: Margin) -> Tile:
     """The estimate in large figures, its interval below."""
     label, note = f"Tolerated {CAUSES[found.fault].words}", str(found)
-    if math.isnan(found.low):
+    if not found.gains:
         return Tile(label, "no gain", note)
     value = f"{found.amount(found.low)} or more" if found.high == math.inf else found.amount(found.nearest)
     return Tile(label, value, note)
@@ -34,7 +34,7 @@ def margin_tile(found: Margin) -> Tile:
 def margin_part(found: Margin, name: str) -> Section:
     """The figure and what was tried; `name`: of the figure's files."""
     head = [CAUSES[found.fault].words, "verdict", "cases", "gain kept"]
-    if math.isnan(found.low):
+    if not found.gains:
         return Section(f"Margin: {head[0]}", [f"{found}."])
     rows = [
         [found.amount(p.level), p.verdict, str(p.cases), f"{100 * share:.1f} % ± {100 * half:.1f}"]
@@ -43,7 +43,7 @@ def margin_part(found: Margin, name: str) -> Section:
     shares = "; ".join(f"{row[0]}: {row[3]}, {row[1]}" for row in rows)
     caption = (
         f"{found}. Bars are the bounds of the tests, jointly correct with 95 %. "
-        f"The band is the interval. Mean gain without the fault: {found.gain:.3g} {found.unit}."
+        f"The band is the interval. Mean gain without the fault: {with_unit(f'{found.gain:.3g}', found.unit)}."
     )
     picture = Picture(name, margin_figure(found), caption, f"Share of the gain kept against {head[0]}. {shares}.")
     return Section(f"Margin: {head[0]}", [picture, TextTable("What was tried", head, rows, words=2)])
@@ -64,7 +64,7 @@ def margin_figure(found: Margin) -> Figure:
 
     Example: `margin_figure(read_margin("runs/margin")).savefig("margin.svg")`.
     """
-    if math.isnan(found.low):
+    if not found.gains:
         raise ConfigError(f"margin_figure(): {found}; there is nothing to draw")
     places = np.sqrt([probe.level for probe in found.probes])
     shares, halves = 100.0 * np.array(found.shares).T
@@ -83,9 +83,9 @@ def margin_figure(found: Margin) -> Figure:
                 ticks.append(number)
         axes.set_xticks(places[ticks], [f"{found.probes[number].level:g}" for number in ticks])
         cause = CAUSES[found.fault]
-        axes.set_xlabel(cause.words if cause.unit == "1" else f"{cause.words}, {cause.unit}")
+        axes.set_xlabel(f"{cause.words if cause.unit == '1' else f'{cause.words}, {cause.unit}'} (square-root scale)")
         axes.set_ylabel("gain kept, %")
         labels = [(float(shares[-1]), "mean", INK), (100.0 * found.keep, f"{100 * found.keep:g} %", INK)]
         end_labels(axes, labels)
-        axes.set_title(f"Share of its gain that {found.policy!r} keeps\n(blue: confirmed kept, red: confirmed lost)")
+        axes.set_title(f"Share of its gain that {found.policy!r} keeps\n(blue: confirmed kept, orange: confirmed lost)")
         return figure

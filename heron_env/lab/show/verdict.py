@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from heron_env.lab.output import Tile
+from heron_env.lab.output import Tile, with_unit
 from heron_env.lab.robust_stats import Estimate
 from heron_env.lab.runs import RunFolder
 from heron_env.lab.show.parts import training_unit
+from heron_env.lab.sweep.claims import NEGLIGIBLE, Conditions, NoGap, NoInterval, SignedGaps
 from heron_env.lab.sweep.results import Measurements
-from heron_env.lab.sweep.words import NEGLIGIBLE, Conditions, NoGap, NoInterval, SignedGaps, policy_claims
+from heron_env.lab.sweep.words import policy_claims
 from heron_env.lab.traces.episode import Episode
 
 EARNS, COSTS = "It earns", "The network costs it"
@@ -20,10 +21,11 @@ def sweep_verdict(result: Measurements) -> list[Tile]:
     """
     level, claim = next(policy_claims(result))
     cases = "one held-out case" if level.cases == 1 else f"{level.cases} held-out cases"
-    share = "" if level.score != level.score else f"; {100 * level.score:.0f} % of what perfect foresight gains"
-    tiles = [_tile(EARNS, level.sync, level.unit, f"{level.policy!r} on {cases}, synchronous clock{share}")]
+    share = f"; {level.foresight}" if level.foresight else ""
+    none = f"; {level.no_gain.removesuffix('.')}" if level.no_gain else ""
+    tiles = [_tile(EARNS, level.sync, level.unit, f"{level.policy!r} on {cases}, synchronous clock{share}{none}")]
     if isinstance(claim, Conditions):
-        tiles.append(_cost_tile(claim))
+        tiles.append(_cost_tile(claim, level.unit))
     if level.against:
         other, more = min(level.against, key=lambda pair: pair[1].value)
         apart = "" if more.excludes_zero else "; not distinguishable from zero"
@@ -31,27 +33,29 @@ def sweep_verdict(result: Measurements) -> list[Tile]:
     return tiles
 
 
-def _cost_tile(claim: Conditions) -> Tile:
+def _cost_tile(claim: Conditions, unit: str) -> Tile:
     largest = claim.largest
     under = f"under {largest.condition}"
     match claim:
         case NoInterval():
-            return _tile(COSTS, largest.gap, largest.unit, f"{under}; one case, so no claim")
-        case NoGap():
+            return _tile(COSTS, largest.gap, unit, f"{under}; one case, so no claim")
+        case NoGap(of_gain=True):
             return Tile(COSTS, "next to nothing", f"less than {100 * NEGLIGIBLE:g} % of its gain in {claim.whole}")
+        case NoGap():
+            return Tile(COSTS, "nothing", f"no change in {claim.whole}")
         case SignedGaps() if largest.significant and largest.gap.low > 0.0:
             share = f"{largest.lost.percent()} of its gain, " if largest.lost.known else ""
             rank = f", {'among ' if claim.rivals else ''}the costliest of {claim.whole}" if len(claim.costs) > 1 else ""
-            return _tile(COSTS, largest.gap, largest.unit, f"{share}{under}{rank}")
-    most = f"the largest mean is {largest.gap}{largest.unit}, {under}"
-    why = "; negligible, or not distinguishable from zero" if largest.gap.value > 0.0 else ""
-    return Tile(COSTS, "no cost found", f"{most}{why}")
+            return _tile(COSTS, largest.gap, unit, f"{share}{under}{rank}")
+    if isinstance(claim, SignedGaps) and claim.raised is not None:
+        return Tile(COSTS, "no cost found", f"the return is higher under {claim.raised}")
+    return Tile(COSTS, "no cost found", f"the largest is not distinguishable from zero, or negligible: {largest}")
 
 
 def _tile(label: str, mean: Estimate, unit: str, note: str) -> Tile:
     """The mean in large figures, its interval below them."""
     figure, _, interval = str(mean).partition(" ")
-    return Tile(label, f"{figure}{unit}", f"{note}; 95 % interval {interval}" if interval else note)
+    return Tile(label, with_unit(figure, unit), f"{note}; 95 % interval {interval}" if interval else note)
 
 
 def training_verdict(run: RunFolder) -> list[Tile]:
@@ -60,10 +64,12 @@ def training_verdict(run: RunFolder) -> list[Tile]:
     scores, unit = dict(config.validation), training_unit(run)
     options = "with the training options, one training seed"
     own = scores.pop("trained", None)
-    tiles = [] if own is None else [Tile(EARNS, f"{own:.2f} {unit}", f"mean return in validation, {options}")]
+    tiles = [] if own is None else [Tile(EARNS, with_unit(f"{own:.2f}", unit), f"mean return in validation, {options}")]
     if scores:
         best = max(scores, key=lambda name: scores[name])
-        tiles.append(Tile(f"{best!r} earns", f"{scores[best]:.2f} {unit}", "the best of the others, same episodes"))
+        tiles.append(
+            Tile(f"{best!r} earns", with_unit(f"{scores[best]:.2f}", unit), "the best of the others, same episodes")
+        )
     return tiles
 
 

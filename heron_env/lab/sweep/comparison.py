@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from heron_env.lab.output import with_unit
 from heron_env.lab.robust_stats import MOST_SEEDS, Estimate
 from heron_env.lab.sweep.conditions import SYNC, Condition
 from heron_env.lab.sweep.results import Measurements
@@ -41,16 +42,17 @@ class AlgorithmComparison:
         """Who earns more where the interval says it, else that it is open; then how many seeds are enough."""
         where = "on the synchronous clock" if self.condition == SYNC else f"under {self.condition.words}"
         over = f"Over {self.seeds[0]} and {self.seeds[1]} training seeds and {self.cases} held-out cases, {where}"
-        gap, unit = self.difference, f" {self.unit}" if self.unit else ""
+        gap, unit = self.difference, self.unit
         chance = f"the probability that a run of the first earns more in the same case is {self.improvement.percent()}"
         if not gap.excludes_zero:
             told = (
-                f"it is not clear whether {self.first!r} earns more than {self.second!r}: the difference is {gap}{unit}"
+                f"it is not clear whether {self.first!r} earns more than {self.second!r}: the difference is "
+                f"{with_unit(gap, unit)}"
             )
         else:
             more = "more" if gap.value > 0.0 else "less"
-            size = gap if gap.value > 0.0 else Estimate(-gap.value, -gap.high, -gap.low, gap.n, gap.runs)
-            told = f"{self.first!r} earns {size}{unit} {more} than {self.second!r}"
+            size = gap if gap.value > 0.0 else gap.negative
+            told = f"{self.first!r} earns {with_unit(size, unit)} {more} than {self.second!r}"
         return f"{over}, {told}; {chance}. {self._enough()}"
 
     def _enough(self) -> str:

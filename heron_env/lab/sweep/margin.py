@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from heron_env.files.writing import write
 from heron_env.given import is_finite, require_one_of
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.crossing import Crossing, first_crossing
-from heron_env.lab.output import dumps
+from heron_env.lab.output import dumps, with_unit
 from heron_env.lab.robust_stats import Intervals
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, SYNC, Condition, amount_text
 from heron_env.lab.sweep.plan import Given, Key
@@ -71,9 +72,20 @@ class Margin(Crossing):
         return self.probes[0].mean / (1.0 - self.keep)
 
     @property
+    def gains(self) -> bool:
+        """Is it confirmed that there is a gain? Shares are stated of a confirmed gain alone."""
+        return self.probes[0].verdict == "kept"
+
+    @property
     def shares(self) -> list[tuple[float, float]]:
-        """Of the gain that is kept at each amount, and the half width of the bound that decides."""
-        return [(self.keep + probe.mean / self.gain, probe.half / abs(self.gain)) for probe in self.probes]
+        """Of the gain that is kept at each amount, and the half width of the bound that decides; [] without a gain."""
+        return [(self.keep + p.mean / self.gain, p.half / self.gain) for p in self.probes] if self.gains else []
+
+    @property
+    def widest(self) -> float:
+        """Between two neighbouring amounts up to `low`: a dip between them is missed."""
+        levels = [probe.level for probe in self.probes if probe.level <= self.low]
+        return max((b - a for a, b in pairwise(levels)), default=0.0)
 
     @property
     def nearest(self) -> float:
@@ -83,20 +95,31 @@ class Margin(Crossing):
     def __str__(self) -> str:
         """`'rule' keeps 95 % of its gain up to action delay 4.1 s [3.6, 4.9]; 6 amounts x 64 cases`."""
         share, words = f"{100.0 * self.keep:g} %", CAUSES[self.fault].words
-        of = f"{len(self.probes) - 1} amounts x {max(probe.cases for probe in self.probes)} cases"
-        if self.probes[0].verdict != "kept":
-            return (
-                f"{self.policy!r} has no gain to keep: without a fault it earns {self.gain:.3g} {self.unit} more than "
-                f"doing nothing, and {self.probes[0].cases} cases do not show that this is above 0"
-            )
+        amounts = f"{len(self.probes) - 1} amount{'s' * (len(self.probes) != 2)}"
+        of = f"{amounts} x {max(probe.cases for probe in self.probes)} cases"
+        if not self.gains:
+            return self._no_gain()
         if self.high == math.inf:
             largest = self.amount(self.probes[-1].level)
             answer = f"{self.amount(self.low)} at least; nothing up to {largest} is lost for sure"
         else:
             answer = f"{self.amount(self.nearest)} [{self.low:g}, {self.high:g}]"
         again = ", ".join(map(self.amount, self.above_again))
+        dip = f". A dip between two amounts, less than {self.amount(self.widest)} wide, may be missed"
         also = f". Not monotone: it is kept again at {again}" if again else ""
-        return f"{self.policy!r} keeps {share} of its gain up to {words} {answer}; {of}{also}"
+        missed = dip if self.widest > 1.5 * self.step else ""
+        return f"{self.policy!r} keeps {share} of its gain up to {words} {answer}; {of}{missed}{also}"
+
+    def _no_gain(self) -> str:
+        """That it earns as much as doing nothing, or less, or that the cases can't tell."""
+        probe, more = self.probes[0], with_unit(f"{abs(self.gain):.3g}", self.unit)
+        earned = "as much" if self.gain == 0.0 else f"{more} {'more' if self.gain > 0.0 else 'less'}"
+        nothing = (
+            f"gains nothing over doing nothing: without the fault it earns {earned}, mean over {probe.cases} cases"
+        )
+        if probe.verdict == "lost" or probe.mean == probe.half == 0.0:
+            return f"{self.policy!r} {nothing}"
+        return f"It is not clear from these cases whether {self.policy!r} gains something or {nothing}"
 
     def amount(self, level: float) -> str:
         """With its unit, `4.1 s`."""

@@ -71,6 +71,7 @@ class EnergyManagementEnv(HeronEnv):
     """
 
     batched = True
+    reset_options = ("day",)
     metadata = {**HeronEnv.metadata, "name": "heron_energy_management_v1"}
     global_features = (Tariff, Clock, Constants, Bins)
     disturbance_types = disturbing.TYPES
@@ -238,6 +239,8 @@ class EnergyManagementEnv(HeronEnv):
             neutral=NEUTRAL,
             at_reset=frozenset({"day"}),
             unit=RETURN_UNIT,
+            held_out="Weather and seeds of a held-out day are not used in training; its load profiles are nearly those "
+            "of any other day.",
         )
 
     def kpis(self) -> dict[str, float]:

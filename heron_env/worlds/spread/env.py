@@ -129,6 +129,7 @@ class SpreadEnv(HeronEnv):
 
     metadata = {**HeronEnv.metadata, "name": "heron/Spread-v0"}
     dt = STEP
+    reset_options = ("agents", "landmarks")
 
     def __init__(
         self, num_agents: int, *, continuous: bool, local_ratio: float, mates: str = "exact", **options: Any
