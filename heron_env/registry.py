@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import linecache
 import os
 import re
 import sys
@@ -351,19 +352,20 @@ def imported_module(name: str, where: str) -> ModuleType:
 def _module_of_file(path: str) -> ModuleType:
     """Run once in each process, and again once the file has changed. Raises ImportError where there is none."""
     try:
-        return _run_file(os.path.realpath(path), os.stat(path).st_mtime_ns)
+        return _run_file(os.path.realpath(path), Path(path).read_bytes())
     except FileNotFoundError as error:
         raise ImportError(f"no file {path!r}") from error
 
 
 @cache
-def _run_file(path: str, changed: int) -> ModuleType:
+def _run_file(path: str, source: bytes) -> ModuleType:
     name = f"{Path(path).stem}_{hashlib.blake2b(path.encode(), digest_size=8).hexdigest()}"  # of files alike in name
     declared = importlib.util.spec_from_file_location(name, path)
     assert declared is not None and declared.loader is not None  # it ends with .py
     module = sys.modules[name] = importlib.util.module_from_spec(declared)
+    linecache.cache.pop(path, None)  # Python's own caches, of lines and of bytecode, look at times
     try:
-        declared.loader.exec_module(module)
+        exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise
