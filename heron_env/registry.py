@@ -102,7 +102,11 @@ class EnvironmentSpec:
                 raise
             raise ConfigError(f"make({self.id!r}): building it {_failure_words(error)}; mend that") from error
         if not hasattr(env, "possible_agents"):
-            raise ConfigError(f"make({self.id!r}): {build!r} returned {env!r}; let it return the environment")
+            raise ConfigError(
+                f"make({self.id!r}): {build!r} returned {env!r:.200}; let it return the environment, a HeronEnv. Those of "
+                "others are called gymnasium:ID and pettingzoo:MODULE, and trained by any trainer of theirs "
+                "(docs/how_to/black_box.md)"
+            )
         return env
 
     def _require_known(self, given: dict[str, Any], build: Callable[..., Any], error: TypeError) -> None:
@@ -199,6 +203,22 @@ def make_aec(id: str, **options: Any) -> Any:
     from pettingzoo.utils.conversions import parallel_to_aec
 
     return parallel_to_aec(make(id, **options))
+
+
+def id_of(environment: Any, where: str) -> Any:
+    """The name of a function or class that builds an environment, "module:function"; of an id itself.
+
+    Whoever reads it later, another process or a file, must find the same one by it. Raises ConfigError saying `where`.
+    """
+    if not callable(environment):
+        return environment
+    module, name = (getattr(environment, part, None) for part in ("__module__", "__qualname__"))
+    if module != "__main__" and isinstance(module, str) and getattr(sys.modules.get(module), str(name), 0) is environment:
+        return f"{module}:{name}"
+    raise ConfigError(
+        f"{where}: {environment!r:.200} can't be found by a name in a module, and what is written down must name it; "
+        "put it into a module as a function or a class, give what varies as options, or write 'module:function'"
+    )
 
 
 def spec(id: str, named_by: str = "") -> EnvironmentSpec:

@@ -118,13 +118,14 @@ def train(
     """Train one policy per group and leave a run folder; prints what random and rules earn beside it."""
     began = time.monotonic()
     from heron_env.envs.unused_rules import unused_rules
-    from heron_env.lab.learning.plan import Hyperparameters
+    from heron_env.lab.learning.plan import Hyperparameters, require_trainable
     from heron_env.lab.learning.ppo import train as run_training
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
 
     options, delays = parsed_options(option), _training_delays(train_delays)
     there = built(env, options)
+    require_trainable(there, env)
     timed = with_settings(there.schedule, schedule) if schedule else None
     for entry in unused_rules(there.simulation):  # what is wrong is told before torch is imported
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
