@@ -103,8 +103,8 @@ class EnvironmentSpec:
             raise ConfigError(f"make({self.id!r}): building it {_failure_words(error)}; mend that") from error
         if not hasattr(env, "possible_agents"):
             raise ConfigError(
-                f"make({self.id!r}): {build!r} returned {env!r:.200}; let it return the environment, a HeronEnv. Those of "
-                "others are called gymnasium:ID and pettingzoo:MODULE, and trained by any trainer of theirs "
+                f"make({self.id!r}): {build!r} returned {env!r:.200}; let it return the environment, a HeronEnv. Those "
+                "of others are called gymnasium:ID and pettingzoo:MODULE, and trained by any trainer of theirs "
                 "(docs/how_to/black_box.md)"
             )
         return env
@@ -205,7 +205,7 @@ def make_aec(id: str, **options: Any) -> Any:
     return parallel_to_aec(make(id, **options))
 
 
-def id_of(environment: Any, where: str) -> Any:
+def id_of(environment: str | Callable[..., Any], where: str) -> str:
     """The name of a function or class that builds an environment, "module:function"; of an id itself.
 
     Whoever reads it later, another process or a file, must find the same one by it. Raises ConfigError saying `where`.
@@ -213,7 +213,11 @@ def id_of(environment: Any, where: str) -> Any:
     if not callable(environment):
         return environment
     module, name = (getattr(environment, part, None) for part in ("__module__", "__qualname__"))
-    if module != "__main__" and isinstance(module, str) and getattr(sys.modules.get(module), str(name), 0) is environment:
+    if (
+        module != "__main__"
+        and isinstance(module, str)
+        and getattr(sys.modules.get(module), str(name), 0) is environment
+    ):
         return f"{module}:{name}"
     raise ConfigError(
         f"{where}: {environment!r:.200} can't be found by a name in a module, and what is written down must name it; "

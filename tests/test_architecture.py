@@ -278,9 +278,9 @@ ROOMS = {
     "agents": (5, 804),
     "scheduling": (13, 2_873),
     "engine": (39, 9_751),
-    "envs": (44, 9_945),
-    "testing": (13, 2_627),  # the doors for tests, inspection and clock, stand here
-    "adapters": (20, 3_380),
+    "envs": (44, 9_990),
+    "testing": (13, 2_660),  # the doors for tests, inspection and clock, stand here
+    "adapters": (20, 3_470),
 }
 LIMITS = {
     **{f"modules of {room}": modules for room, (modules, _) in ROOMS.items()},
@@ -289,7 +289,7 @@ LIMITS = {
     "file names that stand twice under envs": 0,
     "class names in two modules": 11,
     "public methods that only raise": 5,
-    "private names of others": 111,
+    "private names of others": 108,
     "long functions in the kernel": 3,
     "long functions": 14,
     "tellings of 'clip'": 1,

@@ -23,8 +23,8 @@ OF_TRAINING: Final = ("lr_schedule", "learning_rate", "clip_range", "_last_obs",
 BESIDE: Final = ("mask", "first", "shown", "hidden")
 """Inputs of a model of `heron export` besides the observation: what is allowed, and what it remembers."""
 UNMASKED: Final = (
-    "policy {file!r}: was trained with masks (MaskablePPO), and the environment gives {agent!r} none: no 'action_mask' in "
-    "its info or observation, no action_masks(); play it where there is one, or train it without masks (PPO)"
+    "policy {file!r}: was trained with masks (MaskablePPO), and the environment gives {agent!r} none: no 'action_mask' "
+    "in its info or observation, no action_masks(); play it where there is one, or train it without masks (PPO)"
 )
 Model = Callable[[Any, Any, dict[str, Any]], Any]
 """(observation, mask, what is remembered, which it changes) -> numbers."""

@@ -205,7 +205,11 @@ def maskable(env: gymnasium.Env[Any, Any], path: Path) -> Any:
     return model
 
 
-PAIR, FIVE, FLAGS = gymnasium.spaces.MultiDiscrete([2, 3]), gymnasium.spaces.Discrete(5), gymnasium.spaces.MultiBinary(2)
+PAIR, FIVE, FLAGS = (
+    gymnasium.spaces.MultiDiscrete([2, 3]),
+    gymnasium.spaces.Discrete(5),
+    gymnasium.spaces.MultiBinary(2),
+)
 
 
 @pytest.mark.parametrize("late", [0.0, 2.0])
@@ -529,7 +533,7 @@ def test_a_zip_of_other_choices_is_refused(theirs: Any, there: Any, tmp_path: Pa
     sb3.PPO("MlpPolicy", Picky(theirs), n_steps=8, batch_size=8).save(tmp_path / "a.zip")
     gymnasium.register("Picky-v0", entry_point=lambda: Picky(there))
     try:
-        with pytest.raises(ConfigError, match="ValueError: it observes Box.* and does "):
+        with pytest.raises(ConfigError, match=r"ValueError: it observes Box.* and does "):
             policy_spec(str(tmp_path / "a.zip")).build(make("gymnasium:Picky-v0", noop="random"), 0)
     finally:
         del gymnasium.registry["Picky-v0"]

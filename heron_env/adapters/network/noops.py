@@ -62,8 +62,8 @@ def flags_of(mask: Any, space: spaces.Space[Any]) -> NDArray[np.bool_]:
     """A `checked_mask` as sb3-contrib takes it: a flag for each choice, one element after another."""
     if isinstance(space, spaces.MultiBinary):
         return np.stack([mask != 1, mask != 0], axis=-1).ravel()
-    flags: NDArray[Any] = np.concatenate(mask) if isinstance(mask, tuple) else np.asarray(mask)
-    return flags != 0
+    flags: NDArray[np.bool_] = (np.concatenate(mask) if isinstance(mask, tuple) else np.asarray(mask)) != 0
+    return flags
 
 
 def forbids(mask: Any, space: spaces.Space[Any], action: Any) -> bool:

@@ -246,8 +246,8 @@ def require_trainable(env: object, env_id: str) -> None:
     """Raise ConfigError for a black box."""
     if not isinstance(env, HeronEnv):
         raise ConfigError(
-            f"train({env_id!r}): is a black box, {type(env).__name__}; this trainer runs the rules of a HeronEnv. Train "
-            "under_network(env, ...) with any trainer of PettingZoo or Gymnasium: Stable-Baselines3, CleanRL, TorchRL, "
+            f"train({env_id!r}): is a black box, {type(env).__name__}; this trainer runs the rules of a HeronEnv. "
+            "Train under_network(env, ...) with any trainer of PettingZoo or Gymnasium: Stable-Baselines3, CleanRL, TorchRL, "
             "RLlib (docs/recipes/under_network.md)"
         )
 

@@ -373,8 +373,7 @@ def test_a_black_box_is_refused_with_the_names_of_those_who_train_it(env_id: Any
 
 def test_a_function_that_builds_the_environment_trains_what_its_name_does(tmp_path: Path):
     named, given = (
-        trained(tmp_path / what, env, validations=0)
-        for what, env in (("named", "mixed_world:carts"), ("given", carts))
+        trained(tmp_path / what, env, validations=0) for what, env in (("named", "mixed_world:carts"), ("given", carts))
     )
     assert given.config.env_id == named.config.env_id == "mixed_world:carts"
     weights = [run.weights("cart") for run in (given, named)]
