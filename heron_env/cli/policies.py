@@ -196,7 +196,7 @@ def _training_delays(text: str | None) -> TrainingDelays | None:
 
 
 def export(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, or a model.zip of Stable-Baselines3.")],
     onnx: Annotated[
         Path, typer.Option("--onnx", metavar="FILE.onnx", help="Where to; with several policies FILE-NAME.onnx.")
     ],
@@ -211,6 +211,7 @@ def export(
     from heron_env.lab.onnx_file import export_onnx
     from heron_env.lab.output import dumps
 
-    on_behalf(open_run(run))
+    if not run.endswith(".zip"):
+        on_behalf(open_run(run))
     files = [str(file) for file in export_onnx(run, onnx)]
     typer.echo(dumps({"files": files}) if as_json else "\n".join(files))

@@ -23,8 +23,8 @@ OF_TRAINING: Final = ("lr_schedule", "learning_rate", "clip_range", "_last_obs",
 BESIDE: Final = ("mask", "first", "shown", "hidden")
 """Inputs of a model of `heron export` besides the observation: what is allowed, and what it remembers."""
 UNMASKED: Final = (
-    "policy {file!r}: was trained with masks (MaskablePPO), and the environment gives {agent!r} none: no 'action_mask' "
-    "in its info or observation, no action_masks(); play it where there is one, or train it without masks (PPO)"
+    "policy {file!r}: was trained with masks, and the environment gives {agent!r} none: no 'action_mask' "
+    "in its info or observation, no action_masks(); play it where there is one, or train it without masks"
 )
 Model = Callable[[Any, Any, dict[str, Any]], Any]
 """(observation, mask, what is remembered, which it changes) -> numbers."""
@@ -105,7 +105,7 @@ def fitted(whose: str, space: spaces.Space[Any], spec: Any, numbers: Any) -> Any
 
 
 @cache
-def _saved(data: bytes) -> Any:
+def saved_policy(data: bytes) -> Any:
     """The policy of an algorithm, with its spaces."""
     from stable_baselines3.common.save_util import load_from_zip_file
 
@@ -120,7 +120,7 @@ def _saved(data: bytes) -> Any:
 
 def _zipped(data: bytes, seen: Any, done: Any) -> tuple[Model, bool]:
     """The policy that a .zip of any algorithm holds: its own class says which. True: it decides by a mask."""
-    policy = _saved(data)
+    policy = saved_policy(data)
     theirs = policy.observation_space, policy.action_space
     if theirs != (_in_training(seen), done):  # as their own check_for_correct_spaces
         raise ValueError(f"it observes {theirs[0]} and does {theirs[1]}")
@@ -198,4 +198,4 @@ def _onnx(data: bytes, seen: Any, done: Any) -> tuple[Model, bool]:
         memory |= {"first": np.zeros(1, bool)} if "first" in inputs else {}
         return answers[results[0]]
 
-    return decide, False
+    return decide, "mask" in inputs

@@ -436,6 +436,44 @@ def test_of_several_outputs_the_one_called_action_decides(name: str, tmp_path: P
         assert chosen.forward(seen) == int(np.argmax(seen @ weights))
 
 
+EXPORTABLE = ("PPO", "A2C", "TRPO", "PPO of numbers")
+
+
+@pytest.mark.parametrize("name", [*EXPORTABLE, "pair", "five"])
+def test_a_zip_that_is_exported_decides_as_it_did(name: str, tmp_path: Path, boxed: Any):
+    zip_file, file = tmp_path / "m.zip", tmp_path / "m.onnx"
+    if name in EXPORTABLE:
+        zipped(name, zip_file)
+        env = make(f"gymnasium:{TRAINED[name][2]}", noop="random")
+    else:
+        space = PAIR if name == "pair" else FIVE
+        maskable(Closing(space, "info"), zip_file)
+        env = boxed(lambda: Closing(space, "info"))
+    assert heron("export", zip_file, "--onnx", file).stdout.strip() == str(file)
+    for run in (env.run_synchronous, env.run_event_driven):
+        theirs, ours = (run(policy_spec(str(each)).build(env, 0), seed=1, t_end=40.0) if run == env.run_event_driven
+                        else run(policy_spec(str(each)).build(env, 0), seed=1) for each in (zip_file, file))  # fmt: skip
+        before, after = (np.array([done for _, done in result.actions["agent"]]) for result in (theirs, ours))
+        assert before.shape == after.shape and np.allclose(before, after, rtol=0.0, atol=1e-5)
+    if name not in EXPORTABLE:
+        bare = boxed(lambda: Closing(space, "nowhere"))
+        with pytest.raises(ConfigError, match=r"m\.onnx': was trained with masks"):
+            bare.run_synchronous(policy_spec(str(file)).build(bare, 0), seed=0)
+
+
+@pytest.mark.parametrize("name", ["SAC", "TD3", "DQN", "PPO of pictures"])
+def test_a_zip_of_other_layers_is_not_exported_and_says_how_it_could_be(name: str, tmp_path: Path):
+    zipped(name, tmp_path / "m.zip")
+    with pytest.raises(
+        ConfigError, match=r"m\.zip: \w+, .*is more than fully connected layers.*output_names=\['action'\]"
+    ):
+        export_onnx(tmp_path / "m.zip", tmp_path / "m.onnx")
+    (tmp_path / "none.zip").write_text("no zip")
+    with pytest.raises(ConfigError, match=r"none\.zip: is no model of Stable-Baselines3"):
+        export_onnx(tmp_path / "none.zip", tmp_path / "m.onnx")
+    assert not (tmp_path / "m.onnx").exists()
+
+
 def test_an_onnx_file_that_does_not_fit_is_refused_in_words(tmp_path: Path):
     env = make(CARTPOLE, noop=0)
     (tmp_path / "none.onnx").write_text("no model")

@@ -247,8 +247,8 @@ def require_trainable(env: object, env_id: str) -> None:
     if not isinstance(env, HeronEnv):
         raise ConfigError(
             f"train({env_id!r}): is a black box, {type(env).__name__}; this trainer runs the rules of a HeronEnv. "
-            "Train under_network(env, ...) with any trainer of PettingZoo or Gymnasium: Stable-Baselines3, CleanRL, TorchRL, "
-            "RLlib (docs/recipes/under_network.md)"
+            "Train under_network(env, ...) with any trainer of PettingZoo or Gymnasium: Stable-Baselines3, CleanRL, "
+            "TorchRL, RLlib (docs/recipes/under_network.md)"
         )
 
 
