@@ -105,6 +105,7 @@ def single_episode(n: int) -> Callable[[], None]:
     env = make("heron/Spread-v0", num_agents=n, continuous=False, max_steps=EPISODE)
     actions = [dict(zip(env.possible_agents, row, strict=True)) for row in bank(1, n)[:, 0].tolist()]
     episode = _episode(env.step, actions)
+    env.reset(seed=0)
 
     def work() -> None:
         env.reset()

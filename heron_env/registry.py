@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import linecache
 import os
 import re
 import sys
@@ -102,7 +103,11 @@ class EnvironmentSpec:
                 raise
             raise ConfigError(f"make({self.id!r}): building it {_failure_words(error)}; mend that") from error
         if not hasattr(env, "possible_agents"):
-            raise ConfigError(f"make({self.id!r}): {build!r} returned {env!r}; let it return the environment")
+            raise ConfigError(
+                f"make({self.id!r}): {build!r} returned {env!r:.200}; let it return the environment, a HeronEnv. Those "
+                "of others are called gymnasium:ID and pettingzoo:MODULE, and trained by any trainer of theirs "
+                "(docs/how_to/black_box.md)"
+            )
         return env
 
     def _require_known(self, given: dict[str, Any], build: Callable[..., Any], error: TypeError) -> None:
@@ -199,6 +204,26 @@ def make_aec(id: str, **options: Any) -> Any:
     aec = importlib.import_module("heron_env.adapters.agent_by_agent")
 
     return aec.agent_by_agent(make(id, **options))
+
+
+def id_of(environment: str | Callable[..., Any], where: str) -> str:
+    """The name of a function or class that builds an environment, "module:function"; of an id itself.
+
+    Whoever reads it later, another process or a file, must find the same one by it. Raises ConfigError saying `where`.
+    """
+    if not callable(environment):
+        return environment
+    module, name = (getattr(environment, part, None) for part in ("__module__", "__qualname__"))
+    if (
+        module != "__main__"
+        and isinstance(module, str)
+        and getattr(sys.modules.get(module), str(name), 0) is environment
+    ):
+        return f"{module}:{name}"
+    raise ConfigError(
+        f"{where}: {environment!r:.200} can't be found by a name in a module, and what is written down must name it; "
+        "put it into a module as a function or a class, give what varies as options, or write 'module:function'"
+    )
 
 
 def spec(id: str, named_by: str = "") -> EnvironmentSpec:
@@ -352,19 +377,20 @@ def imported_module(name: str, where: str) -> ModuleType:
 def _module_of_file(path: str) -> ModuleType:
     """Run once in each process, and again once the file has changed. Raises ImportError where there is none."""
     try:
-        return _run_file(os.path.realpath(path), os.stat(path).st_mtime_ns)
+        return _run_file(os.path.realpath(path), Path(path).read_bytes())
     except FileNotFoundError as error:
         raise ImportError(f"no file {path!r}") from error
 
 
 @cache
-def _run_file(path: str, changed: int) -> ModuleType:
+def _run_file(path: str, source: bytes) -> ModuleType:
     name = f"{Path(path).stem}_{hashlib.blake2b(path.encode(), digest_size=8).hexdigest()}"  # of files alike in name
     declared = importlib.util.spec_from_file_location(name, path)
     assert declared is not None and declared.loader is not None  # it ends with .py
     module = sys.modules[name] = importlib.util.module_from_spec(declared)
+    linecache.cache.pop(path, None)  # Python's own caches, of lines and of bytecode, look at times
     try:
-        declared.loader.exec_module(module)
+        exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise

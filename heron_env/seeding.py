@@ -92,6 +92,11 @@ def uniform_rows(x: NDArray[np.uint64], shape: int | tuple[int, ...], first: int
     return uniform(mixed(counter + x[:, None])).reshape(len(x), *dims)
 
 
+def fresh_seed() -> int:
+    """A seed from the system's entropy, for what nobody gave one; 32 bits, which every `reset(seed=...)` takes."""
+    return int(np.random.SeedSequence().generate_state(1)[0])
+
+
 def standard_normal(u: float) -> float:
     """The normal quantile of a uniform in [0, 1); 0 itself is taken as 2**-54."""
     return _normal.inv_cdf(u if u > 0.0 else 2.0**-54)

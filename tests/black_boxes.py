@@ -7,6 +7,8 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import ParallelEnv
 
+from heron_env import ScheduleConfig, under_network
+
 ACTIONS = {
     "box": spaces.Box(-1.0, 1.0, (2,), np.float64),
     "dict": spaces.Dict({"turn": spaces.Discrete(3), "push": spaces.Box(0.0, 2.0, (1,), np.float32)}),
@@ -131,6 +133,11 @@ def parallel_env(steps: int = 12, kind: str = "discrete", render_mode: str | Non
     env = Painted(kind, ("hare_0", "hare_1", "fox"), steps=steps, ends={"fox": 5})
     env.render_mode = render_mode
     return env
+
+
+def under(**options: Any) -> Any:
+    """A factory that returns one under a network, as a user's module may have it."""
+    return under_network(parallel_env(**options), ScheduleConfig(obs_delay=1.0), noop=0)
 
 
 class Blob(gymnasium.Env[Any, Any]):

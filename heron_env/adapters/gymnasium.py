@@ -64,8 +64,9 @@ class JointEnv(gymnasium.Env[Vector, NDArray[Any]]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
         """As HeronEnv.reset: episode 0 of `seed`, or the next episode of the seed in use."""
-        super().reset(seed=None if seed is None else as_seed(seed))
-        observations, infos = self.heron.reset(seed=seed, options=options)
+        observations, infos = self.heron.reset(seed=None if seed is None else as_seed(seed), options=options)
+        if seed is not None or self._np_random_seed is None:
+            super().reset(seed=self.heron.np_random_seed)
         named = self._named(infos)
         self._info = {name: np.zeros_like(value) for name, value in named.items()}
         return self._join(observations), named
@@ -86,6 +87,11 @@ class JointEnv(gymnasium.Env[Vector, NDArray[Any]]):
         named = self._named(infos)
         info = {**{name: zero.copy() for name, zero in self._info.items()}, **named}
         return self._join(observations), one_by_one(rewards.values()), over and by_rule, over and not by_rule, info
+
+    @property
+    def np_random_seed(self) -> int:
+        """As HeronEnv.np_random_seed: the seed in use, given or drawn."""
+        return self.heron.np_random_seed
 
     def action_masks(self) -> NDArray[np.bool_]:
         """What may be chosen now, bool, one element of the joint action after another: for MaskablePPO."""

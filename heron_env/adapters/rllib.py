@@ -35,8 +35,8 @@ class HeronMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]
     it alone says so, for RLlib takes an episode whose agents are each flagged as truncated for a terminated one.
 
     A seed begins episode 0 of it, as in `HeronEnv.reset`; on RLlib's remote workers it is combined with the number of
-    the worker, since RLlib gives neighbours overlapping seeds. Without a seed the next episode begins: of 0, or of the
-    seed with which RLlib tries every environment out; give `AlgorithmConfig.debugging(seed=...)` one.
+    the worker, since RLlib gives neighbours overlapping seeds. Without a seed the next episode begins, of the seed with
+    which RLlib tries every environment out; give `AlgorithmConfig.debugging(seed=...)` one.
 
     Args:
         config: {"env": a registered id, "module:function" or a function that builds one}, and its options; with

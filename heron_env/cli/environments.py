@@ -198,10 +198,10 @@ def joint_view(subject: Subject) -> Iterator[Remark]:
     from heron_env.adapters.gymnasium import JointEnv
     from heron_env.errors import ConfigError
     from heron_env.testing import Remark, Status
-    from heron_env.testing.interface import quietly
+    from heron_env.testing.interface import begun, quietly
 
     try:
-        joint = JointEnv(subject.build())
+        joint = JointEnv(begun(subject))
     except ConfigError as error:
         yield Remark(Status.SKIPPED, str(error))
         return

@@ -127,13 +127,14 @@ def train(
     """Train one policy per group and leave a run folder; prints what random and rules earn beside it."""
     began = time.monotonic()
     from heron_env.envs.unused_rules import unused_rules
-    from heron_env.lab.learning.plan import Hyperparameters
+    from heron_env.lab.learning.plan import Hyperparameters, require_trainable
     from heron_env.lab.learning.ppo import train as run_training
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
 
     options, delays = parsed_options(option), _training_delays(train_delays)
     there = built(env, options)
+    require_trainable(there, env)
     timed = with_settings(there.schedule, schedule) if schedule else None
     for entry in unused_rules(there.simulation):  # what is wrong is told before torch is imported
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
@@ -206,7 +207,7 @@ def _training_delays(text: str | None) -> TrainingDelays | None:
 
 
 def export(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder, or a model.zip of Stable-Baselines3.")],
     onnx: Annotated[
         Path, typer.Option("--onnx", metavar="FILE.onnx", help="Where to; with several policies FILE-NAME.onnx.")
     ],
@@ -221,6 +222,7 @@ def export(
     from heron_env.lab.onnx_file import export_onnx
     from heron_env.lab.output import dumps
 
-    on_behalf(open_run(run))
+    if not run.endswith(".zip"):
+        on_behalf(open_run(run))
     files = [str(file) for file in export_onnx(run, onnx)]
     typer.echo(dumps({"files": files}) if as_json else "\n".join(files))

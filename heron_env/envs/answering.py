@@ -56,7 +56,8 @@ class Asking:
         """
         env, mask = self._env, None if self._offer is None else self._offer(vector)
         return Asked(
-            self._agent, vector.copy(), self._names, number, turn, to_seconds(ns), env._seed, env._episode, self._space,
+            self._agent, vector.copy(), self._names, number, turn, to_seconds(ns), env.np_random_seed, env._episode,
+            self._space,
             mask, env.simulation.post.take(self.rank, before),
         )  # fmt: skip
 

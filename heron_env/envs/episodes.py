@@ -120,12 +120,17 @@ class EpisodeResult:
     footage: Footage | None = None
     """What `watch` shows, if frames were recorded."""
 
+    seed: int = 0
+    """The seed of the episode, whether it was given or drawn: `run_...(..., seed=result.seed)` repeats episode 0."""
+    episode: int = 0
+    """Which episode of that seed it is, from 0."""
+
     @classmethod
     def blank(
         cls, ids: Sequence[str], acting: Sequence[str], observing: Sequence[str], masked: Sequence[str] = (),
-        trace: Trace | None = None,
+        trace: Trace | None = None, *, moment: tuple[int, int],
     ) -> EpisodeResult:  # fmt: skip
-        """Nothing has happened yet to the agents `ids`.
+        """Nothing has happened yet to the agents `ids` in the episode `moment`: its seed and number.
 
         Some act, some have observations that are kept, some have choices that may be masked.
         """
@@ -138,6 +143,8 @@ class EpisodeResult:
             end_time=0.0,
             masked=dict.fromkeys(masked, 0),
             trace=trace,
+            seed=moment[0],
+            episode=moment[1],
         )
 
     def await_answers(self, agents: Iterable[str]) -> None:
@@ -279,13 +286,14 @@ def run_episode(
     simulation.require_end("run_synchronous()")
     owned.lent = EVERYTHING
     env.reset(seed=seed, options={"disturbances": disturbances} if disturbances else None)
+    moment = env.np_random_seed, env._episode
     simulation.post.readers = frozenset(mates)
     begun = {id(policy) for policy in own_policies(env)}
-    begin_policies((policy for policy in chosen.values() if id(policy) not in begun), env._seed, env._episode)
+    begin_policies((policy for policy in chosen.values() if id(policy) not in begun), *moment)
     acting = [ids[rank] for rank, spec in enumerate(simulation.specs) if spec.size]
     observing = [ids[rank] for rank in sorted(deciders)] if "observations" in record else []
     masks = sorted(simulation.masks.ranks)
-    result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masks])
+    result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masks], moment=moment)
     result.await_answers(ids[rank] for rank in mates)
     footage = None
     if "frames" in record:

@@ -57,8 +57,8 @@ def require_alike(state: Mapping[str, Any], simulation: Simulation, late: LateLa
 
 def restore(state: Mapping[str, Any], simulation: Simulation, late: LateLane | None, proxy: ProxyAgent) -> None:
     """Go on from what `require_alike` accepts."""
-    proxy.open(state["seed"], state["episode"])
     if state["episode"] >= 0:
+        proxy.open(state["seed"], state["episode"])
         simulation.begin(state["seed"], state["episode"])
     simulation.restore(state)
     simulation.lane.sources, simulation.lane.masked = list(state["decided"]), state["masked"]

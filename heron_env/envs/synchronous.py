@@ -46,6 +46,7 @@ from heron_env.given import is_one_of
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 from heron_env.scheduling.timing import Timing, require_before_the_end, resolve
+from heron_env.seeding import fresh_seed
 
 if TYPE_CHECKING:
     from heron_env.pictures.frames import WorldPicture
@@ -117,7 +118,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self.observe_age, self.pad, self.training_delays = observe_age, pad, training_delays
         self.render_mode = render_mode
         self._compile = compiled_by_default() if compile is None else compile
-        self._seed, self._episode = 0, -1
+        self._seed, self._episode = cast(int | None, None), -1
         try:
             self._build()
         except DeclarationError as error:
@@ -202,7 +203,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     def reset(
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[dict[str, Obs], dict[str, Any]]:
-        """Start an episode: episode 0 of `seed`, or the next one of the seed in use.
+        """Start an episode: episode 0 of `seed`, or the next one of the seed in use, `np_random_seed`.
 
         `options`: {"disturbances": [...]} happen in it (T15), and what the class names in `reset_options`. Raises
         ConfigError for other names.
@@ -221,7 +222,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         agents = self.hierarchy.agents
         answering = (rank for rank in self.simulation.possible if hasattr(agents[rank].policy, "answer"))
         self.simulation.post.readers = frozenset(answering)
-        begin_policies(own_policies(self), self._seed, self._episode)
+        begin_policies(own_policies(self), self.np_random_seed, self._episode)
         if self._late is not None:
             self._late.begin()
             self._late.look()
@@ -230,11 +231,11 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def start_episode(self, seed: int | None) -> None:
         """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
-        self._seed, self._episode = self._next_episode(seed)
+        self._seed, self._episode = moment = self._next_episode(seed)
         self._ownership.move()
         self._ownership.torn = ""
-        self.proxy.open(self._seed, self._episode)
-        self.simulation.reset(self._seed, self._episode)
+        self.proxy.open(*moment)
+        self.simulation.reset(*moment)
         self.decided = [Source.NONE] * len(self.hierarchy)
         self._origins = {}
         self.agents = []
@@ -243,8 +244,15 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     def _next_episode(self, seed: int | None) -> tuple[int, int]:
         """The seed and number of the episode that a start with `seed` begins. Raises ConfigError."""
         if seed is None:
-            return self._seed, self._episode + 1
+            return self.np_random_seed, self._episode + 1
         return read_seed(seed), 0
+
+    @property
+    def np_random_seed(self) -> int:
+        """The seed in use: the last that was given; before any was, one of the system's entropy, as in Gymnasium."""
+        if self._seed is None:
+            self._seed = fresh_seed()
+        return self._seed
 
     def step(
         self, actions: Mapping[str, Any]
@@ -365,7 +373,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def draw_of(self, rank: int, number: int) -> int:
         """The key of what an agent draws for its decision of tick `number` in this episode."""
-        return draw_of(self._seed, self._episode, self.hierarchy.ids[rank], number)
+        return draw_of(self.np_random_seed, self._episode, self.hierarchy.ids[rank], number)
 
     def draw_in_step(self, rank: int, turn: int) -> int:
         """The same for its decision in a synchronous step, in which it sees control step `turn`."""

@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import cache, partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from gymnasium import spaces
 
-from heron_env.core.policy import Policies
+from heron_env.adapters.network.masks import flags_of
+from heron_env.core.policy import Policies, takes
 from heron_env.errors import ConfigError, listed_names
 from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.columns import columns_misfit
@@ -21,22 +23,32 @@ OF_TRAINING: Final = ("lr_schedule", "learning_rate", "clip_range", "_last_obs",
 """What a .zip has besides the policy, and other versions of Python and numpy can't always read."""
 BESIDE: Final = ("mask", "first", "shown", "hidden")
 """Inputs of a model of `heron export` besides the observation: what is allowed, and what it remembers."""
+UNMASKED: Final = (
+    "policy {file!r}: was trained with masks, and the environment gives {agent!r} none: no 'action_mask' "
+    "in its info or observation, no action_masks(); play it where there is one, or train it without masks"
+)
 Model = Callable[[Any, Any, dict[str, Any]], Any]
 """(observation, mask, what is remembered, which it changes) -> numbers."""
 
 
 class ModelPolicy:
-    """One agent's: what a model says, brought into its space of actions."""
+    """One agent's: what a model says, brought into its space of actions. `missing`: why it can't go without a mask."""
 
-    def __init__(self, model: Model, fit: Callable[[Any], Any]) -> None:
-        self._model, self._fit, self._memory = model, fit, dict[str, Any]()
+    def __init__(self, model: Model, fit: Callable[[Any], Any], missing: str = "") -> None:
+        self._model, self._fit, self._memory, self._missing = model, fit, dict[str, Any](), missing
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins: nothing is remembered."""
         self._memory.clear()
 
     def forward(self, observation: Any, mask: Any = None) -> Any:
-        """The action; nothing is drawn."""
+        """The action; nothing is drawn. Raises ConfigError where a mask is missing."""
+        if mask is None and self._missing:
+            raise ConfigError(self._missing)
+        return self.decide(observation, mask)
+
+    def decide(self, observation: Any, mask: Any) -> Any:
+        """The same, without a mask where there is none."""
         return self._fit(self._model(observation, mask, self._memory))
 
 
@@ -46,19 +58,19 @@ def policies_in(file: str, env: Any) -> Policies:
     if not Path(file).is_file():
         raise ConfigError(f"policy {file!r}: no such file; correct the path")
     try:
-        changed = Path(file).stat().st_mtime_ns
+        data = Path(file).read_bytes()
         for agent in env.possible_agents:
             seen, done = env.observation_space(agent), env.action_space(agent)
             spec = None if isinstance(env, BlackBox) else env.simulation.specs[env.hierarchy.index[agent]]
-            model = model_of(file, changed, seen, done)
-            _require_columns(file, changed, env, agent)
-            policies[agent], example = (
-                ModelPolicy(model, partial(fitted, f"{file!r} for {agent!r}", done, spec)),
-                deepcopy(seen),
-            )
+            model, masked = model_of(data, seen, done)
+            _require_columns(file, data, env, agent)
+            missing = UNMASKED.format(file=file, agent=agent) if masked and spec is None else ""  # of ours: all allowed
+            policy = ModelPolicy(model, partial(fitted, f"{file!r} for {agent!r}", done, spec), missing)
+            example = deepcopy(seen)
             example.seed(0)
-            policies[agent].forward(example.sample())
-            policies[agent].begin(0, 0)
+            policy.decide(example.sample(), None)
+            policy.begin(0, 0)
+            policies[agent] = policy
     except ImportError as error:
         extra = "train" if file.endswith(".zip") else "onnx"
         raise ConfigError(f"policy {file!r}: {error}; pip install 'heron_env[{extra}]'") from error
@@ -96,44 +108,63 @@ def fitted(whose: str, space: spaces.Space[Any], spec: Any, numbers: Any) -> Any
 
 
 @cache
-def _saved(file: str, changed: int) -> Any:
+def saved_policy(data: bytes) -> Any:
+    """The policy of an algorithm, with its spaces."""
     from stable_baselines3.common.save_util import load_from_zip_file
 
-    data: Any
-    data, parameters, _ = load_from_zip_file(file, device="cpu", custom_objects=dict.fromkeys(OF_TRAINING))
-    settings = data["policy_kwargs"] | ({"use_sde": True} if data.get("use_sde") else {})
-    policy = data["policy_class"](data["observation_space"], data["action_space"], lambda _: 0.0, **settings)
+    kept: Any
+    kept, parameters, _ = load_from_zip_file(BytesIO(data), device="cpu", custom_objects=dict.fromkeys(OF_TRAINING))
+    settings = kept["policy_kwargs"] | ({"use_sde": True} if kept.get("use_sde") else {})
+    policy = kept["policy_class"](kept["observation_space"], kept["action_space"], lambda _: 0.0, **settings)
     policy.load_state_dict(parameters["policy"])
     policy.set_training_mode(False)
     return policy
 
 
-def _zipped(file: str, changed: int, seen: Any, done: Any) -> Model:
-    """The policy that a .zip of any algorithm holds: its own class says which."""
-    policy = _saved(file, changed)
-    theirs = policy.action_space
-    if (type(theirs), theirs.shape) != (type(done), done.shape) or not (isinstance(done, spaces.Box) or theirs == done):
-        raise ValueError(f"it does {theirs}")
+def _zipped(data: bytes, seen: Any, done: Any) -> tuple[Model, bool]:
+    """The policy that a .zip of any algorithm holds: its own class says which. True: it decides by a mask."""
+    policy = saved_policy(data)
+    theirs = policy.observation_space, policy.action_space
+    if theirs != (_in_training(seen), done):  # as their own check_for_correct_spaces
+        raise ValueError(f"it observes {theirs[0]} and does {theirs[1]}")
     if hasattr(policy, "lstm_actor"):
         raise ValueError("it remembers, which is lost between two decisions here")
-    return lambda observation, mask, memory: policy.predict(observation, deterministic=True)[0]
+    masked = takes(policy.predict, "action_masks")
+
+    def decide(observation: Any, mask: Any, memory: dict[str, Any]) -> Any:
+        more = {} if mask is None or not masked else {"action_masks": flags_of(mask, done)}
+        return policy.predict(observation, deterministic=True, **more)[0]
+
+    return decide, masked
+
+
+def _in_training(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """The space of an algorithm that trains on observations of this one: images with their channels first."""
+    from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
+    from stable_baselines3.common.vec_env import VecTransposeImage
+
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({name: _in_training(part) for name, part in space.items()})
+    if isinstance(space, spaces.Box) and is_image_space(space) and not is_image_space_channels_first(space):
+        return VecTransposeImage.transpose_space(space)
+    return space
 
 
 @cache
-def _session(file: str, changed: int) -> Any:
+def _session(data: bytes) -> Any:
+    """Of one file: weights in a second one are refused, since a policy's identity is that of one."""
     import onnxruntime
 
     few = onnxruntime.SessionOptions()
     few.intra_op_num_threads = few.inter_op_num_threads = 1
-    data = Path(file).read_bytes()  # weights in a second file are refused: a policy's identity is that of one
     return onnxruntime.InferenceSession(data, few, providers=["CPUExecutionProvider"])
 
 
-def _require_columns(file: str, changed: int, env: Any, agent: str) -> None:
+def _require_columns(file: str, data: bytes, env: Any, agent: str) -> None:
     """Raise ValueError where the agent observes other columns than those of which a file of `heron export` tells."""
     if file.endswith(".zip") or isinstance(env, BlackBox):
         return
-    kept = _session(file, changed).get_modelmeta().custom_metadata_map.get("heron_env")
+    kept = _session(data).get_modelmeta().custom_metadata_map.get("heron_env")
     about = json.loads(kept) if kept else {"agents": []}
     if about["agents"][:1] == [agent]:  # what others of its group see is called otherwise
         names = [column["name"] for column in about["observation"]]
@@ -141,12 +172,31 @@ def _require_columns(file: str, changed: int, env: Any, agent: str) -> None:
             raise ValueError(f"it was exported for other columns: {differs}")
 
 
-def _onnx(file: str, changed: int, seen: Any, done: Any) -> Model:
-    session = _session(file, changed)
+def _require_bounds(about: str | None, done: spaces.Space[Any]) -> None:
+    """Raise ValueError where a file of `heron export` says that it acts within other bounds than `done`."""
+    if about is None:
+        return
+    theirs = json.loads(about)["action"]
+    low, high, choices = theirs["numbers"]["low"], theirs["numbers"]["high"], theirs["choices"]
+    parts = list(done.values()) if isinstance(done, spaces.Dict) else [done]
+    boxes = [part for part in parts if isinstance(part, spaces.Box)]
+    ours = [[float(x) for box in boxes for x in np.ravel(getattr(box, end))] for end in ("low", "high")]
+    counts = [int(n) for part in parts for n in np.ravel(getattr(part, "nvec", getattr(part, "n", ())))]
+    if len(low) != len(ours[0]) or not np.allclose([low, high], ours) or choices != counts:
+        raise ValueError(f"it does numbers from {low} to {high} and choices among {choices}")
+
+
+def _onnx(data: bytes, seen: Any, done: Any) -> tuple[Model, bool]:
+    session = _session(data)
     inputs, outputs = {i.name: i for i in session.get_inputs()}, [o.name for o in session.get_outputs()]
     own, results = [n for n in inputs if n not in BESIDE], [n for n in outputs if not n.startswith("next_")]
+    results = [n for n in results if n.lower() in ("action", "actions")] or results
     if len(own) != 1 or len(results) != 1 or inputs[own[0]].type not in ("tensor(float)", "tensor(double)"):
-        raise ValueError(f"from {own} it makes {results}: one input of floats and one output are wanted")
+        raise ValueError(
+            f"from {own} it makes {results}: one input of floats and one output are wanted, or of several one called "
+            "'action' (torch.onnx.export(..., output_names=['action', ...]))"
+        )
+    _require_bounds(session.get_modelmeta().custom_metadata_map.get("heron_env"), done)
     dtype = np.float64 if "double" in inputs[own[0]].type else np.float32
 
     def decide(observation: Any, mask: Any, memory: dict[str, Any]) -> Any:
@@ -163,4 +213,4 @@ def _onnx(file: str, changed: int, seen: Any, done: Any) -> Model:
         memory |= {"first": np.zeros(1, bool)} if "first" in inputs else {}
         return answers[results[0]]
 
-    return decide
+    return decide, "mask" in inputs

@@ -281,7 +281,7 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
     """Write the policies of a run folder as ONNX files, one for each policy; with several, `FILE-KEY.onnx`.
 
     Args:
-        run_dir: the run folder, or a checkpoint.
+        run_dir: the run folder, or a checkpoint, or a model.zip of Stable-Baselines3, whose one policy is written.
         file: where to, ending in .onnx.
         env: of the run; None: as the folder says, which must be registered here, or trusted.
         trust: names that the folder may name, "module:function".
@@ -294,7 +294,8 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
         The paths of the files.
 
     Raises:
-        ConfigError: another ending, or the package onnx is missing (extra `onnx`).
+        ConfigError: another ending, a .zip that is more than fully connected layers, or the package onnx is missing
+            (extra `onnx`).
         RunFolderError: it is no run folder.
 
     Example: `export_onnx("runs/grid", "grid.onnx")`.
@@ -306,6 +307,11 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
         import onnx  # noqa: F401
     except ImportError as error:
         raise ConfigError("to write ONNX files takes the package onnx: pip install 'heron_env[onnx]'") from error
+    if str(run_dir).endswith(".zip"):
+        from heron_env.lab.zip_export import onnx_of_zip
+
+        write_all({path: onnx_of_zip(run_dir).SerializeToString()})
+        return [path]
     run = open_run(run_dir)
     with trusting(*listed(trust)):
         there = env or run.make()
@@ -387,10 +393,10 @@ def decided(
         inputs = np.concatenate([inputs, own.reshape(1, -1)], axis=1)
     if before is not None and actor.recurrent is not None:
         hidden = np.where(before.first.reshape(1, 1), np.float32(0.0), before.hidden)
-        shares = _run(actor.recurrent.seen, inputs), _run(actor.recurrent.kept, hidden)
+        shares = run_network(actor.recurrent.seen, inputs), run_network(actor.recurrent.kept, hidden)
         values["next_hidden"] = actor.recurrent.remembered(*shares, hidden)
         inputs = np.concatenate([inputs, values["next_hidden"]], axis=1)
-    outputs = _run(actor.network, inputs)
+    outputs = run_network(actor.network, inputs)
     numbers = len(kept.action_low)
     if mask is not None:
         allowed = np.where(mask, outputs[:, numbers:], np.float32(-math.inf))
@@ -416,7 +422,7 @@ def _arithmetic(rule: Any, observation: Symbol) -> Symbol:
     return made
 
 
-def _run(network: Network, x: Any) -> Any:
+def run_network(network: Network, x: Any) -> Any:
     """Layers with tanh or ReLU in between, float32."""
     for number, (weights, bias) in enumerate(network.layers):
         if number:

@@ -244,7 +244,7 @@ class Session:
         names = tuple(env.observation_names(name))
         self.seats[name] = InjectedAgent(form, policy, names, agent.policy, self._recording(name, policy))
         agent.policy, agent.injected = self.seats[name].recording, True
-        self.seats[name].recording.begin(env._seed, env._episode)
+        self.seats[name].recording.begin(env.np_random_seed, env._episode)
         return {"agent_id": name, **form.model_dump(exclude={"agent_id"})}
 
     def _recording(self, name: str, policy: ExternalPolicy) -> Recording:

@@ -30,8 +30,8 @@ CYCLES = 10
 def pettingzoo(subject: Subject) -> Iterator[Remark]:
     """PettingZoo's own tests pass, in parallel and agent by agent."""
     tests: dict[str, Callable[[Any], Any]] = {
-        "parallel_api_test": lambda test: test(subject.build(), num_cycles=CYCLES),
-        "state_test": lambda test: test(as_aec(subject), subject.build(), num_cycles=2),
+        "parallel_api_test": lambda test: test(begun(subject), num_cycles=CYCLES),
+        "state_test": lambda test: test(as_aec(subject), begun(subject), num_cycles=2),
     }
     if all(space.shape != (0,) for space in subject.build().observation_spaces.values()):
         tests["api_test"] = lambda test: test(as_aec(subject), num_cycles=CYCLES)  # it refuses empty observations
@@ -49,11 +49,18 @@ def pettingzoo(subject: Subject) -> Iterator[Remark]:
     yield passed(", ".join(tests))
 
 
+def begun(subject: Subject) -> Any:
+    """A fresh environment in an episode of the check's seed: PettingZoo resets without one."""
+    env = subject.build()
+    env.reset(seed=subject.seed)
+    return env
+
+
 def as_aec(subject: Subject) -> Any:
-    """A fresh environment in PettingZoo's agent-by-agent form."""
+    """The same in PettingZoo's agent-by-agent form."""
     from pettingzoo.utils.conversions import parallel_to_aec
 
-    return parallel_to_aec(subject.build())
+    return parallel_to_aec(begun(subject))
 
 
 def pettingzoos_own(name: str, run: Callable[[Any], Any]) -> tuple[str, list[str]]:

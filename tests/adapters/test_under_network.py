@@ -564,6 +564,21 @@ def test_w8_what_the_current_mask_forbids_becomes_the_no_op():
     law_w8_masks()
 
 
+def law_w8_late_masks() -> None:
+    class Comparing:
+        def forward(self, observation: Any, mask: Any) -> int:
+            assert same(mask, observation["action_mask"])
+            return 0
+
+    late = ScheduleConfig(obs_delay=2.0, jitter_type="uniform", jitter_ratio=0.9, loss=0.3)
+    env = under_network(Bookkeeper("mask", steps=40), late, noop=0)
+    assert env.run_event_driven({"*": Comparing()}, seed=0).staleness["hare_0"].max > 4.0
+
+
+def test_w8_an_agent_gets_the_mask_that_came_with_its_observation():
+    law_w8_late_masks()
+
+
 @pytest.mark.parametrize(
     ("space", "mask", "forbidden", "allowed"),
     [
@@ -1180,7 +1195,10 @@ def test_it_is_a_wrapper_of_gymnasium_s():
         return Masks(gymnasium.make("CartPole-v1"))
 
     env = under_network(make(), HARD, noop=0, observe_age=True)
-    assert env.get_wrapper_attr("action_masks")() == [1, 0] and env.unwrapped is env.env.unwrapped
+    with pytest.raises(ResetNeeded, match=r"action_masks\(\): no episode is running"):
+        env.action_masks()
+    env.reset(seed=0)
+    assert env.get_wrapper_attr("action_masks")().tolist() == [True, False] and env.unwrapped is env.env.unwrapped
     assert env.np_random is env.env.np_random and env.metadata == env.env.metadata
     assert env.spec.additional_wrappers[-1].name == "NetworkEnv"
     assert TimeAwareObservation(env).reset(seed=0)[0].shape == (6,)
@@ -1395,9 +1413,12 @@ FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
         driver, "side.form.put_together(side.copies, now)", "side.form.put_together([(now, side.truth)], now)",
         law_w7_ends),
     "masks are not looked at": (driver, "if known or not", "if True or not", law_w8_masks),
+    "agents get the mask of now": (
+        driver, "self.masks.get(self.copies[0][0], UNMASKED)", "self.masks.get(max(self.masks), UNMASKED)",
+        law_w8_late_masks),
     "masked choices are not counted": (driver, "self.result.masked[side.name] += 1", "pass", law_w8_masks),
     "reset() without a seed begins the same episode": (
-        faces, "(self._seed, self._number + 1)", "(self._seed, self._number)", law_w9_seeds),
+        faces, "(self.np_random_seed, self._number + 1)", "(self.np_random_seed, self._number)", law_w9_seeds),
     "the environment gets another seed": (faces, "world.reset(seed=seed,", "world.reset(seed=1,",
         law_w9_seeds),
     "ages are of the last step": (forms, "(now - observed)", "(now - observed - 10**9)", law_w10_ages),

@@ -32,6 +32,8 @@ from heron_env.scheduling.trace import NOBODY, Trace
 from heron_env.seeding import h
 
 REPLY, COMMAND = int(Phase.REPLY), int(Phase.COMMAND)
+MASK = "action_mask"
+UNMASKED: tuple[Mapping[str, Any], Any] = {}, None
 NOOP = -1
 """The number of a decision that nobody made."""
 REFUSALS = (AssertionError, ValueError, gymnasium.error.InvalidAction)
@@ -65,25 +67,35 @@ class AgentSide:
         applied: number of the decision of the last step.
         truth, mask: the environment's own, of the last boundary.
         lags: can the environment be elsewhere by the time that a command is applied?
+        masks: what came with each copy under way or arrived, by its boundary, ns: (its entry in the info, the mask).
     """
 
     copies: list[Copy]
     truth: Any
     mask: Any
+    masks: dict[int, tuple[Mapping[str, Any], Any]]
 
     def __init__(self, rank: int, name: str, timing: Timing, form: ObservationForm, dt_ns: int) -> None:
         self.rank, self.name, self.timing, self.form = rank, name, timing, form
         self.alive, self.ended, self.fresh, self.applied = False, NOBODY, False, NOOP
-        self.ages, self.latency = list[float](), list[float]()
+        self.ages, self.latency, self.masks = list[float](), list[float](), {}
         self.lags = not timing.instant or timing.tick > dt_ns
 
     def standing(self) -> dict[str, Any]:
         """What `go_back` takes, of an episode that is not measured."""
-        return vars(self) | {"copies": self.copies.copy()} if self.alive else vars(self).copy()
+        copies = {"copies": self.copies.copy()} if self.alive else {}
+        return vars(self) | copies | {"masks": self.masks.copy()}
 
     def go_back(self, standing: dict[str, Any]) -> None:
         """Be again as `standing` says."""
         vars(self).update(standing)
+
+    def keep_mask(self, now: int, mask: Any, own: Mapping[str, Any]) -> None:
+        """The environment's mask of now, ns, and its entry in the info, which travel with the observation of now."""
+        self.mask = mask
+        entry = {MASK: copied(own[MASK])} if MASK in own else {}
+        if entry or mask is not None:
+            self.masks[now] = entry, mask
 
     def join(self, now: int) -> None:
         """As at reset: nothing has arrived, and no command is in force."""
@@ -93,8 +105,12 @@ class AgentSide:
         self.applied = NOOP
 
     def offer(self, observation: Any) -> Any:
-        """The mask of now for the agent's policy, a copy; None without one."""
-        return copied(self.mask)
+        """The mask that came with the agent's observation, a copy; None without one."""
+        return copied(self.came_with()[1])
+
+    def came_with(self) -> tuple[Mapping[str, Any], Any]:
+        """Of the observation that the agent has: its mask's entry in the info, and the mask."""
+        return self.masks.get(self.copies[0][0], UNMASKED)
 
     def is_missed(self, number: int, ticks: int, now: int) -> bool:
         """With on_missing="noop": were there already so many ticks after that of a decision before `now`, ns (T11)?"""
@@ -123,7 +139,8 @@ class NetworkEpisode:
         self.sides = [AgentSide(rank, *one, setting.dt_ns) for rank, one in each]
         self.by_name = {side.name: side for side in self.sides}
         observing = setting.agents if "observations" in (record or ()) else ()
-        self.result = EpisodeResult.blank(setting.agents, setting.agents, observing, trace=self.trace)
+        blank = EpisodeResult.blank
+        self.result = blank(setting.agents, setting.agents, observing, trace=self.trace, moment=self.moment)
 
     def deciding(self) -> list[tuple[str, int]]:
         """The agents that decide now, and the numbers of their decisions."""
@@ -221,7 +238,8 @@ class NetworkEpisode:
         side = self.by_name[name]
         mask = self._mask(side, observation, info)
         if number is not None and ask is not None:
-            side.copies[0], side.mask = (self.now, copied(observation)), mask
+            side.copies[0] = (self.now, copied(observation))
+            side.keep_mask(self.now, mask, info)
             action = ask(name, number, side.form.put_together(side.copies, self.now))
             self._tick(side, number, self._checked(name, {name: action}))
             self._deliver(self.now)
@@ -265,6 +283,8 @@ class NetworkEpisode:
             return False
         if observed > side.copies[part][0] or not (part or side.arrived):
             side.copies[part] = (observed, message.content)
+            if not part:
+                side.masks = {time: mask for time, mask in side.masks.items() if time >= observed}
             side.fresh, side.place, side.arrived = True, self.scheduler.here, side.arrived or not part
         return True
 
@@ -318,7 +338,7 @@ class NetworkEpisode:
                 side.truth = copied(observations[side.name])
             elif not side.alive:
                 raise ConfigError(f"agent {side.name!r} is in env.agents, and the environment shows it nothing")
-            side.mask = self._mask(side, side.truth, own[side.name])
+            side.keep_mask(now, self._mask(side, side.truth, own[side.name]), own[side.name])
             if side.name in living and not side.alive:
                 side.join(now)
             if not side.alive:  # it decides no more: it gets the truth
@@ -341,10 +361,14 @@ class NetworkEpisode:
         return self.by_name[name]
 
     def _mask(self, side: AgentSide, observation: Any, own: Mapping[str, Any]) -> Any:
-        """The mask in the environment's own info, or in the observation; None without one. Raises ConfigError."""
-        mask, space = own.get("action_mask"), self.setting.action_spaces[side.rank]
+        """The mask in the environment's own info, in the observation, or, as sb3-contrib has it, of `action_masks()`;
+        None without one. Raises ConfigError.
+        """
+        mask, space = own.get(MASK), self.setting.action_spaces[side.rank]
         if mask is None and isinstance(observation, Mapping):
-            mask = observation.get("action_mask")
+            mask = observation.get(MASK)
+        if mask is None and side.name in self.world.agents and (masks := getattr(self.world, "action_masks", None)):
+            mask = masks()
         try:
             return None if mask is None else checked_mask(mask, space)
         except (TypeError, ValueError, KeyError):
@@ -362,9 +386,8 @@ class NetworkEpisode:
             ours["true_observation"] = side.form.put_together(side.form.copies(self.now, side.truth), self.now)
         if hidden := {name: own[name] for name in (*ours, "own") if name in own}:
             ours["own"] = hidden
-        if "action_mask" in own:
-            ours["action_mask"] = copied(own["action_mask"])
-        return {**own, **ours}
+        entry, _ = side.came_with()  # the mask of now would say what the agent can't know yet
+        return {**{name: own[name] for name in own if name != MASK}, **ours, **copied(entry)}
 
     def _send(self, side: AgentSide) -> None:
         """An agent's observation leaves over its link, and each part over its source's."""

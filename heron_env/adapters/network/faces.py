@@ -16,6 +16,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper
 from heron_env.adapters.network.driver import NetworkEpisode, NetworkSetting
 from heron_env.adapters.network.filming import footage_of, frame_of, title_of
 from heron_env.adapters.network.forms import Parts, forms_of
+from heron_env.adapters.network.masks import flags_of
 from heron_env.adapters.network.noops import Noops, copied
 from heron_env.adapters.network.turns import TurnWorld
 from heron_env.core.policy import DecideAt, Policies, decide_with, draw_of
@@ -27,6 +28,7 @@ from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleE
 from heron_env.given import require_switch
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.timing import Timing, resolve, to_ns, to_seconds
+from heron_env.seeding import fresh_seed
 
 AGENT = "agent"
 """The one agent of a Gymnasium environment, in schedules and policies."""
@@ -66,7 +68,8 @@ class UnderNetwork:
         self.groups: dict[str, list[str]] = {}
         for agent in agents:
             self.groups.setdefault(agent.rstrip("0123456789").rstrip("_") or agent, []).append(agent)
-        self._schedule, self._on_missing, self._seed, self._number = schedule, on_missing, 0, -1
+        self._schedule, self._on_missing = schedule, on_missing
+        self._seed, self._number = cast(int | None, None), -1
         self.timings_of(schedule.nominal() if isinstance(schedule, DrawnSchedule) else schedule)
 
     def timings_of(self, schedule: Any) -> tuple[Timing, ...]:
@@ -93,7 +96,8 @@ class UnderNetwork:
         self, seed: int | None, options: dict[str, Any] | None, schedule: AnySchedule = None, **recording: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """A new episode: number 0 of a seed, or the next (W9). Raises ConfigError, ScheduleError."""
-        moment = (self._seed, self._number + 1) if seed is None else (read_seed(seed), 0)
+        moment = (self.np_random_seed, self._number + 1) if seed is None else (read_seed(seed), 0)
+        seed = moment[0] if self._number < 0 and seed is None else seed  # so that it can be repeated
         schedule = self._schedule if schedule is None else schedule
         timings = self.timings_of(schedule.at(*moment) if isinstance(schedule, DrawnSchedule) else schedule)
         episode = NetworkEpisode(self.network, timings, *moment, **recording)
@@ -109,8 +113,18 @@ class UnderNetwork:
         """The environment may be anywhere: nobody steps on before the next reset."""
         self._episode, self._why_none = None, ended_in(call, error)
 
+    @property
+    def np_random_seed(self) -> int:
+        """The seed in use: the last that was given; before any was, one of the system's entropy, as in Gymnasium."""
+        if self._seed is None:
+            self._seed = fresh_seed()
+        return self._seed
+
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9)."""
+        """The environment's own reset, and episode 0 of the network's draws, or without a seed the next (W9).
+
+        Where no seed was ever given, the environment and the network begin with `np_random_seed`.
+        """
         return self._begin(seed, options)
 
     def step(self, actions: Any) -> Any:
@@ -138,7 +152,7 @@ class UnderNetwork:
 
         Args:
             policies: by agent, group (`fox` of fox_0, fox_1) or "*": functions observation -> action, or objects with
-                `forward`. One that declares `mask` is given the environment's current one.
+                `forward`. One that declares `mask` is given the one that came with its observation.
             t_end: stop here at the latest, s; None: where the environment ends.
             seed: as in reset().
             schedule: instead of the environment's own.
@@ -165,7 +179,7 @@ class UnderNetwork:
         episode = self._episode
         assert episode is not None
         images = [frame_of(self.env)] if filmed else []
-        begin_policies(chosen.values(), self._seed, self._number)
+        begin_policies(chosen.values(), *episode.moment)
         offers = {name: side.offer for name, side in episode.by_name.items()}
         decide = {name: decide_with(policy, cast(Any, None), offers[name]) for name, policy in chosen.items()}
         ask = partial(self._ask, episode, decide)
@@ -189,7 +203,7 @@ class UnderNetwork:
         """What an agent's policy decides. Raises RunInterrupted."""
         if episode.result.observations:
             episode.result.observations[name].append((to_seconds(episode.now), copied(observation)))
-        step, draw = episode.number, partial(draw_of, self._seed, self._number, name, number)
+        step, draw = episode.number, partial(draw_of, *episode.moment, name, number)
         action = decide[name](observation, step, draw)
         if self._episode is not episode or episode.number != step:
             raise RunInterrupted(f"the policy of {name!r} moved the environment of its own run; use a copy")
@@ -234,9 +248,13 @@ class OneAgent:
     """A Gymnasium environment that is reset and stepped as one agent's ParallelEnv."""
 
     possible_agents = (AGENT,)
+    action_masks: Any
+    """Where the environment has it."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         self.env, self.agents = env, list[str]()
+        if isinstance(env, gymnasium.Env) and env.has_wrapper_attr("action_masks"):
+            self.action_masks = env.get_wrapper_attr("action_masks")
 
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> tuple[dict[str, Any], ...]:
         """Observation and info, by agent."""
@@ -265,6 +283,15 @@ class NetworkEnv(UnderNetwork, gymnasium.Wrapper[Any, Any, Any, Any], gymnasium.
         plain = options | {"noop": self.network.noops.plain()}
         gymnasium.utils.RecordConstructorArgs.__init__(self, schedule=as_dict(schedule), dt=float(dt), options=plain)
         self.observation_space = self.network.forms[0].space
+        if hasattr(self.network.world, "action_masks"):
+            self.action_masks = self._action_masks
+
+    def _action_masks(self) -> Any:
+        """What the mask allows that came with the agent's observation, as the environment's own; for MaskablePPO."""
+        if self._episode is None:
+            raise ResetNeeded("action_masks(): no episode is running; call reset() first")
+        mask = self._episode.sides[0].offer(None)
+        return self.network.world.action_masks() if mask is None else flags_of(mask, self.env.action_space)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Observation and info of the environment's own reset; see `UnderNetwork.reset`."""

@@ -26,14 +26,26 @@ def checked_mask(mask: Any, space: spaces.Space[Any]) -> Any:
             return tuple(checked_mask(part, each) for part, each in zip(mask, space.spaces, strict=True))
         case spaces.Dict():
             return {name: checked_mask(mask[name], each) for name, each in space.items()}
-        case spaces.MultiBinary():  # 2: either
-            return np.array(mask, np.int8).reshape(space.shape)
+        case spaces.MultiBinary():  # 2: either; sb3-contrib writes two flags for each
+            numbers = np.array(mask, np.int8)
+            if numbers.size == 2 * np.prod(space.shape):
+                zero, one = (numbers != 0).reshape(-1, 2).T
+                numbers = np.where(zero & one, 2, one).astype(np.int8)
+            return numbers.reshape(space.shape)
         case spaces.Discrete():
             return (np.asarray(mask) != 0).astype(np.int8).reshape(space.n)
         case spaces.MultiDiscrete():
             flags = (np.concatenate([np.ravel(part) for part in mask]) != 0).astype(np.int8).reshape(space.nvec.sum())
             return tuple(np.split(flags, np.cumsum(space.nvec)[:-1]))
     return deepcopy(mask)
+
+
+def flags_of(mask: Any, space: spaces.Space[Any]) -> NDArray[np.bool_]:
+    """A `checked_mask` as sb3-contrib takes it: a flag for each choice, one element after another."""
+    if isinstance(space, spaces.MultiBinary):
+        return np.stack([mask != 1, mask != 0], axis=-1).ravel()
+    flags: NDArray[np.bool_] = (np.concatenate(mask) if isinstance(mask, tuple) else np.asarray(mask)) != 0
+    return flags
 
 
 def choice_of(space: spaces.Space[Any], action: Any) -> Any:

@@ -370,7 +370,8 @@ def result_of(env: HeronEnv, lanes: EventLanes, b: int, record: frozenset[str]) 
     acting = [agent for agent, spec in zip(ids, simulation.specs, strict=True) if spec.size]
     observing = [ids[rank] for rank in noted.deciding] if "observations" in record else []
     masked = sorted(simulation.masks.ranks)
-    result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masked])
+    moment = int(lanes.steps.seeds[b]), int(lanes.steps.episodes[b])
+    result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masked], moment=moment)
     times, rewards = noted.rewards()
     for column, agent in zip(rewards.T, ids, strict=True):
         been = column == column  # nan where an agent had ended

@@ -278,7 +278,7 @@ def begin_together(env: HeronEnv, options: Mapping[str, Any], begin: Callable[[]
     """For classes with `batched = True`: reset() takes the options, and where it begins its episode, lanes begin."""
     env.simulation.begin_instead = begin
     try:
-        env.reset(options=options)
+        env.reset(seed=0, options=options)  # of no effect: each lane has a seed of its own
     finally:
         env.simulation.begin_instead = None
 

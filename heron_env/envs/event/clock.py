@@ -60,7 +60,7 @@ class EventRun:
         deciders = {rank: decides(env, rank, policy) for rank, policy in chosen.items()}
         env.start_episode(seed)
         env.simulation.post.readers = frozenset(mates_of(deciders))
-        begin_policies(chosen.values(), env._seed, env._episode)
+        begin_policies(chosen.values(), env.np_random_seed, env._episode)
         self.env = env
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
         self.context = EventContext(

@@ -81,7 +81,8 @@ class EventContext:
         self.latency: list[list[float]] = [[] for _ in ids]
         acting = [ids[rank] for rank, spec in enumerate(self.simulation.specs) if spec.size]
         masked = [ids[rank] for rank in sorted(self.simulation.masks.ranks)]
-        self.result = EpisodeResult.blank(ids, acting, observing, masked, self.trace if trace else None)
+        shown, moment = self.trace if trace else None, (proxy.seed, proxy.episode)
+        self.result = EpisodeResult.blank(ids, acting, observing, masked, shown, moment=moment)
         if self.trace is not None:
             self.scheduler.causes = self.trace.causes
         proxy.keep(self.simulation.truth.copy())

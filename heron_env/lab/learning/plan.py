@@ -217,6 +217,7 @@ def make_plan(
         hyperparameters = hyperparameters or _settings(start)
     with on_behalf_of("" if start is None else str(start.path / "config.json")):
         env = make(env_id, **env_options)
+    require_trainable(env, env_id)
     if start is not None:
         require_same(start, env, residual, hyperparameters or _settings(start))
     if algorithm != "ppo":
@@ -245,6 +246,16 @@ def make_plan(
         env_id, run_dir, env_options, chosen, base, total_steps, seed, time_limit, settings, validations, critic,
         delays, start, schedule, trainer, algorithm,
     )  # fmt: skip
+
+
+def require_trainable(env: object, env_id: str) -> None:
+    """Raise ConfigError for a black box."""
+    if not isinstance(env, HeronEnv):
+        raise ConfigError(
+            f"train({env_id!r}): is a black box, {type(env).__name__}; this trainer runs the rules of a HeronEnv. "
+            "Train under_network(env, ...) with any trainer of PettingZoo or Gymnasium: Stable-Baselines3, CleanRL, "
+            "TorchRL, RLlib (docs/recipes/under_network.md)"
+        )
 
 
 def _require_numbers(numbers: Mapping[str, tuple[object, int]], time_limit: float | None) -> None:

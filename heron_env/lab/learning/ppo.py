@@ -29,11 +29,12 @@ from heron_env.lab.learning.validation import Episodes, Validation, print_baseli
 from heron_env.lab.policies import Baseline
 from heron_env.lab.run_groups import GroupConfig
 from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, unused, versions
+from heron_env.registry import id_of
 from heron_env.scheduling.drawn import AnySchedule, as_dict
 
 
 def train(
-    env_id: str,
+    env_id: str | Callable[..., HeronEnv],
     run_dir: str | Path,
     *,
     total_steps: int,
@@ -67,7 +68,7 @@ def train(
     and warns if no agent earns a reward.
 
     Args:
-        env_id: a registered environment, or "module:function" of your own.
+        env_id: a registered environment, or "module:function" of your own, or that function: the run folder names it.
         run_dir: folder for the run. It replaces an older run there when it has finished.
         total_steps: transitions of each group. One step of one agent is one (with a schedule: one decision). If groups
             train together, the average of all groups. Rounded up to whole rollouts.
@@ -118,6 +119,7 @@ def train(
     watch = Stopwatch(clock)
     loggers = each_of("logger", logger, 2, f"one of {tuple(LOGGERS)}, or a function of (step, figures)", LOGGERS)
     callbacks = each_of("callbacks", callbacks, 1, "a function of one event")
+    env_id = id_of(env_id, "train(env_id)")
     plan = make_plan(
         env_id,
         path_of(run_dir, "train(run_dir)"),

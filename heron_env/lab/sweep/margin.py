@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from heron_env.lab.sweep.conditions import CAUSES, IDEAL, SYNC, Condition, amoun
 from heron_env.lab.sweep.plan import Given, Key
 from heron_env.lab.sweep.sweep import Sweep, in_memory, workers_of
 from heron_env.trust import Trust, trusting
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
 
 FILE: Final = "margin.json"
 LADDER: Final = (0.125, 0.25, 0.5, 1.0)
@@ -147,7 +150,7 @@ def read_margin(folder: str | Path) -> Margin:
 
 
 def margin(
-    env: str,
+    env: str | Callable[..., HeronEnv],
     policy: Given,
     *,
     name: str | None = None,

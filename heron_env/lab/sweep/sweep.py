@@ -46,6 +46,8 @@ from heron_env.trust import Trust, listed, named, trusting
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from heron_env.envs.base import HeronEnv
+
 
 class Sweep(SweepPlan):
     """What is compared with what. `Sweep.of(...)` checks and completes; `run` runs it.
@@ -63,7 +65,7 @@ class Sweep(SweepPlan):
     @classmethod
     def of(
         cls,
-        env_id: str,
+        env_id: str | Callable[..., HeronEnv],
         policies: Mapping[str, Given],
         conditions: Sequence[Condition],
         *,
@@ -76,7 +78,7 @@ class Sweep(SweepPlan):
         """The sweep of an environment.
 
         Args:
-            env_id: a registered environment, or "module:function" of one's own.
+            env_id: a registered environment, or "module:function" of one's own, or that function.
             policies: by name: a run folder, the name of a baseline, an Endpoint or its address, an `agents.yaml`, a
                 fixture, or any picklable PolicySpec with a clear repr; or several of them, such as the run folders of
                 five training seeds, which are pooled as one policy.
@@ -88,6 +90,7 @@ class Sweep(SweepPlan):
 
         Raises ConfigError, ScheduleError, RunFolderError for what can't be run, before anything runs.
         """
+        env_id = registry.id_of(env_id, "Sweep.of(env_id)")
         spec, given = registry.spec(env_id), mapping({} if options is None else options, "Sweep.of(options)")
         believed = (*named(env_id), *listed(trust))
         policies = mapping(policies, "Sweep.of(policies)")

@@ -140,7 +140,7 @@ def answer_counts(fixture: Path) -> dict[str, int]:
 
 
 def record_episode(
-    env_id: str,
+    env_id: str | Callable[..., HeronEnv],
     policy: str | Policies,
     *,
     seed: int = 0,
@@ -157,7 +157,7 @@ def record_episode(
     """Run one episode and record it.
 
     Args:
-        env_id: a registered environment, or "module:function" of one's own.
+        env_id: a registered environment, or "module:function" of one's own, or that function.
         policy: a run folder, the name of a baseline, the address of an endpoint, an agents.yaml, a fixture, or policies
             as `run_event_driven` takes them.
         seed, t_end, wait, schedule: as in `run_event_driven`; schedule None: the environment's own.
@@ -179,6 +179,7 @@ def record_episode(
     """
     chosen = written_options(mapping({} if options is None else options, "record_episode(options)"))
     whole(seed, "record_episode(seed)")
+    env_id = registry.id_of(env_id, "record_episode(env_id)")
     env = registry.make(env_id, **chosen)
     setting = TraceSetting(
         env_id=env_id,

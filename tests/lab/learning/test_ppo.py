@@ -1,15 +1,32 @@
 import csv
 import json
+import re
+import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import black_boxes
 import numpy as np
 import pytest
+from cli_kit import heron
 from ends import Mixed
+from mixed_world import carts
 from training_kit import Ticking, tiny, trained
 
-from heron_env import HeronEnv, SystemAgent, TrainingDefaults, TrainingDelays, load_policy, make, register, registered
+from heron_env import (
+    Condition,
+    HeronEnv,
+    SystemAgent,
+    TrainingDefaults,
+    TrainingDelays,
+    load_policy,
+    make,
+    register,
+    registered,
+)
 from heron_env.errors import ConfigError, HeronWarning
-from heron_env.lab import Hyperparameters, RunFolder
+from heron_env.lab import Hyperparameters, RunFolder, Sweep, record_episode
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.logs import COLUMNS
 from heron_env.lab.learning.plan import make_plan
@@ -337,3 +354,49 @@ def test_delays_that_are_none(options: dict, message: str, tmp_path: Path):
     with pytest.raises(ConfigError) as caught:
         quick("heron/BatteryGrid-v0", tmp_path, **options)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    "env_id", ["gymnasium:Pendulum-v1", "black_boxes:parallel_env", "black_boxes:Walk", black_boxes.under]
+)
+def test_a_black_box_is_refused_with_the_names_of_those_who_train_it(env_id: Any, tmp_path: Path):
+    words = (
+        r"is a black box, \w+; .* under_network\(env, \.\.\.\) with any trainer .*: Stable-Baselines3, CleanRL"
+        r"|returned <[\w.]*Walk.*trained by any trainer of theirs \(docs/how_to/black_box\.md\)"
+    )
+    with pytest.raises(ConfigError, match=words):
+        trained(tmp_path / "run", env_id)
+    if isinstance(env_id, str):
+        assert re.search(words, heron("train", env_id, "--out", tmp_path / "run", code=2).stderr.replace("\n", " "))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_function_that_builds_the_environment_trains_what_its_name_does(tmp_path: Path):
+    named, given = (
+        trained(tmp_path / what, env, validations=0) for what, env in (("named", "mixed_world:carts"), ("given", carts))
+    )
+    assert given.config.env_id == named.config.env_id == "mixed_world:carts"
+    weights = [run.weights("cart") for run in (given, named)]
+    assert all(np.array_equal(values, weights[1][name]) for name, values in weights[0].items())
+    late = Condition(act_delay=1.0)
+    swept = [
+        Sweep.of(env, {"random": "random"}, [late], cases=2).run(processes=2).point("random", late).values
+        for env in ("mixed_world:carts", carts)
+    ]
+    assert swept[0] == swept[1]
+    assert record_episode(carts, "random").setting.env_id == "mixed_world:carts"
+
+
+@pytest.mark.parametrize("function", [lambda **options: carts(**options), partial(carts, max_steps=4), carts.__call__])
+def test_a_function_that_no_name_leads_to_is_refused(function: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for caller, run in {
+        "train": lambda f: trained(tmp_path / "run", f),
+        "Sweep.of": lambda f: Sweep.of(f, {"random": "random"}, []),
+        "record_episode": lambda f: record_episode(f, "random"),
+    }.items():
+        with pytest.raises(ConfigError, match=rf"{caller}\(env_id\): .* can't be found by a name in a module.*options"):
+            run(function)
+    monkeypatch.setattr(carts, "__module__", "__main__")  # of a script
+    monkeypatch.setattr(sys.modules["__main__"], "carts", carts, raising=False)
+    with pytest.raises(ConfigError, match="can't be found by a name in a module"):
+        trained(tmp_path / "run", carts)
