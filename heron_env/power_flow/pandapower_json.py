@@ -19,7 +19,7 @@ from typing import Any
 from heron_env.errors import ConfigError, DataError, HeronError, HeronWarning
 from heron_env.files.reading import read
 from heron_env.power_flow.feeder import Feeder, Fixed, Line, Shunt, Transformer
-from heron_env.power_flow.pandapower_tables import Row, read_tables
+from heron_env.power_flow.pandapower_tables import TableRow, read_tables
 
 FIXED = {"load": 1.0, "storage": 1.0, "sgen": -1.0}
 """Tables of constant powers, and the sign of what they take."""
@@ -83,11 +83,11 @@ class Net:
     """
 
     where: str
-    rows: dict[str, list[Row]]
+    rows: dict[str, list[TableRow]]
     old: bool
 
     @cached_property
-    def buses(self) -> dict[Any, Row]:
+    def buses(self) -> dict[Any, TableRow]:
         """By number."""
         return {row.index: row for row in self.rows["bus"]}
 
@@ -130,7 +130,7 @@ class Net:
             tuple(self._open_line(row, names[self._closed_ends(row, cut).pop()]) for row, cut in fed if cut),
         )  # fmt: skip
 
-    def _source(self) -> tuple[Row, Row | None]:
+    def _source(self) -> tuple[TableRow, TableRow | None]:
         """The external grid, and the transformer next to it. Raises ConfigError."""
         grids, trafos = self._in_service("ext_grid"), [row for row in self._in_service("trafo") if not self._cut(row)]
         if len(grids) != 1 or len(trafos) > 1:
@@ -152,16 +152,16 @@ class Net:
             )
         return grids[0], trafos[0] if trafos else None
 
-    def _in_service(self, table: str) -> list[Row]:
+    def _in_service(self, table: str) -> list[TableRow]:
         return [row for row in self.rows[table] if row.switch("in_service")]
 
-    def _bus(self, row: Row, column: str) -> Row:
+    def _bus(self, row: TableRow, column: str) -> TableRow:
         """The bus that a column names. Raises DataError."""
         if (number := row[column]) not in self.buses:
             raise row.fault(column, "there is no such bus")
         return self.buses[number]
 
-    def _cut(self, trafo: Row) -> bool:
+    def _cut(self, trafo: TableRow) -> bool:
         """Do switches cut it off at both ends? Raises ConfigError where one does."""
         cut = [trafo[end] for end in ENDS["trafo"] if ("trafo", trafo.index, trafo[end]) in self.open]
         if len(cut) == 1:
@@ -171,7 +171,7 @@ class Net:
             )
         return bool(cut)
 
-    def _open_ends(self, line: Row) -> list[str]:
+    def _open_ends(self, line: TableRow) -> list[str]:
         """Columns of its ends that a switch, or a bus out of service, cuts off."""
         return [
             end
@@ -179,11 +179,11 @@ class Net:
             if not self._bus(line, end).switch("in_service") or ("line", line.index, line[end]) in self.open
         ]
 
-    def _closed_ends(self, line: Row, cut: list[str]) -> set[Any]:
+    def _closed_ends(self, line: TableRow, cut: list[str]) -> set[Any]:
         """Numbers of the buses that it is connected to."""
         return {line[end] for end in ENDS["line"] if end not in cut}
 
-    def _require_nothing_above(self, trafo: Row, lines: list[tuple[Row, list[str]]]) -> None:
+    def _require_nothing_above(self, trafo: TableRow, lines: list[tuple[TableRow, list[str]]]) -> None:
         """Raise ConfigError for a line at the transformer's high side, which would have losses and charging there."""
         for row, cut in lines:
             if trafo["hv_bus"] in self._closed_ends(row, cut):
@@ -192,7 +192,7 @@ class Net:
                     "lines on its low side only; set it out of service, or save the networks one by one"
                 )
 
-    def _base_kv(self, source: Any, lines: list[Row]) -> float:
+    def _base_kv(self, source: Any, lines: list[TableRow]) -> float:
         """The one rated voltage of all buses. Raises ConfigError where there are others."""
         base_kv = self.buses[source].number("vn_kv", above=0.0)
         for row in lines:
@@ -206,7 +206,7 @@ class Net:
 
     def _fixed(self, names: dict[Any, str]) -> tuple[tuple[Fixed, ...], tuple[str, ...]]:
         """What is always there, and the buses that have loads; those that are not fed are counted in a warning."""
-        found, customers, lost = list[Fixed](), dict[str, None](), list[Row]()
+        found, customers, lost = list[Fixed](), dict[str, None](), list[TableRow]()
         for table, sign in FIXED.items():
             for row in self._in_service(table):
                 if self._bus(row, "bus").index not in names:
@@ -228,7 +228,7 @@ class Net:
             )
         return tuple(found), tuple(customers)
 
-    def _line(self, row: Row, start: str, end: str) -> Line:
+    def _line(self, row: TableRow, start: str, end: str) -> Line:
         km, parallel = row.number("length_km", 0.0), row.number("parallel", above=0.0)
         amperes = math.inf if row["max_i_ka"] is None else 1000.0 * row.number("max_i_ka", above=0.0)
         return Line(
@@ -240,7 +240,7 @@ class Net:
             2.0 * math.pi * self.hertz * 1e-9 * row.number("c_nf_per_km", 0.0) * km * parallel,
         )
 
-    def _open_line(self, row: Row, bus: str) -> Shunt:
+    def _open_line(self, row: TableRow, bus: str) -> Shunt:
         """What a line takes that is open at its other end: half of its charging here, and half behind its impedance."""
         line = self._line(row, bus, "")
         half = 0.5j * line.charging
@@ -252,7 +252,7 @@ class Net:
         """Its frequency."""
         return self.rows["network"][0].number("f_hz", above=0.0)
 
-    def _transformer(self, row: Row) -> tuple[Transformer, float]:
+    def _transformer(self, row: TableRow) -> tuple[Transformer, float]:
         """It, and the voltage of its low side at no load, pu, for 1 pu on its high side: rated voltages and taps."""
         rated = [row.number(f"vn_{side}_kv", above=0.0) for side in ("hv", "lv")]
         nominal = [self._bus(row, end).number("vn_kv", above=0.0) for end in ENDS["trafo"]]
@@ -264,7 +264,7 @@ class Net:
         idle = max(row.number("i0_percent", 0.0) / 100.0, iron / rating)
         return Transformer(rating, short, losses, iron, idle, low, sides), ratio
 
-    def _tapped(self, row: Row, side: str) -> float:
+    def _tapped(self, row: TableRow, side: str) -> float:
         """By what the rated voltage of a side changes with its tap changers; one without a type does not act."""
         factor = 1.0
         for tap in ("tap", "tap2"):
@@ -282,7 +282,7 @@ class Net:
         return factor
 
 
-def _reached(source: Any, lines: list[Row]) -> set[Any]:
+def _reached(source: Any, lines: list[TableRow]) -> set[Any]:
     """The buses that lines connect with the source."""
     reached, grew = {source}, True
     while grew:
@@ -292,7 +292,7 @@ def _reached(source: Any, lines: list[Row]) -> set[Any]:
     return reached
 
 
-def _names(buses: list[Row]) -> dict[Any, str]:
+def _names(buses: list[TableRow]) -> dict[Any, str]:
     """A name for each bus number: its own if all have one and no two the same, else its number."""
     names = [row["name"] for row in buses]
     own = all(isinstance(name, str) and name for name in names) and len(set(names)) == len(names)

@@ -35,7 +35,7 @@ class Neutral:
 
 
 @dataclass(frozen=True)
-class Columns:
+class KnownColumns:
     """Of one table: which are used, which of them may be missing, which must be neutral, and which do not matter."""
 
     used: frozenset[str]
@@ -44,7 +44,7 @@ class Columns:
     unimportant: frozenset[str]
 
     @classmethod
-    def of(cls, used: str, unimportant: str, *, optional: str = "", **neutral: Neutral) -> Columns:
+    def of(cls, used: str, unimportant: str, neutral: dict[str, Neutral], *, optional: str = "") -> KnownColumns:
         """From names with spaces between them; `optional` are used, too."""
         return cls(_names(used, optional), _names(optional), neutral, _names(OF_ALL, unimportant))
 
@@ -55,51 +55,62 @@ def _names(*texts: str) -> frozenset[str]:
 
 POWERS: Final = "bus p_mw q_mvar scaling in_service"
 COLUMNS: Final = {
-    "bus": Columns.of("vn_kv in_service", "max_vm_pu min_vm_pu substation"),
-    "ext_grid": Columns.of(
+    "bus": KnownColumns.of("vn_kv in_service", "max_vm_pu min_vm_pu substation", {}),
+    "ext_grid": KnownColumns.of(
         "bus vm_pu in_service",
         f"va_degree slack_weight s_sc_max_mva s_sc_min_mva rx_max rx_min r0x0_max x0x_max {LIMITS}",
+        {},
     ),
-    "line": Columns.of(
+    "line": KnownColumns.of(
         "from_bus to_bus length_km r_ohm_per_km x_ohm_per_km c_nf_per_km max_i_ka df parallel in_service",
         "std_type max_loading_percent r0_ohm_per_km x0_ohm_per_km c0_nf_per_km g0_us_per_km endtemp_degree alpha "
         "temperature_degree_celsius reference_temperature_degree_celsius air_temperature_degree_celsius tdpf "
         "wind_speed_m_per_s wind_angle_degree solar_radiation_w_per_sq_m solar_absorptivity emissivity "
         "r_theta_kelvin_per_mw conductor_outer_diameter_m mc_joule_per_m_k",
-        g_us_per_km=Neutral((0.0,), "{row} leaks (g_us_per_km={value!r}), which is not modelled; set it to 0"),
+        {"g_us_per_km": Neutral((0.0,), "{row} leaks (g_us_per_km={value!r}), which is not modelled; set it to 0")},
     ),
-    "trafo": Columns.of(
+    "trafo": KnownColumns.of(
         "hv_bus lv_bus sn_mva vn_hv_kv vn_lv_kv vk_percent vkr_percent pfe_kw i0_percent parallel in_service",
         "std_type shift_degree tap_min tap_max tap2_min tap2_max id_characteristic_table vk_percent_characteristic "
         "vkr_percent_characteristic max_loading_percent vector_group oltc power_station_unit pt_percent xn_ohm "
         "vk0_percent vkr0_percent mag0_percent mag0_rx si0_hv_partial autoTap autoTapSide substation",
+        {
+            "parallel": Neutral(
+                (1,), "{value!r} parallel transformers ({row}) are not modelled; write one of their sum"
+            ),
+            "tap_dependency_table": Neutral((False, None), TABLE),
+            "tap2_dependency_table": Neutral((False, None), TABLE),
+            "tap_dependent_impedance": Neutral((False, None), TABLE),
+            "tap_phase_shifter": Neutral((False, None), SHIFTER),
+            "tap2_phase_shifter": Neutral((False, None), SHIFTER),
+            "leakage_resistance_ratio_hv": Neutral((0.5, None), LEAKAGE),
+            "leakage_reactance_ratio_hv": Neutral((0.5, None), LEAKAGE),
+        },
         optional="df tap_side tap_pos tap_neutral tap_step_percent tap_step_degree tap_changer_type "
         "tap2_side tap2_pos tap2_neutral tap2_step_percent tap2_step_degree tap2_changer_type",
-        parallel=Neutral((1,), "{value!r} parallel transformers ({row}) are not modelled; write one of their sum"),
-        tap_dependency_table=Neutral((False, None), TABLE),
-        tap2_dependency_table=Neutral((False, None), TABLE),
-        tap_dependent_impedance=Neutral((False, None), TABLE),
-        tap_phase_shifter=Neutral((False, None), SHIFTER),
-        tap2_phase_shifter=Neutral((False, None), SHIFTER),
-        leakage_resistance_ratio_hv=Neutral((0.5, None), LEAKAGE),
-        leakage_reactance_ratio_hv=Neutral((0.5, None), LEAKAGE),
     ),
-    "switch": Columns.of("bus element et closed", "z_ohm in_ka substation"),
-    "load": Columns.of(
+    "switch": KnownColumns.of("bus element et closed", "z_ohm in_ka substation", {}),
+    "load": KnownColumns.of(
         POWERS,
         f"sn_mva profile slack_weight {LIMITS}",
-        **{f"const_{kind}{power}_percent": Neutral((0.0,), ZIP) for kind in "zi" for power in ("_p", "_q", "")},
+        {
+            "const_z_percent": Neutral((0.0, None), ZIP),
+            "const_i_percent": Neutral((0.0, None), ZIP),
+            **{f"const_{kind}_{power}_percent": Neutral((0.0,), ZIP) for kind in "zi" for power in "pq"},
+        },
     ),
-    "sgen": Columns.of(
+    "sgen": KnownColumns.of(
         POWERS,
         "sn_mva k rx current_source generator_type lrc_pu max_ik_ka kappa id_q_capability_characteristic "
         "id_q_capability_curve_characteristic reactive_capability_curve curve_style phys_type profile slack_weight "
         f"{LIMITS}",
+        {},
     ),
-    "storage": Columns.of(
+    "storage": KnownColumns.of(
         POWERS,
         "sn_mva soc_percent min_e_mwh max_e_mwh profile efficiency_percent self-discharge_percent_per_day slack_weight "
         f"{LIMITS}",
+        {},
     ),
 }
 """The tables that are read."""
@@ -129,7 +140,7 @@ UNIMPORTANT_OPTIONS: Final = _names(
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row of a table.
 
     Attributes:
@@ -207,7 +218,7 @@ class Row:
                 )
 
 
-def read_tables(where: str, saved: dict[str, Any]) -> dict[str, list[Row]]:
+def read_tables(where: str, saved: dict[str, Any]) -> dict[str, list[TableRow]]:
     """The rows of each table of COLUMNS; of "network" one, its own numbers.
 
     Raises:
@@ -222,7 +233,7 @@ def read_tables(where: str, saved: dict[str, Any]) -> dict[str, list[Row]]:
     for row in (row for rows in found.values() for row in rows):
         if row.table == "switch" or row.switch("in_service"):
             row.require_modelled()
-    return {**found, "network": [Row(where, "network", "", saved)]}
+    return {**found, "network": [TableRow(where, "network", "", saved)]}
 
 
 def _require_options(where: str, options: dict[str, Any] | None) -> None:
@@ -259,7 +270,7 @@ def _frame(saved: Any) -> dict[str, Any] | None:
     return frame if isinstance(frame, dict) and {"columns", "index", "data"} <= frame.keys() else None
 
 
-def _rows(where: str, name: str, saved: Any) -> list[Row]:
+def _rows(where: str, name: str, saved: Any) -> list[TableRow]:
     """Of a table that is read; none where there is none. Raises DataError."""
     if saved is None:
         return []
@@ -268,10 +279,12 @@ def _rows(where: str, name: str, saved: Any) -> list[Row]:
     return _rows_of(where, name, frame)
 
 
-def _rows_of(where: str, name: str, frame: dict[str, Any]) -> list[Row]:
+def _rows_of(where: str, name: str, frame: dict[str, Any]) -> list[TableRow]:
     """Raises DataError for two rows with one number."""
     columns, index, data = (frame[part] for part in ("columns", "index", "data"))
-    rows = [Row(where, name, at, dict(zip(columns, row, strict=True))) for at, row in zip(index, data, strict=True)]
+    rows = [
+        TableRow(where, name, at, dict(zip(columns, row, strict=True))) for at, row in zip(index, data, strict=True)
+    ]
     numbers = [row.index for row in rows]
     if len(set(numbers)) != len(numbers):
         twice = next(number for number in numbers if numbers.count(number) > 1)
