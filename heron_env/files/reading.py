@@ -78,6 +78,22 @@ def unpacked(data: bytes, most: int = MOST) -> bytes:
     return whole
 
 
+def decimal(text: str) -> float:
+    """The number that a cell or an option writes. Raises ValueError, also for `1_0`, which Python reads as 10."""
+    return float(_plain(text))
+
+
+def whole_decimal(text: str) -> int:
+    """The same of a whole number."""
+    return int(_plain(text))
+
+
+def _plain(text: str) -> str:
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text!r:.{VALUE}} is no number as files write it: digits 0-9, and no '_' between them")
+    return text
+
+
 class NotFinite(ValueError):
     """A number that is NaN, infinite, or beyond float64."""
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
@@ -24,8 +25,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from heron_env.errors import DataError, ScheduleError, did_you_mean
-from heron_env.files.reading import read
+from heron_env.errors import DataError, HeronWarning, ScheduleError, did_you_mean
+from heron_env.files.reading import decimal, read
 from heron_env.given import is_finite
 from heron_env.seeding import h
 
@@ -362,7 +363,21 @@ def read_latencies(path: Path) -> tuple[list[float], list[float]]:
         raise DataError(f"{path}:{rows.line_num}: is no CSV ({error}); save it as one, with commas") from error
     if not times:
         raise DataError(f"{path}:2: there is no row; give one or more")
+    _warn_of_milliseconds(path, times, delays)
     return times, delays
+
+
+def _warn_of_milliseconds(path: Path, times: list[float], delays: list[float]) -> None:
+    """Where most messages would still be under way when ten later ones leave, or the record ends."""
+    middle, span = sorted(delays)[len(delays) // 2], times[-1] - times[0]
+    if len(times) > 1 and middle >= SLOW and middle > min(span, IN_FLIGHT * span / (len(times) - 1)):
+        warnings.warn(
+            f"{path}: half of its delays are {middle:g} s or more, and a message leaves every "
+            f"{span / (len(times) - 1):g} s, {len(times)} in {span:g} s; the column delay is in s: if it was measured "
+            "in ms, divide it by 1000",
+            HeronWarning,
+            stacklevel=4,
+        )
 
 
 def _require_header(path: Path, header: list[str]) -> None:
@@ -371,13 +386,22 @@ def _require_header(path: Path, header: list[str]) -> None:
         raise DataError(f"{path}:1: expected the columns time,delay (s), got {','.join(header) or 'none'}; {remedy}")
 
 
+SLOW: Final = 5.0
+"""s: delays below are nobody's milliseconds."""
+IN_FLIGHT: Final = 10
+"""Messages that leave while an earlier one is under way, in a file that is likely in ms."""
+
+
 def _cell(where: str, name: str, text: str) -> float:
     try:
-        value = float(text)
+        value = decimal(text)
     except ValueError as error:
         raise DataError(f"{where}: {name}={text!r:.60}: is no number; correct or remove the row") from error
     if not math.isfinite(value) or not abs(value) * SECOND < 2**63:
-        raise DataError(f"{where}: {name}={text.strip()!r:.60}: must be finite and below 9.2e9 s; remove the row")
+        raise DataError(
+            f"{where}: {name}={text.strip()!r:.60}: must be finite and below 9.2e9 s; remove the row, or divide ms by "
+            "1000"
+        )
     return value
 
 

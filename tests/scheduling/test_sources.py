@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+import warnings
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from heron_env import DrawnSchedule, Empirical, GilbertElliott, Markov, Recorded, ScheduleConfig, make
-from heron_env.errors import DataError, ScheduleError
+from heron_env.errors import DataError, HeronWarning, ScheduleError
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces.episode import schedule_entries, schedule_of
 from heron_env.seeding import h, key, uniforms
@@ -290,6 +291,10 @@ def test_what_can_be_no_source_is_named(build: Any, told: str) -> None:
         ("time,delay\n0,0.1\n0,0.2\n", 3, "time=0.0: must come a nanosecond or more after"),
         ("time,delay\n0,0.1\n\n1,soon\n", 4, "delay='soon': is no number"),
         ("time,delay\n0,nan\n", 2, "delay='nan': must be finite"),
+        ("time,delay\n0,1_0\n", 2, "delay='1_0': is no number"),
+        ("time,delay\n1_0,1\n", 2, "time='1_0': is no number"),
+        ("time,delay\n0,\u0663\n", 2, "is no number"),
+        ("time,delay\n1.7e12,85\n", 2, "remove the row, or divide ms by 1000"),
         ("time,delay\n0\n", 2, "expected 2 cells"),
         ("time;delay\n0;1\n", 1, "separate them by commas"),
         ("t,d\n0,1\n", 1, "name them in the first line"),
@@ -303,6 +308,35 @@ def test_a_mistake_in_a_csv_file_is_told_with_its_line(tmp_path: Path, text: str
     with pytest.raises(DataError, match=re.escape(told)) as error:
         Recorded(path)
     assert f"{path}:{line}:" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("times", "delays", "in_ms"),
+    [
+        (range(60), (85, 120, 40, 210), True),
+        (range(0, 3600, 2), (31, 45, 60, 900), True),
+        ((0.0, 5.0, 9.0), (200.0, 1500.0, 300.0), True),
+        (range(60), (0.085, 0.12, 0.04, 0.21), False),
+        (range(60), (1.0, 4.0, 2.0, 3.0), False),
+        (range(60), (0.1, 0.2, 0.1, 40.0), False),
+        (range(0, 3600, 30), (60, 90, 120, 45), False),
+        ((0.0, 300.0), (60.0, 90.0), False),
+        ((7.0,), (600.0,), False),
+    ],
+)
+def test_delays_in_a_file_that_are_likely_milliseconds_are_told(tmp_path: Path, times, delays, in_ms) -> None:
+    path = tmp_path / "latency.csv"
+    path.write_text("time,delay\n" + "".join(f"{t},{delays[k % len(delays)]}\n" for k, t in enumerate(times)))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        Recorded(path)
+    assert bool(told) == in_ms
+    if in_ms:
+        words = str(told[0].message)
+        assert told[0].category is HeronWarning and str(path) in words
+        assert re.search(
+            r"half of its delays are [\d.]+ s or more, .*column delay is in s: .* ms, divide it by 1000", words
+        )
 
 
 def test_a_csv_file_that_is_none_is_named(tmp_path: Path) -> None:

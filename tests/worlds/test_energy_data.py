@@ -88,6 +88,7 @@ def test_an_environment_runs_on_a_users_profiles(tmp_path):
         ((5, "0.1,0.2,nan,0,0"), "my.csv:5: pv_south=nan must be finite; fill in the cell"),
         ((6, "0.1,0.2,0,0,inf"), "my.csv:6: pv_west=inf must be finite; fill in the cell"),
         ((7, "0.1,0.2,0,-1,0"), "my.csv:7: pv_east=-1 must be >= 0 (generation is positive, too)"),
+        ((7, "0.1,1_0,0,0,0"), "my.csv:7: business='1_0' is not a number; correct or fill in the cell"),
         ((8, "0.1,,0,0,0"), "my.csv:8: business='' is not a number; correct or fill in the cell"),
     ],
 )  # fmt: skip
@@ -95,6 +96,35 @@ def test_a_bad_row_is_refused_with_its_line(tmp_path, change, message):
     with pytest.raises(DataError) as error:
         load_profiles(write_profiles(tmp_path / "my.csv", change, rows=20))
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (
+            "0.1,0.2,500,0,0",
+            "my.csv:9: pv_south=500 kW per kWp, and no roof gives more than 1.5: is this W, or the kW of",
+        ),
+        ("0.1,0.2,0,1.6,0", "my.csv:9: pv_east=1.6 kW per kWp"),
+        ("0.1,0.2,0,0,7.2", "my.csv:9: pv_west=7.2 kW per kWp"),
+    ],
+)
+def test_more_than_the_sun_can_give_is_refused(tmp_path, row, words):
+    with pytest.raises(DataError) as error:
+        load_profiles(write_profiles(tmp_path / "my.csv", (9, row)))
+    assert str(error.value).startswith(words)
+
+
+@pytest.mark.parametrize("column", range(len(COLUMNS)))
+def test_a_meters_counter_is_no_profile(tmp_path, column):
+    cells = np.tile([0.1, 0.2, 0.0, 0.5, 0.1], (QUARTERS_PER_YEAR, 1))
+    cells[:, column] = np.arange(QUARTERS_PER_YEAR) / QUARTERS_PER_YEAR
+    path = tmp_path / "my.csv"
+    path.write_text("\n".join([",".join(COLUMNS), *(",".join(map(repr, row)) for row in cells.tolist())]))
+    with pytest.raises(
+        DataError, match=rf"my.csv:35041: {COLUMNS[column]}=0.999\d+: the column rises 35039 times and f"
+    ):
+        load_profiles(path)
 
 
 def test_a_wrong_number_of_rows_is_refused(tmp_path):

@@ -4,6 +4,7 @@
 
 import hashlib
 import os
+import re
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -226,6 +227,53 @@ def test_a_mistake_in_the_file_is_told_with_line_and_key(tmp_path, homes, messag
     with pytest.raises(HeronError) as error:
         read(write_site(tmp_path, rows_of(SPRING, 2, told=CLOCKS["UTC"][0]), homes))
     assert message in str(error.value)
+
+
+def in_column(values, unit, minutes=15):
+    """The file of a home, and `homes.yaml` beside it, that says this unit."""
+    rows = [f"{local(SPRING + timedelta(minutes=minutes * k))},{value!r}" for k, value in enumerate(values)]
+    return ["time,load", *rows], HOMES.replace("column: load", f"column: load, unit: {unit}")
+
+
+SLOT = [0.05 + 0.04 * ((7 * k) % 11) for k in range(192)]
+"""kWh of quarter hours."""
+
+
+@pytest.mark.parametrize(
+    ("values", "unit"),
+    [
+        (np.cumsum(SLOT), "kWh"),
+        (1000.0 * np.cumsum(SLOT), "Wh"),
+        (20.0 + np.cumsum(SLOT) / 2.0, "kW"),
+        (np.cumsum([value * (k % 96 > 40) for k, value in enumerate(SLOT)]), "kWh"),
+        (np.cumsum(SLOT) % 30.0, "kWh"),
+    ],
+    ids=["kWh", "Wh", "taken for kW", "a roof's", "begins again"],
+)
+def test_a_meters_counter_is_no_energy_of_slots(tmp_path, values, unit):
+    rows, homes = in_column([float(value) for value in values], unit)
+    with pytest.raises(DataError) as error:
+        read(write_site(tmp_path, rows, homes))
+    assert re.match(
+        rf"mill.csv:193: load=[\d.]+ {unit}: the column rises \d+ times and falls \d time", str(error.value)
+    )
+    assert "looks like a meter's counter" in str(error.value) and "differences of neighbouring rows" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [SLOT, [0.3] * 192, [0.1 + 0.002 * (k % 96) for k in range(192)], [0.0] * 100 + [0.2] * 92],
+    ids=["a load", "always the same", "rises by the day", "one step"],
+)
+def test_energies_that_rise_and_fall_are_read(tmp_path, values):
+    rows, homes = in_column(values, "kWh")
+    assert read(write_site(tmp_path, rows, homes)).measured.load.sum() == pytest.approx(4.0 * sum(values))
+
+
+def test_a_roof_of_thousands_of_kilowatts_is_told_that_its_peak_is_in_watts(tmp_path):
+    homes = HOMES + "    roof: {peak: 8500, facing: south}\n"
+    with pytest.raises(DeclarationError, match=r"homes.yaml:6: homes\[0\].roof.peak: .*100 kWp, got 8500; is it in Wp"):
+        read(write_site(tmp_path, rows_of(SPRING, 2), homes))
 
 
 def test_looking_for_a_file_that_was_meant_goes_one_folder_deep(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from heron_env.errors import ConfigError, DataError, DeclarationError, Problem, did_you_mean
-from heron_env.files.models import ConfigModel, Many, NonNegative, Positive, Text, formatted, number
+from heron_env.files.models import ConfigModel, Many, NonNegative, Text, formatted, number
 from heron_env.files.reading import is_file, read
 from heron_env.files.yaml_file import MOST, YamlFile
 from heron_env.given import MOST_AGENTS
@@ -25,6 +25,7 @@ from heron_env.worlds.energy_management.calendar import DAYS, Calendar, TimeOfUs
 from heron_env.worlds.energy_management.days_tables import DAY, QUARTER
 from heron_env.worlds.energy_management.own_site_columns import (
     MINUTE,
+    MOST_KW,
     EvenSlots,
     Gaps,
     Series,
@@ -58,6 +59,13 @@ def _capacity(value: object) -> float:
     return converted
 
 
+def _peak(value: object) -> float:
+    converted = number(value)
+    if not 0.0 < converted <= MOST_KW:
+        raise ValueError(f"must be above 0 and at most {MOST_KW:g} kWp, got {value!r}; is it in Wp? Divide by 1000")
+    return converted
+
+
 def _limit(value: object) -> float:
     most, converted = Zone.quantities["limit"].high, number(value)
     if not 0.0 < converted <= most:
@@ -74,7 +82,7 @@ class Roof(ConfigModel):
     file: Text | None = None
     column: Text | None = None
     unit: Unit = "kW"
-    peak: Positive | None = None
+    peak: Annotated[float, BeforeValidator(_peak)] | None = None
     facing: Literal["south", "east", "west"] | None = None
 
     @model_validator(mode="after")

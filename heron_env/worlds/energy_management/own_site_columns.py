@@ -20,7 +20,7 @@ from heron_env.errors import ConfigError, DataError, did_you_mean
 from heron_env.files.models import ConfigModel, Text, formatted, non_negative
 from heron_env.files.reading import read
 from heron_env.worlds.energy_management.calendar import zone_of
-from heron_env.worlds.energy_management.site import power
+from heron_env.worlds.energy_management.plausible import power, register
 
 NEVER: Final = -(2**62)
 FARTHEST: Final = (1971, 2199)
@@ -249,8 +249,10 @@ def _parquet_rows(raw: bytes, name: str, time: str, columns: Sequence[str]) -> I
 MINUTE: Final = 60
 HOUR: Final = 60
 """Minutes."""
-MOST: Final = 100.0
+MOST_KW: Final = 100.0
 """kW of a home, that its meter can show."""
+STANDBY: Final = 0.02
+"""kW that a home takes in the mean: a column that rises by less is no meter's counter."""
 IN_KW: Final = {"kW": 1.0, "W": 1e-3, "kWh": 1.0, "Wh": 1e-3}
 
 Ints = NDArray[np.int64]
@@ -317,11 +319,17 @@ def _grid(table: Table, minutes: int, stamps: str, standard: int) -> Ints:
 
 
 def _require_likely(table: Table, series: Series, powers: Array) -> None:
-    high = np.flatnonzero(powers > MOST)
+    there = np.flatnonzero(~np.isnan(table.cells[series.column]))
+    written, hours = table.cells[series.column][there], np.ptp(table.times[there]) / 3600.0 if len(there) else 0.0
+    words = register(written)
+    if words is not None and (written[-1] - written[0]) * IN_KW[series.unit] >= STANDBY * hours:
+        where = f"{table.places[int(there[-1])]}: {series.column}={written[-1]:g} {series.unit}"
+        raise DataError(f"{where}: the column {words}")
+    high = np.flatnonzero(powers > MOST_KW)
     if len(high):
         row = int(high[0])
         raise DataError(
-            f"{table.places[row]}: {series.column} is {powers[row]:g} kW, more than the {MOST:g} kW of a home; "
+            f"{table.places[row]}: {series.column} is {powers[row]:g} kW, more than the {MOST_KW:g} kW of a home; "
             f"is its unit {series.unit}? Write unit: kW, W, kWh or Wh"
         )
 

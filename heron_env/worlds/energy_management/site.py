@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
@@ -20,6 +19,7 @@ from heron_env.seeding import stream
 from heron_env.worlds.energy_management.calendar import DAYS, SHIPPED, Calendar, TimeOfUse
 from heron_env.worlds.energy_management.days_tables import DAY as DAY
 from heron_env.worlds.energy_management.days_tables import QUARTERS
+from heron_env.worlds.energy_management.plausible import power, register, require_sunlight
 
 QUARTERS_PER_YEAR: Final = DAYS * QUARTERS
 COLUMNS: Final = ("household", "business", "pv_south", "pv_east", "pv_west")
@@ -93,9 +93,10 @@ def read_csv(path: Path) -> Profiles:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
             _require_columns(path.name, tuple(cell.strip() for cell in next(rows, [])))
-            cells = [_row(path.name, rows.line_num, row) for row in rows if row]
+            numbered = [(rows.line_num, _row(path.name, rows.line_num, row)) for row in rows if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path.name}: is no CSV file in UTF-8 ({error}); save it as one") from error
+    lines, cells = [line for line, _ in numbered], [row for _, row in numbered]
     if len(cells) != QUARTERS_PER_YEAR:
         raise DataError(
             f"{path.name}: expected {QUARTERS_PER_YEAR} rows (quarter hours of 365 days), got {len(cells)}; "
@@ -105,6 +106,11 @@ def read_csv(path: Path) -> Profiles:
     for name, column in zip(COLUMNS[:2], table[:2], strict=True):
         if not column.any():
             raise DataError(f"{path.name}: column {name} is 0 in every row; a load can't be normalised to 1 MWh/a then")
+    for name, column in zip(COLUMNS, table, strict=True):
+        if name in COLUMNS[2:]:
+            require_sunlight(path.name, name, column, lines)
+        if (words := register(column)) is not None:
+            raise DataError(f"{path.name}:{lines[-1]}: {name}={column[-1]:g}: the column {words}")
     return _profiles(table)
 
 
@@ -128,19 +134,6 @@ def _row(name: str, line: int, row: list[str]) -> list[float]:
             f"{name}:{line}: expected {len(COLUMNS)} cells, got {len(row)}; give one a column, decimals with a point"
         )
     return [power(f"{name}:{line}", column, text) for column, text in zip(COLUMNS, row, strict=True)]
-
-
-def power(where: str, column: str, text: str) -> float:
-    """The legal value of a cell: finite, and not below 0. Raises DataError that begins with `where`."""
-    try:
-        value = float(text)
-    except ValueError as error:
-        raise DataError(f"{where}: {column}={text!r:.60} is not a number; correct or fill in the cell") from error
-    if not math.isfinite(value):
-        raise DataError(f"{where}: {column}={text.strip()} must be finite; fill in the cell")
-    if value < 0.0:
-        raise DataError(f"{where}: {column}={text.strip()} must be >= 0 (generation is positive, too)")
-    return value
 
 
 ENERGY: Final = (2500.0, 6000.0)  # kWh/a of a home (BDEW H25)
