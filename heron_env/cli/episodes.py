@@ -12,6 +12,7 @@ import typer
 
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError
+from heron_env.files.reading import decimal
 from heron_env.registry import names_environment
 from heron_env.trust import vouch
 
@@ -218,7 +219,7 @@ def settings_of(schedule: list[str] | None, delay: float | None) -> list[str]:
 def time_window(window: str) -> tuple[float, float]:
     """Start and end, s. Raises ConfigError."""
     try:
-        start, end = map(float, window.split(","))
+        start, end = map(decimal, window.split(","))
     except ValueError as error:
         raise ConfigError(f"--window {window!r}: must be two times in seconds, as 0,30") from error
     if not 0.0 <= start < end:

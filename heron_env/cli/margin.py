@@ -10,6 +10,7 @@ import typer
 from heron_env.cli.application import EnvArgument, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.cli.sweep import CasesOption, RepeatsOption, SplitOption, named_policies, run_folders
 from heron_env.errors import ConfigError
+from heron_env.files.reading import decimal
 
 if TYPE_CHECKING:
     from heron_env.lab.sweep.conditions import Condition
@@ -84,7 +85,7 @@ def margin(
 def _share(text: str) -> float:
     """`95%`, `95 %` or `0.95`. Raises ConfigError."""
     try:
-        share = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+        share = decimal(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
     except ValueError:
         share = 0.0
     if not 0.0 < share < 1.0:

@@ -14,7 +14,7 @@ import typer
 
 from heron_env.cli.application import ENVIRONMENT, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
-from heron_env.files.reading import is_file, is_folder
+from heron_env.files.reading import decimal, is_file, is_folder
 from heron_env.lab.output import left, watched
 from heron_env.registry import names_environment
 
@@ -412,7 +412,7 @@ class AskedEvaluation:
 
 def _seconds(text: str) -> tuple[float, ...]:
     try:
-        return tuple(float(part) for part in text.split(","))
+        return tuple(decimal(part) for part in text.split(","))
     except ValueError as error:
         raise ConfigError(f"--delays {text!r}: must be seconds separated by commas, as 0,30,60") from error
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from heron_env import errors, files
 from heron_env.dcop.problem import COLOURS, Assignment, Edge, Optimum, Problem
 from heron_env.errors import ConfigError, DataError, DeclarationError
-from heron_env.files.reading import parsed, read
+from heron_env.files.reading import parsed, read, whole_decimal
 from heron_env.files.yaml_file import YamlFile
 from heron_env.given import is_finite, is_one_of, mapping, path_of, require_type, whole
 from heron_env.seeding import stream
@@ -337,9 +337,9 @@ def _from_dimacs(path: Path, text: str) -> Problem:
         words, wrong = line.split(), f"{line!r:.60} has no whole numbers where they belong"
         try:
             if words[:1] == ["p"]:
-                nodes = int(words[2])
+                nodes = whole_decimal(words[2])
             elif words[:1] == ["e"]:
-                u, v = sorted(map(int, words[1:]))
+                u, v = sorted(map(whole_decimal, words[1:]))
                 if not 1 <= u < v <= nodes:
                     wrong = f"{u}-{v} is no edge between two of the nodes 1 to {nodes}"
                     raise ValueError

@@ -151,7 +151,7 @@ def _trap(node: yaml.Node | None, message: str) -> str:
 
 
 def _flaws(node: yaml.Node, name: str, path: PathParts, above: frozenset[int], done: set[int]) -> Iterator[Problem]:
-    """Repeated keys, which YAML itself lets pass, and aliases that lead back to themselves."""
+    """Repeated keys and numbers as 1_0, which YAML itself lets pass, and aliases that lead back to themselves."""
     if id(node) in above:
         yield Problem(path, "an alias (*) leads back to what it is part of; write it out", f"{name}:{_line(node)}")
     if id(node) in done:
@@ -160,10 +160,14 @@ def _flaws(node: yaml.Node, name: str, path: PathParts, above: frozenset[int], d
     above |= {id(node)}
     if isinstance(node, yaml.ScalarNode):
         try:
-            _constructed(node)
+            value = _constructed(node)
         except ValueError as error:  # looks like a date or a number and is none: PyYAML lets Python's error through
             words = f"{node.value[:80]!r} can't be read: {error}; quote it if it is text"
             yield Problem(path, words, f"{name}:{_line(node)}")
+        else:
+            if "_" in node.value and isinstance(value, int | float):
+                words = f"{node.value[:80]} is read as {value!r} by YAML: write {value!r}, or quote it if it is text"
+                yield Problem(path, words, f"{name}:{_line(node)}")
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             yield from _flaws(value, name, (*path, index), above, done)

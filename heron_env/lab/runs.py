@@ -25,13 +25,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from heron_env._version import __version__
 from heron_env.core.policy import Decide, Policy
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import RunFolderError, ScheduleError
-from heron_env.files.reading import first_fault, is_file, read
+from heron_env.files.reading import decimal, first_fault, is_file, read
 from heron_env.files.writing import write
 from heron_env.lab import benchmark
 from heron_env.lab.episodes import TEAM
@@ -204,6 +204,12 @@ class CurvePoint(BaseModel):
     validation_return: float
     group_return: float = nan
     return_under_schedule: float = nan
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _in_digits(cls, value: object, info: ValidationInfo) -> object:
+        """Pydantic, as Python, reads 1_0 as 10."""
+        return decimal(value) if isinstance(value, str) and info.field_name != "group" and "_" in value else value
 
 
 def read_curve(file: Path, groups: Collection[str]) -> list[dict[str, str]]:

@@ -13,6 +13,7 @@ from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from heron_env.errors import ConfigError, DataError, ScheduleError, did_you_mean
+from heron_env.files.reading import decimal
 from heron_env.given import all_of, is_finite, require_type
 from heron_env.lab.black_boxes import BlackBox
 from heron_env.scheduling.drawn import plain
@@ -408,7 +409,7 @@ def _amount(text: str) -> GivenAmount:
 
 def _one_amount(text: str) -> float | Source:
     """A number, or a file of delays. Raises ValueError."""
-    amount: float | Source = as_source(text) if text.endswith(".csv") else float(text)
+    amount: float | Source = as_source(text) if text.endswith(".csv") else decimal(text)
     return amount
 
 
