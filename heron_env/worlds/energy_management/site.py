@@ -109,7 +109,7 @@ def read_csv(path: Path) -> Profiles:
     for name, column in zip(COLUMNS, table, strict=True):
         if name in COLUMNS[2:]:
             require_sunlight(path.name, name, column, lines)
-        elif (words := register(column)) is not None:
+        if (words := register(column)) is not None:
             raise DataError(f"{path.name}:{lines[-1]}: {name}={column[-1]:g}: the column {words}")
     return _profiles(table)
 
