@@ -113,9 +113,7 @@ class JaxEnv:
         self.env = builder_of(env, options)()
         if reason := why_not(self.env):
             raise ConfigError(f"JaxEnv({type(self.env).__name__}): {reason}; BatchEnv runs it")
-        logging.getLogger("heron_env").warning(
-            "JaxEnv(%s): jitted functions compile at their first call, for up to minutes", self.env
-        )
+        logging.getLogger("heron_env").warning("JaxEnv(%s): the first jitted call may compile for minutes", self.env)
         self.autoreset, self._dtype = autoreset, jnp.dtype(dtype)
         self._groups = groups_of(self.env)
         self.groups = dict(self.env.group_map)
