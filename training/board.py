@@ -78,8 +78,8 @@ def entered(worlds: Sequence[str], runs: Iterable[Path], out: Path) -> None:
 
 
 def gains() -> Iterator[tuple[str, str, Estimate, float]]:
-    """(world, condition, return of ppo-CONDITION under it minus that of ppo, p) of each cell that has all its entries."""
-    for (env_id, world), condition in product(board().items(), CONDITIONS[1:]):
+    """(world, condition, return of ppo-CONDITION under it minus that of ppo, p) of each cell with all its entries."""
+    for env_id, condition in product(board(), CONDITIONS[1:]):
         names = [[stem_of(trained_name(of), seed) for seed in range(SEEDS)] for of in (condition, NONE)]
         files = [[ZOO / env_id / f"{name}@{condition}.json" for name in some] for some in names]
         if not all(map(is_file, chain(*files))):

@@ -436,7 +436,7 @@ def report(
     """
     from heron_env.lab.output import dumps
     from heron_env.lab.show.document import PAGE, write_report
-    from heron_env.lab.show.report import read_sources, report_of
+    from heron_env.lab.show.report import NOT_DRAWN, read_sources, report_of
 
     made = report_of(read_sources(runs))
     files = write_report(out, made)
@@ -446,4 +446,7 @@ def report(
         return
     for sentence in made.finding:
         typer.echo(sentence)
+    for section in made.parts:
+        for block in (block for block in section.blocks if isinstance(block, str) and block.startswith(NOT_DRAWN)):
+            typer.echo(f"{section.title}: {block}", err=True)
     typer.echo(f"wrote {files[PAGE]} and {len(files) - 1} files of figures beside it")

@@ -90,6 +90,8 @@ class ActionSpec:
             raise InvalidAction(
                 f"{_action_of(agent, lane)}: {value!r:.200} is not numeric; expected {self.describe()}"
             ) from error
+        except RuntimeError as error:  # a tensor of torch that has a gradient
+            raise InvalidAction(f"{_action_of(agent, lane)}: {value!r:.200} is no array of numbers: {error}") from error
         if wrong := self._wrong_size(value, vector.size):
             raise InvalidAction(f"{_action_of(agent, lane)}{wrong}")
         c, d = vector[: self.dim_c], vector[self.dim_c :]

@@ -41,8 +41,8 @@ def onnx_of_zip(file: str | Path) -> Any:
     choices = isinstance(done, spaces.Discrete | spaces.MultiDiscrete) and not np.any(done.start)
     if not (plain and activation and isinstance(seen, spaces.Box) and (bounded or choices)):
         raise ConfigError(
-            f"{file}: {type(policy).__name__}, which observes {seen} and does {done}, is more than fully connected layers "
-            f"with tanh or ReLU and bounds behind them; {BY_HAND}"
+            f"{file}: {type(policy).__name__}, which observes {seen} and does {done}, is more than fully connected "
+            f"layers with tanh or ReLU and bounds behind them; {BY_HAND}"
         )
     network, _ = network_of(policy.state_dict(), activation)
     graph, count = OnnxGraph(), len(network.layers[-1][1])

@@ -210,3 +210,9 @@ def test_what_a_mask_hides_is_no_action(given):
     message = "Action.set_values(): what was given is a masked array; fill it: values.filled(0.0)"
     with refuses(InvalidAction, message):
         action.set_values(**given)
+
+
+def test_a_tensor_with_a_gradient_is_refused_with_its_own_advice():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(InvalidAction, match=r"requires_grad=True\) is no array of numbers: .*detach\(\)"):
+        Continuous(0.0, 1.0).parse(torch.tensor([0.5], requires_grad=True), "a")

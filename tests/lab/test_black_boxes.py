@@ -304,3 +304,23 @@ def test_the_default_sweep_leaves_noise_out(policies: Path):
 def test_a_black_box_has_no_time_series(policies: Path):
     told = heron("trace", "gymnasium:CartPole-v1", "--policy", "random", "-o", "noop=0", "--csv", "a.csv", code=2)
     assert "--csv a.csv: a black box has no features" in told.stderr and not (policies / "runs").exists()
+
+
+def test_a_report_draws_what_is_vouched_for_and_names_what_is_not(policies: Path):
+    heron("sweep", "gymnasium:CartPole-v1", "policy.py:act", "-o", "noop=0", "--seeds", "2", "--axis", "obs_delay=2",
+          "--processes", "1", "--out", "swept")  # fmt: skip
+    trust = ["--trust", "gymnasium:CartPole-v1"]
+    drawn = "one_case.svg", "timeline.svg"
+    for given, missing in ((trust[:0], "gymnasium:CartPole-v1"), (trust, "policy.py:act")):
+        told = heron("report", "swept", *given, "--out", "page").stderr.splitlines()
+        titles = [f"{title}: Not drawn: swept/sweep.json names '{missing}'" for title in
+                  ("One case on both clocks", "How an event-driven run works")]  # fmt: skip
+        assert len(told) == 2 and all(line.startswith(title) for line, title in zip(told, titles, strict=True))
+        assert not any((policies / "page" / name).exists() for name in drawn)
+    whole = [*trust, "--trust", "policy.py:act"]
+    assert heron("report", "swept", *whole, "--out", "page").stderr == ""
+    assert all((policies / "page" / name).exists() for name in drawn)
+    with (policies / "policy.py").open("a") as file:
+        file.write("\n# another\n")
+    told = heron("report", "swept", *whole, "--out", "again").stderr
+    assert "the file of 'policy.py:act' has changed since the sweep" in told

@@ -14,6 +14,7 @@ from heron_env.core.quantity import unit_text
 from heron_env.errors import ConfigError, HeronError
 from heron_env.files.reading import is_file
 from heron_env.given import mapping, require_type
+from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.episodes import team_return
 from heron_env.lab.output import Tile
 from heron_env.lab.policies import Baseline, TrainedRun
@@ -50,7 +51,7 @@ from heron_env.lab.traces import file as trace_file
 from heron_env.lab.traces.episode import Episode
 from heron_env.lab.traces.recording import record_episode
 from heron_env.lab.traces.replaying import RECORD
-from heron_env.registry import EnvironmentSpec, spec
+from heron_env.registry import LIBRARIES, EnvironmentSpec, spec
 from heron_env.trust import on_behalf_of
 
 if TYPE_CHECKING:
@@ -92,6 +93,9 @@ def compare_day(env: HeronEnv, sync: EpisodeResult, event: EpisodeResult, name: 
 def _panels(env: HeronEnv, runs: dict[str, EpisodeResult]) -> list[Panel]:
     """What the environment's own picture shows, as far as it is seen; else the first own columns that vary."""
     first = env.possible_agents[0]
+    if isinstance(env, BlackBox):
+        root = env.hierarchy.ids[0]
+        return [Panel(f"Return of {root} so far", "", {clock: _so_far(run, root) for clock, run in runs.items()})]
     panels = [panel for series in env.picture_series() for panel in _panels_of(env, series, runs)]
     if panels:
         return panels
@@ -103,6 +107,12 @@ def _panels(env: HeronEnv, runs: dict[str, EpisodeResult]) -> list[Panel]:
         label = name.rpartition(".")[2] + unit_text(env.observation_units(first)[position], ", ")
         own.append(Panel(f"{name}, seen by {first}", label, lines, held=bool(words), words=words))
     return ([panel for panel in own if panel.varies] or own)[:OWN_SERIES]
+
+
+def _so_far(run: EpisodeResult, agent: str) -> Series:
+    """Hours, and what the agent has earned by then."""
+    times, rewards = zip(*run.rewards[agent], strict=True)
+    return [t / HOUR for t in times], np.cumsum(rewards).tolist()
 
 
 def _panels_of(env: HeronEnv, series: PictureSeries, runs: dict[str, EpisodeResult]) -> Iterator[Panel]:
@@ -165,7 +175,9 @@ STEPS = 6
 """Control steps that are recorded for the timeline; it shows some of them."""
 WINDOW = 1.9, 4.3
 """What it shows, in control steps: after the first ones, where nothing is old yet."""
-NOT_AGAIN = "Not drawn: the endpoint would get the requests again, and its answers may differ."
+NOT_DRAWN = "Not drawn"
+"""How the text of a part begins that is missing."""
+NOT_AGAIN = f"{NOT_DRAWN}: the endpoint would get the requests again, and its answers may differ."
 
 
 def case_part(item: Item, recorded: tuple[float, float]) -> Section:
@@ -182,11 +194,13 @@ def case_part(item: Item, recorded: tuple[float, float]) -> Section:
         _, late = run_episode(item, OF_A_DAY)
         day = compare_day(env, sync, late, deployed)
     except HeronError as error:
-        return Section(title, [f"Not drawn: {error}"])
+        return Section(title, [f"{NOT_DRAWN}: {error}"])
     returns = day.sync_return, day.event_return
     if not np.allclose(returns, recorded, rtol=1e-6):
         then, now = ("{:.2f} synchronous, {:.2f} ".format(*pair) + deployed for pair in (recorded, returns))
-        return Section(title, [f"Not drawn: the repeated run differs, its return is {now}; in the sweep it is {then}."])
+        return Section(
+            title, [f"{NOT_DRAWN}: the repeated run differs, its return is {now}; in the sweep it is {then}."]
+        )
     text = (
         f"{item.name}, {item.case}, {item.condition.words}: return of {day.return_of} {day.sync_return:.2f} "
         f"synchronous, {day.event_return:.2f} {deployed}"
@@ -214,7 +228,7 @@ def messages_part(item: Item, about: str, condition: Condition) -> Section:
         )  # fmt: skip
         return trace_part(episode, (WINDOW[0] * env.dt, WINDOW[1] * env.dt), about=about)
     except HeronError as error:
-        return Section("How an event-driven run works", [f"Not drawn: {error}"])
+        return Section("How an event-driven run works", [f"{NOT_DRAWN}: {error}"])
 
 
 def _for_trace(item: Item, env: HeronEnv) -> str | Policies:
@@ -413,6 +427,8 @@ def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Section
     about = f"A few control steps under {condition.words}."
     if not condition.msg_delay:
         condition = realistic(first.sweep.dt)
+        if first.sweep.env.id.partition(":")[0] in LIBRARIES:
+            condition = replace(condition, noise=0.0)
         about = (
             f"A few control steps, with a delay on every message and action to make them visible: {condition.words}."
         )
@@ -423,6 +439,8 @@ def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Section
 
 def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) -> Section:
     """Says so where files name an environment, or in its options a policy, that is not trusted."""
+    if env.id.partition(":")[0] in LIBRARIES:
+        return Section(HIERARCHY, ["A black box: it has no hierarchy, and nothing in it can be looked at."])
     try:
         env.require_trust()
         with on_behalf_of(env.named_by):
@@ -431,7 +449,7 @@ def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) 
             condition = widest(sources.sweeps)
             return environment_part(env.id, options, condition.schedule, f"under {condition.words}")
     except ConfigError as error:  # nobody vouched for it, it can't be built, or it is a black box
-        return Section(HIERARCHY, [f"Not drawn: {error}"])
+        return Section(HIERARCHY, [f"{NOT_DRAWN}: {error}"])
 
 
 def _episode_words(episode: Episode) -> str:

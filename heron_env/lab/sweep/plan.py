@@ -33,6 +33,7 @@ from heron_env.lab.policies import (
 )
 from heron_env.lab.remedies import BY_NAME
 from heron_env.lab.sweep.conditions import SYNC, Condition
+from heron_env.trust import on_behalf_of
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -333,8 +334,24 @@ class DescribedPolicy:
         raise ConfigError(f"the policy {self.text} lives in the program that made the sweep; build it there")
 
 
-def policy_of(text: str) -> PolicySpec:
-    """From what `Sweep.settings` says of it."""
+@dataclass(frozen=True)
+class PythonOfFile:
+    """A policy in Python, or a model, that a sweep's file names as `text`: built if somebody vouches for it."""
+
+    text: str
+    file: str
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Raises Untrusted; ConfigError where it is not what the sweep ran."""
+        policy = PythonPolicy(self.text.partition(" ")[2].rpartition(" ")[0])
+        with on_behalf_of(self.file):
+            if policy.identity() != self.text:
+                raise ConfigError(f"the file of {policy.name!r} has changed since the sweep; run the sweep again")
+            return policy.build(env, seed)
+
+
+def policy_of(text: str, file: str) -> PolicySpec:
+    """From what `Sweep.settings` says of it in a file."""
     kind, _, rest = text.partition(" ")
     path = rest.rpartition(" ")[0]
     match kind:
@@ -344,6 +361,8 @@ def policy_of(text: str) -> PolicySpec:
             return AgentsFile(path)
         case "fixture":
             return FixturePolicy(path)
+        case "python":
+            return PythonOfFile(text, file)
     return Baseline(rest) if kind == "baseline" else DescribedPolicy(text)
 
 

@@ -369,7 +369,7 @@ def _sweep_of(settings: SweepSettings, named_by: str) -> Sweep:
     return Sweep(
         env=registry.spec(settings.env, named_by),
         options=settings.options,
-        policies={name: policy_of(text) for name, text in policies.items()},
+        policies={name: policy_of(text, named_by) for name, text in policies.items()},
         identities=policies,
         conditions=conditions,
         cases=tuple(Case(case.seed, case.options, case.optimum) for case in settings.cases),
