@@ -22,7 +22,17 @@ from scipy.optimize import brentq
 from heron_env import Hyperparameters, make, train
 from heron_env.files.reading import is_file
 from heron_env.lab.benchmark import NOTHING, RANDOM
-from heron_env.lab.board import CONDITIONS, NONE, SEEDS, add_entry, board, intervals_of, read_entry, stem_of, trained_name
+from heron_env.lab.board import (
+    CONDITIONS,
+    NONE,
+    SEEDS,
+    add_entry,
+    board,
+    intervals_of,
+    read_entry,
+    stem_of,
+    trained_name,
+)
 from heron_env.lab.checkpoints import ZOO
 from heron_env.lab.robust_stats import Estimate, Intervals
 
