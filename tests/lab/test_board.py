@@ -427,3 +427,19 @@ def test_a_piece_of_the_trainings_leaves_what_is_finished_and_begins_what_was_ki
     monkeypatch.setattr("sys.argv", [*words, "--minutes", "0"])
     pieces.main()
     assert not second.exists()
+
+
+# What training under a condition gains
+
+
+def test_the_page_shows_the_table_of_the_entries_that_are_shipped():
+    page = Path(__file__).parents[2] / "docs" / "under_the_network.md"
+    assert pieces.cells() in page.read_text(encoding="utf-8")
+
+
+def test_p_is_where_the_interval_reaches_zero_and_is_corrected_for_being_several():
+    assert pieces.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    labels, ours, theirs = [*range(6)], [[3.0, 1.0, 2.0, 4.0, 2.0, 2.5]], [[1.0, 2.0, 1.0, 1.5, 2.0, 1.0]]
+    p = pieces.p_value(labels, ours, theirs)
+    assert Intervals(labels, level=1.0 - p).difference(ours, theirs).low == pytest.approx(0.0, abs=1e-9)
+    assert pieces.p_value(labels, ours, ours) == 1.0
