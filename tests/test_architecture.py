@@ -278,7 +278,7 @@ ROOMS = {
     "agents": (5, 804),
     "scheduling": (13, 2_873),
     "engine": (39, 9_751),
-    "envs": (44, 9_945),
+    "envs": (44, 9_960),
     "testing": (13, 2_627),  # the doors for tests, inspection and clock, stand here
     "adapters": (20, 3_380),
 }
