@@ -100,7 +100,6 @@ AxisOption = Annotated[
 ]
 ProductOption = Annotated[bool, typer.Option("--product", help="All combinations of the axes, not one after another.")]
 SweepCasesOption = Annotated[int | None, typer.Option(min=1, help="Held-out cases; default: the preset's, else 5.")]
-SeedsOption = Annotated[int | None, typer.Option(min=1, hidden=True, help="The name of --cases in 0.2.0.")]
 OutOption = Annotated[
     Path | None,
     typer.Option(
@@ -122,7 +121,7 @@ def sweep(
     axis: AxisOption = None,
     product: ProductOption = False,
     cases: SweepCasesOption = None,
-    seeds: SeedsOption = None,
+    seeds: Annotated[int | None, typer.Option(min=1, hidden=True, help="The name of --cases in 0.2.0.")] = None,
     out: OutOption = None,
     pool: Pool = False,
     processes: Processes = 2,

@@ -350,3 +350,19 @@ def require_parameters(cls: type, name: str, base: type) -> None:
         raise RuleError(
             f"{cls.__name__}.{name}({', '.join(names)}): {error}; write def {name}({', '.join(asked)})"
         ) from error
+
+
+def require_options(options: object, env: Hooks) -> None:
+    """Raise ConfigError unless these are options of reset(): None, or a mapping of names that the class understands."""
+    if options is not None and not isinstance(options, Mapping):
+        raise ConfigError(f"reset(options={options!r}): must be a mapping {{name: value}}, or None")
+    if not options or env.reset_options is None:
+        return
+    names = (*env.reset_options, "disturbances")
+    for name in options:
+        if name not in names and name != "options":  # PettingZoo's own API tests pass {"options": 1} to anybody
+            raise ConfigError(
+                f"reset(options={{{name!r:.60}: ...}}): {type(env).__name__} understands "
+                f"{', '.join(map(repr, names))}; leave it out, or name it in reset_options of the class whose reset() "
+                f"reads it.{did_you_mean(name, names)}"
+            )

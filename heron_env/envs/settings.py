@@ -21,7 +21,6 @@ from heron_env.given import is_finite, is_one_of, require_switch
 from heron_env.scheduling.timing import END_OF_TIME, SECOND, to_ns, to_seconds
 
 if TYPE_CHECKING:
-    from heron_env.envs.hooks import Hooks
     from heron_env.observability.config import ObservabilityConfig
 
 Observability = Union["ObservabilityConfig", Mapping[str, Any], str, "PathLike[str]", None]
@@ -185,19 +184,3 @@ def read_seed(seed: object) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(f"reset(seed={seed!r}): a seed is a whole number >= 0")
     return int(seed)
-
-
-def require_options(options: object, env: Hooks) -> None:
-    """Raise ConfigError unless these are options of reset(): None, or a mapping of names that the class understands."""
-    if options is not None and not isinstance(options, Mapping):
-        raise ConfigError(f"reset(options={options!r}): must be a mapping {{name: value}}, or None")
-    if not options or env.reset_options is None:
-        return
-    names = (*env.reset_options, "disturbances")
-    for name in options:
-        if name not in names and name != "options":  # PettingZoo's own API tests pass {"options": 1} to anybody
-            raise ConfigError(
-                f"reset(options={{{name!r:.60}: ...}}): {type(env).__name__} understands "
-                f"{', '.join(map(repr, names))}; leave it out, or name it in reset_options of the class whose reset() "
-                f"reads it.{did_you_mean(name, names)}"
-            )

@@ -22,7 +22,7 @@ from heron_env.envs.answering import Asking, begin_policies
 from heron_env.envs.decisions import Decision, Source, last_decisions, own_policies, take
 from heron_env.envs.dictionaries import JointActions, Publisher
 from heron_env.envs.disturbing import Course, checked_disturbances
-from heron_env.envs.hooks import Hooks
+from heron_env.envs.hooks import Hooks, require_options
 from heron_env.envs.lane import StepOutcome
 from heron_env.envs.ownership import Ownership
 from heron_env.envs.seeing import ObjectForm, Values, observation_box, show_truth, state_box
@@ -32,7 +32,6 @@ from heron_env.envs.settings import (
     divided_step,
     read_observability,
     read_seed,
-    require_options,
     require_root,
     require_settings,
     with_lines,

@@ -35,7 +35,7 @@ from heron_env.envs.batch.lane_groups import (
     known_group,
     shown,
 )
-from heron_env.envs.settings import require_options
+from heron_env.envs.hooks import require_options
 from heron_env.errors import InvalidAction, ResetNeeded, ended_in
 from heron_env.given import require_one_of, require_switch
 

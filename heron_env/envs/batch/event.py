@@ -28,7 +28,7 @@ from heron_env.envs.batch.event_lanes import KEEPS, EventLanes, compiled_clock, 
 from heron_env.envs.batch.rows import Rows
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.context import has_link_rule
-from heron_env.envs.settings import require_options
+from heron_env.envs.hooks import require_options
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, RunInterrupted, did_you_mean, ended_in
 from heron_env.given import is_one_of, require_switch, several
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule

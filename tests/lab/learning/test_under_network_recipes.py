@@ -37,9 +37,7 @@ def made(plain: tuple[Any, Any], trained: tuple[Any, Any]) -> reporting.Study:
 
 
 def test_the_share_that_is_closed_is_that_of_the_means():
-    found = reporting.findings(
-        made(([[10.0, 12.0]] * 2, [[4.0, 6.0], [2.0, 4.0]]), ([[9.0, 11.0]] * 2, [[6.0, 10.0]] * 2))
-    )
+    found = reporting.findings(made(([[10.0, 12.0]] * 2, [[3.0, 5.0]] * 2), ([[9.0, 11.0]] * 2, [[6.0, 10.0]] * 2)))
     means = {name: estimate.value for name, estimate in found.items()}
     assert means == {"lost": 7.0, "left": 2.0, "won": 4.0, "pays": 1.0, "closed": pytest.approx(4.0 / 7.0)}
 
