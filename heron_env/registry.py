@@ -213,12 +213,8 @@ def id_of(environment: str | Callable[..., Any], where: str) -> str:
     """
     if not callable(environment):
         return environment
-    module, name = (getattr(environment, part, None) for part in ("__module__", "__qualname__"))
-    if (
-        module != "__main__"
-        and isinstance(module, str)
-        and getattr(sys.modules.get(module), str(name), 0) is environment
-    ):
+    module, name = (str(getattr(environment, part, None)) for part in ("__module__", "__qualname__"))
+    if module != "__main__" and getattr(sys.modules.get(module), name, None) is environment:
         return f"{module}:{name}"
     raise ConfigError(
         f"{where}: {environment!r:.200} can't be found by a name in a module, and what is written down must name it; "

@@ -440,12 +440,11 @@ def report(
     made = report_of(read_sources(runs))
     files = write_report(out, made)
     if as_json:
-        summary = {"files": {name: str(path) for name, path in files.items()}, "finding": list(made.finding)}
-        typer.echo(dumps(summary))
+        typer.echo(dumps({"files": {name: str(path) for name, path in files.items()}, "finding": list(made.finding)}))
         return
     for sentence in made.finding:
         typer.echo(sentence)
-    for section in made.parts:
-        for block in (block for block in section.blocks if isinstance(block, str) and block.startswith(NOT_DRAWN)):
-            typer.echo(f"{section.title}: {block}", err=True)
+    for title, block in ((section.title, block) for section in made.parts for block in section.blocks):
+        if isinstance(block, str) and block.startswith(NOT_DRAWN):
+            typer.echo(f"{title}: {block}", err=True)
     typer.echo(f"wrote {files[PAGE]} and {len(files) - 1} files of figures beside it")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Lock, get_ident
 from typing import ParamSpec, TypeVar
 
-from heron_env.errors import RunInterrupted, ended_in
+from heron_env.errors import ResetNeeded, RunInterrupted, ended_in
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,9 +53,15 @@ class Ownership:
         self.call, self.thread = "", 0
         self.changing, self.torn = False, ""
 
-    def move(self) -> None:
-        """The environment stands elsewhere from now on."""
+    def move(self, torn: str | None = None) -> None:
+        """The environment stands elsewhere from now on; `torn`: what left it so, None: as before."""
         self.mark = next(_marks)
+        self.torn = self.torn if torn is None else torn
+
+    def require_whole(self, call: str) -> None:
+        """Raise ResetNeeded where an error left the environment elsewhere."""
+        if self.torn:
+            raise ResetNeeded(f"{call}: {self.torn}; call reset() first")
 
     def arrive(self, mark: int) -> None:
         """It stands where a snapshot with this `mark`, perhaps of another process, was taken."""

@@ -72,9 +72,6 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     physics_substeps: int = 1
     report_interval: float | None = None
     global_features: tuple[type[FeatureProvider], ...] = ()
-    reset_options: tuple[str, ...] | None = ()
-    """Names in `reset(options=)` that the class understands beside "disturbances"; others are refused. None: any, as of
-    a class with a reset() of its own that does not say."""
 
     @checked_keywords
     def __init__(
@@ -231,8 +228,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     def start_episode(self, seed: int | None) -> None:
         """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
         self._seed, self._episode = moment = self._next_episode(seed)
-        self._ownership.move()
-        self._ownership.torn = ""
+        self._ownership.move(torn="")
         self.proxy.open(*moment)
         self.simulation.reset(*moment)
         self.decided = [Source.NONE] * len(self.hierarchy)
@@ -267,8 +263,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     def _step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
-        if self._ownership.torn:
-            raise ResetNeeded(f"step(): {self._ownership.torn}; call reset() first")
+        self._ownership.require_whole("step()")
         if not self.agents:
             if self._event_driven:
                 raise ResetNeeded("step(): an event-driven run used this environment last; call reset() first")

@@ -111,8 +111,7 @@ class ActionSpace(WireModel):
     """What the agent may do.
 
     box: a list of numbers within `low` and `high`; discrete: a whole number below `n`; multi_discrete: a list, each
-    below its `n`; mixed: {"c": as for box, "d": as for discrete or multi_discrete}. `noop`, in the same form, does
-    nothing.
+    below its `n`; mixed: {"c": as for box, "d": as for the choices}. `noop`, in the same form, does nothing.
     """
 
     type: Literal["box", "discrete", "multi_discrete", "mixed"]
@@ -428,7 +427,7 @@ def decimals(values: NDArray[Any]) -> tuple[float, ...]:
     return tuple(doubles)
 
 
-def request_difference(old: dict[str, Any], new: dict[str, Any]) -> str:
+def request_change(old: dict[str, Any], new: dict[str, Any]) -> str:
     """Where two requests differ: by name the columns of what is observed, else the first place; "" if nowhere."""
     before, now = ((request.get("decision") or {}).get("observation", {}).get("names", []) for request in (old, new))
     names = changed_names(before, now)

@@ -23,14 +23,7 @@ from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, compact, full_lines, lock_beside
 from heron_env.given import path_of
 from heron_env.injection.answers import Consulted, ExternalAgentMetrics
-from heron_env.injection.contract import (
-    FIRST_VERSION,
-    SCHEMA_VERSION,
-    Sha256,
-    WireModel,
-    difference,
-    request_difference,
-)
+from heron_env.injection.contract import FIRST_VERSION, SCHEMA_VERSION, Sha256, WireModel, difference, request_change
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.policy import Due, ExternalPolicy
 from heron_env.injection.questions import Questions, Telling
@@ -447,7 +440,7 @@ class Recorded:
 
 def require_same(due: Due, found: Consulted, path: Path) -> None:
     """Raise FixtureError unless the request that is due is the recorded one; it names the first difference."""
-    where = request_difference(found.request, due.request)
+    where = request_change(found.request, due.request)
     if where:
         asked = due.asked
         raise FixtureError(

@@ -276,7 +276,7 @@ def test_a_case_that_takes_another_course_now_is_no_picture_but_a_sentence(swept
     sync, late = swept.point("eager").values[look.number], point.values[look.number]
     (sentence,) = case_part(look, (sync, late + 0.01)).blocks
     assert sentence == (
-        f"Not drawn: the repeated run differs, its return is {sync:.2f} synchronous, {late:.2f} event-driven; "
+        f"Not drawn: the repeated run's return is {sync:.2f} synchronous, {late:.2f} event-driven; "
         f"in the sweep it is {sync:.2f} synchronous, {late + 0.01:.2f} event-driven."
     )
     assert [type(block) for block in case_part(look, (sync, late)).blocks] == [Picture]

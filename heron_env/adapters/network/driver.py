@@ -361,9 +361,7 @@ class NetworkEpisode:
         return self.by_name[name]
 
     def _mask(self, side: AgentSide, observation: Any, own: Mapping[str, Any]) -> Any:
-        """The mask in the environment's own info, in the observation, or, as sb3-contrib has it, of `action_masks()`;
-        None without one. Raises ConfigError.
-        """
+        """Of the info, the observation, or the world's `action_masks()`; None: there is none. Raises ConfigError."""
         mask, space = own.get(MASK), self.setting.action_spaces[side.rank]
         if mask is None and isinstance(observation, Mapping):
             mask = observation.get(MASK)

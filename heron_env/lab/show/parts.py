@@ -37,6 +37,8 @@ from heron_env.lab.sweep.words import shows_gap
 from heron_env.lab.traces.episode import Episode
 from heron_env.lab.traces.lanes import kind_word, lane_words, moment_words, seconds_text
 from heron_env.lab.traces.timeline import Timeline, excerpt
+from heron_env.registry import EnvironmentSpec
+from heron_env.trust import on_behalf_of
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -307,6 +309,16 @@ def sweep_notes(result: SweepResult) -> list[Listing]:
     """Notes of the clock on delays that have no effect."""
     notes = list(dict.fromkeys(note for point in result.points for note in point.notes))
     return [Listing(notes)] if notes else []
+
+
+def held_out_words(env: EnvironmentSpec, options: dict[str, Any]) -> str:
+    """What the environment says of its held-out cases; "" of one that can't be built here."""
+    try:
+        env.require_trust()
+        with on_behalf_of(env.named_by):
+            return env.make(**options).benchmark().held_out
+    except HeronError:
+        return ""
 
 
 def widest(results: Sequence[SweepResult]) -> Condition:

@@ -28,6 +28,7 @@ from heron_env.lab.show.parts import (
     causes_part,
     environment_part,
     gap_part,
+    held_out_words,
     look_at,
     subject,
     sweep_facts,
@@ -198,9 +199,7 @@ def case_part(item: Item, recorded: tuple[float, float]) -> Section:
     returns = day.sync_return, day.event_return
     if not np.allclose(returns, recorded, rtol=1e-6):
         then, now = ("{:.2f} synchronous, {:.2f} ".format(*pair) + deployed for pair in (recorded, returns))
-        return Section(
-            title, [f"{NOT_DRAWN}: the repeated run differs, its return is {now}; in the sweep it is {then}."]
-        )
+        return Section(title, [f"{NOT_DRAWN}: the repeated run's return is {now}; in the sweep it is {then}."])
     text = (
         f"{item.name}, {item.case}, {item.condition.words}: return of {day.return_of} {day.sync_return:.2f} "
         f"synchronous, {day.event_return:.2f} {deployed}"
@@ -319,7 +318,7 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     for number, run in enumerate(sources.runs):
         known |= {f"{name}, {folders[number]}": text for name, text in training_facts(run).items()}
         words += [] if sources.sweeps else [training_facts(run)["Validation"]]
-    if sources.sweeps and (more := _held_out(env, options)):
+    if sources.sweeps and (more := held_out_words(env, options)):
         known["Held out"] = f"{EVERY_SWEEP['Held out']} {more}"
     known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
@@ -327,16 +326,6 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     return Report(
         title or f"{env.id}: {what}", [*words, *(f"{one}." for one in sources.margins)], parts, _verdict(sources)
     )
-
-
-def _held_out(env: EnvironmentSpec, options: dict[str, Any]) -> str:
-    """What the environment says of its held-out cases; "" of one that can't be built here."""
-    try:
-        env.require_trust()
-        with on_behalf_of(env.named_by):
-            return env.make(**options).benchmark().held_out
-    except HeronError:
-        return ""
 
 
 def _tolerated(margins: Sequence[Margin]) -> list[Section]:
