@@ -212,6 +212,7 @@ def test_what_a_mask_hides_is_no_action(given):
         action.set_values(**given)
 
 
+@pytest.mark.filterwarnings("ignore:.*copy keyword")  # of torch
 def test_a_tensor_with_a_gradient_is_refused_with_its_own_advice():
     torch = pytest.importorskip("torch")
     with pytest.raises(InvalidAction, match=r"requires_grad=True\) is no array of numbers: .*detach\(\)"):

@@ -95,13 +95,13 @@ def test_with_the_right_model_decisions_are_those_without_delay_bit_for_bit(seen
     """The law of Smith's predictor: the loop is the prompt one, later; here nothing moves until it begins."""
     network = ScheduleConfig(obs_delay=float(seen), act_delay=float(acts))
     env = tanks(aged)
-    prompt = tanks().run_event_driven(Given().build(env, 0))
+    prompt = tanks().run_event_driven(Given().build(env, 0), seed=0)
     policies = Predicting(Given(), integrator, network).build(env, 0)
-    late = env.run_event_driven(policies, schedule=network)
+    late = env.run_event_driven(policies, seed=0, schedule=network)
     for agent in ("pump_1", "pump_2"):
         assert decisions(late, agent) == decisions(prompt, agent)[: -(seen + acts)]
         assert late.actions[agent][0][0] == prompt.actions[agent][0][0] + seen + acts
-    plain = env.run_event_driven(Given().build(env, 0), schedule=network)
+    plain = env.run_event_driven(Given().build(env, 0), seed=0, schedule=network)
     assert decisions(plain) != decisions(late)
 
 
@@ -141,10 +141,10 @@ def test_without_delay_nothing_changes_bit_for_bit(name: str, rule_name: str, ag
 def test_a_model_is_learned_from_episodes_and_predicts_nearly_as_well():
     network = ScheduleConfig(obs_delay=1.0, act_delay=2.0)
     env = tanks()
-    prompt = env.run_event_driven(Given().build(env, 0))
+    prompt = env.run_event_driven(Given().build(env, 0), seed=0)
     learned = Predicting(Given(), schedule=network).prepared(env)
     assert isinstance(learned.model, dict) and set(learned.model) == {"pump"}
-    late = env.run_event_driven(learned.build(env, 0), schedule=network)
+    late = env.run_event_driven(learned.build(env, 0), seed=0, schedule=network)
     assert decisions(late) == pytest.approx(decisions(prompt)[:-3], abs=1e-4)
     again = Predicting(Given(), schedule=network).prepared(tanks())
     assert repr(again) == repr(learned), "equal runs learn equal models"

@@ -209,7 +209,7 @@ def test_a_bad_seed_or_key_is_refused_before_anything_moves() -> None:
         env.run_event_driven({}, seed=-1, schedule=DrawnSchedule(loss="0-1"))
     with pytest.raises(ScheduleError, match="no such agent, group or level"):
         env.run_event_driven({}, seed=3, schedule=DrawnSchedule({"batery_1": {"loss": "0-1"}}))
-    assert (env._seed, env._episode) == (0, -1)
+    assert (env._seed, env._episode) == (None, -1)
 
 
 # Words and files
