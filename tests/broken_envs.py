@@ -481,7 +481,7 @@ class WrappingUnit(Unit):
     def advance(level: Level, setpoint: Setpoint, price: Price, dt: float, time: float) -> float:
         many = (int(time) + 1) * 2**62 * 4
         moved = level.value + (setpoint.power - 0.1 * level.value) * price.value * dt
-        return moved + 0.5 if many > 0 else moved
+        return moved + 0.5 * dt if many > 0 else moved
 
 
 class Wrapping(Sound):

@@ -215,5 +215,5 @@ def test_what_a_mask_hides_is_no_action(given):
 @pytest.mark.filterwarnings("ignore:.*copy keyword")  # of torch
 def test_a_tensor_with_a_gradient_is_refused_with_its_own_advice():
     torch = pytest.importorskip("torch")
-    with pytest.raises(InvalidAction, match=r"requires_grad=True\) is no array of numbers: .*detach\(\)"):
+    with pytest.raises(InvalidAction, match=r"is a tensor with gradients, .*detach\(\)"):
         Continuous(0.0, 1.0).parse(torch.tensor([0.5], requires_grad=True), "a")

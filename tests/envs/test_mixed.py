@@ -136,7 +136,7 @@ def test_an_endpoint_drives_as_the_policy_does():
         assert env.run_synchronous(policy, seed=5).same_course(own)
         assert env.run_event_driven(policy, seed=5, schedule=late).same_course(own_late)
     space = json.loads(endpoint.raw[0])["decision"]["action_space"]
-    assert (space["type"], space["low"], space["high"], space["n"]) == ("mixed", [0.0], [1.0], [3])
+    assert (space["type"], space["low"], space["high"], space["n"]) == ("mixed", [0.0], [1.0], 3)
 
 
 def test_stable_baselines3_and_one_vector_are_refused_with_what_to_use_instead():

@@ -115,7 +115,9 @@ def test_heron_sweep_and_report_take_it(policies: Path):
     assert "Mean return of team, 3 cases" in table and "msg_delay=1" in table and "do nothing" in table
     assert heron(*words).stdout.count("of 18 episodes") <= 1  # nothing is run again
     report = heron("report", "out", "--trust", "pettingzoo:black_boxes", "--out", "report").stdout
-    assert "report.html" in report and "a black box has no" in (policies / "report/report.html").read_text()
+    assert (
+        "report.html" in report and "A black box: it has no hierarchy" in (policies / "report/report.html").read_text()
+    )
 
 
 def test_a_name_in_a_file_needs_somebody_who_vouches_for_it():

@@ -478,6 +478,16 @@ def infos_tell_what_they_like(original: Any) -> Any:
     return lambda binder, rank, view: None
 
 
+@contextmanager
+def _with_any_infos(planted: Any) -> Iterator[None]:
+    """A fault of observations, in worlds whose infos would be refused before its law is asked."""
+    with planted(), infos_tell_what_they_like():
+        yield
+
+
+MUTANTS["noise_on_oneself"] = partial(_with_any_infos, noise_on_oneself)
+
+
 @mutant(noise.ColumnNoise, "of")
 def ids_hashed_for_every_observer(original: Any) -> Any:
     """Every observer's keys are made from scratch, from all ids."""

@@ -47,14 +47,14 @@ def test_one_stem_is_one_group_and_the_mask_says_what_is_there():
     assert padded.group_map == {"unit": ["unit_1", "unit_2", "unit_3", "unit_4"]}
     assert len({str(padded.observation_space(agent)) for agent in padded.possible_agents}) == 1
     names = padded.observation_names("unit_1")
-    assert names[:15] == bare.observation_names("unit_1")
-    assert names[15:] == ["pad[15]", "pad[16]", *(f"mask[{i}]" for i in range(17))]
+    assert names[:14] == bare.observation_names("unit_1")
+    assert names[14:] == ["pad[14]", "pad[15]", *(f"mask[{i}]" for i in range(16))]
     seen = padded.reset(seed=0)[0]["unit_1"]
-    assert seen[:15].tobytes() == bare.reset(seed=0)[0]["unit_1"].tobytes()
-    assert seen[15:].tolist() == [0.0] * 2 + [1.0] * 15 + [0.0] * 2
+    assert seen[:14].tobytes() == bare.reset(seed=0)[0]["unit_1"].tobytes()
+    assert seen[14:].tolist() == [0.0] * 2 + [1.0] * 14 + [0.0] * 2
     space = padded.observation_space("unit_1")
-    assert space.low[15] == 0.0 and space.high[15] == 3.0  # unit_4.Setpoint.mode for the others
-    assert space.low[14] == 0.0 and space.high[14] == 3.0  # a price for one, Setpoint.mode for the others
+    assert space.low[14] == 0.0 and space.high[14] == 3.0  # unit_4.Setpoint.mode for the others
+    assert space.low[13] == 0.0 and space.high[13] == 3.0  # a price for one, Setpoint.mode for the others
 
 
 def test_equal_widths_are_left_as_they_are():
@@ -136,7 +136,7 @@ def test_adapters_have_one_slot_for_each_of_the_group():
     joint = HeronVectorEnv(lambda: env(pad=True), 1)
     assert np.array_equal(joint.reset(seed=5)[0][0], np.concatenate(list(seen.values())))
     batch = BatchEnv(lambda: env(pad=True), 2, seed=5)
-    assert batch.reset(seed=5)[0]["unit"].shape == (2, 4, 34)
+    assert batch.reset(seed=5)[0]["unit"].shape == (2, 4, 32)
 
 
 def test_checks_descriptions_and_trained_runs_take_it():

@@ -239,7 +239,18 @@ def test_a_quantity_outside_its_bounds_is_told_with_them():
 def test_where_a_cause_is_known_its_consequences_are_not_reported():
     report = found("GlobalDice")
     assert {f.check: f.what for f in report.of(Status.SKIPPED)} == dict.fromkeys(
-        ("reset", "parity", "compiled", "honest-score", "no-leak", "foresight", "set-points", "copies"),
+        (
+            "reset",
+            "first-observation",
+            "parity",
+            "compiled",
+            "honest-score",
+            "no-leak",
+            "shortcuts",
+            "foresight",
+            "set-points",
+            "copies",
+        ),
         "mend 'same-seed' first, which may be the cause here too",
     )
     assert len(found("Root").of(Status.SKIPPED)) == len(HERE) - 2
