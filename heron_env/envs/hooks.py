@@ -58,7 +58,7 @@ class Hooks:
     simulation: Simulation
     possible_agents: list[str]
     _simulates: bool = False
-    reset_options: tuple[str, ...] | None = ()
+    reset_options: tuple[str, ...] | None
     """Names in `reset(options=)` that the class understands beside "disturbances"; others are refused. None: any, as of
     a class with a reset() of its own that does not say."""
 

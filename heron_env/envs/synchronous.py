@@ -72,6 +72,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     physics_substeps: int = 1
     report_interval: float | None = None
     global_features: tuple[type[FeatureProvider], ...] = ()
+    reset_options: tuple[str, ...] | None = ()
 
     @checked_keywords
     def __init__(
@@ -238,9 +239,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def _next_episode(self, seed: int | None) -> tuple[int, int]:
         """The seed and number of the episode that a start with `seed` begins. Raises ConfigError."""
-        if seed is None:
-            return self.np_random_seed, self._episode + 1
-        return read_seed(seed), 0
+        return (self.np_random_seed, self._episode + 1) if seed is None else (read_seed(seed), 0)
 
     @property
     def np_random_seed(self) -> int:
