@@ -1,6 +1,7 @@
 """`python -m benchmarks`: what it prints, what it writes, and how it talks to peers."""
 
 import json
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -159,7 +160,10 @@ def interpreter(folder: Path, name: str, body: str) -> Path:
     """A program in the place of a peer's Python; it never reads its arguments."""
     path = folder / name / "bin" / "python"
     path.parent.mkdir(parents=True)
-    path.write_text(f"#!{sys.executable}\n{body}", encoding="utf-8")
+    program = path.with_suffix(".py")
+    program.write_text(body, encoding="utf-8")
+    command = shlex.join((sys.executable, str(program)))  # a line #! takes no path with a space
+    path.write_text(f"#!/bin/sh\nexec {command}\n", encoding="utf-8")
     path.chmod(0o755)
     return path
 

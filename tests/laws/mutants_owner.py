@@ -59,8 +59,9 @@ def until_does_not_look(original: Any) -> Any:
 def marks_are_counted(original: Any) -> Any:
     """The mark is the number of steps since the start: a state that was restored gives the same again."""
 
-    def move(self: Any) -> None:
+    def move(self: Any, torn: str | None = None) -> None:
         self.mark += 1
+        self.torn = self.torn if torn is None else torn
 
     return move
 
