@@ -163,7 +163,7 @@ def interpreter(folder: Path, name: str, body: str) -> Path:
     program = path.with_suffix(".py")
     program.write_text(body, encoding="utf-8")
     command = shlex.join((sys.executable, str(program)))  # a line #! takes no path with a space
-    path.write_text(f"#!/bin/sh\nexec {command}\n", encoding="utf-8")
+    path.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
     path.chmod(0o755)
     return path
 
