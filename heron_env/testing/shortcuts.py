@@ -46,7 +46,8 @@ def shortcuts(subject: Subject) -> Iterator[Remark]:
     targets, sources = _own_columns(env), _sources(env)
     repeated = _repeated(env, targets, sources, subject.seed)
     yield passed(
-        f"{len(sources)} columns given other values at {MOMENTS} boundaries; sums, and what anything else moves too, are not looked for"
+        f"{len(sources)} columns given other values at {MOMENTS} boundaries; sums, and what anything else moves too, "
+        "are not looked for"
     )
     names, pairs = env.state_names, dict[tuple[str, str], list[tuple[int, int]]]()
     for target, source in repeated:

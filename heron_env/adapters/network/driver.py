@@ -36,8 +36,8 @@ MASK = "action_mask"
 UNMASKED: tuple[Mapping[str, Any], Any] = {}, None
 NOOP = -1
 """The number of a decision that nobody made."""
-REFUSALS = (AssertionError, ValueError, gymnasium.error.InvalidAction)
-"""With these an environment refuses an action of its space, before it moves."""
+REFUSAL = gymnasium.error.InvalidAction
+"""With it an environment refuses an action of its space, before it moves; any other error may come from physics."""
 Ask = Callable[[str, int, Any], Any]
 """(agent, number, observation) -> the action of an agent whose turn it is."""
 
@@ -226,7 +226,7 @@ class NetworkEpisode:
         illegal = [side for side in applied if not self._is_legal(side)]
         if not all(side in fresh for side in illegal):
             return False
-        return bool(illegal or (fresh and isinstance(error, REFUSALS)))
+        return bool(illegal or (fresh and isinstance(error, REFUSAL)))
 
     def _is_legal(self, side: AgentSide) -> bool:
         """Does the action in force lie in its space, and its mask allow it?"""

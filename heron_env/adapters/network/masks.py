@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ UNREADABLE = (TypeError, ValueError, LookupError, OverflowError, RuntimeError)
 
 
 def checked_mask(mask: Any, space: spaces.Space[Any]) -> Any:
-    """A mask in the form that `space.sample(mask)` takes, a copy; None for a Box.
+    """A mask in the form that `space.sample(mask)` takes, a copy; None where it can't be asked about an action: of a
+    Box, and of spaces that list no choices, as Sequence, Text and Graph.
 
     Raises TypeError, ValueError or KeyError where it does not fit.
     """
@@ -37,7 +37,7 @@ def checked_mask(mask: Any, space: spaces.Space[Any]) -> Any:
         case spaces.MultiDiscrete():
             flags = (np.concatenate([np.ravel(part) for part in mask]) != 0).astype(np.int8).reshape(space.nvec.sum())
             return tuple(np.split(flags, np.cumsum(space.nvec)[:-1]))
-    return deepcopy(mask)
+    return None
 
 
 def flags_of(mask: Any, space: spaces.Space[Any]) -> NDArray[np.bool_]:
@@ -51,11 +51,9 @@ def flags_of(mask: Any, space: spaces.Space[Any]) -> NDArray[np.bool_]:
 def choice_of(space: spaces.Space[Any], action: Any) -> Any:
     """An action in the form of its space: `[1]`, `1.0` and `np.array(1)` are 1; numbers of a Box as they are.
 
-    Raises one of UNREADABLE where it is none of the space's choices, or the space knows no masks.
+    Raises one of UNREADABLE where it is none of the space's choices. Of spaces that list none it is as it is.
     """
     match space:
-        case spaces.Box():
-            return action
         case spaces.Discrete():
             return space.start + _below(space.n, _whole(action, ()) - space.start)
         case spaces.MultiDiscrete():
@@ -64,13 +62,15 @@ def choice_of(space: spaces.Space[Any], action: Any) -> Any:
             return _below(2, _whole(action, space.shape))
         case spaces.Tuple():
             return tuple(choice_of(each, part) for each, part in zip(space.spaces, action, strict=True))
-        case spaces.Dict() if isinstance(action, Mapping) and action.keys() == space.keys():
+        case spaces.Dict():
+            if not isinstance(action, Mapping) or action.keys() != space.keys():
+                raise ValueError(f"{action!r:.100} is no choice of {space}")
             return {name: choice_of(each, action[name]) for name, each in space.items()}
         case spaces.OneOf():
             which, part = action
             which = int(_below(len(space.spaces), _whole(which, ())))
             return which, choice_of(space.spaces[which], part)
-    raise ValueError(f"{action!r:.100} is no choice of {space}")
+    return action
 
 
 def is_choice(space: spaces.Space[Any], action: Any) -> bool:
