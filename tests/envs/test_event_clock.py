@@ -249,8 +249,8 @@ def test_times_are_times(name: str, value: float):
 
 def of_ages(after: float, ages: str) -> str:
     return (
-        f"reports are sent once a step, {after} s after its end: at a decision what is observed is, in the long run, "
-        f"up to {ages} old, {after} s of this since the tick; set report_interval below dt (a multiple of dt / "
+        f"reports are sent once a step, {after} s after its end: at a decision what is observed is, without jitter and "
+        f"loss, up to {ages} old, {after} s of this since the tick; set report_interval below dt (a multiple of dt / "
         "physics_substeps) (heater_1, heater_2, heater_3, ...)"
     )
 

@@ -33,7 +33,7 @@ from heron_env import (
 from heron_env.core.hierarchy import name_stem
 from heron_env.envs.event import notes as notes_module
 
-AGES = re.compile(r"at a decision what is observed is, in the long run, up to (.*) old, (.*) s of this since the tick")
+AGES = re.compile(r"what is observed is, without jitter and loss, up to (.*) old, (.*) s of this since the tick")
 ONE_AGE = re.compile(r"([\d.e+-]+) s \((.*?)\)")
 SETTLED, LONGEST = 30, 60
 """Steps after which all reports come, those of effects too, whatever the delays drawn here; of a run at most."""

@@ -137,6 +137,17 @@ def test_ticks_that_training_options_make_one_of_are_refused():
         plan(COARSE, ScheduleConfig(tick_interval=0.25))
 
 
+def test_phases_and_reports_that_training_options_hide_are_refused():
+    with pytest.raises(ConfigError, match=r"phase=20 s of 'system_agent' is lost in training"):
+        plan(COARSE, ScheduleConfig(phase=20.0), {"dt": 300.0, "physics_substeps": 1})
+    energy, late = "heron/EnergyManagement-v1", ScheduleConfig(msg_delay=20.0)
+    with pytest.raises(
+        ConfigError, match=r"agents report every 60 s, in evaluation every 10 s; write report_interval=10"
+    ):
+        plan(energy, late, {"report_interval": 60.0})
+    assert plan(energy, late, {"report_interval": 10.0}).make().report_interval == 10.0
+
+
 def test_a_random_delay_must_be_well_above_the_substeps_of_a_coarser_world():
     coarser = {"physics_substeps": 1}  # of 2 s
     assert plan(COARSE, ScheduleConfig(act_delay=4.0), coarser)

@@ -196,7 +196,7 @@ def _in_words(names: Mapping[int, set[str]], decisions: Decisions, instants: Ins
         mend = "; set report_interval below dt (a multiple of dt / physics_substeps)"
     ages = [f"{to_seconds(age)} s ({_listed(sorted(names[age]))})" for age in sorted(names, reverse=True)]
     return (
-        f"{why}: at a decision what is observed is, in the long run, up to {', '.join(ages)} old, "
+        f"{why}: at a decision what is observed is, without jitter and loss, up to {', '.join(ages)} old, "
         f"{to_seconds(decisions.duration)} s of this since the tick{mend}"
     )
 

@@ -29,6 +29,12 @@ def require_resolved(schedule: AnySchedule, world: HeronEnv, env: HeronEnv, opti
     """
     own, its = _substep(world), _substep(env)
     random = isinstance(schedule, DrawnSchedule)
+    reported, reports = (to_seconds(each.dt_ns // each.reports) for each in (world, env))
+    if "report_interval" in options and reports > reported:
+        raise ConfigError(
+            f"train(schedule=...): with training_options={dict(options)!r} agents report every {reports:g} s, in "
+            f"evaluation every {reported:g} s; write report_interval={reported:g} there, or leave out what changes it"
+        )
     told = list[Note]()
     for fixed in _examples(schedule):
         timings = env.timings_of(fixed)
@@ -68,7 +74,7 @@ def _lengths(timing: Timing) -> Iterator[tuple[str, int]]:
     """Nominal times of which each is to show in what happens when, ns."""
     message, gathering, acting = legs(timing)
     yield from (("2 msg_delay", 2 * message), ("obs_delay", gathering), ("act_delay", acting))
-    yield "tick_interval", timing.tick
+    yield from (("tick_interval", timing.tick), ("phase", timing.phase))
 
 
 def _varies(timing: Timing) -> bool:
@@ -76,7 +82,7 @@ def _varies(timing: Timing) -> bool:
 
 
 def _resolves(substep: int, name: str, length: int, timing: Timing, *, random: bool) -> bool:
-    varies = name != "tick_interval" and (random or _varies(timing))
+    varies = name not in ("tick_interval", "phase") and (random or _varies(timing))
     return length >= substep * (WELL_BELOW if varies else 1)
 
 
