@@ -283,7 +283,7 @@ def test_each_letter_has_a_fate_of_its_own() -> None:
 
     pens = {"ann": Pen(two_each), "bob": Pen(), "cid": Pen()}
     schedule = {"ann": ScheduleConfig(tick_interval=0.1, loss=0.5), "*": ScheduleConfig(tick_interval=0.1)}
-    result = env.run_event_driven(pens, schedule=schedule, trace=True)
+    result = env.run_event_driven(pens, seed=0, schedule=schedule, trace=True)
     assert result.trace is not None
     came: dict[int, set[Any]] = {}
     for record in result.trace:

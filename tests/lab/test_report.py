@@ -44,7 +44,7 @@ from heron_env.lab.output import TextTable
 from heron_env.lab.show import report as whole
 from heron_env.lab.show.document import Listing, Picture, Report, Section, render
 from heron_env.lab.show.figures import PolicyLine, day_figure, gap_figure, learning_figure, product_figure
-from heron_env.lab.show.parts import causes_part, gap_part, look_at, widest
+from heron_env.lab.show.parts import causes_part, gap_part, held_out_words, look_at, widest
 from heron_env.lab.show.report import case_part
 from heron_env.lab.sweep.conditions import grid
 from heron_env.lab.sweep.presets import PRESETS
@@ -246,8 +246,8 @@ def test_where_nothing_is_lost_it_says_so(calm):
 def test_what_differs_between_held_out_cases_is_said_where_the_world_says_it(swept):
     how = report_of(Sources(sweeps=[swept])).parts[-1].blocks[0]
     assert how["Held out"] == "Cases that are not used in training."
-    assert "load profiles" in whole._held_out(spec("heron/EnergyManagement-v1"), {})
-    assert whole._held_out(spec("nowhere:made"), {}) == ""  # what isn't trusted is not built
+    assert "load profiles" in held_out_words(spec("heron/EnergyManagement-v1"), {})
+    assert held_out_words(spec("nowhere:made"), {}) == ""  # what isn't trusted is not built
 
 
 def test_where_something_is_lost_it_does_not(swept):
