@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -62,17 +62,13 @@ Number = Annotated[float, Field(allow_inf_nan=False), AfterValidator(_countable)
 
 @dataclass(frozen=True)
 class BoardWorld:
-    """A world of the board: baselines beside trained policies, so many test cases, amounts of what is wrong by name.
-
-    `withdrawn`: policies that were shipped and are not, and why.
-    """
+    """A world of the board: baselines beside trained policies, so many test cases, amounts of what is wrong by name."""
 
     id: str
     options: Mapping[str, Any]
     cases: int
     rules: Sequence[str]
     conditions: Mapping[str, Mapping[str, Any]]
-    withdrawn: Mapping[str, Any] = field(default_factory=dict)
 
     def condition(self, name: str) -> Condition:
         """By its name. Raises ConfigError."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,6 @@ from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError, did_you_mean
 from heron_env.files.reading import read
 from heron_env.files.writing import write
-from heron_env.files.yaml_file import YamlFile
 from heron_env.given import path_of
 from heron_env.lab.policies import ENDING, SHIPPED
 from heron_env.lab.runs import Run, RunFolder, config_in
@@ -125,24 +123,11 @@ def shipped() -> dict[str, Path]:
     }
 
 
-def withdrawn() -> dict[str, str]:
-    """Why policies are not shipped any more, by their names without the training seed."""
-    table: dict[Any, Any] = YamlFile.read(ZOO / "board.yaml").data
-    some = {env_id: world["withdrawn"] for env_id, world in table.items() if "withdrawn" in world}
-    return {f"{SHIPPED}{env_id}/{name}": its["why"] for env_id, its in some.items() for name in its["policies"]}
-
-
 def open_run(run_dir: str | Path) -> Run:
     """A run folder, a checkpoint, or a shipped one by its name. Raises RunFolderError, ConfigError for such a name."""
     text = str(run_dir)
     if text.startswith(SHIPPED):
         if text not in (offered := shipped()):
-            if why := withdrawn().get(re.sub(r"-seed\d+$", "", text)):
-                other = f"{text.rpartition('/')[0]}/ppo"
-                raise ConfigError(
-                    f"{text!r:.90}: withdrawn: {why}; use {other!r} (trained without a network), or train one with "
-                    "`heron train --schedule`"
-                )
             raise ConfigError(f"{text!r:.90}: not shipped; `heron zoo` lists what is.{did_you_mean(text, offered)}")
         return Checkpoint.open(offered[text])
     return Checkpoint.open(text) if text.endswith(ENDING) else RunFolder.open(run_dir)

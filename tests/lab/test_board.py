@@ -31,7 +31,7 @@ from heron_env.lab.board import (
     trained_name,
 )
 from heron_env.lab.board import verify_entry as verify
-from heron_env.lab.checkpoints import MOST, ZOO, Checkpoint, shipped, withdrawn
+from heron_env.lab.checkpoints import MOST, ZOO, Checkpoint, shipped
 from heron_env.lab.show.board_page import board_report, standings
 
 SPREAD = "heron/Spread-v0"
@@ -321,26 +321,6 @@ def test_the_page_has_every_cell_and_names_what_is_missing(made: Path, tmp_path:
     assert cells == {f"{world}, {condition}" for world in board() for condition in CONDITIONS}
     assert [line for line in gaps if line.startswith(f"{SPREAD}, constant") and "random" in line] == []
     assert text.count("<table>") == len(board()) * len(CONDITIONS)
-
-
-def test_what_was_withdrawn_is_said_to_be_and_why_on_the_page_and_where_it_is_asked_for():
-    energy, why = board()[ENERGY], withdrawn()
-    assert {name.rpartition("/")[2] for name in why} == {trained_name(condition) for condition in CONDITIONS[1:]}
-    assert not shipped().keys() & why.keys() and "shipped:heron/EnergyManagement-v1/ppo" in shipped()
-    report = board_report([*(ZOO / ENERGY).glob("*.json")])
-    (gaps,) = [part.blocks[0].items for part in report.parts if part.title == "Missing"]
-    mine = [line for line in gaps if line.startswith(ENERGY)]
-    of, reason = "0 of 5 training seeds", energy.withdrawn["why"]
-    assert mine == [
-        f"{ENERGY}, {condition}: {trained_name(condition)} ({of}; withdrawn: {reason})" for condition in CONDITIONS[1:]
-    ]
-    for name in why:
-        for asked in (name, f"{name}-seed3"):
-            with pytest.raises(
-                ConfigError, match=rf"{asked}'.*withdrawn: .*in steps of 300 s.*use 'shipped:{ENERGY}/ppo'"
-            ):
-                load_policy(asked)
-    assert "withdrawn" in heron("eval", f"shipped:{ENERGY}/ppo-jitter", code=2).stderr
 
 
 def test_what_was_trained_under_a_condition_had_a_world_that_resolves_what_evaluation_does():

@@ -71,8 +71,7 @@ def missing(world: BoardWorld, condition: str, found: Sequence[Standing]) -> Ite
     yield from (name for name in (NOTHING, RANDOM, *world.rules) if name not in seeds)
     for name in dict.fromkeys(("ppo", trained_name(condition))):
         if (there := seeds.get(name, 0)) < SEEDS:
-            why = f"; withdrawn: {world.withdrawn['why']}" if name in world.withdrawn.get("policies", ()) else ""
-            yield f"{name} ({there} of {SEEDS} training seeds{why})"
+            yield f"{name} ({there} of {SEEDS} training seeds)"
 
 
 def board_report(paths: Sequence[str | Path]) -> Report:
