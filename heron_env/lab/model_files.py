@@ -165,18 +165,23 @@ def _require_columns(file: str, data: bytes, env: Any, agent: str) -> None:
     if file.endswith(".zip") or isinstance(env, BlackBox):
         return
     kept = _session(data).get_modelmeta().custom_metadata_map.get("heron_env")
-    about = json.loads(kept) if kept else {"agents": []}
-    if about["agents"][:1] == [agent]:  # what others of its group see is called otherwise
+    about = json.loads(kept) if kept else {}
+    if about.get("agents", [])[:1] == [agent]:  # what others of its group see is called otherwise
         names = [column["name"] for column in about["observation"]]
         if differs := columns_misfit(names, env.observation_names(agent), env, agent):
             raise ValueError(f"it was exported for other columns: {differs}")
 
 
-def _require_bounds(about: str | None, done: spaces.Space[Any]) -> None:
-    """Raise ValueError where a file of `heron export` says that it acts within other bounds than `done`."""
+def _require_bounds(about: str | None, seen: spaces.Space[Any], done: spaces.Space[Any]) -> None:
+    """Raise ValueError where a file of `heron export` says that it acts or observes within other bounds than these."""
     if about is None:
         return
-    theirs = json.loads(about)["action"]
+    kept = json.loads(about)
+    if "observed" in kept:  # of a model of Stable-Baselines3: ours name their columns
+        limits = [np.ravel(getattr(seen, end, ())).tolist() for end in ("low", "high")]
+        if [kept["observed"][end] for end in ("low", "high")] != limits:
+            raise ValueError(f"it observes numbers from {kept['observed']['low']} to {kept['observed']['high']}")
+    theirs = kept["action"]
     low, high, choices = theirs["numbers"]["low"], theirs["numbers"]["high"], theirs["choices"]
     parts = list(done.values()) if isinstance(done, spaces.Dict) else [done]
     boxes = [part for part in parts if isinstance(part, spaces.Box)]
@@ -196,7 +201,7 @@ def _onnx(data: bytes, seen: Any, done: Any) -> tuple[Model, bool]:
             f"from {own} it makes {results}: one input of floats and one output are wanted, or of several one called "
             "'action' (torch.onnx.export(..., output_names=['action', ...]))"
         )
-    _require_bounds(session.get_modelmeta().custom_metadata_map.get("heron_env"), done)
+    _require_bounds(session.get_modelmeta().custom_metadata_map.get("heron_env"), seen, done)
     dtype = np.float64 if "double" in inputs[own[0]].type else np.float32
 
     def decide(observation: Any, mask: Any, memory: dict[str, Any]) -> Any:

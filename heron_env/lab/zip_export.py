@@ -63,5 +63,6 @@ def onnx_of_zip(file: str | Path) -> Any:
     about = {
         "version": __version__, "model": digest_of([Path(file)]),
         "action": {"numbers": {"low": low.tolist(), "high": high.tolist()}, "choices": ncats},
+        "observed": {"low": np.ravel(seen.low).tolist(), "high": np.ravel(seen.high).tolist()},
     }  # fmt: skip
     return graph.model({"action": action}, {"heron_env": json.dumps(about)})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,7 +70,8 @@ def _saved(path: Path) -> dict[str, Any]:
 
 def _is_old(saved: dict[str, Any]) -> bool:
     """Was it written before pandapower 3, whose tap changers have no type?"""
-    return str(saved.get("format_version") or saved.get("version") or "2").split(".")[0] in ("0", "1", "2")
+    version = str(saved.get("format_version") or saved.get("version") or "2")
+    return re.match(r"[012]\.|[012]$|3\.0\.0\.?(dev|a|b|rc)", version) is not None
 
 
 @dataclass(frozen=True)

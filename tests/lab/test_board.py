@@ -28,7 +28,6 @@ from heron_env.lab.board import (
     contradictions,
     read_entry,
     stem_of,
-    trained_name,
 )
 from heron_env.lab.board import verify_entry as verify
 from heron_env.lab.checkpoints import MOST, ZOO, Checkpoint, shipped

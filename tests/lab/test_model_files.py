@@ -460,6 +460,25 @@ def test_a_zip_that_is_exported_decides_as_it_did(name: str, tmp_path: Path, box
             bare.run_synchronous(policy_spec(str(file)).build(bare, 0), seed=0)
 
 
+class Wide(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """CartPole whose observations are eight times as large."""
+
+    def __init__(self) -> None:
+        super().__init__(gymnasium.make("CartPole-v1"))
+        inner = self.env.observation_space
+        self.observation_space = gymnasium.spaces.Box(8 * inner.low, np.minimum(8 * inner.high, 3e38), dtype=np.float32)
+
+    def observation(self, observation: Any) -> Any:
+        return 8 * observation
+
+
+def test_an_exported_zip_is_refused_where_other_bounds_are_observed(ppo: str, tmp_path: Path, boxed: Any):
+    file, wide = tmp_path / "m.onnx", boxed(Wide)
+    heron("export", ppo, "--onnx", file)
+    with pytest.raises(ConfigError, match=r"m\.onnx'.*it observes numbers from \[-4\.8"):
+        policy_spec(str(file)).build(wide, 0)
+
+
 @pytest.mark.parametrize("name", ["SAC", "TD3", "DQN", "PPO of pictures"])
 def test_a_zip_of_other_layers_is_not_exported_and_says_how_it_could_be(name: str, tmp_path: Path):
     zipped(name, tmp_path / "m.zip")

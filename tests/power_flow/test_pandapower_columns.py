@@ -190,7 +190,8 @@ def test_rows_out_of_service_may_say_anything(tmp_path):
     assert len(feeder.fixed) == 4
 
 
-def test_transformers_before_pandapower_3_have_a_tap_without_a_type(tmp_path):
+@pytest.mark.parametrize("version", ["2.14.1", "3.0.0.dev0", "3.0.0rc1"])
+def test_transformers_before_pandapower_3_have_a_tap_without_a_type(tmp_path, version):
     """pandapower gives them one where it reads the file: convert_format.convert_trafo_pst_logic."""
     net = copy.deepcopy(ASKED["networks"]["low"])
     frame = json.loads(net["trafo"]["_object"])
@@ -199,7 +200,7 @@ def test_transformers_before_pandapower_3_have_a_tap_without_a_type(tmp_path):
         part.pop(place)
     net["trafo"]["_object"] = json.dumps(frame)
     _, now = answer(tmp_path, net)
-    _, before = answer(tmp_path, {**net, "format_version": "2.14.1", "version": "2.14.1"})
+    _, before = answer(tmp_path, {**net, "format_version": version, "version": version})
     _, typed = answer(tmp_path, ASKED["networks"]["low"])
     assert np.array_equal(before.voltage, typed.voltage) and not np.allclose(now.voltage, typed.voltage, atol=1e-3)
 
