@@ -49,7 +49,7 @@ DEFAULT = f"write it with numbers, arrays, math and numpy functions that numba k
 LIBRARIES = ("builtins", "cmath", "enum", "math", "numba", "numpy", "operator", "typing")
 """Known by their version: what comes from them is a name."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_PLACES = re.compile(r'File "([^"]+)", line (\d+)|(?:at|from) (\S+\.py|<[^>]+>) \((\d+)\)')
+_PLACES = re.compile(r'File "([^"]+)", line (\d+)|(?:at|from) (.+?\.py|<[^>]+>) \((\d+)\)')
 _RETURNS = re.compile(r"Return of: IR name '[^']*', type '(.*)', location:\s+File \"[^\"]+\", line (\d+)")
 _NOISE = ("Failed in", "During:", "There are", "- Of which", "File ", "raised from", ">>>", "^", "Return of")
 

@@ -168,6 +168,16 @@ def test_what_numba_refuses_is_explained(function: Callable[..., Any]):
     assert refusal(function) == f"Bad.compute_local_reward can't be compiled: {where}: `{line}`: {words}"
 
 
+def test_the_line_is_named_below_any_folder(tmp_path: Path):
+    file = tmp_path / "a copy (2)" / "rules.py"
+    file.parent.mkdir()
+    file.write_text("def imports(box):\n    x = 1.0\n    import math as m\n    return m.exp(box.soc) + x\n")
+    space: dict[str, Any] = {}
+    exec(compile(file.read_text(), str(file), "exec"), space)
+    space["imports"].__annotations__ = {"box": Box, "return": float}
+    assert f"{file}:3: `import math as m`" in refusal(space["imports"])
+
+
 @pytest.mark.parametrize("function", READS, ids=lambda function: function.__name__)
 def test_what_no_digest_knows_is_refused_by_name(function: Callable[..., Any]):
     start, words = READS[function]
