@@ -279,7 +279,7 @@ ROOMS = {
     "scheduling": (13, 2_923),  # a file of delays in ms is told from one in s
     "engine": (39, 9_816),  # masks and infos ask the plan what their agent sees of itself
     "envs": (44, 10_218),  # what a training under a schedule leaves out of the defaults stands with them
-    "testing": (15, 2_921),  # the doors for tests, inspection and clock, stand here; what owners do not see is listed
+    "testing": (15, 2_925),  # the doors for tests, inspection and clock, stand here; what owners do not see is listed
     "adapters": (23, 3_815),
 }
 LIMITS = {

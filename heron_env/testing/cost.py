@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -90,12 +91,15 @@ def lines(task: Callable[[], Any]) -> int:
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         return None if is_ours(frame) else local
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()  # finalisers of what others left behind would run, and count, at any time
     sys.settrace(trace)
     try:
         task()
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     return count
 
 

@@ -249,8 +249,8 @@ def test_a_note_names_what_a_request_outruns():
         {"*": lambda vector: [1.0]}, seed=0, schedule=schedule, record=("observations",)
     )
     assert result.notes == [
-        "requests reach the proxy before reports that left by the tick: at a decision what is observed is, in the long "
-        "run, up to 0.6 s (heater) old, 0.2 s of this since the tick (heater_1)",
+        "requests reach the proxy before reports that left by the tick: at a decision what is observed is, without "
+        "jitter and loss, up to 0.6 s (heater) old, 0.2 s of this since the tick (heater_1)",
         *OWN_BY_MESSAGE,
     ]
     vectors = [vector for _, vector in result.observations["heater_1"]]

@@ -1,5 +1,6 @@
 """The conformance kit: sound environments pass, and each broken one is told what is wrong and how to mend it."""
 
+import gc
 import json
 import random  # noqa: TID251  its state must stay as it was
 import sys
@@ -30,6 +31,7 @@ from heron_env import (
 )
 from heron_env.errors import CheckFailed, ConfigError, HeronError, UnknownEnvironment
 from heron_env.testing import CHECKS, Check, CheckReport, Finding, Remark, Status, check_env
+from heron_env.testing.cost import lines
 
 HERE = tuple(check.name for check in CHECKS if check.name != "processes")
 """All but the one that starts processes, which takes seconds."""
@@ -141,6 +143,33 @@ BROKEN = [
     ("shared", "builds", "two calls of the factory share an environment", "build environment and agents anew"),
     ("no_env", "builds", "the factory returned {{'agents': 3}}", "let it return a HeronEnv"),
 ]  # fmt: skip
+
+
+class Litter:
+    """Garbage in a circle, with something to do when it is collected."""
+
+    def __init__(self) -> None:
+        self.self = self
+
+    def __del__(self) -> None:
+        for _ in range(100):
+            pass
+
+
+def test_collecting_the_garbage_of_others_is_no_work_of_an_environment():
+    def task() -> None:
+        gc.set_threshold(10)
+        [[n] for n in range(100)]
+
+    thresholds = gc.get_threshold()
+    try:
+        alone = lines(task)
+        gc.set_threshold(*thresholds)
+        litter = [Litter() for _ in range(5)]
+        del litter
+        assert lines(task) == alone
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 @pytest.mark.parametrize(("name", "check", "what", "mend"), BROKEN, ids=[row[0] for row in BROKEN])
