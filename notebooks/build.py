@@ -9,8 +9,8 @@ import argparse
 import base64
 import io
 import os
+import resource
 import sys
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,8 +31,13 @@ def execute(source: Path) -> nbformat.NotebookNode:
     for number, cell in enumerate(notebook.cells):
         cell.metadata, cell.id = {}, f"cell-{number}"
     os.environ["TQDM_DISABLE"] = "1"  # a bar in motion is nothing to keep
-    client = NotebookClient(notebook, timeout=MOST_SECONDS, record_timing=False, resources={"metadata": {"path": HERE}})
-    return client.execute()
+    client = NotebookClient(
+        notebook, timeout=10 * MOST_SECONDS, record_timing=False, resources={"metadata": {"path": HERE}}
+    )
+    with TemporaryDirectory() as sockets:  # kernels that begin at once draw the same port now and then
+        kernel = client.create_kernel_manager()
+        kernel.transport, kernel.ip = "ipc", f"{sockets}/kernel"
+        return client.execute()
 
 
 def shrink(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -51,17 +56,23 @@ def sources_of(notebook: nbformat.NotebookNode) -> list[tuple[str, str]]:
     return [(cell.cell_type, cell.source) for cell in notebook.cells]
 
 
+def processors() -> float:
+    """Seconds that kernels which have ended took: whatever else the machine does, it is the same."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def build(source: Path, check: bool) -> str | None:
     """Execute one notebook and write it, or check it; what is wrong, if anything."""
-    target, began = source.with_suffix(".ipynb"), time.monotonic()
+    target, began = source.with_suffix(".ipynb"), processors()
     try:
         notebook = execute(source)
     except (CellExecutionError, CellTimeoutError) as error:
         return f"{source.name}: {error}"
-    seconds = time.monotonic() - began
-    print(f"{source.name}: {seconds:.0f} s", flush=True)
+    seconds = processors() - began
+    print(f"{source.name}: {seconds:.0f} s of processors", flush=True)
     if seconds > MOST_SECONDS:
-        return f"{source.name}: took {seconds:.0f} s; a notebook has {MOST_SECONDS} s"
+        return f"{source.name}: took {seconds:.0f} s of processors; a notebook has {MOST_SECONDS} s"
     text = nbformat.writes(shrink(notebook)) + "\n"
     if len(text.encode()) > MOST_BYTES:
         return f"{target.name} would have {len(text.encode()):,} bytes; a notebook has {MOST_BYTES:,}: smaller pictures"

@@ -4,8 +4,9 @@
     python training/board_recipe.py --minutes 0     # only the tables of what is there
 
 The recipe is that of `under_the_network.py`: four twins, rollouts of whole episodes, gamma = lambda = 1, the best
-weights on validation episodes. All is measured on the board's own cases. Arms have as many transitions as the board's
-policies, but "longer":
+weights on validation episodes. The board's policies of EnergyManagement under a condition have it already; here it is
+trained without a network, on the same clock. All is measured on the board's own cases. Arms have as many transitions as
+the board's policies, but "longer":
 
     recipe sync, recipe    the recipe, without a network and under the condition
     longer                 the board's settings under the condition, four times as long
@@ -20,16 +21,17 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from board import SETTINGS, holm, p_value
+from board import SETTINGS, UNDER, holm, p_value
 from numpy.typing import NDArray
 
-from heron_env import TrainedRun, TrainingDelays, make, train
+from heron_env import ScheduleConfig, TrainedRun, TrainingDelays, make, train
 from heron_env.files.reading import is_file
 from heron_env.lab import Intervals
 from heron_env.lab.board import CONDITIONS, NONE, board, earned, intervals_of, read_entry, stem_of, trained_name
 from heron_env.lab.checkpoints import ZOO
 
-TAG, SPREAD = "heron/Tag-v0", "heron/Spread-v0"
+TAG, SPREAD, ENERGY = "heron/Tag-v0", "heron/Spread-v0", "heron/EnergyManagement-v1"
+WORLDS: Final = (TAG, SPREAD, ENERGY)
 RECIPE_SYNC, RECIPE, LONGER, LATE = "recipe sync", "recipe", "longer", "steps late"
 EPISODES: Final = 2
 """Of 25 steps, in a rollout of each lane."""
@@ -51,7 +53,9 @@ class Arm(NamedTuple):
     def train(self, folder: Path, seed: int) -> None:
         """A run folder, and the CPU time that it took."""
         began, settings = time.process_time(), dict[str, Any](SETTINGS[self.world])
-        if self.name in (RECIPE, RECIPE_SYNC):
+        if self.world == ENERGY:  # the defaults of a training with a schedule are the recipe
+            settings |= UNDER[ENERGY] | {"schedule": ScheduleConfig()}
+        elif self.name in (RECIPE, RECIPE_SYNC):
             settings["hyperparameters"] = replace(
                 settings["hyperparameters"], n_steps=25 * EPISODES, twins=4, gamma=1.0, gae_lambda=1.0, keep_best=True
             )
@@ -72,11 +76,14 @@ class Arm(NamedTuple):
         return np.array([earned(world.sweep(TrainedRun(run), condition), range(world.cases)) for run in there])
 
 
-ARMS: Final = tuple(
-    Arm(world, condition, name)
-    for world in (TAG, SPREAD)
-    for condition in CONDITIONS[1:]
-    for name in (RECIPE_SYNC, RECIPE, *((LONGER, LATE) if (world, condition) == (TAG, "constant") else ()))
+ARMS: Final = (
+    *(
+        Arm(world, condition, name)
+        for world in (TAG, SPREAD)
+        for condition in CONDITIONS[1:]
+        for name in (RECIPE_SYNC, RECIPE, *((LONGER, LATE) if (world, condition) == (TAG, "constant") else ()))
+    ),
+    Arm(ENERGY, "constant", RECIPE_SYNC),
 )
 
 
@@ -91,23 +98,18 @@ def recipes(runs: Path, seeds: Sequence[int]) -> Iterator[str]:
     yield "| world | condition | recipe under it - recipe without | p, corrected | recipe - board's, both under it |"
     yield "|---|---|---:|---:|---:|"
     rows = []
-    for world in (TAG, SPREAD):
+    for world in WORLDS:
         for condition in CONDITIONS[1:]:
-            own, without = (
-                Arm(world, condition, name).returns(runs, seeds, condition) for name in (RECIPE, RECIPE_SYNC)
-            )
+            without = Arm(world, condition, RECIPE_SYNC).returns(runs, seeds, condition)
+            shipped = shipped_returns(world, condition, condition)
+            own = shipped if world == ENERGY else Arm(world, condition, RECIPE).returns(runs, seeds, condition)
             if len(own) > 1 and len(without) > 1:
                 labels = intervals_of(read_entry(ZOO / world / f"ppo@{condition}.json").cases).unit.tolist()
-                board_own, difference = shipped_returns(world, condition, condition), Intervals(labels).difference
-                rows.append(
-                    (
-                        f"| {world[6:]} | {condition} | {difference(own, without)} | ",
-                        p_value(labels, own.tolist(), without.tolist()),
-                        difference(own, board_own),
-                    )
-                )
-    for (text, _, board_text), p in zip(rows, holm([row[1] for row in rows]), strict=True):
-        yield f"{text}{p:.3f} | {board_text} |"
+                difference = Intervals(labels).difference
+                gain, p = difference(own, without), p_value(labels, own.tolist(), without.tolist())
+                rows.append((world, condition, gain, p, "the same" if world == ENERGY else difference(own, shipped)))
+    for (world, condition, gain, _, other), p in zip(rows, holm([row[3] for row in rows]), strict=True):
+        yield f"| {world[6:]} | {condition} | {gain} | {p:.3f} | {other} |"
 
 
 def explanations(runs: Path, seeds: Sequence[int]) -> Iterator[str]:
@@ -132,7 +134,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--worlds", nargs="+", choices=(TAG, SPREAD), default=[TAG, SPREAD])
+    parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=[*WORLDS])
     parser.add_argument("--runs", type=Path, default=Path("runs/board_recipe"))
     given = parser.parse_args()
     end = time.monotonic() + 60.0 * given.minutes
