@@ -1,7 +1,8 @@
-"""How large is the kernel, how tangled, how often is each law told? `python -m tests.house [--json] [PACKAGE]`.
+"""How large is each room, how tangled, how often is each law told? `python -m tests.house [--json] [PACKAGE]`.
 
-Read off the source, but for the last two figures, which step environments. tests/test_architecture.py keeps a ratchet
-on most of these figures. PACKAGE: the folder heron_env of another checkout (then nothing is run).
+Read off the source, but for the last two figures, which step environments. tests/rooms.toml has the limits on most of
+these figures, and tests/test_architecture.py asserts them. PACKAGE: the folder heron_env of another checkout (then
+nothing is run).
 """
 
 from __future__ import annotations
@@ -14,19 +15,27 @@ import re
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-KERNEL = ("core", "observability", "agents", "scheduling", "engine", "envs", "testing", "adapters")
+TABLE = Path(__file__).with_name("rooms.toml")
+"""The limits."""
+LIMITS: dict[str, int] = tomllib.loads(TABLE.read_text("utf-8"))
+KERNEL = ("core", "observability", "agents", "scheduling", "engine", "envs")
+WATCHED = (*KERNEL, "testing", "adapters")
+"""Rooms in which each law is told once, and names of others stay private."""
 INNER = ("envs", "engine", "scheduling")
 """Rooms whose inner names tests should not bind."""
 LONG = 40
 """Lines of a function, its docstring with it, beyond which it counts as long."""
-GONE = ("plain_mechanics", "mechanics", "compiled_mechanics", "copies")
-"""Modules that the redesign ends."""
+DIALECT = ("given", "found", "seen", "asked", "told", "kept", "known", "there", "wanted")
+"""Words that name a variable by what happened to it, where the field has a word for what it is."""
+BUILT = ("_build", "notebooks", "jupyter_execute")
+"""Folders of docs/ that hold no page by hand."""
 PATTERNS = {
     "clip": re.compile(r"\bnp\.clip\(|\.clip\(|\bmin\(max\(|\bmax\(min\("),
     "whose turn": re.compile(r"% *(self\.)?tick\b|\bdef is_active\b|\bdef turn_of\b"),
@@ -113,9 +122,32 @@ class House:
         code = sum(len(code_lines(text) - documentation(text)) for text in texts)
         return len(texts), sum(text.count("\n") for text in texts), code, documented
 
-    def outer(self) -> set[str]:
-        """The rooms beside the kernel's, and the modules at the top."""
-        return {file.split("/")[0] for file in self.texts} - {*KERNEL}
+    def rooms(self) -> dict[str, int]:
+        """Lines of each room, those of the modules at the top together as `top`."""
+        counts = Counter[str]()
+        for file, text in self.texts.items():
+            counts[file.split("/")[0] if "/" in file else "top"] += text.count("\n")
+        return dict(sorted(counts.items()))
+
+    def beside(self) -> dict[str, int]:
+        """Lines of tests, training and benchmarks, and the words of the pages by hand."""
+        clone = self.root.parent
+        pages = [path for path in clone.glob("docs/**/*.md") if path.relative_to(clone).parts[1] not in BUILT]
+        folders = {
+            f"lines of {name}": sum(text_of(path).count("\n") for path in clone.glob(f"{name}/**/*.py"))
+            for name in ("tests", "training", "benchmarks")
+        }
+        return {**folders, "words of docs": sum(len(text_of(path).split()) for path in pages)}
+
+    def verbs(self) -> int:
+        """Commands of `heron`, a group of commands counted as one."""
+        return len(re.findall(r"^(?:_add\(|app\.add_typer\()", self.texts["cli/__init__.py"], re.MULTILINE))
+
+    def public(self, package: str) -> int:
+        """Public names of a package, by its stub."""
+        return len(
+            re.findall(r"^from \S+ import (\w+) as \1$", text_of(self.root / package / "__init__.pyi"), re.MULTILINE)
+        )
 
     def twice(self) -> list[str]:
         """File names that stand more than once under envs/."""
@@ -147,8 +179,8 @@ class House:
         ]
 
     def tellings(self, law: re.Pattern[str]) -> list[str]:
-        """The functions of the kernel (and modules, outside of functions) in which a law is told."""
-        rooms = (*KERNEL, "seeding.py")
+        """The functions of the watched rooms (and modules, outside of functions) in which a law is told."""
+        rooms = (*WATCHED, "seeding.py")
         return sorted(
             f"{file}:{name}" if name else file
             for file, text in self.texts.items()
@@ -157,18 +189,23 @@ class House:
         )
 
     def private_reaches(self) -> list[str]:
-        """Private names of another object that are read in the kernel: `env._late`, but not `self._late`."""
-        kernel = (file for file in self.texts if file.split("/")[0] in KERNEL)
-        return [f"{file}: {reach}" for file in kernel for reach in reaches(self.texts[file])]
+        """Private names of another object that are read in the watched rooms: `env._late`, but not `self._late`."""
+        files = (file for file in self.texts if file.split("/")[0] in WATCHED)
+        return [f"{file}: {reach}" for file in files for reach in reaches(self.texts[file])]
 
     def only_raising(self) -> list[str]:
-        """Public methods of the kernel that refuse to do what their class offers: all they do is to raise."""
+        """Public methods of the watched rooms that refuse to do what their class offers: all they do is to raise."""
         return [
             f"{file}:{name}"
             for file, text in self.texts.items()
-            if file.split("/")[0] in KERNEL
+            if file.split("/")[0] in WATCHED
             for name in raising(text)
         ]
+
+
+def text_of(path: Path) -> str:
+    """What a file holds."""
+    return path.read_text("utf-8")
 
 
 @cache
@@ -246,6 +283,18 @@ def code_lines(text: str) -> set[int]:
     return {line for token in tokens if token.type not in nothing for line in range(token.start[0], token.end[0] + 1)}
 
 
+def dialect(texts: Iterable[str]) -> int:
+    """How often a word of the private dialect is bound as a name: a variable, or a parameter."""
+    words = re.compile(rf"\b({'|'.join(DIALECT)})\b")
+    nodes = (node for text in texts if words.search(text) for node in ast.walk(parsed(text)))
+    names = (
+        node.arg if isinstance(node, ast.arg) else node.id
+        for node in nodes
+        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    )
+    return sum(name in DIALECT for name in names)
+
+
 def bound_by_tests(tests: Path) -> dict[str, set[str]]:
     """The names `module.name` that each file of tests imports from a module below a room: `heron_env.core.action`."""
     files = defaultdict[str, set[str]](set)
@@ -257,17 +306,21 @@ def bound_by_tests(tests: Path) -> dict[str, set[str]]:
     return files
 
 
-def of_tests(tests: Path) -> Iterator[tuple[str, str]]:
-    """What tests weigh and bind."""
+def of_clone(tests: Path) -> Iterator[tuple[str, str]]:
+    """What tests bind, what git tracks, and names in the private dialect."""
     bound = bound_by_tests(tests)
     inner = {file: kept for file, names in bound.items() if (kept := {n for n in names if n.split(".")[1] in INNER})}
     names = set[str]().union(*inner.values())
     yield f"tests bound to inner names of {', '.join(INNER)}: files / names", f"{len(inner)} / {len(names)}"
-    lines = sum(path.read_text("utf-8").count("\n") for path in tests.rglob("*.py"))
-    yield "tests: lines / files that import from below a room", f"{lines:,} / {len(bound)}"
+    yield "files of tests that import from below a room", str(len(bound))
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=tests.parent, capture_output=True, text=True, check=True)
     files = (tests.parent / name for name in tracked.stdout.split("\0") if name)
-    yield "tracked bytes", f"{sum(file.stat().st_size for file in files if file.is_file()):,}"
+    present = [file for file in files if file.is_file()]
+    yield "tracked bytes", f"{sum(file.stat().st_size for file in present):,}"
+    ours = [file for file in present if file.suffix == ".py"]
+    inside = [text_of(file) for file in ours if file.is_relative_to(tests.parent / "heron_env")]
+    outside = [text_of(file) for file in ours if not file.is_relative_to(tests.parent / "heron_env")]
+    yield "names bound in the private dialect: package / elsewhere", f"{dialect(inside)} / {dialect(outside)}"
 
 
 IMPORTED = """
@@ -319,40 +372,47 @@ def figures(root: Path, run: bool) -> dict[str, Any]:
     """All figures by name."""
     house = House(root)
     modules, lines, code, _ = house.lines(*KERNEL)
-    of_all, outside = house.lines(), house.lines(*house.outer())
+    of_all = house.lines()
     circles = house.circles()
-    found: dict[str, Any] = {
-        "kernel: modules / lines": f"{modules} / {lines:,}",
+    table: dict[str, Any] = {
         "package: modules / lines": f"{of_all[0]} / {of_all[1]:,}",
+        "kernel: modules / lines": f"{modules} / {lines:,}",
+        "outside the kernel: modules / lines": f"{of_all[0] - modules} / {of_all[1] - lines:,}",
         "code lines: kernel / package": f"{code:,} / {of_all[2]:,}",
         "share of docstring lines": f"{100 * of_all[3] / of_all[1]:.1f} %",
-        "outside the kernel: modules / lines / code lines": f"{outside[0]} / {outside[1]:,} / {outside[2]:,}",
-        "share of docstring lines outside the kernel": f"{100 * outside[3] / outside[1]:.1f} %",
+        "public names of heron_env.lab": house.public("lab"),
+        "verbs of heron": house.verbs(),
+    }
+    beside = house.beside()
+    table["lines of training and benchmarks"] = f"{beside['lines of training'] + beside['lines of benchmarks']:,}"
+    for name, count in beside.items():
+        table[name] = f"{count:,} of {LIMITS[name]:,}"
+    for room, count in sorted(house.rooms().items(), key=lambda item: (item[0] not in KERNEL, item[0])):
+        table[f"lines of {room}{' (kernel)' if room in KERNEL else ''}"] = (
+            f"{count:,} of {LIMITS[f'lines of {room}']:,}"
+        )
+    table |= {
         "class names in two modules": len(house.classes_twice()),
         "file names twice under envs": ", ".join(house.twice()) or "none",
         "bases of HeronEnv": house.bases(),
-        "modules to go": ", ".join(sorted(f for f in house.texts if Path(f).stem in GONE and f[:4] == "envs"))
-        or "none",
         "files in the largest circle": len(circles[0]) if circles else 0,
         "circles": len(circles),
         "public methods that only raise": len(house.only_raising()),
-        "private names of others, in the kernel": len(house.private_reaches()),
+        "private names of others": len(house.private_reaches()),
         f"functions > {LONG} lines: kernel (package)": (
             f"{len(house.long_functions(*KERNEL))} ({len(house.long_functions())})"
         ),
     }
-    for room in KERNEL:
-        found[f"{room}: modules / lines"] = "{} / {:,}".format(*house.lines(room)[:2])
     for law, pattern in {**HOMES, **PATTERNS}.items():
-        found[f"tellings: {law}"] = f"{len(homes := house.tellings(pattern))}: {', '.join(homes)}"
+        table[f"tellings: {law}"] = f"{len(homes := house.tellings(pattern))}: {', '.join(homes)}"
     if (tests := root.parent / "tests").is_dir():
-        found |= of_tests(tests)
+        table |= of_clone(tests)
     if run:
-        found["modules imported with the environment's base"] = answer_of(IMPORTED)
-        found["files that run in a warm step: compiled / plain; batched: compiled / plain"] = "{} / {}; {} / {}".format(
+        table["modules imported with the environment's base"] = answer_of(IMPORTED)
+        table["files that run in a warm step: compiled / plain; batched: compiled / plain"] = "{} / {}; {} / {}".format(
             *answer_of(STEPPED)
         )
-    return found
+    return table
 
 
 def main() -> None:
@@ -361,11 +421,10 @@ def main() -> None:
     ours = Path(__file__).resolve().parent.parent / "heron_env"
     parser.add_argument("package", type=Path, nargs="?", default=ours)
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    found: Mapping[str, Any] = figures(asked.package.resolve(), run=asked.package.resolve() == ours)
-    print(
-        json.dumps(found, indent=2) if asked.json else "\n".join(f"{name:66}{value}" for name, value in found.items())
-    )
+    options = parser.parse_args()
+    table: Mapping[str, Any] = figures(options.package.resolve(), run=options.package.resolve() == ours)
+    rows = (f"{name:76}{value}" for name, value in table.items())
+    print(json.dumps(table, indent=2) if options.json else "\n".join(rows))
 
 
 if __name__ == "__main__":
