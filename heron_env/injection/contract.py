@@ -7,8 +7,7 @@ reasoning is dropped before anything is kept.
 Actions: numbers are float64 with all their bits; choices are whole numbers, never `true` or `1.0`. Of an answer, null
 is the same as absent.
 
-Version 1.0 listed what a single choice has, `n: [2]`, `action_mask: [[1, 0]]`: recordings of it are played in it, and
-what we serve answers it.
+Version 1.0 listed what a single choice has, `n: [2]`: its recordings are played in it, and what we serve answers it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
 from heron_env.core.action import Action, ActionSpec
@@ -36,13 +35,14 @@ PRIVATE: Final = ("reasoning", "chain_of_thought", "thoughts")
 """Fields of a response that are dropped, wherever in it they are."""
 ERROR_CODES: Final = ("TIMEOUT", "RATE_LIMITED", "INTERNAL", "INVALID_REQUEST")
 """Errors that an endpoint may report of itself."""
-
 Uuid = Annotated[str, Field(pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")]
 Sha256 = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Numbers = Annotated[tuple[float, ...], Field(strict=False)]
-Whole = Annotated[tuple[int, ...], Field(strict=False)]
+Lists = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+"""As strict=False, which pydantic before 2.11 overlooks within a union."""
+Whole = Annotated[tuple[int, ...], Lists]
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
-Masks = Annotated[tuple[Whole, ...], Field(strict=False)]
+Masks = Annotated[tuple[Whole, ...], Lists]
 
 
 class WireModel(BaseModel):
