@@ -32,9 +32,9 @@ def bench(
     rounds: Annotated[int | None, typer.Option(min=1, help=f"Default: {ROUNDS}; quick: {QUICK_ROUNDS}.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Time everything, in turns with floors, ceilings and peers; print figures, their spread, and the bars.
+    """Time everything, in turns with floors, ceilings and peers; print figures and their spread.
 
-    Figures drift with the machine, ratios within one run hold. The exit code does not depend on the bars.
+    Figures drift with the machine, ratios within one run hold.
     """
     from rich.console import Console
 

@@ -80,7 +80,6 @@ class Comparison:
         title: what is done, for the table.
         unit: of the figures.
         build: makes the cases; what must be compiled or loaded is, here or in their first run.
-        less: True where smaller figures are better (seconds, bytes).
         quick: is it part of a quick run?
         rounds: at most so many; None: as many as asked for.
     """
@@ -89,7 +88,6 @@ class Comparison:
     title: str
     unit: str
     build: Callable[[Setting], Sequence[Case]]
-    less: bool = False
     quick: bool = False
     rounds: int | None = None
 

@@ -12,9 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.threads import Threads
-
-_fused: Any = numba.njit(nogil=True, error_model="numpy")
+_fused: Any = numba.njit(error_model="numpy")
 
 
 class FusedGrid:
@@ -25,27 +23,27 @@ class FusedGrid:
         rewards: float64 `[B, n]`. over: uint8 `[B]`, 1 where the last step ended the episode.
     """
 
-    def __init__(self, lanes: int, n: int, *, public: bool, max_steps: int = 100, threads: int = 1) -> None:
+    def __init__(self, lanes: int, n: int, *, public: bool, max_steps: int = 100) -> None:
         self.soc, self.capacity = np.full((lanes, n), 0.5), np.full((lanes, n), 100.0)
         self.observations = np.zeros((lanes, n, 2 * n if public else 2), np.float32)
         self.rewards, self.steps = np.zeros((lanes, n)), np.zeros(lanes, np.int64)
         self.over = np.zeros(lanes, np.uint8)
-        self.public, self.max_steps, self.threads = public, max_steps, Threads(threads)
+        self.public, self.max_steps = public, max_steps
 
     def step(self, actions: NDArray[np.float32]) -> None:
         """One step of all lanes; lanes that end start again. Actions `[B, n]`."""
-        self.threads.over(
-            len(self.soc), _grid, self.soc, self.capacity, actions, self.observations, self.rewards, self.steps,
-            self.over, self.max_steps, self.public,
+        _grid(
+            self.soc, self.capacity, actions, self.observations, self.rewards, self.steps, self.over, self.max_steps,
+            self.public,
         )  # fmt: skip
 
 
 @_fused
 def _grid(  # type: ignore[no-untyped-def]
-    first, last, soc, capacity, actions, observations, rewards, steps, over, max_steps, public
+    soc, capacity, actions, observations, rewards, steps, over, max_steps, public
 ):
-    n = soc.shape[1]
-    for b in range(first, last):
+    lanes, n = soc.shape
+    for b in range(lanes):
         for i in range(n):
             charge = soc[b, i] + min(max(float(actions[b, i]), -1.0), 1.0) * 0.01
             soc[b, i] = min(max(charge, 0.0), 1.0)

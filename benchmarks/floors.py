@@ -1,4 +1,4 @@
-"""Floors: what moving the bytes costs, what five dictionaries cost, what a heap costs, and the usual way in numpy."""
+"""Floors: what five dictionaries cost, what a heap costs, and the usual way in numpy."""
 
 from __future__ import annotations
 
@@ -11,26 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.case import EPISODE
-from benchmarks.threads import Threads
 
 Floats = NDArray[np.float64]
 DIRECTIONS = np.array([[0.0, -5.0, 5.0, 0.0, 0.0], [0.0, 0.0, 0.0, -5.0, 5.0]])
 """Force `[2, 5]` of each of MPE's choices."""
-
-
-class Copying:
-    """Copies so many float64 from one array to another, with one thread or several."""
-
-    def __init__(self, elements: int, threads: int = 1) -> None:
-        self._source, self._target = np.ones(elements), np.zeros(elements)
-        self.threads = Threads(threads)
-
-    def __call__(self) -> None:
-        """One copy of everything."""
-        self.threads.over(len(self._source), self._part)
-
-    def _part(self, first: int, last: int) -> None:
-        np.copyto(self._target[first:last], self._source[first:last])
 
 
 Five = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]

@@ -18,7 +18,7 @@ SCOPES: Final = ("parent", "public")
 HUGE: Final = 10_000
 BATCH, SINGLE = "BatchEnv", "PettingZoo API"
 DICTIONARIES = "five dictionaries"
-FUSED, FUSED_THREADS = "hand-fused loop", "hand-fused loop, threads"
+FUSED: Final = "hand-fused loop"
 LANES, AGENTS = 1024, 10
 STEPS: Final = 100
 
@@ -76,10 +76,10 @@ def single_cases(env: HeronEnv) -> list[Case]:
 
 
 def _batch(scope: str) -> Callable[[Setting], Sequence[Case]]:
-    return lambda setting: batch_cases(scope, setting)
+    return lambda setting: batch_cases(scope)
 
 
-def batch_cases(scope: str, setting: Setting) -> list[Case]:
+def batch_cases(scope: str) -> list[Case]:
     """`BatchEnv`, and the same law by hand."""
     from benchmarks.ceilings import FusedGrid
     from heron_env import BatchEnv
@@ -91,12 +91,9 @@ def batch_cases(scope: str, setting: Setting) -> list[Case]:
     env.reset()
     per_step, public = LANES * AGENTS, scope == "public"
     cases = [Case(BATCH, timed(lambda: env.step({"battery": next(shaped)}), per_step))]
-    for name, threads in {FUSED: 1, FUSED_THREADS: setting.threads}.items():
-        if name == FUSED or threads > 1:
-            fused = FusedGrid(LANES, AGENTS, public=public, max_steps=STEPS, threads=threads)
-            work = partial(_advance, fused.step, bank)
-            cases.append(Case(name, timed(work, per_step), Role.CEILING, close=fused.threads.close))
-    return cases
+    fused = FusedGrid(LANES, AGENTS, public=public, max_steps=STEPS)
+    work = partial(_advance, fused.step, bank)
+    return [*cases, Case(FUSED, timed(work, per_step), Role.CEILING)]
 
 
 def _advance(step: Callable[[NDArray[np.float32]], None], bank: Iterator[NDArray[np.float32]]) -> None:

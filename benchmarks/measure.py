@@ -66,7 +66,6 @@ class Result:
     name: str
     title: str
     unit: str
-    less: bool
     cases: Sequence[Measured]
     foreign: Sequence[float | None] = ()
     """Cores that other programs took, for each round; None where the system does not tell."""
@@ -75,11 +74,6 @@ class Result:
     def disturbed(self) -> list[bool]:
         """Rounds in which other programs took more than a little."""
         return [taken is not None and taken > MUCH for taken in self.foreign]
-
-    @property
-    def decides(self) -> bool:
-        """Are medians over the rounds those of a machine that had nothing else to do? Not if most were disturbed."""
-        return 2 * sum(self.disturbed) <= len(self.foreign)
 
     def case(self, name: str) -> Measured | None:
         """The case of that name, if it was timed."""
@@ -99,11 +93,6 @@ class Result:
             return None
         return Spread.of([a / b for a, b in zip(one.rounds, other.rounds, strict=True)])
 
-    def best(self, role: Role) -> Measured | None:
-        """The best case of a role, by its median."""
-        choose = min if self.less else max
-        return choose(self.of(role), key=lambda case: case.spread.median, default=None)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `ratios` has ours to each of the others."""
         ratios = [
@@ -116,7 +105,7 @@ class Result:
             "name": self.name,
             "title": self.title,
             "unit": self.unit,
-            "better": "less" if self.less else "more",
+            "better": "more",
             "cases": [case.to_dict() for case in self.cases],
             "ratios": ratios,
             "foreign_cores": list(self.foreign),
@@ -133,9 +122,8 @@ def measure(comparison: Comparison, setting: Setting, *, rounds: int, seconds: f
         cases = list(comparison.build(setting))
         for case in cases:
             closing.callback(case.close)
-        if not comparison.less:  # what starts afresh each time has nothing to warm
-            for case in cases:
-                case.run(seconds / 4)
+        for case in cases:
+            case.run(seconds / 4)
         gc.collect()
         gc.freeze()
         closing.callback(gc.unfreeze)
@@ -145,7 +133,7 @@ def measure(comparison: Comparison, setting: Setting, *, rounds: int, seconds: f
             Measured(case.name, case.role, figures[case.name], dict(case.facts()), watch.cores[case.name])
             for case in cases
         ]
-    return Result(comparison.name, comparison.title, comparison.unit, comparison.less, measured, watch.foreign)
+    return Result(comparison.name, comparison.title, comparison.unit, measured, watch.foreign)
 
 
 def in_turns(cases: Sequence[Case], rounds: int, seconds: float, watch: Watch | None = None) -> dict[str, list[float]]:

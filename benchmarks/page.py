@@ -60,7 +60,7 @@ def _result(told: Mapping[str, Any]) -> Result:
         Measured(each["name"], Role(each["role"]), each["rounds"], each["facts"], each["cores"])
         for each in told["cases"]
     ]
-    return Result(told["name"], told["title"], told["unit"], told["better"] == "less", cases, told["foreign_cores"])
+    return Result(told["name"], told["title"], told["unit"], cases, told["foreign_cores"])
 
 
 def with_table(page: str, results: Mapping[str, Any]) -> str:
@@ -79,7 +79,7 @@ def _rows(results: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
             cases = {case["name"]: case["median"] for case in found["cases"]}
             ratios = {(ratio["of"], ratio["to"]): ratio["median"] for ratio in found["ratios"]}
             for ours in (name for name in OURS if name in cases):
-                rates = (number(cases[ours], ""), number(n * cases[ours], ""))
+                rates = (number(cases[ours]), number(n * cases[ours]))
                 to = [_ratio(ratios[ours, name], cases[name]) if name in cases else "" for name in OTHERS]
                 yield f"{n} x {lanes:,}", ours, *rates, *to
 
@@ -91,4 +91,4 @@ def _ratio(times: float, theirs: float) -> str:
     ('6.35x (352 k)', '20.1x (248 k)', '2,070x (2.36 k)')
     """
     digits = 2 if times < 10.0 else 1 if times < 100.0 else 0
-    return f"{times:,.{digits}f}x ({number(theirs, '')})"
+    return f"{times:,.{digits}f}x ({number(theirs)})"

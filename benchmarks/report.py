@@ -1,4 +1,4 @@
-"""What a run found: results, bars, and the machine it ran on; JSON for machines."""
+"""What a run found: results, and the machine it ran on; JSON for machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.bars import Judged, judge
 from benchmarks.figure import Series, alternative, draw, series
 from benchmarks.measure import Result
 from heron_env import __version__
@@ -34,10 +33,6 @@ class Report:
     """Time slice of a case in a round."""
     machine: dict[str, Any] = field(default_factory=dict)
 
-    def bars(self) -> list[Judged]:
-        """The bars, judged on these results."""
-        return judge(self.results)
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         return {
@@ -48,7 +43,6 @@ class Report:
             "machine": self.machine,
             "comparisons": [result.to_dict() for result in self.results],
             "figure": {"file": "bench.svg", "alternative": alternative(lines)} if (lines := self.lines()) else None,
-            "bars": [judged.to_dict() for judged in self.bars()],
         }
 
     def lines(self) -> Series:

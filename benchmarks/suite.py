@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from benchmarks import (
-    adapters,
-    alone,
-    energy,
-    event_batch,
-    events,
-    grid,
-    learning,
-    observing,
-    power_flow,
-    spread,
-    sweeps,
-)
+from benchmarks import adapters, event_batch, events, grid, learning, power_flow, spread
 from benchmarks.case import Comparison
 from heron_env.errors import ConfigError, did_you_mean
 
-PARTS: Final = (spread, grid, energy, power_flow, observing, events, event_batch, sweeps, adapters, learning, alone)
+PARTS: Final = (spread, grid, power_flow, events, event_batch, adapters, learning)
 
 
 def everything() -> list[Comparison]:

@@ -7,9 +7,9 @@ Every episode is kept in --runs and never repeated, those of finished sweeps in 
 again.py measures policies again). Policies: the strongest rule, PPO
 that corrects MPC (five training seeds, pooled; in the shipped world alone), and MPC, each battery for itself. All were
 tuned on validation days without a network, and each is measured against itself; which is best under a network, where
-each would be tuned for it, is another question (remedies.py). What is reported are test days. Loss is the gap to the
-synchronous clock as a share of what the policy gains there over doing nothing, paired by day. Intervals are 95 %, over
-days, for PPO over training seeds and days.
+each would be tuned for it, is another question (results/remedies/). What is reported are test days. Loss is the gap to
+the synchronous clock as a share of what the policy gains there over doing nothing, paired by day. Intervals are 95 %,
+over days, for PPO over training seeds and days.
 
 Four worlds tell what the network costs from what the measurement costs:
 

@@ -10,8 +10,7 @@ from benchmarks import c_loop, spread
 from benchmarks.__main__ import app
 from benchmarks.case import EPISODE, Setting
 from benchmarks.ceilings import FusedGrid
-from benchmarks.floors import Copying, NumpySpread, bare_heap, five_dictionaries
-from benchmarks.threads import Threads
+from benchmarks.floors import NumpySpread, bare_heap, five_dictionaries
 from heron_env import make
 
 
@@ -102,22 +101,6 @@ def test_the_grid_by_hand_is_the_grid(scope: str):
     assert (fused.soc == 0.5).all(), "the next episode has begun"
 
 
-def test_threads_share_the_lanes_and_change_nothing():
-    one, two = FusedGrid(7, 3, public=True), FusedGrid(7, 3, public=True, threads=2)
-    draw = np.random.default_rng(0)
-    for _ in range(28):
-        actions = draw.uniform(-1.0, 1.0, (7, 3)).astype(np.float32)
-        one.step(actions)
-        two.step(actions)
-        assert np.array_equal(one.observations, two.observations)
-    two.threads.close()
-    parts: list[tuple[int, int]] = []
-    three = Threads(3)
-    three.over(10, lambda first, last: parts.append((first, last)))
-    three.close()
-    assert sorted(parts) == [(0, 3), (3, 6), (6, 10)]
-
-
 def test_the_dictionary_floor_has_the_shape_of_a_step():
     step = five_dictionaries(["a", "b"], [3, 2])
     seen, rewards, terminated, truncated, infos = step({"a": np.array([0.5]), "b": np.array([-1.0])})
@@ -125,14 +108,6 @@ def test_the_dictionary_floor_has_the_shape_of_a_step():
     assert rewards == {"a": 0.5, "b": -1.0}
     assert terminated == truncated == {"a": False, "b": False}
     assert infos == {"a": {}, "b": {}}
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_copying_copies_everything(threads: int):
-    copying = Copying(1001, threads)
-    copying()
-    copying.threads.close()
-    assert (copying._target == 1.0).all()
 
 
 def test_the_bare_heap_hands_out_the_earliest(monkeypatch: pytest.MonkeyPatch):
