@@ -64,10 +64,6 @@ TimeLimitOption = Annotated[float | None, typer.Option(help="End after so many s
 ResidualOption = Annotated[
     str, typer.Option(help="The baseline that the policy corrects; none: decide alone; default: the environment's.")
 ]
-AlgorithmOption = Annotated[
-    str,
-    typer.Option(help="ppo (IPPO; with --critic central MAPPO); vdn or qmix, for choices on the synchronous clock."),
-]
 CriticOption = Annotated[
     str, typer.Option(help="local: values from what the agent sees; central: from the state too. Actors never do.")
 ]
@@ -112,7 +108,6 @@ def train(
     steps: StepsOption = DEFAULT_STEPS,
     time_limit: TimeLimitOption = None,
     residual: ResidualOption = "default",
-    algorithm: AlgorithmOption = "ppo",
     critic: CriticOption = "local",
     train_delays: TrainDelaysOption = None,
     schedule: ScheduleOption = None,
@@ -148,8 +143,8 @@ def train(
     with _training_into(folder):
         run = run_training(
             env, folder, hyperparameters=settings, total_steps=steps, seed=seed, env_options=options,
-            time_limit=time_limit, residual=None if residual == "none" else residual, algorithm=algorithm,
-            critic=critic, training_delays=delays, schedule=timed, trainer=trainer, device=device,
+            time_limit=time_limit, residual=None if residual == "none" else residual, critic=critic,
+            training_delays=delays, schedule=timed, trainer=trainer, device=device,
             start_from=start_from, progress=not as_json, logger=logger,
         )  # fmt: skip
     if not run.config.transitions:

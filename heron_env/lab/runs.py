@@ -57,7 +57,7 @@ class RunConfig(BaseModel):
     Attributes:
         env_options: of `make()`, those of the user: evaluation builds the environment with them.
         training_options: what came on top while training, say a coarser step.
-        algorithm: that it learned by.
+        algorithm: that it learned by; earlier versions trained by VDN and QMIX, too.
         trainer: what trained: "sb3", Stable-Baselines3's PPO, or "lean", this library's own.
         device: of torch, on which weights were improved; to load them none is needed.
         training_delays: how late agents saw and acted while training; evaluation has delays of its own.
@@ -67,8 +67,7 @@ class RunConfig(BaseModel):
         start_from: the run folder whose weights and scales it began with; None: from nothing.
         seconds, compile_seconds: wall time without compiling, and that of compiling.
         deterministic: could the training be repeated bit for bit? Not if a time limit or a callback ended it.
-        critic: what estimated values while training: "local" saw what the agent sees, "central" the state too, as
-            QMIX's mixer does.
+        critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
         curve: the file of the learning curve.
         kept_at: transitions after which the weights were those that were kept; None: all of them.
         return_of: the root of the hierarchy, whose return the validations have.

@@ -43,7 +43,6 @@ RUNS: dict[str, Callable[[Path], RunFolder]] = {
     "alone": lambda folder: run_of(folder, ENERGY, SHORT, residual=None),
     "by Stable-Baselines3": lambda folder: run_of(folder, ENERGY, SHORT, residual=STRONGEST, trainer="sb3"),
     "traffic": lambda folder: run_of(folder, TRAFFIC, {"max_steps": 6}),
-    "traffic by VDN": lambda folder: run_of(folder, TRAFFIC, {"max_steps": 6}, algorithm="vdn"),
     "mixed": lambda folder: run_of(folder, CARTS, {}),
     "ReLU": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"activation": "relu"}),
     "frames": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"frames": 3}),

@@ -71,7 +71,7 @@ class RolloutEnded(TrainingEvent):
 @dataclass(frozen=True, kw_only=True)
 class PolicyUpdated(TrainingEvent):
     """Policies were improved on a rollout. `losses`: means over its minibatches, by group (joined by "+" where they
-    share a policy) and by Stable-Baselines3's names; of VDN and QMIX `loss`, and the mean of the team's `value`.
+    share a policy) and by Stable-Baselines3's names.
     """
 
     losses: Mapping[str, Mapping[str, float]]

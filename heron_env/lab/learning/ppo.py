@@ -1,4 +1,4 @@
-"""Train one policy per group, with PPO on either clock, or with VDN or QMIX, and leave a run folder behind."""
+"""Train one policy per group with PPO, on either clock, and leave a run folder behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from heron_env.envs.training_delays import TrainingDelays
 from heron_env.envs.unused_rules import warn_of_unused
 from heron_env.errors import ConfigError, HeronWarning
 from heron_env.files.writing import write
-from heron_env.given import mapping, path_of, require_one_of
+from heron_env.given import mapping, path_of, refuse_removed, require_one_of
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.episodes import Earned
@@ -32,7 +32,12 @@ from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, unused, versi
 from heron_env.registry import id_of
 from heron_env.scheduling.drawn import AnySchedule, as_dict
 
+REMOVED = {
+    "algorithm": "it trains with PPO alone; VDN and QMIX are in BenchMARL, on a HeronTask (docs/use_with/benchmarl.md)"
+}
 
+
+@refuse_removed("train", REMOVED)
 def train(
     env_id: str | Callable[..., HeronEnv],
     run_dir: str | Path,
@@ -48,7 +53,6 @@ def train(
     residual: str | None = DEFAULT,
     time_limit: float | None = None,
     hyperparameters: Hyperparameters | None = None,
-    algorithm: str = "ppo",
     critic: str = "local",
     start_from: str | Path | None = None,
     validations: int = 6,
@@ -89,12 +93,9 @@ def train(
         time_limit: stop after so many seconds. Compilation does not count; the evaluation of baselines does, and gets
             at most a third.
         hyperparameters: None: the environment's choice, if training_options are its choice, too.
-        algorithm: "ppo". "vdn" or "qmix" if all agents make only choices, on the synchronous clock: the agents of a
-            group are a team, which learns a joint value from the mean of their rewards. QMIX's mixer sees the state.
-            They exclude trainer and critic.
-        critic: of PPO. "central": it also sees the whole state; the actor does not. "local": only the observation.
+        critic: "central": it also sees the whole state; the actor does not. "local": only the observation.
         start_from: a finished run to continue from. Its actor, critic and scales are used; the optimizer starts anew.
-            Environment, algorithm, critic, groups, columns and actions must be the same. Arguments that are not given
+            Environment, critic, groups, columns and actions must be the same. Arguments that are not given
             are taken from it: env_options, residual, hyperparameters; training options are not.
         validations: how often the deterministic policy is evaluated after the start, including once at the end.
         validation_episodes: episodes of each evaluation.
@@ -136,7 +137,6 @@ def train(
         start_from=start_from,
         schedule=schedule,
         trainer=trainer,
-        algorithm=algorithm,
     )
     _require_training_extra(plan.trainer)
     plan = replace(plan, device=_device(device))
@@ -172,7 +172,7 @@ def train(
             f"train(time_limit={time_limit}): it ended before the first update of a policy (after "
             f"{done.transitions} transitions), and nothing was learned; give more, or a smaller n_steps"
         )
-        warnings.warn(text, HeronWarning, stacklevel=2)
+        warnings.warn(text, HeronWarning, stacklevel=3)  # over `refuse_removed`
     if progress:
         print_baselines({name: both.sync for name, both in earned.items()}, root, title=f"{env_id}, {validation}")
         under = {name: both.under for name, both in earned.items()}
@@ -236,9 +236,8 @@ def _together(
 ) -> Done:
     """Train all groups at once."""
     from heron_env.lab.learning.row_training import RowTraining
-    from heron_env.lab.learning.value_training import ValueTraining
 
-    course = (RowTraining if plan.algorithm == "ppo" else ValueTraining)(plan, env, rules, validation)
+    course = RowTraining(plan, env, rules, validation)
     course.run(monitor)
     models = {group: course.weights(group) for group in course.configs}
     return Done([*course.configs.items()], models, course.episodes, monitor.steps, course.kept_at)
@@ -292,7 +291,6 @@ def _config(
         env_id=plan.env_id,
         env_options=plan.env_options,
         training_options=plan.training_options,
-        algorithm=plan.algorithm,
         trainer=plan.trainer,
         device=plan.device,
         training_delays=plan.delays,

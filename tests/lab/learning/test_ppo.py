@@ -307,6 +307,30 @@ def test_a_wrong_argument_is_named(options: dict, words: str, tmp_path: Path):
     assert str(error.value) == words
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("algorithm", "qmix", "it trains with PPO alone; VDN and QMIX are in BenchMARL, on a HeronTask"),
+    ],
+)
+def test_an_argument_of_an_earlier_version_says_what_to_use(name: str, value: Any, words: str, tmp_path: Path):
+    with pytest.raises(ConfigError) as error:
+        quick("heron/BatteryGrid-v0", tmp_path / "run", **{name: value})
+    assert str(error.value).startswith(f"train({name}={value!r}): is gone since an earlier 0.x: {words}")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mixer", "it was of VDN and QMIX; train them with BenchMARL on a HeronTask"),
+    ],
+)
+def test_a_hyperparameter_of_an_earlier_version_says_what_to_use(name: str, words: str):
+    with pytest.raises(ConfigError, match=rf"^Hyperparameters\({name}=3\): is gone since an earlier 0.x: {words}"):
+        Hyperparameters(**{name: 3})
+
+
 def test_a_baseline_that_reads_states_in_object_form_can_be_no_base(tmp_path: Path):
     with pytest.raises(ConfigError) as error:
         quick("heron/Economy-v0", tmp_path, residual="carry")
