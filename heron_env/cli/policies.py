@@ -85,9 +85,6 @@ AugmentOption = Annotated[
     int | None,
     typer.Option(metavar="K", help="Remedy for constant delay: agents see their own last K decisions, too."),
 ]
-TrainerOption = Annotated[
-    str | None, typer.Option(help="lean: this library's PPO, on either clock; sb3: Stable-Baselines3's.")
-]
 DeviceOption = Annotated[
     str, typer.Option(help="Where weights are improved: cpu, cuda, or auto: a card where there is one.")
 ]
@@ -112,7 +109,6 @@ def train(
     train_delays: TrainDelaysOption = None,
     schedule: ScheduleOption = None,
     augment: AugmentOption = None,
-    trainer: TrainerOption = None,
     device: DeviceOption = "cpu",
     start_from: StartFromOption = None,
     logger: LoggerOption = None,
@@ -144,7 +140,7 @@ def train(
         run = run_training(
             env, folder, hyperparameters=settings, total_steps=steps, seed=seed, env_options=options,
             time_limit=time_limit, residual=None if residual == "none" else residual, critic=critic,
-            training_delays=delays, schedule=timed, trainer=trainer, device=device,
+            training_delays=delays, schedule=timed, device=device,
             start_from=start_from, progress=not as_json, logger=logger,
         )  # fmt: skip
     if not run.config.transitions:

@@ -13,7 +13,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import TrainingDefaults
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, HeronWarning, RunFolderError, did_you_mean
-from heron_env.given import is_number, is_one_of, refuse_removed, require_one_of, several, whole
+from heron_env.given import is_number, refuse_removed, require_one_of, several, whole
 from heron_env.lab import benchmark
 from heron_env.lab.learning.resolution import require_resolved
 from heron_env.lab.run_groups import MOST_FRAMES
@@ -53,7 +53,7 @@ def require_same(run: RunFolder, env: HeronEnv, base: str | None, settings: Hype
 
 
 def load_weights(policy: Any, run: RunFolder, group: str) -> None:
-    """Put the run's actor, critic and spread into a network of either trainer, read without unpickling.
+    """Put the run's actor, critic and spread into a network, read without unpickling.
 
     Raises ConfigError.
     """
@@ -74,9 +74,6 @@ DELAYS = "training_delays"
 OF_VALUES = "it was of VDN and QMIX; train them with BenchMARL on a HeronTask (docs/use_with/benchmarl.md)"
 REMOVED = dict.fromkeys(("replay", "exploration", "final_epsilon", "tau", "mixer"), OF_VALUES)
 """Hyperparameters of earlier versions, which run folders may have."""
-TRAINERS = ("lean", "sb3")
-DEFAULT_TRAINER = "lean"
-"""At equal budgets it learned simple_spread as well as Stable-Baselines3's PPO (five seeds), in less time."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class Hyperparameters:
     "relu", follows each `hidden` layer; ReLU is 5 to 13 % faster, and five seeds on Spread leave open whether it
     learns as much.
 
-    Of the lean trainer alone: `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
+    `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
     observations are seen together, behind them the last `augment` of its own decisions: as many as are under way at
     once make the problem Markov again under a constant delay (ages are seen with observe_age=True). All groups share
     one policy if `shared`. As many lanes as there are `twins` live the same days, with the same seeds and networks, and
@@ -162,7 +159,6 @@ class Plan:
     delays: TrainingDelays | None = None
     start: RunFolder | None = None
     schedule: AnySchedule = None
-    trainer: str = DEFAULT_TRAINER
     device: str = "cpu"
 
     def make(self) -> HeronEnv:
@@ -192,12 +188,10 @@ def make_plan(
     delays: TrainingDelays | None = None,
     start_from: str | Path | None = None,
     schedule: AnySchedule = None,
-    trainer: str | None = None,
 ) -> Plan:
     """Fill in the environment's defaults. Raises ConfigError."""
     _require_numbers({"total_steps": (total_steps, 1), "seed": (seed, 0), "validations": (validations, 0)}, time_limit)
     require_critic(critic, "train")
-    trainer = _trainer(trainer, schedule)
     _require_delays(delays, env_options)
     start = None if start_from is None else open_run(start_from, env_id, critic)
     if start is not None:
@@ -228,10 +222,10 @@ def make_plan(
     settings = hyperparameters or Hyperparameters.of(
         env_id, defaults if training_options is None else TrainingDefaults()
     )
-    _require_able(settings, trainer)
+    _require_able(settings)
     return Plan(
         env_id, run_dir, env_options, chosen, base, total_steps, seed, time_limit, settings, validations, critic,
-        delays, start, schedule, trainer,
+        delays, start, schedule,
     )  # fmt: skip
 
 
@@ -276,17 +270,6 @@ def _require_correctable(env: HeronEnv, env_id: str, base: str, seed: int) -> No
         on_vectors(policy)
 
 
-def _trainer(trainer: str | None, schedule: AnySchedule) -> str:
-    """The trainer that is asked for, or the one that can. Raises ConfigError."""
-    if trainer is None:
-        return DEFAULT_TRAINER
-    if not is_one_of(trainer, TRAINERS):
-        raise ConfigError(f"train(trainer={trainer!r}): must be one of {TRAINERS}.{did_you_mean(trainer, TRAINERS)}")
-    if trainer == "sb3" and schedule is not None:
-        raise ConfigError("train(schedule=..., trainer='sb3'): the event clock is for 'lean'; leave trainer out")
-    return trainer
-
-
 def _require_schedule(schedule: AnySchedule, delays: TrainingDelays | None, env: HeronEnv) -> None:
     """Raise ConfigError unless it is a schedule and alone, ScheduleError unless it is of this environment's agents."""
     if delays is not None:
@@ -302,8 +285,8 @@ def _require_schedule(schedule: AnySchedule, delays: TrainingDelays | None, env:
     env.timings_of(schedule.at(0, 0) if isinstance(schedule, DrawnSchedule) else schedule)
 
 
-def _require_able(settings: Hyperparameters, trainer: str) -> None:
-    """Raise ConfigError for what the trainer can't do."""
+def _require_able(settings: Hyperparameters) -> None:
+    """Raise ConfigError for what can't be trained with."""
     require_one_of(f"Hyperparameters(activation={settings.activation!r})", settings.activation, get_args(Activation))
     bounds = {
         **dict.fromkeys(("num_envs", "n_steps", "batch_size", "n_epochs"), (1, MOST)),
@@ -323,12 +306,6 @@ def _require_able(settings: Hyperparameters, trainer: str) -> None:
             raise ConfigError(f"Hyperparameters({name}={value!r}): must be a number between 0 and 1")
     if settings.log_std is not None and not is_number(settings.log_std):
         raise ConfigError(f"Hyperparameters(log_std={settings.log_std!r}): must be a number, or None")
-    plain = Hyperparameters()
-    for name in ("gru", "frames", "augment", "shared", "twins", "keep_best"):
-        if getattr(settings, name) != getattr(plain, name):
-            told = f"Hyperparameters({name}={getattr(settings, name)!r})"
-            if trainer == "sb3":
-                raise ConfigError(f"{told}: trainer='sb3' can't; write trainer='lean'")
 
 
 def _settings(run: RunFolder) -> Hyperparameters:
