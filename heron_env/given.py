@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import numbers
@@ -9,11 +10,12 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 from heron_env.errors import ConfigError, did_you_mean
 
 T = TypeVar("T")
+P = ParamSpec("P")
 MOST_AGENTS = 10_000
 """Of one environment: more would take minutes to build, and what they see of each other fills the memory."""
 ANY = 2**63 - 1
@@ -111,6 +113,22 @@ def accepts(function: Callable[..., Any], count: int) -> bool:
     except ValueError:
         return True
     return True
+
+
+def refuse_removed(caller: str, removed: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator: arguments of an earlier version raise ConfigError. `removed`: what to use instead, in words."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def call(*args: P.args, **options: P.kwargs) -> T:
+            for name, value in options.items():
+                if name in removed:
+                    raise ConfigError(f"{caller}({name}={value!r:.60}): is gone since an earlier 0.x: {removed[name]}")
+            return function(*args, **options)
+
+        return call
+
+    return decorate
 
 
 def is_number(value: object) -> TypeGuard[float]:

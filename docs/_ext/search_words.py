@@ -29,7 +29,7 @@ WORDS = {
     "concepts/two_clocks": "clock clocks event-driven synchronous tick",
     "concepts/delay": "delay delays delayed latency lag jitter loss lossy packet network",
     "concepts/training_under_the_network": "augmentation",
-    "how_to/training": "train training PPO MAPPO QMIX VDN logger TensorBoard hyperparameters checkpoint resume",
+    "how_to/training": "train training PPO MAPPO logger TensorBoard hyperparameters checkpoint resume",
     "how_to/many_at_once": "vector vectorised vectorized batch parallel BatchEnv",
     "how_to/many_machines": "cluster Ray distributed",
     "how_to/reading_a_report": "evaluate evaluating evaluation report sweep gap",

@@ -49,6 +49,11 @@ class HeronVecEnv(VecEnv):
         self.batch = BatchEnv(make_env, num_envs, final_observations=True, **options)
         self.group = trained_group(self.batch.env, group, options.get("others") or {})
         self._slots = Slots(self.batch, self.group, central, use_training_signal)
+        self.central, self.widths = central, self._slots.widths
+        self.built_from = (
+            make_env,
+            {name: x for name, x in options.items() if name not in ("seed", "others", "threads")},
+        )
         self.agents_per_env, self._actions = self._slots.shape[1], cast(Any, None)
         self._spec = self.batch._groups[self.group].spec
         super().__init__(

@@ -60,7 +60,7 @@ class Slots:
         if isinstance(batch.action_spaces[group], spaces.Dict):
             raise ConfigError(
                 f"HeronVecEnv: group {group!r} mixes numbers and choices, and Stable-Baselines3 takes no Dict actions; "
-                "train with this library's own trainer (trainer='lean'), TorchRL (HeronTorchEnv) or RLlib "
+                "train with `heron train` (lab.train), TorchRL (HeronTorchEnv) or RLlib "
                 "(HeronMultiAgentEnv), or split the agent in two: one for the numbers, one for the choices"
             )
         self.batch, self.group, self.central = batch, group, central
@@ -72,6 +72,7 @@ class Slots:
         unit = np.ones(self._identity.shape[1], dtype=np.float32)
         box = spaces.Box(np.concatenate([state.low, 0 * unit]), np.concatenate([state.high, unit]))
         self.space: spaces.Space[Any] = spaces.Dict({"obs": own, "state": box}) if central else own
+        self.widths = {"obs": self.own_width, **({"state": len(box.low)} if central else {})}
         self._use_signal = use_training_signal and has_training_rewards(batch.env)
         self._signal: NDArray[np.float64] | None = None
         self._idle, self._any_idle, self._began = np.zeros(self.shape, dtype=bool), False, time.monotonic()

@@ -64,10 +64,6 @@ TimeLimitOption = Annotated[float | None, typer.Option(help="End after so many s
 ResidualOption = Annotated[
     str, typer.Option(help="The baseline that the policy corrects; none: decide alone; default: the environment's.")
 ]
-AlgorithmOption = Annotated[
-    str,
-    typer.Option(help="ppo (IPPO; with --critic central MAPPO); vdn or qmix, for choices on the synchronous clock."),
-]
 CriticOption = Annotated[
     str, typer.Option(help="local: values from what the agent sees; central: from the state too. Actors never do.")
 ]
@@ -89,9 +85,6 @@ AugmentOption = Annotated[
     int | None,
     typer.Option(metavar="K", help="Remedy for constant delay: agents see their own last K decisions, too."),
 ]
-TrainerOption = Annotated[
-    str | None, typer.Option(help="lean: this library's PPO, on either clock; sb3: Stable-Baselines3's.")
-]
 DeviceOption = Annotated[
     str, typer.Option(help="Where weights are improved: cpu, cuda, or auto: a card where there is one.")
 ]
@@ -112,12 +105,10 @@ def train(
     steps: StepsOption = DEFAULT_STEPS,
     time_limit: TimeLimitOption = None,
     residual: ResidualOption = "default",
-    algorithm: AlgorithmOption = "ppo",
     critic: CriticOption = "local",
     train_delays: TrainDelaysOption = None,
     schedule: ScheduleOption = None,
     augment: AugmentOption = None,
-    trainer: TrainerOption = None,
     device: DeviceOption = "cpu",
     start_from: StartFromOption = None,
     logger: LoggerOption = None,
@@ -148,8 +139,8 @@ def train(
     with _training_into(folder):
         run = run_training(
             env, folder, hyperparameters=settings, total_steps=steps, seed=seed, env_options=options,
-            time_limit=time_limit, residual=None if residual == "none" else residual, algorithm=algorithm,
-            critic=critic, training_delays=delays, schedule=timed, trainer=trainer, device=device,
+            time_limit=time_limit, residual=None if residual == "none" else residual, critic=critic,
+            training_delays=delays, schedule=timed, device=device,
             start_from=start_from, progress=not as_json, logger=logger,
         )  # fmt: skip
     if not run.config.transitions:

@@ -72,9 +72,9 @@ def unused_rules(simulation: Simulation) -> list[Unused]:
 
 
 def warn_of_unused(simulation: Simulation) -> None:
-    """A HeronWarning for each of them: before a training."""
+    """A HeronWarning for each of them: before a training, whose caller it names."""
     for entry in unused_rules(simulation):
-        warnings.warn(f"{entry.what}; {entry.mend}", HeronWarning, stacklevel=3)
+        warnings.warn(f"{entry.what}; {entry.mend}", HeronWarning, stacklevel=4)
 
 
 def _kinds(simulation: Simulation) -> dict[type, Features]:

@@ -27,6 +27,7 @@ from heron_env.lab.robust_stats import mean_interval as mean_interval
 from heron_env.lab.robust_stats import paired_difference as paired_difference
 from heron_env.lab.runs import RunFolder as RunFolder
 from heron_env.lab.runs import versions as versions
+from heron_env.lab.sb3_runs import save_run as save_run
 from heron_env.lab.show.curves import LiveCurve as LiveCurve
 from heron_env.lab.show.curves import learning_curves as learning_curves
 from heron_env.lab.show.description import describe_environment as describe_environment

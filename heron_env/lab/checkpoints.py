@@ -144,9 +144,8 @@ def load_policy(
     """Load the trained policies of a run, for `run_synchronous` and `run_event_driven`.
 
     The run's environment is built with the run's options, to check that the policies fit it and to get the rule that
-    they correct. So it must be registered or trusted. The weights are read without unpickling. Only
-    `RunFolder.model()`, which continues a training, unpickles a file of Stable-Baselines3 and so runs code of the
-    folder. Policies with memory have an entry for each agent, each with its own memory; batches refuse them.
+    they correct. So it must be registered or trusted. The weights are read without unpickling. Policies with memory
+    have an entry for each agent, each with its own memory; batches refuse them.
 
     Args:
         run_dir: a run folder that `train` wrote; a checkpoint, `policy.npz`; or the name of a shipped policy,

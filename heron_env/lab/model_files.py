@@ -18,9 +18,11 @@ from heron_env.core.policy import Policies, takes
 from heron_env.errors import ConfigError, listed_names
 from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.columns import columns_misfit
+from heron_env.lab.trained import Activation
 
 OF_TRAINING: Final = ("lr_schedule", "learning_rate", "clip_range", "_last_obs", "_last_episode_starts")
 """What a .zip has besides the policy, and other versions of Python and numpy can't always read."""
+ACTIVATIONS: Final[dict[str, Activation]] = {"Tanh": "tanh", "ReLU": "relu"}
 BESIDE: Final = ("mask", "first", "shown", "hidden")
 """Inputs of a model of `heron export` besides the observation: what is allowed, and what it remembers."""
 UNMASKED: Final = (
@@ -107,9 +109,14 @@ def fitted(whose: str, space: spaces.Space[Any], spec: Any, numbers: Any) -> Any
     raise ConfigError(f"policy {whose} answers {np.asarray(answer).tolist()!r:.100}, which is no action of {space}")
 
 
-@cache
 def saved_policy(data: bytes) -> Any:
     """The policy of an algorithm, with its spaces."""
+    return saved_model(data)[0]
+
+
+@cache
+def saved_model(data: bytes) -> tuple[Any, dict[str, Any]]:
+    """The policy of an algorithm, and what else the .zip says of it, by name."""
     from stable_baselines3.common.save_util import load_from_zip_file
 
     kept: Any
@@ -118,7 +125,7 @@ def saved_policy(data: bytes) -> Any:
     policy = kept["policy_class"](kept["observation_space"], kept["action_space"], lambda _: 0.0, **settings)
     policy.load_state_dict(parameters["policy"])
     policy.set_training_mode(False)
-    return policy
+    return policy, kept
 
 
 def _zipped(data: bytes, seen: Any, done: Any) -> tuple[Model, bool]:

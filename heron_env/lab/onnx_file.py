@@ -29,7 +29,7 @@ from heron_env.given import path_of
 from heron_env.lab.checkpoints import open_run
 from heron_env.lab.run_groups import Actor, own_decisions
 from heron_env.lab.runs import Run
-from heron_env.lab.trained import Correction, Network, Scaling, act_of
+from heron_env.lab.trained import Correction, Network, act_of
 from heron_env.trust import Trust, listed, trusting
 
 if TYPE_CHECKING:
@@ -381,7 +381,7 @@ def decided(
 ) -> dict[str, Any]:
     """What NetworkPolicy and RememberingPolicy do for one observation `[1, d]`, in functions of numpy alone."""
     values: dict[str, Any] = {}
-    inputs = Scaling(np.array(kept.center), np.array(kept.scale))(observation)
+    inputs = kept.scaling(observation)
     if before is not None and before.shown is not None:
         later = np.concatenate([before.shown[:, 1:], inputs.reshape(1, 1, -1)], axis=1)
         alone = np.concatenate([inputs.reshape(1, 1, -1)] * kept.frames, axis=1)

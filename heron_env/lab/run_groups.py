@@ -42,6 +42,7 @@ class GroupConfig(BaseModel):
     """One group's policy: its model file, its spaces, and the fixed scales around the network.
 
     Attributes:
+        clip: where scaled observations are cut off.
         activation: between the layers of its network.
         frames: how many of an agent's last observations the network sees together.
         augment: how many of its last decisions, behind them.
@@ -57,12 +58,18 @@ class GroupConfig(BaseModel):
     ncats: list[Annotated[int, Field(ge=1, le=MOST_CHOICES)]] = []
     center: list[Center]
     scale: list[Scale]
+    clip: Scale | None = None
     reward_scale: Scale
     activation: Activation = "tanh"
     frames: Annotated[int, Field(ge=1, le=MOST_FRAMES)] = 1
     augment: Annotated[int, Field(ge=0, le=MOST_FRAMES)] = 0
     state_center: list[Center] = []
     state_scale: list[Scale] = []
+
+    @property
+    def scaling(self) -> Scaling:
+        """Of what its agents observe."""
+        return Scaling(np.array(self.center), np.array(self.scale), self.clip)
 
 
 def group_config(
@@ -88,6 +95,7 @@ def group_config(
         ncats=spec.ncats.tolist(),
         center=scaling.center.tolist(),
         scale=scaling.scale.tolist(),
+        clip=scaling.clip,
         reward_scale=reward_scale,
         activation=activation,
         frames=frames,
@@ -113,6 +121,17 @@ def own_decisions(kept: GroupConfig) -> OwnDecisions | None:
 
 
 WEIGHTS = "policy.pth"
+
+
+def packed_weights(weights: Mapping[str, Any]) -> bytes:
+    """A model file of a state dict of torch, packed as Stable-Baselines3 packs it; equal weights, equal files."""
+    import torch
+
+    state, packed = io.BytesIO(), io.BytesIO()
+    torch.save(weights, state)
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(WEIGHTS), state.getvalue())  # of no date
+    return packed.getvalue()
 
 
 def weights_in(file: Path) -> Mapping[str, Any]:

@@ -37,7 +37,7 @@ from heron_env.lab import benchmark
 from heron_env.lab.episodes import TEAM
 from heron_env.lab.remembering import RememberingPolicy
 from heron_env.lab.run_groups import Actor, FileName, GroupConfig, actor_of, misfit, own_decisions, weights_in
-from heron_env.lab.trained import NetworkPolicy, Scaling, act_of, on_vectors
+from heron_env.lab.trained import NetworkPolicy, act_of, on_vectors
 from heron_env.registry import EnvironmentSpec, is_here, spec
 from heron_env.scheduling.drawn import AnySchedule, drawn_or_fixed
 
@@ -57,8 +57,8 @@ class RunConfig(BaseModel):
     Attributes:
         env_options: of `make()`, those of the user: evaluation builds the environment with them.
         training_options: what came on top while training, say a coarser step.
-        algorithm: that it learned by.
-        trainer: what trained: "sb3", Stable-Baselines3's PPO, or "lean", this library's own.
+        algorithm: that it learned by; earlier versions trained by VDN and QMIX, too.
+        trainer: what trained: "sb3", Stable-Baselines3, or "lean", this library's own PPO.
         device: of torch, on which weights were improved; to load them none is needed.
         training_delays: how late agents saw and acted while training; evaluation has delays of its own.
         schedule: under which it was trained on the event clock: fields by agent, group, level or "*"; what was drawn as
@@ -67,8 +67,7 @@ class RunConfig(BaseModel):
         start_from: the run folder whose weights and scales it began with; None: from nothing.
         seconds, compile_seconds: wall time without compiling, and that of compiling.
         deterministic: could the training be repeated bit for bit? Not if a time limit or a callback ended it.
-        critic: what estimated values while training: "local" saw what the agent sees, "central" the state too, as
-            QMIX's mixer does.
+        critic: what estimated values while training: "local" saw what the agent sees, "central" the state too.
         curve: the file of the learning curve.
         kept_at: transitions after which the weights were those that were kept; None: all of them.
         return_of: the root of the hierarchy, whose return the validations have.
@@ -83,7 +82,7 @@ class RunConfig(BaseModel):
     env_id: str
     env_options: dict[str, Any]
     training_options: dict[str, Any]
-    algorithm: Literal["ppo", "vdn", "qmix"] = "ppo"
+    algorithm: Annotated[str, Field(max_length=60)] = "ppo"
     trainer: Literal["sb3", "lean"] = "sb3"
     device: str = "cpu"
     training_delays: TrainingDelays | None = None
@@ -299,12 +298,11 @@ class Run(ABC):
             if env is not None:
                 _compare(self.file, env, group, kept)
             actor = self.actor(group)
-            scaling = Scaling(np.array(kept.center), np.array(kept.scale))
             remembers = kept.frames > 1 or actor.recurrent is not None or kept.augment > 0
             for key, rule in self._rules(env, group, kept, by_agent=remembers).items():
                 act = act_of(np.array(kept.action_low), np.array(kept.action_high), tuple(kept.ncats), rule)
                 decides = NetworkPolicy(
-                    actor.network, scaling, act, log_std=actor.log_std, deterministic=deterministic, seed=seed,
+                    actor.network, kept.scaling, act, log_std=actor.log_std, deterministic=deterministic, seed=seed,
                     columns=kept.observation_names,
                 )  # fmt: skip
                 loaded[key] = decides
@@ -316,10 +314,12 @@ class Run(ABC):
 
     def misfit(self, env: HeronEnv) -> str:
         """In words: what `env` has otherwise than what the run was trained on; empty where all is the same."""
-        kept, there = self.config.groups, list(env.group_map)
-        if set(kept) != set(there):
-            return f"the environment has groups {there}, the run has {list(kept)}"
-        return next(filter(None, (misfit(env, group, kept[group]) for group in there)), "")
+        kept, there = self.config.groups, env.group_map
+        others = [agent for group, agents in there.items() if group not in kept for agent in agents]
+        alone = all(env.hierarchy.agents[env.hierarchy.index[agent]].policy is not None for agent in others)
+        if not alone or not set(kept) <= set(there):  # whoever has a policy of its own needs none
+            return f"the environment has groups {list(there)}, the run has {list(kept)}"
+        return next(filter(None, (misfit(env, group, kept[group]) for group in kept)), "")
 
     def rules(self, env: HeronEnv) -> dict[tuple[str, str], Policy | Decide | None]:
         """The rules that the policies correct, by (group, key); the key is the group, or an agent where they differ."""
@@ -397,20 +397,6 @@ class RunFolder(Run):
         """Rows of the learning curve, by column name. Raises RunFolderError."""
         return read_curve(self.path / self.config.curve, list(self.config.groups))
 
-    def model(self, group: str, **options: Any) -> Any:
-        """The Stable-Baselines3 PPO of a group, to train on. This unpickles: it runs code from the folder.
-
-        Raises RunFolderError where another trainer has left nothing but weights.
-        """
-        if self.config.trainer != "sb3":
-            raise RunFolderError(
-                f"{self.file}: trainer {self.config.trainer!r} leaves no Stable-Baselines3 model; take "
-                "weights(group), or train with trainer='sb3'"
-            )
-        from stable_baselines3 import PPO
-
-        return PPO.load(self.path / self.config.groups[group].model, **options)
-
     def actor(self, group: str) -> Actor:
         """As of every run; the file of its model is named where it is at fault."""
         return actor_of(self.weights(group), self.config.groups[group], self.path / self.config.groups[group].model)
@@ -418,6 +404,17 @@ class RunFolder(Run):
     def weights(self, group: str) -> Mapping[str, Any]:
         """Actor and critic of a group as a state dict of torch, read without unpickling. Raises RunFolderError."""
         return weights_in(self.path / self.config.groups[group].model)
+
+
+def replace_run(path: Path, config: RunConfig, models: Mapping[str, bytes], former: Iterable[str]) -> RunFolder:
+    """Write models and what names them, and only then remove the files of the `former` run, which was whole so far."""
+    for group, kept in config.groups.items():
+        write(path / kept.model, models[group])
+    run = RunFolder(path, config)
+    run.write()
+    for name in former:
+        (path / name).unlink(missing_ok=True)
+    return run
 
 
 def _compare(file: Path, env: HeronEnv, group: str, kept: GroupConfig) -> None:

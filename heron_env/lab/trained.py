@@ -69,14 +69,18 @@ def kernel() -> Any:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Fixed affine map of observations, `(x - center) / scale`, both `[d]`."""
+    """Fixed affine map of observations, `(x - center) / scale`, both `[d]`, cut off at +-clip."""
 
     center: Floats
     scale: Floats
+    clip: float | None = None
 
     def __call__(self, vectors: Vectors) -> Vectors:
         """`[n, d]` -> float32 `[n, d]`."""
-        return ((vectors - self.center) / self.scale).astype(np.float32)
+        scaled = (vectors - self.center) / self.scale
+        if self.clip is not None:
+            scaled = np.minimum(np.maximum(scaled, -self.clip), self.clip)
+        return scaled.astype(np.float32)
 
 
 @dataclass(frozen=True)

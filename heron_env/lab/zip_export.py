@@ -12,16 +12,15 @@ from gymnasium import spaces
 from heron_env._version import __version__
 from heron_env.core.policy import takes
 from heron_env.errors import ConfigError
-from heron_env.lab.model_files import saved_policy
+from heron_env.lab.model_files import ACTIVATIONS, saved_policy
 from heron_env.lab.onnx_file import OnnxGraph, run_network
 from heron_env.lab.policies import digest_of
-from heron_env.lab.trained import Activation, Choice, network_of
+from heron_env.lab.trained import Choice, network_of
 
 BY_HAND = (
     "write it with torch.onnx.export(..., output_names=['action']), as Stable-Baselines3's page on export shows; every "
     "command here plays the .zip itself"
 )
-ACTIVATIONS: dict[str, Activation] = {"Tanh": "tanh", "ReLU": "relu"}
 
 
 def onnx_of_zip(file: str | Path) -> Any:

@@ -143,7 +143,7 @@ def test_stable_baselines3_and_one_vector_are_refused_with_what_to_use_instead()
     with refuses(
         ConfigError,
         "HeronVecEnv: group 'cart' mixes numbers and choices, and Stable-Baselines3 takes no Dict actions; train with "
-        "this library's own trainer (trainer='lean'), TorchRL (HeronTorchEnv) or RLlib (HeronMultiAgentEnv), or split "
+        "`heron train` (lab.train), TorchRL (HeronTorchEnv) or RLlib (HeronMultiAgentEnv), or split "
         "the agent in two: one for the numbers, one for the choices",
     ):
         HeronVecEnv(CARTS, 2)

@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 from endpoint_kit import serving, soc_rule
+from stable_baselines3 import PPO
 from typer.testing import CliRunner
 
 import heron_env
 from heron_env import Disturbance, HeronEnv, ScheduleConfig, TrainingDelays, make
+from heron_env.adapters import HeronVecEnv
 from heron_env.cli import app
 from heron_env.injection import Recording
 from heron_env.lab import (
@@ -30,6 +32,7 @@ from heron_env.lab import (
     SweepResult,
     load_policy,
     record_episode,
+    save_run,
     train,
     versions,
 )
@@ -72,7 +75,8 @@ def runs() -> dict[str, float]:
     words = ["train", GRID, "--out", "run", "--steps", "12288", "-o", "max_steps=6"]
     assert CliRunner().invoke(app, words).exit_code == 0
     quick: dict[str, Any] = {"total_steps": 64, "validations": 1, "validation_episodes": 1, "progress": False}
-    train(GRID, "run-sb3", trainer="sb3", hyperparameters=TINY, env_options=SHORT, **quick)
+    lanes = HeronVecEnv(GRID, 2, **SHORT)
+    save_run(PPO("MlpPolicy", lanes, n_steps=8, batch_size=16, device="cpu", seed=0).learn(64), lanes, "run-sb3")
     train(ENERGY, "run-residual", hyperparameters=replace(TINY, gru=4), env_options=HOMES, **quick)
     return {name: evaluated(name) for name in ("run", "run-sb3", "run-residual")}
 

@@ -312,13 +312,12 @@ def _adapters() -> dict[str, Entry]:
     def trained(
         env_id: Any, run_dir: Any, total_steps: Any, seed: Any = 0, env_options: Any = None, residual: Any = "default",
         critic: Any = "local", start_from: Any = None, training_delays: Any = None, hyperparameters: Any = None,
-        algorithm: Any = "ppo",
     ) -> Any:  # fmt: skip
         """Never with a number of steps that is one: it would train."""
         return train(
             env_id, run_dir, total_steps=total_steps if isinstance(total_steps, str) else 0, seed=seed,
             env_options=env_options, residual=residual, critic=critic, start_from=start_from,
-            training_delays=training_delays, hyperparameters=hyperparameters, algorithm=algorithm,
+            training_delays=training_delays, hyperparameters=hyperparameters,
         )  # fmt: skip
 
     def slots() -> Any:
@@ -414,7 +413,6 @@ OPTIONS = {
         "--seed",
         "--time-limit",
         "--residual",
-        "--algorithm",
         "--critic",
         "--train-delays",
         "--start-from",

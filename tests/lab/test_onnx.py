@@ -15,9 +15,10 @@ from mixed_world import CARTS
 from training_kit import GRID, tiny, trained
 
 from heron_env import load_policy, make
+from heron_env.adapters import HeronVecEnv
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError
-from heron_env.lab import RunFolder, export_onnx
+from heron_env.lab import RunFolder, export_onnx, save_run
 from heron_env.lab.onnx_file import OnnxGraph, Untraceable
 from heron_env.lab.run_groups import GroupConfig
 from heron_env.worlds.energy_management import STRONGEST
@@ -37,13 +38,19 @@ def run_of(folder: Path, env_id: str, options: dict[str, Any], settings: Any = (
     return trained(folder, env_id, env_options=options, hyperparameters=tiny(**dict(settings)), **few, **more)
 
 
+def by_sb3(folder: Path) -> RunFolder:
+    sb3 = pytest.importorskip("stable_baselines3")
+    env = sb3.common.vec_env.VecNormalize(HeronVecEnv(ENERGY, 1, **SHORT), clip_obs=1.5)
+    model = sb3.PPO("MlpPolicy", env, n_steps=8, batch_size=8, device="cpu", seed=0)
+    return save_run(model.learn(64), env, folder)
+
+
 RUNS: dict[str, Callable[[Path], RunFolder]] = {
     "battery": lambda folder: run_of(folder, ENERGY, SHORT, residual=STRONGEST),
     "zone": lambda folder: run_of(folder, ENERGY, {**SHORT, "control": "zone"}),
     "alone": lambda folder: run_of(folder, ENERGY, SHORT, residual=None),
-    "by Stable-Baselines3": lambda folder: run_of(folder, ENERGY, SHORT, residual=STRONGEST, trainer="sb3"),
+    "by Stable-Baselines3": lambda folder: by_sb3(folder),
     "traffic": lambda folder: run_of(folder, TRAFFIC, {"max_steps": 6}),
-    "traffic by VDN": lambda folder: run_of(folder, TRAFFIC, {"max_steps": 6}, algorithm="vdn"),
     "mixed": lambda folder: run_of(folder, CARTS, {}),
     "ReLU": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"activation": "relu"}),
     "frames": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"frames": 3}),

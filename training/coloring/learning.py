@@ -1,4 +1,8 @@
-"""What PPO learns on the study graph, trained without and with delays, beside both processes and local search."""
+"""What PPO learns on the study graph, trained without and with delays, beside both processes and local search.
+
+The figures that are kept are of Stable-Baselines3's PPO inside `train`, which heron_env had until version 0.2 (commit
+5762c217); this command trains with our own.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ def trained(arm: str, seed: int, steps: int) -> Path:
     """The run folder of an arm and seed; one that is finished is taken as it is."""
     folder = RUNS / f"{arm.replace(' ', '-')}-{steps}-{seed}"
     if not (folder / "config.json").exists():
-        train(ENV, folder, total_steps=steps, seed=seed, training_delays=ARMS[arm], trainer="sb3", progress=False)
+        train(ENV, folder, total_steps=steps, seed=seed, training_delays=ARMS[arm], progress=False)
     return folder
 
 

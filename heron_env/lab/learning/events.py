@@ -33,7 +33,6 @@ class TrainingEvent:
         compile_seconds: those.
         done: share in [0, 1] of the transitions or of the time limit, whichever is farther on.
         seconds_left: estimated from what is done; None: nothing is.
-        model: Stable-Baselines3's PPO that is being trained; None with the lean trainer.
     """
 
     steps: int
@@ -42,7 +41,6 @@ class TrainingEvent:
     compile_seconds: float
     done: float
     seconds_left: float | None
-    model: Any
 
     @property
     def figures(self) -> dict[str, float]:
@@ -71,7 +69,7 @@ class RolloutEnded(TrainingEvent):
 @dataclass(frozen=True, kw_only=True)
 class PolicyUpdated(TrainingEvent):
     """Policies were improved on a rollout. `losses`: means over its minibatches, by group (joined by "+" where they
-    share a policy) and by Stable-Baselines3's names; of VDN and QMIX `loss`, and the mean of the team's `value`.
+    share a policy) and by Stable-Baselines3's names.
     """
 
     losses: Mapping[str, Mapping[str, float]]
@@ -157,8 +155,8 @@ class Monitor:
     def __init__(self, callbacks: Sequence[Callback], stopwatch: Stopwatch, limit: float | None) -> None:
         self.callbacks, self.stopwatch, self.limit = callbacks, stopwatch, math.inf if limit is None else limit
         self.reserve, self.stopped, self.updated, self._last = 0.0, False, False, 0.0
-        self._trainings: list[Training] = []
-        self._others, self._began = 0, 0.0
+        self._training: Training | None = None
+        self._began = 0.0
 
     @property
     def seconds(self) -> float:
@@ -168,23 +166,22 @@ class Monitor:
     @property
     def steps(self) -> int:
         """Transitions of all groups."""
-        return sum(sum(training.transitions.values()) for training in self._trainings)
+        return sum(self._training.transitions.values()) if self._training else 0
 
-    def begin(self, training: Training, others: int) -> None:
-        """This training begins, and as many others will after it."""
-        self._began = self._began or self.seconds
-        self._trainings, self._others = [*self._trainings, training], others
+    def begin(self, training: Training) -> None:
+        """This training begins."""
+        self._began, self._training = self.seconds, training
         self.tell(TrainingEvent)
 
     def tell(self, kind: type[TrainingEvent], **what: Any) -> None:
         """Call all callbacks with an event."""
         self._last = now = self.seconds
         self.updated |= kind is PolicyUpdated
-        current, number = self._trainings[-1] if self._trainings else None, len(self._trainings)
-        done = (number - 1 + current.share(now)) / (number + self._others) if current else 0.0
+        current = self._training
+        done = current.share(now) if current else 0.0
         event = kind(
             steps=self.steps, transitions=current.transitions if current else {}, seconds=now,
-            compile_seconds=self.stopwatch.compiled, done=done, model=current and current.model,
+            compile_seconds=self.stopwatch.compiled, done=done,
             seconds_left=(now - self._began) * (1.0 - done) / done if done else None, **what,
         )  # fmt: skip
         for callback in self.callbacks:

@@ -1,4 +1,4 @@
-"""What the trainings of a group have in common, whoever trains: seeds, scales, and rollouts until all is learned.
+"""What a training needs besides its learners: seeds, scales, and rollouts until all is learned.
 
 Scales of observations and rewards are fixed: measured once on warm-up episodes, before anything is learned.
 """
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import Policies
 from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.lab.episodes import Earned
@@ -42,8 +41,9 @@ class Annealing:
     end: float
     remaining: float = field(default=1.0)
 
-    def __call__(self, _: float) -> float:
-        """SB3 asks with its own idea of the progress, which does not know about time."""
+    @property
+    def rate(self) -> float:
+        """By the progress so far."""
         return self.end + (self.start - self.end) * self.remaining
 
 
@@ -53,15 +53,13 @@ class Training(ABC):
     Attributes:
         episodes: what the policies earned in the last validation.
         until: when to stop, s of the monitor.
-        model: Stable-Baselines3's PPO, if that trains.
     """
 
-    def __init__(self, plan: Plan, validation: Validation, others: Policies) -> None:
-        self.plan, self.validation, self.others = plan, validation, dict(others)
+    def __init__(self, plan: Plan, validation: Validation) -> None:
+        self.plan, self.validation = plan, validation
         settings = plan.hyperparameters
         self.annealing = Annealing(settings.learning_rate, settings.final_learning_rate)
         self.episodes, self.until, self._began = Episodes([], []), math.inf, 0.0
-        self.model: Any = None
 
     @property
     @abstractmethod
@@ -83,7 +81,7 @@ class Training(ABC):
     def measure(self, monitor: Monitor) -> None:
         """What is earned now."""
         start = monitor.seconds
-        self.episodes = self.validation.measure({**self.others, **self.policies()}, monitor.tick)
+        self.episodes = self.validation.measure(self.policies(), monitor.tick)
         monitor.reserve = monitor.seconds - start
         if self.validation.runs:
             root, under = map(Earned.mean, self.episodes)
@@ -97,19 +95,16 @@ class Training(ABC):
         transitions = sum(self.transitions.values()) / (self.plan.total_steps * len(self.transitions))
         return min(max(transitions, (now - self._began) / max(self.until - self._began, 1e-9)), 1.0)
 
-    def run(self, monitor: Monitor, others: int = 0) -> None:
-        """Train to the plan's transitions, until it is time, or until a callback stops it.
-
-        Of the time that is left it gets as much as each of the `others` that are to come.
-        """
+    def run(self, monitor: Monitor) -> None:
+        """Train to the plan's transitions, until it is time, or until a callback stops it."""
         plan, took = self.plan, 0.0
         wanted = [number / plan.validations for number in range(1, plan.validations)]
-        monitor.begin(self, others)
+        monitor.begin(self)
         if plan.validations and monitor.seconds + 2.0 * monitor.reserve < monitor.limit:
             self.measure(monitor)
         self.prepare()
         self._began = monitor.seconds
-        self.until = self._began + (monitor.limit - self._began) / (others + 1) - monitor.reserve
+        self.until = monitor.limit - monitor.reserve
         while (share := self.share(start := monitor.seconds)) < 1.0 and not monitor.due(self.until - took):
             self.annealing.remaining = 1.0 - share
             if wanted and share >= wanted[0]:

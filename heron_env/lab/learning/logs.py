@@ -172,7 +172,7 @@ def opened(loggers: Sequence[Logger], plan: Plan) -> Iterator[list[Callback]]:
             raise ConfigError(
                 f"train(logger={one!r}): {file} is of a former training; remove it, or name another folder"
             )
-    facts = {"env_id": plan.env_id, "seed": plan.seed, "trainer": plan.trainer, **asdict(plan.hyperparameters)}
+    facts = {"env_id": plan.env_id, "seed": plan.seed, **asdict(plan.hyperparameters)}
     with ExitStack() as stack:
         logs = [
             stack.enter_context(LOGGERS[one](plan.run_dir, facts)) if isinstance(one, str) else one for one in loggers

@@ -13,7 +13,7 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.description import TrainingDefaults
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import ConfigError, HeronWarning, RunFolderError, did_you_mean
-from heron_env.given import is_number, is_one_of, require_one_of, several, whole
+from heron_env.given import is_number, refuse_removed, require_one_of, several, whole
 from heron_env.lab import benchmark
 from heron_env.lab.learning.resolution import require_resolved
 from heron_env.lab.run_groups import MOST_FRAMES
@@ -25,10 +25,10 @@ from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.trust import on_behalf_of
 
 
-def open_run(start_from: str | Path, env_id: str, algorithm: str, critic: str) -> RunFolder:
+def open_run(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
     """The run to go on from. Raises RunFolderError; ConfigError for another environment, algorithm or critic."""
     run = RunFolder.open(start_from)
-    for what, ours in (("env_id", env_id), ("algorithm", algorithm), ("critic", critic)):
+    for what, ours in (("env_id", env_id), ("algorithm", "ppo"), ("critic", critic)):
         if ours != (its := getattr(run.config, what)):
             raise ConfigError(
                 f"train(start_from={str(start_from)!r}): that run has {what}={its!r}, this one {ours!r}; "
@@ -53,7 +53,7 @@ def require_same(run: RunFolder, env: HeronEnv, base: str | None, settings: Hype
 
 
 def load_weights(policy: Any, run: RunFolder, group: str) -> None:
-    """Put the run's actor, critic and spread into a network of either trainer, read without unpickling.
+    """Put the run's actor, critic and spread into a network, read without unpickling.
 
     Raises ConfigError.
     """
@@ -62,19 +62,18 @@ def load_weights(policy: Any, run: RunFolder, group: str) -> None:
     except RuntimeError as error:
         its = run.config.hyperparameters
         raise ConfigError(
-            f"train(start_from={str(run.path)!r}): its network has hidden layers "
-            f"{its.get('hidden')}, {its.get('gru', 0)} units that remember and a mixer of {its.get('mixer', 0)}; give "
-            "Hyperparameters(hidden=..., gru=..., mixer=...) the same, or start anew"
+            f"train(start_from={str(run.path)!r}): its network has hidden layers {its.get('hidden')} and "
+            f"{its.get('gru', 0)} units that remember; give Hyperparameters(hidden=..., gru=...) the same, or start "
+            "anew"
         ) from error
 
 
 DEFAULT = "default"
-MOST_REPLAY = 10**8
+MOST = 10**8
 DELAYS = "training_delays"
-ALGORITHMS = ("ppo", "vdn", "qmix")
-TRAINERS = ("lean", "sb3")
-DEFAULT_TRAINER = "lean"
-"""At equal budgets it learned simple_spread as well as Stable-Baselines3's PPO (five seeds), in less time."""
+OF_VALUES = "it was of VDN and QMIX; train them with BenchMARL on a HeronTask (docs/use_with/benchmarl.md)"
+REMOVED = dict.fromkeys(("replay", "exploration", "final_epsilon", "tau", "mixer"), OF_VALUES)
+"""Hyperparameters of earlier versions, which run folders may have."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Hyperparameters:
     "relu", follows each `hidden` layer; ReLU is 5 to 13 % faster, and five seeds on Spread leave open whether it
     learns as much.
 
-    Of the lean trainer alone: `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
+    `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
     observations are seen together, behind them the last `augment` of its own decisions: as many as are under way at
     once make the problem Markov again under a constant delay (ages are seen with observe_age=True). All groups share
     one policy if `shared`. As many lanes as there are `twins` live the same days, with the same seeds and networks, and
@@ -98,12 +97,6 @@ class Hyperparameters:
     Reinforcement Learning in Input-Driven Environments", ICLR 2019).
     With `keep_best` the weights stay that earned most on the validation episodes on the way, under the schedule where
     there is one, not the last ones.
-
-    Of VDN and QMIX alone: a transition is a step of the whole team. After `n_steps` of all lanes as many minibatches of
-    `batch_size` are drawn from the last `replay` transitions as make each be learned from `n_epochs` times. An agent
-    chooses by chance with a probability that falls from 1 to `final_epsilon` in the first part `exploration` of the
-    training. Each minibatch moves the target network by `tau` of the way. QMIX's mixer has `mixer` units. There is no
-    `gru`, `frames`, `augment` or `twins`.
     """
 
     num_envs: int = 64
@@ -123,14 +116,14 @@ class Hyperparameters:
     shared: bool = False
     twins: int = 1
     keep_best: bool = False
-    replay: int = 100_000
-    exploration: float = 0.5
-    final_epsilon: float = 0.05
-    tau: float = 0.005
-    mixer: int = 32
+
+    @refuse_removed("Hyperparameters", REMOVED)
+    def __new__(cls, *_: Any, **__: Any) -> Hyperparameters:
+        """Raise ConfigError for one of an earlier version."""
+        return super().__new__(cls)
 
     @classmethod
-    def of(cls, env_id: str, defaults: TrainingDefaults, algorithm: str = "ppo") -> Hyperparameters:
+    def of(cls, env_id: str, defaults: TrainingDefaults) -> Hyperparameters:
         """Those that an environment is best trained with. Raises ConfigError for a name that there is not."""
         names = [field.name for field in fields(cls)]
         for name in defaults.hyperparameters:
@@ -139,17 +132,13 @@ class Hyperparameters:
                     f"{env_id}: training_defaults() has the hyperparameter {name!r}; there are {names}."
                     f"{did_you_mean(name, names)}"
                 )
-        return cls(**{**(OF_VALUES if algorithm != "ppo" else {}), **defaults.hyperparameters})
+        return cls(**defaults.hyperparameters)
 
     def first_log_std(self, corrects: bool) -> float:
         """Where exploration begins, for a policy that corrects a rule or one that decides alone."""
         if self.log_std is not None:
             return self.log_std
         return -2.0 if corrects else 0.0
-
-
-OF_VALUES: dict[str, Any] = {"n_steps": 5, "batch_size": 256, "n_epochs": 8, "learning_rate": 5e-4}
-"""Where VDN and QMIX begin otherwise."""
 
 
 @dataclass(frozen=True)
@@ -170,8 +159,6 @@ class Plan:
     delays: TrainingDelays | None = None
     start: RunFolder | None = None
     schedule: AnySchedule = None
-    trainer: str = DEFAULT_TRAINER
-    algorithm: str = "ppo"
     device: str = "cpu"
 
     def make(self) -> HeronEnv:
@@ -201,16 +188,12 @@ def make_plan(
     delays: TrainingDelays | None = None,
     start_from: str | Path | None = None,
     schedule: AnySchedule = None,
-    trainer: str | None = None,
-    algorithm: str = "ppo",
 ) -> Plan:
     """Fill in the environment's defaults. Raises ConfigError."""
     _require_numbers({"total_steps": (total_steps, 1), "seed": (seed, 0), "validations": (validations, 0)}, time_limit)
     require_critic(critic, "train")
-    critic = _critic(algorithm, critic, trainer, schedule)
-    trainer = _trainer(trainer, schedule)
     _require_delays(delays, env_options)
-    start = None if start_from is None else open_run(start_from, env_id, algorithm, critic)
+    start = None if start_from is None else open_run(start_from, env_id, critic)
     if start is not None:
         env_options = {**start.config.env_options, **env_options}
         residual = start.config.base if residual == DEFAULT else residual
@@ -220,8 +203,6 @@ def make_plan(
     require_trainable(env, env_id)
     if start is not None:
         require_same(start, env, residual, hyperparameters or _settings(start))
-    if algorithm != "ppo":
-        _require_choices(env, env_id, algorithm)
     defaults = env.training_defaults() if schedule is None else env.training_defaults().scheduled()
     chosen = (
         {k: v for k, v in defaults.options.items() if k not in env_options}
@@ -234,17 +215,17 @@ def make_plan(
         with on_behalf_of("" if start is None else str(start.path / "config.json")):
             trained_in = make(env_id, **{**env_options, **chosen}) if chosen else env
         for note in require_resolved(schedule, env, trained_in, chosen):
-            warnings.warn(f"train(schedule=...): {note}", HeronWarning, stacklevel=3)
+            warnings.warn(f"train(schedule=...): {note}", HeronWarning, stacklevel=4)
     base = defaults.base if residual == DEFAULT else residual
     if base is not None:
         _require_correctable(env, env_id, base, seed)
     settings = hyperparameters or Hyperparameters.of(
-        env_id, defaults if training_options is None else TrainingDefaults(), algorithm
+        env_id, defaults if training_options is None else TrainingDefaults()
     )
-    _require_able(settings, trainer, algorithm)
+    _require_able(settings)
     return Plan(
         env_id, run_dir, env_options, chosen, base, total_steps, seed, time_limit, settings, validations, critic,
-        delays, start, schedule, trainer, algorithm,
+        delays, start, schedule,
     )  # fmt: skip
 
 
@@ -289,46 +270,6 @@ def _require_correctable(env: HeronEnv, env_id: str, base: str, seed: int) -> No
         on_vectors(policy)
 
 
-def _critic(algorithm: str, critic: str, trainer: str | None, schedule: AnySchedule) -> str:
-    """Which critic there is: as asked for, or that of the algorithm. Raises ConfigError for what excludes it."""
-    require_one_of(f"train(algorithm={algorithm!r:.60})", algorithm, ALGORITHMS)
-    if algorithm == "ppo":
-        return critic
-    if schedule is not None:
-        raise ConfigError(
-            f"train(algorithm={algorithm!r}): learns on the synchronous clock; leave schedule out, or write "
-            "algorithm='ppo'"
-        )
-    for name, value, usual in (("critic", critic, "local"), ("trainer", trainer, None)):
-        if value != usual:
-            raise ConfigError(
-                f"train(algorithm={algorithm!r}, {name}={value!r:.60}): {name} is for 'ppo'; leave it out"
-            )
-    return "central" if algorithm == "qmix" else "local"
-
-
-def _require_choices(env: HeronEnv, env_id: str, algorithm: str) -> None:
-    """Raise ConfigError for agents that decide on numbers."""
-    for group, agents in env.group_map.items():
-        spec = env.simulation.specs[env.hierarchy.index[agents[0]]]
-        if spec.dim_c:
-            raise ConfigError(
-                f"train(algorithm={algorithm!r}): group {group!r} of {env_id} does {spec.describe()}, and VDN and QMIX "
-                "make choices alone; write algorithm='ppo', or give its agents a Discrete or MultiDiscrete action"
-            )
-
-
-def _trainer(trainer: str | None, schedule: AnySchedule) -> str:
-    """The trainer that is asked for, or the one that can. Raises ConfigError."""
-    if trainer is None:
-        return DEFAULT_TRAINER
-    if not is_one_of(trainer, TRAINERS):
-        raise ConfigError(f"train(trainer={trainer!r}): must be one of {TRAINERS}.{did_you_mean(trainer, TRAINERS)}")
-    if trainer == "sb3" and schedule is not None:
-        raise ConfigError("train(schedule=..., trainer='sb3'): the event clock is for 'lean'; leave trainer out")
-    return trainer
-
-
 def _require_schedule(schedule: AnySchedule, delays: TrainingDelays | None, env: HeronEnv) -> None:
     """Raise ConfigError unless it is a schedule and alone, ScheduleError unless it is of this environment's agents."""
     if delays is not None:
@@ -344,40 +285,32 @@ def _require_schedule(schedule: AnySchedule, delays: TrainingDelays | None, env:
     env.timings_of(schedule.at(0, 0) if isinstance(schedule, DrawnSchedule) else schedule)
 
 
-def _require_able(settings: Hyperparameters, trainer: str, algorithm: str) -> None:
-    """Raise ConfigError for what the trainer, or the algorithm, can't do."""
+def _require_able(settings: Hyperparameters) -> None:
+    """Raise ConfigError for what can't be trained with."""
     require_one_of(f"Hyperparameters(activation={settings.activation!r})", settings.activation, get_args(Activation))
     bounds = {
-        **dict.fromkeys(("num_envs", "n_steps", "batch_size", "n_epochs"), (1, MOST_REPLAY)),
+        **dict.fromkeys(("num_envs", "n_steps", "batch_size", "n_epochs"), (1, MOST)),
         "gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "augment": (0, MOST_FRAMES),
-        "twins": (1, settings.num_envs), "replay": (1, MOST_REPLAY), "mixer": (1, MOST_FRAMES),
+        "twins": (1, settings.num_envs),
     }  # fmt: skip
     for name, (least, most) in bounds.items():
         whole(getattr(settings, name), f"Hyperparameters({name})", least, most)
     for units in several(settings.hidden, "Hyperparameters(hidden)"):
-        whole(units, "Hyperparameters(hidden)", 1, MOST_REPLAY)
+        whole(units, "Hyperparameters(hidden)", 1, MOST)
     if settings.num_envs % settings.twins:
         raise ConfigError(
             f"Hyperparameters(num_envs={settings.num_envs}, twins={settings.twins}): num_envs must be a multiple of it"
         )
-    for name in ("gamma", "gae_lambda", "learning_rate", "final_learning_rate", "exploration", "final_epsilon", "tau"):
+    for name in ("gamma", "gae_lambda", "learning_rate", "final_learning_rate"):
         if not (is_number(value := getattr(settings, name)) and 0.0 <= value <= 1.0):
             raise ConfigError(f"Hyperparameters({name}={value!r}): must be a number between 0 and 1")
     if settings.log_std is not None and not is_number(settings.log_std):
         raise ConfigError(f"Hyperparameters(log_std={settings.log_std!r}): must be a number, or None")
-    plain = Hyperparameters()
-    for name in ("gru", "frames", "augment", "shared", "twins", "keep_best"):
-        if getattr(settings, name) != getattr(plain, name):
-            told = f"Hyperparameters({name}={getattr(settings, name)!r})"
-            if trainer == "sb3":
-                raise ConfigError(f"{told}: trainer='sb3' can't; write trainer='lean'")
-            if algorithm != "ppo" and name in ("gru", "frames", "augment", "twins"):
-                raise ConfigError(f"{told}: algorithm={algorithm!r} can't; leave it out, or write algorithm='ppo'")
 
 
 def _settings(run: RunFolder) -> Hyperparameters:
     """Those of the run. Raises RunFolderError where they are none."""
-    kept = run.config.hyperparameters
+    kept = {name: value for name, value in run.config.hyperparameters.items() if name not in REMOVED}
     try:
         return Hyperparameters(**{**kept, "hidden": tuple(kept["hidden"])})
     except (KeyError, TypeError) as error:

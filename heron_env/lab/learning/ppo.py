@@ -1,4 +1,4 @@
-"""Train one policy per group, with PPO on either clock, or with VDN or QMIX, and leave a run folder behind."""
+"""Train one policy per group with PPO, on either clock, and leave a run folder behind."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.hooks import has_training_rewards
 from heron_env.envs.training_delays import TrainingDelays
 from heron_env.envs.unused_rules import warn_of_unused
 from heron_env.errors import ConfigError, HeronWarning
-from heron_env.files.writing import write
-from heron_env.given import mapping, path_of, require_one_of
+from heron_env.given import mapping, path_of, refuse_removed, require_one_of
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.episodes import Earned
@@ -28,11 +26,20 @@ from heron_env.lab.learning.plan import DEFAULT, Hyperparameters, Plan, make_pla
 from heron_env.lab.learning.validation import Episodes, Validation, print_baselines
 from heron_env.lab.policies import Baseline
 from heron_env.lab.run_groups import GroupConfig
-from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, unused, versions
+from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, replace_run, unused, versions
 from heron_env.registry import id_of
 from heron_env.scheduling.drawn import AnySchedule, as_dict
 
+REMOVED = {
+    "trainer": (
+        "leave it out; Stable-Baselines3 trains on a HeronVecEnv, and heron_env.lab.save_run(model, env, folder) makes "
+        "the run folder (docs/use_with/stable_baselines3.md)"
+    ),
+    "algorithm": "it trains with PPO alone; VDN and QMIX are in BenchMARL, on a HeronTask (docs/use_with/benchmarl.md)",
+}
 
+
+@refuse_removed("train", REMOVED)
 def train(
     env_id: str | Callable[..., HeronEnv],
     run_dir: str | Path,
@@ -43,12 +50,10 @@ def train(
     training_options: Mapping[str, Any] | None = None,
     training_delays: TrainingDelays | None = None,
     schedule: AnySchedule = None,
-    trainer: str | None = None,
     device: str = "cpu",
     residual: str | None = DEFAULT,
     time_limit: float | None = None,
     hyperparameters: Hyperparameters | None = None,
-    algorithm: str = "ppo",
     critic: str = "local",
     start_from: str | Path | None = None,
     validations: int = 6,
@@ -60,12 +65,10 @@ def train(
 ) -> RunFolder:
     """Train policies on an environment and write a run folder.
 
-    There is one policy for each group, shared by its agents. The lean trainer trains all groups together.
-    Stable-Baselines3 trains one group after another: the groups trained before act with their policies, the later ones
-    with the baseline that they will correct, or with the no-op. At the end the validation returns of the trained
-    policies and of all baselines (always with random) are printed. Test cases are not used. The same arguments give the
-    same weights, unless there is a time limit. A HeronWarning names functions of the environment that are never called,
-    and warns if no agent earns a reward.
+    There is one policy for each group, shared by its agents; all groups are trained together. At the end the validation
+    returns of the trained policies and of all baselines (always with random) are printed. Test cases are not used. The
+    same arguments give the same weights, unless there is a time limit. A HeronWarning names functions of the
+    environment that are never called, and warns if no agent earns a reward.
 
     Args:
         env_id: a registered environment, or "module:function" of your own, or that function: the run folder names it.
@@ -80,8 +83,6 @@ def train(
         schedule: train on the event clock, with these ticks, delays and losses: a ScheduleConfig, a mapping of them, or
             a DrawnSchedule, drawn for each environment and episode. Validation runs under it and on the synchronous
             clock. The run folder stores it. None: the synchronous clock. Excludes training_delays.
-        trainer: "lean": this library's PPO on rows, for both clocks, mixed actions and memory. "sb3":
-            Stable-Baselines3's, for the synchronous clock. None: lean.
         device: where weights are updated: "cpu" (one thread), "cuda", or "auto" (a card if there is one). Environments
             and actions are always computed on the CPU. A saved run needs no card. "cuda" was not measured yet.
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
@@ -89,12 +90,9 @@ def train(
         time_limit: stop after so many seconds. Compilation does not count; the evaluation of baselines does, and gets
             at most a third.
         hyperparameters: None: the environment's choice, if training_options are its choice, too.
-        algorithm: "ppo". "vdn" or "qmix" if all agents make only choices, on the synchronous clock: the agents of a
-            group are a team, which learns a joint value from the mean of their rewards. QMIX's mixer sees the state.
-            They exclude trainer and critic.
-        critic: of PPO. "central": it also sees the whole state; the actor does not. "local": only the observation.
+        critic: "central": it also sees the whole state; the actor does not. "local": only the observation.
         start_from: a finished run to continue from. Its actor, critic and scales are used; the optimizer starts anew.
-            Environment, algorithm, critic, groups, columns and actions must be the same. Arguments that are not given
+            Environment, critic, groups, columns and actions must be the same. Arguments that are not given
             are taken from it: env_options, residual, hyperparameters; training options are not.
         validations: how often the deterministic policy is evaluated after the start, including once at the end.
         validation_episodes: episodes of each evaluation.
@@ -135,10 +133,8 @@ def train(
         delays=training_delays,
         start_from=start_from,
         schedule=schedule,
-        trainer=trainer,
-        algorithm=algorithm,
     )
-    _require_training_extra(plan.trainer)
+    _require_training_extra()
     plan = replace(plan, device=_device(device))
     former = files_of_run(plan.run_dir)
     taken = set(former)
@@ -155,14 +151,9 @@ def train(
         validation = Validation(env, plan.env_id, plan.options, validation_episodes, plan.schedule)
         done, earned = _trained(plan, env, validation, monitor)
         kept = {group: made.model_copy(update={"model": unused(group, ".zip", taken)}) for group, made in done.configs}
-        for group, chosen in kept.items():
-            write(plan.run_dir / chosen.model, done.models[group])
         root = env.hierarchy.ids[0]
-        config = _config(plan, kept, done, monitor, earned, root)
-        folder = RunFolder(plan.run_dir, config.model_copy(update={"curve": curve}))
-        folder.write()
-        for name in former:  # only now: until then that run was whole
-            (plan.run_dir / name).unlink(missing_ok=True)
+        config = _config(plan, kept, done, monitor, earned, root).model_copy(update={"curve": curve})
+        folder = replace_run(plan.run_dir, config, done.models, former)
         whole = done.transitions >= plan.total_steps * len(kept)
         monitor.tell(
             TrainingEnded, run=folder, reason="callback" if monitor.stopped else "steps" if whole else "time limit"
@@ -172,7 +163,7 @@ def train(
             f"train(time_limit={time_limit}): it ended before the first update of a policy (after "
             f"{done.transitions} transitions), and nothing was learned; give more, or a smaller n_steps"
         )
-        warnings.warn(text, HeronWarning, stacklevel=2)
+        warnings.warn(text, HeronWarning, stacklevel=3)  # over `refuse_removed`
     if progress:
         print_baselines({name: both.sync for name, both in earned.items()}, root, title=f"{env_id}, {validation}")
         under = {name: both.under for name, both in earned.items()}
@@ -196,7 +187,6 @@ def _trained(plan: Plan, env: HeronEnv, validation: Validation, monitor: Monitor
     if plan.base is not None:
         offered[plan.base] = Baseline(plan.base).build(env, plan.seed)  # it may be named with constants
     rules = benchmark.by_agent(offered[plan.base], env) if plan.base else {}
-    acting = {**benchmark.by_agent(offered[NOTHING], env), **rules}
     until = monitor.seconds + (monitor.limit - monitor.seconds) / 3.0
     first = [name for name in (plan.base, RANDOM, NOTHING) if name is not None]
     measured = dict[str, Episodes]()
@@ -205,51 +195,25 @@ def _trained(plan: Plan, env: HeronEnv, validation: Validation, monitor: Monitor
         measured[name] = validation.measure(offered[name], lambda: monitor.due(until))
         monitor.reserve = max(monitor.reserve, monitor.seconds - start) if name in first else monitor.reserve
     with _one_thread():
-        done = (_one_by_one if plan.trainer == "sb3" else _together)(plan, env, acting, rules, validation, monitor)
+        done = _together(plan, env, rules, validation, monitor)
     return done, {"trained": done.episodes, **{name: measured[name] for name in offered}}
 
 
-def _one_by_one(
-    plan: Plan, env: HeronEnv, acting: Policies, rules: Policies, validation: Validation, monitor: Monitor
-) -> Done:
-    """Train one group after the other with Stable-Baselines3."""
-    from heron_env.lab.learning.group import role_scales
-    from heron_env.lab.learning.sb3 import SlotTraining
-    from heron_env.lab.learning.step_rows import Role
-
-    acting, courses = dict(acting), list[SlotTraining]()
-    roles = [Role(env, [group], rules) for group in env.group_map]
-    with_state = plan.critic == "central" or has_training_rewards(env)
-    for number, (role, known) in enumerate(zip(roles, role_scales(plan, roles, with_state=with_state), strict=True)):
-        others = {agent: acting[agent] for agent in acting if agent not in role.agents}
-        courses.append(SlotTraining(plan, env, role, known, others, validation))
-        courses[-1].run(monitor, len(roles) - number - 1)
-        acting.update(courses[-1].policies())
-    groups = {course.role.groups[0]: course for course in courses}
-    models = {group: course.saved() for group, course in groups.items()}
-    configs = [(group, course.config) for group, course in groups.items()]
-    return Done(configs, models, courses[-1].episodes, monitor.steps)
-
-
-def _together(
-    plan: Plan, env: HeronEnv, acting: Policies, rules: Policies, validation: Validation, monitor: Monitor
-) -> Done:
+def _together(plan: Plan, env: HeronEnv, rules: Policies, validation: Validation, monitor: Monitor) -> Done:
     """Train all groups at once."""
     from heron_env.lab.learning.row_training import RowTraining
-    from heron_env.lab.learning.value_training import ValueTraining
 
-    course = (RowTraining if plan.algorithm == "ppo" else ValueTraining)(plan, env, rules, validation)
+    course = RowTraining(plan, env, rules, validation)
     course.run(monitor)
     models = {group: course.weights(group) for group in course.configs}
     return Done([*course.configs.items()], models, course.episodes, monitor.steps, course.kept_at)
 
 
-def _require_training_extra(trainer: str) -> None:
-    what, package = ("Stable-Baselines3", "stable_baselines3") if trainer == "sb3" else ("torch", "torch")
+def _require_training_extra() -> None:
     try:
-        import_module(package)
+        import_module("torch")
     except ImportError as error:
-        raise ConfigError(f"training needs {what} ({error}); install it: pip install 'heron_env[train]'") from error
+        raise ConfigError(f"training needs torch ({error}); install it: pip install 'heron_env[train]'") from error
 
 
 def _device(wanted: str) -> str:
@@ -292,8 +256,7 @@ def _config(
         env_id=plan.env_id,
         env_options=plan.env_options,
         training_options=plan.training_options,
-        algorithm=plan.algorithm,
-        trainer=plan.trainer,
+        trainer="lean",
         device=plan.device,
         training_delays=plan.delays,
         schedule=None if plan.schedule is None else as_dict(plan.schedule),

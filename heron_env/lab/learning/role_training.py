@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
-import zipfile
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
@@ -22,7 +20,7 @@ from heron_env.lab.learning.plan import Plan, load_weights
 from heron_env.lab.learning.step_rows import Role
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.remembering import RememberingPolicy
-from heron_env.lab.run_groups import WEIGHTS, GroupConfig, group_config
+from heron_env.lab.run_groups import GroupConfig, group_config, packed_weights
 from heron_env.lab.trained import NetworkPolicy
 
 
@@ -73,7 +71,7 @@ class RoleTraining(Training, Generic[S]):
     """
 
     def __init__(self, plan: Plan, env: HeronEnv, rules: Policies, validation: Validation) -> None:
-        super().__init__(plan, validation, {})
+        super().__init__(plan, validation)
         settings, groups = plan.hyperparameters, list(env.group_map)
         roles = [Role(env, names, rules) for names in ([groups] if settings.shared else [[g] for g in groups])]
         self.with_state = plan.critic == "central" or has_training_rewards(env)
@@ -109,13 +107,7 @@ class RoleTraining(Training, Generic[S]):
 
     def weights(self, group: str) -> bytes:
         """A model file: the state dict of the network, packed as Stable-Baselines3 packs it."""
-        import torch
-
-        state, packed = io.BytesIO(), io.BytesIO()
-        torch.save(self._student_of[group].network.state_dict(), state)
-        with zipfile.ZipFile(packed, "w") as archive:
-            archive.writestr(zipfile.ZipInfo(WEIGHTS), state.getvalue())  # of no date: equal runs, equal files
-        return packed.getvalue()
+        return packed_weights(self._student_of[group].network.state_dict())
 
     def policies(self) -> dict[str, NetworkPolicy | RememberingPolicy]:
         """The deterministic policies as they are now, by agent."""
@@ -125,9 +117,9 @@ class RoleTraining(Training, Generic[S]):
             result |= policies_of(student.role, weights, student.scales, self.plan.hyperparameters)
         return result
 
-    def run(self, monitor: Monitor, others: int = 0) -> None:
+    def run(self, monitor: Monitor) -> None:
         """As any training; in the end the weights are those that earned most, if these are to be kept."""
-        super().run(monitor, others)
+        super().run(monitor)
         if self._kept:
             self.episodes = self._best_episodes
         for student, weights in zip(self.students, self._kept, strict=False):

@@ -142,7 +142,7 @@ class RowTraining(RoleTraining[Student]):
 
     def learn(self, stops: Callable[[], bool] = bool) -> dict[str, dict[str, float]]:
         """Improve all policies on what was noted, until `stops` says so: the losses of each, where there are any."""
-        rate = self.annealing(1.0)
+        rate = self.annealing.rate
         losses = {"+".join(each.role.groups): each.learner.learn(rate, stops) for each in self.students}
         return {groups: {**some, "learning_rate": rate} for groups, some in losses.items() if some}
 

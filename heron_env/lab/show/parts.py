@@ -116,8 +116,8 @@ def training_facts(run: RunFolder) -> dict[str, str]:
     rule = "decides alone" if config.base is None else f"corrects {config.base!r}"
     return {
         "Training": (
-            f"PPO with a {config.critic} critic, seed {config.seed}, {config.transitions:,} transitions in "
-            f"{config.seconds:.0f} s, training options {options}{late}; it {rule}. "
+            f"{config.algorithm.upper()} with a {config.critic} critic, seed {config.seed}, {config.transitions:,} "
+            f"transitions in {config.seconds:.0f} s, training options {options}{late}; it {rule}. "
             "One training seed."
         ),
         "Validation": (

@@ -31,15 +31,11 @@ from heron_env.adapters import HeronVecEnv
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.lab import Hyperparameters, RunFolder
-from heron_env.lab.learning.group import FARTHEST, FIRST_SEED, SEEDS, StateScaling, measure_rows, role_scales
-from heron_env.lab.learning.plan import make_plan
-from heron_env.lab.learning.sb3 import SlotTraining
+from heron_env.lab.learning.group import FARTHEST, StateScaling, measure_rows
 from heron_env.lab.learning.step_rows import Role, StepRows
-from heron_env.lab.learning.validation import Validation
 
 TINY = tiny(num_envs=4, batch_size=64)
 CRITICS = ("local", "central")
-TRAINERS = ("lean", "sb3")
 LUCK = "test/Luck-v0"
 
 
@@ -112,12 +108,6 @@ def quick(folder: Path, critic: str, env_id: str = LUCK, **options: Any) -> RunF
 def central(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """A policy of a few rollouts with a central critic."""
     return quick(tmp_path_factory.mktemp("central"), "central")
-
-
-@pytest.fixture(scope="module")
-def central_sb3(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    """The same of Stable-Baselines3."""
-    return quick(tmp_path_factory.mktemp("central_sb3"), "central", trainer="sb3")
 
 
 def by_stepping(env: HeronEnv, policy: Any) -> list[Any]:
@@ -198,51 +188,16 @@ def test_hidden_values_change_nothing_that_the_deployed_policy_sees_or_does(loop
     assert all(changed[name] == ("Wind" not in name) for name in changed)
 
 
-def scaled(run: RunFolder, shift: float) -> tuple[dict[str, np.ndarray], Any]:
-    """The first observations as the trained model wants them, and the model."""
-    kept = run.config.groups["gambler"]
-    seen = HeronVecEnv(lambda: luck(shift), 1, seed=3, critic="central").reset()
-    obs = ((seen["obs"] - np.array(kept.center)) / np.array(kept.scale)).astype(np.float32)
-    state = StateScaling(np.array(kept.state_center), np.array(kept.state_scale))(seen["state"])
-    return {"obs": obs, "state": state}, run.model("gambler")
-
-
-def test_hidden_values_change_no_prediction_of_the_saved_model_but_its_values(central_sb3: RunFolder):
-    (one, model), (other, _) = scaled(central_sb3, 0.0), scaled(central_sb3, 0.5)
-    assert one["obs"].tobytes() == other["obs"].tobytes()
-    assert one["state"].tobytes() != other["state"].tobytes()
-    assert model.predict(one, deterministic=True)[0].tobytes() == model.predict(other, deterministic=True)[0].tobytes()
-    with torch.no_grad():
-        results = [
-            model.policy.evaluate_actions(model.policy.obs_to_tensor(seen)[0], torch.full((2, 1), 0.2))
-            for seen in (one, other)
-        ]
-    assert torch.equal(results[0][1], results[1][1])
-    assert not torch.isclose(results[0][0], results[1][0]).any()
-
-
-def test_the_deployed_network_is_the_saved_actor(central_sb3: RunFolder):
-    seen, model = scaled(central_sb3, 0.0)
-    vectors = HeronVecEnv(luck, 1, seed=3).reset()
-    deployed = central_sb3.policies()["gambler"].forward_batch(vectors)
-    assert np.abs(deployed - np.clip(model.predict(seen, deterministic=True)[0], -1.0, 1.0)).max() < 1e-6
-    assert central_sb3.policies()["gambler"].network.layers[0][0].shape == (1, 8)
-
-
 def weights(run: RunFolder) -> dict[str, torch.Tensor]:
     return dict(run.weights(next(iter(run.config.groups))))
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
 @pytest.mark.parametrize("critic", CRITICS)
-def test_the_same_seed_gives_the_same_actor_and_critic_and_another_seed_others(
-    critic: str, trainer: str, tmp_path: Path
-):
+def test_the_same_seed_gives_the_same_actor_and_critic_and_another_seed_others(critic: str, tmp_path: Path):
     options = {
         "env_id": "heron/EnergyManagement-v1",
         "env_options": {"dt": 3600.0, "physics_substeps": 1},
         "total_steps": 64,
-        "trainer": trainer,
     }
     first, second, other = (
         weights(quick(tmp_path / name, critic, seed=seed, **options)) for name, seed in (("a", 1), ("b", 1), ("c", 2))
@@ -252,11 +207,10 @@ def test_the_same_seed_gives_the_same_actor_and_critic_and_another_seed_others(
     assert not torch.equal(first["value_net.weight"], other["value_net.weight"])
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
 @pytest.mark.parametrize(("critic", "foresees"), [("local", False), ("central", True)])
-def test_a_central_critic_foresees_what_no_agent_can_see(critic: str, foresees: bool, trainer: str, tmp_path: Path):
+def test_a_central_critic_foresees_what_no_agent_can_see(critic: str, foresees: bool, tmp_path: Path):
     settings = Hyperparameters(num_envs=16, n_steps=12, batch_size=384, n_epochs=8, learning_rate=3e-3, gamma=0.5)
-    run = quick(tmp_path, critic, total_steps=8_000, hyperparameters=settings, trainer=trainer)
+    run = quick(tmp_path, critic, total_steps=8_000, hyperparameters=settings)
     kept = run.config.groups["gambler"]
     drawn, values = [], []
     for shift in np.linspace(-1.0, 1.0, 9):
@@ -279,9 +233,6 @@ def test_a_central_critic_foresees_what_no_agent_can_see(critic: str, foresees: 
 
 def valued(run: RunFolder, seen: Any) -> float:
     """The saved critic's value of the first slot."""
-    if run.config.trainer == "sb3":
-        policy = run.model("gambler").policy
-        return float(policy.predict_values(policy.obs_to_tensor(seen)[0])[0].item())
     parts = [seen["obs"], seen["state"]] if isinstance(seen, dict) else [seen]
     layers = run.weights("gambler")
     hidden = torch.from_numpy(np.concatenate(parts, axis=1)[:1])
@@ -335,26 +286,7 @@ def test_a_run_folder_says_which_critic_it_had(central: RunFolder, tmp_path: Pat
         RunFolder.open(tmp_path)
 
 
-def test_the_actor_sees_the_same_episodes_in_the_same_units_whoever_criticises(tmp_path: Path):
-    seen, kept = {}, {}
-    for critic in CRITICS:
-        plan = make_plan(
-            LUCK, tmp_path, {}, None, None, total_steps=64, seed=2, time_limit=None, hyperparameters=TINY,
-            validations=0, critic=critic,
-        )  # fmt: skip
-        env = plan.make()
-        role = Role(env, ["gambler"], {})
-        (scales,) = role_scales(plan, [role], with_state=critic == "central")
-        course = SlotTraining(plan, env, role, scales, {}, Validation(env, LUCK, {}, 0))
-        seen[critic], kept[critic] = course.venv.reset(), course.config
-    assert seen["local"].tobytes() == seen["central"]["obs"].tobytes()
-    raw = HeronVecEnv(LUCK, TINY.num_envs, seed=FIRST_SEED + 2 * SEEDS).reset()
-    assert np.allclose(seen["local"] * kept["local"].scale + kept["local"].center, raw, atol=1e-6)
-    names = ("observation_names", "center", "scale", "reward_scale", "action_low", "action_high")
-    assert all(getattr(kept["local"], name) == getattr(kept["central"], name) for name in names)
-
-
-def test_groups_are_trained_one_after_the_other_with_a_central_critic(tmp_path: Path):
+def test_groups_are_trained_together_with_a_central_critic(tmp_path: Path):
     options = {"num_batteries": 3, "zone_size": 2, "control": "zone", "max_steps": 5}
     run = quick(tmp_path, "central", env_id="heron/BatteryGrid-v0", env_options=options)
     env = make("heron/BatteryGrid-v0", **options)

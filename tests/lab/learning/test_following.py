@@ -34,7 +34,6 @@ from heron_env.lab import (
 from heron_env.lab.learning.events import Monitor, Stopwatch
 from heron_env.worlds.battery_grid import BatteryGridEnv
 
-TRAINERS = ("lean", "sb3")
 SHORT = {"max_steps": 6}
 
 
@@ -50,10 +49,9 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 # Events
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_callbacks_are_told_each_rollout_update_and_validation_and_the_end(trainer: str, tmp_path: Path):
+def test_callbacks_are_told_each_rollout_update_and_validation_and_the_end(tmp_path: Path):
     events: list[TrainingEvent] = []
-    run = quick(tmp_path, trainer=trainer, validations=2, total_steps=128, callbacks=events.append)
+    run = quick(tmp_path, validations=2, total_steps=128, callbacks=events.append)
     (started, *between, ended) = events
     assert type(started) is TrainingEvent and (started.steps, started.done) == (0, 0.0)
     pair = [RolloutEnded, PolicyUpdated]
@@ -74,7 +72,6 @@ def test_callbacks_are_told_each_rollout_update_and_validation_and_the_end(train
     losses = ["update/value_loss/battery", "update/policy_gradient_loss/battery", "update/approx_kl/battery"]
     assert {*losses, "update/learning_rate/battery"} <= set(update.figures)
     assert update.figures["update/value_loss/battery"] > 0.0 and update.losses["battery"]["learning_rate"] == 1e-3
-    assert all((event.model is None) == (trainer == "lean") for event in events)
 
 
 def test_the_losses_are_those_of_the_update(tmp_path: Path):
@@ -88,34 +85,32 @@ def test_the_losses_are_those_of_the_update(tmp_path: Path):
 
 
 @pytest.mark.parametrize("stop", [False, np.False_])
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_a_callback_stops_the_training_and_its_policies_are_kept(trainer: str, stop: Any, tmp_path: Path):
+def test_a_callback_stops_the_training_and_its_policies_are_kept(stop: Any, tmp_path: Path):
     events: list[TrainingEvent] = []
 
     def enough(event: TrainingEvent) -> Any:
         events.append(event)
         return stop if event.steps >= 64 else None
 
-    run = quick(tmp_path, trainer=trainer, total_steps=10**9, callbacks=[enough, lambda event: 0])
+    run = quick(tmp_path, total_steps=10**9, callbacks=[enough, lambda event: 0])
     assert run.config.transitions == 64 and not run.config.deterministic
     assert isinstance(events[-1], TrainingEnded) and events[-1].reason == "callback"
     assert RunFolder.open(tmp_path).policies() and "trained" in run.config.validation
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_what_a_callback_raises_is_the_user_s_and_the_folder_is_honest(trainer: str, tmp_path: Path):
+def test_what_a_callback_raises_is_the_user_s_and_the_folder_is_honest(tmp_path: Path):
     def fails(event: TrainingEvent) -> None:
         if event.steps >= 64 and isinstance(event, RolloutEnded):
             raise ZeroDivisionError("mine")
 
     with pytest.raises(ZeroDivisionError, match=r"^mine$"):
-        quick(tmp_path / "first", trainer=trainer, total_steps=640, callbacks=fails)
+        quick(tmp_path / "first", total_steps=640, callbacks=fails)
     with pytest.raises(RunFolderError, match="is no finished run folder"):
         RunFolder.open(tmp_path / "first")
     assert [row["transitions"] for row in rows_of(tmp_path / "first")] == ["0", "32", "64"]
-    former = quick(tmp_path / "second", trainer=trainer)
+    former = quick(tmp_path / "second")
     with pytest.raises(ZeroDivisionError):
-        quick(tmp_path / "second", trainer=trainer, total_steps=640, callbacks=fails, seed=5)
+        quick(tmp_path / "second", total_steps=640, callbacks=fails, seed=5)
     assert RunFolder.open(tmp_path / "second").digest() == former.digest()
     assert RunFolder.open(tmp_path / "second").curve() == former.curve()
 
@@ -185,28 +180,11 @@ def test_a_logger_whose_package_is_missing_says_what_to_install(tmp_path: Path, 
         assert str(error.value) == words
 
 
-def test_stable_baselines3_s_own_loggers_go_on(tmp_path: Path):
-    from stable_baselines3.common.logger import configure
-
-    def own(event: TrainingEvent) -> None:
-        if type(event) is TrainingEvent and event.model is not None:
-            event.model.set_logger(configure(str(tmp_path / "own"), ["csv"]))
-        if isinstance(event, TrainingEnded):
-            event.model.logger.close()
-
-    quick(tmp_path / "run", trainer="sb3", callbacks=own, total_steps=128)
-    with (tmp_path / "own" / "progress.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert [row["time/total_timesteps"] for row in rows] == ["32", "64", "96", "128"]
-    assert all(float(row["train/value_loss"]) > 0.0 for row in rows[1:])
-
-
 # progress.csv
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_progress_csv_has_a_row_of_each_rollout_and_each_validation(trainer: str, tmp_path: Path):
-    rows = quick(tmp_path, trainer=trainer, total_steps=128, validations=2, clock=Ticking(0.001)).curve()
+def test_progress_csv_has_a_row_of_each_rollout_and_each_validation(tmp_path: Path):
+    rows = quick(tmp_path, total_steps=128, validations=2, clock=Ticking(0.001)).curve()
     assert [row["transitions"] for row in rows] == ["0", "32", "64", "64", "96", "128", "128"]
     validated = [row["validation_return"] != "nan" for row in rows]
     assert validated == [True, False, False, True, False, False, True]
@@ -293,13 +271,12 @@ def test_what_is_really_compiled_is_counted(tmp_path: Path):
     assert trained(tmp_path, env_options=SHORT, callbacks=compiles).config.compile_seconds > 0.0
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_the_time_limit_is_looked_at_within_a_rollout(trainer: str, tmp_path: Path):
+def test_the_time_limit_is_looked_at_within_a_rollout(tmp_path: Path):
     """A rollout of 10,000 steps takes longer than the limit, by a clock that moves whenever it is read."""
     settings, clock = tiny(n_steps=10_000), Ticking(0.01)
     with pytest.warns(HeronWarning, match="it ended before the first update of a policy .* nothing was learned"):
         run = quick(
-            tmp_path, trainer=trainer, clock=clock, time_limit=30.0, total_steps=10**9, hyperparameters=settings,
+            tmp_path, clock=clock, time_limit=30.0, total_steps=10**9, hyperparameters=settings,
             env_options={"max_steps": 50},
         )  # fmt: skip
     assert 0 < run.config.transitions < 20_000 and 29.0 < clock.now < 31.0

@@ -7,7 +7,6 @@ import pytest
 from training_kit import tiny, trained
 
 from heron_env import ScheduleConfig, load_policy
-from heron_env.errors import ConfigError
 from heron_env.lab import NetworkPolicy
 from heron_env.lab.episodes import Earned
 from heron_env.lab.learning.validation import Validation
@@ -45,8 +44,3 @@ def test_the_best_of_the_curve_is_kept(clock: str, tmp_path: Path, monkeypatch: 
     assert len(seen) == len(EARNED)
     assert set(weights(load_policy(run.path))) == set(seen[2]) != set(seen[-1])
     assert run.config.kept_at is not None and 0 < run.config.kept_at < run.config.transitions
-
-
-def test_stable_baselines3_keeps_the_last(tmp_path: Path):
-    with pytest.raises(ConfigError, match="keep_best"):
-        trained(tmp_path, trainer="sb3", hyperparameters=tiny(keep_best=True))

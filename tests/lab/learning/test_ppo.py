@@ -65,15 +65,12 @@ def quick(env_id: str, folder: Path, **options) -> RunFolder:
 
 
 @pytest.mark.parametrize(
-    ("env_id", "options", "critic", "trainer"),
-    [(*variant, "central", "lean") for variant in VARIANTS]
-    + [(*VARIANTS[at], *how) for at in (0, -1) for how in (("local", "lean"), ("central", "sb3"))],
-)  # numbers, choices, and several groups of both: what an environment is and who trains on it are apart
-def test_every_registered_environment_learns_saves_and_loads(
-    env_id: str, options: dict, critic: str, trainer: str, tmp_path: Path
-):
+    ("env_id", "options", "critic"),
+    [(*variant, "central") for variant in VARIANTS] + [(*VARIANTS[at], "local") for at in (0, -1)],
+)  # numbers, choices, and several groups of both
+def test_every_registered_environment_learns_saves_and_loads(env_id: str, options: dict, critic: str, tmp_path: Path):
     options = {**SHORT[env_id], **options}
-    run = quick(env_id, tmp_path, env_options=options, critic=critic, trainer=trainer)
+    run = quick(env_id, tmp_path, env_options=options, critic=critic)
     assert run == RunFolder.open(tmp_path)
     env = make(env_id, **options)
     policies = load_policy(tmp_path)
@@ -81,35 +78,6 @@ def test_every_registered_environment_learns_saves_and_loads(
     sync = env.run_synchronous(policies, seed=1)
     assert sync.same_course(env.run_synchronous(load_policy(tmp_path), seed=1))
     assert sync.same_course(env.run_event_driven(policies, seed=1))
-
-
-@pytest.mark.parametrize("env_id", [env_id for env_id in SHORT if env_id not in SEVERAL_GROUPS])
-def test_the_numpy_policy_equals_stable_baselines3_s_own(env_id: str, tmp_path: Path):
-    run = quick(env_id, tmp_path, env_options=SHORT[env_id], trainer="sb3")
-    (group,) = run.config.groups
-    policy, model, kept = run.policies()[group], run.model(group), run.config.groups[group]
-    env = make(env_id, **SHORT[env_id])
-    observations, _ = env.reset(seed=7)
-    vectors = np.stack(list(observations.values()))
-    scaled = ((vectors - np.array(kept.center)) / np.array(kept.scale)).astype(np.float32)
-    outputs, _ = model.predict(scaled, deterministic=True)
-    base = policy.act.base.forward_batch(vectors) if run.config.base else None
-    low, high = np.array(kept.action_low), np.array(kept.action_high)
-    anchor = (low + high) / 2 if base is None else base
-    expected = np.clip(anchor + (high - low) / 2 * outputs, low, high)
-    assert np.abs(policy.forward_batch(vectors) - expected).max() < 1e-5
-
-
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others(tmp_path: Path):
-    def weights(name: str, seed: int) -> list[np.ndarray]:
-        run = quick(
-            "heron/EnergyManagement-v1", tmp_path / name, seed=seed, env_options=SHORT["heron/EnergyManagement-v1"]
-        )
-        return [array for layer in run.policies()["battery"].network.layers for array in layer]
-
-    first, second, other = weights("a", 1), weights("b", 1), weights("c", 2)
-    assert all(np.array_equal(x, y) for x, y in zip(first, second, strict=True))
-    assert not np.array_equal(first[0], other[0])
 
 
 def test_validation_does_not_change_what_is_learned(tmp_path: Path):
@@ -127,13 +95,12 @@ def test_training_goes_without_validation(tmp_path: Path):
     assert set(before) == {"nan"} and last == f"{run.config.validation['trained']:.6g}"
 
 
-@pytest.mark.parametrize("trainer", ["lean", "sb3"])
 def test_a_training_says_whose_return_it_has_and_what_each_group_earned_beside_it(
-    trainer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     """Also of a run of version 0.1.0, which kept none of it."""
     with pytest.warns(HeronWarning, match="Tower.compute_local_reward adds .* nobody learns from it"):
-        run = quick("lab.dropping:drones", tmp_path, trainer=trainer, progress=True)
+        run = quick("lab.dropping:drones", tmp_path, progress=True)
     assert (run.config.return_of, run.config.validation["trained"]) == ("tower", -3.0)
     own = run.config.validation_by_group["trained"]
     assert list(own) == ["wing", "drone", "mast"] and own["wing"] == 0.0 != own["drone"]
@@ -216,10 +183,9 @@ def test_an_environment_s_hyperparameters_go_with_its_training_options_unless_ot
         planned("test/Misspelt-v0")
 
 
-@pytest.mark.parametrize("trainer", ["lean", pytest.param("sb3", marks=pytest.mark.slow)])
-def test_groups_of_choices_and_of_numbers_are_trained_together_or_one_after_the_other(trainer: str, tmp_path: Path):
+def test_groups_of_choices_and_of_numbers_are_trained_together(tmp_path: Path):
     settings = Hyperparameters(num_envs=4, n_steps=16, batch_size=32, learning_rate=1e-2)
-    run = quick("test/Choosing-v0", tmp_path, total_steps=1500, hyperparameters=settings, trainer=trainer)
+    run = quick("test/Choosing-v0", tmp_path, total_steps=1500, hyperparameters=settings)
     assert run.config.training_options == {"max_steps": 4}
     env = choosing()
     result = env.run_synchronous(load_policy(tmp_path), seed=0)
@@ -227,14 +193,9 @@ def test_groups_of_choices_and_of_numbers_are_trained_together_or_one_after_the_
     assert result.returns["mover_1"] > 4.0
     with (tmp_path / "progress.csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    if trainer == "lean":  # two choosers, one mover
-        assert [row["group"] for row in rows] == ["chooser", "mover"] * 18
-        counted = [number for rollout in range(17) for number in (128 * rollout, 64 * rollout)]
-        assert [int(row["transitions"]) for row in rows] == [*counted, 2048, 1024]
-        return
-    assert [row["group"] for row in rows] == ["chooser"] * 14 + ["mover"] * 26
-    counted = [*range(0, 1537, 128), 1536, *range(0, 1537, 64), 1536]
-    assert [int(row["transitions"]) for row in rows] == counted
+    assert [row["group"] for row in rows] == ["chooser", "mover"] * 18  # two choosers, one mover
+    counted = [number for rollout in range(17) for number in (128 * rollout, 64 * rollout)]
+    assert [int(row["transitions"]) for row in rows] == [*counted, 2048, 1024]
 
 
 def test_drawn_actions_repeat_with_their_seed_and_follow_the_policy_s_spread(tmp_path: Path):
@@ -272,14 +233,6 @@ def test_a_time_limit_ends_training_cleanly_and_anneals_the_learning_rate_in_tim
     assert load_policy(tmp_path)
 
 
-def test_stable_baselines3_anneals_in_time_as_well(tmp_path: Path):
-    run = quick(
-        "heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=20.0, trainer="sb3", clock=Ticking(0.02)
-    )
-    assert run.config.transitions < 10**9
-    assert run.model("battery").lr_schedule(0.5) < 4e-4
-
-
 def test_the_table_of_baselines_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     run = quick("heron/BatteryGrid-v0", tmp_path, progress=True)
     printed = capsys.readouterr().out
@@ -305,6 +258,31 @@ def test_a_wrong_argument_is_named(options: dict, words: str, tmp_path: Path):
     with pytest.raises(ConfigError) as error:
         quick("heron/BatteryGrid-v0", tmp_path, **options)
     assert str(error.value) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("trainer", "sb3", "leave it out; Stable-Baselines3 trains on a HeronVecEnv, and heron_env.lab.save_run"),
+        ("algorithm", "qmix", "it trains with PPO alone; VDN and QMIX are in BenchMARL, on a HeronTask"),
+    ],
+)
+def test_an_argument_of_an_earlier_version_says_what_to_use(name: str, value: Any, words: str, tmp_path: Path):
+    with pytest.raises(ConfigError) as error:
+        quick("heron/BatteryGrid-v0", tmp_path / "run", **{name: value})
+    assert str(error.value).startswith(f"train({name}={value!r}): is gone since an earlier 0.x: {words}")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mixer", "it was of VDN and QMIX; train them with BenchMARL on a HeronTask"),
+    ],
+)
+def test_a_hyperparameter_of_an_earlier_version_says_what_to_use(name: str, words: str):
+    with pytest.raises(ConfigError, match=rf"^Hyperparameters\({name}=3\): is gone since an earlier 0.x: {words}"):
+        Hyperparameters(**{name: 3})
 
 
 def test_a_baseline_that_reads_states_in_object_form_can_be_no_base(tmp_path: Path):

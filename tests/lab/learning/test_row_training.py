@@ -130,10 +130,8 @@ def test_the_command_line_trains_under_a_schedule(tmp_path: Path):
     [
         ({"training_delays": TrainingDelays(action=1)}, "delays of the synchronous clock exclude a schedule"),
         ({"training_options": {"training_delays": TrainingDelays(action=1)}}, "exclude a schedule of the event clock"),
-        ({"trainer": "sb3"}, "train(schedule=..., trainer='sb3'): the event clock is for 'lean'; leave trainer out"),
         ({"schedule": 3.0}, "train(schedule=3.0): must be a ScheduleConfig, a mapping of them, or a DrawnSchedule"),
         ({"schedule": {"batery": SLOW}}, "schedule['batery']: no such agent, group or level"),
-        ({"trainer": "sb4"}, "train(trainer='sb4'): must be one of ('lean', 'sb3'). Did you mean 'sb3'?"),
     ],
 )
 def test_what_a_schedule_excludes_is_named(options: dict[str, Any], told: str, tmp_path: Path):
@@ -146,10 +144,6 @@ def test_what_a_schedule_excludes_is_named(options: dict[str, Any], told: str, t
     ("settings", "told"),
     [
         ({"activation": "elu"}, "Hyperparameters(activation='elu'): must be one of ('tanh', 'relu')."),
-        ({"gru": 4}, "Hyperparameters(gru=4): trainer='sb3' can't; write trainer='lean'"),
-        ({"frames": 2}, "Hyperparameters(frames=2): trainer='sb3' can't"),
-        ({"augment": 2}, "Hyperparameters(augment=2): trainer='sb3' can't"),
-        ({"shared": True}, "Hyperparameters(shared=True): trainer='sb3' can't"),
         ({"gru": -1}, "Hyperparameters(gru)=-1: must be a whole number from 0"),
         ({"frames": 0}, "Hyperparameters(frames)=0: must be a whole number from 1"),
         ({"batch_size": 0}, "Hyperparameters(batch_size)=0: must be a whole number from 1"),
@@ -163,9 +157,9 @@ def test_what_a_schedule_excludes_is_named(options: dict[str, Any], told: str, t
         ({"log_std": "low"}, "Hyperparameters(log_std='low'): must be a number, or None"),
     ],
 )
-def test_what_stable_baselines3_can_t_is_named(settings: dict[str, Any], told: str, tmp_path: Path):
+def test_a_wrong_hyperparameter_is_named(settings: dict[str, Any], told: str, tmp_path: Path):
     with pytest.raises(ConfigError) as error:
-        quick(tmp_path, trainer="sb3", hyperparameters=tiny(**settings))
+        quick(tmp_path, hyperparameters=tiny(**settings))
     assert told in str(error.value)
 
 
@@ -197,31 +191,12 @@ def test_twins_live_the_same_days(schedule: Any, tmp_path: Path, monkeypatch: py
     assert seeds[0] == seeds[1] == seeds[2] - 1 == seeds[3] - 1
 
 
-def test_a_lean_run_has_no_model_of_stable_baselines3(tmp_path: Path):
-    run = quick(tmp_path)
-    with pytest.raises(RunFolderError, match=r"'lean' leaves no Stable-Baselines3 model; take weights\(group\)"):
-        run.model("battery")
-
-
 def test_lean_training_and_what_it_leaves_need_no_stable_baselines3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for name in [name for name in sys.modules if name.startswith(("stable_baselines3", "heron_env.adapters."))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)  # an import of it fails
     quick(tmp_path, critic="central")
     assert make(GRID, max_steps=6).run_synchronous(load_policy(tmp_path), seed=1)
-    with pytest.raises(ConfigError, match="training needs Stable-Baselines3"):
-        quick(tmp_path / "b", trainer="sb3")
-
-
-@pytest.mark.parametrize(("first", "second"), [("sb3", "lean"), ("lean", "sb3")])
-@pytest.mark.parametrize("critic", ["local", "central"])
-def test_either_trainer_goes_on_from_the_other(first: str, second: str, critic: str, tmp_path: Path):
-    still = tiny(learning_rate=1e-30, final_learning_rate=1e-30)
-    run = quick(tmp_path / "a", trainer=first, critic=critic)
-    later = quick(tmp_path / "b", trainer=second, critic=critic, start_from=run.path, hyperparameters=still)
-    old, new = run.weights("battery"), later.weights("battery")
-    assert set(old) == set(new)
-    assert all(torch.equal(old[name], new[name]) for name in old)
 
 
 # What a learner is told
