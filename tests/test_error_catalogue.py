@@ -80,11 +80,15 @@ def told(provoke: Callable[[Path], Any], printed: bool, folder: Path) -> str:
     return line.replace(str(FIELDS), "FIELDS").replace(__version__, "VERSION")
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_bad_input_is_answered_with_culprit_place_and_remedy(name: str, tmp_path: Path):
-    message = READ[name]
-    assert told(CASES[name], message.startswith("error: "), tmp_path) == MARKED.sub(r"\1\2", message)
-    assert {"«", "⟨"} == {mark[0][0] for mark in MARKED.finditer(message)}
+@pytest.mark.parametrize("area", AREAS)
+def test_a_bad_input_is_answered_with_culprit_place_and_remedy(area: str, tmp_path: Path):
+    expected = {name: message for name, message in READ.items() if name.startswith(f"{area}: ")}
+    read = {}
+    for number, (name, message) in enumerate(expected.items()):
+        (folder := tmp_path / str(number)).mkdir()
+        read[name] = told(CASES[name], message.startswith("error: "), folder)
+        assert {"«", "⟨"} == {mark[0][0] for mark in MARKED.finditer(message)}, name
+    assert read == {name: MARKED.sub(r"\1\2", message) for name, message in expected.items()}
 
 
 def test_the_catalogue_is_complete():

@@ -25,7 +25,6 @@ from heron_env.lab.board import (
     add_entry,
     board,
     cards,
-    contradictions,
     read_entry,
     stem_of,
 )
@@ -339,9 +338,6 @@ def test_the_page_refuses_a_lie_and_an_entry_that_is_there_twice(folder: Path, e
         board_report([folder / "random@constant.json", entry])
 
 
-SHIPPED = sorted(ZOO.rglob("*.json"))
-
-
 def test_what_is_shipped_is_small_and_loads_by_its_name():
     sizes = [path.stat().st_size for path in ZOO.rglob("*") if path.is_file()]
     assert sum(sizes) <= 9_000_000
@@ -353,33 +349,17 @@ def test_what_is_shipped_is_small_and_loads_by_its_name():
     assert "heron/Spread-v0/ppo-constant " in heron("zoo").stdout
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ZOO)))
-def test_shipped_entries_agree_with_the_board_and_themselves(path: Path):
-    assert [*contradictions(read_entry(path), path.parent)] == []
+def test_each_condition_takes_the_best_rule_20_to_50_percent_of_its_gain():
+    def values(world: str, policy: str, condition: str) -> Any:
+        return np.array(read_entry(ZOO / world / f"{stem_of(policy, None)}@{condition}.json").values)
 
-
-@pytest.mark.parametrize("path", sorted(ZOO.glob(f"{SPREAD}/*.json")), ids=lambda path: path.stem)
-def test_shipped_checkpoints_give_the_returns_of_their_cards(path: Path):
-    done = verify(path, 2)
-    assert done.elsewhere or done.word == "verified", done.faults
-
-
-@pytest.mark.parametrize(
-    ("world", "condition"),
-    [
-        (world.id, condition)
-        for world in board().values()
-        for condition in CONDITIONS[1:]
-        if (ZOO / world.id / f"{stem_of(world.rules[0], None)}@{condition}.json").is_file()
-    ],
-)
-def test_each_condition_takes_the_best_rule_20_to_50_percent_of_its_gain(world: str, condition: str):
-    best = board()[world].rules[0]
-    nothing, plain, under = (
-        np.array(read_entry(ZOO / world / f"{stem_of(name, None)}@{amounts}.json").values)
-        for name, amounts in ((NOTHING, "none"), (best, "none"), (best, condition))
-    )
-    assert 0.2 <= (plain - under).mean() / (plain - nothing).mean() <= 0.5
+    shares = {}
+    for world in board().values():
+        nothing, plain = (values(world.id, policy, "none") for policy in (NOTHING, world.rules[0]))
+        for condition in CONDITIONS[1:]:
+            under = values(world.id, world.rules[0], condition)
+            shares[world.id, condition] = (plain - under).mean() / (plain - nothing).mean()
+    assert shares and all(0.2 <= share <= 0.5 for share in shares.values()), shares
 
 
 def test_baselines_of_the_board_are_there():
