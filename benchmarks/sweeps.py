@@ -15,11 +15,11 @@ from benchmarks.energy import ENERGY
 from benchmarks.event_batch import OPTIONS
 from heron_env import HeronEnv, make
 from heron_env.core.policy import Policies
-from heron_env.lab import Baseline, Condition, Network, NetworkPolicy, PolicySpec, Scaling, benchmark
+from heron_env.lab import Baseline, Condition, NetworkPolicy, PolicySpec, benchmark
 from heron_env.lab.sweep.plan import Item
 from heron_env.lab.sweep.records import run_item
 from heron_env.lab.sweep.running import MOST, run_bundle
-from heron_env.lab.trained import Correction
+from heron_env.lab.trained import Correction, Network, Scaling
 from heron_env.registry import spec
 from heron_env.seeding import key, uniforms
 from heron_env.worlds.energy_management import STRONGEST

@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 from heron_env import Hyperparameters, ScheduleConfig, make
 from heron_env.core.policy import OnBatches
 from heron_env.files import write_all
-from heron_env.lab import Scaling, benchmark
+from heron_env.lab import benchmark
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import play_lanes
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.plan import make_plan
 from heron_env.lab.learning.row_training import RowTraining
 from heron_env.lab.learning.validation import Validation
+from heron_env.lab.trained import Scaling
 from heron_env.worlds.energy_management import STRONGEST
 
 ENV: Final = "heron/EnergyManagement-v1"

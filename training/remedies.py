@@ -41,7 +41,8 @@ import tuning
 from heron_env import Baseline, Condition, HeronEnv, ScheduleConfig, Sweep, TrainedRun, __version__, make
 from heron_env.errors import ConfigError, DataError
 from heron_env.files import write_all
-from heron_env.lab import SYNC, LocalFallback, PolicySpec, Smoothing, WithoutAges, benchmark, versions
+from heron_env.lab import SYNC, LocalFallback, PolicySpec, Smoothing, benchmark, versions
+from heron_env.lab.remedies import WithoutAges
 from heron_env.scheduling.timing import Key
 from heron_env.worlds.energy_management import MPC, STRONGEST, TunedRule, Tuning
 

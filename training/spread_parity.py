@@ -24,8 +24,9 @@ from spread_ppo import AGENTS, EPISODE, SIDES, Returns, Settings, all_versions, 
 
 from heron_env import paired_difference
 from heron_env.files import write
-from heron_env.lab import Interval, mean_interval
+from heron_env.lab import mean_interval
 from heron_env.lab.figure_style import BLUE, GREY, PURPLE, VERMILION, blank, end_labels, house_style, to_svg
+from heron_env.lab.robust_stats import Estimate
 
 SCHEMA = 1
 WINDOW = 0.1
@@ -85,7 +86,7 @@ def measures(run: dict[str, Any]) -> dict[str, float]:
     }
 
 
-def compared(runs: Sequence[dict[str, Any]]) -> dict[str, tuple[Interval, Interval, Interval]]:
+def compared(runs: Sequence[dict[str, Any]]) -> dict[str, tuple[Estimate, Estimate, Estimate]]:
     """By measure: means with t intervals of both sides, and of their difference by seed."""
     seeds = paired_seeds(runs)
     found = {(run["side"], run["seed"]): measures(run) for run in runs}

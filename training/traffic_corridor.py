@@ -23,7 +23,8 @@ from sb3_contrib import MaskablePPO
 import heron_env
 from heron_env import ScheduleConfig
 from heron_env.adapters import HeronVecEnv, MappedVecEnv
-from heron_env.lab import Choice, Intervals, Network, NetworkPolicy, Scaling, network_of
+from heron_env.lab import Intervals, NetworkPolicy
+from heron_env.lab.trained import Choice, Network, Scaling, network_of
 
 ID = "heron/TrafficCorridor-v0"
 CASES = [10_000 + case for case in range(20)]

@@ -15,7 +15,8 @@ from training_kit import trained
 from heron_env import make
 from heron_env.errors import DataError
 from heron_env.lab import SYNC as SYNC_CLOCK
-from heron_env.lab import Sweep, TrainedRun, WithoutAges
+from heron_env.lab import Sweep, TrainedRun
+from heron_env.lab.remedies import WithoutAges
 
 UNJUDGED = {"validations": 0, "validation_episodes": 0}
 RNG = np.random.default_rng(3)
