@@ -31,7 +31,6 @@ import numpy as np
 import heron_env
 from heron_env import team_return
 from heron_env.lab import describe_environment
-from heron_env.lab import hierarchy_figure
 from heron_env import record_episode
 from heron_env.lab import draw
 from heron_env.lab.benchmark import baselines
@@ -45,7 +44,7 @@ from heron_env import train
 
 # %%
 env = heron_env.make("heron/EnergyManagement-v1", day=100)
-hierarchy_figure(describe_environment("heron/EnergyManagement-v1", {"day": 100})[0])
+describe_environment("heron/EnergyManagement-v1", {"day": 100})[0].plot()
 
 # %% [markdown]
 # The batteries choose their power. The zones and the operator only observe. One control step is a minute. The physics

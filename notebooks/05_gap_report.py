@@ -22,14 +22,13 @@
 # %%
 # %matplotlib inline
 # %config InlineBackend.figure_formats = ["png"]
+from itertools import combinations
 from pathlib import Path
 from tempfile import mkdtemp
 
 import numpy as np
 
-from heron_env.lab import waterfall_figure
-from heron_env.lab import sweep_figure
-from heron_env.lab import along, coalitions
+from heron_env.lab import along
 from heron_env import Condition
 from heron_env import Sweep
 from heron_env.lab import finding
@@ -40,12 +39,13 @@ from heron_env.lab import Sources, report_of
 # ## 1 Conditions
 #
 # A condition lists all faults of the network. Here messages take fifteen seconds, actions take effect half a control
-# step late, and one message in twenty is lost. `coalitions` returns every subset of these three causes. `along` varies
-# one cause alone.
+# step late, and one message in twenty is lost. The sweep gets every subset of these three causes. `along`
+# varies one cause alone.
 
 # %%
 realistic = Condition(msg_delay=15.0, act_delay=30.0, loss=0.05)
-conditions = [*coalitions(realistic), *along(act_delay=(0.0, 60.0))]
+subsets = [realistic.only(*some) for size in range(4) for some in combinations(realistic.causes, size)]
+conditions = [*subsets, *along(act_delay=(0.0, 60.0))]
 for condition in conditions:
     print(condition.words)
 
@@ -83,7 +83,7 @@ print(f"{runs[0].done} of {runs[0].total} episodes were there already")
 # Two days are enough for a picture, but not for a conclusion.
 
 # %%
-sweep_figure(result, "act_delay")
+result.plot("act_delay")
 
 # %% [markdown]
 # ## 4 The gap by cause
@@ -93,10 +93,10 @@ sweep_figure(result, "act_delay")
 
 # %%
 alone, shapley = result.decompositions
-waterfall_figure(alone, result.sweep.unit)
+alone.plot(result.sweep.unit)
 
 # %%
-waterfall_figure(shapley, result.sweep.unit)
+shapley.plot(result.sweep.unit)
 
 # %%
 parts = np.sum([part.by_case for part in shapley.parts], axis=0)

@@ -32,9 +32,10 @@ import episodes
 from heron_env import Baseline, Condition, ScheduleConfig, Sweep, train
 from heron_env.errors import RunFolderError
 from heron_env.files import write
-from heron_env.lab import IDEAL, SYNC, RunFolder, SweepResult, along, unique
+from heron_env.lab import IDEAL, SYNC, RunFolder, SweepResult, along
 from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.figure_style import GREY, SERIES, WIDTH, house_style, to_svg
+from heron_env.lab.sweep.conditions import unique
 from heron_env.worlds.energy_management import MPC, STRONGEST, Central
 
 ENV: Final = "heron/EnergyManagement-v1"

@@ -42,7 +42,7 @@ ZOO: Final = Path(__file__).resolve().parents[1] / "zoo"
 
 @dataclass(frozen=True)
 class Checkpoint(Run):
-    """A trained policy in one file, as `export_checkpoint` writes it."""
+    """A trained policy in one file, as `RunFolder.save` writes it."""
 
     arrays: Mapping[str, NDArray[np.float32]]
     data: bytes
@@ -97,10 +97,8 @@ def export_checkpoint(run_dir: str | Path, file: str | Path) -> Checkpoint:
     Raises:
         ConfigError: another ending.
         RunFolderError: it is no run, or the policy is too large.
-
-    Example: `export_checkpoint("runs/grid", "grid.npz")`.
     """
-    path, run = path_of(file, "export_checkpoint(file)"), open_run(run_dir)
+    path, run = path_of(file, "save(file)"), open_run(run_dir)
     if path.suffix != ENDING:
         raise ConfigError(f"{path}: give the file an ending that says what it is, say {path.stem or 'policy'}{ENDING}")
     arrays: dict[str, Any] = {CONFIG: np.frombuffer(run.config.model_dump_json().encode(), np.uint8)}

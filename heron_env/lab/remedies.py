@@ -4,7 +4,7 @@ To hold is what every policy does by itself: it decides on the last that arrived
 builds it around another one, so they can be put into each other and travel to a process:
 
     Smoothing(TrainedRun("runs/a"), last="Setpoint.power", share=0.25)
-    LocalFallback(WithoutAges(TrainedRun("runs/a")), Baseline("grid-friendly"), oldest=120.0)   # observe_age=True
+    LocalFallback(TrainedRun("runs/a"), Baseline("grid-friendly"), oldest=120.0)   # observe_age=True
     Predicting(TrainedRun("runs/a"))     # in a sweep; by name "runs/a+predict", and "runs/a+hold"
 """
 

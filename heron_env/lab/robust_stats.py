@@ -44,28 +44,7 @@ MOST_SEEDS: Final = 200
 """Training seeds that `Intervals.seeds_for` looks as far as."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A mean of `n` values and the interval around it; low and high are nan where n < 2 says nothing about spread."""
-
-    mean: float
-    low: float
-    high: float
-    n: int
-
-    @property
-    def excludes_zero(self) -> bool:
-        """Does the whole interval lie on one side of 0? False where there is no interval."""
-        return self.low > 0.0 or self.high < 0.0
-
-    def __str__(self) -> str:
-        """`-1.23 [-1.50, -0.96]`, or `-1.23 (n = 1, no interval)`."""
-        if math.isnan(self.low):
-            return f"{self.mean:.2f} (n = {self.n}, no interval)"
-        return f"{self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
-
-
-def mean_interval(values: Sequence[float] | NDArray[np.float64], level: float = LEVEL) -> Interval:
+def mean_interval(values: Sequence[float] | NDArray[np.float64], level: float = LEVEL) -> Estimate:
     """Mean with its two-sided t interval.
 
     Args:
@@ -88,12 +67,12 @@ def mean_interval(values: Sequence[float] | NDArray[np.float64], level: float = 
         raise ConfigError(f"mean_interval() of an array of shape {x.shape}: give a sequence of one value or more")
     mean = float(x.mean())
     if len(x) == 1:
-        return Interval(mean, math.nan, math.nan, 1)
+        return Estimate(mean, math.nan, math.nan, 1)
     half = t_quantile(level, len(x) - 1) * float(x.std(ddof=1)) / math.sqrt(len(x))
-    return Interval(mean, mean - half, mean + half, len(x))
+    return Estimate(mean, mean - half, mean + half, len(x))
 
 
-def paired_difference(values: Sequence[float], reference: Sequence[float], level: float = LEVEL) -> Interval:
+def paired_difference(values: Sequence[float], reference: Sequence[float], level: float = LEVEL) -> Estimate:
     """Mean of `values - reference` with its t interval.
 
     Args:
@@ -157,6 +136,11 @@ class Estimate:
     high: float
     n: int
     runs: int = 1
+
+    @property
+    def mean(self) -> float:
+        """The figure, where it is a mean."""
+        return self.value
 
     @property
     def known(self) -> bool:
@@ -357,15 +341,3 @@ def wilson(share: float, n: float, z: float = quantile(LEVEL, 10_000)) -> tuple[
     middle, half = share + z * z / (2.0 * n), z * math.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n))
     low, high = ((middle + side * half) / (1.0 + z * z / n) for side in (-1.0, 1.0))
     return max(low, 0.0), min(high, 1.0)
-
-
-def probability_of_improvement(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Probability that one of `ours` is higher than one of `theirs`, over all pairs; ties count half.
-
-    For runs that are not paired: Mann-Whitney's U / (n m). Raises ConfigError for nan or no values.
-    """
-    a, b = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
-    if not a.size or not b.size or not (np.isfinite(a).all() and np.isfinite(b).all()):
-        raise ConfigError(f"probability_of_improvement({a.tolist()}, {b.tolist()}): finite values on both sides")
-    difference = a[:, None] - b[None, :]
-    return float(((difference > 0.0) + 0.5 * (difference == 0.0)).mean())

@@ -381,6 +381,15 @@ class RunFolder(Run):
         """Write `config.json`: from now on the folder is finished."""
         write(self.path / NAME, self.config.model_dump_json(indent=2) + "\n")
 
+    def save(self, file: str | Path) -> Path:
+        """Write what acts as one .npz of at most 300,000 bytes, which `load_policy` and every command read.
+
+        The same run gives the same bytes. Raises ConfigError for another ending, RunFolderError for a larger policy.
+        """
+        from heron_env.lab.checkpoints import export_checkpoint
+
+        return export_checkpoint(self.path, file).path
+
     def digest(self) -> str:
         """128 bits, in hexadecimal, of all that decides: the configuration and the models. Raises RunFolderError."""
         result = hashlib.blake2b(digest_size=16)

@@ -11,7 +11,8 @@ from heron_env import BatchEnv, Disturbance, HeronEnv, SystemAgent, rule
 from heron_env.core.masking import flat
 from heron_env.core.policy import OnBatches, takes
 from heron_env.errors import RuleError
-from heron_env.lab import Choice, Network, NetworkPolicy, Scaling
+from heron_env.lab import NetworkPolicy
+from heron_env.lab.trained import Choice, Network, Scaling
 
 KINDS = ("lamp", "pair", "dimmer", "hand")
 

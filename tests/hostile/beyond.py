@@ -341,7 +341,7 @@ def lab() -> dict[str, Entry]:
         return lab.Sweep.of(GRID, {"random": "random"}, [], cases=1, options=SMALL).run(ray=ray)
 
     def figure(cause: Any = "msg_delay", policies: Any = None) -> Any:
-        return lab.sweep_figure(gap(), cause, policies)
+        return gap().plot(cause, policies)
 
     def reported(title: Any = None, facts: Any = None) -> Any:
         return lab.report_of(lab.Sources(sweeps=[gap()]), title=title, facts=facts)
@@ -349,11 +349,10 @@ def lab() -> dict[str, Entry]:
     def described(options: Any = None) -> Any:
         return lab.describe_environment(GRID, SMALL if options is None else options)
 
-    found = public("heron_env.lab", "Intervals", "load_policy", "export_onnx", "unique", "TrainedRun")
+    found = public("heron_env.lab", "Intervals", "load_policy", "export_onnx", "TrainedRun")
     return found | {
-        "coalitions": entry(lab.coalitions),
         "one_at_a_time": entry(lab.one_at_a_time),
-        "sweep_figure": entry(figure),
+        "SweepResult.plot": entry(figure),
         "report_of": entry(reported),
         "describe_environment": entry(described),
         "RunFolder.open": entry(lab.RunFolder.open),

@@ -16,7 +16,7 @@ from training_kit import tiny, trained
 
 from heron_env import Baseline, Condition, ScheduleConfig, Sweep, TrainedRun, load_policy
 from heron_env.errors import ConfigError, DataError, RunFolderError
-from heron_env.lab import Intervals, export_checkpoint
+from heron_env.lab import Intervals
 from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.board import (
     CONDITIONS,
@@ -29,7 +29,7 @@ from heron_env.lab.board import (
     stem_of,
 )
 from heron_env.lab.board import verify_entry as verify
-from heron_env.lab.checkpoints import MOST, ZOO, Checkpoint, shipped
+from heron_env.lab.checkpoints import MOST, ZOO, Checkpoint, export_checkpoint, shipped
 from heron_env.lab.show.board_page import board_report, standings
 
 SPREAD = "heron/Spread-v0"

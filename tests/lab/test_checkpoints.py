@@ -17,8 +17,8 @@ from training_kit import GRID, tiny, trained
 
 from heron_env import load_policy, make
 from heron_env.errors import ConfigError, RunFolderError
-from heron_env.lab import Checkpoint, RunFolder, export_checkpoint
-from heron_env.lab.checkpoints import CONFIG, MOST
+from heron_env.lab import RunFolder
+from heron_env.lab.checkpoints import CONFIG, MOST, Checkpoint, export_checkpoint
 from heron_env.lab.policies import TrainedRun, policy_spec
 from heron_env.lab.sweep.plan import identity
 

@@ -23,7 +23,8 @@ from heron_env import (
 )
 from heron_env.errors import ConfigError, FixtureError, HeronError, RunFolderError, TraceError, changed_names
 from heron_env.injection import ExternalPolicy, Recorded, Recording
-from heron_env.lab import export_checkpoint, export_onnx, record_episode
+from heron_env.lab import export_onnx, record_episode
+from heron_env.lab.checkpoints import export_checkpoint
 from heron_env.lab.policies import policy_spec
 from heron_env.lab.sweep.plan import require_fit
 from heron_env.lab.traces import file

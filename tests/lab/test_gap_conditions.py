@@ -7,9 +7,9 @@ import pytest
 
 from heron_env import ObservabilityConfig, ScheduleConfig, make
 from heron_env.errors import ConfigError, ScheduleError
-from heron_env.lab import IDEAL, SYNC, Condition, along, coalitions, one_at_a_time
+from heron_env.lab import IDEAL, SYNC, Condition, along, one_at_a_time
 from heron_env.lab.episodes import course
-from heron_env.lab.sweep.conditions import CAUSES, grid, parsed_axis
+from heron_env.lab.sweep.conditions import CAUSES, coalitions, grid, parsed_axis
 
 GRID = "heron/BatteryGrid-v0"
 ALL = Condition(obs_delay=0.1, msg_delay=0.2, act_delay=0.5, jitter=0.2, loss=0.1, tick_ratio=2, noise=0.3)

@@ -25,7 +25,6 @@ from heron_env.lab import (
     Sweep,
     SweepResult,
     along,
-    coalitions,
     finding,
     one_at_a_time,
     read_sweep,
@@ -35,6 +34,7 @@ from heron_env.lab.episodes import Outcome
 from heron_env.lab.output import TextTable
 from heron_env.lab.show.parts import gap_part
 from heron_env.lab.sweep.claims import NEGLIGIBLE
+from heron_env.lab.sweep.conditions import coalitions
 from heron_env.lab.sweep.plan import Key
 from heron_env.lab.sweep.presets import PRESETS, preset
 from heron_env.lab.sweep.records import Record, SweepJournal, run_item

@@ -11,24 +11,12 @@ import pytest
 from cli_kit import as_json, heron
 
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
-from heron_env.lab import (
-    SYNC,
-    Condition,
-    Margin,
-    Sources,
-    Sweep,
-    along,
-    crossing,
-    margin,
-    margin_figure,
-    read_margin,
-    report_of,
-)
+from heron_env.lab import SYNC, Condition, Margin, Sources, Sweep, along, crossing, margin, read_margin, report_of
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.crossing import Probe
 from heron_env.lab.output import Tile
 from heron_env.lab.show.report import read_sources
-from heron_env.lab.show.tolerance import margin_tile
+from heron_env.lab.show.tolerance import margin_figure, margin_tile
 
 SPREAD, RULE = "heron/Spread-v0", "assigned landmark"
 SHORT, LONG = {"max_steps": 10}, {"max_steps": 30}
@@ -244,9 +232,7 @@ def test_a_report_tells_of_a_sweep_and_of_margins(loss: Margin, tmp_path: Path):
 
 
 def test_without_a_gain_there_is_nothing_to_draw():
-    with pytest.raises(
-        ConfigError, match=r"^margin_figure\(\): It is not clear .* gains nothing .*; there is nothing to draw$"
-    ):
+    with pytest.raises(ConfigError, match=r"^plot\(\): It is not clear .* gains nothing .*; there is nothing to draw$"):
         margin_figure(made((0.0, 32, 0.0)))
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env.lab import Network
-from heron_env.lab.trained import Activation
+from heron_env.lab.trained import Activation, Network
 
 
 def network(sizes: list[int], seed: int, activation: Activation = "tanh") -> Network:

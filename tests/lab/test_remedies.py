@@ -3,8 +3,8 @@ import pytest
 
 from heron_env import HeronEnv, ScheduleConfig, make
 from heron_env.errors import ConfigError
-from heron_env.lab import Baseline, LocalFallback, Smoothing, WithoutAges
-from heron_env.lab.remedies import Fallback, Smoothed
+from heron_env.lab import Baseline, LocalFallback, Smoothing
+from heron_env.lab.remedies import Fallback, Smoothed, WithoutAges
 from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, TunedRule, Tuning
 from heron_env.worlds.energy_management.baselines import baselines
 

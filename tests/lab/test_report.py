@@ -32,20 +32,26 @@ from heron_env.lab import (
     Sweep,
     along,
     describe_environment,
-    hierarchy_figure,
     record_episode,
     report_of,
-    sweep_figure,
-    waterfall_figure,
     write_report,
 )
 from heron_env.lab.figure_style import blank, to_png, to_svg
 from heron_env.lab.output import TextTable
 from heron_env.lab.show import report as whole
 from heron_env.lab.show.document import Listing, Picture, Report, Section, render
-from heron_env.lab.show.figures import PolicyLine, day_figure, gap_figure, learning_figure, product_figure
+from heron_env.lab.show.figures import (
+    PolicyLine,
+    day_figure,
+    gap_figure,
+    learning_figure,
+    product_figure,
+    sweep_figure,
+    waterfall_figure,
+)
 from heron_env.lab.show.parts import causes_part, gap_part, held_out_words, look_at, widest
 from heron_env.lab.show.report import case_part
+from heron_env.lab.show.tree import hierarchy_figure
 from heron_env.lab.sweep.conditions import grid
 from heron_env.lab.sweep.presets import PRESETS
 from heron_env.lab.sweep.words import costliest

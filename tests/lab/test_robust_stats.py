@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from heron_env.errors import ConfigError
 from heron_env.lab import Estimate, Intervals
-from heron_env.lab.robust_stats import mean_interval, probability_of_improvement, wilson
+from heron_env.lab.robust_stats import mean_interval, wilson
 from heron_env.lab.sweep.records import require_finite
 
 values = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=1, max_size=25)
@@ -112,15 +112,6 @@ def test_what_is_closed_of_a_gap_is_a_share_whose_training_seeds_have_no_pairs()
     assert not make.closed(ours, late, late + [9.0, -8.0] * 4).known
 
 
-@given(values, values)
-def test_the_probability_of_improvement_is_mann_whitneys(x: list[float], y: list[float]):
-    from scipy.stats import mannwhitneyu
-
-    expected = mannwhitneyu(x, y).statistic / (len(x) * len(y))
-    assert probability_of_improvement(x, y) == pytest.approx(float(expected))
-    assert probability_of_improvement(x, y) + probability_of_improvement(y, x) == pytest.approx(1.0)
-
-
 def test_paired_improvement_counts_cases_and_halves_ties():
     found = Intervals(range(4)).improvement([1.0, 2.0, 3.0, 9.0], [0.0, 2.0, 4.0, 4.0])
     assert found.value == (1 + 0.5 + 0 + 1) / 4
@@ -197,8 +188,6 @@ def test_one_case_has_no_interval_and_equal_values_an_empty_one():
         lambda: Intervals(range(3)).mean([1.0, 2.0]),
         lambda: Intervals([]),
         lambda: Intervals(range(3), level=1.0),
-        lambda: probability_of_improvement([], [1.0]),
-        lambda: probability_of_improvement([math.nan], [1.0]),
     ],
 )
 def test_what_no_statistic_can_be_made_of_is_refused(wrong):

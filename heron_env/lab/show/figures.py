@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
-from heron_env.given import require_one_of, several
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.figure_style import (
     BLUE,
@@ -103,28 +102,14 @@ class PolicyLine:
 
 
 def sweep_figure(result: Measurements, cause: str, policies: Sequence[str] | None = None) -> Figure:
-    """Returns of a sweep, or of some of its policies, against one cause alone.
+    """Returns of a sweep, or of some of its policies, against one cause alone; below, the gap to the synchronous clock.
 
-    Args:
-        result: of a finished sweep.
-        cause: such as "msg_delay".
-        policies: only these; None: all that ran under all conditions.
-
-    Returns:
-        A figure of matplotlib; below, the gap to the synchronous clock. Returns are in the sweep's unit.
-
-    Raises:
-        ConfigError: no condition has the cause alone, a name is unknown, or matplotlib is missing (extra `plots`).
-
-    Example: `sweep_figure(read_sweep("runs/sweep"), "act_delay").savefig("delay.svg")`.
+    Raises ConfigError where no condition has the cause alone.
     """
-    require_one_of(f"sweep_figure(cause={cause!r:.60})", cause, tuple(CAUSES))
-    names = result.policies if policies is None else several(policies, "sweep_figure(policies")
-    for name in names:
-        require_one_of(f"sweep_figure(policies={policies!r:.60}): {name!r:.60}", name, result.policies)
+    names = result.policies if policies is None else policies
     lines = [_line(result, name, name, result.along(name, cause)) for name in names]
     if not all(len(line.amounts) for line in lines):
-        raise ConfigError(f"sweep_figure(): no condition of this sweep has {cause!r} alone")
+        raise ConfigError(f"plot(): no condition of this sweep has {cause!r} alone")
     return _of_sweep(result, lines, cause)
 
 
@@ -261,20 +246,7 @@ METHODS: Final = {"one at a time": "each cause alone, then what they do together
 
 
 def waterfall_figure(found: Decomposition, unit: str) -> Figure:
-    """What each cause takes from a policy: each bar begins where the one before ended.
-
-    Args:
-        found: one of `result.decompositions` of a sweep.
-        unit: of returns, for the axis; "": none.
-
-    Returns:
-        A figure of matplotlib; thin lines are the intervals of the parts.
-
-    Raises:
-        ConfigError: matplotlib is missing (extra `plots`).
-
-    Example: `waterfall_figure(result.decompositions[0], result.sweep.unit)`.
-    """
+    """What each cause takes from a policy: each bar begins where the one before ended."""
     rows = [(part.words, part.mean) for part in found.parts] + [(TOGETHER, found.gap.mean)]
     with house_style():
         figure, (axes,) = blank(0.34 * len(rows) + 1.3)

@@ -50,22 +50,9 @@ def margin_part(found: Margin, name: str) -> Section:
 
 
 def margin_figure(found: Margin) -> Figure:
-    """The share of its gain that a policy keeps, against the amounts of a fault.
-
-    Args:
-        found: a margin with a gain.
-
-    Returns:
-        A figure of matplotlib; amounts on a square-root scale, bars are the bounds of the tests, the band is the
-        interval.
-
-    Raises:
-        ConfigError: it has no gain, or matplotlib is missing (extra `plots`).
-
-    Example: `margin_figure(read_margin("runs/margin")).savefig("margin.svg")`.
-    """
+    """The share of its gain that a policy keeps, by the amount of a fault. Raises ConfigError as `Margin.plot`."""
     if not found.gains:
-        raise ConfigError(f"margin_figure(): {found}; there is nothing to draw")
+        raise ConfigError(f"plot(): {found}; there is nothing to draw")
     places = np.sqrt([probe.level for probe in found.probes])
     shares, halves = 100.0 * np.array(found.shares).T
     with house_style():

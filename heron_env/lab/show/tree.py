@@ -64,19 +64,7 @@ def description_figure(d: Description, matrix: VisibilityMatrix) -> Figure:
 
 
 def hierarchy_figure(d: Description) -> Figure:
-    """The tree of agents with levels, roles, ticks, delays and protocols.
-
-    Args:
-        d: as `describe_environment` gives it.
-
-    Returns:
-        A figure of matplotlib, as large as its text needs.
-
-    Raises:
-        ConfigError: matplotlib is missing (extra `plots`).
-
-    Example: `hierarchy_figure(describe_environment("heron/BatteryGrid-v0", {})[0]).savefig("tree.svg")`.
-    """
+    """The tree of agents with levels, roles, ticks, delays and protocols. Raises ConfigError without matplotlib."""
     with picture_style():
         from matplotlib.figure import Figure
 

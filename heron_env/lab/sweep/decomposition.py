@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import factorial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from numpy.typing import NDArray
 from heron_env.errors import ConfigError
 from heron_env.lab.robust_stats import Estimate, Intervals
 from heron_env.lab.sweep.conditions import CAUSES, Condition
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_CAUSES = 6
 Floats = NDArray[np.float64]
@@ -68,6 +71,19 @@ class Decomposition:
         """Means and intervals of the parts, then of the gap, all with the decimals of the largest."""
         means = [part.mean for part in (*self.parts, self.gap)]
         return [mean.beside(max(abs(each.value) for each in means)) for mean in means]
+
+    def plot(self, unit: str = "") -> Figure:
+        """What each cause takes: each bar begins where the one before ended; thin lines are the parts' intervals.
+
+        Args:
+            unit: of returns, for the axis, as `result.sweep.unit`.
+
+        Returns:
+            A figure of matplotlib. Raises ConfigError where it is missing (extra `plots`).
+        """
+        from heron_env.lab.show.figures import waterfall_figure
+
+        return waterfall_figure(self, unit)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

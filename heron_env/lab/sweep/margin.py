@@ -28,6 +28,8 @@ from heron_env.lab.sweep.sweep import Sweep, in_memory, workers_of
 from heron_env.trust import Trust, trusting
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from heron_env.envs.base import HeronEnv
 
 FILE: Final = "margin.json"
@@ -128,6 +130,17 @@ class Margin(Crossing):
         """With its unit, `4.1 s`."""
         unit = CAUSES[self.fault].unit
         return f"{level:.3g}{'' if unit == '1' else f' {unit}'}"
+
+    def plot(self) -> Figure:
+        """The share of the gain that is kept against the fault's amounts, on a square-root scale: a matplotlib Figure.
+
+        Bars are the bounds of the tests, the band is the interval.
+
+        Raises ConfigError where there is no gain, and where matplotlib is missing (extra `plots`).
+        """
+        from heron_env.lab.show.tolerance import margin_figure
+
+        return margin_figure(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: all it was made with, and what follows from that, as far as it is finite."""

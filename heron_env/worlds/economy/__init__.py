@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from heron_env.core.layout import GLOBAL
 from heron_env.declared.env import DeclaredEnv, Given, from_config
-from heron_env.lab.robust_stats import Interval, mean_interval, paired_difference
+from heron_env.lab.robust_stats import Estimate, mean_interval, paired_difference
 from heron_env.observability.config import ObservabilityConfig
 from heron_env.registry import make, make_aec
 from heron_env.worlds.economy.engine import Carry, EconomyEngine, ReadsReserves
@@ -61,7 +61,7 @@ def returns(view: str, seeds: Sequence[int], config: Given) -> list[float]:
     return [env.run_synchronous(policies, seed=seed, record=()).returns[first] for seed in seeds]
 
 
-def advantage(seeds: Sequence[int], config: Given) -> dict[str, tuple[Interval, Interval]]:
+def advantage(seeds: Sequence[int], config: Given) -> dict[str, tuple[Estimate, Estimate]]:
     """For each view: the mean return, and the paired difference to the external view, each with its 95 % interval."""
     found = {view: returns(view, seeds, config) for view in VIEWS}
     reference = found["external"]

@@ -20,7 +20,6 @@ from training_kit import GRID, Ticking, tiny, trained
 from heron_env import Benchmark, TrainingDelays
 from heron_env.errors import ConfigError, HeronWarning, RunFolderError
 from heron_env.lab import (
-    LiveCurve,
     PolicyUpdated,
     PolicyValidated,
     RolloutEnded,
@@ -325,21 +324,6 @@ def test_a_second_passes_at_least_between_two_events_in_which_nothing_happened()
 
 
 # The curve
-
-
-def test_the_curve_of_a_running_training_is_drawn_anew(tmp_path: Path):
-    drawn: list[Any] = []
-    clock = Ticking()
-
-    def passes(event: TrainingEvent) -> None:
-        clock.now += isinstance(event, RolloutEnded)
-
-    quick(tmp_path, callbacks=[LiveCurve(drawn.append), passes], clock=clock, total_steps=320, validations=2)
-    assert 3 <= len(drawn) < 12
-    above, below = drawn[-1].axes
-    (line,) = above.lines
-    assert list(line.get_xdata()) == [0.0, 160.0, 320.0]
-    assert list(below.lines[0].get_xdata()) == [32.0 * number for number in range(1, 11)]
 
 
 def test_curves_of_several_seeds_are_a_mean_with_its_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
