@@ -9,8 +9,8 @@ that corrects MPC (five training seeds, pooled; in the shipped world alone), and
 tuned on validation days without a network, and each is measured against itself; which is best under a network, where
 each would be tuned for it, is another question (results/remedies/). What is reported are test days. Loss is the gap to
 the synchronous clock as a share of what the policy gains there over doing nothing, paired by day. Intervals are 95 %,
-over days, for PPO over training seeds and days. The figures that are kept are of Stable-Baselines3's PPO inside `train`,
-which heron_env had until version 0.2 (commit 5762c217); this command trains with our own.
+over days, for PPO over training seeds and days. The figures that are kept are of Stable-Baselines3's PPO inside
+`train`, which heron_env had until version 0.2 (commit 5762c217); this command trains with our own.
 
 Four worlds tell what the network costs from what the measurement costs:
 
