@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from heron_env.cli.application import app
+from heron_env.errors import RemovedName
 
 PROMISED = json.loads((Path(__file__).parent / "golden" / "public_names.json").read_text(encoding="utf-8"))
 OTHERS = ("benchmarl", "tensordict", "torchrl", "ray", "minari")
@@ -33,9 +34,11 @@ def docstrings() -> Iterator[tuple[str, str]]:
 
 
 def found(package: str, name: str) -> Any:
-    """A public name; None where the library that it adapts is not installed."""
+    """A public name; None where it is gone, or where the library that it adapts is not installed."""
     try:
         return getattr(importlib.import_module(package), name)
+    except RemovedName:
+        return None
     except ModuleNotFoundError as missing:
         if missing.name not in OTHERS:
             raise
