@@ -25,10 +25,11 @@
 import gymnasium
 import numpy as np
 from stable_baselines3 import PPO
+from stable_baselines3.common.policies import MultiInputActorCriticPolicy
+from stable_baselines3.common.torch_layers import CombinedExtractor, MlpExtractor
 
 import heron_env
 from heron_env import ScheduleConfig
-from heron_env.adapters import CentralCriticPolicy
 from heron_env.adapters import HeronVecEnv
 from heron_env.lab import benchmark
 from heron_env import team_return
@@ -89,9 +90,21 @@ evaluate("shared policy (SB3)", {"*": lambda vector: shared.predict(vector, dete
 # policy class passes the state to the critic only. So the actor needs nothing that is not available after deployment.
 # Here the state is replaced by zeros.
 
+
 # %%
+class CentralCritic(MultiInputActorCriticPolicy):
+    """The critic reads both parts of an observation, the actor `obs` alone."""
+
+    def _build_mlp_extractor(self):
+        self.pi_features_extractor = CombinedExtractor(self.observation_space)
+        del self.pi_features_extractor.extractors["state"]
+        nets = {"net_arch": self.net_arch, "activation_fn": self.activation_fn, "device": self.device}
+        self.mlp_extractor = MlpExtractor(self.observation_space["obs"].shape[0], **nets)
+        self.mlp_extractor.value_net = MlpExtractor(self.vf_features_extractor.features_dim, **nets).value_net
+
+
 venv = HeronVecEnv(ENV, 16, seed=0, critic="central")
-central = PPO(CentralCriticPolicy, venv, **PPO_OPTIONS).learn(16_000)
+central = PPO(CentralCritic, venv, policy_kwargs={"share_features_extractor": False}, **PPO_OPTIONS).learn(16_000)
 no_state = np.zeros(venv.observation_space["state"].shape, dtype=np.float32)
 print({part: space.shape for part, space in venv.observation_space.items()})
 evaluate(

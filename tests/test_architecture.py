@@ -49,10 +49,9 @@ TYPE_ONLY = {
 # Heavy third party: the modules (or folders) that may import it when they are themselves imported.
 HEAVY = {
     "numba": ("engine",),
-    "stable_baselines3": ("adapters/sb3.py", "adapters/ctde.py"),
+    "stable_baselines3": ("adapters/sb3.py",),
     "torch": (
         "adapters/torchrl.py",
-        "adapters/ctde.py",
         "adapters/sb3.py",
         "lab/learning/lean_ppo.py",
         "lab/learning/actor_critic.py",

@@ -31,7 +31,7 @@ PARTS: Final = ("core", "observability", "scheduling", "agents", "adapters", "ne
 TESTS: Final = tuple(f"tests/{name}" for name in PARTS)
 NEEDS_TORCH: Final = (
     "tests/adapters/test_sb3.py",
-    "tests/adapters/test_ctde.py",
+    "tests/adapters/test_central_critic.py",
     "tests/adapters/test_mapped.py",
     "tests/worlds/test_traffic_corridor.py",
 )

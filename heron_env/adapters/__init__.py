@@ -5,4 +5,9 @@ What needs a library that few have is in a module of its own: `heron_env.adapter
 
 from heron_env.lazily import lazily
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+GONE = {
+    "CentralCriticPolicy": "a policy class of 8 lines on HeronVecEnv(critic='central'): "
+    "examples/recipes/sb3_central_critic.py",
+    "MappedVecEnv": "write VecNormalize(HeronVecEnv(...)); lab.save_run(model, env, folder) keeps its statistics",
+}
+__getattr__, __dir__, __all__ = lazily(__name__, __file__, GONE)

@@ -1,4 +1,4 @@
-"""Stable-Baselines3: a BatchEnv as its VecEnv, and in the learner's own units."""
+"""Stable-Baselines3: a BatchEnv as its VecEnv."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -6,10 +6,10 @@ from typing import Any, cast
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
-from heron_env.adapters.slots import Info, Observations, Slots, Vectors, require_critic, trained_group
+from heron_env.adapters.slots import Info, Observations, Slots, require_critic, trained_group
 from heron_env.core.masking import everything
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import as_array, as_seed, called
@@ -35,7 +35,7 @@ class HeronVecEnv(VecEnv):
         group: one of `env.group_map`; None: the only one.
         use_training_signal: rewards from `env.training_signal()`, else the agents' own rewards.
         critic: "local": it sees what the agent sees; "central": observations, terminal ones too, are {"obs": that,
-            "state": `env.state()` and, one-hot, which of the group's agents this is}, for `ctde.CentralCriticPolicy`.
+            "state": `env.state()` and, one-hot, which of the group's agents this is}.
         options: `seed`, `others` (policies of the other groups' agents) and `threads` of BatchEnv, and make_env's own.
 
     Raises ConfigError for a group or a critic that does not exist or an action of mixed kinds.
@@ -171,63 +171,3 @@ class HeronVecEnv(VecEnv):
             raise UnknownField(
                 f"HeronVecEnv: {type(env).__name__} has no attribute {name!r:.60}.{did_you_mean(name, dir(env))}"
             ) from error
-
-
-Map = Callable[[Vectors], Vectors]
-
-
-class MappedVecEnv(VecEnvWrapper):
-    """A VecEnv whose learner sees mapped observations and rewards, and whose actions are mapped before they act.
-
-    Args:
-        venv: the environments.
-        observe: what an agent sees `[..., d]` -> what the learner sees, float32.
-        act: (raw observations `[slots, d]`, the learner's actions) -> actions.
-        reward_scale: factor on rewards.
-        action_space: of the learner; None: unchanged.
-        state: like `observe`, for the state `[..., s]` of observations {"obs", "state"}.
-    """
-
-    def __init__(
-        self, venv: VecEnv, *, observe: Map, act: Callable[[Vectors, NDArray[Any]], NDArray[Any]], reward_scale: float,
-        action_space: spaces.Space[Any] | None, state: Map | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(venv, observation_space=_unbounded(venv.observation_space), action_space=action_space)
-        self._maps = {"obs": observe} if state is None else {"obs": observe, "state": state}
-        self._act, self._reward_scale = act, reward_scale
-        self._raw: Vectors = np.zeros(0, dtype=np.float32)
-        self.reward_sum, self.transitions = 0.0, 0
-
-    def reset(self) -> Observations:
-        """As the environments', mapped."""
-        return self._observe(cast(Observations, self.venv.reset()))
-
-    def step_async(self, actions: NDArray[Any]) -> None:
-        """Map the actions, given what the agents saw when they were chosen."""
-        self.venv.step_async(self._act(self._raw, actions))
-
-    def step_wait(self) -> tuple[Observations, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
-        """As the environments', mapped; terminal observations too."""
-        observations, rewards, dones, infos = self.venv.step_wait()
-        self.reward_sum += float(rewards.sum())
-        self.transitions += len(rewards)
-        if dones.any():
-            for slot in np.flatnonzero(dones):
-                infos[slot]["terminal_observation"] = self._mapped(infos[slot]["terminal_observation"])
-        return self._observe(cast(Observations, observations)), rewards * np.float32(self._reward_scale), dones, infos
-
-    def _observe(self, observations: Observations) -> Observations:
-        """Keep what the agents see: actions are chosen on it."""
-        self._raw = observations["obs"] if isinstance(observations, dict) else observations
-        return self._mapped(observations)
-
-    def _mapped(self, observations: Observations) -> Observations:
-        if isinstance(observations, dict):
-            return {part: self._maps[part](values) for part, values in observations.items()}
-        return self._maps["obs"](observations)
-
-
-def _unbounded(space: spaces.Space[Any]) -> spaces.Space[Any]:
-    if isinstance(space, spaces.Dict):
-        return spaces.Dict({part: _unbounded(inner) for part, inner in space.items()})
-    return spaces.Box(-np.inf, np.inf, shape=space.shape, dtype=np.float32)

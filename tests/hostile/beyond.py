@@ -159,7 +159,7 @@ def slots() -> dict[str, Entry]:
     """Stable-Baselines3."""
     if not _there("stable_baselines3"):
         return {}
-    from heron_env.adapters import CentralCriticPolicy, HeronVecEnv, MappedVecEnv
+    from heron_env.adapters import HeronVecEnv
 
     def slots() -> Any:
         made = HeronVecEnv(GRID, 2, group="battery", **SMALL)
@@ -179,17 +179,10 @@ def slots() -> dict[str, Entry]:
 
         return run
 
-    def mapped() -> Any:
-        return MappedVecEnv(
-            slots(), observe=lambda rows: rows, act=lambda rows, acts: acts, reward_scale=1.0, action_space=None
-        )
-
     names = ("seed", "set_options", "step_async", "get_attr", "set_attr", "env_method", "env_is_wrapped", "has_attr")
     return {
         **methods("HeronVecEnv", slots, *names, "step_wait", "action_masks", "render", "close"),
         "HeronVecEnv, a course": course,
-        "MappedVecEnv.step": method(mapped, "step"),
-        "CentralCriticPolicy": entry(CentralCriticPolicy),
     }
 
 
