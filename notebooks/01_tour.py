@@ -143,8 +143,8 @@ print(f"messages: {delayed.messages}")
 #
 # The picture shows two minutes of the delayed run. A battery requests an observation at its tick and receives one that
 # is seconds old. Its decision changes the set-point a minute later. By then the load has changed. The battery makes its
-# next decision without an observation of that effect. `heron trace` records a run, draws it as a page, and writes a
-# file for ui.perfetto.dev.
+# next decision without an observation of that effect. `heron trace` records a run, draws it, and writes a file for
+# ui.perfetto.dev.
 
 # %%
 recorded = record_episode(

@@ -73,7 +73,7 @@ WindowOption = Annotated[
     str | None,
     typer.Option(
         metavar="START,END",
-        help="What the timeline shows, s; default: as much as is legible, from the start or the first disturbance.",
+        help="What the figure shows, s; default: as much as is legible, from the start or the first disturbance.",
     ),
 ]
 OutOption = Annotated[Path, typer.Option(help="Folder for the record and its pictures.")]
@@ -101,7 +101,7 @@ def trace(
     trust: Trusted = None,
     as_json: Json = False,
 ) -> None:
-    """Record an event-driven episode: a record to replay, a trace for ui.perfetto.dev, an offline timeline.
+    """Record an event-driven episode: a record to replay, a trace for ui.perfetto.dev, a figure.
 
     What endpoints answer is kept in fixture.jsonl beside it. Naming an address allows its host and port, no others.
 
@@ -238,16 +238,13 @@ def time_window(window: str) -> tuple[float, float]:
 
 
 def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
-    from heron_env.lab.show.document import render
-    from heron_env.lab.show.parts import trace_report
-    from heron_env.lab.traces import file
-    from heron_env.lab.traces.timeline import PERFETTO, perfetto_text
+    from heron_env.lab.figure_style import to_svg
+    from heron_env.lab.traces import file, perfetto
+    from heron_env.lab.traces.timeline import draw
 
-    texts = {"trace": (file.NAME, file.as_text(episode)), "perfetto": (PERFETTO, perfetto_text(episode))}
-    if all(map(find_spec, ("matplotlib", "jinja2"))):  # a record is kept also where nothing can be drawn
-        drawn = trace_report(episode, window)
-        texts["timeline"] = "timeline.html", render(drawn)
-        texts["svg"] = "timeline.svg", drawn.pictures[0].svg.decode()
+    texts = {"trace": (file.NAME, file.as_text(episode)), "perfetto": (perfetto.NAME, perfetto.perfetto_text(episode))}
+    if find_spec("matplotlib"):  # a record is kept also where nothing can be drawn
+        texts["timeline"] = "timeline.svg", to_svg(draw(episode, window)).decode()
     written = file.write_texts({out / name: text for name, text in texts.values()})
     return dict(zip(texts, written, strict=True))
 
@@ -258,9 +255,12 @@ def _list(lines: list[str]) -> None:
 
 
 def _summary(episode: Episode) -> dict[str, Any]:
-    from heron_env.lab.traces.lanes import span_words, spans
+    from heron_env.lab.traces.lanes import disturbed
 
-    setting = episode.setting
+    def seconds(ns: int) -> str:
+        return f"{ns / 1e9:.4f}".rstrip("0").rstrip(".")
+
+    setting, spans = episode.setting, disturbed(episode)
     return {
         "env": setting.env_id,
         "options": setting.options,
@@ -269,7 +269,9 @@ def _summary(episode: Episode) -> dict[str, Any]:
         "end_time": episode.outcome.end_time,
         "returns": episode.returns,
         "messages": episode.counts,
-        "disturbances": [span_words(span) for span in spans(episode) if span.doing == "disturbed"],
+        "disturbances": [
+            f"{s.who}: {seconds(s.start)} to {seconds(s.end)} s ({seconds(s.end - s.start)} s)" for s in spans
+        ],
     }
 
 

@@ -216,14 +216,13 @@ def _journal(folder: Path) -> None:
 
 
 def _drawn(path: Path) -> None:
-    from heron_env.lab.show.document import render
-    from heron_env.lab.show.parts import trace_report
+    from heron_env.lab.show.parts import trace_part
     from heron_env.lab.traces import file
-    from heron_env.lab.traces.timeline import perfetto_text
+    from heron_env.lab.traces.perfetto import perfetto_text
 
     episode = file.read(path)
     perfetto_text(episode)
-    render(trace_report(episode))
+    trace_part(episode)
 
 
 def _replayed(path: Path) -> None:

@@ -20,8 +20,9 @@ from heron_env.lab import read_sweep, record_episode
 from heron_env.lab.sweep.conditions import SYNC
 from heron_env.lab.traces.episode import bounded
 from heron_env.lab.traces.file import as_text
+from heron_env.lab.traces.perfetto import perfetto_text
 from heron_env.lab.traces.replaying import replay
-from heron_env.lab.traces.timeline import Timeline, excerpt, perfetto_text
+from heron_env.lab.traces.timeline import draw
 from heron_env.seeding import key
 
 LATE = Condition(obs_delay=2.0)
@@ -195,9 +196,9 @@ def test_a_record_has_what_the_run_yields_and_every_copy_of_every_message(kind: 
         ends = ("physics", m.agent) if m.kind == "ObservationCopy" else (m.agent, "physics")
         assert (m.sender, m.receiver) == ends
     assert replay(episode, policies=push, trust="pettingzoo:black_boxes").identical
-    drawn = Timeline(excerpt(episode, None))
-    drawn.figure().draw_without_rendering()
-    assert drawn.excerpt.lanes == ["physics", "hare_0", "hare_1", "fox"]  # nobody asks a proxy
+    (axes,) = draw(episode).axes
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    assert shown == ["physics", "hare_0", "hare_1", "fox"]  # nobody asks a proxy
     assert not [*trace_faults(json.loads(perfetto_text(episode)))]
 
 

@@ -5,14 +5,12 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from cli_kit import as_json, heron
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lab.browsing import checked_in_a_browser
 from lab.trace_event_format import faults
 from laws.examples import ENDING
 from strategies import Recipe, recipes, schedules
@@ -22,14 +20,14 @@ from heron_env.envs.event import context
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
 from heron_env.lab.schedules import with_settings
-from heron_env.lab.show.document import render
-from heron_env.lab.show.parts import trace_report
+from heron_env.lab.show.parts import trace_part
 from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import Episode, PolicyIdentity, TraceSetting, plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
+from heron_env.lab.traces.perfetto import perfetto_text
 from heron_env.lab.traces.recording import record
 from heron_env.lab.traces.replaying import first_difference, rebuilt, replay
-from heron_env.lab.traces.timeline import FAMILIES, Timeline, excerpt, perfetto_text
+from heron_env.lab.traces.timeline import legible
 from heron_env.scheduling.messages import ActionCommand, CycleToken, LetterUnderWay, ObservationCopy, SharedState
 from heron_env.testing import clock
 
@@ -163,7 +161,7 @@ def test_what_a_browser_opens_is_never_packed(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(file, "BIG", 10)
     heron("trace", GRID, *TRACE, "--out", tmp_path)
     names = {p.name for p in tmp_path.iterdir()}
-    assert names == {"trace.json.gz", "perfetto.json.gz", "timeline.html", "timeline.svg"}
+    assert names == {"trace.json.gz", "perfetto.json.gz", "timeline.svg"}
 
 
 # Again
@@ -266,8 +264,7 @@ def test_disturbances_and_monitors_happen_again(tmp_path: Path):
     assert file.read(file.write(found, tmp_path)) == found
     assert replay(tmp_path).identical
     assert list(faults(json.loads(perfetto_text(found)))) == []
-    happens = trace_report(found).parts[0].blocks[1]
-    assert any("pushed observation" in what for _, what in happens.rows)
+    assert "observation push" in perfetto_text(found)
     by_hand = ConditionMonitor(agent="battery_1", when=lambda world: True)
     with pytest.raises(TraceError, match=r"ConditionMonitor\.when is a function, which a recorded episode can't hold"):
         record_episode(GRID, "random", options=OPTIONS, monitors=[by_hand])
@@ -315,15 +312,11 @@ def test_a_disturbance_is_a_span_with_its_name_in_a_lane_of_its_own(faulty: tupl
     assert {e["cat"] for e in lane} == {"span", "moment"}
 
     first = min(kept, key=lambda d: d.t)
-    drawn = timeline(episode)
-    assert drawn.excerpt.lanes[:3] == ["disturbances", "physics", "proxy"]
-    assert drawn.excerpt.start == first.t // 900.0 * 900e9 > 0
+    assert lanes(episode)[:3] == ["disturbances", "physics", "proxy"]
+    assert legible(episode, None)[0] == first.t // 900.0 * 900e9 > 0
     payload = ", ".join(f"{name} {value}" for name, value in first.payload.items())
-    happens = trace_report(episode).parts[0].blocks[1]
-    assert any("disturbances" in when and what == f"{first.type} ({payload}) begins" for when, what in happens.rows)
-    outside = [text for text in drawn.figure().axes[0].texts if text.get_text()]
-    assert outside and all(text.get_position()[1] < 0.5 for text in outside)
-    assert any(text.get_text().strip().startswith(first.type) for text in outside)
+    assert f"beginning of {first.type} ({payload})" in {value for e in lane for value in e["args"].values()}
+    assert "disturbance" in legend_texts(draw(episode))
     assert "disturbances" not in lanes(recorded())
 
 
@@ -408,15 +401,10 @@ def test_what_the_ended_would_have_done_is_told_as_cancelled():
     assert found.outcome.unfinished_effects > 0
     in_vain = [span for span in spans(found) if span.doing == "acting in vain"]
     assert len(in_vain) == sum(event.kind == "ActionEffect" for event in marked)
-    picture, happens, _ = trace_report(found).parts[0].blocks
-    told, document = str(happens.rows), perfetto_text(found)
-    for words in ("cancelled effect", "cancelled tick"):
-        assert words in told and words in document
-    (legend,) = picture.drawing.legends
-    shown = {text.get_text() for text in legend.get_texts()}
-    assert "acting in vain" in document and {"cancelled", "cancelled: its agent ended"} <= shown
-    crosses = {(event.t / 1e9, lanes(found).index(event.agent)) for event in marked}
-    assert {tuple(at) for at in marks(picture.drawing, "cancelled")} == crosses
+    document = perfetto_text(found)
+    assert all(words in document for words in ("cancelled action effect", "cancelled agent tick", "acting in vain"))
+    effects = {(t, agent) for t, agent in marks(draw(found), "action takes effect")}
+    assert effects.isdisjoint((event.t / 1e9, event.agent) for event in marked)
 
 
 def _through_the_file(episode: Episode) -> Episode:
@@ -543,110 +531,68 @@ def test_a_planted_fault_of_the_document_is_found(episode: Episode, plant):
     assert list(faults(document)) != []
 
 
-# The timeline
+# The figure
 
 
-def timeline(episode: Episode, window: tuple[float, float] | None = None) -> Timeline:
-    return Timeline(excerpt(episode, window))
+def legend_texts(figure) -> set[str]:
+    return {text.get_text() for legend in figure.legends for text in legend.get_texts()}
 
 
-def arrows(figure) -> list[Any]:
-    return [text for text in figure.axes[0].texts if getattr(text, "arrow_patch", None) is not None]
+def rows(figure) -> list[str]:
+    return [label.get_text() for label in figure.axes[0].get_yticklabels()]
 
 
-def marks(figure, words: str) -> list[list[float]]:
-    """Where the marks of these words are: time, lane."""
-    found = [marked for marked in figure.axes[0].collections if marked.get_label() == words]
-    return [point for marked in found for point in marked.get_offsets().tolist()]
+def marks(figure, label: str) -> list[tuple[float, str]]:
+    """Where the marks of this entry of the legend are: time, lane."""
+    offsets = [point for marked in figure.axes[0].collections if marked.get_label() == label
+               for point in marked.get_offsets().tolist()]  # fmt: skip
+    return [(t, rows(figure)[round(y)]) for t, y in offsets]
 
 
-def test_the_timeline_tells_everything_in_words(episode: Episode):
-    report = trace_report(episode)
-    assert report.title == "heron/BatteryGrid-v0: random, seed 3"
-    picture, happens, messages = report.parts[0].blocks
-    assert picture.alternative.startswith("Timeline. It shows 0 to 5 s of 5 s. Messages: ")
-    assert "physics: 5 x physics" in picture.alternative and "battery_3: 5 x tick" in picture.alternative
-    assert len(messages.rows) == len(episode.messages) and len(happens.rows) == len(timeline(episode).moments)
-    told = " | ".join(" ".join(row) for row in happens.rows)
-    for words in ("tick 0", "observation 1 from the proxy", "facts up to", "effect 2 (", "to the proxy, lost"):
-        assert words in told
-    assert all(len(" ".join(row)) > 15 for row in happens.rows)
-
-
-def test_the_legend_of_all_families_stays_within_the_picture():
-    episode = recorded(control="zone")
-    report = next(m for m in episode.messages if m.kind == "StateReport")
-    figure = draw(replace(episode, messages=[*episode.messages, replace(report, kind="SharedState")]))
-    figure.draw_without_rendering()
-    (legend,) = figure.legends
-    assert {family.words for family in FAMILIES.values()} <= {text.get_text() for text in legend.get_texts()}
-    box, page = legend.get_window_extent(), figure.bbox
-    assert page.x0 <= box.x0 < box.x1 <= page.x1 and page.y0 <= box.y0 < box.y1 <= figure.axes[1].bbox.y0
-
-
-def test_an_arrow_goes_from_lane_to_lane_and_from_time_to_time(episode: Episode):
+def test_a_line_goes_from_lane_to_lane_and_from_time_to_time(episode: Episode):
     figure = draw(episode)
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    lane = dict(zip(labels, figure.axes[0].get_yticks(), strict=True))
-    came = [m for m in episode.messages if m.fate in ("delivered", "second copy")]
-    assert [(arrow.xyann, arrow.xy) for arrow in arrows(figure)] == [
-        ((m.sent / 1e9, lane[m.sender]), (m.arrives / 1e9, lane[m.receiver])) for m in came
+    row = {lane: y for y, lane in enumerate(rows(figure))}
+    lines = [line.tolist() for each in figure.axes[0].collections if each.get_label() == "observation: request, reply"
+             for line in each.get_segments()]  # fmt: skip
+    assert lines == [
+        [[m.sent / 1e9, row[m.sender]], [m.arrives / 1e9, row[m.receiver]]]
+        for m in episode.messages
+        if m.fate in ("delivered", "second copy") and m.kind in ("ObservationRequest", "ObservationReply")
     ]
     assert figure.axes[0].get_xlim() == (0.0, 5.0)
 
 
-def test_marks_are_where_things_happen(episode: Episode):
-    figure, order = draw(episode), lanes(episode)
-    ticks = {(e.t / 1e9, order.index(e.agent)) for e in episode.events if e.kind == "AgentTick"}
-    assert ticks and {tuple(at) for at in marks(figure, "tick: it asks what it sees")} == ticks
-    lost = {(m.sent / 1e9, order.index(m.sender)) for m in episode.messages if m.fate == "lost"}
-    assert lost and {(t, round(y)) for t, y in marks(figure, "a message that leaves here is lost")} == lost
+def test_marks_and_bars_are_where_things_happen(episode: Episode):
+    figure = draw(episode)
+    ticks = {(e.t / 1e9, e.agent) for e in episode.events if e.kind == "AgentTick"}
+    assert ticks and {*marks(figure, "agent tick")} == ticks
+    lost = {(m.sent / 1e9, m.sender) for m in episode.messages if m.fate == "lost"}
+    assert lost and {*marks(figure, "sends a message that is lost")} == lost
+    (bars,) = [each for each in figure.axes[0].containers if each.get_label() == "action delayed (act_delay)"]
+    drawn = {(round(bar.get_x(), 6), round(bar.get_x() + bar.get_width(), 6)) for bar in bars}
+    assert drawn == {(round(s.start / 1e9, 6), round(s.end / 1e9, 6)) for s in spans(episode) if s.doing == "acting"}
 
 
-def test_the_page_is_one_file_that_asks_for_nothing(episode: Episode):
-    text = render(trace_report(episode))
-    assert re.findall(r'(?:src|href)="(?!data:|#)', text) == []
-    assert re.findall(r"url\((?!#)|@import|https?://", text) == []
-    assert "<h1>heron/BatteryGrid-v0: random, seed 3</h1>" in text
+def test_the_legend_stays_within_the_figure(episode: Episode):
+    figure = draw(episode)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box, page = legend.get_window_extent(), figure.bbox
+    assert page.x0 <= box.x0 < box.x1 <= page.x1 and page.y0 <= box.y0 < box.y1 <= figure.axes[0].bbox.y0
 
 
 def test_a_long_episode_with_many_agents_is_shown_in_part():
     many = recorded(num_batteries=20, max_steps=20)
-    drawn = timeline(many)
-    assert "of 20 s, and the first 12 of 23 agents" in drawn.excerpt.note
-    assert 0 < drawn.excerpt.end < 20e9
-    assert len(render(trace_report(many))) < 900_000
-    part = timeline(many, (7.5, 9.0))
-    assert part.excerpt.note.startswith("It shows 7.5 to 9 s of 20 s")
-    assert all(7.5e9 <= moment.t <= 9e9 for moment in part.moments)
+    (picture,) = trace_part(many).blocks
+    assert "of 20 s, and the first 12 of 23 agents. Messages: " in picture.caption
+    assert len(rows(picture.drawing)) == 13 and picture.inches < 7.0 and len(picture.svg) < 200_000
+    assert "It shows 7.5 to 9 s of 20 s" in trace_part(many, (7.5, 9.0)).blocks[0].alternative
     with pytest.raises(ConfigError, match="the episode ended at 20 s; start earlier"):
         draw(many, (20.0, 21.0))
     with pytest.raises(ConfigError, match=r"--window 7.5,7.5: must be 1e-9 s long at least"):
         draw(many, (7.5, 7.5 + 1e-10))
     with pytest.raises(ConfigError, match="the episode ended as it began: there is nothing to show"):
         draw(record_episode(GRID, "random", t_end=0.0, options=OPTIONS))
-
-
-CHECK = """
-<script>
-addEventListener("load", () => {
-  const [first] = document.querySelectorAll("details"), image = document.querySelector("figure img");
-  first.querySelector("summary").click();
-  const rows = first.querySelectorAll("tbody tr").length, seen = first.querySelector("tbody").offsetHeight > 0;
-  const wide = document.documentElement.scrollWidth > innerWidth;
-  const all = {rows, seen, wide, drawn: image.naturalWidth > 0, w: image.getBoundingClientRect().width};
-  document.title = "checked: " + JSON.stringify(all);
-});
-</script>
-"""
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("width", [1280, 500])
-def test_a_browser_shows_the_timeline_and_its_tables(episode: Episode, tmp_path: Path, chromium: list[str], width: int):
-    found = checked_in_a_browser(chromium, render(trace_report(episode)), CHECK, tmp_path, width)
-    assert found.pop("w") > 700
-    assert found == {"rows": len(timeline(episode).moments), "seen": True, "wide": False, "drawn": True}
 
 
 # The commands
@@ -659,7 +605,7 @@ def test_the_commands_record_draw_and_replay(tmp_path: Path):
     out = tmp_path / "out"
     told = as_json("trace", GRID, *TRACE, "--schedule", "msg_delay=0.1", "--until", "4", "--out", out)
     assert {name: Path(path).name for name, path in told["files"].items()} == {
-        "trace": "trace.json", "perfetto": "perfetto.json", "timeline": "timeline.html", "svg": "timeline.svg",
+        "trace": "trace.json", "perfetto": "perfetto.json", "timeline": "timeline.svg",
     }  # fmt: skip
     assert all(Path(path).stat().st_size > 1000 for path in told["files"].values())
     assert (told["end_time"], told["seed"], told["policy"]) == (4.0, 3, "random")
@@ -703,7 +649,7 @@ def test_an_environment_of_ones_own_is_recorded_and_run_again(tmp_path: Path):
 def test_trace_tells_people_what_it_did(tmp_path: Path):
     told = heron("trace", GRID, *TRACE, "--window", "1,2", "--out", tmp_path).stdout
     assert "return of battery_1" in told and "heron replay" in told
-    assert "It shows 1 to 2 s of 5 s" in (tmp_path / "timeline.html").read_text("utf-8")
+    assert (tmp_path / "timeline.svg").read_text("utf-8").endswith("</svg>\n")
 
 
 def test_a_record_is_kept_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

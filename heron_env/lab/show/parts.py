@@ -24,7 +24,7 @@ from heron_env.lab.show.description import (
     describe_environment,
     sight_lines,
 )
-from heron_env.lab.show.document import Block, Listing, Picture, Report, Section
+from heron_env.lab.show.document import Block, Listing, Picture, Section
 from heron_env.lab.show.figures import METHODS, learning_figure, product_figure, sweep_figure, waterfall_figure
 from heron_env.lab.show.tree import hierarchy_figure
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, Condition
@@ -35,8 +35,8 @@ from heron_env.lab.sweep.sweep import SweepResult
 from heron_env.lab.sweep.tables import heading, headings, intervals_words, legend, lines, more_tables, return_head
 from heron_env.lab.sweep.words import shows_gap
 from heron_env.lab.traces.episode import Episode
-from heron_env.lab.traces.lanes import kind_word, lane_words, moment_words, seconds_text
-from heron_env.lab.traces.timeline import Timeline, excerpt
+from heron_env.lab.traces.lanes import lanes
+from heron_env.lab.traces.timeline import MOST_AGENTS, NS, draw, legible
 from heron_env.registry import EnvironmentSpec
 from heron_env.trust import on_behalf_of
 
@@ -175,71 +175,28 @@ def training_unit(run: RunFolder) -> str:
         return ""
 
 
-MOST_ROWS = 600
 READING = (
-    "Arrows are messages, bars are waiting and acting. Below: the age of the oldest value in each observation when it "
-    "arrived."
+    "Lines are messages, bars are waiting and acting. `heron trace` writes the whole episode, with every message and "
+    "the age of information, for ui.perfetto.dev."
 )
-EXPLORE = "`heron trace` also writes the whole episode for ui.perfetto.dev."
 
 
 def trace_part(
-    episode: Episode,
-    window: tuple[float, float] | None = None,
-    *,
-    about: str = "",
-    name: str = "timeline",
-    in_words: bool = False,
+    episode: Episode, window: tuple[float, float] | None = None, *, about: str = "", name: str = "timeline"
 ) -> Section:
-    """`window` (s) of the episode, or as much as is legible.
-
-    Args:
-        about: why this one is shown.
-        in_words: also tables of all that happens in the window, and of all messages?
-    """
-    drawn = Timeline(excerpt(episode, window))
+    """`window` (s) of the episode, or as much as is legible; `about`: why this one is shown."""
+    start, end = legible(episode, window)
+    agents, last = len(episode.world.agents), episode.outcome.end_time
+    some = f", and the first {MOST_AGENTS} of {agents} agents" if agents > MOST_AGENTS else ""
     counts = ", ".join(f"{count} {fate}" for fate, count in episode.counts.items())
-    summary = f"{drawn.excerpt.note}. Messages: {counts}."
-    lanes = [lane_words(lane, [m for m in drawn.moments if m.lane == lane]) for lane in drawn.excerpt.lanes]
-    picture = Picture(
-        name,
-        drawn.figure(about),
-        " ".join(text for text in (about, READING, summary, EXPLORE) if text),
-        f"Timeline. {summary} {'; '.join(lanes)}.",
+    summary = f"It shows {start / NS:g} to {end / NS:g} s of {last:g} s{some}. Messages: {counts}."
+    ages = [age.oldest for agent in episode.world.decides for age in episode.ages(agent) if start <= age.t <= end]
+    oldest = f"The oldest value in an observation was {max(ages):.4g} s old when it arrived." if ages else ""
+    words = " ".join(text for text in (about, READING, summary, oldest) if text)
+    return Section(
+        "How an event-driven run works",
+        [Picture(name, draw(episode, window), words, f"Timeline of {', '.join(lanes(episode))}. {summary} {oldest}")],
     )
-    return Section("How an event-driven run works", [picture, *(_tables(drawn) if in_words else ())])
-
-
-def trace_report(episode: Episode, window: tuple[float, float] | None = None) -> Report:
-    """A report of one episode alone."""
-    setting = episode.setting
-    part = trace_part(episode, window, in_words=True)
-    heading = f"{setting.env_id}: {setting.policy.name or 'own policies'}, seed {setting.seed}"
-    hint = "An event-driven episode in virtual time. `heron trace --window START,END` draws another part."
-    return Report(heading, [hint], [part])
-
-
-def _tables(drawn: Timeline) -> list[TextTable]:
-    ages = {(agent, age.t): age for agent in drawn.excerpt.episode.world.decides
-            for age in drawn.excerpt.episode.ages(agent)}  # fmt: skip
-    happened = [moment_words(m, ages.get((m.lane, m.t))).partition(": ") for m in drawn.moments]
-    messages = [
-        (
-            seconds_text(m.sent), "" if m.arrives is None else seconds_text(m.arrives),
-            f"{kind_word(m.kind)} {m.number}", m.sender, m.receiver, m.fate,
-        )
-        for m in drawn.messages
-    ]  # fmt: skip
-    return [
-        _folded("What happens, as a table", ("time and place", "what"), [(when, what) for when, _, what in happened]),
-        _folded("The messages, as a table", ("sent, s", "arrived, s", "message", "from", "to", "fate"), messages),
-    ]
-
-
-def _folded(caption: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> TextTable:
-    more = len(rows) - MOST_ROWS
-    note = f"And {more} more, all in the record." if more > 0 else ""
-    return TextTable(caption, head, rows[:MOST_ROWS], words=len(head), note=note, folded=True)
 
 
 CURVE, ALONE = 3, 2
