@@ -24,8 +24,8 @@ from heron_env.lab import RunFolder, SweepResult, load_policy, read_sweep, repor
 from heron_env.lab.show.report import read_sources
 from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import EFFECTS, Episode
-from heron_env.lab.traces.replaying import replay
 from heron_env.lab.traces.perfetto import perfetto_text
+from heron_env.lab.traces.replaying import replay
 from heron_env.net.guard import Guard
 from heron_env.serve.journal import Steps
 from heron_env.serve.shelf import Shelf
