@@ -67,7 +67,7 @@ HEAVY = {
     "httpx": ("net/client.py",),
     "httpcore": ("net",),
     "fastapi": ("serve",),
-    "uvicorn": ("serve",),
+    "uvicorn": (),
     "matplotlib": (),
     "plotly": (),
     "pandas": (),
