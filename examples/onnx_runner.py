@@ -10,7 +10,7 @@ import onnxruntime
 session = onnxruntime.InferenceSession(sys.argv[1])
 about = json.loads(session.get_modelmeta().custom_metadata_map["heron_env"])
 shapes = {put.name: put.shape for put in session.get_inputs()}
-memory = {name: np.zeros(shapes[name], np.float32) for name in ("shown", "hidden", "own") if name in shapes}
+memory = {name: np.zeros(shapes[name], np.float32) for name in ("hidden",) if name in shapes}
 print("#", *(f"{column['name']} [{column['unit']}]" for column in about["observation"]), sep=", ")
 for number, line in enumerate(sys.stdin):
     given = {"observation": np.array([line.split(",")], np.float32), **memory}

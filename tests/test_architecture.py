@@ -64,7 +64,7 @@ HEAVY = {
     "httpx": ("net/client.py",),
     "httpcore": ("net",),
     "fastapi": ("serve",),
-    "uvicorn": ("serve",),
+    "uvicorn": (),
     "matplotlib": (),
     "plotly": (),
     "pandas": (),

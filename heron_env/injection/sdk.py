@@ -1,21 +1,16 @@
 """An endpoint of any policy of ours, for one environment: `with serve_policy(policy, env) as server: server.url`.
 
-The server is the standard library's; it answers on the loopback interface, in threads, and the policy is asked by
-one of them at a time.
+It answers on the loopback interface, and one question at a time.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import logging
-import socket
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 from pydantic import ValidationError
@@ -25,20 +20,16 @@ from heron_env.core.masking import shaped
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Asked, DecideAt, Policies, decide_with, draw_of
 from heron_env.envs.answering import begin_policies
 from heron_env.envs.decisions import resolve_policies
-from heron_env.errors import HeronError
+from heron_env.errors import ConfigError, HeronError
 from heron_env.files.reading import parsed
 from heron_env.injection.contract import Decision, Request, Wire, current
-from heron_env.net.access import LOOPBACK, MOST_BYTES, TOO_LARGE, Access, hosts_of, is_too_long, token_of
+from heron_env.net.access import LOOPBACK, GuardedApplication, ServerThread, token_of
 from heron_env.registry import make
 from heron_env.scheduling.timing import to_ns
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
-IDLE: Final = 60.0
-"""After so many s without a request a connection is closed."""
-PATIENCE: Final = 0.2
-"""So many s without a further part of a body that is too long are its end."""
 PROBE: Final = "probe"
 """A field that a health check adds to an ordinary request."""
 LOG: Final = logging.getLogger(__name__)
@@ -103,7 +94,7 @@ class ServedAgent:
 
 
 class Served:
-    """Policies behind an endpoint: requests in, responses out. One question at a time."""
+    """Policies behind an endpoint: requests in, responses out. Not for several threads at once."""
 
     def __init__(self, policies: Policies, env: HeronEnv, seed: int) -> None:
         env.reset(seed=seed)
@@ -114,7 +105,6 @@ class Served:
         }
         self._begun: dict[tuple[str, int], dict[str, str]] = {}
         """By run and episode: each agent's first turn. Where it comes again, the episode runs again."""
-        self._lock = Lock()
         self.requests = 0
 
     def respond(self, body: bytes) -> dict[str, Any]:
@@ -123,18 +113,17 @@ class Served:
         if request.decision is None:
             raise Refused(422, "decision is null: this server decides, it does not talk")
         seat = self._seat(request.agent_id, request.decision)
-        with self._lock:
-            self.requests += 1
-            if probe and hasattr(seat.policy, "begin"):  # it would remember what never happened
-                return {"request_id": request.request_id, "action": seat.wire.written(seat.wire.noop)}
-            run = (request.run_id, request.decision.episode)
-            firsts = self._begun.get(run)
-            if not probe and (firsts is None or firsts.get(request.agent_id) == request.turn_id):
-                firsts = self._begun[run] = {}
-                begin_policies([one.policy for one in self._seats.values()], self._seed, request.decision.episode)
-            if not probe and firsts is not None:
-                firsts.setdefault(request.agent_id, request.turn_id)
-            return {"request_id": request.request_id, **seat.answer(request, request.decision, self._seed)}
+        self.requests += 1
+        if probe and hasattr(seat.policy, "begin"):  # it would remember what never happened
+            return {"request_id": request.request_id, "action": seat.wire.written(seat.wire.noop)}
+        run = (request.run_id, request.decision.episode)
+        firsts = self._begun.get(run)
+        if not probe and (firsts is None or firsts.get(request.agent_id) == request.turn_id):
+            firsts = self._begun[run] = {}
+            begin_policies([one.policy for one in self._seats.values()], self._seed, request.decision.episode)
+        if not probe and firsts is not None:
+            firsts.setdefault(request.agent_id, request.turn_id)
+        return {"request_id": request.request_id, **seat.answer(request, request.decision, self._seed)}
 
     def _seat(self, agent: str, decision: Decision) -> ServedAgent:
         """Of the agent; under a pseudonym the first one that sees and does as much."""
@@ -164,7 +153,7 @@ def _request(body: bytes) -> tuple[Request, bool]:
         raise Refused(422, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
-class PolicyServer:
+class PolicyServer(ServerThread):
     """A server that has begun: `url`, and `close()`, or a `with` block.
 
     Attributes:
@@ -174,143 +163,43 @@ class PolicyServer:
 
     def __init__(self, served: Served, host: str, port: int, token: str | None) -> None:
         self.served = served
-        self._http = _Server((host, port), _Handler)
-        self._http.served = served
-        self.url = f"http://{host}:{self._http.server_address[1]}/"
-        self._http.access = Access(frozenset(hosts_of(host, self._http.server_address[1])), token)
-        self._thread = Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        self._thread.start()
-
-    def wait(self) -> None:
-        """Until somebody interrupts."""
-        while self._thread.is_alive():
-            self._thread.join(0.5)
-
-    def close(self) -> None:
-        """No more requests."""
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        super().__init__(lambda hosts: policy_application(served, hosts, token), host, port)
+        self.url += "/"
 
     def __repr__(self) -> str:
         """Where it is, and how much it has done."""
         return f"<PolicyServer {self.url}, {self.served.requests} requests>"
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    served: Served
-    access: Access
+def policy_application(served: Served, hosts: Collection[str], token: str | None) -> Any:
+    """The ASGI application: a POST anywhere is a request. Raises ConfigError without the extra `agents`."""
+    try:
+        from starlette.applications import Starlette
+        from starlette.exceptions import HTTPException
+        from starlette.responses import JSONResponse
+        from starlette.routing import Route
+    except ImportError as error:
+        raise ConfigError("serve_policy needs starlette: pip install 'heron_env[agents]'") from error
+    policy = ThreadPoolExecutor(1, "heron_env.policy")
 
-    def __init__(self, place: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        super().__init__(place, handler)
-        self._open: set[socket.socket] = set()
+    def failed(status: int, code: str, words: str) -> JSONResponse:
+        return JSONResponse({"error": {"code": code, "message": words}}, status)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        self._open.discard(request)
-        super().shutdown_request(request)
-
-    def server_close(self) -> None:
-        """Connections that clients keep are closed, too."""
-        super().server_close()
-        for connection in list(self._open):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        LOG.debug("a client went away", exc_info=True)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    timeout = IDLE
-    server: _Server
-    _unread = 0
-
-    def do_POST(self) -> None:
-        """One request, one response."""
+    async def answer(request: Any) -> JSONResponse:
+        body = await request.body()
         try:
-            self._reply(200, self.server.served.respond(self._body()))
+            return JSONResponse(await asyncio.get_running_loop().run_in_executor(policy, served.respond, body))
         except Refused as error:
-            self._fail(error.status, "INVALID_REQUEST", str(error))
-            self._hear_out()
+            return failed(error.status, "INVALID_REQUEST", str(error))
         except Exception as error:  # the client learns no more than that; who runs the server reads the log
             LOG.exception("the policy raised %s", type(error).__name__)
-            self._fail(500, "INTERNAL", "the policy raised an error")
+            return failed(500, "INTERNAL", "the policy raised an error")
 
-    def _hear_out(self) -> None:
-        """Read what is left of a body that is too long: a client that still sends would not see the answer."""
-        left, self._unread = self._unread, 0
-        self.connection.settimeout(PATIENCE)
-        with suppress(OSError):
-            while left and (heard := self.rfile.read1(min(left, 2**16))):
-                left -= len(heard)
-        self.connection.settimeout(self.timeout)
+    async def other(request: Any, error: Any) -> JSONResponse:
+        return failed(405, "INVALID_REQUEST", "an endpoint of heron_env: POST a request of docs/injection.schema.json")
 
-    def do_GET(self) -> None:
-        """Who looks with a browser is told what to do."""
-        self.close_connection = True  # a body, if there is one, is not read
-        self._fail(405, "INVALID_REQUEST", "an endpoint of heron_env: POST a request of docs/injection.schema.json")
-
-    def _body(self) -> bytes:
-        refused = self.server.access.refusal(self.headers.get("Host", ""), self.headers.get("Authorization", ""))
-        if refused is not None:
-            raise self._closing(refused.status, refused.words)
-        length, *more = self.headers.get_all("Content-Length", [""])
-        if more or "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
-            raise self._closing(411, "one Content-Length is needed, and no Transfer-Encoding")
-        if is_too_long(length):
-            self._unread = int(length) if len(length) <= len(str(MOST_BYTES)) else 0
-            raise self._closing(TOO_LARGE.status, TOO_LARGE.words)
-        try:
-            return self.rfile.read(int(length))
-        except OSError:
-            raise self._closing(408, "the body did not come") from None
-
-    def _closing(self, status: int, words: str) -> Refused:
-        """What was sent on is not read."""
-        self.close_connection = True
-        return Refused(status, words)
-
-    def _fail(self, status: int, code: str, words: str) -> None:
-        self._reply(status, {"error": {"code": code, "message": words}})
-
-    def _reply(self, status: int, value: dict[str, Any]) -> None:
-        body = json.dumps(value, allow_nan=False).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        if self.close_connection:
-            self.send_header("Connection", "close")
-        try:
-            self.end_headers()
-            self.wfile.write(body)
-        except OSError:  # the client is gone
-            self.close_connection = True
-
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the base refuses has the one shape, too."""
-        self.close_connection = True
-        self._fail(code, "INVALID_REQUEST", "no HTTP/1.1 POST of a usual size")
-
-    def version_string(self) -> str:
-        return "heron_env"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        LOG.debug(format, *args)
+    app = Starlette(routes=[Route("/{path:path}", answer, methods=["POST"])], exception_handlers={HTTPException: other})
+    return GuardedApplication(app, hosts=hosts, token=token)
 
 
 def serve_policy(

@@ -16,15 +16,16 @@ from gymnasium import spaces
 from heron_env.adapters.network.masks import flags_of
 from heron_env.core.policy import Policies, takes
 from heron_env.errors import ConfigError, listed_names
+from heron_env.lab.benchmark import baseline, rules_of
 from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.columns import columns_misfit
-from heron_env.lab.trained import Activation
+from heron_env.lab.trained import Activation, decide_batch, on_vectors
 
 OF_TRAINING: Final = ("lr_schedule", "learning_rate", "clip_range", "_last_obs", "_last_episode_starts")
 """What a .zip has besides the policy, and other versions of Python and numpy can't always read."""
 ACTIVATIONS: Final[dict[str, Activation]] = {"Tanh": "tanh", "ReLU": "relu"}
-BESIDE: Final = ("mask", "first", "shown", "hidden")
-"""Inputs of a model of `heron export` besides the observation: what is allowed, and what it remembers."""
+BESIDE: Final = ("mask", "first", "shown", "hidden", "anchor")
+"""Inputs of a model of `heron export` besides the observation: what is allowed, what it remembers and corrects."""
 UNMASKED: Final = (
     "policy {file!r}: was trained with masks, and the environment gives {agent!r} none: no 'action_mask' "
     "in its info or observation, no action_masks(); play it where there is one, or train it without masks"
@@ -64,7 +65,7 @@ def policies_in(file: str, env: Any) -> Policies:
         for agent in env.possible_agents:
             seen, done = env.observation_space(agent), env.action_space(agent)
             spec = None if isinstance(env, BlackBox) else env.simulation.specs[env.hierarchy.index[agent]]
-            model, masked = model_of(data, seen, done)
+            model, masked = model_of(data, seen, done, env, agent)
             _require_columns(file, data, env, agent)
             missing = UNMASKED.format(file=file, agent=agent) if masked and spec is None else ""  # of ours: all allowed
             policy = ModelPolicy(model, partial(fitted, f"{file!r} for {agent!r}", done, spec), missing)
@@ -128,7 +129,7 @@ def saved_model(data: bytes) -> tuple[Any, dict[str, Any]]:
     return policy, kept
 
 
-def _zipped(data: bytes, seen: Any, done: Any) -> tuple[Model, bool]:
+def _zipped(data: bytes, seen: Any, done: Any, env: Any, agent: str) -> tuple[Model, bool]:
     """The policy that a .zip of any algorithm holds: its own class says which. True: it decides by a mask."""
     policy = saved_policy(data)
     theirs = policy.observation_space, policy.action_space
@@ -167,23 +168,27 @@ def _session(data: bytes) -> Any:
     return onnxruntime.InferenceSession(data, few, providers=["CPUExecutionProvider"])
 
 
+def _about(data: bytes) -> dict[str, Any]:
+    """What a file of `heron export` says of itself; of another origin: nothing."""
+    about: dict[str, Any] = json.loads(_session(data).get_modelmeta().custom_metadata_map.get("heron_env", "{}"))
+    return about
+
+
 def _require_columns(file: str, data: bytes, env: Any, agent: str) -> None:
     """Raise ValueError where the agent observes other columns than those of which a file of `heron export` tells."""
     if file.endswith(".zip") or isinstance(env, BlackBox):
         return
-    kept = _session(data).get_modelmeta().custom_metadata_map.get("heron_env")
-    about = json.loads(kept) if kept else {}
+    about = _about(data)
     if about.get("agents", [])[:1] == [agent]:  # what others of its group see is called otherwise
         names = [column["name"] for column in about["observation"]]
         if differs := columns_misfit(names, env.observation_names(agent), env, agent):
             raise ValueError(f"it was exported for other columns: {differs}")
 
 
-def _require_bounds(about: str | None, seen: spaces.Space[Any], done: spaces.Space[Any]) -> None:
+def _require_bounds(kept: dict[str, Any], seen: spaces.Space[Any], done: spaces.Space[Any]) -> None:
     """Raise ValueError where a file of `heron export` says that it acts or observes within other bounds than these."""
-    if about is None:
+    if not kept:
         return
-    kept = json.loads(about)
     if "observed" in kept:  # of a model of Stable-Baselines3: ours name their columns
         limits = [np.ravel(getattr(seen, end, ())).tolist() for end in ("low", "high")]
         if [kept["observed"][end] for end in ("low", "high")] != limits:
@@ -198,7 +203,18 @@ def _require_bounds(about: str | None, seen: spaces.Space[Any], done: spaces.Spa
         raise ValueError(f"it does numbers from {low} to {high} and choices among {choices}")
 
 
-def _onnx(data: bytes, seen: Any, done: Any) -> tuple[Model, bool]:
+def _corrected(data: bytes, env: Any, agent: str) -> Callable[[Any], Any]:
+    """What the rule does that a file of `heron export` corrects. Raises ValueError where the environment has none."""
+    about = _about(data)
+    name = (about.get("corrects") or {}).get("rule")
+    rules = None if isinstance(env, BlackBox) or name is None else baseline(env, name)
+    if rules is None:
+        raise ValueError(f"it corrects the rule {name!r}, which the environment does not have")
+    rule = on_vectors(rules_of(rules, about["group"], [agent])[agent])
+    return lambda vectors: decide_batch(rule, vectors)
+
+
+def _onnx(data: bytes, seen: Any, done: Any, env: Any, agent: str) -> tuple[Model, bool]:
     session = _session(data)
     inputs, outputs = {i.name: i for i in session.get_inputs()}, [o.name for o in session.get_outputs()]
     own, results = [n for n in inputs if n not in BESIDE], [n for n in outputs if not n.startswith("next_")]
@@ -208,12 +224,14 @@ def _onnx(data: bytes, seen: Any, done: Any) -> tuple[Model, bool]:
             f"from {own} it makes {results}: one input of floats and one output are wanted, or of several one called "
             "'action' (torch.onnx.export(..., output_names=['action', ...]))"
         )
-    _require_bounds(session.get_modelmeta().custom_metadata_map.get("heron_env"), seen, done)
+    _require_bounds(_about(data), seen, done)
+    corrected = _corrected(data, env, agent) if "anchor" in inputs else None
     dtype = np.float64 if "double" in inputs[own[0]].type else np.float32
 
     def decide(observation: Any, mask: Any, memory: dict[str, Any]) -> Any:
         flat = observation if isinstance(seen, spaces.Box) else spaces.flatten(seen, observation)
         given = {own[0]: np.asarray(flat, dtype)[None], **memory}
+        given |= {} if corrected is None else {"anchor": corrected(given[own[0]])}
         for name in inputs.keys() - given.keys():
             one = np.ones if name in ("first", "mask") else np.zeros
             given[name] = one(inputs[name].shape, bool if one is np.ones else np.float32)

@@ -1,280 +1,143 @@
 """A trained policy as an ONNX file: one decision of one agent, from what it observes to what it does.
 
 Inputs: `observation` float32 `[1, d]`; where choices may be forbidden `mask` bool `[1, sum(ncats)]`; for what remembers
-`first` bool `[1]` and what it remembered, `shown`, `hidden` and `own`. Outputs: `action` float64 `[1, k]`, numbers and
-then choices, and what is to be remembered, `next_shown` and so on. Scales are in the graph, and so is the rule that
-the policy corrects, if it is arithmetic; else its action is an input, `anchor` float64 `[1, k]`.
-
-Graphs are made from numpy programs: a function is called once with symbols, and what it does to them becomes nodes.
-A symbol knows what it stands for in an example, so shapes and types are numpy's own. What a graph can't hold, such as a
-branch taken on a number that is not known yet, raises Untraceable instead of being baked in.
+`first` bool `[1]` and what it remembered, `hidden`; the action of a rule that the policy corrects is `anchor` float64
+`[1, k]`. Outputs: `action` float64 `[1, k]`, numbers and then choices, and what is to be remembered, `next_hidden`.
+Scales are in the graph.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from heron_env._version import __version__
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write_all
 from heron_env.given import path_of
 from heron_env.lab.checkpoints import open_run
-from heron_env.lab.run_groups import Actor, own_decisions
 from heron_env.lab.runs import Run
-from heron_env.lab.trained import Correction, Network, act_of
+from heron_env.lab.trained import Network, Scaling
 from heron_env.trust import Trust, listed, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.lab.run_groups import GroupConfig
+    from heron_env.lab.remembering import Recurrent
 
 OPSET: Final = 18
 Array = np.ndarray[Any, np.dtype[Any]]
-ARITHMETIC: Final[Mapping[Any, str]] = {
-    np.add: "Add", np.subtract: "Sub", np.multiply: "Mul", np.divide: "Div", np.matmul: "MatMul", np.minimum: "Min",
-    np.maximum: "Max", np.negative: "Neg", np.absolute: "Abs", np.sqrt: "Sqrt", np.exp: "Exp", np.log: "Log",
-    np.tanh: "Tanh", np.sign: "Sign", np.floor: "Floor", np.ceil: "Ceil", np.power: "Pow",
-}  # fmt: skip
-"""ufuncs whose operands have the type of what comes out."""
-COMPARISONS: Final[Mapping[Any, str]] = {
-    np.less: "Less", np.less_equal: "LessOrEqual", np.greater: "Greater", np.greater_equal: "GreaterOrEqual",
-    np.equal: "Equal",
-}  # fmt: skip
-LOGIC: Final[Mapping[Any, str]] = {np.logical_and: "And", np.logical_or: "Or", np.logical_not: "Not"}
-LOGIC_ON_BITS: Final[Mapping[Any, str]] = {np.bitwise_and: "And", np.bitwise_or: "Or", np.invert: "Not"}
-
-
-class Untraceable(ConfigError):
-    """A step of a program that can't be a node of a graph."""
+FLOAT, DOUBLE, BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(bool)
+ROW: Final = np.array([1, -1])
+"""The shape of one row."""
 
 
 class OnnxGraph:
-    """Nodes, constants and inputs, as they are called for."""
+    """Nodes, constants and inputs, by their names, as they are called for."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
-        self.constants: dict[str, Array] = {}
-        self.inputs: list[Symbol] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Any] = []
 
-    def input(self, name: str, example: Array) -> Symbol:
+    def input(self, name: str, dtype: np.dtype[Any], shape: Sequence[int]) -> str:
         """What the graph is given."""
-        made = Symbol(self, name, example)
-        made.viewed = True  # the caller's own
-        self.inputs.append(made)
-        return made
+        self.inputs.append(_value(name, dtype, shape))
+        return name
 
-    def node(self, kind: str, operands: Sequence[object], example: Array, **attributes: Any) -> Symbol:
-        """What a node of this kind makes of the operands, symbols or arrays."""
+    def node(self, kind: str, *operands: str | Array, **attributes: Any) -> str:
+        """The name of what a node of this kind makes of the operands, names or arrays."""
         from onnx import helper
 
         name = f"{kind.lower()}_{len(self.nodes)}"
-        names = [self._name(operand) for operand in operands]
-        self.nodes.append(helper.make_node(kind, names, [name], **attributes))
-        return Symbol(self, name, example)
-
-    def _name(self, operand: object) -> str:
-        if isinstance(operand, Symbol):
-            return operand.name
-        name = f"constant_{len(self.constants)}"
-        self.constants[name] = np.asarray(operand)
+        self.nodes.append(helper.make_node(kind, [self._name(each) for each in operands], [name], **attributes))
         return name
 
-    def model(self, outputs: Mapping[str, Symbol], about: Mapping[str, str]) -> Any:
-        """The ONNX model with these outputs by name, checked. `about`: its metadata."""
-        import onnx
-        from onnx import helper, numpy_helper
-
-        nodes = [*self.nodes, *(helper.make_node("Identity", [s.name], [name]) for name, s in outputs.items())]
-        constants = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
-        given, returned = (
-            [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(s.dtype), s.shape) for name, s in some]
-            for some in ([(s.name, s) for s in self.inputs], outputs.items())
-        )
-        graph = helper.make_graph(nodes, "policy", given, returned, initializer=constants)
-        made = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9, producer_name="heron_env"
-        )
-        helper.set_model_props(made, dict(about))
-        onnx.checker.check_model(made, full_check=True)
-        return made
-
-
-class Symbol(NDArrayOperatorsMixin):
-    """An array of the graph; `example` is one that it may be.
-
-    It may be written in place (`x /= 2`) as long as nothing is a view of it (`viewed`), nor it of something.
-    """
-
-    def __init__(self, graph: OnnxGraph, name: str, example: Array) -> None:
-        self.graph, self.name, self.example = graph, name, np.asarray(example)
-        self.viewed = False
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """As numpy's."""
-        return self.example.shape
-
-    @property
-    def ndim(self) -> int:
-        """As numpy's."""
-        return self.example.ndim
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """As numpy's."""
-        return self.example.dtype
-
-    def __len__(self) -> int:
-        """Of the first axis."""
-        return len(self.example)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **more: Any) -> Any:
-        """A node for what a ufunc does."""
-        if list(more) == ["out"] and isinstance(target := more["out"][0], Symbol) and not target.viewed:
-            made = self.__array_ufunc__(ufunc, method, *operands).astype(target.dtype)
-            target.name, target.example = made.name, made.example
-            return target
-        if method != "__call__" or more:
-            _refuse(f"np.{ufunc.__name__} as {method}({', '.join(more)})")
-        example = ufunc(*(_example(operand) for operand in operands))
-        if ufunc in ARITHMETIC:
-            return self._same_type(ARITHMETIC[ufunc], operands, example.dtype, example)
-        if ufunc in COMPARISONS:
-            kind = np.result_type(*(_weak(operand) for operand in operands))
-            return self._same_type(COMPARISONS[ufunc], operands, kind, example)
-        if ufunc is np.not_equal:
-            return ~(operands[0] == operands[1])
-        if ufunc in LOGIC or (ufunc in LOGIC_ON_BITS and example.dtype == bool):
-            return self._same_type({**LOGIC, **LOGIC_ON_BITS}[ufunc], operands, np.dtype(bool), example)
-        return _refuse(f"np.{ufunc.__name__}")
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Nodes for what a function of numpy does."""
-        if function not in FUNCTIONS:
-            _refuse(f"np.{function.__name__}")
-        return FUNCTIONS[function](*args, **kwargs)
-
-    def __getitem__(self, key: Any) -> Symbol:
-        """Columns `[:, k]`, `[:, a:b]`, `[:, indices]`, and new axes."""
-        example, keys = self.example[key], key if isinstance(key, tuple) else (key,)
-        if all(each is None or each == slice(None) for each in keys if not isinstance(each, np.ndarray | list)) and any(
-            each is None for each in keys
-        ):
-            return self.reshape(example.shape)
-        if len(keys) == 2 and isinstance(keys[0], slice) and keys[0] == slice(None) and self.ndim >= 2:
-            which = np.arange(self.shape[1])[keys[1]]
-            return self._view("Gather", np.asarray(which), example, axis=1)
-        return _refuse(f"the index [{key!r}]")
-
-    def astype(self, dtype: Any, copy: bool = True) -> Symbol:
-        """As numpy's."""
+    def cast(self, operand: str, dtype: np.dtype[Any]) -> str:
+        """The operand as numbers of this type."""
         from onnx import helper
 
-        if self.dtype == np.dtype(dtype) and not copy:
-            return self
-        example = self.example.astype(dtype)
-        return self.graph.node("Cast", [self], example, to=helper.np_dtype_to_tensor_dtype(example.dtype))
+        return self.node("Cast", operand, to=helper.np_dtype_to_tensor_dtype(dtype))
 
-    def reshape(self, *shape: Any) -> Symbol:
-        """As numpy's."""
-        example = self.example.reshape(*shape)
-        return self._view("Reshape", np.array(example.shape), example)
+    def columns(self, operand: str, start: int, stop: int) -> str:
+        """`[:, start:stop]`."""
+        return self.node("Slice", operand, np.array([start]), np.array([stop]), np.array([1]))
 
-    def sum(self, axis: int | None = None, keepdims: bool = False) -> Symbol:
-        """As numpy's."""
-        example = np.asarray(self.example.sum(axis=axis, keepdims=keepdims))
-        axes = np.arange(self.ndim) if axis is None else np.array([axis])
-        return self.graph.node("ReduceSum", [self, axes.astype(np.int64)], example, keepdims=int(keepdims))
+    def concatenated(self, *operands: str) -> str:
+        """Side by side."""
+        return self.node("Concat", *operands, axis=1) if len(operands) > 1 else operands[0]
 
-    def argmax(self, axis: int) -> Symbol:
-        """As numpy's: the first of equal ones."""
-        return self.graph.node("ArgMax", [self], self.example.argmax(axis=axis), axis=axis, keepdims=0)
+    def clipped(self, operand: str, low: Array, high: Array) -> str:
+        """Between bounds, each `[k]`."""
+        return self.node("Min", self.node("Max", operand, low), high)
 
-    def _view(self, kind: str, how: Array, example: Array, **attributes: Any) -> Symbol:
-        made = self.graph.node(kind, [self, how.astype(np.int64)], example, **attributes)
-        self.viewed = made.viewed = True
-        return made
+    def scaled(self, operand: str, scaling: Scaling) -> str:
+        """As Scaling does it."""
+        moved = self.node("Sub", self.cast(operand, DOUBLE), scaling.center)
+        moved = self.node("Div", moved, scaling.scale)
+        if scaling.clip is not None:
+            moved = self.clipped(moved, np.array(-scaling.clip), np.array(scaling.clip))
+        return self.cast(moved, FLOAT)
 
-    def _same_type(self, kind: str, operands: Sequence[Any], dtype: Any, example: Array) -> Symbol:
-        return self.graph.node(kind, [_cast(operand, dtype) for operand in operands], example)
+    def network(self, network: Network, x: str) -> str:
+        """Layers with tanh or ReLU in between, float32."""
+        for number, (weights, bias) in enumerate(network.layers):
+            if number:
+                x = self.node("Relu" if network.activation == "relu" else "Tanh", x)
+            x = self.node("Add", self.node("MatMul", x, weights), bias)
+        return x
 
-    def __array__(self, *_: object, **__: object) -> NoReturn:
-        """Refused: it would be the example's numbers for ever."""
-        _refuse("turning it into an array of numbers (np.asarray, np.array)")
+    def remembered(self, layer: Recurrent, x: str, hidden: str) -> str:
+        """As Recurrent does it."""
+        seen, kept = self.network(layer.seen, x), self.network(layer.kept, hidden)
+        parts = [[self.columns(of, n * layer.units, (n + 1) * layer.units) for n in range(3)] for of in (seen, kept)]
+        reset, update = (self.node("Sigmoid", self.node("Add", parts[0][n], parts[1][n])) for n in (0, 1))
+        new = self.node("Tanh", self.node("Add", parts[0][2], self.node("Mul", reset, parts[1][2])))
+        return self.node("Add", new, self.node("Mul", update, self.node("Sub", hidden, new)))
 
-    def __bool__(self) -> NoReturn:
-        """Refused."""
-        _refuse("a branch (`if`, `and`, `or`, min(), max()) on what is not known yet")
+    def allowed(self, logits: str, mask: str | None) -> str:
+        """Logits, of forbidden choices minus infinity."""
+        return logits if mask is None else self.node("Where", mask, logits, np.array(-math.inf, FLOAT))
 
-    def __float__(self) -> NoReturn:
-        """Refused."""
-        _refuse("float()")
+    def choices(self, logits: str, ncats: Sequence[int]) -> str:
+        """The likeliest choice of each part, the first of equal ones."""
+        ends = np.cumsum(ncats).tolist()
+        parts = [self.columns(logits, end - n, end) for n, end in zip(ncats, ends, strict=True)]
+        return self.cast(self.concatenated(*(self.node("ArgMax", part, axis=1) for part in parts)), DOUBLE)
 
-    def __iter__(self) -> NoReturn:
-        """Refused."""
-        _refuse("a loop over its rows")
+    def model(self, outputs: Mapping[str, tuple[str, np.dtype[Any], Sequence[int]]], about: Mapping[str, Any]) -> Any:
+        """The ONNX model with these outputs, each a name in the graph, a type and a shape, checked."""
+        import onnx
+        from onnx import helper
 
+        last = [helper.make_node("Identity", [made], [name]) for name, (made, _, _) in outputs.items()]
+        returned = [_value(name, dtype, shape) for name, (_, dtype, shape) in outputs.items()]
+        graph = helper.make_graph([*self.nodes, *last], "policy", self.inputs, returned, initializer=self.constants)
+        model = helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9, producer_name="heron_env"
+        )
+        helper.set_model_props(model, {"heron_env": json.dumps(about)})
+        onnx.checker.check_model(model, full_check=True)
+        return model
 
-def _refuse(what: str) -> NoReturn:
-    raise Untraceable(f"{what} can't be a node of a graph")
+    def _name(self, operand: str | Array) -> str:
+        from onnx import numpy_helper
 
-
-def _example(operand: object) -> Any:
-    return operand.example if isinstance(operand, Symbol) else operand
-
-
-def _weak(operand: object) -> Any:
-    """For numpy's rules of promotion: a Python number is weak, everything else has its type."""
-    return operand if isinstance(operand, bool | int | float) else np.asarray(_example(operand)).dtype
-
-
-def _cast(operand: Any, dtype: Any) -> Any:
-    return operand.astype(dtype, copy=False) if isinstance(operand, Symbol) else np.asarray(operand, dtype=dtype)
-
-
-def _graph(*operands: object) -> OnnxGraph:
-    return next(operand.graph for operand in operands if isinstance(operand, Symbol))
-
-
-def _where(condition: Any, x: Any, y: Any) -> Symbol:
-    example = np.where(_example(condition), _example(x), _example(y))
-    parts = [_cast(condition, bool), _cast(x, example.dtype), _cast(y, example.dtype)]
-    return _graph(condition, x, y).node("Where", parts, example)
-
-
-def _concatenate(arrays: Sequence[Any], axis: int = 0) -> Symbol:
-    example = np.concatenate([_example(each) for each in arrays], axis=axis)
-    return _graph(*arrays).node("Concat", [_cast(each, example.dtype) for each in arrays], example, axis=axis)
+        if isinstance(operand, str):
+            return operand
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(operand), name))
+        return name
 
 
-def _stack(arrays: Sequence[Any], axis: int = 0) -> Symbol:
-    shapes = [np.expand_dims(_example(each), axis).shape for each in arrays]
-    return _concatenate([each.reshape(shape) for each, shape in zip(arrays, shapes, strict=True)], axis=axis)
+def _value(name: str, dtype: np.dtype[Any], shape: Sequence[int]) -> Any:
+    from onnx import helper
 
-
-def _split(array: Symbol, where: Any, axis: int = 0) -> list[Symbol]:
-    if axis != 1:
-        _refuse(f"np.split along axis {axis}")
-    columns = np.split(np.arange(array.shape[1]), where)
-    return [array[:, each] for each in columns]
-
-
-FUNCTIONS: Final[Mapping[Any, Callable[..., Any]]] = {
-    np.where: _where, np.concatenate: _concatenate, np.stack: _stack, np.split: _split,
-    np.clip: lambda x, low, high: np.minimum(np.maximum(x, low), high),
-    np.sum: lambda x, axis=None, keepdims=False: x.sum(axis=axis, keepdims=keepdims),
-    np.argmax: lambda x, axis: x.argmax(axis=axis),
-    np.zeros_like: lambda x: np.zeros_like(_example(x)), np.ones_like: lambda x: np.ones_like(_example(x)),
-    np.reshape: lambda x, shape: x.reshape(shape), np.shape: lambda x: x.shape,
-}  # fmt: skip
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
 
 
 def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None = None, trust: Trust = ()) -> list[Path]:
@@ -294,7 +157,7 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
         The paths of the files.
 
     Raises:
-        ConfigError: another ending, a .zip that is more than fully connected layers, or the package onnx is missing
+        ConfigError: another ending, layers other than fully connected ones and a GRU, or the package onnx is missing
             (extra `onnx`).
         RunFolderError: it is no run folder.
 
@@ -314,11 +177,11 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
         return [path]
     run = open_run(run_dir)
     with trusting(*listed(trust)):
-        there = env or run.make()
-        if fault := run.misfit(there):
+        env = env or run.make()
+        if fault := run.misfit(env):
             raise ConfigError(f"{run.path}: {fault}; export it with the environment's options that it was trained with")
-        rules = run.rules(there)
-        models = {key: _exported(run, there, group, key, rule) for (group, key), rule in rules.items()}
+        rules = run.rules(env)
+        models = {key: _exported(run, env, group, key, rule) for (group, key), rule in rules.items()}
     names = {key: path if len(models) == 1 else path.with_stem(f"{path.stem}-{_plain(key)}") for key in models}
     write_all({names[key]: model.SerializeToString() for key, model in models.items()})
     return list(names.values())
@@ -328,107 +191,35 @@ def _plain(key: str) -> str:
     return key.replace(":", "_").replace("/", "_")
 
 
-@dataclass(frozen=True)
-class Remembered:
-    """What an agent brings along from its last decision, and whether this is its first."""
-
-    first: Any
-    shown: Any = None
-    hidden: Any = None
-    own: Any = None
-
-
 def _exported(run: Run, env: HeronEnv, group: str, key: str, rule: Any) -> Any:
-    """The model of one policy."""
-    kept = run.config.groups[group]
-    actor = run.actor(group)
-    rank = env.hierarchy.rank(key if key in kept.agents else kept.agents[0], "export")
-    about, masked = _about(run, env, group, key), env.simulation.masks.offer(rank) is not None
-    try:
-        graph, outputs = _policy_graph(kept, actor, rule, masked)
-        corrects = None if rule is None else {"rule": run.config.base, "where": "in the graph"}
-    except Untraceable as error:
-        graph, outputs = _policy_graph(kept, actor, None, masked, anchored=True)
-        corrects = {"rule": run.config.base, "where": "input 'anchor': its action", "why": str(error)}
-    return graph.model(outputs, {"heron_env": json.dumps({**about, "corrects": corrects})})
-
-
-def _policy_graph(
-    kept: GroupConfig, actor: Actor, rule: Any, masked: bool, anchored: bool = False
-) -> tuple[OnnxGraph, dict[str, Symbol]]:
-    """Inputs, the decision, and outputs. Raises Untraceable for a rule that is more than arithmetic."""
-    graph, width = OnnxGraph(), len(kept.observation_names)
-    numbers, choices = len(kept.action_low), sum(kept.ncats)
-    observation = graph.input("observation", np.array([kept.center], dtype=np.float32))
-    mask = graph.input("mask", np.ones((1, choices), dtype=bool)) if masked else None
-    anchor = graph.input("anchor", np.zeros((1, numbers))) if anchored else None
-    remembered = None
-    if kept.frames > 1 or actor.recurrent is not None or kept.augment:
-        remembered = Remembered(graph.input("first", np.ones(1, dtype=bool)))
-        if kept.frames > 1:
-            shown = graph.input("shown", np.zeros((1, kept.frames, width), dtype=np.float32))
-            remembered = replace(remembered, shown=shown)
-        if actor.recurrent is not None:
-            hidden = graph.input("hidden", np.zeros((1, actor.recurrent.units), dtype=np.float32))
-            remembered = replace(remembered, hidden=hidden)
-        if own := own_decisions(kept):
-            remembered = replace(remembered, own=graph.input("own", own.none(1)))
-    return graph, decided(kept, actor, rule, observation, mask, anchor, remembered)
-
-
-def decided(
-    kept: GroupConfig, actor: Actor, rule: Any, observation: Any, mask: Any, anchor: Any, before: Remembered | None
-) -> dict[str, Any]:
-    """What NetworkPolicy and RememberingPolicy do for one observation `[1, d]`, in functions of numpy alone."""
-    values: dict[str, Any] = {}
-    inputs = kept.scaling(observation)
-    if before is not None and before.shown is not None:
-        later = np.concatenate([before.shown[:, 1:], inputs.reshape(1, 1, -1)], axis=1)
-        alone = np.concatenate([inputs.reshape(1, 1, -1)] * kept.frames, axis=1)
-        values["next_shown"] = np.where(before.first.reshape(1, 1, 1), alone, later)
-        inputs = values["next_shown"].reshape(1, -1)
-    decisions, own = own_decisions(kept), None
-    if before is not None and decisions is not None:
-        own = np.where(before.first.reshape(1, 1, 1), np.float32(0.0), before.own)
-        inputs = np.concatenate([inputs, own.reshape(1, -1)], axis=1)
-    if before is not None and actor.recurrent is not None:
-        hidden = np.where(before.first.reshape(1, 1), np.float32(0.0), before.hidden)
-        shares = run_network(actor.recurrent.seen, inputs), run_network(actor.recurrent.kept, hidden)
-        values["next_hidden"] = actor.recurrent.remembered(*shares, hidden)
-        inputs = np.concatenate([inputs, values["next_hidden"]], axis=1)
-    outputs = run_network(actor.network, inputs)
-    numbers = len(kept.action_low)
-    if mask is not None:
-        allowed = np.where(mask, outputs[:, numbers:], np.float32(-math.inf))
-        outputs = np.concatenate([outputs[:, :numbers], allowed], axis=1) if numbers else allowed
-    act = act_of(np.array(kept.action_low), np.array(kept.action_high), tuple(kept.ncats))
-    anchor = _arithmetic(rule, observation) if rule is not None else anchor
-    around = anchor is not None and isinstance(act, Correction)
-    action = cast(Correction, act).around(anchor, outputs) if around else act(observation, outputs)
-    if decisions is not None and own is not None:
-        latest = decisions.scaling(cast(Any, action)).reshape(1, 1, -1)
-        values["next_own"] = np.concatenate([own[:, 1:], latest], axis=1)
-    return {"action": action, **values}
-
-
-def _arithmetic(rule: Any, observation: Symbol) -> Symbol:
-    """What a rule does, as nodes. Raises Untraceable."""
-    if not callable(getattr(rule, "forward_batch", None)):
-        raise Untraceable(f"{type(rule).__name__} has no forward_batch(vectors), which a graph could be made of")
-    try:
-        made: Symbol = rule.forward_batch(observation)
-    except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
-        raise Untraceable(f"{type(rule).__name__}: {error}") from error
-    return made
-
-
-def run_network(network: Network, x: Any) -> Any:
-    """Layers with tanh or ReLU in between, float32."""
-    for number, (weights, bias) in enumerate(network.layers):
-        if number:
-            x = np.maximum(x, np.float32(0.0)) if network.activation == "relu" else np.tanh(x)
-        x = x @ weights + bias
-    return x
+    """The model of one policy: what NetworkPolicy and RememberingPolicy do for one observation. Raises ConfigError."""
+    config, actor, graph = run.config.groups[group], run.actor(group), OnnxGraph()
+    if config.frames > 1 or config.augment:
+        raise ConfigError(f"{run.path}: group {group!r} sees several frames or its own decisions; graphs hold neither")
+    width, numbers, choices = len(config.observation_names), len(config.action_low), sum(config.ncats)
+    rank = env.hierarchy.rank(key if key in config.agents else config.agents[0], "export")
+    observation = graph.input("observation", FLOAT, (1, width))
+    mask = graph.input("mask", BOOL, (1, choices)) if env.simulation.masks.offer(rank) is not None else None
+    inputs = graph.scaled(observation, config.scaling)
+    outputs: dict[str, tuple[str, np.dtype[Any], Sequence[int]]] = {}
+    if actor.recurrent is not None:
+        nothing = np.zeros((1, actor.recurrent.units), FLOAT)
+        first, before = graph.input("first", BOOL, (1,)), graph.input("hidden", FLOAT, nothing.shape)
+        hidden = graph.remembered(actor.recurrent, inputs, graph.node("Where", first, nothing, before))
+        outputs["next_hidden"], inputs = (hidden, FLOAT, nothing.shape), graph.concatenated(inputs, hidden)
+    logits, parts = graph.network(actor.network, inputs), list[str]()
+    if numbers:
+        low, high = np.array(config.action_low), np.array(config.action_high)
+        moved = graph.clipped(graph.cast(graph.columns(logits, 0, numbers), DOUBLE), np.array(-1.0), np.array(1.0))
+        anchor = (low + high) / 2.0 if rule is None else graph.input("anchor", DOUBLE, (1, numbers))
+        moved = graph.node("Add", graph.node("Mul", moved, (high - low) / 2.0), anchor)
+        parts.append(graph.clipped(moved, low, high))
+    if choices:
+        logits = graph.allowed(graph.columns(logits, numbers, numbers + choices), mask)
+        parts.append(graph.choices(logits, config.ncats))
+    outputs["action"] = graph.concatenated(*parts), DOUBLE, (1, numbers + len(config.ncats))
+    corrects = None if rule is None else {"rule": run.config.base, "where": "input 'anchor': its action"}
+    return graph.model(outputs, {**_about(run, env, group, key), "corrects": corrects})
 
 
 def _about(run: Run, env: HeronEnv, group: str, key: str) -> Mapping[str, Any]:
@@ -446,5 +237,4 @@ def _about(run: Run, env: HeronEnv, group: str, key: str) -> Mapping[str, Any]:
         "action": {
             "numbers": {"low": kept.action_low, "high": kept.action_high, "unit": spec.unit}, "choices": kept.ncats,
         },
-        "frames": kept.frames,
     }  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from heron_env._version import __version__
 from heron_env.core.policy import takes
 from heron_env.errors import ConfigError
 from heron_env.lab.model_files import ACTIVATIONS, saved_policy
-from heron_env.lab.onnx_file import OnnxGraph, run_network
+from heron_env.lab.onnx_file import BOOL, DOUBLE, FLOAT, ROW, OnnxGraph
 from heron_env.lab.policies import digest_of
-from heron_env.lab.trained import Choice, network_of
+from heron_env.lab.trained import network_of
 
 BY_HAND = (
     "write it with torch.onnx.export(..., output_names=['action']), as Stable-Baselines3's page on export shows; every "
@@ -45,23 +44,18 @@ def onnx_of_zip(file: str | Path) -> Any:
         )
     network, _ = network_of(policy.state_dict(), activation)
     graph, count = OnnxGraph(), len(network.layers[-1][1])
-    observation = graph.input("observation", np.zeros((1, *seen.shape), np.float32))
-    mask = graph.input("mask", np.ones((1, count), bool)) if takes(policy.predict, "action_masks") else None
-    values = run_network(network, observation.reshape(1, -1))
-    low, high, ncats = (
-        np.zeros(0),
-        np.zeros(0),
-        [int(n) for n in np.ravel(getattr(done, "nvec", getattr(done, "n", ())))],
-    )
+    observation = graph.input("observation", FLOAT, (1, *seen.shape))
+    mask = graph.input("mask", BOOL, (1, count)) if takes(policy.predict, "action_masks") else None
+    values = graph.network(network, graph.node("Reshape", observation, ROW))
+    low, high, ncats = np.zeros(0), np.zeros(0), np.ravel(getattr(done, "nvec", getattr(done, "n", ()))).tolist()
     if bounded:
         low, high = np.ravel(done.low), np.ravel(done.high)
-        action: Any = np.minimum(np.maximum(values, low), high).astype(np.float64)
+        action = graph.cast(graph.clipped(values, low.astype(FLOAT), high.astype(FLOAT)), DOUBLE)
     else:
-        allowed = values if mask is None else np.where(mask, values, np.float32(-np.inf))
-        action = Choice(tuple(ncats))(np.zeros(0, np.float32), allowed)
+        action = graph.choices(graph.allowed(values, mask), ncats)
     about = {
         "version": __version__, "model": digest_of([Path(file)]),
         "action": {"numbers": {"low": low.tolist(), "high": high.tolist()}, "choices": ncats},
         "observed": {"low": np.ravel(seen.low).tolist(), "high": np.ravel(seen.high).tolist()},
     }  # fmt: skip
-    return graph.model({"action": action}, {"heron_env": json.dumps(about)})
+    return graph.model({"action": (action, DOUBLE, (1, len(low) or len(ncats)))}, about)

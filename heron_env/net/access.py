@@ -10,9 +10,14 @@ import json
 import os
 import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
-from typing import Any, Final, NamedTuple
+from threading import Thread
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from heron_env.errors import ConfigError
+
+if TYPE_CHECKING:
+    import uvicorn
 
 MOST_BYTES: Final = 2**20
 """Of a body."""
@@ -37,27 +42,6 @@ UNAUTHORIZED: Final = Rejection(
     401, "UNAUTHORIZED", "the header Authorization must be 'Bearer ' and the server's token"
 )
 TOO_LARGE: Final = Rejection(413, "TOO_LARGE", f"the body has more than {MOST_BYTES:,} bytes")
-
-
-class Access(NamedTuple):
-    """What a request must name: one of the `hosts` (empty: any), and the `token` (None: none)."""
-
-    hosts: frozenset[str] = frozenset()
-    token: str | None = None
-
-    def refusal(self, host: str, authorization: str) -> Rejection | None:
-        """Of a request with these headers; None: it is passed on."""
-        if self.hosts and host not in self.hosts:
-            return MISDIRECTED
-        expected = f"Bearer {self.token}".encode()
-        if self.token is not None and not hmac.compare_digest(authorization.encode(), expected):
-            return UNAUTHORIZED
-        return None
-
-
-def is_too_long(length: str) -> bool:
-    """Does a Content-Length, which is of digits, say more than is read?"""
-    return len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES
 
 
 def hosts_of(host: str, port: int) -> list[str]:
@@ -96,7 +80,7 @@ class GuardedApplication:
     """
 
     def __init__(self, app: Any, *, hosts: Collection[str], token: str | None) -> None:
-        self._app, self._access = app, Access(frozenset(hosts), token)
+        self._app, self._hosts, self._token = app, frozenset(hosts), token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on, or refuse."""
@@ -118,11 +102,14 @@ class GuardedApplication:
         await self._app(scope, again, send)
 
     def _refusal(self, headers: Mapping[str, str]) -> Rejection | None:
-        refused = self._access.refusal(headers.get("host", ""), headers.get("authorization", ""))
+        if self._hosts and headers.get("host", "") not in self._hosts:
+            return MISDIRECTED
+        bearer = headers.get("authorization", "").encode()
+        if self._token is not None and not hmac.compare_digest(bearer, f"Bearer {self._token}".encode()):
+            return UNAUTHORIZED
         length = headers.get("content-length", "0")
-        if refused is None and (not (length.isascii() and length.isdigit()) or is_too_long(length)):
-            return TOO_LARGE
-        return refused
+        digits = length.isascii() and length.isdigit()
+        return None if digits and len(length) <= len(str(MOST_BYTES)) and int(length) <= MOST_BYTES else TOO_LARGE
 
 
 async def _body(receive: Receive) -> tuple[bytearray, Rejection | None]:
@@ -149,3 +136,57 @@ async def _send(send: Send, refusal: Rejection) -> None:
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def server_of(app: Any, farewell: int) -> uvicorn.Server:
+    """What serves an application; its requests have `farewell` s to end. Raises ConfigError without uvicorn."""
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise ConfigError("a server needs uvicorn: pip install 'heron_env[agents]'") from error
+    settings = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=60, lifespan="off",
+        timeout_graceful_shutdown=farewell,
+    )  # fmt: skip
+    return uvicorn.Server(settings)
+
+
+class ServerThread:
+    """A server of this process, in a thread of its own: `url`, and `close()`, or a `with` block.
+
+    Args:
+        application: makes the ASGI application of what the Host header may say.
+        host, port: where it listens; port 0: any that is free.
+
+    Raises ConfigError, OSError where the port is taken.
+    """
+
+    def __init__(self, application: Callable[[Collection[str]], Any], host: str, port: int) -> None:
+        self._listener, hosts = listening(host, port)
+        try:
+            self._server = server_of(application(hosts), farewell=2)
+        except ConfigError:
+            self._listener.close()
+            raise
+        self.url = f"http://{host}:{self._listener.getsockname()[1]}"
+        self._thread = Thread(target=self._server.run, kwargs={"sockets": [self._listener]}, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until somebody interrupts."""
+        while self._thread.is_alive():
+            self._thread.join(0.5)
+
+    def close(self) -> None:
+        """No more requests; connections that clients keep are closed, too."""
+        self._server.should_exit = True
+        self._thread.join()
+        self._listener.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

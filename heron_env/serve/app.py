@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from heron_env._version import __version__
 from heron_env.declared.configuration import Strategy
 from heron_env.errors import ExternalAgentError, HeronError, ResetNeeded, RunFolderError
-from heron_env.net.access import LOOPBACK, GuardedApplication, listening
+from heron_env.net.access import LOOPBACK, GuardedApplication, listening, server_of
 from heron_env.net.guard import Guard
 from heron_env.serve.journal import Injection, NewSimulation, Removal, Reset, Steps
 from heron_env.serve.shelf import MOST, Full, Shelf
@@ -329,19 +329,13 @@ def serve(
     guard: Guard | None = None, keys: Sequence[str] = (), ready: Callable[[str], None] = print,
 ) -> None:  # fmt: skip
     """Serve until somebody interrupts; `ready` is called with the address. Raises OSError where the port is taken."""
-    import uvicorn
-
     shelf = Shelf(folder, trust=trust, guard=guard or Guard(), keys=keys)
     listener, hosts = listening(host, port)
-    app = application(shelf, hosts=hosts, token=token)
-    settings = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=60, lifespan="off",
-        timeout_graceful_shutdown=5,
-    )  # fmt: skip
+    server = server_of(application(shelf, hosts=hosts, token=token), farewell=5)
     sys.setswitchinterval(SWITCH)
     gc.freeze()  # a full collection holds everybody up: what was imported is never garbage
     ready(f"http://{host}:{listener.getsockname()[1]}")
     try:
-        uvicorn.Server(settings).run(sockets=[listener])
+        server.run(sockets=[listener])
     finally:
         shelf.close()

@@ -14,8 +14,9 @@ import json
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from threading import Condition, Thread
+from threading import Condition
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -30,7 +31,7 @@ from heron_env.files.reading import parsed
 from heron_env.given import is_finite
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.policy import ExternalPolicy
-from heron_env.net.access import LOOPBACK, GuardedApplication, listening
+from heron_env.net.access import LOOPBACK, GuardedApplication, ServerThread
 from heron_env.net.client import Question
 from heron_env.net.outcome import CallOutcome, Code, Failure
 
@@ -286,25 +287,13 @@ class Seats:
         self, env: HeronEnv, agents: str | Sequence[str], *, timeout: float | None = TIMEOUT, host: str = LOOPBACK,
         port: int = 0,
     ) -> None:  # fmt: skip
-        try:
-            import uvicorn
-        except ImportError as error:
-            raise ConfigError("seats need uvicorn: pip install 'heron_env[agents]'") from error
         names = (agents,) if isinstance(agents, str) else tuple(agents)
         self.seats = {name: Seat(env, name, timeout) for name in names}
-        self._listening, hosts = listening(host, port)
-        port = self._listening.getsockname()[1]
-        app = seat_application(self.seats.values(), hosts)
-        settings = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, lifespan="off", timeout_graceful_shutdown=2
-        )
-        self._server = uvicorn.Server(settings)
-        self.urls = {name: f"http://{host}:{port}/seat/{seat.token}" for name, seat in self.seats.items()}
+        self._server = ServerThread(partial(seat_application, self.seats.values()), host, port)
+        self.urls = {name: f"{self._server.url}/seat/{seat.token}" for name, seat in self.seats.items()}
         self.policies: dict[str, ExternalPolicy] = {
             name: seat.policy(env, self.urls[name]) for name, seat in self.seats.items()
         }
-        self._thread = Thread(target=self._server.run, kwargs={"sockets": [self._listening]}, daemon=True)
-        self._thread.start()
 
     def __enter__(self) -> Self:
         return self
@@ -319,6 +308,4 @@ class Seats:
         for seat in self.seats.values():
             seat.close()
         time.sleep(linger)
-        self._server.should_exit = True
-        self._thread.join()
-        self._listening.close()
+        self._server.close()

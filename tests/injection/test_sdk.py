@@ -2,8 +2,7 @@
 
 import http.client
 import json
-import socket
-from contextlib import suppress
+import sys
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -104,27 +103,15 @@ def test_a_policy_that_knows_who_asks_is_begun_once_an_episode():
     assert sum(there.asked.values()) == sum(here.asked.values())  # and nothing remembers a health check
 
 
-def post(url: str, body: bytes, **headers: str) -> tuple[int, dict[str, Any]]:
+def post(url: str, body: bytes, verb: str = "POST", **headers: str) -> tuple[int, dict[str, Any]]:
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
     try:
-        connection.request("POST", parts.path, body, headers)
+        connection.request(verb, parts.path, body, headers)
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
     finally:
         connection.close()
-
-
-def told_raw(url: str, head: str, body: bytes = b"") -> bytes:
-    """All that comes until the server closes the connection."""
-    parts = urlsplit(url)
-    with socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=10) as connection:
-        connection.sendall(head.encode() + b"\r\n\r\n" + body)
-        told = b""
-        with suppress(ConnectionResetError):
-            while data := connection.recv(65_536):
-                told += data
-    return told
 
 
 def test_what_is_no_request_is_refused_in_one_shape():
@@ -133,18 +120,11 @@ def test_what_is_no_request_is_refused_in_one_shape():
         for body, status in bad:
             code, told = post(server.url, body)
             assert (code, told["error"]["code"]) == (status, "INVALID_REQUEST"), body[:9]
-        head = f"POST / HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\nContent-Length: {MOST_BYTES + 1}"
-        assert b" 413 " in told_raw(server.url, head)  # before any of it is read
+        assert post(server.url, b"", **{"Content-Length": str(MOST_BYTES + 1)})[0] == 413  # before any of it is read
         assert post(server.url, b"{}", Host="elsewhere.example")[0] == 421
-        for head in ("PUT / HTTP/1.1", "GET / HTTP/1.1", "POST / HTTP/1.1\r\nX: " + "x" * 70_000, "\0"):
-            assert told_raw(server.url, head).endswith(b'"}}'), head[:9]
-        for twice in ("Content-Length: 3", "Transfer-Encoding: chunked"):
-            head = f"POST / HTTP/1.1\r\nHost: {urlsplit(server.url).netloc}\r\nContent-Length: 2\r\n{twice}"
-            assert b" 411 " in told_raw(server.url, head, b"{}")
-        # what follows a refusal on its connection is no request
-        assert (
-            told_raw(server.url, "GET / HTTP/1.1\r\nContent-Length: 18", b"GET / HTTP/1.1\r\n\r\n").count(b"HTTP") == 1
-        )
+        for verb in ("GET", "PUT"):
+            status, refused = post(server.url, b"", verb)
+            assert (status, refused["error"]["code"]) == (405, "INVALID_REQUEST")
         env = world()
         broken = injected(server.url, env)
         result = env.run_synchronous({"*": broken}, seed=0)  # the policy raises: no answer counts
@@ -159,6 +139,28 @@ def test_a_policy_that_times_out_is_no_client_that_does():
         env = world()
         result = env.run_synchronous({"*": injected(server.url, env)}, seed=0)
     assert {origin.code for told in result.origins.values() for _, origin in told} <= {"INTERNAL", "CIRCUIT_OPEN"}
+
+
+def test_a_connection_is_used_again_until_the_server_closes():
+    with serve_policy(lambda vector: 0.0, world()) as server:
+        parts = urlsplit(server.url)
+        connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
+        for _ in range(3):
+            connection.request("POST", "/", b"{}")
+            assert connection.getresponse().read()
+    with pytest.raises((OSError, http.client.HTTPException)):
+        connection.request("POST", "/", b"{}")
+        connection.getresponse()
+    connection.close()
+    with pytest.raises(OSError):
+        post(server.url, b"{}")
+
+
+@pytest.mark.parametrize("package", ["starlette.applications", "uvicorn"])
+def test_what_is_missing_is_named(package: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ConfigError, match=r"pip install 'heron_env\[agents\]'"):
+        serve_policy(lambda vector: 0.0, world())
 
 
 def test_a_token_is_asked_for(monkeypatch: pytest.MonkeyPatch):

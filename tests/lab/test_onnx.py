@@ -16,11 +16,10 @@ from training_kit import GRID, tiny, trained
 
 from heron_env import load_policy, make
 from heron_env.adapters import HeronVecEnv
-from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError
 from heron_env.lab import RunFolder, export_onnx, save_run
-from heron_env.lab.onnx_file import OnnxGraph, Untraceable
 from heron_env.lab.run_groups import GroupConfig
+from heron_env.lab.trained import decide_batch
 from heron_env.worlds.energy_management import STRONGEST
 
 onnx = pytest.importorskip("onnx")
@@ -28,7 +27,6 @@ runtime = pytest.importorskip("onnxruntime")
 
 ENERGY, TRAFFIC = "heron/EnergyManagement-v1", "heron/TrafficCorridor-v0"
 SHORT = {"max_steps": 6, "physics_substeps": 1}
-BOTH = {"gru": 4, "frames": 2}
 SEEN = 200
 RUNNER = str(Path(__file__).parents[2] / "examples" / "onnx_runner.py")
 
@@ -53,12 +51,8 @@ RUNS: dict[str, Callable[[Path], RunFolder]] = {
     "traffic": lambda folder: run_of(folder, TRAFFIC, {"max_steps": 6}),
     "mixed": lambda folder: run_of(folder, CARTS, {}),
     "ReLU": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"activation": "relu"}),
-    "frames": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"frames": 3}),
-    "own decisions": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"augment": 2}),
-    "own choices, frames": lambda folder: run_of(folder, TRAFFIC, {"max_steps": 6}, {"augment": 1, "frames": 2}),
-    "all of it": lambda folder: run_of(folder, ENERGY, SHORT, {"gru": 4, "augment": 3}, residual=STRONGEST),
     "GRU": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"gru": 5}),
-    "GRU and frames": lambda folder: run_of(folder, ENERGY, SHORT, {"gru": 4, "frames": 2}, residual=STRONGEST),
+    "GRU and a rule": lambda folder: run_of(folder, ENERGY, SHORT, {"gru": 4}, residual=STRONGEST),
 }
 
 
@@ -89,11 +83,14 @@ def test_200_of_200_decisions_are_the_same(run: RunFolder, tmp_path: Path) -> No
             masks = None
         assert [column["name"] for column in about["observation"]] == env.observation_names(agent)
         told = {each.name: np.zeros(each.shape, dtype=np.float32) for each in session.get_inputs()}
-        told = {name: told[name] for name in ("shown", "hidden", "own") if name in told}
+        rule = run.rules(env).get((about["group"], agent), run.rules(env).get((about["group"], about["group"])))
+        assert ("anchor" in told) == (rule is not None) == (about["corrects"] is not None)
+        told = {name: told[name] for name in ("hidden",) if name in told}
         remembers = bool(told)
         names, acted = [each.name for each in session.get_outputs()], []
         for number, vector in enumerate(seen):
             more = {} if masks is None else {"mask": masks[number : number + 1]}
+            more |= {} if rule is None else {"anchor": decide_batch(rule, vector[None])}
             more |= {"first": np.array([number % 50 == 0])} if remembers else {}
             found = dict(zip(names, session.run(None, {"observation": vector[None], **told, **more}), strict=True))
             if remembers and number % 50 == 0:
@@ -123,7 +120,7 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
     onnx.checker.check_model(model, full_check=True)
     about = json.loads({each.key: each.value for each in model.metadata_props}["heron_env"])
     assert about["env_id"] == ENERGY and about["env_options"] == SHORT
-    assert about["corrects"] == {"rule": run.config.base, "where": "in the graph"}
+    assert about["corrects"] == {"rule": run.config.base, "where": "input 'anchor': its action"}
     assert about["run"] == run.digest() and about["action"]["numbers"]["unit"] == "kW"
     assert {"name": "Charge.soc", "unit": "1"} in about["observation"]
 
@@ -152,35 +149,6 @@ def test_the_command_and_fifteen_lines_run_it(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-class Stubborn(OnBatches):
-    """A rule with a branch."""
-
-    def forward_batch(self, vectors: np.ndarray) -> np.ndarray:
-        if vectors[:, 0].sum() > 0.0:
-            return np.full((len(vectors), 1), 0.1)
-        return np.full((len(vectors), 1), -0.1)
-
-
-def test_a_rule_that_is_more_than_arithmetic_is_named_and_its_action_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = RUNS["battery"](tmp_path / "run")
-    monkeypatch.setattr(RunFolder, "rules", lambda self, env: {("battery", "battery"): Stubborn()})
-    (file,) = export_onnx(run.path, tmp_path / "policy.onnx")
-    session = runtime.InferenceSession(str(file))
-    assert [each.name for each in session.get_inputs()] == ["observation", "anchor"]
-    corrects = json.loads(session.get_modelmeta().custom_metadata_map["heron_env"])["corrects"]
-    assert corrects["rule"] == run.config.base and "a branch (`if`" in corrects["why"]
-    policies, kept = load_policy(run.path), run.config.groups["battery"]
-    seen, _ = observed(run, "battery")
-    for vector in seen[:20]:
-        anchor = policies["battery"].act.base.forward_batch(vector[None])
-        (action,) = session.run(None, {"observation": vector[None], "anchor": anchor.astype(np.float64)})
-        assert np.abs(action[0] - policies["battery"].forward(vector)).max() < 1e-5 * (
-            kept.action_high[0] - kept.action_low[0]
-        )
-
-
 def test_what_can_not_be_exported_says_why(tmp_path: Path) -> None:
     run = RUNS["alone"](tmp_path / "run")
     with pytest.raises(ConfigError, match=r"policy: give the file an ending that says what it is, say policy\.onnx"):
@@ -188,55 +156,3 @@ def test_what_can_not_be_exported_says_why(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="was trained on observations"):
         export_onnx(run.path, tmp_path / "policy.onnx", env=make(ENERGY, observe_age=True))
     assert not list(tmp_path.glob("*.onnx"))
-
-
-def in_place(x: Any) -> Any:
-    x /= 4.0
-    x += 1
-    return x
-
-
-PROGRAMS: list[Callable[[Any], Any]] = [
-    lambda x: np.where(x > 0.5, x * 2, 1 - x),
-    lambda x: np.clip(x, -0.5, 0.25) / 3 + np.exp(-abs(x)),
-    lambda x: np.concatenate([x[:, 1:], x[:, :1] ** 2], axis=1),
-    lambda x: x[:, np.array([[0, 2], [1, 1]])].sum(axis=2),
-    lambda x: np.stack([x[:, 0], x[:, 2]], axis=1).reshape(1, 2),
-    lambda x: ((x > 0.0) & (x < 1.0)).astype(np.float64) + (x != 0.0) * 2.0,
-    lambda x: x.sum(axis=1, keepdims=True) - np.sqrt(np.abs(x))[:, 0][:, None],
-    lambda x: x.astype(np.float32) @ np.ones((3, 2), dtype=np.float32),
-    lambda x: in_place(x * 1.0),
-    lambda x: np.sign(x) + np.floor(x) + np.tanh(x) + np.zeros_like(x) + -x,
-]
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_programs_of_numpy_are_the_same_as_graphs(program: Callable[[Any], Any]) -> None:
-    graph = OnnxGraph()
-    model = graph.model({"y": program(graph.input("x", np.zeros((1, 3))))}, {})
-    session = runtime.InferenceSession(model.SerializeToString())
-    for x in np.random.default_rng(0).normal(size=(20, 1, 3)):
-        (found,), wanted = session.run(None, {"x": x}), program(x)
-        assert found.dtype == wanted.dtype and found.shape == wanted.shape
-        assert np.allclose(found, wanted, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("program", "why"),
-    [
-        (lambda x: 1.0 if x.sum() > 0 else 0.0, "a branch"),
-        (lambda x: max(x[:, 0], x[:, 1]), "a branch"),
-        (lambda x: np.asarray(x) * 2, "turning it into an array"),
-        (lambda x: list(x), "a loop over its rows"),
-        (lambda x: float(x.sum()), r"float\(\)"),
-        (lambda x: np.sort(x), "np.sort"),
-        (lambda x: np.arctan2(x, 1.0), "np.arctan2"),
-        (lambda x: np.add.reduce(x), "np.add as reduce"),
-        (lambda x: x[0], "the index"),
-        (lambda x: in_place(x), "np.divide as __call__"),
-        (lambda x: in_place((x * 2)[:, :2]), "np.divide as __call__"),
-    ],
-)
-def test_what_is_no_arithmetic_is_refused(program: Callable[[Any], Any], why: str) -> None:
-    with pytest.raises(Untraceable, match=why):
-        program(OnnxGraph().input("x", np.zeros((1, 3))))

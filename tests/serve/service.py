@@ -12,12 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
-import uvicorn
-
-from heron_env.net.access import listening
+from heron_env.net.access import ServerThread
 from heron_env.serve.app import application
 from heron_env.serve.shelf import Shelf
 
@@ -72,16 +70,8 @@ class Gate:
 @contextmanager
 def served(shelf: Shelf) -> Iterator[Callable[..., tuple[int, Any]]]:
     """The same service in a thread of this process, where a test can hold things up; yields its `ask`."""
-    listener, hosts = listening("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(application(shelf, hosts=hosts), log_level="error", lifespan="off"))
-    thread = Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    try:
-        yield partial(ask, f"http://{hosts[0]}")
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
+    with ServerThread(lambda hosts: application(shelf, hosts=hosts), "127.0.0.1", 0) as server:
+        yield partial(ask, server.url)
 
 
 def ask(url: str, verb: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
