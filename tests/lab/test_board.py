@@ -348,9 +348,9 @@ def test_what_is_shipped_is_small_and_loads_by_its_name():
     assert shipped() and all(path.stat().st_size <= MOST for path in shipped().values())
     for name in shipped():
         assert load_policy(name)
-    names = [row["policy"] for row in as_json("zoo")]
+    names = [row["policy"] for row in as_json("board", "list")]
     assert names == list(shipped()) == [row["policy"] for row in cards()]
-    assert "heron/Spread-v0/ppo-constant " in heron("zoo").stdout
+    assert "heron/Spread-v0/ppo-constant " in heron("board", "list").stdout
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ZOO)))
