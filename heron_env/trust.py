@@ -5,7 +5,7 @@ anything that can be imported would let whoever sends such a file run what he li
 
 - it is registered: `register()` was called by code that is imported already, or an installed package declares it (what
   lies in the working directory is not installed);
-- the same command or call names it: `heron eval RUN --env mine:make`, `Sweep.of("mine:make", ...)`;
+- the same command or call names it: `heron sweep mine:make RUN`, `Sweep.of("mine:make", ...)`;
 - it was vouched for: `--trust mine:make`, `trust="mine:make"`, `with trusting("mine:make"):`, or the environment
   variable HERON_TRUST, names separated by commas. Worker processes inherit all of it.
 

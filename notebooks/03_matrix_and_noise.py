@@ -174,5 +174,5 @@ total = {name: sum(run.returns[a] for a in countries) for name, run in (("synchr
 print({name: round(value, 2) for name, value in total.items()}, "% growth, sum over all countries")
 
 # %% [markdown]
-# `heron validate FILE.yaml` checks such a file and reports each error with the file and the line number. Every
+# `heron check FILE.yaml` checks such a file and reports each error with the file and the line number. Every
 # environment takes a matrix: `heron_env.make(ID, observability="matrix.yaml")`.

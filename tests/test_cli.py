@@ -13,7 +13,7 @@ from heron_env import registered, registry
 
 GRID = "heron/BatteryGrid-v0"
 ENERGY = "heron/EnergyManagement-v1"
-COMMANDS = ("demo", "envs", "describe", "train", "eval", "sweep", "report", "trace", "replay")
+COMMANDS = ("demo", "envs", "describe", "train", "sweep", "report", "trace", "replay")
 
 
 def test_help_names_every_command_and_imports_little():
@@ -72,12 +72,12 @@ def test_options_reach_the_environment():
         (["describe", GRID, "-o", "num_batteries"], "must read name=value"),
         (["describe", GRID, "-o", "num_batteries=0"], "must be a whole number >= 1"),
         (["train", "heron/Nothing-v0"], "no such environment"),
-        (["eval", "random"], "name the environment with --env"),
-        (["eval", "randon", "--env", GRID], "Did you mean 'random'?"),
-        (["eval", "random", "--env", GRID, "--delays", "soon"], "--delays 'soon': must be seconds"),
-        (["eval", "random", "--env", GRID, "--delays", ""], "--delays '': must be seconds separated by commas"),
-        (["eval", "random", "--env", GRID, "--delays=-1"], "must be 0 or more"),
-        (["eval", "random", "--env", GRID, "--split", "tests"], "Did you mean 'test'?"),
+        (["sweep", GRID, "random", "--axis", "act_delay=-1"], "must be 0 or more"),
+        (["sweep", GRID, "random", "--split", "tests"], "Did you mean 'test'?"),
+        (["check", GRID, "--env", GRID], "--env is for a YAML file"),
+        (["eval", "runs/first"], "heron eval is gone since an earlier 0.x: write heron sweep"),
+        (["validate", "world.yaml"], "heron validate is gone since an earlier 0.x: write heron check FILE.yaml"),
+        (["zoo"], "heron zoo is gone since an earlier 0.x: write heron board list"),
     ],
 )
 def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments: list[str], words: str):
@@ -109,52 +109,22 @@ def test_an_error_of_the_system_that_is_about_no_file_is_told_in_one_line(monkey
 
 
 def test_a_folder_that_is_no_run_is_told(tmp_path: Path):
-    assert "is no finished run folder" in heron("eval", tmp_path, code=2).stderr
+    assert "is no finished run folder" in heron("sweep", tmp_path, code=2).stderr
 
 
-def test_eval_is_a_sweep_over_late_actions_with_a_report(tmp_path: Path):
-    words = ("eval", "random", "--env", GRID, "-o", "max_steps=10", "--cases", "2", "--delays", "0,2")
-    told = as_json(*words, "--processes", "1")
-    assert [(row["policy"], row["condition"]) for row in told["rows"]] == [
-        ("random", "sync"), ("random", "ideal"), ("random", "act_delay=2"), ("do nothing", "sync"),
-    ]  # fmt: skip
-    assert told["rows"][1]["identical"] is True
-    assert told["options"] == {"max_steps": 10}
-    result = heron(*words, "--processes", "1", "--out", tmp_path)
-    assert "bit for bit" in " ".join(result.stdout.split())
-    kept = json.loads((tmp_path / "table.json").read_text())
-    for row in (*kept["rows"], *told["rows"]):
-        del row["seconds"]
-    assert kept == told
-    assert (tmp_path / "report.html").is_file()
-    again = heron("sweep", GRID, "random", "--axis", "act_delay=0,2", "--out", tmp_path, code=2)
-    assert "holds a sweep with other settings" in again.stderr
-
-
-def test_the_usual_delays_are_fractions_of_the_control_step():
-    told = as_json("eval", "random", "--env", GRID, "-o", "max_steps=4", "--cases", "1", "--processes", "1")
+def test_the_usual_delays_are_fractions_of_the_control_step(tmp_path: Path):
+    short = ("-o", "max_steps=4", "--cases", "1", "--processes", "1", "--out", tmp_path)
+    told = as_json("sweep", GRID, "random", "--preset", "delays", *short)
     assert told["preset"] == "delays"
     assert [row["condition"] for row in told["rows"] if row["policy"] == "random"] == [
         "sync", "ideal", "act_delay=0.5", "act_delay=1", "act_delay=2",
     ]  # fmt: skip
 
 
-def test_another_seed_is_another_draw_of_the_same_cases():
-    arguments = (
-        "eval",
-        "do nothing",
-        "--env",
-        GRID,
-        "-o",
-        "max_steps=2",
-        "--cases",
-        "2",
-        "--delays",
-        "0",
-        "--processes",
-        "1",
-    )
-    assert [case["seed"] for case in as_json(*arguments, "--seed", "7")["cases"]] == [1_000_007, 1_000_008]
+def test_another_seed_is_another_draw_of_the_same_cases(tmp_path: Path):
+    short = ("-o", "max_steps=2", "--cases", "2", "--processes", "1", "--out", tmp_path)
+    told = as_json("sweep", GRID, "do nothing", "--axis", "loss=0", *short, "--seed", "7")
+    assert [case["seed"] for case in told["cases"]] == [1_000_007, 1_000_008]
 
 
 def test_a_training_augments_what_is_seen_by_as_many_decisions_as_it_is_told(tmp_path: Path):

@@ -73,8 +73,10 @@ def test_the_licence_is_left_to_the_user(package: Path):
 def test_its_id_is_known_and_its_rule_beats_chance(package: Path, installed: dict[str, str]):
     listed = python(package, installed, "-m", "heron_env", "envs")
     assert "small_grid/SmallGrid-v0 of the package small_grid 0.1.0" in " ".join(listed.stdout.split())
-    words = ("-m", "heron_env", "eval", "random", "--env", "small_grid:small_grid/SmallGrid-v0", "--cases", "2")
-    told = python(package, installed, *words, "--delays", "0,8", "-o", "max_steps=30", "--processes", "1", "--json")
+    words = ("-m", "heron_env", "sweep", "small_grid:small_grid/SmallGrid-v0", "straight", "random", "--cases", "2")
+    told = python(
+        package, installed, *words, "--axis", "act_delay=0,8", "-o", "max_steps=30", "--processes", "1", "--json"
+    )
     assert told.returncode == 0, told.stderr
     table = json.loads(told.stdout)
     earned = {(row["policy"], row["condition"]): row["mean"]["value"] for row in table["rows"]}

@@ -38,7 +38,7 @@ def test_json_goes_to_stdout_and_progress_to_stderr(tmp_path: Path):
 
 
 def test_held_out_cases_have_one_word_in_all_commands_and_the_earlier_one_still_works(tmp_path: Path):
-    for command in ("sweep", "eval", "margin"):
+    for command in ("sweep", "margin"):
         text = heron(command, "--help").stdout
         assert "--cases" in text and "--seeds" not in text
     words = [GRID, "random", "--axis", "loss=0", "--processes", 1, "-o", "max_steps=10"]

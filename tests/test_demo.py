@@ -76,7 +76,10 @@ def test_a_policy_that_does_not_beat_chance_and_doing_nothing_fails_the_demo(
 
 @pytest.mark.parametrize(
     ("where", "words"),
-    [("heron_env.lab.learning.ppo.train", "was not finished"), ("heron_env.lab.learning.demo.Sweep.run", "heron eval")],
+    [
+        ("heron_env.lab.learning.ppo.train", "was not finished"),
+        ("heron_env.lab.learning.demo.Sweep.run", "heron sweep"),
+    ],
 )
 def test_an_interrupt_leaves_a_usable_folder(
     finished: tuple[Path, int],

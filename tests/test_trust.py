@@ -83,7 +83,7 @@ def test_a_run_folder_runs_nothing_that_nobody_vouched_for(run: Path, tmp_path: 
     assert RAN == []
 
 
-@pytest.mark.parametrize("words", [("eval",), ("sweep", "--axis", "loss=0"), ("trace",)], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [("sweep", "--axis", "loss=0"), ("trace",)], ids=lambda words: words[0])
 def test_no_command_runs_what_a_run_folder_names(run: Path, tmp_path: Path, words: tuple[str, ...]):
     done = heron(*words[:1], naming(run, "config.json", tmp_path), *words[1:], "--out", tmp_path / "out", code=2)
     assert len(done.stderr.splitlines()) == 1
@@ -157,7 +157,7 @@ def test_the_id_that_a_call_names_is_vouched_for_in_that_call(run: Path):
 def test_the_id_that_a_command_names_is_vouched_for_in_that_command(run: Path, tmp_path: Path):
     more = ("--processes", 1, "--out", tmp_path / "out")
     heron("sweep", OWN, run, "--axis", "loss=0", "--cases", 1, *more)
-    heron("eval", run, "--trust", OWN, "--cases", 1, "--delays", "0", "--json", "--processes", 1)
+    heron("sweep", run, "--trust", OWN, "--axis", "loss=0", "--cases", 1, "--processes", 1, "--out", tmp_path / "two")
     assert vouched() == frozenset()
 
 
@@ -194,7 +194,7 @@ def test_a_registered_world_does_not_run_a_policy_that_a_file_s_options_name(
     for use in uses:
         with pytest.raises(Untrusted, match=EVIL_POLICY):
             use()
-    for words in (("eval", of_run), ("sweep", of_run, "--axis", "loss=0"), ("trace", of_run), ("replay", of_trace)):
+    for words in (("sweep", of_run, "--axis", "loss=0"), ("trace", of_run), ("replay", of_trace)):
         assert EVIL_POLICY in heron(*words, code=2).stderr
     assert RAN == []
     make("heron/Economy-v0", config=world)  # whoever gives the world himself may name what he likes

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from heron_env.cli import compare, dcop, environments, episodes, margin, new, policies, serve, sweep, validate, watching
+from heron_env.cli import compare, dcop, environments, episodes, margin, new, policies, serve, sweep, watching
 from heron_env.cli.application import app, examples, parsed_options
-from heron_env.cli.board import board, zoo
+from heron_env.cli.board import board
 
 
 def _add(name: str, command: Callable[..., Any], *lines: str) -> None:
@@ -23,22 +23,20 @@ _add(
     "heron describe my_package:couriers --generated",
 )
 _add("new", new.new, "heron new couriers", "heron new my_grid --out packages/my-grid")
-_add("validate", validate.validate, "heron validate world.yaml", "heron validate matrix.yaml --env heron/Economy-v0")
-_add("check", environments.check, "heron check my_package:couriers", "heron check my/Couriers-v0 --strict --steps 50")
+_add(
+    "check",
+    environments.check,
+    "heron check my_package:couriers",
+    "heron check my/Couriers-v0 --strict --steps 50",
+    "heron check world.yaml",
+    "heron check matrix.yaml --env heron/Economy-v0",
+)
 _add(
     "train",
     policies.train,
     "heron train heron/BatteryGrid-v0 --time-limit 60 --out runs/first",
     "heron train heron/BatteryGrid-v0 --schedule act_delay=1 --logger tensorboard",
     "heron train my_package:couriers -o max_steps=200 --residual none",
-)
-_add(
-    "eval",
-    sweep.evaluate,
-    "heron eval runs/first",
-    "heron eval runs/first random --delays 0,30,60 --cases 20 --out runs/eval",
-    "heron eval my_package:couriers straight controllers.py:steer",
-    "heron eval ppo=runs/ppo-0,runs/ppo-1 dqn=runs/dqn-0,runs/dqn-1 --cases 20",
 )
 _add(
     "export",
@@ -52,6 +50,8 @@ _add(
     "heron sweep runs/first --preset quick",
     "heron sweep heron/BatteryGrid-v0 --axis act_delay=0,0.5,1 --axis loss=0,0.1",
     "heron sweep runs/seed0 runs/seed1 runs/seed2 --pool --preset delays",
+    "heron sweep my_package:couriers straight random controllers.py:steer --preset delays",
+    "heron sweep ppo=runs/ppo-0,runs/ppo-1 dqn=runs/dqn-0,runs/dqn-1 --preset delays --cases 20",
 )
 _add(
     "margin",
@@ -97,7 +97,6 @@ _add(
     "heron serve --policy runs/first",
     "heron serve --seat cluster_1 --env heron/GraphColoring-v0",
 )
-_add("zoo", zoo, "heron zoo", "heron zoo --json")
 app.add_typer(board, name="board")
 app.add_typer(dcop.dcop, name="dcop")
 

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from heron_env import registry
 from heron_env._version import __version__
-from heron_env.errors import ConfigError, HeronError
+from heron_env.errors import ConfigError, HeronError, RemovedName
 from heron_env.trust import speak_for, vouch
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ OF_FILES = {
     errno.ENOTDIR, errno.ENOTEMPTY, errno.ENXIO, errno.EPERM, errno.EROFS, errno.ESTALE, errno.ETXTBSY,
 }  # fmt: skip
 """What a disk or a path can be at fault for."""
+REMOVED = {
+    "eval": "write heron sweep ENV RUN --preset delays, or --axis act_delay=0,30,60",
+    "validate": "write heron check FILE.yaml",
+    "zoo": "write heron board list",
+}
+"""Commands of earlier versions, and what takes their place."""
 
 
 class OneLineErrors(TyperGroup):
@@ -44,6 +50,8 @@ class OneLineErrors(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command and what is left for it. Raises ConfigError for a number that Python alone would read."""
+        if args[0] in REMOVED and args[0] not in self.commands:
+            raise RemovedName(f"heron {args[0]} is gone since an earlier 0.x: {REMOVED[args[0]]}", name=args[0])
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and command.callback is not None:
             _require_plain_numbers(command, rest)
@@ -124,14 +132,14 @@ def examples(*lines: str) -> str:
     return "\n  ".join(["Examples:", *lines])
 
 
-def _known_ids(incomplete: str) -> list[str]:
+def known_ids(incomplete: str) -> list[str]:
     """For the completion of shells."""
     return [name for name in registry.registered() if name.startswith(incomplete)]
 
 
 ENVIRONMENT = "An id as `heron envs` lists them, or module:function of your own"
 """What is said of an argument that names an environment."""
-EnvArgument = Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.", autocompletion=_known_ids)]
+EnvArgument = Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.", autocompletion=known_ids)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout, and nothing else there.")]
 EnvOptions = Annotated[
     list[str] | None,

@@ -1,4 +1,4 @@
-"""`heron board` and `heron zoo`: entries that can be played again, their page, and the policies that are shipped."""
+"""`heron board`: entries that can be played again, their page, and the policies that are shipped."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def page(
     typer.echo(write(out, render(board_report(entries))))
 
 
-def zoo(as_json: Json = False) -> None:
+@board.command("list", epilog=examples("heron board list", "heron board list --json"))
+def list_policies(as_json: Json = False) -> None:
     """List the shipped policies, with what they earn under the condition that they were trained under."""
     from heron_env.lab.board import cards
     from heron_env.lab.output import TextTable, dumps, terminal

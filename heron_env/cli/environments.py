@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heron_env import registry
-from heron_env.cli.application import EnvArgument, EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import ENVIRONMENT, EnvArgument, EnvOptions, Json, built, known_ids, parsed_options
 from heron_env.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -158,7 +158,15 @@ COLOURS = {"passed": "green", "warning": "yellow", "skipped": "bright_black", "f
 
 
 def check(
-    env: EnvArgument,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENV or FILE.yaml",
+            help=f"{ENVIRONMENT}; or a YAML file: a world, or only its `observability:` or `agent_injection:`.",
+            autocompletion=known_ids,
+        ),
+    ],
+    env: Annotated[str | None, typer.Option(help="Of a file: check its names against this one.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Name of a check; may be repeated.")] = None,
     steps: Annotated[int, typer.Option(min=2, help="Length of the rollouts, control steps.")] = 24,
     seed: Annotated[int, typer.Option(min=0, help="Of all episodes.")] = 0,
@@ -167,20 +175,27 @@ def check(
     option: EnvOptions = None,
     as_json: Json = False,
 ) -> None:
-    """Check that an environment keeps every law; each failure says how to mend it.
+    """Check that an environment keeps every law, and how to mend what fails; of a file, that it is right.
 
-    Exit code 1 if anything failed; warnings count with --strict.
+    Exit code 1 if anything failed; warnings count with --strict. Of a file it prints what is in it and who sees what.
     """
+    from heron_env.cli.configuration import check_configuration, is_configuration
+
+    if is_configuration(what):
+        check_configuration(what, env, option, as_json)
+        return
+    if env is not None:
+        raise ConfigError(f"--env is for a YAML file; {what!r:.60} is checked as it is")
     from heron_env.lab.output import dumps, terminal
     from heron_env.testing import Check, check_env
 
     errors = terminal(stderr=True)
     options = parsed_options(option)
-    if ":" not in env:
-        built(env, options)  # an unknown option is the caller's mistake, not the environment's
+    if ":" not in what:
+        built(what, options)  # an unknown option is the caller's mistake, not the environment's
     with errors.status("") as status:
         report = check_env(
-            env, seed=seed, steps=steps, only=only, options=options, timeout=timeout, strict=strict,
+            what, seed=seed, steps=steps, only=only, options=options, timeout=timeout, strict=strict,
             extra=(Check("gymnasium", joint_view, ("same-seed",)),),
             progress=lambda name: status.update(f"{name} ..."),
         )  # fmt: skip

@@ -50,9 +50,7 @@ SeedOption = Annotated[int, typer.Option(min=0, help="Of the episode.")]
 UntilOption = Annotated[
     float | None, typer.Option(min=0.0, help="Stop at this virtual time, s; default: the episode's own end.")
 ]
-DelayOption = Annotated[
-    float | None, typer.Option(min=0.0, help="By how many seconds actions are late, as in `heron eval`.")
-]
+DelayOption = Annotated[float | None, typer.Option(min=0.0, help="By how many seconds actions are late.")]
 ScheduleOption = Annotated[
     list[str] | None,
     typer.Option(

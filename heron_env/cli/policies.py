@@ -151,7 +151,7 @@ def train(
     trust = "".join(f" --trust {name}" for name in named(run.config.env_id))
     compiled = f", compiled in {run.config.compile_seconds:g} s" if run.config.compile_seconds else ""
     took = f"{run.config.transitions:,} transitions in {run.config.seconds:g} s{compiled}"
-    typer.echo(f"{run.path}: {took}. Next: heron eval {run.path}{trust}")
+    typer.echo(f"{run.path}: {took}. Next: heron sweep {run.path} random --preset delays{trust}")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`heron sweep`, `heron eval` and `heron report`: how much of a return survives the network, and what eats the rest."""
+"""`heron sweep` and `heron report`: how much of a return survives the network, and what eats the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 
 from heron_env.cli.application import ENVIRONMENT, Allowed, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
-from heron_env.files.reading import decimal, is_file, is_folder
+from heron_env.files.reading import is_file, is_folder
 from heron_env.lab.output import left, watched
 from heron_env.registry import names_environment
 
@@ -100,6 +100,12 @@ AxisOption = Annotated[
 ]
 ProductOption = Annotated[bool, typer.Option("--product", help="All combinations of the axes, not one after another.")]
 SweepCasesOption = Annotated[int | None, typer.Option(min=1, help="Held-out cases; default: the preset's, else 5.")]
+CasesOption = Annotated[int, typer.Option(min=1, help="Held-out cases (days).")]
+RepeatsOption = Annotated[int, typer.Option(min=1, help="Seeds for each case.")]
+SplitOption = Annotated[str, typer.Option(help="test or validation; tune on validation only.")]
+SeedOption = Annotated[
+    int, typer.Option(min=0, help="Added to the cases' seeds: other draws of the same days, without known optima.")
+]
 OutOption = Annotated[
     Path | None,
     typer.Option(
@@ -122,6 +128,9 @@ def sweep(
     product: ProductOption = False,
     cases: SweepCasesOption = None,
     seeds: Annotated[int | None, typer.Option(min=1, hidden=True, help="The name of --cases in 0.2.0.")] = None,
+    repeats: RepeatsOption = 1,
+    split: SplitOption = "test",
+    seed: SeedOption = 0,
     out: OutOption = None,
     pool: Pool = False,
     processes: Processes = 2,
@@ -141,7 +150,10 @@ def sweep(
 
     chosen = named(preset or QUICK) if preset or not axis else None
     options = parsed_options(option)
-    asked = AskedSweep(what or [], chosen, options, cases=cases or seeds, axes=axis or [], product=product, pool=pool)
+    asked = AskedSweep(
+        what or [], chosen, options, cases=cases or seeds, repeats=repeats, split=split, shift=seed, axes=axis or [],
+        product=product, pool=pool,
+    )  # fmt: skip
     names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in display_names(what or [])]
     folder = out or Path("runs") / "-".join(["sweep", chosen.name if chosen else "axes", *names])
     show(finished(asked.sweep(), folder, processes, ray), [folder / "table.md", folder / "table.json"], as_json)
@@ -154,6 +166,8 @@ class AskedSweep:
     Attributes:
         names: environment, run folders and other policies.
         cases: how many; None: the preset's.
+        repeats, split: of the cases, as `benchmark.cases` draws them.
+        shift: is added to their seeds.
         axes: amounts of causes, as `parsed_axis` reads them.
         product: are the axes a product?
         pool: are run folders pooled as one policy?
@@ -163,12 +177,16 @@ class AskedSweep:
     preset: Preset | None
     options: dict[str, Any]
     cases: int | None
+    repeats: int
+    split: str
+    shift: int
     axes: list[str]
     product: bool
     pool: bool
 
     def sweep(self) -> Sweep:
         """The sweep itself. Raises ConfigError."""
+        from heron_env.lab import benchmark
         from heron_env.lab.sweep.sweep import Sweep
 
         of_axes, runs, envs, chosen = self._of_axes(), run_folders(self.names), self._environments(), self.preset
@@ -183,9 +201,12 @@ class AskedSweep:
         if not policies:
             policies = [env.benchmark().strongest or "random"]
         conditions = [*(chosen.conditions_in(env) if chosen else []), *of_axes]
+        count = self.cases or (chosen.cases if chosen else 5)
+        drawn = benchmark.cases(env, count, split=self.split, repeats=self.repeats)
         return Sweep.of(
             env_id, named_policies(policies, self.pool), conditions, options=options,
-            cases=self.cases or (chosen.cases if chosen else 5), preset=chosen.name if chosen else None,
+            cases=[replace(case, seed=case.seed + self.shift) for case in drawn],
+            preset=chosen.name if chosen else None,
         )  # fmt: skip
 
     def _of_axes(self) -> list[Condition]:
@@ -289,131 +310,6 @@ def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
         console.print(sentence)
     if files:
         typer.echo(", ".join(map(str, files)))
-
-
-DELAYS = "delays"
-
-
-PoliciesArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="[ENV] [POLICY]...",
-        help="The environment, or --env; run folders, NAME=RUN,RUN,... (training seeds of one algorithm), names of "
-        "its baselines, of Python (module:policy, path.py:policy), [NAME=]http(s)://HOST:PORT/... (endpoints), "
-        "agents.yaml, fixtures (.jsonl, .json) or models (.zip of Stable-Baselines3, .onnx).",
-    ),
-]
-EnvOption = Annotated[str | None, typer.Option(help="The environment; default: that of the first run folder.")]
-DelaysOption = Annotated[
-    str | None,
-    typer.Option(help="By how many seconds actions are late, as 0,30,60; default: 0, 1/2, 1 and 2 control steps."),
-]
-CasesOption = Annotated[int, typer.Option(min=1, help="Held-out cases (days).")]
-RepeatsOption = Annotated[int, typer.Option(min=1, help="Seeds for each case.")]
-SplitOption = Annotated[str, typer.Option(help="test or validation; tune on validation only.")]
-SeedOption = Annotated[
-    int, typer.Option(min=0, help="Added to the cases' seeds: other draws of the same days, without known optima.")
-]
-EvaluationOutOption = Annotated[Path | None, typer.Option(help="Folder for the sweep, report.html and its figures.")]
-
-
-def evaluate(
-    policies: PoliciesArgument,
-    env: EnvOption = None,
-    delays: DelaysOption = None,
-    cases: CasesOption = 10,
-    repeats: RepeatsOption = 1,
-    split: SplitOption = "test",
-    seed: SeedOption = 0,
-    pool: Pool = False,
-    processes: Processes = 2,
-    out: EvaluationOutOption = None,
-    option: EnvOptions = None,
-    allow: Allowed = None,
-    trust: Trusted = None,
-    as_json: Json = False,
-) -> None:
-    """Evaluate policies on both clocks over held-out cases; the best rule, 'do nothing' and 'random' are evaluated too.
-
-    Other causes than late actions: heron sweep.
-    Only registered environments, and those that you name here or with --trust, are run.
-    """
-    if env is None and _is_environment(policies[0]):
-        env, *policies = policies
-    runs = run_folders(policies)
-    asked = AskedEvaluation(
-        policies, runs, env, parsed_options(option), delays, cases=cases, split=split, repeats=repeats, shift=seed,
-        pool=pool,
-    ).sweep()  # fmt: skip
-    result = finished(asked, out, processes)
-    files = []
-    if out is not None:
-        from heron_env.lab.runs import RunFolder
-        from heron_env.lab.show.document import PAGE, write_report
-        from heron_env.lab.show.report import Sources, report_of
-
-        of_it = [run for run in runs if isinstance(run, RunFolder) and run.config.env_id == asked.env.id]
-        write_report(out, report_of(Sources(sweeps=[result], runs=of_it)))
-        files = [out / PAGE, out / "table.json"]
-    show(result, files, as_json)
-
-
-@dataclass(frozen=True)
-class AskedEvaluation:
-    """What the words of `heron eval` ask for.
-
-    Attributes:
-        names: of policies; `runs`: those of them that are run folders.
-        env_id: None: that of the first run.
-        delays: seconds that actions are late, separated by commas; None: the preset's.
-        cases, split, repeats: held-out cases, as `benchmark.cases` draws them.
-        shift: is added to their seeds.
-        pool: are run folders pooled as one policy?
-    """
-
-    names: list[str]
-    runs: list[Run]
-    env_id: str | None
-    options: dict[str, Any]
-    delays: str | None
-    cases: int
-    split: str
-    repeats: int
-    shift: int
-    pool: bool
-
-    def sweep(self) -> Sweep:
-        """The sweep itself. Raises ConfigError."""
-        from heron_env.lab import benchmark
-        from heron_env.lab.sweep.conditions import along
-        from heron_env.lab.sweep.presets import preset
-        from heron_env.lab.sweep.sweep import Sweep
-
-        if self.env_id is None and not self.runs:
-            raise ConfigError(f"none of {self.names} is a run folder: name the environment with --env")
-        env_id, options = self.env_id or self.runs[0].env_id, self.options
-        if self.runs:
-            on_behalf(self.runs[0])
-            options = {**self.runs[0].config.env_options, **options}
-        env = built(env_id, options)
-        rule = env.benchmark().strongest
-        compared = list(dict.fromkeys([*self.names, *([rule] if rule else [])]))
-        beside = [name for name in (benchmark.NOTHING, benchmark.RANDOM) if name not in compared]
-        drawn = benchmark.cases(env, self.cases, split=self.split, repeats=self.repeats)
-        late = self.delays
-        conditions = preset(DELAYS).conditions(env.dt) if late is None else along(act_delay=_seconds(late))
-        return Sweep.of(
-            env_id, named_policies([*compared, *beside], self.pool), conditions, sync_only=beside, options=options,
-            cases=[replace(case, seed=case.seed + self.shift) for case in drawn],
-            preset=DELAYS if late is None else None,
-        )  # fmt: skip
-
-
-def _seconds(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(decimal(part) for part in text.split(","))
-    except ValueError as error:
-        raise ConfigError(f"--delays {text!r}: must be seconds separated by commas, as 0,30,60") from error
 
 
 def report(

@@ -126,7 +126,7 @@ def open_run(run_dir: str | Path) -> Run:
     text = str(run_dir)
     if text.startswith(SHIPPED):
         if text not in (offered := shipped()):
-            raise ConfigError(f"{text!r:.90}: not shipped; `heron zoo` lists what is.{did_you_mean(text, offered)}")
+            raise ConfigError(f"{text!r:.90}: not shipped; see `heron board list`.{did_you_mean(text, offered)}")
         return Checkpoint.open(offered[text])
     return Checkpoint.open(text) if text.endswith(ENDING) else RunFolder.open(run_dir)
 
@@ -147,7 +147,7 @@ def load_policy(
 
     Args:
         run_dir: a run folder that `train` wrote; a checkpoint, `policy.npz`; or the name of a shipped policy,
-            "shipped:heron/Spread-v0/ppo" (`heron zoo` lists them).
+            "shipped:heron/Spread-v0/ppo" (`heron board list` lists them).
         deterministic: True: the most likely actions; False: drawn from the policy, keyed by `seed` and the decision.
         seed: of these draws.
         env: an environment of this kind; then none is built.

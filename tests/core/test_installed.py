@@ -189,8 +189,8 @@ def test_it_is_trained_and_run_again_by_its_name(install: Install, tmp_path: Pat
     heron("train", named, "--steps", 64, "--out", run, "-o", "max_steps=4")
     assert json.loads((run / "config.json").read_text())["env_id"] == named
     trust = ["--trust", named] if ":" in named else []
-    short = ("--cases", 1, "--delays", "0", "--processes", 1, "--json")
-    heron("eval", run, *trust, *short)
+    short = ("--cases", 1, "--axis", "act_delay=0", "--processes", 1, "--json", "--out", tmp_path / "swept")
+    heron("sweep", run, *trust, *short)
     if trust:
-        assert f"--trust {named}" in heron("eval", run, *short, code=2).stderr
+        assert f"--trust {named}" in heron("sweep", run, *short, code=2).stderr
     assert os.environ.get("HERON_TRUST") is None

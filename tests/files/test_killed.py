@@ -122,7 +122,7 @@ def test_a_killed_first_training_is_no_run_and_says_so(tmp_path: Path):
     folder = tmp_path / "run"
     folder.mkdir()
     assert killed(["-c", TRAIN, str(folder), "0"], folder, 0.02)
-    assert "is no finished run folder" in heron("eval", folder, code=2).stderr
+    assert "is no finished run folder" in heron("sweep", folder, code=2).stderr
     text = (folder / "progress.csv").read_text() if (folder / "progress.csv").is_file() else ""
     head = "group,transitions,seconds,training_signal,validation_return,group_return"
     assert io.StringIO(text).readline().rstrip() in ("", head)

@@ -56,8 +56,7 @@ def test_a_schedule_in_a_file_has_none(tmp_path):
     [
         ["sweep", "heron/BatteryGrid-v0", "--seeds", "1_0"],
         ["sweep", "heron/BatteryGrid-v0", "--seeds=1_0"],
-        ["eval", "heron/BatteryGrid-v0", "--cases", "1_0"],
-        ["eval", "heron/BatteryGrid-v0", "--delays", "0,1_0"],
+        ["sweep", "heron/BatteryGrid-v0", "--cases", "1_0"],
         ["sweep", "heron/BatteryGrid-v0", "--axis", "act_delay=0,1_0"],
         ["sweep", "heron/BatteryGrid-v0", "--axis", "act_delay=field:1_0/system:2"],
         ["run", "heron/BatteryGrid-v0", "--schedule", "msg_delay=1_0"],

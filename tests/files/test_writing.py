@@ -148,8 +148,6 @@ def contents(folder: Path) -> dict[str, bytes]:
         (("report", "RUNS/t", "--out", "RUNS/r"), "r"),
         (("sweep", "heron/BatteryGrid-v0", "random", "--cases", 9, "--processes", 1, "--axis", "loss=0,0.1,0.2",
           "-o", "max_steps=4", "--out", "RUNS/s"), "s"),
-        (("eval", "random", "--env", "heron/BatteryGrid-v0", "--cases", 2, "--processes", 1, "-o", "max_steps=4",
-          "--out", "RUNS/r"), "r"),
         (("train", "heron/BatteryGrid-v0", "--steps", 10, "--out", "RUNS/p"), "p"),
     ],
     ids=lambda words: words[0] if isinstance(words, tuple) else "",

@@ -194,7 +194,7 @@ def test_a_run_of_what_is_no_longer_trained_plays_as_it_did(name: str):
 
 
 def test_a_run_folder_is_evaluated_and_trained_on(left: Path, made: Any):
-    asked = ["eval", "run", "--cases", "1", "--delays", "0", "--processes", "1", "--out", "eval", "--json"]
+    asked = ["sweep", "run", "--cases", "1", "--axis", "act_delay=0", "--processes", "1", "--out", "swept", "--json"]
     assert "trained" in heron(*asked).stdout or "run" in heron(*asked).stdout
     still = replace(recorded.TINY, hidden=(64, 64), learning_rate=1e-30, final_learning_rate=1e-30)
     quick: dict[str, Any] = {"total_steps": 32, "validations": 1, "validation_episodes": 1, "progress": False}

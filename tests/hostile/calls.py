@@ -402,10 +402,8 @@ WORDS = (
 OPTIONS = {
     "envs": (),
     "describe": ("-o", "--svg"),
-    "validate": ("--env", "-o"),
-    "check": ("--only", "--steps", "--seed", "-o"),
-    "eval": ("--env", "--delays", "--cases", "--split", "--seed", "-o", "--trust"),
-    "sweep": ("--axis", "--preset", "--cases", "-o", "--trust"),
+    "check": ("--env", "--only", "--steps", "--seed", "-o"),
+    "sweep": ("--axis", "--preset", "--cases", "--split", "--seed", "-o", "--trust"),
     "report": ("--trust",),
     "trace": ("--policy", "--seed", "--until", "--delay", "--schedule", "--disturbances", "--window", "-o"),
     "replay": ("--policy", "--trust"),
@@ -437,7 +435,7 @@ def commands(draw: np.random.Generator) -> Callable[[], Any]:
         if draw.random() < 0.4:
             line += [option, word()]
     line += {"train": ["--steps", "0"], "check": ["--timeout", "0"]}.get(name, [])
-    line += ["--processes", "1", "-o", "max_steps=3"] if name in ("eval", "sweep") else []
+    line += ["--processes", "1", "-o", "max_steps=3"] if name == "sweep" else []
 
     def run() -> None:
         import os

@@ -329,7 +329,12 @@ TARGETS = (
         "config.json",
         "run",
         "config.json",
-        (_policies, _curve, _start, command("eval", "DIR", "--cases", "1", "--delays", "0", "--processes", "1")),
+        (
+            _policies,
+            _curve,
+            _start,
+            command("sweep", "DIR", "--cases", "1", "--axis", "loss=0", "--processes", "1", "--out", "OUT"),
+        ),
     ),
     Target("model.zip", "run", "battery.zip", (_policies, _start)),
     Target("policy.pth in a whole zip", "run", "battery.zip", (_policies, _start), inside="policy.pth"),
@@ -341,12 +346,12 @@ TARGETS = (
     Target("trace.json.gz", "packed", "trace.json.gz", (_drawn, _drawn, _replayed)),
     Target("optima.json", "optima", "optima.json", (_optima,)),
     Target("grid.json", "grid", "grid.json", (_grid,)),
-    Target("world.yaml", "world", "world.yaml", (_world, command("validate", "DIR/world.yaml"))),
+    Target("world.yaml", "world", "world.yaml", (_world, command("check", "DIR/world.yaml"))),
     Target(
         "config.json of an ONNX file", "run", "config.json", (_exported, command("export", "DIR", "--onnx", "OUT.onnx"))
     ),
     Target("model.zip of an ONNX file", "run", "battery.zip", (_exported,), inside="policy.pth"),
-    Target("agents.yaml", "agents", "agents.yaml", (_agents, command("validate", "DIR/agents.yaml", "--env", GRID))),
+    Target("agents.yaml", "agents", "agents.yaml", (_agents, command("check", "DIR/agents.yaml", "--env", GRID))),
     Target("fixture.jsonl", "fixture", "fixture.jsonl", (_recorded, _continued)),
     Target("graph.json", "graphs", "graph.json", (_coloured("graph.json"), command("dcop", "solve", "DIR/graph.json"))),
     Target("graph.yaml", "graphs", "graph.yaml", (_coloured("graph.yaml"),)),

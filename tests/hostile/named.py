@@ -101,7 +101,7 @@ def of_agents(draw: np.random.Generator) -> Callable[[], Any]:
 def of_commands(draw: np.random.Generator) -> Callable[[], Any]:
     """A command that repeats what it was given: the terminal reads no markup in it."""
     name = NAMES[draw.integers(len(NAMES))]
-    line = [["describe", name], ["report", name], ["validate", name], ["sweep", GRID, name], ["dcop", "solve", name]][
+    line = [["describe", name], ["report", name], ["check", name], ["sweep", GRID, name], ["dcop", "solve", name]][
         draw.integers(5)
     ]
 

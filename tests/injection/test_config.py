@@ -96,16 +96,16 @@ def test_every_mistake_is_told_with_file_and_line(tmp_path: Path, mistake: str):
     assert f"agents.yaml:{line}: " in str(caught.value)
     assert words in str(caught.value)
     assert "hush" not in str(caught.value) and "778899" not in str(caught.value)
-    assert words.split(" '")[0] in heron("validate", path, code=2).stderr.replace("\n", " ")
+    assert words.split(" '")[0] in heron("check", path, code=2).stderr.replace("\n", " ")
 
 
 def test_validate_tells_what_the_block_says(tmp_path: Path):
     path = tmp_path / "agents.yaml"
     path.write_text(block(f"agent_id: battery, {LOCAL}"), "utf-8")
-    assert "battery: http://127.0.0.1:9, tier basic" in heron("validate", path).output
-    heron("validate", path, "--env", "heron/BatteryGrid-v0")
+    assert "battery: http://127.0.0.1:9, tier basic" in heron("check", path).output
+    heron("check", path, "--env", "heron/BatteryGrid-v0")
     path.write_text(block(f"agent_id: batery, {LOCAL}"), "utf-8")
-    told = heron("validate", path, "--env", "heron/BatteryGrid-v0", code=2).stderr
+    told = heron("check", path, "--env", "heron/BatteryGrid-v0", code=2).stderr
     assert "agents.yaml:3: " in told and "Did you mean 'battery'?" in told
 
 

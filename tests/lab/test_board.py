@@ -344,9 +344,9 @@ def test_what_is_shipped_is_small_and_loads_by_its_name():
     assert shipped() and all(path.stat().st_size <= MOST for path in shipped().values())
     for name in shipped():
         assert load_policy(name)
-    names = [row["policy"] for row in as_json("zoo")]
+    names = [row["policy"] for row in as_json("board", "list")]
     assert names == list(shipped()) == [row["policy"] for row in cards()]
-    assert "heron/Spread-v0/ppo-constant " in heron("zoo").stdout
+    assert "heron/Spread-v0/ppo-constant " in heron("board", "list").stdout
 
 
 def test_each_condition_takes_the_best_rule_20_to_50_percent_of_its_gain():

@@ -195,8 +195,10 @@ def test_a_checkpoint_stands_wherever_a_run_folder_does(runs: Callable[[str], Ru
     run = runs("numbers")
     assert policy_spec(str(file)) == TrainedRun(str(file))
     assert identity(TrainedRun(str(file))) == f"run {file} {Checkpoint.open(file).digest()}"
-    words = ("--cases", "2", "--delays", "0.5", "--processes", "1", "-o", "max_steps=5")
-    ours, theirs = (as_json("eval", path, *words)["rows"] for path in (file, run.path))
+    words = ("--cases", "2", "--axis", "act_delay=0.5", "--processes", "1", "-o", "max_steps=5", "--out")
+    ours, theirs = (
+        as_json("sweep", path, *words, tmp_path / name)["rows"] for name, path in (("a", file), ("b", run.path))
+    )
     assert [row["mean"] for row in ours] == [row["mean"] for row in theirs]
     heron("trace", file, "-o", "max_steps=3", "--out", tmp_path / "trace")
     assert "identical" in heron("replay", tmp_path / "trace").stdout
@@ -211,5 +213,5 @@ def test_a_checkpoint_that_changed_since_a_trace_is_named(file: Path, tmp_path: 
 
 def test_what_is_not_shipped_is_refused_with_what_is_near():
     for name in ("shipped:heron/Spread-v0/../../x", "shipped:", "shipped:heron/Spred-v0/ppo"):
-        with pytest.raises(ConfigError, match="not shipped; `heron zoo` lists what is"):
+        with pytest.raises(ConfigError, match="not shipped; see `heron board list`"):
             load_policy(name)

@@ -100,7 +100,6 @@ def test_sweep_trace_and_margin_take_a_zip(ppo: str, tmp_path: Path, monkeypatch
         .returns["agent"] for k in range(3)
     ]  # fmt: skip
     assert read_sweep("out").point(ppo, SYNC).values == tuple(returns)
-    heron("eval", *words, "--cases", "2", "--delays", "0,1")
     assert heron("margin", *words[:4], "--cases", "4", "--largest", "2", code=None).exit_code in (0, 1)
 
 

@@ -52,7 +52,17 @@ def test_each_form_of_a_policy_is_the_same_controller(controllers, form):
 
 
 def test_the_command_line_evaluates_it_beside_the_rules(controllers):
-    words = ["eval", GRID, f"{controllers}:Built", "controllers:fill", "--cases", "2", "--delays", "0,2"]
+    words = [
+        "sweep",
+        GRID,
+        f"{controllers}:Built",
+        "controllers:fill",
+        "random",
+        "--cases",
+        "2",
+        "--axis",
+        "act_delay=0,2",
+    ]
     done = CliRunner().invoke(app, [*words, "-o", "max_steps=6", "--processes", "2", "--json"])
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)["policies"]
@@ -64,7 +74,7 @@ def test_beside_a_run_folder_the_command_still_vouches_for_it(controllers, tmp_p
     for words in (
         ["run", "run", "--policy", "controllers.py:fill"],
         ["trace", "run", "--policy", "controllers:fill", "--out", "traced"],
-        ["eval", "controllers.py:fill", "run", "--cases", "1", "--delays", "0", "--processes", "1"],
+        ["sweep", "controllers.py:fill", "run", "--cases", "1", "--axis", "loss=0", "--processes", "1"],
     ):
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, done.output

@@ -261,17 +261,14 @@ def test_what_is_not_of_one_recipe_is_not_pooled(folder: Path, tmp_path: Path):
 
 def test_run_folders_are_pooled_from_the_command_line(folder: Path, tmp_path: Path):
     words = [folder, other_seed(folder, tmp_path), "--pool", "--processes", "1"]
-    for told in (
-        as_json("eval", *words, "--cases", "1", "--delays", "0"),
-        as_json("sweep", *words, "--cases", "1", "--axis", "act_delay=0", "--out", tmp_path / "swept"),
-    ):
-        assert next(row["seeds"] for row in told["rows"] if row["policy"] == "trained") == 2
+    told = as_json("sweep", *words, "--cases", "1", "--axis", "act_delay=0", "--out", tmp_path / "swept")
+    assert next(row["seeds"] for row in told["rows"] if row["policy"] == "trained") == 2
 
 
 def test_algorithms_are_named_on_the_command_line(folder: Path, tmp_path: Path):
     other_seed(folder, tmp_path)
-    rest = ["--cases", "1", "--delays", "0", "--processes", "1"]
-    told = as_json("eval", f"two={tmp_path}/*", f"one={folder}", *rest)
+    rest = ["--cases", "1", "--axis", "act_delay=0", "--processes", "1", "--out", tmp_path / "swept"]
+    told = as_json("sweep", f"two={tmp_path}/*", f"one={folder}", *rest)
     seeds = {row["policy"]: row["seeds"] for row in told["rows"]}
     assert (seeds["two"], seeds["one"]) == (2, 1)
 

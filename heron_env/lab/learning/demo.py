@@ -171,6 +171,6 @@ def _causes(plan: DemoPlan, policy: PolicySpec) -> Sweep:
 def _left_behind(folder: Path, run: RunFolder | None) -> str:
     """What an interrupted demo leaves, and what can be done with it."""
     if run is not None:
-        return f"The policy is trained and kept: heron eval {folder}"
+        return f"The policy is trained and kept: heron sweep {folder} --preset delays"
     former = "; beside it the policy of a former demo" if files_of_run(folder) else ""
     return f"{unfinished(folder)}{former}."

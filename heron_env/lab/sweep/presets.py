@@ -131,7 +131,7 @@ def _faults(dt: float) -> list[Condition]:
 PRESETS: Final = {
     preset.name: preset
     for preset in (
-        Preset("delays", "actions that are late by 0, 1/2, 1 and 2 control steps, as `heron eval`", _delays, cases=10),
+        Preset("delays", "actions that are late by 0, 1/2, 1 and 2 control steps", _delays, cases=10),
         Preset("quick", "each of six causes alone, and all together; half a minute", _quick, cases=3),
         Preset(
             "reference",

@@ -1,15 +1,15 @@
-"""`heron validate`: is a configuration file right, what does it declare, and what of it is surely not meant?"""
+"""`heron check FILE.yaml`: is it right, what does it declare, and what of it is surely not meant?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from heron_env.cli.application import EnvOptions, Json, built, parsed_options
+from heron_env.cli.application import built, parsed_options
 from heron_env.core.layout import GLOBAL
 from heron_env.errors import ConfigError, DeclarationError
 from heron_env.observability.config import DefaultObservability, ObservabilityConfig, ObservabilityEntry, RowOrDefault
@@ -144,20 +144,18 @@ class Validity:
     warnings: list[str] = field(default_factory=list)
 
 
-def validate(
-    config: Annotated[
-        Path, typer.Argument(help="A YAML file: a world, or only its `observability:` or `agent_injection:`.")
-    ],
-    env: Annotated[str | None, typer.Option(help="Check the file's names against this environment instead.")] = None,
-    option: EnvOptions = None,
-    as_json: Json = False,
-) -> None:
-    """Check a configuration file, and print what is in it and who sees what."""
+def is_configuration(name: str) -> bool:
+    """Is it the name of a YAML file?"""
+    return Path(name).suffix in (".yaml", ".yml")
+
+
+def check_configuration(config: str, env: str | None, option: list[str] | None, as_json: bool) -> None:
+    """Print what is in the file and who sees what. Raises ConfigError and what else is wrong with it."""
     from heron_env.files.yaml_file import YamlFile
 
     if option and env is None:
         raise ConfigError("--option is for an environment: name it with --env")
-    file = YamlFile.read(config)
+    file = YamlFile.read(Path(config))
     report = _of_environment(file, env, option) if env is not None else _of_file(file)
     if as_json:
         from heron_env.lab.output import dumps

@@ -1,4 +1,4 @@
-"""`heron validate`: what it tells of a file, what it warns of, and how it refuses one."""
+"""`heron check` of a file: what it tells of a file, what it warns of, and how it refuses one."""
 
 from functools import partial
 from pathlib import Path
@@ -47,7 +47,7 @@ class Growth(Engine):
 register_engine("growth", f"{__name__}:Growth")
 
 
-validate = partial(heron, "validate")
+check = partial(heron, "check")
 
 
 @pytest.fixture
@@ -61,11 +61,11 @@ def file(tmp_path: Path) -> Path:
 def warnings(path: Path, content: str, *arguments: object) -> list[str]:
     """What is warned of a file with this content."""
     path.write_text(content, "utf-8")
-    return as_json("validate", path, *arguments)["warnings"]
+    return as_json("check", path, *arguments)["warnings"]
 
 
 def test_a_world_is_told_with_who_sees_what(file: Path):
-    result = validate(file)
+    result = check(file)
     assert result.stderr == ""
     assert result.stdout.splitlines() == [
         f"{file}: valid",
@@ -82,7 +82,7 @@ def test_a_world_is_told_with_who_sees_what(file: Path):
 
 
 def test_json_holds_the_same_and_nothing_else(file: Path):
-    told = as_json("validate", file)
+    told = as_json("check", file)
     assert told["valid"] is True
     assert (told["file"], told["agents"]) == (str(file), ["Bank (bank)", "Firm (agent)"])
     assert told["agent_variables"] == {"strength": "float, external", "reserves": "float, internal"}
@@ -92,7 +92,7 @@ def test_json_holds_the_same_and_nothing_else(file: Path):
 
 def test_without_a_matrix_the_variables_decide(file: Path):
     assert warnings(file, WORLD) == []
-    assert validate(file).stdout.endswith(
+    assert check(file).stdout.endswith(
         "who sees what\n  everybody  the visibility of the variables decides, exactly: all that is not internal\n"
     )
 
@@ -140,20 +140,20 @@ def test_what_is_surely_not_meant_is_warned_of(tmp_path: Path, matrix: str, expe
 def test_a_matrix_that_is_not_enabled_is_told_as_full_observability(file: Path):
     warnings(file, f"{WORLD}observability: {{enabled: false}}\n")
     everybody = "who sees what\n  everybody  everything that is observed, exactly: observability is not enabled\n"
-    assert everybody in validate(file).stdout
+    assert everybody in check(file).stdout
     warnings(file, f"{WORLD}observability: {{enabled: false, common_noise: 0.2}}\n")
-    assert "everything that is observed, with noise 0.2 on all of others" in validate(file).stdout
+    assert "everything that is observed, with noise 0.2 on all of others" in check(file).stdout
 
 
 def test_warnings_are_lines_of_the_text_too(file: Path):
     warnings(file, f"{WORLD}observability: {{enabled: false}}\n")
-    assert validate(file).stdout.endswith(f"\nwarning: {IDLE}\n")
+    assert check(file).stdout.endswith(f"\nwarning: {IDLE}\n")
 
 
 def test_a_matrix_alone_is_told_without_the_names_of_variables(tmp_path: Path):
     path = tmp_path / "matrix.yaml"
     path.write_text(MATRIX, "utf-8")
-    assert validate(path).stdout.splitlines()[-2:] == [
+    assert check(path).stdout.splitlines()[-2:] == [
         "  Bank  Firm external, noise 0.25; others unaware",
         "  Firm  Bank insider; global insider; others unaware",
     ]
@@ -166,7 +166,7 @@ def test_a_matrix_is_checked_against_an_environment(tmp_path: Path):
     assert warnings(path, "observability: {enabled: false}\n", *grid) == [IDLE]
     assert warnings(path, "default: {level: insider}\n", *grid) == []
     path.write_text("matrix:\n  - [zone_1, batery_1, insider, 0.1]\n", "utf-8")
-    result = validate(path, *grid, code=2)
+    result = check(path, *grid, code=2)
     assert result.stdout == ""
     assert result.stderr == f"error: {path}:2: matrix[0].target: Unknown target 'batery_1'. Did you mean 'battery_1'?\n"
 
@@ -184,21 +184,21 @@ def test_a_matrix_is_checked_against_an_environment(tmp_path: Path):
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_what_is_wrong_ends_with_code_2_and_its_line(file: Path, old: str, new: str, message: str, form: tuple[str]):
     file.write_text(file.read_text("utf-8").replace(old, new), "utf-8")
-    result = validate(file, *form, code=2)
+    result = check(file, *form, code=2)
     assert result.stdout == ""
     assert f"{file}{message}" in result.stderr.removeprefix("error: ").splitlines()
 
 
 def test_a_missing_file_and_an_option_without_an_environment_are_refused(file: Path):
-    missing = validate(file.with_name("wold.yaml"), code=2)
+    missing = check(file.with_name("wold.yaml"), code=2)
     assert missing.stderr == f"error: {file.with_name('wold.yaml')}: no such file. Did you mean 'world.yaml'?\n"
-    assert "error: --option is for an environment: name it with --env" in validate(file, "-o", "a=1", code=2).stderr
+    assert "error: --option is for an environment: name it with --env" in check(file, "-o", "a=1", code=2).stderr
 
 
 def test_long_lists_are_cut(tmp_path: Path):
     rows = "".join(f"  - [agent_{number}, global, insider, 0.0]\n" for number in range(50))
     (tmp_path / "long.yaml").write_text(f"matrix:\n{rows}", "utf-8")
-    shown = validate(tmp_path / "long.yaml").stdout.splitlines()
+    shown = check(tmp_path / "long.yaml").stdout.splitlines()
     assert shown[-1] == "  and 10 more"
     assert shown[-2].startswith("  agent_39 ")
 
@@ -218,7 +218,7 @@ def test_long_lists_are_cut(tmp_path: Path):
 def test_what_the_engine_would_refuse_is_not_valid(tmp_path: Path, given: str, instead: str, message: str):
     path = tmp_path / "world.yaml"
     path.write_text(WORLD.replace(given, instead), "utf-8")
-    assert f"{path}{message}" in validate(path, code=2).stderr
+    assert f"{path}{message}" in check(path, code=2).stderr
 
 
 def test_an_engine_that_is_not_here_can_not_be_asked(tmp_path: Path):
