@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from heron_env import TrainedRun, TrainingDelays, make, train
 from heron_env.files.reading import is_file
 from heron_env.lab import Intervals
-from heron_env.lab.board import CONDITIONS, NONE, board, earned, intervals_of, read_entry, stem_of, trained_name
-from heron_env.lab.checkpoints import ZOO
+from heron_env.lab.board import CONDITIONS, NONE, board, earned, intervals_of, own_entries, stem_of, trained_name
 
 TAG, SPREAD = "heron/Tag-v0", "heron/Spread-v0"
 RECIPE_SYNC, RECIPE, LONGER, LATE = "recipe sync", "recipe", "longer", "steps late"
@@ -82,8 +81,8 @@ ARMS: Final = tuple(
 
 def shipped_returns(world: str, under: str, condition: str) -> Floats:
     """Of the board's policies, `[seeds, cases]`."""
-    names = [stem_of(trained_name(under), seed) for seed in range(5)]
-    return np.array([read_entry(ZOO / world / f"{name}@{condition}.json").values for name in names])
+    own, names = own_entries(world), [stem_of(trained_name(under), seed) for seed in range(5)]
+    return np.array([own[f"{name}@{condition}"].values for name in names])
 
 
 def recipes(runs: Path, seeds: Sequence[int]) -> Iterator[str]:
@@ -97,7 +96,7 @@ def recipes(runs: Path, seeds: Sequence[int]) -> Iterator[str]:
                 Arm(world, condition, name).returns(runs, seeds, condition) for name in (RECIPE, RECIPE_SYNC)
             )
             if len(own) > 1 and len(without) > 1:
-                labels = intervals_of(read_entry(ZOO / world / f"ppo@{condition}.json").cases).unit.tolist()
+                labels = intervals_of(own_entries(world)[f"ppo@{condition}"].cases).unit.tolist()
                 board_own, difference = shipped_returns(world, condition, condition), Intervals(labels).difference
                 rows.append(
                     (
@@ -120,7 +119,7 @@ def explanations(runs: Path, seeds: Sequence[int]) -> Iterator[str]:
     }
     for name in (LONGER, LATE):
         every[name] = [Arm(TAG, "constant", name).returns(runs, seeds, of) for of in (NONE, "constant")]
-    labels = intervals_of(read_entry(ZOO / TAG / "ppo@none.json").cases).unit.tolist()
+    labels = intervals_of(own_entries(TAG)["ppo@none"].cases).unit.tolist()
     for name, (without, under) in every.items():
         if len(without) > 1:
             means = " | ".join(str(Intervals(labels).mean(each)) for each in (without, under))
