@@ -16,6 +16,8 @@ missing = [name for name in listing.read_text().split() if not (package.parent /
 assert not missing, f"in the repository but not in the wheel: {missing}"
 for name in ("py.typed", "profiles.npz", "optima.json"):
     assert any(package.rglob(name)), f"the wheel has no {name}"
+bytes_shipped = sum(path.stat().st_size for path in (package / "zoo").rglob("*") if path.is_file())
+assert bytes_shipped <= 1_200_000, f"checkpoints in the wheel: {bytes_shipped:,} bytes"
 
 assert registered(), "no environment is registered"
 for name in registered():

@@ -2,14 +2,19 @@
 
     python training/board.py --minutes 120               # a piece: what is missing, and no training begun after that
     python training/board.py --worlds heron/Spread-v0 --seeds 0 --conditions none constant --entries
+    python training/board.py --pack                      # what --out has becomes the board's own
 
 A finished run folder is left as it is; a training that was killed is begun anew by the same command. `--entries` plays
 the baselines and all policies that are there under every condition, and writes entries and checkpoints to --out; an
-entry that is there is not made again. Policies are called ppo (trained without a network) and ppo-CONDITION. `--cells`
-prints what training under each condition gains there, from the entries that are shipped.
+entry that is there is not made again. Policies are called ppo (trained without a network) and ppo-CONDITION. `--pack`
+puts these entries into training/results/board, the first seed's checkpoints into the package, and all checkpoints into
+OUT/heron_board_checkpoints.tar, the asset of a release. `--cells` prints what training under each condition gains.
 """
 
 import argparse
+import gzip
+import shutil
+import tarfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, product
@@ -21,6 +26,7 @@ from scipy.optimize import brentq
 
 from heron_env import Hyperparameters, make, train
 from heron_env.files.reading import is_file
+from heron_env.files.writing import write
 from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.board import (
     CONDITIONS,
@@ -29,11 +35,14 @@ from heron_env.lab.board import (
     add_entry,
     board,
     intervals_of,
+    own_entries,
+    packed_file,
     read_entry,
     stem_of,
     trained_name,
 )
-from heron_env.lab.checkpoints import ZOO
+from heron_env.lab.checkpoints import CHECKPOINTS, ZOO
+from heron_env.lab.policies import ENDING
 from heron_env.lab.robust_stats import Estimate, Intervals
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
@@ -87,16 +96,35 @@ def entered(worlds: Sequence[str], runs: Iterable[Path], out: Path) -> None:
             print(add_entry(str(folder), condition, out), flush=True)
 
 
+def pack(out: Path) -> None:
+    """Make what a folder has the board's own: entries, the checkpoints of the first seed, and the archive of all."""
+    for env_id in board():
+        entries = own_entries(env_id) if is_file(packed_file(env_id)) else {}
+        entries |= {entry.stem: entry for entry in map(read_entry, sorted((out / env_id).glob("*.json")))}
+        if entries:
+            lines = [entry.model_dump_json() + "\n" for _, entry in sorted(entries.items())]
+            write(packed_file(env_id), gzip.compress("".join(lines).encode(), 9, mtime=0))
+        for name in (f"{trained_name(condition)}{ENDING}" for condition in CONDITIONS):
+            if is_file(out / env_id / name):
+                shutil.copyfile(out / env_id / name, ZOO / env_id / name)
+    with tarfile.open(out / CHECKPOINTS, "w") as archive:
+        for path in sorted(out.rglob(f"*{ENDING}")):
+            member = tarfile.TarInfo(path.relative_to(out).as_posix())  # no owner, no time: the same bytes anywhere
+            member.size = path.stat().st_size
+            with path.open("rb") as stream:
+                archive.addfile(member, stream)
+
+
 def gains() -> Iterator[tuple[str, str, Estimate, float]]:
     """(world, condition, return of ppo-CONDITION under it minus that of ppo, p) of each cell with all its entries."""
+    own = {env_id: own_entries(env_id) for env_id in board()}
     for env_id, condition in product(board(), CONDITIONS[1:]):
-        names = [[stem_of(trained_name(of), seed) for seed in range(SEEDS)] for of in (condition, NONE)]
-        files = [[ZOO / env_id / f"{name}@{condition}.json" for name in some] for some in names]
-        if not all(map(is_file, chain(*files))):
+        entries, names = own[env_id], [trained_name(condition), trained_name(NONE)]
+        stems = [[f"{stem_of(name, seed)}@{condition}" for seed in range(SEEDS)] for name in names]
+        if not all(stem in entries for stem in chain(*stems)):
             continue
-        entries = [[read_entry(file) for file in some] for some in files]
-        under, without = ([entry.values for entry in some] for some in entries)
-        labels = intervals_of(entries[0][0].cases).unit.tolist()
+        under, without = ([entries[stem].values for stem in some] for some in stems)
+        labels = intervals_of(entries[stems[0][0]].cases).unit.tolist()
         yield env_id, condition, Intervals(labels).difference(under, without), p_value(labels, under, without)
 
 
@@ -136,12 +164,16 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=list(range(SEEDS)))
     parser.add_argument("--minutes", type=float, default=120.0, help="0: train nothing")
     parser.add_argument("--entries", action="store_true")
+    parser.add_argument("--pack", action="store_true")
     parser.add_argument("--cells", action="store_true")
     parser.add_argument("--runs", type=Path, default=Path("runs/board"))
-    parser.add_argument("--out", type=Path, default=ZOO)
+    parser.add_argument("--out", type=Path, default=Path("runs/board_entries"))
     given = parser.parse_args()
+    if given.pack:
+        pack(given.out)
     if given.cells:
         print(cells(), end="")
+    if given.pack or given.cells:
         return
     end = time.monotonic() + 60.0 * given.minutes
     wanted = [Training(*one) for one in product(given.seeds, given.worlds, given.conditions)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,8 +17,8 @@ ADD = (
     f"heron board add random --env {SPREAD} --condition none",
     "heron board add runs/mine --condition constant --out runs/board",
 )
-VERIFY = f"heron board verify {FOLDER}/random@none.json", f"heron board verify {FOLDER}/random@none.json --cases 64"
-PAGE = "heron board page runs/board/*/*/*.json", f"heron board page {FOLDER}/*.json --out spread.html"
+VERIFY = f"heron board verify {FOLDER}/random@none.json --cases 64", "heron board verify --all --weights checkpoints"
+PAGE = "heron board page runs/board/*/*/*.json", "heron board page training/results/board/* --out all.html"
 
 
 @board.command("add", epilog=examples(*ADD))
@@ -36,18 +37,30 @@ def add(
 
 @board.command("verify", epilog=examples(*VERIFY))
 def verify(
-    entry: Annotated[Path, typer.Argument(metavar="ENTRY.json", help="An entry; its checkpoint lies beside it.")],
+    entry: Annotated[
+        Path | None, typer.Argument(metavar="ENTRY.json", help="An entry; its checkpoint lies beside it.")
+    ] = None,
     cases: Annotated[int, typer.Option(min=1, help="So many are played again, drawn from the entry's digest.")] = 8,
+    every: Annotated[
+        bool, typer.Option("--all", help="All entries of the board, in a clone of the repository.")
+    ] = False,
+    weights: Annotated[Path | None, typer.Option(help="A folder of checkpoints, ENV/NAME.npz.")] = None,
     as_json: Json = False,
 ) -> None:
     """See that an entry is the board's and agrees with itself, and play a sample of its cases again.
 
     Exit code 1: it is refused, for what is named. 3: it comes out within the tolerance, on another kind of machine.
     """
+    from heron_env.errors import ConfigError
     from heron_env.lab.board import TOLERANCE, verify_entry
     from heron_env.lab.output import dumps
 
-    done = verify_entry(entry, cases)
+    if every is not (entry is None):
+        raise ConfigError("heron board verify: give one ENTRY.json, or --all")
+    if entry is None:
+        _verify_all(cases, weights, as_json)
+        return
+    done = verify_entry(entry, cases, weights)
     if as_json:
         typer.echo(dumps({"verdict": done.word, "cases": done.cases, "faults": done.faults, "here": done.elsewhere}))
     else:
@@ -58,9 +71,31 @@ def verify(
     raise typer.Exit(CODES[done.word])
 
 
+def _verify_all(cases: int, weights: Path | None, as_json: bool) -> None:
+    """Of the board's own entries."""
+    from heron_env.lab.board import own_files, placed, verified
+    from heron_env.lab.output import dumps
+
+    words, faults, missing = Counter[str](), list[str](), dict[str, None]()
+    for one in (one for file in own_files() for one in placed(file, weights)):
+        done = verified(one, cases)
+        words[done.word] += 1
+        faults += [f"{one.name}: {fault}" for fault in done.faults]
+        if one.missing:
+            missing[f"{one.entry.env}/{one.entry.checkpoint}"] = None
+    if as_json:
+        typer.echo(dumps({"verdicts": words, "faults": faults, "missing": list(missing)}))
+    else:
+        typer.echo(f"{words.total()} entries: " + ", ".join(f"{count} {word}" for word, count in words.items()))
+        if missing:
+            typer.echo(f"Not played: the {len(missing)} checkpoints below. --weights takes a folder of them.")
+        typer.echo("\n".join([*faults, *missing]))
+    raise typer.Exit(next((CODES[word] for word in ("refused", "close") if words[word]), 0))
+
+
 @board.command("page", epilog=examples(*PAGE))
 def page(
-    entries: Annotated[list[Path], typer.Argument(metavar="ENTRY.json...")],
+    entries: Annotated[list[Path], typer.Argument(metavar="ENTRY.json...", help="Or packed files of them.")],
     out: Annotated[Path, typer.Option(help="The page.")] = Path("board.html"),
 ) -> None:
     """Rank the policies by world and condition, with intervals and ties, and name what is missing."""
@@ -73,7 +108,7 @@ def page(
 
 @board.command("list", epilog=examples("heron board list", "heron board list --json"))
 def list_policies(as_json: Json = False) -> None:
-    """List the shipped policies, with what they earn under the condition that they were trained under."""
+    """List the shipped policies, with the condition that they were trained under."""
     from heron_env.lab.board import cards
     from heron_env.lab.output import TextTable, dumps, terminal
     from heron_env.lab.policies import SHIPPED
@@ -82,6 +117,6 @@ def list_policies(as_json: Json = False) -> None:
     if as_json:
         typer.echo(dumps(rows))
         return
-    cells = [[str(row["policy"]).removeprefix(SHIPPED), str(row["return [95 %]"])] for row in rows]
-    for part in TextTable("", [SHIPPED, "return [95 %]"], cells, words=1).to_rich():
+    cells = [[str(row["policy"]).removeprefix(SHIPPED), str(row["trained"])] for row in rows]
+    for part in TextTable("", [SHIPPED, "trained under"], cells, words=2).to_rich():
         terminal().print(part)

@@ -1,7 +1,8 @@
 """The board: policies x worlds x conditions of one fixed table (zoo/board.yaml), in entries that can be played again.
 
 An entry is a JSON file with all that its returns follow from, and the checkpoint beside it. `contradictions` says what
-in it is not the board's or does not follow from its own returns; `verify_entry` plays a sample of its cases again.
+in it is not the board's or does not follow from its own returns; `verify_entry` plays a sample of its cases again. The
+board's own entries are in the repository: a packed file a world, an entry a line.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from heron_env import registry
-from heron_env.errors import DataError
-from heron_env.files.reading import first_fault, read
+from heron_env.errors import ConfigError, DataError
+from heron_env.files.reading import first_fault, is_file, read, unpacked
 from heron_env.files.writing import write
 from heron_env.files.yaml_file import YamlFile
 from heron_env.given import require_one_of
@@ -48,6 +49,10 @@ TOLERANCE: Final = 1e-6
 SAMPLE: Final = 8
 """Cases that are played again."""
 PLAYED: Final = "policy"
+PACKED: Final = ".jsonl.gz"
+OF_CHECKPOINT: Final = ("seed", "digest", "trained_under")
+OWN: Final = ZOO.parents[1] / "training" / "results" / "board"
+"""The board's own entries, which a wheel has not."""
 
 
 def _countable(value: float) -> float:
@@ -170,6 +175,11 @@ class BoardEntry(BaseModel):
         """The returns by case."""
         return [case.value for case in self.cases]
 
+    @property
+    def stem(self) -> str:
+        """NAME@CONDITION, as its file is called."""
+        return f"{stem_of(self.policy, self.seed)}@{self.condition}"
+
     def sample(self, cases: int) -> list[int]:
         """So many numbers of cases, which follow from all that the entry says: nobody chooses them alone."""
         digest = hashlib.blake2b(self.model_dump_json().encode(), digest_size=16).hexdigest()
@@ -178,11 +188,56 @@ class BoardEntry(BaseModel):
 
 def read_entry(path: str | Path) -> BoardEntry:
     """Raises DataError for what is none."""
+    return read_entries(path)[0]
+
+
+def read_entries(path: str | Path) -> list[BoardEntry]:
+    """Of ENTRY.json, or of a packed file, which has one in each line. Raises DataError for what is none."""
     try:
-        return BoardEntry.model_validate_json(read(path))
+        data = read(path)
+        texts = (unpacked(data).splitlines() or [b""]) if str(path).endswith(PACKED) else [data]
+        return [BoardEntry.model_validate_json(text) for text in texts]
     except (OSError, ValueError) as error:
         why = first_fault(error) if isinstance(error, ValidationError) else error
         raise DataError(f"{path} is no entry of the board ({why}); make one with `heron board add`") from error
+
+
+def packed_file(env_id: str) -> Path:
+    """Of the board's own entries of a world."""
+    return OWN / f"{env_id.removeprefix('heron/')}{PACKED}"
+
+
+def own_entries(env_id: str) -> dict[str, BoardEntry]:
+    """The board's own of a world, by names of files. Raises DataError where they are not: outside of the repository."""
+    return {entry.stem: entry for entry in read_entries(packed_file(env_id))}
+
+
+class Placed(NamedTuple):
+    """An entry, how it is called among others, and where its checkpoint has to be; None: a baseline, or `missing`."""
+
+    name: str
+    entry: BoardEntry
+    weights: Path | None
+
+    @property
+    def missing(self) -> bool:
+        """Is its checkpoint nowhere?"""
+        return self.entry.checkpoint is not None and self.weights is None
+
+
+def placed(path: str | Path, weights: str | Path | None = None) -> Iterator[Placed]:
+    """Entries of a file: ENTRY.json has its checkpoint beside it, those of packed files are shipped, or `missing`.
+
+    `weights`: a folder of checkpoints, ENV/NAME.npz, which is looked into first. Raises DataError.
+    """
+    path = Path(path)
+    packed = path.name.endswith(PACKED)
+    for entry in read_entries(path):
+        name = f"{entry.env}/{entry.stem}" if packed else str(path)
+        folders = [] if weights is None else [Path(weights) / entry.env]
+        files = [folder / str(entry.checkpoint) for folder in (*folders, ZOO / entry.env if packed else path.parent)]
+        there = next(filter(is_file, files), None if packed else files[-1])
+        yield Placed(name, entry, None if entry.checkpoint is None else there)
 
 
 def earned(sweep: Sweep, numbers: Collection[int]) -> list[float]:
@@ -225,13 +280,17 @@ def add_entry(policy: str, condition: str, out: str | Path, *, env: str | None =
     return write(folder / f"{stem}@{condition}.json", entry.model_dump_json() + "\n")
 
 
-def contradictions(entry: BoardEntry, folder: Path) -> Iterator[str]:
-    """What in an entry is not the board's, does not follow from its returns, or is not of the checkpoint beside it."""
+def contradictions(entry: BoardEntry, weights: Path | None) -> Iterator[str]:
+    """What in an entry is not the board's, does not follow from its returns, or is not of the checkpoint there.
+
+    Without its checkpoint, what an entry says of that is believed.
+    """
     world, told = world_of(entry.env), entry.model_dump(mode="json")
-    checkpoint = None if entry.checkpoint is None else Checkpoint.open(folder / entry.checkpoint)
+    facts = world.facts(entry.condition, None if weights is None else Checkpoint.open(weights))
+    if weights is None and entry.checkpoint is not None:
+        facts |= {name: told[name] for name in OF_CHECKPOINT}
     cases = world.sweep(Baseline(NOTHING), entry.condition).cases
     told["cases"] = [{"seed": case.seed, "options": case.options} for case in entry.cases]
-    facts = world.facts(entry.condition, checkpoint)
     facts["cases"] = [{"seed": case.seed, "options": case.options} for case in cases]
     yield from filter(None, (difference(told[name], fact, (name,)) for name, fact in facts.items()))
     for name, value in asdict(intervals_of(entry.cases).mean(entry.values)).items():
@@ -250,22 +309,29 @@ class BoardVerdict:
 
     @property
     def word(self) -> str:
-        """`refused`, `verified` bit for bit, or `close`: within the tolerance, on another kind of machine."""
-        return "refused" if self.faults else "verified" if self.exact else "close"
+        """`refused`, `verified` bit for bit, `close`: in the tolerance, on another machine; or `not played`."""
+        if self.faults or not self.cases:
+            return "refused" if self.faults else "not played"
+        return "verified" if self.exact else "close"
 
 
-def verify_entry(path: str | Path, cases: int = SAMPLE) -> BoardVerdict:
+def verify_entry(path: str | Path, cases: int = SAMPLE, weights: str | Path | None = None) -> BoardVerdict:
     """See that an entry is the board's and follows from its returns, then play some of its cases again.
 
-    The cases are drawn from a digest of the entry; as many as it has are all. Raises DataError for what is no entry,
-    RunFolderError for a checkpoint that is missing or damaged.
+    The cases are drawn from a digest of the entry; as many as it has are all. `weights`: a folder of checkpoints,
+    ENV/NAME.npz. Raises DataError for what is no entry, RunFolderError for a checkpoint that is missing or damaged.
     """
-    entry, folder = read_entry(path), Path(path).parent
+    return verified(next(placed(path, weights)), cases)
+
+
+def verified(one: Placed, cases: int = SAMPLE) -> BoardVerdict:
+    """The verdict on an entry; no case of one whose checkpoint is `missing` is played. Raises RunFolderError."""
+    _, entry, weights = one
     elsewhere = Machine.here().unlike(entry.machine)
-    if faults := [*contradictions(entry, folder)]:
+    if (faults := [*contradictions(entry, weights)]) or one.missing:
         return BoardVerdict(tuple(faults), (), elsewhere)
     sample, allowed = entry.sample(cases), TOLERANCE if elsewhere else 0.0
-    spec = Baseline(entry.policy) if entry.checkpoint is None else TrainedRun(str(folder / entry.checkpoint))
+    spec = Baseline(entry.policy) if weights is None else TrainedRun(str(weights))
     again = [*earned(world_of(entry.env).sweep(spec, entry.condition), sample)]
     claimed = [entry.values[number] for number in sample]
     for number, claim, value in zip(sample, claimed, again, strict=True):
@@ -274,12 +340,19 @@ def verify_entry(path: str | Path, cases: int = SAMPLE) -> BoardVerdict:
     return BoardVerdict(tuple(faults), tuple(sample), elsewhere, exact=claimed == again)
 
 
+def own_files() -> list[Path]:
+    """The packed files of the board's own entries. Raises ConfigError where there are none."""
+    if not (files := [file for env_id in board() if is_file(file := packed_file(env_id))]):
+        raise ConfigError("the board's own entries are in the repository, not in the package: name files of entries")
+    return files
+
+
 def cards() -> list[dict[str, Any]]:
-    """Of each shipped policy: its name, condition and seed of its training, size, and what it earns under that."""
+    """Of each shipped policy: its name, condition and seed of its training, and its size."""
     found = list[dict[str, Any]]()
     for name, path in shipped().items():
-        entries = {entry.condition: entry for entry in map(read_entry, path.parent.glob(f"{path.stem}@*.json"))}
-        card = next(entry for entry in entries.values() if entry.condition == entry.trained_under)
-        figures = {"kB": round(path.stat().st_size / 1000), "return [95 %]": str(card.returns)}
-        found.append({"policy": name, "trained": card.trained_under, "seed": card.seed, **figures})
+        checkpoint = Checkpoint.open(path)
+        facts = world_of(checkpoint.env_id).facts(NONE, checkpoint)
+        kilobytes = round(len(checkpoint.data) / 1000)
+        found.append({"policy": name, "trained": facts["trained_under"], "seed": facts["seed"], "kB": kilobytes})
     return found

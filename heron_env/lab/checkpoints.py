@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,9 @@ CONFIG: Final = "config"
 ACTS: Final = ("mlp_extractor.policy_net.", "action_net.", "log_std", "memory.")
 """How the names of what acts begin in a state dict; the others value."""
 ZOO: Final = Path(__file__).resolve().parents[1] / "zoo"
-"""What is shipped: for each world the checkpoints, and their entries of the board."""
+"""What is shipped: the board's table, and for each of its worlds the checkpoints of the first training seed."""
+CHECKPOINTS: Final = "heron_board_checkpoints.tar"
+"""Those of all seeds, an asset of each release."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,11 @@ def open_run(run_dir: str | Path) -> Run:
     text = str(run_dir)
     if text.startswith(SHIPPED):
         if text not in (offered := shipped()):
+            if re.sub(r"-seed[1-9]\d*$", "", text) in offered:
+                raise ConfigError(
+                    f"{text!r:.90}: one seed of each is shipped; unpack {CHECKPOINTS} of the release and give the file "
+                    f"{text.removeprefix(SHIPPED)}{ENDING}"
+                )
             raise ConfigError(f"{text!r:.90}: not shipped; see `heron board list`.{did_you_mean(text, offered)}")
         return Checkpoint.open(offered[text])
     return Checkpoint.open(text) if text.endswith(ENDING) else RunFolder.open(run_dir)

@@ -1,9 +1,11 @@
 """Entries of the board are played again, and what is planted in one is found; the page ranks, and names what lacks."""
 
+import gzip
 import json
 import math
 import re
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,12 +26,15 @@ from heron_env.lab.board import (
     BoardEntry,
     add_entry,
     board,
-    cards,
+    own_entries,
+    placed,
     read_entry,
     stem_of,
+    trained_name,
 )
+from heron_env.lab.board import verified as verify_one
 from heron_env.lab.board import verify_entry as verify
-from heron_env.lab.checkpoints import MOST, ZOO, Checkpoint, export_checkpoint, shipped
+from heron_env.lab.checkpoints import CHECKPOINTS, MOST, ZOO, Checkpoint, shipped
 from heron_env.lab.show.board_page import board_report, standings
 
 SPREAD = "heron/Spread-v0"
@@ -339,27 +344,77 @@ def test_the_page_refuses_a_lie_and_an_entry_that_is_there_twice(folder: Path, e
 
 
 def test_what_is_shipped_is_small_and_loads_by_its_name():
-    sizes = [path.stat().st_size for path in ZOO.rglob("*") if path.is_file()]
-    assert sum(sizes) <= 9_000_000
-    assert shipped() and all(path.stat().st_size <= MOST for path in shipped().values())
+    assert sum(path.stat().st_size for path in ZOO.rglob("*") if path.is_file()) <= 1_200_000
+    assert {path.suffix for path in ZOO.rglob("*") if path.is_file()} == {".npz", ".yaml"}
+    assert len(shipped()) == 16 and all(path.stat().st_size <= MOST for path in shipped().values())
     for name in shipped():
         assert load_policy(name)
-    names = [row["policy"] for row in as_json("board", "list")]
-    assert names == list(shipped()) == [row["policy"] for row in cards()]
+    rows = as_json("board", "list")
+    assert [row["policy"] for row in rows] == list(shipped())
+    assert [trained_name(row["trained"]) for row in rows] == [name.rpartition("/")[2] for name in shipped()]
     assert "heron/Spread-v0/ppo-constant " in heron("board", "list").stdout
 
 
-def test_each_condition_takes_the_best_rule_20_to_50_percent_of_its_gain():
-    def values(world: str, policy: str, condition: str) -> Any:
-        return np.array(read_entry(ZOO / world / f"{stem_of(policy, None)}@{condition}.json").values)
+def test_every_entry_of_the_board_is_looked_at_and_what_has_no_checkpoint_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    own = own_entries(SPREAD)
+    few = [own[stem].model_dump_json() for stem in ("random@none", "ppo@none", "ppo-seed1@none")]
+    monkeypatch.setattr("heron_env.lab.board.OWN", tmp_path)
+    assert "name files of entries" in heron("board", "verify", "--all", code=2).stderr
 
-    shares = {}
+    def written(lines: list[str]) -> None:
+        (tmp_path / "Spread-v0.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+
+    written(few)
+    here = {verify_one(one).word for one in placed(tmp_path / "Spread-v0.jsonl.gz") if not one.missing}
+    code = 3 if "close" in here else 0
+    told = heron("board", "verify", "--all", "--cases", "2", code=code).stdout
+    assert told.startswith("3 entries: ") and "1 not played" in told and f"{SPREAD}/ppo-seed1.npz" in told
+    weights = tmp_path / "weights" / SPREAD
+    weights.mkdir(parents=True)
+    shutil.copy(ZOO / SPREAD / "ppo.npz", weights / "ppo-seed1.npz")  # another one
+    words = "board", "verify", "--all", "--cases", "2"
+    done = as_json(*words, "--weights", tmp_path / "weights", code=1)
+    assert done["missing"] == [] and done["verdicts"]["refused"] == 1
+    assert done["faults"][0].startswith(f"{SPREAD}/ppo-seed1@none: seed: 1 there, 0 asked")
+    lie = json.loads(few[2])
+    lie["returns"]["value"] += 1.0
+    written([*few[:2], json.dumps(lie)])
+    assert "ppo-seed1@none: returns.value: " in heron(*words, code=1).stdout
+    assert "give one ENTRY.json, or --all" in heron("board", "verify", code=2).stderr
+
+
+def test_an_entry_takes_its_checkpoint_from_a_folder_of_them(entry: Path, tmp_path: Path):
+    (tmp_path / SPREAD).mkdir(parents=True)
+    (entry.parent / "late.npz").rename(tmp_path / SPREAD / "late.npz")
+    with pytest.raises(RunFolderError, match="does not exist"):
+        verify(entry)
+    heron("board", "verify", entry, "--cases", "2", "--weights", tmp_path)
+
+
+def test_what_is_packed_joins_the_board_and_the_archive_has_every_checkpoint(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("heron_env.lab.board.OWN", tmp_path / "own")
+    monkeypatch.setattr(pieces, "ZOO", tmp_path)
+    pieces.pack(made.parents[1])
+    first = (made.parents[1] / CHECKPOINTS).read_bytes()
+    pieces.pack(made.parents[1])
+    assert list(own_entries(SPREAD)) == ["late@constant", "random@constant"]
+    assert own_entries(SPREAD)["late@constant"] == read_entry(made / "late@constant.json")
+    with tarfile.open(made.parents[1] / CHECKPOINTS) as archive:
+        assert archive.getnames() == [f"{SPREAD}/late.npz"]
+    assert (made.parents[1] / CHECKPOINTS).read_bytes() == first
+
+
+def test_each_condition_takes_the_best_rule_20_to_50_percent_of_its_gain():
     for world in board().values():
-        nothing, plain = (values(world.id, policy, "none") for policy in (NOTHING, world.rules[0]))
+        own, best = own_entries(world.id), stem_of(world.rules[0], None)
+        nothing, plain = (np.array(own[f"{stem_of(name, None)}@none"].values) for name in (NOTHING, best))
         for condition in CONDITIONS[1:]:
-            under = values(world.id, world.rules[0], condition)
-            shares[world.id, condition] = (plain - under).mean() / (plain - nothing).mean()
-    assert shares and all(0.2 <= share <= 0.5 for share in shares.values()), shares
+            lost = (plain - own[f"{best}@{condition}"].values).mean()
+            assert 0.2 <= lost / (plain - nothing).mean() <= 0.5, (world.id, condition)
 
 
 def test_baselines_of_the_board_are_there():

@@ -215,3 +215,5 @@ def test_what_is_not_shipped_is_refused_with_what_is_near():
     for name in ("shipped:heron/Spread-v0/../../x", "shipped:", "shipped:heron/Spred-v0/ppo"):
         with pytest.raises(ConfigError, match="not shipped; see `heron board list`"):
             load_policy(name)
+    with pytest.raises(ConfigError, match=r"of the release and give the file heron/Spread-v0/ppo-seed3\.npz"):
+        load_policy("shipped:heron/Spread-v0/ppo-seed3")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from heron_env.lab.board import (
     board,
     contradictions,
     intervals_of,
-    read_entry,
+    placed,
     trained_name,
 )
 from heron_env.lab.output import TextTable
@@ -77,12 +78,11 @@ def missing(world: BoardWorld, condition: str, found: Sequence[Standing]) -> Ite
 def board_report(paths: Sequence[str | Path]) -> Report:
     """Of these entries. Raises DataError for one that contradicts the board or itself, or is there twice."""
     entries: dict[tuple[object, ...], BoardEntry] = {}
-    for path in map(Path, paths):
-        entry = read_entry(path)
-        if fault := next(contradictions(entry, path.parent), ""):
-            raise DataError(f"{path}: {fault}; `heron board add` makes it again")
+    for name, entry, weights in chain.from_iterable(map(placed, paths)):
+        if fault := next(contradictions(entry, weights), ""):
+            raise DataError(f"{name}: {fault}; `heron board add` makes it again")
         if entries.setdefault((entry.env, entry.condition, entry.policy, entry.seed), entry) is not entry:
-            raise DataError(f"{path}: {entry.policy!r} is there twice under {entry.condition!r}; leave one out")
+            raise DataError(f"{name}: {entry.policy!r} is there twice under {entry.condition!r}; leave one out")
     parts, gaps, first = [], list[str](), list[str]()
     for world in board().values():
         tables = []
