@@ -27,7 +27,7 @@ demo: setup
 	$(BIN)/python examples/demo.py
 
 test: setup
-	$(BIN)/python -m pytest -x -q -n $(WORKERS) --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -x -q -n $(WORKERS) --dist worksteal -m "not slow and not e2e"
 
 lint: setup
 	$(BIN)/ruff format --check .

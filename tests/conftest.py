@@ -22,7 +22,7 @@ gc.set_threshold(100_000, 20, 20)  # compiling leaves little garbage, and lookin
 # No deadline and no check of speed: a slow machine is no broken law. `default` and `ci` draw the same examples every
 # time, so that a red test means a changed program; `explore` draws new ones, to hunt for what nobody thought of.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
-settings.register_profile("default", max_examples=30, derandomize=True, **COMMON)
+settings.register_profile("default", max_examples=10, derandomize=True, **COMMON)
 settings.register_profile("ci", max_examples=150, derandomize=True, **COMMON)
 settings.register_profile("explore", max_examples=2000, derandomize=False, **COMMON)
 # Among what it draws Hypothesis strews the literals of all modules of ours that are imported by then: any new number

@@ -26,8 +26,8 @@ CONTROLS: dict[str, list[dict[str, object]]] = {
     "heron/TrafficCorridor-v0": [{}],
     "heron/GraphColoring-v0": [{}],
 }
-SHIPPED = [
-    (env_id, control)
+SHIPPED = [  # EnergyManagement takes longer than all others together
+    pytest.param(env_id, control, marks=pytest.mark.e2e if env_id in OPTIONS else ())
     for env_id in registered()
     if env_id.startswith("heron/")
     for control in CONTROLS.get(env_id, [{"control": "field"}, {"control": "zone"}])

@@ -74,7 +74,7 @@ def test_without_a_rule_the_mask_is_none_and_infos_have_none():
     assert "action_mask" not in env.reset(seed=0)[1]["zone_1"]
 
 
-@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.e2e)])
 def test_a_batch_asks_its_policies_with_the_masks_of_those_that_are_asked(compile: bool):
     asks = AsksForMany()
     batch = BatchEnv(lambda: lamps("lamp", "lamp", "pair", "dimmer", compile=compile), 3, seed=0, others={"lamp": asks})

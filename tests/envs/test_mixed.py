@@ -104,6 +104,7 @@ QUICK = Hyperparameters(
 )  # what is done now counts for nothing later
 
 
+@pytest.mark.e2e
 def test_the_lean_trainer_comes_within_a_hundredth_of_the_optimum(tmp_path: Path):
     train(
         CARTS, tmp_path, total_steps=40_000, hyperparameters=QUICK, validations=0, validation_episodes=1, progress=False

@@ -46,6 +46,7 @@ def test_the_answer_is_an_interval_around_an_estimate(loss: Margin):
     assert str(loss).startswith(f"'{RULE}' keeps 95 % of its gain up to loss {loss.estimate:.2f} [{loss.low:g}, ")
 
 
+@pytest.mark.e2e
 def test_workers_change_no_number():
     one, two = (margin(SPREAD, "random", cases=4, options=SHORT, processes=count) for count in (1, 2))
     assert one == two
@@ -240,6 +241,7 @@ def test_an_open_end_is_told_in_the_tile():
     assert margin_tile(made((0.0, 32, 9.0), (3.6, 64, 2.0))).value == "3.6 s or more"
 
 
+@pytest.mark.e2e
 def test_the_study_of_the_card_leaves_margins_and_figures_and_makes_none_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

@@ -41,6 +41,7 @@ def test_compiled_a_batch_is_its_single_environments(data: st.DataObject) -> Non
     check_batch(recipe, data.draw(scripts(recipe)))
 
 
+@pytest.mark.e2e
 @given(st.data())
 def test_in_tiles_a_batch_is_what_it_is_without(data: st.DataObject) -> None:
     recipe = data.draw(batched("none", "rules"))

@@ -96,7 +96,12 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+QUICK = ("heron/BatteryGrid-v0", "heron/GraphColoring-v0")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.e2e) for name in ENVIRONMENTS]
+)
 def test_so_are_the_environments_of_this_library(name: str) -> None:
     def build() -> Any:
         return make(name, compile=True, **ENVIRONMENTS[name])

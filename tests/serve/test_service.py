@@ -177,6 +177,7 @@ def test_openapi_tells_of_every_address(service: Service):
     }  # fmt: skip
 
 
+@pytest.mark.e2e
 def test_killed_in_mid_episode_it_goes_on_bit_for_bit_names_damage_and_asks_for_its_token(tmp_path: Path):
     with serve_policy(rule, make(GRID["env"], **GRID["options"])) as agent:
         with Service(tmp_path / "kept", "--allow-loopback") as one:

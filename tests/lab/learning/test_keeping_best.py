@@ -21,7 +21,7 @@ def weights(policies: Any) -> list[bytes]:
     return [part.tobytes() for layers in found for layer in layers for part in layer]
 
 
-@pytest.mark.parametrize("clock", JUDGES)
+@pytest.mark.parametrize("clock", ["synchronous", pytest.param("network", marks=pytest.mark.e2e)])
 def test_the_best_of_the_curve_is_kept(clock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     seen: list[list[bytes]] = []
     judge = getattr(Validation, JUDGES[clock])

@@ -181,7 +181,9 @@ def test_states_and_training_rewards_are_those_of_the_instant():
     assert source.begin().ended.state.shape == (0, len(envs[0].state_names))
 
 
-@pytest.mark.parametrize("env_id", ["heron/BatteryGrid-v0", "heron/TrafficCorridor-v0"])
+@pytest.mark.parametrize(
+    "env_id", ["heron/BatteryGrid-v0", pytest.param("heron/TrafficCorridor-v0", marks=pytest.mark.e2e)]
+)
 def test_at_zero_delay_the_event_clock_gives_the_same_rows(env_id: str):
     options = {"max_steps": 5, "compile": True, "gamma": GAMMA, "with_state": True, "seed": 7}
     one, other = StepRows(env_id, 3, **options), BatchEnv(env_id, 3, clock="event", **options)
