@@ -34,7 +34,7 @@ from heron_env.lab.board import (
 )
 from heron_env.lab.board import verified as verify_one
 from heron_env.lab.board import verify_entry as verify
-from heron_env.lab.checkpoints import CHECKPOINTS, MOST, ZOO, Checkpoint, shipped
+from heron_env.lab.checkpoints import CHECKPOINTS, MOST, ZOO, Checkpoint, export_checkpoint, shipped
 from heron_env.lab.show.board_page import board_report, standings
 
 SPREAD = "heron/Spread-v0"
