@@ -27,8 +27,6 @@ from heron_env.engine.world_rules import KERNEL_NAMES, WorldSource
 if TYPE_CHECKING:
     from heron_env.engine.vector.compiling import VectorPhases
 
-AGENT_PHASES = {"apply_action": "affect", "advance": "physics"}
-WORLD_PHASES = {"advance": "physics", "finish": "finish"}
 _loaded: dict[str, CompiledLoops] = {}
 _vectors: dict[str, VectorPhases] = {}
 _loading = threading.RLock()

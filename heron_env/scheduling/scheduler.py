@@ -82,10 +82,6 @@ class EventScheduler:
         """Time of the next event, ns, or None."""
         return self.heap[0][0] if self.heap else None
 
-    def peek_phase(self) -> int:
-        """Phase of the next event; IndexError when there is none."""
-        return self.heap[0][1]
-
     def __len__(self) -> int:
         return len(self.heap)
 

@@ -17,8 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Condition
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -261,7 +260,7 @@ FAREWELL: Final = 2.0
 """So long pages may take to hear that it is over, s."""
 
 
-class Seats:
+class Seats(ServerThread):
     """Pages for people who play agents of an environment, while the block lasts.
 
         with Seats(env, "Human") as seats:
@@ -289,23 +288,15 @@ class Seats:
     ) -> None:  # fmt: skip
         names = (agents,) if isinstance(agents, str) else tuple(agents)
         self.seats = {name: Seat(env, name, timeout) for name in names}
-        self._server = ServerThread(partial(seat_application, self.seats.values()), host, port)
-        self.urls = {name: f"{self._server.url}/seat/{seat.token}" for name, seat in self.seats.items()}
+        super().__init__(partial(seat_application, self.seats.values()), host, port)
+        self.urls = {name: f"{self.url}/seat/{seat.token}" for name, seat in self.seats.items()}
         self.policies: dict[str, ExternalPolicy] = {
             name: seat.policy(env, self.urls[name]) for name, seat in self.seats.items()
         }
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self, linger: float = 0.0) -> None:
         """Tell the pages that it is over, wait `linger` s for them to hear it, and stop."""
         for seat in self.seats.values():
             seat.close()
         time.sleep(linger)
-        self._server.close()
+        super().close()

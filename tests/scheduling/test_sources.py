@@ -451,15 +451,11 @@ def test_a_sweep_runs_and_is_read_back_with_data(tmp_path: Path) -> None:
 
 
 def test_the_published_network_is_what_its_source_says() -> None:
-    from heron_env.lab.sweep.presets import in_flight_losses, in_flight_networks, preset
+    from heron_env.lab.sweep.presets import in_flight_losses, preset
 
     losses = in_flight_losses(60.0)
     assert losses == GilbertElliott(0.045, 0.29, 0.95, 0.01, 60.0)
     assert losses.mean == pytest.approx(0.1363, abs=1e-4)
-    drawn = [in_flight_networks(60.0).at(0, episode)["*"] for episode in range(400)]
-    assert len({config.loss for config in drawn}) == 16
-    assert {(c.loss.p_bad, c.loss.p_good) for c in drawn} == {(p, r) for p in (0.01, 0.08) for r in (0.08, 0.5)}
-    assert all(0.1 <= config.msg_delay <= 0.4 for config in drawn)
     ideal, alike, bursts, whole = preset("bursts").conditions(60.0)
     assert (ideal.causes, bursts.loss, whole.loss, whole.msg_delay) == ({}, losses, losses, 0.25)
     assert alike.loss == round(losses.mean, 6)

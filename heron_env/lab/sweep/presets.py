@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any, Final
 
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_one_of
 from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.sweep.conditions import IDEAL, Condition, along, coalitions, grid, one_at_a_time, unique
-from heron_env.scheduling.drawn import DrawnSchedule
 from heron_env.scheduling.sources import GilbertElliott
 
 P_BAD: Final = (0.01, 0.08)
@@ -40,16 +38,6 @@ def in_flight_losses(period: float) -> GilbertElliott:
         round(0.5 * (low + high), 6) for low, high in (P_BAD, P_GOOD, LOSS_BAD, LOSS_GOOD)
     )
     return GilbertElliott(p_bad, p_good, loss_bad, loss_good, period)
-
-
-def in_flight_networks(period: float) -> DrawnSchedule:
-    """Any of the 16 corners of the ranges, and a one-way delay between its bounds, drawn once an episode; for training.
-
-    Args:
-        period: as above.
-    """
-    corners = [GilbertElliott(*corner, period) for corner in product(P_BAD, P_GOOD, LOSS_BAD, LOSS_GOOD)]
-    return DrawnSchedule(loss=corners, msg_delay=f"{ONE_WAY[0]}-{ONE_WAY[1]}")
 
 
 ENERGY: Final = "heron/EnergyManagement-v1"

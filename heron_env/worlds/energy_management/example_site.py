@@ -20,8 +20,7 @@ from heron_env.worlds.energy_management.calendar import zone_of
 
 NAMES: Final = ("alder", "birch", "cedar", "dogwood")
 AUTUMN: Final = date(2025, 10, 13)
-SPRING: Final = date(2025, 3, 24)
-"""First days of three weeks with a local day of 25 h, and of 23 h."""
+"""First day of three weeks with a local day of 25 h."""
 ZONE: Final = "Europe/Berlin"
 MINUTES: Final = 15
 LOST: Final = {"birch": (700, 702)}
