@@ -216,7 +216,7 @@ def test_an_environment_s_hyperparameters_go_with_its_training_options_unless_ot
         planned("test/Misspelt-v0")
 
 
-@pytest.mark.parametrize("trainer", ["lean", pytest.param("sb3", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("trainer", ["lean", pytest.param("sb3", marks=pytest.mark.e2e)])
 def test_groups_of_choices_and_of_numbers_are_trained_together_or_one_after_the_other(trainer: str, tmp_path: Path):
     settings = Hyperparameters(num_envs=4, n_steps=16, batch_size=32, learning_rate=1e-2)
     run = quick("test/Choosing-v0", tmp_path, total_steps=1500, hyperparameters=settings, trainer=trainer)

@@ -106,7 +106,7 @@ def test_where_ticks_are_late_the_reference_is_an_ideal_network_with_late_ticks(
     assert remedies.REMEDIES["rule"].measured("field")["sync"] == SYNC_CLOCK
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_episodes_are_kept_and_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("HERON_COMPILE", "1")  # whole days in plain Python take minutes
     runs = [tmp_path / f"seed{seed}" for seed in (0, 1)]
