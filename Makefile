@@ -1,6 +1,7 @@
 # setup: .venv with everything for development   demo: train, evaluate on both clocks, write runs/demo/report.html
 # notebooks: execute them and write their outputs   docs: the pages, docs/_build/index.html
-# test: the quick tests (a worker that has none left takes tests of another)   lint: format, rules, types
+# test: the quick tests, laws on named examples among them; a worker that has none left takes tests of another
+# lint: format, rules, types
 # recipes: each of examples/recipes in an environment of its own (minutes, GBs; RECIPES="rllib minari" for some)
 # check: lint and all tests   clean: remove what tools leave
 # Another interpreter: make setup PYTHON=python3.12. Indexes and the like are taken from pip's own PIP_* variables.
@@ -27,7 +28,7 @@ demo: setup
 	$(BIN)/python examples/demo.py
 
 test: setup
-	$(BIN)/python -m pytest -x -q -n $(WORKERS) --dist worksteal -m "not slow and not e2e"
+	$(BIN)/python -m pytest -x -q -n $(WORKERS) --dist worksteal -m "not draw and not e2e and not far"
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -38,12 +39,14 @@ lint: setup
 check: lint
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
-notebooks: setup
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[notebooks]'
+notebooks: $(VENV)/.extra-notebooks
 	$(BIN)/python notebooks/build.py
 
-docs: setup # -a: in the search, pages that are not written again would lose their words
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+$(VENV)/.extra-%: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$*]'
+	@touch $@
+
+docs: $(VENV)/.extra-docs # -a: in the search, pages that are not written again would lose their words
 	$(BIN)/python -m sphinx -a -W --keep-going -q -b html docs docs/_build
 
 recipes: setup

@@ -20,11 +20,11 @@ os.environ.setdefault("HERON_COMPILE", "0")  # classes made up by a test are not
 gc.set_threshold(100_000, 20, 20)  # compiling leaves little garbage, and looking for it took a sixth of the time
 
 # No deadline and no check of speed: a slow machine is no broken law. `default` and `ci` draw the same examples every
-# time, so that a red test means a changed program; `explore` draws new ones, to hunt for what nobody thought of.
+# time, so that a red test means a changed program; `deep` draws new ones, to hunt for what nobody thought of.
 COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "print_blob": True}
 settings.register_profile("default", max_examples=10, derandomize=True, **COMMON)
 settings.register_profile("ci", max_examples=150, derandomize=True, **COMMON)
-settings.register_profile("explore", max_examples=2000, derandomize=False, **COMMON)
+settings.register_profile("deep", max_examples=1000, derandomize=False, **COMMON)
 # Among what it draws Hypothesis strews the literals of all modules of ours that are imported by then: any new number
 # would redraw every law, and a law would depend on the files that are collected beside it. There is no setting for it.
 providers.is_local_module_file = lambda path: False

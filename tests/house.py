@@ -1,8 +1,7 @@
 """How large is each room, how tangled, how often is each law told? `python -m tests.house [--json] [PACKAGE]`.
 
-Read off the source, but for the last two figures, which step environments. tests/rooms.toml has the limits on most of
-these figures, and tests/test_architecture.py asserts them. PACKAGE: the folder heron_env of another checkout (then
-nothing is run).
+Read off the source. tests/rooms.toml has the limits on most of these figures, and tests/test_architecture.py asserts
+them. PACKAGE: the folder heron_env of another checkout.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import io
 import json
 import re
 import subprocess
-import sys
 import tokenize
 import tomllib
 from collections import Counter, defaultdict
@@ -323,52 +321,7 @@ def of_clone(tests: Path) -> Iterator[tuple[str, str]]:
     yield "names bound in the private dialect: package / elsewhere", f"{dialect(inside)} / {dialect(outside)}"
 
 
-IMPORTED = """
-import sys
-import heron_env.envs.base
-print(sum(name.startswith("heron_env.") for name in sys.modules))
-"""
-STEPPED = """
-import json, sys
-from pathlib import Path
-import numpy as np
-import heron_env
-from heron_env import BatchEnv, make
-root = str(Path(heron_env.__file__).parent)
-
-def files(step):
-    for _ in range(3):
-        step()
-    found = set()
-    def note(frame, event, _):
-        if event == "call" and frame.f_code.co_filename.startswith(root):
-            found.add(frame.f_code.co_filename)
-    sys.setprofile(note)
-    step()
-    sys.setprofile(None)
-    return len(found)
-
-counts = {}
-for compiled in (True, False):
-    env = make("heron/BatteryGrid-v0", compile=compiled)
-    env.reset(seed=0)
-    actions = {agent: env.action_space(agent).sample() for agent in env.agents}
-    counts["sync", compiled] = files(lambda: env.step(actions))
-    batch = BatchEnv("heron/BatteryGrid-v0", 4, compile=compiled)
-    batch.reset(seed=0)
-    given = {name: np.zeros((4, len(agents), 1)) for name, agents in batch.groups.items()}
-    counts["batched", compiled] = files(lambda: batch.step(given))
-print(json.dumps([counts["sync", True], counts["sync", False], counts["batched", True], counts["batched", False]]))
-"""
-
-
-def answer_of(program: str) -> Any:
-    """What a program prints, in a process of its own."""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def figures(root: Path, run: bool) -> dict[str, Any]:
+def figures(root: Path) -> dict[str, Any]:
     """All figures by name."""
     house = House(root)
     modules, lines, code, _ = house.lines(*KERNEL)
@@ -407,11 +360,6 @@ def figures(root: Path, run: bool) -> dict[str, Any]:
         table[f"tellings: {law}"] = f"{len(homes := house.tellings(pattern))}: {', '.join(homes)}"
     if (tests := root.parent / "tests").is_dir():
         table |= of_clone(tests)
-    if run:
-        table["modules imported with the environment's base"] = answer_of(IMPORTED)
-        table["files that run in a warm step: compiled / plain; batched: compiled / plain"] = "{} / {}; {} / {}".format(
-            *answer_of(STEPPED)
-        )
     return table
 
 
@@ -422,7 +370,7 @@ def main() -> None:
     parser.add_argument("package", type=Path, nargs="?", default=ours)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    table: Mapping[str, Any] = figures(options.package.resolve(), run=options.package.resolve() == ours)
+    table: Mapping[str, Any] = figures(options.package.resolve())
     rows = (f"{name:76}{value}" for name, value in table.items())
     print(json.dumps(table, indent=2) if options.json else "\n".join(rows))
 

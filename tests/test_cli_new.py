@@ -91,14 +91,14 @@ def test_the_page_shows_what_is_written(package: Path):
     assert shown in (package / "pyproject.toml").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_it_passes_its_own_tests(package: Path, installed: dict[str, str]):
     done = python(package, installed, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout and "skipped" not in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_it_type_checks_strictly(package: Path, installed: dict[str, str]):
     source = Path(__file__).parent.parent
     command = ["-m", "mypy", "--strict", "--config-file", str(source / "pyproject.toml"), str(package / "src")]

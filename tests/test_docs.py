@@ -303,7 +303,7 @@ def test_built_pages_ask_nobody_else_for_anything():
             pytest.fail(f"{page.name}: {asked}")
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [400, 1280])
 def test_built_pages_fit_narrow_and_wide_windows(chromium: list[str], width: int):
@@ -369,7 +369,7 @@ def site(chromium: list[str]):
         server.shutdown()
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 @pytest.mark.browser
 def test_the_search_finds_the_page_of_each_word_first(site: tuple[Any, str]):
     page, address = site
@@ -380,7 +380,7 @@ def test_the_search_finds_the_page_of_each_word_first(site: tuple[Any, str]):
         assert first.partition("?")[0].partition("#")[0] == f"{document}.html", query
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_heading_is_larger_than_those_below_it(site: tuple[Any, str], width: int):

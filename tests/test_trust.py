@@ -110,7 +110,7 @@ def test_a_sweep_that_is_read_back_runs_nothing_that_nobody_vouched_for(swept: P
     assert RAN == []
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", ["config.json", "sweep.json", "trace.json"])
 def test_a_report_goes_without_what_it_may_not_build(run: Path, swept: Path, traced: Path, tmp_path: Path, name: str):
     pytest.importorskip("matplotlib")
@@ -165,7 +165,7 @@ def trusted_here(item: int) -> list[str]:
     return sorted(vouched())
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_workers_inherit_who_is_trusted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(VARIABLE, "by:variable")
     with trusting("by:argument"):

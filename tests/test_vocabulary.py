@@ -158,7 +158,7 @@ class ByHand(FieldAgent):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_type_checkers_know_the_rules(tmp_path: Path):
     def checked(**words: str) -> str:
         (tmp_path / "typed.py").write_text(TYPED.format(**words), encoding="utf-8")

@@ -37,6 +37,7 @@ NEEDS_TORCH: Final = (
 )
 OF_ONE_VERSION: Final = "tests/injection/test_contract.py::test_the_published_schema_is_that_of_the_models"
 """Pydantic's versions write the same schema in other words."""
+QUICK: Final = "not draw and not e2e and not far"
 TOOLS: Final = ("pytest", "pytest-xdist", "hypothesis")
 SHOWN: Final = (
     "numpy", "numba", "scipy", "gymnasium", "pettingzoo", "pydantic", "typer", "matplotlib", "highspy", "httpx",
@@ -104,7 +105,7 @@ def cell(version: str, choice: str) -> dict[str, Any] | None:
         # Old releases warn of each other: warnings are no errors here.
         tests = run(
             [python, "-m", "pytest", "-q", "-n", os.environ.get("WORKERS", "2"), "--dist", "worksteal",
-             "-m", "not slow", "-W", "ignore", "-p", "no:cacheprovider", "--deselect", OF_ONE_VERSION, *TESTS, *left],
+             "-m", QUICK, "-W", "ignore", "-p", "no:cacheprovider", "--deselect", OF_ONE_VERSION, *TESTS, *left],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT), "HERON_CACHE_DIR": str(folder / "compiled")},
         )  # fmt: skip

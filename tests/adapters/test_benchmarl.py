@@ -10,7 +10,7 @@ from heron_env.errors import ConfigError
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("benchmarl")
-pytestmark = pytest.mark.filterwarnings("ignore")  # BenchMARL's and TorchRL's own, of many kinds
+pytestmark = [pytest.mark.far, pytest.mark.filterwarnings("ignore")]  # BenchMARL's and TorchRL's own, of many kinds
 
 from benchmarl.algorithms import IppoConfig, MappoConfig, QmixConfig  # noqa: E402
 from benchmarl.experiment import Callback, Experiment, ExperimentConfig  # noqa: E402

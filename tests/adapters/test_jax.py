@@ -31,6 +31,7 @@ from heron_env import (
 from heron_env.errors import ConfigError, InvalidAction, RuleError, UnknownAgent
 
 jax = pytest.importorskip("jax")
+pytestmark = pytest.mark.far
 
 from heron_env.adapters.jax import JaxEnv  # noqa: E402
 from heron_env.adapters.jax.words import VALUES, WORDS, CellView  # noqa: E402

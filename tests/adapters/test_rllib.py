@@ -17,6 +17,7 @@ from heron_env import HeronEnv, ScheduleConfig, make
 from heron_env.adapters.rllib import HeronMultiAgentEnv, policy_per_group
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, UnknownAgent, UnknownEnvironment
 
+pytestmark = pytest.mark.far
 GRID = "heron/BatteryGrid-v0"
 UNEVEN = {"battery_1": ScheduleConfig(tick_interval=2.0), "battery_2": ScheduleConfig(tick_interval=3.0, phase=1.0)}
 
@@ -190,7 +191,6 @@ print(env.possible_agents, env.agents, list(env.reset(seed=0)[0]))
 """
 
 
-@pytest.mark.slow
 def test_the_order_of_agents_is_the_same_in_every_process():
     told = set()
     for hashed in ("1", "2"):
@@ -229,7 +229,6 @@ for config, earned in (
 """
 
 
-@pytest.mark.slow
 def test_rllib_plays_whole_episodes_where_agents_come_and_go(tmp_path: Path):
     path = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environ = {**os.environ, "HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(path)}

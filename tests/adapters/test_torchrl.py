@@ -11,7 +11,7 @@ from heron_env.errors import ConfigError, ResetNeeded
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchrl")
-pytestmark = pytest.mark.filterwarnings("ignore")  # TorchRL's own, of many kinds
+pytestmark = [pytest.mark.far, pytest.mark.filterwarnings("ignore")]  # TorchRL's own, of many kinds
 
 import torchrl.collectors  # noqa: E402
 from masked_worlds import lamps  # noqa: E402

@@ -163,7 +163,7 @@ def started(folder: Path, hash_seed: int) -> "subprocess.Popen[str]":
     )
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_processes_race_for_one_file_and_the_next_one_loads_what_they_left(tmp_path: Path):
     racing = [started(tmp_path, hash_seed) for hash_seed in (1, 2)]
     told = [process.communicate() for process in racing]
@@ -422,7 +422,7 @@ QUICK = [("heron_*.py", "cut short"), ("*.nbi", "garbage"), ("*.nbc", "a bit")]
 
 
 @pytest.mark.parametrize(
-    ("pattern", "spoil"), [pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow) for case in SPOILT]
+    ("pattern", "spoil"), [pytest.param(*case, marks=() if case in QUICK else pytest.mark.e2e) for case in SPOILT]
 )
 def test_a_spoilt_file_is_made_anew(
     pattern: str, spoil: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: Path,

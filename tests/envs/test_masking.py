@@ -146,7 +146,7 @@ class Short(Lamp):
         return True, age.age > 0.1
 
 
-@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.e2e)])
 @pytest.mark.parametrize(
     ("kind", "words"),
     [

@@ -73,7 +73,7 @@ def picture(path: Path) -> None:
     assert path.read_bytes().endswith(b"IEND\xaeB`\x82")
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_a_killed_trace_leaves_whole_files(tmp_path: Path):
     checks = {".json": lambda path: json.loads(path.read_text()), ".svg": drawn}
     heron("trace", GRID, "--policy", "random", *SMALL, "--out", tmp_path)
@@ -86,7 +86,7 @@ def test_a_killed_trace_leaves_whole_files(tmp_path: Path):
     assert {"trace.json", "perfetto.json", "timeline.svg"} <= set(state(tmp_path))
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_a_killed_report_leaves_whole_files(tmp_path: Path):
     pytest.importorskip("matplotlib")
     out = tmp_path / "report"
@@ -99,7 +99,7 @@ def test_a_killed_report_leaves_whole_files(tmp_path: Path):
         assert names <= set(state(out))
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_a_killed_training_leaves_the_old_run_or_the_new_one(tmp_path: Path):
     pytest.importorskip("stable_baselines3")
     done = subprocess.run([sys.executable, "-c", TRAIN, str(tmp_path), "0"], check=True)
@@ -116,7 +116,7 @@ def test_a_killed_training_leaves_the_old_run_or_the_new_one(tmp_path: Path):
     assert len(policies) == len(set(seeds))  # whole ones, one for each training that came to its end
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_a_killed_first_training_is_no_run_and_says_so(tmp_path: Path):
     pytest.importorskip("stable_baselines3")
     folder = tmp_path / "run"

@@ -21,6 +21,7 @@ from heron_env import Condition, ScheduleConfig, Sweep, under_network
 pytest.importorskip("mpe2", reason="tests/foreign/requirements.txt is installed by .ci/run foreign")
 mo_gymnasium = pytest.importorskip("mo_gymnasium")
 pytest.importorskip("supersuit")  # without a name: it has none of the attributes that collecting asks a module for
+pytestmark = pytest.mark.far
 os.environ["SDL_VIDEODRIVER"] = os.environ["SDL_AUDIODRIVER"] = "dummy"
 
 HARD = ScheduleConfig(

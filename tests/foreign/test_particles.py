@@ -12,6 +12,7 @@ from heron_env.worlds.particles import Plane
 from heron_env.worlds.spread.discs import Disc
 
 pytest.importorskip("mpe2", reason="tests/foreign/requirements.txt is installed by .ci/run foreign")
+pytestmark = pytest.mark.far
 os.environ["SDL_VIDEODRIVER"] = os.environ["SDL_AUDIODRIVER"] = "dummy"
 
 SPREAD = "heron/Spread-v0"

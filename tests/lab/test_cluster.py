@@ -185,7 +185,7 @@ def test_what_ray_raises_in_a_task_is_its_failure_and_a_lost_worker_the_task_s()
 
 # With Ray
 
-slow = pytest.mark.slow
+far = pytest.mark.far
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +210,7 @@ def a_node(nodes: Any) -> Any:
     return node
 
 
-@slow
+@far
 def test_a_node_that_is_killed_in_the_middle_loses_nothing(nodes: Any, tmp_path: Path) -> None:
     times = tmp_path / "times"
     times.mkdir()
@@ -235,7 +235,7 @@ def test_a_node_that_is_killed_in_the_middle_loses_nothing(nodes: Any, tmp_path:
     nodes.remove_node(stays)
 
 
-@slow
+@far
 def test_an_error_of_an_episode_is_raised_as_it_is(nodes: Any, tmp_path: Path) -> None:
     node = a_node(nodes)
     with pytest.raises(ConfigError, match="it fails on purpose") as told:
@@ -245,7 +245,7 @@ def test_an_error_of_an_episode_is_raised_as_it_is(nodes: Any, tmp_path: Path) -
     nodes.remove_node(node)
 
 
-@slow
+@far
 def test_what_kills_its_worker_each_time_is_an_error_that_names_it(nodes: Any, tmp_path: Path) -> None:
     node = a_node(nodes)
     out, times = tmp_path / "out", tmp_path / "times"

@@ -79,7 +79,7 @@ def percent(hits: object) -> float:
     return round(100.0 * float(np.mean(hits)), 1)
 
 
-@pytest.mark.slow
+@pytest.mark.draw
 @pytest.mark.parametrize(("kind", "values"), EXPECTED, ids=lambda name: name)
 def test_intervals_hold_the_truth_as_often_as_the_table_says(kind: str, values: str):
     found = [covered(kind, values, n) for n in CASES]
@@ -113,7 +113,7 @@ def test_a_planted_quantile_is_caught(monkeypatch: pytest.MonkeyPatch, kind: str
     assert covered(kind, "normal", 5) < EXPECTED[kind, "normal"][0] - MARGIN
 
 
-@pytest.mark.slow
+@pytest.mark.draw
 @pytest.mark.parametrize(("n", "expected"), [(5, 80), (8, 86)])
 def test_the_percentile_bootstrap_covers_far_less(n: int, expected: int):
     _, trials, truth = samples("mean", "skewed", n)
@@ -122,7 +122,7 @@ def test_the_percentile_bootstrap_covers_far_less(n: int, expected: int):
     assert percent((low <= truth) & (truth <= high)) == pytest.approx(expected, abs=MARGIN)
 
 
-@pytest.mark.slow
+@pytest.mark.draw
 def test_bootstrap_t_of_an_interquartile_mean_of_five_has_no_ends():
     _, trials, _ = samples("interquartile mean", "skewed", 5)
     ordered = np.sort(trials[:500, np.random.default_rng(0).integers(5, size=(1000, 5))], axis=2)

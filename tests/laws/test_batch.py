@@ -64,7 +64,6 @@ def test_compiled_lanes_are_plain_python_to_1e_9(data: st.DataObject) -> None:
     check_compiled_is_plain(recipe, data.draw(scripts(recipe)))
 
 
-@pytest.mark.slow  # compiles world rules with all others once more
 @settings(max_examples=2 * FEW)
 @given(st.data())
 def test_with_world_rules_too(data: st.DataObject) -> None:

@@ -57,7 +57,7 @@ def test_compiled_processes_with_other_hash_seeds_agree() -> None:
     assert other == first
 
 
-@pytest.mark.slow  # compiles twice
+@pytest.mark.e2e  # compiles twice
 def test_what_was_compiled_before_and_what_is_compiled_anew_agree(tmp_path: Path) -> None:
     folders = str(tmp_path / "one"), str(tmp_path / "two")
     first, other, usual = rollouts("compiled", caches=(*folders, None))

@@ -264,7 +264,7 @@ MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS | LATE_MUTANTS
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in MUTANTS]
+    "name", [pytest.param(name, marks=[pytest.mark.e2e] if name in LONG else []) for name in MUTANTS]
 )
 def test_a_fault_in_its_text_makes_another_clock(name: str) -> None:
     try:

@@ -183,7 +183,7 @@ def test_one_by_one_a_batch_masks_like_its_single_environments(options: Any) -> 
     check_batch_is_single(False, **options)
 
 
-@pytest.mark.slow  # compiles; the family of laws/test_compiled.py has masks, too
+@pytest.mark.e2e  # compiles; the family of laws/test_compiled.py has masks, too
 def test_compiled_all_of_it_holds_too() -> None:
     check_nothing_forbidden_falls(ScheduleConfig(tick_interval=0.1, act_delay=0.25, msg_delay=0.05), True)
     check_nothing_forbidden_falls(ScheduleConfig(tick_interval=0.1, msg_delay=0.05), True, commanded=True)
@@ -236,7 +236,7 @@ def test_each_fault_breaks_a_law(owner: Any, name: str, fault: Any, law: Callabl
         law()
 
 
-@pytest.mark.slow  # compiles once more
+@pytest.mark.e2e  # compiles once more
 def test_a_compiled_effect_that_is_not_masked_breaks_a_law() -> None:
     with patch.object(loops, "ENFORCE", [*loops.ENFORCE[:-1], "bad = 0"]), pytest.raises(AssertionError):
         check_batch_is_single(True)

@@ -74,7 +74,7 @@ def test_a_fault_around_the_loops_breaks_its_law(name: str, law: Callable[[], An
     require_caught(PLANTED[name], law)
 
 
-@pytest.mark.slow  # each compiles all loops anew
+@pytest.mark.e2e  # each compiles all loops anew
 @pytest.mark.parametrize(("name", "law"), TEXTS, ids=_name)
 def test_a_fault_in_the_text_breaks_its_law(
     name: str, law: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

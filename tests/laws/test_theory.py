@@ -15,7 +15,7 @@ from heron_env import EventScheduler, MessageBroker, ScheduleConfig
 from heron_env.scheduling import links
 from heron_env.testing.clock import Phase
 
-SIZES = [(10, 2_000), pytest.param((20, 50_000), marks=pytest.mark.slow)]
+SIZES = [(10, 2_000), pytest.param((20, 50_000), marks=pytest.mark.draw)]
 """Seeds, and updates with each."""
 
 
@@ -83,7 +83,7 @@ def test_losses_and_their_runs(name: str, size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("gain", plant.GAINS)
-@pytest.mark.parametrize("h", [0.5, 0.2, *(pytest.param(h, marks=pytest.mark.slow) for h in (0.1, 0.05))])
+@pytest.mark.parametrize("h", [0.5, 0.2, *(pytest.param(h, marks=pytest.mark.draw) for h in (0.1, 0.05))])
 def test_the_first_unstable_delay(gain: float, h: float) -> None:
     check_stability(gain, h)
 

@@ -14,7 +14,7 @@ def test_the_breaker_is_its_model():
     assert compare_with_model(1_000) >= 1_000
 
 
-@pytest.mark.slow
+@pytest.mark.draw
 def test_the_breaker_is_its_model_over_many_steps():
     assert compare_with_model(10_000) >= 10_000
 

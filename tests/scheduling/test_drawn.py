@@ -299,7 +299,7 @@ def test_a_record_of_an_episode_under_a_drawn_schedule_runs_again(tmp_path: Any)
     )
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_a_lane_of_the_compiled_clock_has_the_same_network() -> None:
     """Lane i is `run_event_driven(seed + i)`."""
     from heron_env import BatchEnv

@@ -86,7 +86,7 @@ def test_our_environments_show_the_past(name: str):
     assert told(name) == []
 
 
-RADIAL = pytest.param({"network": "radial"}, marks=pytest.mark.slow)
+RADIAL = pytest.param({"network": "radial"}, marks=pytest.mark.e2e)
 
 
 @pytest.mark.parametrize("options", [WHOLE_DAY, {"dt": 3600.0}, {"control": "zone"}, RADIAL], ids=str)

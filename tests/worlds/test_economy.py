@@ -89,7 +89,7 @@ def test_deciding_more_often_does_not_act_more():
     assert once.returns == twice.returns
 
 
-@pytest.mark.slow
+@pytest.mark.draw
 def test_an_insider_earns_more_than_an_outsider():
     """Paired over 12 seeds: the whole 95 % intervals lie apart, and less knowledge earns less at each level."""
     found = advantage(range(12), WORLD)

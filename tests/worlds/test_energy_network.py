@@ -127,7 +127,7 @@ def test_voltages_money_and_accounts_agree_with_an_independent_loop():
 SHAPES = [{}, {"control": "zone"}, {"num_batteries": 7, "passive_per_zone": 0}]
 
 
-@pytest.mark.parametrize("compile", [pytest.param(True, marks=pytest.mark.slow), False], ids=["compiled", "plain"])
+@pytest.mark.parametrize("compile", [pytest.param(True, marks=pytest.mark.e2e), False], ids=["compiled", "plain"])
 @pytest.mark.parametrize("options", SHAPES, ids=["field", "zone", "unequal zones"])
 def test_a_batch_is_its_lanes_bit_for_bit(options, compile):
     batch_is_its_lanes("heron/EnergyManagement-v1", **COARSE, **options, network=WEAK, compile=compile)

@@ -29,7 +29,7 @@ TEAMS: dict[str, dict[str, tuple[str, ...]]] = {
 """Groups of agents that earn together."""
 FORMS = [
     *((name, False) for name in TEAMS),
-    *(pytest.param(name, True, marks=pytest.mark.slow) for name in TEAMS),
+    *(pytest.param(name, True, marks=pytest.mark.e2e) for name in TEAMS),
 ]
 
 

@@ -39,7 +39,7 @@ PLAIN = [(name, False) for name in ABOUT["cases"]]
 
 
 @pytest.mark.parametrize(
-    ("name", "compiled"), [*PLAIN, ("continuous", True), pytest.param("five_discrete", True, marks=pytest.mark.slow)]
+    ("name", "compiled"), [*PLAIN, ("continuous", True), pytest.param("five_discrete", True, marks=pytest.mark.e2e)]
 )
 def test_it_equals_mpe2(name: str, compiled: bool):
     """Observations, rewards and ends of whole episodes, from the same places by the same actions."""

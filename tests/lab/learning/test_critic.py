@@ -295,7 +295,7 @@ def test_groups_are_trained_together_with_a_central_critic(tmp_path: Path):
     assert result.same_course(env.run_event_driven(load_policy(tmp_path), seed=1))
 
 
-@pytest.mark.slow
+@pytest.mark.e2e
 def test_the_command_line_trains_with_either_critic_and_with_delays(tmp_path: Path):
     more = ["--critic", "central", "--train-delays", "obs=1,act=0-2", "--out", tmp_path / "run"]
     told = as_json("train", "heron/BatteryGrid-v0", "--steps", "1", "--option", "max_steps=4", *more)
