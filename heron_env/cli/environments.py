@@ -182,27 +182,22 @@ def check(
     from heron_env.cli.configuration import check_configuration, is_configuration
 
     if is_configuration(what):
-        check_configuration(what, env, option, as_json)
-        return
+        return check_configuration(what, env, option, as_json)
     if env is not None:
         raise ConfigError(f"--env is for a YAML file; {what!r:.60} is checked as it is")
     from heron_env.lab.output import dumps, terminal
     from heron_env.testing import Check, check_env
 
-    errors = terminal(stderr=True)
     options = parsed_options(option)
     if ":" not in what:
         built(what, options)  # an unknown option is the caller's mistake, not the environment's
-    with errors.status("") as status:
+    with terminal(stderr=True).status("") as status:
         report = check_env(
             what, seed=seed, steps=steps, only=only, options=options, timeout=timeout, strict=strict,
             extra=(Check("gymnasium", joint_view, ("same-seed",)),),
             progress=lambda name: status.update(f"{name} ..."),
         )  # fmt: skip
-    if as_json:
-        typer.echo(dumps(report.to_dict()))
-    else:
-        _print_findings(terminal(), report)
+    typer.echo(dumps(report.to_dict())) if as_json else _print_findings(terminal(), report)
     raise typer.Exit(0 if report.ok else 1)
 
 
