@@ -76,7 +76,6 @@ HEAVY = {
     "demandlib": (),
     "pvlib": (),
     "pyarrow": (),
-    "tqdm": (),
 }
 
 MAX_LINES = 450
