@@ -30,7 +30,7 @@ def execute(source: Path) -> nbformat.NotebookNode:
     notebook.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     for number, cell in enumerate(notebook.cells):
         cell.metadata, cell.id = {}, f"cell-{number}"
-    os.environ["TQDM_DISABLE"] = "1"  # a bar in motion is nothing to keep
+    os.environ["TERM"] = "dumb"  # a bar in motion is nothing to keep
     client = NotebookClient(
         notebook, timeout=10 * MOST_SECONDS, record_timing=False, resources={"metadata": {"path": HERE}}
     )

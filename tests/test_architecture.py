@@ -73,7 +73,6 @@ HEAVY = {
     "demandlib": (),
     "pvlib": (),
     "pyarrow": (),
-    "tqdm": (),
 }
 
 MAX_LINES = 450

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -115,9 +116,6 @@ class Tile(NamedTuple):
     note: str
 
 
-FORM = "{desc}: {percentage:3.0f} %|{bar}|{postfix}"
-
-
 class Progress(NamedTuple):
     """How far a sweep is; `seconds_left` is estimated from the episodes of this run, None before there are enough."""
 
@@ -127,8 +125,8 @@ class Progress(NamedTuple):
 
 
 def watched() -> bool:
-    """Does somebody look: is stderr a terminal, or this the kernel of a notebook?"""
-    return sys.stderr.isatty() or _in_notebook()
+    """Does somebody look: is stderr a terminal that can draw, or this the kernel of a notebook?"""
+    return os.environ.get("TERM") != "dumb" and (sys.stderr.isatty() or _in_notebook())
 
 
 def _in_notebook() -> bool:
@@ -140,19 +138,24 @@ def _in_notebook() -> bool:
 def bar(name: str, wanted: bool = True) -> Iterator[Callable[[float, str], None]]:
     """A function to tell how far `name` is: (share done in [0, 1], words beside the bar).
 
-    Drawn by tqdm (its environment variable TQDM_DISABLE=1 switches it off) if it is wanted and somebody looks.
+    Drawn by rich if it is wanted and somebody looks; the environment variable TERM=dumb switches it off.
     """
     if not (wanted and watched()):
         yield _silently
         return
-    from tqdm.auto import tqdm
+    from rich import progress
 
-    with tqdm(total=1.0, desc=name, bar_format=FORM, dynamic_ncols=True) as drawn:
+    columns = (
+        progress.TextColumn("{task.description}: {task.percentage:3.0f} %", markup=False),
+        progress.BarColumn(),
+        progress.TextColumn("{task.fields[words]}", markup=False),
+    )
+    with progress.Progress(*columns, console=terminal(stderr=True), auto_refresh=False) as drawn:  # no thread to fork
+        task = drawn.add_task(name, total=1.0, words="")
 
         def tell(share: float, words: str) -> None:
-            drawn.set_postfix_str(words, refresh=False)
-            drawn.update(max(0.0, min(share, 1.0) - drawn.n))
-            drawn.refresh()
+            done = max(drawn.tasks[0].completed, min(share, 1.0))
+            drawn.update(task, completed=done, words=words, refresh=True)
 
         yield tell
 
