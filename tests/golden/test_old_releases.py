@@ -24,8 +24,8 @@ from heron_env.lab import RunFolder, SweepResult, load_policy, read_sweep, repor
 from heron_env.lab.show.report import read_sources
 from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import EFFECTS, Episode
-from heron_env.lab.traces.replaying import replay
 from heron_env.lab.traces.perfetto import perfetto_text
+from heron_env.lab.traces.replaying import replay
 from heron_env.net.guard import Guard
 from heron_env.serve.journal import Steps
 from heron_env.serve.shelf import Shelf
@@ -191,6 +191,11 @@ def test_a_run_of_what_is_no_longer_trained_plays_as_it_did(name: str):
     """VDN and QMIX, and policies that see their last observations or decisions; version 0.2.0 trained them."""
     assert recorded.evaluated(str(OLD_RUNS / name)) == pytest.approx(LATER_REMOVED[name], rel=1e-6)
     assert RunFolder.open(OLD_RUNS / name).curve()
+
+
+def test_a_run_of_what_is_no_longer_trained_is_not_gone_on_with(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"that run has frames=3, augment=0, which are no longer trained; start anew"):
+        train(recorded.GRID, tmp_path / "next", total_steps=32, start_from=OLD_RUNS / "run-frames")
 
 
 def test_a_run_folder_is_evaluated_and_trained_on(left: Path, made: Any):

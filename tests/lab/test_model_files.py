@@ -402,7 +402,7 @@ def test_the_greatest_of_n_numbers_is_the_choice_and_numbers_are_clipped_into_th
 
 EXPORTED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "plain": (GRID, {"max_steps": 6}, {}),
-    "memory": (GRID, {"max_steps": 6}, {"gru": 4, "frames": 2}),
+    "memory": (GRID, {"max_steps": 6}, {"gru": 4}),
     "masks": (CARTS, {}, {}),
 }
 

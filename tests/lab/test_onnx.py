@@ -28,8 +28,8 @@ runtime = pytest.importorskip("onnxruntime")
 
 ENERGY, TRAFFIC = "heron/EnergyManagement-v1", "heron/TrafficCorridor-v0"
 SHORT = {"max_steps": 6, "physics_substeps": 1}
-BOTH = {"gru": 4, "frames": 2}
 SEEN = 200
+OLD_RUNS = Path(__file__).parents[1] / "golden" / "runs_of_0.2.0"
 RUNNER = str(Path(__file__).parents[2] / "examples" / "onnx_runner.py")
 
 
@@ -53,12 +53,12 @@ RUNS: dict[str, Callable[[Path], RunFolder]] = {
     "traffic": lambda folder: run_of(folder, TRAFFIC, {"max_steps": 6}),
     "mixed": lambda folder: run_of(folder, CARTS, {}),
     "ReLU": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"activation": "relu"}),
-    "frames": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"frames": 3}),
-    "own decisions": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"augment": 2}),
-    "own choices, frames": lambda folder: run_of(folder, TRAFFIC, {"max_steps": 6}, {"augment": 1, "frames": 2}),
-    "all of it": lambda folder: run_of(folder, ENERGY, SHORT, {"gru": 4, "augment": 3}, residual=STRONGEST),
+    "frames": lambda _: RunFolder.open(OLD_RUNS / "run-frames"),
+    "own decisions": lambda _: RunFolder.open(OLD_RUNS / "run-own-decisions"),
+    "own choices, frames": lambda _: RunFolder.open(OLD_RUNS / "run-own-choices"),
+    "all of it": lambda _: RunFolder.open(OLD_RUNS / "run-all"),
+    "GRU and frames": lambda _: RunFolder.open(OLD_RUNS / "run-relu"),
     "GRU": lambda folder: run_of(folder, GRID, {"max_steps": 6}, {"gru": 5}),
-    "GRU and frames": lambda folder: run_of(folder, ENERGY, SHORT, {"gru": 4, "frames": 2}, residual=STRONGEST),
 }
 
 
