@@ -127,12 +127,6 @@ def test_another_seed_is_another_draw_of_the_same_cases(tmp_path: Path):
     assert [case["seed"] for case in told["cases"]] == [1_000_007, 1_000_008]
 
 
-def test_a_training_augments_what_is_seen_by_as_many_decisions_as_it_is_told(tmp_path: Path):
-    as_json("train", GRID, "--out", tmp_path / "run", "--steps", 1, "--augment", 2, "-o", "max_steps=5")
-    config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert config["groups"]["battery"]["augment"] == config["hyperparameters"]["augment"] == 2
-
-
 @pytest.mark.parametrize("command", ["watch", "trace", "describe", "check", "margin"])
 def test_a_command_that_is_stopped_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch, command: str):
     def stopped(*_: object, **__: object) -> None:

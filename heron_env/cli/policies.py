@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,10 +80,6 @@ ScheduleOption = Annotated[
         "lognormal(3, 0.5), [1, 2, 5]. May be repeated. Not with --train-delays.",
     ),
 ]
-AugmentOption = Annotated[
-    int | None,
-    typer.Option(metavar="K", help="Remedy for constant delay: agents see their own last K decisions, too."),
-]
 DeviceOption = Annotated[
     str, typer.Option(help="Where weights are improved: cpu, cuda, or auto: a card where there is one.")
 ]
@@ -108,7 +103,6 @@ def train(
     critic: CriticOption = "local",
     train_delays: TrainDelaysOption = None,
     schedule: ScheduleOption = None,
-    augment: AugmentOption = None,
     device: DeviceOption = "cpu",
     start_from: StartFromOption = None,
     logger: LoggerOption = None,
@@ -118,7 +112,7 @@ def train(
     """Train one policy per group and leave a run folder; prints what random and rules earn beside it."""
     began = time.monotonic()
     from heron_env.envs.unused_rules import unused_rules
-    from heron_env.lab.learning.plan import Hyperparameters, require_trainable
+    from heron_env.lab.learning.plan import require_trainable
     from heron_env.lab.learning.ppo import train as run_training
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
@@ -129,16 +123,12 @@ def train(
     timed = with_settings(there.schedule, schedule) if schedule else None
     for entry in unused_rules(there.simulation):  # what is wrong is told before torch is imported
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
-    settings = None
-    if augment is not None:
-        defaults = there.training_defaults()
-        settings = replace(Hyperparameters.of(env, defaults.scheduled() if timed else defaults), augment=augment)
     folder = _new_folder(out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}")
     if time_limit is not None and time_limit > 0.0:  # of the command
         time_limit = max(time_limit - (time.monotonic() - began), sys.float_info.min)
     with _training_into(folder):
         run = run_training(
-            env, folder, hyperparameters=settings, total_steps=steps, seed=seed, env_options=options,
+            env, folder, total_steps=steps, seed=seed, env_options=options,
             time_limit=time_limit, residual=None if residual == "none" else residual, critic=critic,
             training_delays=delays, schedule=timed, device=device,
             start_from=start_from, progress=not as_json, logger=logger,

@@ -135,7 +135,7 @@ class RememberingPolicy(Remembering):
     Args:
         decides: from what is seen and remembered to actions.
         frames: how many of the agent's last observations are seen together, the newest last; before there are as many,
-            the first stands in.
+            the first stands in. Trained before 0.3, as with `own`.
         recurrent: what it remembers beside; None: nothing.
         own: its own last decisions, which are seen behind the frames; None: they are not.
     """

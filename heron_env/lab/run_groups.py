@@ -44,8 +44,8 @@ class GroupConfig(BaseModel):
     Attributes:
         clip: where scaled observations are cut off.
         activation: between the layers of its network.
-        frames: how many of an agent's last observations the network sees together.
-        augment: how many of its last decisions, behind them.
+        frames: how many of an agent's last observations the network sees together, in runs of versions before 0.3.
+        augment: how many of its last decisions, behind them, likewise.
         state_center, state_scale: of a central critic's state (and which agent is meant); only training on needs them.
     """
 
@@ -79,8 +79,6 @@ def group_config(
     reward_scale: float,
     *,
     state: Scaling | None = None,
-    frames: int = 1,
-    augment: int = 0,
     activation: Activation = "tanh",
 ) -> GroupConfig:
     """What config.json keeps of a group."""
@@ -98,8 +96,6 @@ def group_config(
         clip=scaling.clip,
         reward_scale=reward_scale,
         activation=activation,
-        frames=frames,
-        augment=augment,
         state_center=[] if state is None else state.center.tolist(),
         state_scale=[] if state is None else state.scale.tolist(),
     )

@@ -193,6 +193,11 @@ def test_a_run_of_what_is_no_longer_trained_plays_as_it_did(name: str):
     assert RunFolder.open(OLD_RUNS / name).curve()
 
 
+def test_a_run_of_what_is_no_longer_trained_is_not_gone_on_with(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"that run has frames=3, augment=0, which are no longer trained; start anew"):
+        train(recorded.GRID, tmp_path / "next", total_steps=32, start_from=OLD_RUNS / "run-frames")
+
+
 def test_a_run_folder_is_evaluated_and_trained_on(left: Path, made: Any):
     asked = ["sweep", "run", "--cases", "1", "--axis", "act_delay=0", "--processes", "1", "--out", "swept", "--json"]
     assert "trained" in heron(*asked).stdout or "run" in heron(*asked).stdout

@@ -28,7 +28,7 @@ WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
     "corrects a rule": (
         "heron/EnergyManagement-v1", {"env_options": {"dt": 3600.0, "physics_substeps": 1, "max_steps": 24}},
     ),
-    "remembers": (GRID, {"hyperparameters": tiny(gru=4, frames=2, activation="relu")}),
+    "remembers": (GRID, {"hyperparameters": tiny(gru=4, activation="relu")}),
     "several groups": ("heron/GraphColoring-v0", {"env_options": {"max_steps": 8}}),
 }  # fmt: skip
 

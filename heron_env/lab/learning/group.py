@@ -21,7 +21,7 @@ from heron_env.lab.learning.events import Monitor, PolicyValidated
 from heron_env.lab.learning.plan import Hyperparameters, Plan
 from heron_env.lab.learning.step_rows import Role, RowSource, StepRows
 from heron_env.lab.learning.validation import Episodes, Validation
-from heron_env.lab.remembering import OwnDecisions, RememberingPolicy, recurrent_of
+from heron_env.lab.remembering import RememberingPolicy, recurrent_of
 from heron_env.lab.run_groups import GroupConfig
 from heron_env.lab.trained import NetworkPolicy, Scaling, act_of, network_of
 from heron_env.seeding import stream
@@ -278,9 +278,5 @@ def policies_of(
     for agent in role.agents:
         act = act_of(spec.low, spec.high, tuple(map(int, spec.ncats)), role.rules.get(agent))
         decides = NetworkPolicy(network, scales.seen, act, log_std=log_std)
-        own = OwnDecisions.of(settings.augment, spec.low, spec.high, spec.ncats.tolist()) if settings.augment else None
-        remembers = settings.frames > 1 or recurrent is not None or own is not None
-        result[agent] = (
-            RememberingPolicy(decides, frames=settings.frames, recurrent=recurrent, own=own) if remembers else decides
-        )
+        result[agent] = decides if recurrent is None else RememberingPolicy(decides, recurrent=recurrent)
     return result

@@ -16,7 +16,6 @@ from heron_env.errors import ConfigError, HeronWarning, RunFolderError, did_you_
 from heron_env.given import is_number, refuse_removed, require_one_of, several, whole
 from heron_env.lab import benchmark
 from heron_env.lab.learning.resolution import require_resolved
-from heron_env.lab.run_groups import MOST_FRAMES
 from heron_env.lab.runs import RunFolder
 from heron_env.lab.trained import Activation, on_vectors
 from heron_env.registry import make
@@ -26,7 +25,10 @@ from heron_env.trust import on_behalf_of
 
 
 def open_run(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
-    """The run to go on from. Raises RunFolderError; ConfigError for another environment, algorithm or critic."""
+    """The run to go on from.
+
+    Raises RunFolderError; ConfigError for another environment, algorithm or critic, or what is no longer trained.
+    """
     run = RunFolder.open(start_from)
     for what, ours in (("env_id", env_id), ("algorithm", "ppo"), ("critic", critic)):
         if ours != (its := getattr(run.config, what)):
@@ -34,6 +36,12 @@ def open_run(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
                 f"train(start_from={str(start_from)!r}): that run has {what}={its!r}, this one {ours!r}; "
                 "its weights would mean something else: give the same, or start anew"
             )
+    group = next(iter(run.config.groups.values()))
+    if group.frames > 1 or group.augment:
+        raise ConfigError(
+            f"train(start_from={str(run.path)!r}): that run has frames={group.frames}, augment={group.augment}, which "
+            "are no longer trained; start anew, with Hyperparameters(gru=...) for memory"
+        )
     return run
 
 
@@ -69,10 +77,20 @@ def load_weights(policy: Any, run: RunFolder, group: str) -> None:
 
 
 DEFAULT = "default"
-MOST = 10**8
+MOST, MOST_UNITS = 10**8, 10**4
 DELAYS = "training_delays"
 OF_VALUES = "it was of VDN and QMIX; train them with BenchMARL on a HeronTask (docs/use_with/benchmarl.md)"
-REMOVED = dict.fromkeys(("replay", "exploration", "final_epsilon", "tau", "mixer"), OF_VALUES)
+REMOVED = {
+    **dict.fromkeys(("replay", "exploration", "final_epsilon", "tau", "mixer"), OF_VALUES),
+    "frames": (
+        "for memory write gru=...; SuperSuit's frame_stack_v1 stacks observations for other trainers, VecFrameStack "
+        "those of a HeronVecEnv for Stable-Baselines3 (docs/use_with/supersuit.md)"
+    ),
+    "augment": (
+        "for memory write gru=...; a wrapper around the environment shows an agent its own last actions, for other "
+        "trainers (docs/how_to/remedies.md)"
+    ),
+}
 """Hyperparameters of earlier versions, which run folders may have."""
 
 
@@ -88,13 +106,11 @@ class Hyperparameters:
     "relu", follows each `hidden` layer; ReLU is 5 to 13 % faster, and five seeds on Spread leave open whether it
     learns as much.
 
-    `gru` units remember what an agent has seen (0: nobody remembers), `frames` of its last
-    observations are seen together, behind them the last `augment` of its own decisions: as many as are under way at
-    once make the problem Markov again under a constant delay (ages are seen with observe_age=True). All groups share
-    one policy if `shared`. As many lanes as there are `twins` live the same days, with the same seeds and networks, and
-    differ in what they try alone: what a decision brought is compared with what the others' brought at that time, so
-    that the weather counts for none of them (an input-dependent baseline: H. Mao et al., "Variance Reduction for
-    Reinforcement Learning in Input-Driven Environments", ICLR 2019).
+    `gru` units remember what an agent has seen (0: nobody remembers; ages are seen with observe_age=True). All groups
+    share one policy if `shared`. As many lanes as there are `twins` live the same days, with the same seeds and
+    networks, and differ in what they try alone: what a decision brought is compared with what the others' brought at
+    that time, so that the weather counts for none of them (an input-dependent baseline: H. Mao et al., "Variance
+    Reduction for Reinforcement Learning in Input-Driven Environments", ICLR 2019).
     With `keep_best` the weights stay that earned most on the validation episodes on the way, under the schedule where
     there is one, not the last ones.
     """
@@ -111,8 +127,6 @@ class Hyperparameters:
     hidden: tuple[int, ...] = (64, 64)
     activation: Activation = "tanh"
     gru: int = 0
-    frames: int = 1
-    augment: int = 0
     shared: bool = False
     twins: int = 1
     keep_best: bool = False
@@ -290,9 +304,9 @@ def _require_able(settings: Hyperparameters) -> None:
     require_one_of(f"Hyperparameters(activation={settings.activation!r})", settings.activation, get_args(Activation))
     bounds = {
         **dict.fromkeys(("num_envs", "n_steps", "batch_size", "n_epochs"), (1, MOST)),
-        "gru": (0, MOST_FRAMES), "frames": (1, MOST_FRAMES), "augment": (0, MOST_FRAMES),
+        "gru": (0, MOST_UNITS),
         "twins": (1, settings.num_envs),
-    }  # fmt: skip
+    }
     for name, (least, most) in bounds.items():
         whole(getattr(settings, name), f"Hyperparameters({name})", least, most)
     for units in several(settings.hidden, "Hyperparameters(hidden)"):

@@ -79,8 +79,7 @@ class RoleTraining(Training, Generic[S]):
         self.students = [self.student(env, role, scaling) for role, scaling in zip(roles, scales, strict=True)]
         self.configs: dict[str, GroupConfig] = {
             group: group_config(
-                env, group, scaling.seen, scaling.reward, state=scaling.state, frames=settings.frames,
-                augment=settings.augment, activation=settings.activation,
+                env, group, scaling.seen, scaling.reward, state=scaling.state, activation=settings.activation
             )
             for role, scaling in zip(roles, scales, strict=True)
             for group in role.groups

@@ -18,7 +18,6 @@ from heron_env.lab.learning.plan import Plan
 from heron_env.lab.learning.role_training import RoleStudent, RoleTraining
 from heron_env.lab.learning.step_rows import Role
 from heron_env.lab.learning.validation import Validation
-from heron_env.lab.remembering import OwnDecisions
 from heron_env.seeding import key
 
 if TYPE_CHECKING:
@@ -33,17 +32,12 @@ class Student(RoleStudent):
 
         super().__init__(role, scales)
         settings, agents = plan.hyperparameters, len(role.agents)
-        self._frames = settings.frames
         identity = agents if agents > 1 else 0
         self._central = scales.state is not None
         self._identity = np.eye(agents, dtype=np.float32)[:, :identity]
         self._choices = int(role.spec.ncats.sum()) if masked else 0
-        self._shown = np.zeros((lanes * agents, settings.frames, role.width), dtype=np.float32)
-        self._own = OwnDecisions.of(settings.augment, role.spec.low, role.spec.high, role.spec.ncats.tolist())
-        self._decided = self._own.none(lanes * agents)
-        seen = settings.frames * role.width + settings.augment * role.spec.size
         self.learner = Learner(
-            lanes * agents, seen, (states + identity) * self._central, role.spec, settings,
+            lanes * agents, role.width, (states + identity) * self._central, role.spec, settings,
             log_std=settings.first_log_std(role.corrects), masked=self._choices > 0,
             seed=key(plan.seed, "lean", *role.groups) % 2**63, agents=agents, device=plan.device,
         )  # fmt: skip
@@ -73,25 +67,12 @@ class Student(RoleStudent):
 
         role, mine, slot = self.role, self.role.part(rows), self.role.slots(rows)
         obs = self.scales.seen(role.seen(rows))
-        if self._frames > 1:
-            recent = np.where(first[:, None, None], obs[:, None], np.roll(self._shown[slot], -1, axis=1))
-            recent[:, -1] = obs
-            self._shown[slot] = recent
-            obs = recent.reshape(len(slot), self._frames * role.width)
-        self._decided[slot[first]] = 0.0
-        obs = np.concatenate([obs, self._decided[slot].reshape(len(slot), self._decided[0].size)], axis=1)
         state = np.zeros((len(slot), 0), dtype=np.float32)
         if self.scales.state is not None and rows.state is not None:
             identity = self._identity[role.places(rows)]
             state = self.scales.state(np.concatenate([rows.state[mine], identity], axis=1))
         mask = rows.mask[mine, : self._choices] if isinstance(rows, Rows) and rows.mask is not None else None
         return PolicyInputs(slot, obs, state, mask if self._choices else None, first)
-
-    def act(self, rows: Rows, outputs: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Actions of its own rows, `[n, k]`, which are remembered."""
-        actions, slot = self.role.act(rows, outputs), self.role.slots(rows)
-        self._decided[slot] = self._own.later(self._decided[slot], actions)
-        return actions
 
 
 class RowTraining(RoleTraining[Student]):
@@ -155,5 +136,5 @@ class RowTraining(RoleTraining[Student]):
         actions = np.zeros((len(rows), self._width))
         for student in self.students:
             outputs = student.learner.decide()
-            actions[student.role.part(rows), : outputs.shape[1]] = student.act(rows, outputs)
+            actions[student.role.part(rows), : outputs.shape[1]] = student.role.act(rows, outputs)
         return actions

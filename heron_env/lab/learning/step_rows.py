@@ -364,11 +364,7 @@ class Role:
 
     def act(self, rows: Rows, outputs: NDArray[np.float32]) -> Floats:
         """Actions of its own rows, from the network's numbers in units of half their range, and its choices."""
-        return self.corrected(self.seen(rows), self.places(rows), outputs)
-
-    def corrected(self, seen: Vectors, places: Ints, outputs: NDArray[np.float32]) -> Floats:
-        """Actions `[n, k]` of the agents at these places `[n]`, from what they see `[n, d]` and outputs `[n, k]`."""
-        which, numbers = self._which[places], self.spec.dim_c
+        seen, which, numbers = self.seen(rows), self._which[self.places(rows)], self.spec.dim_c
         actions = outputs.astype(np.float64)
         for number, move in enumerate(self._move if numbers else ()):
             mine = which == number

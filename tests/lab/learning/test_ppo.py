@@ -278,6 +278,8 @@ def test_an_argument_of_an_earlier_version_says_what_to_use(name: str, value: An
     ("name", "words"),
     [
         ("mixer", "it was of VDN and QMIX; train them with BenchMARL on a HeronTask"),
+        ("frames", r"for memory write gru=\.\.\.; SuperSuit's frame_stack_v1 stacks observations"),
+        ("augment", r"for memory write gru=\.\.\.; a wrapper around the environment shows an agent its own last"),
     ],
 )
 def test_a_hyperparameter_of_an_earlier_version_says_what_to_use(name: str, words: str):

@@ -145,7 +145,6 @@ def test_what_a_schedule_excludes_is_named(options: dict[str, Any], told: str, t
     [
         ({"activation": "elu"}, "Hyperparameters(activation='elu'): must be one of ('tanh', 'relu')."),
         ({"gru": -1}, "Hyperparameters(gru)=-1: must be a whole number from 0"),
-        ({"frames": 0}, "Hyperparameters(frames)=0: must be a whole number from 1"),
         ({"batch_size": 0}, "Hyperparameters(batch_size)=0: must be a whole number from 1"),
         ({"n_steps": 0}, "Hyperparameters(n_steps)=0: must be a whole number from 1"),
         ({"n_epochs": 1.5}, "Hyperparameters(n_epochs)=1.5: must be a whole number from 1"),
@@ -264,11 +263,9 @@ def test_only_what_a_limit_cut_off_has_a_future(ends: Any, limit: int, expected:
 
 
 @pytest.mark.parametrize("schedule", [None, SLOW])
-@pytest.mark.parametrize("memory", [{"frames": 3}, {"augment": 2}, {"gru": 4, "augment": 1, "frames": 2}])
-def test_what_is_trained_remembers_as_what_is_loaded_will(memory: dict[str, int], schedule: Any, tmp_path: Path):
+def test_what_is_trained_remembers_as_what_is_loaded_will(schedule: Any, tmp_path: Path):
     options = {"max_steps": 5, "compile": True}
-    settings = tiny(**memory)
-    course = course_of(GRID, tmp_path, hyperparameters=settings, schedule=schedule, env_options=options)
+    course = course_of(GRID, tmp_path, hyperparameters=tiny(gru=4), schedule=schedule, env_options=options)
     (student,) = course.students
     with torch.no_grad():
         student.learner.network.action_net.weight *= 30.0
@@ -411,12 +408,9 @@ def remembered(folder: Path, steps: int = 2_500, **options: Any) -> tuple[RunFol
 
 def test_what_only_memory_tells_is_learned_with_memory_alone(tmp_path: Path):
     _, without = remembered(tmp_path / "none")
-    _, frames = remembered(tmp_path / "frames", frames=4)
-    _, short = remembered(tmp_path / "short", frames=2)
     _, recurrent = remembered(tmp_path / "gru", gru=8)
     assert without < 0.45  # the first of four steps, and luck
-    assert short < 0.7  # the first two
-    assert frames > 0.9 and recurrent > 0.9
+    assert recurrent > 0.9
 
 
 class Both(FeatureProvider):
@@ -520,14 +514,14 @@ def test_groups_that_see_and_do_the_same_may_share_one_policy(tmp_path: Path):
 
 @pytest.fixture(scope="module")
 def with_memory(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    few = {"hyperparameters": tiny(gru=5, frames=3), "validations": 0, "total_steps": 256}
+    few = {"hyperparameters": tiny(gru=5), "validations": 0, "total_steps": 256}
     return quick(tmp_path_factory.mktemp("memory"), "test/Recall-v0", **few)
 
 
 def test_a_loaded_memory_is_the_trained_one(with_memory: RunFolder):
     kept = with_memory.config.groups["witness"]
     weights = with_memory.weights("witness")
-    network = ActorCritic(3, 0, Witness.action, tiny(gru=5, frames=3), 0.0)
+    network = ActorCritic(1, 0, Witness.action, tiny(gru=5), 0.0)
     network.load_state_dict(weights)
     policy = load_policy(with_memory.path)["witness_2"]
     drawn = np.random.default_rng(0)
@@ -535,9 +529,8 @@ def test_a_loaded_memory_is_the_trained_one(with_memory: RunFolder):
         policy.begin(0, episode)
         seen = drawn.normal(size=(7, 1)).astype(np.float32)
         x = torch.from_numpy(((seen - kept.center) / kept.scale).astype(np.float32))
-        stacked = torch.stack([torch.cat([x[max(t - 2, 0)], x[max(t - 1, 0)], x[t]]) for t in range(7)])
         with torch.no_grad():
-            outputs, _, _ = network(stacked[:, None], torch.zeros(7, 1, 0), torch.zeros(1, 5))
+            outputs, _, _ = network(x[:, None], torch.zeros(7, 1, 0), torch.zeros(1, 5))
         acted = np.array([policy.forward(vector) for vector in seen])
         assert np.abs(acted[:, 0] - np.clip(outputs[:, 0, 0].numpy(), -1.0, 1.0)).max() < 1e-6
     assert np.abs(np.diff(acted[:, 0])).min() > 0.0
@@ -594,7 +587,7 @@ def test_without_a_network_validation_on_lanes_is_the_synchronous_one(ticks: flo
 
 @pytest.fixture(scope="module")
 def grid_with_memory(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    return quick(tmp_path_factory.mktemp("grid_memory"), hyperparameters=tiny(gru=5, frames=3), schedule=SLOW)
+    return quick(tmp_path_factory.mktemp("grid_memory"), hyperparameters=tiny(gru=5), schedule=SLOW)
 
 
 @pytest.mark.parametrize("schedule", [ScheduleConfig(), SLOW, ScheduleConfig(msg_delay=0.4, loss=0.3)])
