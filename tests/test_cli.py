@@ -1,7 +1,6 @@
 """The command `heron`: what it prints, in which form, with which exit code."""
 
 import errno
-import json
 import subprocess
 import sys
 from pathlib import Path

@@ -28,7 +28,6 @@ runtime = pytest.importorskip("onnxruntime")
 ENERGY, TRAFFIC = "heron/EnergyManagement-v1", "heron/TrafficCorridor-v0"
 SHORT = {"max_steps": 6, "physics_substeps": 1}
 SEEN = 200
-OLD_RUNS = Path(__file__).parents[1] / "golden" / "runs_of_0.2.0"
 RUNNER = str(Path(__file__).parents[2] / "examples" / "onnx_runner.py")
 
 
