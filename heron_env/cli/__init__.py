@@ -50,8 +50,8 @@ _add(
     "heron sweep runs/first --preset quick",
     "heron sweep heron/BatteryGrid-v0 --axis act_delay=0,0.5,1 --axis loss=0,0.1",
     "heron sweep runs/seed0 runs/seed1 runs/seed2 --pool --preset delays",
-    "heron sweep my_package:couriers straight random controllers.py:steer --preset delays",
-    "heron sweep ppo=runs/ppo-0,runs/ppo-1 dqn=runs/dqn-0,runs/dqn-1 --preset delays --cases 20",
+    "heron sweep my_package:couriers straight controllers.py:steer --preset delays",
+    "heron sweep ppo=runs/p0,runs/p1 dqn=runs/d0,runs/d1 --preset delays",
 )
 _add(
     "margin",

@@ -15,7 +15,6 @@ from heron_env.errors import ConfigError, DataError, DeclarationError, HeronErro
 from heron_env.worlds.energy_management import energy_management
 from heron_env.worlds.energy_management import own_site_columns as columns
 from heron_env.worlds.energy_management.calendar import TimeOfUse
-from heron_env.worlds.energy_management.example_site import SPRING as THREE_WEEKS
 from heron_env.worlds.energy_management.example_site import write_example
 from heron_env.worlds.energy_management.own_site import read_site
 from heron_env.worlds.energy_management.own_site_columns import Stamps
@@ -366,7 +365,7 @@ def test_a_batch_lives_the_days_of_single_environments(example):
 
 
 def test_an_own_site_has_a_grid_behind_its_transformer(tmp_path):
-    env = energy_management(homes=write_example(tmp_path, first=THREE_WEEKS, days=3), network="radial", **COARSE)
+    env = energy_management(homes=write_example(tmp_path, first=date(2025, 3, 24), days=3), network="radial", **COARSE)
     env.reset(seed=0, options={"day": 1})
     for _ in range(52):
         env.step({agent: np.array([5.0]) for agent in env.agents})

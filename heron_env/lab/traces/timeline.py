@@ -78,7 +78,8 @@ def draw(episode: Episode, window: tuple[float, float] | None = None) -> Figure:
             if places:
                 x, y = zip(*places, strict=True)
                 axes.scatter(x, y, s=size, color=colour, marker=marker, label=label, zorder=3)
-        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)
+        if axes.get_legend_handles_labels()[0]:
+            figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8.5)
         return figure
 
 
