@@ -1,5 +1,6 @@
 """How all tests run: Hypothesis profiles, one thread per numeric library, a headless browser where there is one."""
 
+import ctypes
 import gc
 import os
 import shutil
@@ -18,6 +19,27 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("HERON_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "heron_env"))  # all share it
 os.environ.setdefault("HERON_COMPILE", "0")  # classes made up by a test are not worth compiling; some ask for it
 gc.set_threshold(100_000, 20, 20)  # compiling leaves little garbage, and looking for it took a sixth of the time
+
+STATM = Path("/proc/self/statm")
+GROWTH = 100 * 2**20
+at_last_collection = 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Iterator[None]:
+    """Where a test made this process grow, garbage goes at once: compilers leave much of it, and holes in the heap."""
+    global at_last_collection
+    yield
+    if STATM.exists() and resident() > at_last_collection + GROWTH:
+        gc.collect()
+        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)  # glibc's
+        at_last_collection = resident()
+
+
+def resident() -> int:
+    """Bytes of this process that are in memory."""
+    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
 
 # No deadline and no check of speed: a slow machine is no broken law. `default` and `ci` draw the same examples every
 # time, so that a red test means a changed program; `deep` draws new ones, to hunt for what nobody thought of.

@@ -96,11 +96,9 @@ ENVIRONMENTS: dict[str, dict[str, Any]] = {
 }
 
 
-QUICK = ("heron/BatteryGrid-v0", "heron/GraphColoring-v0")
-
-
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.e2e) for name in ENVIRONMENTS]
+    "name",
+    [pytest.param(name, marks=() if name == "heron/BatteryGrid-v0" else pytest.mark.e2e) for name in ENVIRONMENTS],
 )
 def test_so_are_the_environments_of_this_library(name: str) -> None:
     def build() -> Any:
@@ -251,7 +249,9 @@ def look_late(delay: float = 0.0, **options: Any) -> None:
         check_event_batch(LATE, ScheduleConfig(msg_delay=late), lanes=2, **options)
 
 
-@pytest.mark.parametrize("text", [False, True], ids=["compiled", "in Python"])
+@pytest.mark.parametrize(
+    "text", [pytest.param(False, marks=pytest.mark.e2e, id="compiled"), pytest.param(True, id="in Python")]
+)
 def test_its_text_in_python_is_the_same_clock(text: bool) -> None:
     look(text=text)
     look_on_and_on(text=text)

@@ -156,18 +156,20 @@ def test_eve_bob_and_alice_earn_what_the_words_are_worth():
         assert rewards == {"eve_0": -wrong["eve"], "bob_0": team, "alice_0": team}
 
 
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.e2e)])
 @pytest.mark.parametrize(("name", "continuous"), FORMS)
-def test_both_clocks_run_the_same_course_and_a_batch_is_its_lanes(name: str, continuous: bool):
-    env = make(name, continuous=continuous, compile=True)
+def test_both_clocks_run_the_same_course_and_a_batch_is_its_lanes(name: str, continuous: bool, compile: bool):
+    env = make(name, continuous=continuous, compile=compile)
     rules = env.benchmark().baselines(0)["rule"]
     record = ("rewards", "actions", "observations")
     sync = env.run_synchronous(rules, seed=3, record=record)
     assert sync.same_course(env.run_event_driven(rules, seed=3, record=record))
     late = ScheduleConfig(tick_interval=0.1, act_delay=0.2, obs_delay=0.1)
     assert not sync.same_course(env.run_event_driven(rules, seed=3, schedule=late, record=record))
-    batch_is_its_lanes(name, continuous=continuous, max_steps=4, compile=True)
+    batch_is_its_lanes(name, continuous=continuous, max_steps=4, compile=compile)
 
 
+@pytest.mark.e2e
 def test_prey_by_rule_flees_as_the_baseline_does_and_hunters_alone_decide():
     """Up to what observations in float32 leave out; the course is the same on both clocks and in a batch."""
     alone, beside = make("heron/Tag-v0", prey="rule", num_good=2), make("heron/Tag-v0", num_good=2)
