@@ -13,6 +13,7 @@ GONE = {
     "Interval": "Estimate has the same figures, mean, low, high and n",
     "LiveCurve": "train(..., logger='tensorboard') draws curves as they grow, learning_curves(runs) finished ones",
     "Network": _NETWORK,
+    "Predicting": "examples/predicting.py is one for a world of your own",
     "Scaling": _NETWORK,
     "WithoutAges": "use the policy in an environment without observe_age=True, or train it with the ages",
     "coalitions": "[c.only(*some) for n in range(len(c.causes) + 1) for some in itertools.combinations(c.causes, n)]",

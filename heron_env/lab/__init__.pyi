@@ -15,7 +15,6 @@ from heron_env.lab.policies import TrainedRun as TrainedRun
 from heron_env.lab.real_time import Punctuality as Punctuality
 from heron_env.lab.real_time import run_real_time as run_real_time
 from heron_env.lab.remedies import LocalFallback as LocalFallback
-from heron_env.lab.remedies import Predicting as Predicting
 from heron_env.lab.remedies import Smoothing as Smoothing
 from heron_env.lab.robust_stats import Estimate as Estimate
 from heron_env.lab.robust_stats import Intervals as Intervals

@@ -17,7 +17,6 @@ import gymnasium
 import numpy as np
 
 from heron_env.adapters.network.faces import NetworkEnv, under_network
-from heron_env.adapters.network.forms import ObservationForm
 from heron_env.adapters.network.noops import Noops, vector_of
 from heron_env.core.policy import Policies
 from heron_env.core.rule import one_by_one
@@ -96,11 +95,6 @@ class BlackBox(PartOfEnvironment):
         timings = resolve(schedule, ids=ids, levels=self.hierarchy.level, groups=self.groups, dt_ns=self.dt_ns)
         self.env.timings_of({timing.agent: timing.config for timing in timings if timing.agent in self.possible_agents})
         return timings
-
-    def own_age(self, agent: str) -> int | None:
-        """The element of an agent's observation that is the age of what is its own; None: there is none."""
-        form: ObservationForm = self._forms[self.possible_agents.index(agent)]
-        return form.own_age
 
     def benchmark(self) -> Benchmark:
         """It has no cases and no strongest baseline of its own."""

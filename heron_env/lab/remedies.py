@@ -5,29 +5,23 @@ builds it around another one, so they can be put into each other and travel to a
 
     Smoothing(TrainedRun("runs/a"), last="Setpoint.power", share=0.25)
     LocalFallback(TrainedRun("runs/a"), Baseline("grid-friendly"), oldest=120.0)   # observe_age=True
-    Predicting(TrainedRun("runs/a"))     # in a sweep; by name "runs/a+predict", and "runs/a+hold"
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.policy import AnyPolicy, Decide, Keys, OnBatches, Policies, Policy
 from heron_env.errors import ConfigError
-from heron_env.given import whole
 from heron_env.lab import benchmark
-from heron_env.lab.black_boxes import BlackBox
-from heron_env.lab.policies import Baseline, PolicySpec
-from heron_env.lab.predicting import LinearModel, Model, Predicted, TransitionRecorder
+from heron_env.lab.policies import PolicySpec
 from heron_env.lab.remembering import Remembering
 from heron_env.lab.trained import decide_batch, on_vectors
-from heron_env.scheduling.drawn import AnySchedule
-from heron_env.scheduling.timing import to_seconds
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -181,88 +175,16 @@ class WithoutAges:
         return around(env, self.of.build(env, seed), blind)
 
 
-@dataclass(frozen=True)
-class Predicting:
-    """`Predicted` around each policy of `of`: a predictor as Smith's, with a model that is given or learned.
-
-    What is predicted over is the age of the agent's own data where it sees it (observe_age=True), else the schedule's
-    mean obs_delay, and the mean act_delay; messages' delays count by ages alone.
-
-    Attributes:
-        of: policies that decide on one observation each.
-        model: for all groups, or by group; None: learned by least squares from episodes on the synchronous clock.
-        schedule: under which the policies will run; None: nothing is late. A sweep gives its conditions'.
-        episodes: by `of`, and as many at random, from which a model is learned.
-    """
-
-    of: PolicySpec
-    model: Model | Mapping[str, Model] | None = None
-    schedule: AnySchedule = None
-    episodes: int = 4
-
-    def __post_init__(self) -> None:
-        """Refuse to learn from nothing."""
-        whole(self.episodes, "Predicting(episodes)", 1)
-
-    def under(self, schedule: AnySchedule) -> Predicting:
-        """For episodes under this schedule."""
-        return replace(self, schedule=schedule)
-
-    def prepared(self, env: HeronEnv) -> Predicting:
-        """With its models."""
-        return self if self.model is not None else replace(self, model=self._learned(env))
-
-    def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Raises ConfigError for policies that remember, or take no vectors."""
-        models = self.prepared(env).model
-        timings = env.timings if self.schedule is None else env.timings_of(self.schedule)
-        of = benchmark.by_agent(self.of.build(env, seed), env)
-        made: dict[str, Policy] = {}
-        for group, agents in env.group_map.items():
-            model: Any = models[group] if isinstance(models, Mapping) else models
-            for agent in agents:
-                rank, age = env.hierarchy.index[agent], own_age(env, agent)
-                timing, noop = timings[rank], env.simulation.specs[rank].noop
-                late = 0 if self.schedule is None else timing.act + (timing.obs if age is None else 0)
-                policy = forgetful(of[agent], "Predicting")
-                made[agent] = Predicted(policy, model, noop, late / timing.tick, age, to_seconds(timing.tick))
-        return made
-
-    def _learned(self, env: HeronEnv) -> dict[str, Model]:
-        """A model of each group."""
-        episodes: dict[str, list[tuple[Vectors, Floats, Vectors]]] = {group: [] for group in env.group_map}
-        for number in range(self.episodes):
-            for spec in (self.of, Baseline(benchmark.RANDOM)):
-                policies = benchmark.by_agent(spec.build(env, number), env)
-                noted = {
-                    agent: TransitionRecorder(forgetful(policy, "Predicting")) for agent, policy in policies.items()
-                }
-                env.run_synchronous(noted, seed=LEARNING + number)
-                for group, agents in env.group_map.items():
-                    episodes[group] += [noted[agent].transitions() for agent in agents]
-        return {group: LinearModel.fitted(of_group) for group, of_group in episodes.items()}
+HOLD = "+hold"
+"""What may stand at the end of a policy's name, for what every policy does by itself."""
 
 
-LEARNING = 3_000_000
-"""First seed of the episodes that models are learned from."""
-BY_NAME: dict[str, Callable[[PolicySpec], PolicySpec]] = {"hold": lambda spec: spec, "predict": Predicting}
-"""What stands behind + in the name of a policy."""
-
-
-def own_age(env: HeronEnv, agent: str) -> int | None:
-    """The column that is the age of an agent's own data; None: there is none."""
-    if isinstance(env, BlackBox):
-        return env.own_age(agent)
-    names = env.observation_names(agent)
-    return names.index(AGE + agent) if AGE + agent in names else None
-
-
-def forgetful(policy: AnyPolicy, remedy: str) -> Policy | Decide:
+def forgetful(policy: AnyPolicy) -> Policy | Decide:
     """A policy that decides on one observation. Raises ConfigError for one that remembers, or takes no vectors."""
     if isinstance(policy, Remembering):
         raise ConfigError(
-            f"{remedy}: {type(policy).__name__} remembers what its agent saw and did, which is not what it would be "
-            f"shown; put {remedy} around a policy that decides on one observation"
+            f"a remedy: {type(policy).__name__} remembers what its agent saw and did, which is not what it would be "
+            "shown; put a remedy around a policy that decides on one observation"
         )
     return on_vectors(policy)
 
@@ -274,7 +196,7 @@ def around(env: HeronEnv, policies: Policies, wrap: Callable[[str, Policy | Deci
     """
     made: dict[str, Policy] = {}
     for group, agents in env.group_map.items():
-        of = {agent: forgetful(p, "a remedy") for agent, p in benchmark.rules_of(policies, group, agents).items()}
+        of = {agent: forgetful(p) for agent, p in benchmark.rules_of(policies, group, agents).items()}
         first = {id(policy): agent for agent, policy in reversed(of.items())}
         shared = {key: wrap(agent, of[agent]) for key, agent in first.items()}
         made.update({agent: shared[id(policy)] for agent, policy in of.items()})

@@ -3,8 +3,9 @@ import pytest
 
 from heron_env import HeronEnv, ScheduleConfig, make
 from heron_env.errors import ConfigError
-from heron_env.lab import Baseline, LocalFallback, Smoothing
-from heron_env.lab.remedies import Fallback, Smoothed, WithoutAges
+from heron_env.lab import Baseline, Condition, LocalFallback, Smoothing, Sweep
+from heron_env.lab.remedies import Fallback, Smoothed, WithoutAges, forgetful
+from heron_env.lab.remembering import Remembering
 from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, TunedRule, Tuning
 from heron_env.worlds.energy_management.baselines import baselines
 
@@ -139,3 +140,20 @@ def test_a_name_with_constants_is_the_tuned_baseline(name: str, tuning: TunedRul
 def test_what_cannot_be_built_is_told(build, told: str):
     with pytest.raises(ConfigError, match=told):
         build()
+
+
+def test_to_hold_is_what_every_policy_does():
+    held = Sweep.of("heron/BatteryGrid-v0", {"a": "random", "b": "random+hold"}, [Condition(act_delay=2.0)], cases=2)
+    same = held.run(processes=1, progress=False)
+    assert [same.table("a", late).tolist() for late in held.conditions] == [
+        same.table("b", late).tolist() for late in held.conditions
+    ]
+
+
+def test_a_remedy_is_not_put_around_what_remembers():
+    class Counts(Remembering):
+        def forward_rows(self, vectors, who, first, masks=None, draws=None):
+            return vectors
+
+    with pytest.raises(ConfigError, match=r"a remedy: Counts remembers .* decides on one observation$"):
+        forgetful(Counts())

@@ -38,11 +38,6 @@ class ObservationForm:
             if self._longer:
                 self.space = spaces.flatten_space(spaces.Tuple([space, ages]))
 
-    @property
-    def own_age(self) -> int | None:
-        """The element that is the age of its own copy, from the end; None: there is none."""
-        return -1 - len(self.parts) if self._aged and self._longer else None
-
     def copies(self, now: int, observation: Any) -> list[Copy]:
         """Of the boundary at `now`: an observation, and the elements of each part."""
         return [(now, observation), *((now, observation[where]) for _, where in self.parts)]

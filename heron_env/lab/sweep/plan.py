@@ -31,7 +31,7 @@ from heron_env.lab.policies import (
     TrainedRun,
     policy_spec,
 )
-from heron_env.lab.remedies import BY_NAME
+from heron_env.lab.remedies import HOLD
 from heron_env.lab.sweep.conditions import SYNC, Condition
 from heron_env.trust import on_behalf_of
 
@@ -140,9 +140,8 @@ class Item:
     """Is an endpoint asked? Then it runs in the sweep's own process."""
 
     def policies(self, env: HeronEnv) -> Policies:
-        """For `env`, of its condition: one that has `under` is told the schedule."""
-        under = None if self.condition.synchronous else getattr(self.policy, "under", None)
-        return (under(self.condition.schedule(env)) if under else self.policy).build(env, self.case.seed)
+        """For `env`."""
+        return self.policy.build(env, self.case.seed)
 
     @property
     def key(self) -> Key:
@@ -187,8 +186,7 @@ def expanded(policies: Mapping[str, Given]) -> tuple[dict[str, PolicySpec], dict
 
 def _specs(given: Given) -> list[PolicySpec]:
     if isinstance(given, str | Endpoint):
-        name, plus, remedy = given.rpartition("+") if isinstance(given, str) else ("", "", "")
-        return [BY_NAME[remedy](policy_spec(name))] if plus and remedy in BY_NAME else [policy_spec(given)]
+        return [policy_spec(given.removesuffix(HOLD) if isinstance(given, str) else given)]
     return [spec for each in given for spec in _specs(each)] if isinstance(given, Sequence) else [given]
 
 

@@ -118,8 +118,6 @@ class Sweep(SweepPlan):
                     require_answers(policy, (env, spec.id, given), cases, lines)
                 else:
                     require_fit(env, name, policy)
-                    prepared = getattr(policy, "prepared", None)
-                    specs[name] = prepared(env) if prepared else policy
             names = {name: identity(policy) for name, policy in specs.items()}
         for condition in conditions:
             env.timings_of(condition.schedule(env))
