@@ -180,7 +180,6 @@ def _of_file(file: YamlFile) -> Validity:
 
 
 def _of_world(file: YamlFile, world: SimulationConfig) -> Validity:
-
     visible = Visible.of(world)
     variables = world.state_variables
     return Validity(

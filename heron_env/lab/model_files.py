@@ -110,6 +110,11 @@ def fitted(whose: str, space: spaces.Space[Any], spec: Any, numbers: Any) -> Any
     raise ConfigError(f"policy {whose} answers {np.asarray(answer).tolist()!r:.100}, which is no action of {space}")
 
 
+def activation_of(policy: Any) -> Activation | None:
+    """Between the layers of a policy of Stable-Baselines3; None: another one than ours."""
+    return ACTIVATIONS.get(getattr(getattr(policy, "activation_fn", None), "__name__", ""))
+
+
 def saved_policy(data: bytes) -> Any:
     """The policy of an algorithm, with its spaces."""
     return saved_model(data)[0]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.writing import write
 from heron_env.given import is_number, path_of
-from heron_env.lab.model_files import ACTIVATIONS, saved_model
+from heron_env.lab.model_files import activation_of, saved_model
 from heron_env.lab.run_groups import GroupConfig, actor_of, group_config, packed_weights
 from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, replace_run, unused, versions
 from heron_env.lab.trained import NetworkPolicy, Scaling, act_of
@@ -63,7 +63,7 @@ def save_run(model: Any, env: Any, folder: str | Path) -> RunFolder:
     config = RunConfig(
         env_id=id_of(env_id, "save_run(env)"), env_options=options, training_options={}, algorithm=algorithm,
         trainer="sb3", base=None, seed=facts.get("seed") or 0, transitions=steps, seconds=0.0, deterministic=False,
-        hyperparameters=_hyperparameters(policy, facts, lanes), critic="central" if lanes.central else "local",
+        hyperparameters=_hyperparameters(policy, kept, facts, lanes), critic="central" if lanes.central else "local",
         groups=groups, curve=unused("progress", ".csv", taken), return_of=there.hierarchy.ids[0], validation={},
         versions=versions(),
     )  # fmt: skip
@@ -116,7 +116,7 @@ def _converted(policy: Any, lanes: HeronVecEnv, normalizer: Any) -> tuple[GroupC
     reward = 1.0
     if normalizer is not None and normalizer.norm_reward:
         reward = float(1.0 / np.sqrt(normalizer.ret_rms.var + normalizer.epsilon))
-    activation = ACTIVATIONS.get(getattr(getattr(policy, "activation_fn", None), "__name__", ""), "tanh")
+    activation = activation_of(policy) or "tanh"  # another one decides otherwise on the rows below, and is refused
     kept = group_config(
         lanes.batch.env, lanes.group, obs, reward, state=state[0] if state else None, activation=activation
     )
@@ -162,13 +162,12 @@ def _in_units(weights: Mapping[str, Any], low: NDArray[Any], high: NDArray[Any])
     return kept
 
 
-def _hyperparameters(policy: Any, facts: Mapping[str, Any], lanes: HeronVecEnv) -> dict[str, Any]:
+def _hyperparameters(policy: Any, group: GroupConfig, facts: Mapping[str, Any], lanes: HeronVecEnv) -> dict[str, Any]:
     """Those that ours are called like, as far as they are numbers."""
     numbers = {name: facts[name] for name in NUMBERS if is_number(facts.get(name))}
     layers = policy.mlp_extractor.policy_net
     hidden = [layer.out_features for layer in layers if hasattr(layer, "out_features")]
-    activation = ACTIVATIONS.get(policy.activation_fn.__name__, "tanh")
-    return {**numbers, "num_envs": lanes.batch.num_envs, "hidden": hidden, "activation": activation}
+    return {**numbers, "num_envs": lanes.batch.num_envs, "hidden": hidden, "activation": group.activation}
 
 
 __all__ = ["save_run"]

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from heron_env._version import __version__
 from heron_env.core.policy import takes
 from heron_env.errors import ConfigError
-from heron_env.lab.model_files import ACTIVATIONS, saved_policy
+from heron_env.lab.model_files import activation_of, saved_policy
 from heron_env.lab.onnx_file import BOOL, DOUBLE, FLOAT, ROW, OnnxGraph
 from heron_env.lab.policies import digest_of
 from heron_env.lab.trained import network_of
@@ -32,7 +32,7 @@ def onnx_of_zip(file: str | Path) -> Any:
     except Exception as error:  # a file may hold anything
         raise ConfigError(f"{file}: is no model of Stable-Baselines3 ({type(error).__name__}: {error})") from error
     seen, done = policy.observation_space, policy.action_space
-    activation = ACTIVATIONS.get(getattr(getattr(policy, "activation_fn", None), "__name__", ""))
+    activation = activation_of(policy)
     flat = type(getattr(policy, "features_extractor", None)).__name__ == "FlattenExtractor"
     plain = flat and hasattr(policy, "mlp_extractor") and not hasattr(policy, "lstm_actor")
     bounded = isinstance(done, spaces.Box) and not policy.squash_output
