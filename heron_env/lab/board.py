@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -49,6 +49,7 @@ TOLERANCE: Final = 1e-6
 SAMPLE: Final = 8
 """Cases that are played again."""
 PLAYED: Final = "policy"
+T = TypeVar("T")
 PACKED: Final = ".jsonl.gz"
 OF_CHECKPOINT: Final = ("seed", "digest", "trained_under")
 OWN: Final = ZOO.parents[1] / "training" / "results" / "board"
@@ -188,7 +189,14 @@ class BoardEntry(BaseModel):
 
 def read_entry(path: str | Path) -> BoardEntry:
     """Raises DataError for what is none."""
-    return read_entries(path)[0]
+    return _only(path, read_entries(path))
+
+
+def _only(path: str | Path, entries: Sequence[T]) -> T:
+    """The one in this file. Raises DataError where a packed file has several: nobody takes the first for all."""
+    if len(entries) > 1:
+        raise DataError(f"{path} has {len(entries)} entries of the board; one is needed, ENTRY.json")
+    return entries[0]
 
 
 def read_entries(path: str | Path) -> list[BoardEntry]:
@@ -321,7 +329,7 @@ def verify_entry(path: str | Path, cases: int = SAMPLE, weights: str | Path | No
     The cases are drawn from a digest of the entry; as many as it has are all. `weights`: a folder of checkpoints,
     ENV/NAME.npz. Raises DataError for what is no entry, RunFolderError for a checkpoint that is missing or damaged.
     """
-    return verified(next(placed(path, weights)), cases)
+    return verified(_only(path, [*placed(path, weights)]), cases)
 
 
 def verified(one: Placed, cases: int = SAMPLE) -> BoardVerdict:

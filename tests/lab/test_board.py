@@ -385,6 +385,15 @@ def test_every_entry_of_the_board_is_looked_at_and_what_has_no_checkpoint_is_nam
     assert "give one ENTRY.json, or --all" in heron("board", "verify", code=2).stderr
 
 
+def test_a_packed_file_of_many_is_not_verified_by_its_first(tmp_path: Path):
+    few = [own_entries(SPREAD)[stem].model_dump_json() for stem in ("random@none", "ppo@none")]
+    file = tmp_path / "Spread-v0.jsonl.gz"
+    file.write_bytes(gzip.compress("\n".join(few).encode()))
+    assert "has 2 entries of the board; one is needed" in heron("board", "verify", file, code=2).stderr
+    with pytest.raises(DataError, match="has 2 entries"):
+        read_entry(file)
+
+
 def test_an_entry_takes_its_checkpoint_from_a_folder_of_them(entry: Path, tmp_path: Path):
     (tmp_path / SPREAD).mkdir(parents=True)
     (entry.parent / "late.npz").rename(tmp_path / SPREAD / "late.npz")
