@@ -9,9 +9,7 @@ import pytest
 from refusing import refuses
 
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, World, quantity, rule
-from heron_env.engine.checking import Linker
 from heron_env.errors import RuleError, UnknownFeature
-from heron_env.testing import inspect
 
 
 class Tank(FeatureProvider):
@@ -101,43 +99,6 @@ def test_compiled_world_rules_do_what_they_do_in_plain_python():
     assert not pair[1].compiled
     assert len(seen) == 18, "nothing moves"
     assert pair[0].world.Weather.heat[0] == 1.0 or np.abs(pair[0].world.Weather.heat).max() <= 1.0
-
-
-def test_a_helper_is_lent_once_it_is_compiled():
-    class Made:
-        def __init__(self, function: Any) -> None:
-            self.function, self.overloads = function, []
-
-    lender = Linker(Made)
-    helper = lender.link(doubled)
-    for compiled in (False, True):
-        helper.overloads = [1] * compiled
-        taken = Linker(Made, lender).link(calls_doubled).function.__globals__["doubled"]
-        assert (taken is helper) is compiled
-        assert taken.function.__code__ is doubled.__code__
-
-
-def calls_doubled(x: Any) -> Any:
-    return doubled(x)
-
-
-def source_of(env: HeronEnv) -> Any:
-    return inspect(env).program.world
-
-
-def test_the_text_depends_on_classes_and_not_on_counts_or_order():
-    agents = [Idler("idle"), Boiler("b0"), Idler("other"), Boiler("b1"), *(Boiler(f"b{i}") for i in range(2, 6))]
-    other = Bath(SystemAgent("top", *agents), max_steps=6)
-    assert source_of(bath()).text() == source_of(other).text()
-    assert source_of(bath()).table().tolist() != source_of(other).table().tolist()
-
-
-def test_only_what_a_rule_declares_is_clipped_by_the_text():
-    text = source_of(bath()).text().split("\ndef ")
-    finish = next(part for part in text if part.startswith("world_finish"))
-    assert finish.count("clip_block") == 3  # heat, and the turns of two classes
-    assert "-1.0, 1.0, False" in finish
-    assert "0, 5, True" in finish.replace("0.0", "0").replace("5.0", "5")
 
 
 def with_rule(name: str, function: Callable[..., Any], compile: bool = True, **declared: Any) -> HeronEnv:
