@@ -111,22 +111,19 @@ def test_broadcast_gives_everyone_the_same():
     assert (values(env, "b_1"), values(env, "b_2")) == ([-3.0], [-3.0])
 
 
-@pytest.mark.parametrize(
-    ("weights", "total", "shares"),
-    [
+def test_a_total_is_split_by_weights_and_clipped_to_each_share():
+    for weights, total, shares in [
         (None, 6.0, [2.0, 2.0, 2.0]),
         ([1.0, 2.0, 3.0], 6.0, [1.0, 2.0, 3.0]),
         ([1.0, 1.0, 8.0], 10.0, [1.0, 1.0, 5.0]),
         ([2, 1, 1], -15.0, [-5.0, -3.75, -3.75]),
-    ],
-)
-def test_a_total_is_split_by_weights_and_clipped_to_each_share(weights: Any, total: float, shares: list[float]):
-    batteries = [Battery(f"b_{i}") for i in range(3)]
-    env = env_of(CoordinatorAgent("zone", *batteries, protocol=SetpointSplit(weights)))
-    space = env.action_space("zone")
-    assert (space.low.tolist(), space.high.tolist()) == ([-15.0], [15.0])
-    env.step({"zone": total})
-    assert [values(env, f"b_{i}")[0] for i in range(3)] == pytest.approx(shares, abs=1e-12)
+    ]:
+        batteries = [Battery(f"b_{i}") for i in range(3)]
+        env = env_of(CoordinatorAgent("zone", *batteries, protocol=SetpointSplit(weights)))
+        space = env.action_space("zone")
+        assert (space.low.tolist(), space.high.tolist()) == ([-15.0], [15.0])
+        env.step({"zone": total})
+        assert [values(env, f"b_{i}")[0] for i in range(3)] == pytest.approx(shares, abs=1e-12)
 
 
 def test_a_split_needs_positive_weights():

@@ -34,21 +34,21 @@ def test_no_op_is_zero_clipped_into_the_range_unless_given():
     assert MultiDiscrete([3, 2], noop=[1, 0]).noop.tolist() == [1.0, 0.0]
 
 
-@pytest.mark.parametrize(("low", "high"), [(1.0, 0.0), (-np.inf, 0.0), (0.0, np.nan), ([[0.0]], 1.0)])
-def test_continuous_bounds_are_finite_ordered_vectors(low: object, high: object):
-    message = f"Continuous(low={low!r}, high={high!r}): bounds must be finite vectors with low <= high"
-    with refuses(ConfigError, message):
-        Continuous(low, high)
+def test_continuous_bounds_are_finite_ordered_vectors():
+    for low, high in [(1.0, 0.0), (-np.inf, 0.0), (0.0, np.nan), ([[0.0]], 1.0)]:
+        message = f"Continuous(low={low!r}, high={high!r}): bounds must be finite vectors with low <= high"
+        with refuses(ConfigError, message):
+            Continuous(low, high)
 
 
-@pytest.mark.parametrize(("ncats", "noop"), [([], None), ([0], None), ([2], [2]), ([2], [-1]), ([2, 2], [0])])
-def test_discrete_choices_need_a_category_and_a_no_op_among_them(ncats: list[int], noop: list[int] | None):
-    message = (
-        f"MultiDiscrete({ncats!r}, noop={noop!r}): needs a whole number >= 1 of categories each, and a no-op among "
-        "them; write Discrete(3), or MultiDiscrete([3, 2])"
-    )
-    with refuses(ConfigError, message):
-        MultiDiscrete(ncats, noop=noop)
+def test_discrete_choices_need_a_category_and_a_no_op_among_them():
+    for ncats, noop in [([], None), ([0], None), ([2], [2]), ([2], [-1]), ([2, 2], [0])]:
+        message = (
+            f"MultiDiscrete({ncats!r}, noop={noop!r}): needs a whole number >= 1 of categories each, and a no-op among "
+            "them; write Discrete(3), or MultiDiscrete([3, 2])"
+        )
+        with refuses(ConfigError, message):
+            MultiDiscrete(ncats, noop=noop)
 
 
 def test_parse_takes_numbers_arrays_actions_and_dictionaries():
@@ -70,22 +70,22 @@ def test_the_precision_given_is_the_precision_used():
     assert Continuous(-1.0, 1.0).parse(np.float32(0.1), "a")[0] == float(np.float32(0.1))
 
 
-@pytest.mark.parametrize("bound", [0.1, 0.3, 1.1, 4.6, 11.0 / 3.0])
-def test_a_sampled_float32_at_a_bound_is_accepted_and_clipped_to_the_float64_bound(bound: float):
-    spec = Continuous(-bound, bound)
-    space = spec.space()
-    for value in (space.low, space.high):
-        assert space.contains(value)
-        assert abs(spec.parse(value, "a")[0]) <= bound
-    beyond = np.nextafter(space.high, np.float32(np.inf))
-    with pytest.raises(InvalidAction):
-        spec.parse(beyond, "a")
+def test_a_sampled_float32_at_a_bound_is_accepted_and_clipped_to_the_float64_bound():
+    for bound in [0.1, 0.3, 1.1, 4.6, 11.0 / 3.0]:
+        spec = Continuous(-bound, bound)
+        space = spec.space()
+        for value in (space.low, space.high):
+            assert space.contains(value)
+            assert abs(spec.parse(value, "a")[0]) <= bound
+        beyond = np.nextafter(space.high, np.float32(np.inf))
+        with pytest.raises(InvalidAction):
+            spec.parse(beyond, "a")
 
 
-@pytest.mark.parametrize("value", [3, -1, 0.5, np.nan])
-def test_an_impossible_choice_is_refused(value: float):
-    with refuses(InvalidAction, f"action of 'a': [{float(value)}] is no choice in Discrete(3); count from 0"):
-        Discrete(3).parse(value, "a")
+def test_an_impossible_choice_is_refused():
+    for value in [3, -1, 0.5, np.nan]:
+        with refuses(InvalidAction, f"action of 'a': [{float(value)}] is no choice in Discrete(3); count from 0"):
+            Discrete(3).parse(value, "a")
 
 
 def test_descriptions_name_bounds_unit_and_choices():
@@ -124,16 +124,16 @@ def test_mixed_has_numbers_then_choices_of_any_number_each():
     assert Mixed(Continuous(0, 1, unit="kW"), Continuous(0, 1, unit="A"), Discrete(2)).unit == "1"
 
 
-@pytest.mark.parametrize("parts", [{"c": [0.5, 0.5, 2, 1]}, {"d": [0.5, 0.5, 2, 1]}, {"c": [0.5], "d": [0.5, 2, 1]}])
-def test_parts_do_not_spill_over_into_each_other(parts: dict[str, list[float]]):
-    with pytest.raises(
-        InvalidAction, match=f"^action of 'a' has {len(parts.get('c', ()))} elements in 'c', expected 2"
-    ):
-        mixed().parse(parts, "a")
-    action = Action(mixed())
-    with pytest.raises(InvalidAction, match="elements in 'c', expected 2"):
-        action.set_values(parts)
-    assert action.vector().tolist() == [0.0, 0.0, 0.0, 0.0]
+def test_parts_do_not_spill_over_into_each_other():
+    for parts in [{"c": [0.5, 0.5, 2, 1]}, {"d": [0.5, 0.5, 2, 1]}, {"c": [0.5], "d": [0.5, 2, 1]}]:
+        with pytest.raises(
+            InvalidAction, match=f"^action of 'a' has {len(parts.get('c', ()))} elements in 'c', expected 2"
+        ):
+            mixed().parse(parts, "a")
+        action = Action(mixed())
+        with pytest.raises(InvalidAction, match="elements in 'c', expected 2"):
+            action.set_values(parts)
+        assert action.vector().tolist() == [0.0, 0.0, 0.0, 0.0]
 
 
 def test_the_specification_action_object():
@@ -204,12 +204,12 @@ def test_rules_read_a_vector_of_floats():
     assert (vector[1], len(vector), list(vector)) == (1.0, 2, [0.5, 1.0])
 
 
-@pytest.mark.parametrize("given", [{"value": np.ma.array([0.3], mask=[True])}, {"c": np.ma.array([0.3], mask=[True])}])
-def test_what_a_mask_hides_is_no_action(given):
-    action = Action(Continuous(-1.0, 1.0))
-    message = "Action.set_values(): what was given is a masked array; fill it: values.filled(0.0)"
-    with refuses(InvalidAction, message):
-        action.set_values(**given)
+def test_what_a_mask_hides_is_no_action():
+    for given in [{"value": np.ma.array([0.3], mask=[True])}, {"c": np.ma.array([0.3], mask=[True])}]:
+        action = Action(Continuous(-1.0, 1.0))
+        message = "Action.set_values(): what was given is a masked array; fill it: values.filled(0.0)"
+        with refuses(InvalidAction, message):
+            action.set_values(**given)
 
 
 @pytest.mark.filterwarnings("ignore:.*copy keyword")  # of torch

@@ -5,9 +5,8 @@ import pytest
 from heron_env import ObservabilityConfig, ObservabilityEntry, ScheduleConfig, errors, quantity
 
 
-@pytest.mark.parametrize(
-    ("error", "builtin"),
-    [
+def test_every_error_is_a_heron_error_and_a_builtin_one():
+    for error, builtin in [
         (errors.ConfigError, ValueError),
         (errors.FeatureError, errors.ConfigError),
         (errors.HierarchyError, errors.ConfigError),
@@ -20,14 +19,12 @@ from heron_env import ObservabilityConfig, ObservabilityEntry, ScheduleConfig, e
         (errors.UnknownFeature, KeyError),
         (errors.UnknownEnvironment, KeyError),
         (errors.ResetNeeded, RuntimeError),
-    ],
-)
-def test_every_error_is_a_heron_error_and_a_builtin_one(error: type[Exception], builtin: type[Exception]):
-    assert issubclass(error, errors.HeronError)
-    assert issubclass(error, builtin)
-    assert error.__name__ in errors.__doc__
-    assert str(error("it's so")) == "it's so", "a KeyError would show the repr"
-    assert str(error()) == ""
+    ]:
+        assert issubclass(error, errors.HeronError)
+        assert issubclass(error, builtin)
+        assert error.__name__ in errors.__doc__
+        assert str(error("it's so")) == "it's so", "a KeyError would show the repr"
+        assert str(error()) == ""
 
 
 def test_the_nearest_candidate_is_proposed_or_none():

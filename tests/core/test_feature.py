@@ -160,16 +160,14 @@ def test_a_replacement_that_does_not_fit_is_refused():
         type("Both", (Cell, Plain), {})
 
 
-@pytest.mark.parametrize(
-    ("annotation", "shown"), [(str, "str"), (list, "list"), (complex, "complex"), (np.ndarray, "ndarray")]
-)
-def test_a_field_that_is_no_number_is_refused_at_class_definition(annotation: type, shown: str):
-    message = (
-        f"Wrong.name: a quantity is a number, not {shown}; annotate it float, int or bool "
-        "(ids and texts belong to the agent, not to its state)"
-    )
-    with refuses(FeatureError, message):
-        type("Wrong", (FeatureProvider,), {"__annotations__": {"name": annotation}})
+def test_a_field_that_is_no_number_is_refused_at_class_definition():
+    for annotation, shown in [(str, "str"), (list, "list"), (complex, "complex"), (np.ndarray, "ndarray")]:
+        message = (
+            f"Wrong.name: a quantity is a number, not {shown}; annotate it float, int or bool "
+            "(ids and texts belong to the agent, not to its state)"
+        )
+        with refuses(FeatureError, message):
+            type("Wrong", (FeatureProvider,), {"__annotations__": {"name": annotation}})
 
 
 TAGS = "public, owner, upper_level, system, siblings, subordinates"
@@ -182,9 +180,8 @@ def test_an_unknown_tag_is_refused_with_the_nearest_one():
         quantity(visibility="owner")
 
 
-@pytest.mark.parametrize(
-    ("tags", "who_sees"),
-    [
+def test_without_a_hierarchy_tags_and_levels_decide():
+    for tags, who_sees in [
         (("public",), {"other", "owner", "upper", "system"}),
         (("owner",), {"owner"}),
         ((), set()),
@@ -193,18 +190,16 @@ def test_an_unknown_tag_is_refused_with_the_nearest_one():
         (("siblings", "subordinates"), set()),
         (("upper_level", "system"), {"upper", "system"}),
         (("owner", "system"), {"owner", "system"}),
-    ],
-)
-def test_without_a_hierarchy_tags_and_levels_decide(tags: tuple[str, ...], who_sees: set[str]):
-    feature = type("Tagged", (FeatureProvider,), {"visibility": tags})()
-    askers = {"other": ("b", 1), "owner": ("a", 1), "upper": ("z", 2), "system": ("s", 3)}
-    assert {name for name, asker in askers.items() if feature.is_observable_by(*asker, "a", 1)} == who_sees
+    ]:
+        feature = type("Tagged", (FeatureProvider,), {"visibility": tags})()
+        askers = {"other": ("b", 1), "owner": ("a", 1), "upper": ("z", 2), "system": ("s", 3)}
+        assert {name for name, asker in askers.items() if feature.is_observable_by(*asker, "a", 1)} == who_sees
 
 
-@pytest.mark.parametrize(("tags", "sees"), [(("system",), True), (("upper_level",), False), ((), False)])
-def test_without_a_hierarchy_the_system_agent_sees_its_own_by_its_level(tags: tuple[str, ...], sees: bool):
-    feature = type("Tagged", (FeatureProvider,), {"visibility": tags})()
-    assert feature.is_observable_by("s", 3, "s", 3) is sees
+def test_without_a_hierarchy_the_system_agent_sees_its_own_by_its_level():
+    for tags, sees in [(("system",), True), (("upper_level",), False), ((), False)]:
+        feature = type("Tagged", (FeatureProvider,), {"visibility": tags})()
+        assert feature.is_observable_by("s", 3, "s", 3) is sees
 
 
 def test_a_feature_is_found_by_name_and_two_of_one_name_are_told_apart():

@@ -103,20 +103,19 @@ class Pair(NamedTuple):
     a: float
 
 
-@pytest.mark.parametrize(
-    ("annotation", "shown"), [(float, "float"), (Weather, "Weather"), (Pair, "Pair"), (None, "None")]
-)
-def test_a_parameter_that_means_nothing_is_refused_by_name(annotation: object, shown: str):
-    def reads(wind) -> float: ...
+def test_a_parameter_that_means_nothing_is_refused_by_name():
+    for annotation, shown in [(float, "float"), (Weather, "Weather"), (Pair, "Pair"), (None, "None")]:
 
-    if annotation is not None:
-        reads.__annotations__["wind"] = annotation
-    message = (
-        f"Pump.advance: parameter 'wind' ({shown}) is neither an own feature ['Tank'], Parent[...], Children[...], "
-        "a global feature [], nor action, dt, time or child_rewards; annotate or rename it."
-    )
-    with pytest.raises(RuleError, match=f"^{re.escape(message)}$"):
-        parameters(reads, (Tank,), (), "Pump.advance")
+        def reads(wind) -> float: ...
+
+        if annotation is not None:
+            reads.__annotations__["wind"] = annotation
+        message = (
+            f"Pump.advance: parameter 'wind' ({shown}) is neither an own feature ['Tank'], Parent[...], Children[...], "
+            "a global feature [], nor action, dt, time or child_rewards; annotate or rename it."
+        )
+        with pytest.raises(RuleError, match=f"^{re.escape(message)}$"):
+            parameters(reads, (Tank,), (), "Pump.advance")
 
 
 def test_an_annotation_that_names_nothing_is_refused():

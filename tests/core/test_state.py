@@ -58,20 +58,20 @@ def test_updates_are_clipped_and_reach_the_feature():
         s.update_feature("Chart", soc=0.1)
 
 
-@pytest.mark.parametrize(("kind", "level"), [(FieldAgentState, 1), (CoordinatorAgentState, 2), (SystemAgentState, 3)])
-def test_a_state_survives_its_dictionary_with_class_owner_and_level(kind: type[State], level: int):
-    s = kind("a", features=[Charge(soc=0.25)])
-    values = s.to_dict(include_metadata=True)
-    assert values == {
-        "_owner_id": "a",
-        "_owner_level": level,
-        "_state_type": kind.__name__,
-        "features": {"Charge": {"soc": 0.25, "capacity": 100.0}},
-    }
-    twin = State.from_dict(values, near=[Charge])
-    assert (type(twin), twin.owner_id, twin.owner_level, twin.to_dict()) == (kind, "a", level, s.to_dict())
-    plain = FieldAgentState.from_dict(s.to_dict(), owner_id="b", near=[Charge])
-    assert (plain.owner_id, plain.owner_level, plain.to_dict()) == ("b", 1, s.to_dict())
+def test_a_state_survives_its_dictionary_with_class_owner_and_level():
+    for kind, level in [(FieldAgentState, 1), (CoordinatorAgentState, 2), (SystemAgentState, 3)]:
+        s = kind("a", features=[Charge(soc=0.25)])
+        values = s.to_dict(include_metadata=True)
+        assert values == {
+            "_owner_id": "a",
+            "_owner_level": level,
+            "_state_type": kind.__name__,
+            "features": {"Charge": {"soc": 0.25, "capacity": 100.0}},
+        }
+        twin = State.from_dict(values, near=[Charge])
+        assert (type(twin), twin.owner_id, twin.owner_level, twin.to_dict()) == (kind, "a", level, s.to_dict())
+        plain = FieldAgentState.from_dict(s.to_dict(), owner_id="b", near=[Charge])
+        assert (plain.owner_id, plain.owner_level, plain.to_dict()) == ("b", 1, s.to_dict())
 
 
 def test_a_dictionary_of_an_unknown_kind_is_refused():
@@ -96,18 +96,15 @@ class Mixed(FeatureProvider):
     ledger: float = quantity(default=5.0, observed=False, visibility=("public",))
 
 
-@pytest.mark.parametrize(
-    ("asker", "level", "shown"),
-    [
+def test_of_a_free_state_a_field_with_tags_of_its_own_follows_them():
+    for asker, level, shown in [
         ("a", 1, {"pair[0]": 2.0, "pair[1]": 3.0}),
         ("zone", 2, {"pair[0]": 2.0, "pair[1]": 3.0, "said": 4.0}),
         ("b", 1, {"said": 4.0}),
         ("top", 3, {"word": 1.0, "said": 4.0}),
-    ],
-)
-def test_of_a_free_state_a_field_with_tags_of_its_own_follows_them(asker: str, level: int, shown: dict[str, float]):
-    seen = FieldAgentState("a", 1, [Mixed()]).observed_by(asker, level)["Mixed"]
-    assert dict(zip(seen.names, seen.tolist(), strict=True)) == shown
+    ]:
+        seen = FieldAgentState("a", 1, [Mixed()]).observed_by(asker, level)["Mixed"]
+        assert dict(zip(seen.names, seen.tolist(), strict=True)) == shown
 
 
 def test_a_free_state_hides_from_its_owner_what_no_tag_opens_to_it():

@@ -299,9 +299,8 @@ def test_a_part_tells_whose_it_is():
     assert ClusterAgent(part).step().agent == ClusterAgent(part, "Agent1").step().agent == "Agent1"
 
 
-@pytest.mark.parametrize(
-    ("words", "arguments"),
-    [
+def test_a_mistaken_argument_is_told():
+    for words, arguments in [
         ("'Agent3' is no cluster of the problem", {"cluster": "Agent3"}),
         ("None' is no cluster", {"cluster": None}),
         ("process='sed'): is no process. Did you mean 'seed'", {"process": "sed"}),
@@ -316,12 +315,10 @@ def test_a_part_tells_whose_it_is():
         ("seed='x'", {"seed": "x"}),
         ("start['h1']: is no node that could stand there", {"start": {"h1": "red"}}),
         ("start['b1']='mauve': must be one of red, green, blue", {"start": {"b1": "mauve"}}),
-    ],
-)
-def test_a_mistaken_argument_is_told(words: str, arguments: dict[str, Any]):
-    with pytest.raises(ConfigError) as caught:
-        ClusterAgent(G15, **{"cluster": "Agent2", **arguments})
-    assert words in str(caught.value)
+    ]:
+        with pytest.raises(ConfigError) as caught:
+            ClusterAgent(G15, **{"cluster": "Agent2", **arguments})
+        assert words in str(caught.value)
 
 
 def test_a_mistaken_belief_order_or_recipient_is_told():

@@ -1,6 +1,7 @@
 """pyDCOP's files: a file costs what its own text says, and what is not read is refused where it stands."""
 
 import json
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import yaml
 from cli_kit import as_json, heron
 from hypothesis import given
 from hypothesis import strategies as st
+from refusing import unsaid
 
 from heron_env.dcop import Problem, erdos_renyi, read_problem, solve, write_problem
 from heron_env.errors import ConfigError
@@ -229,13 +231,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("kind", [*REFUSED])
-def test_what_would_change_the_result_is_read_or_refused_at_its_line(tmp_path: Path, kind: str):
-    changes, words = REFUSED[kind]
-    path = small(tmp_path, **changes)
-    with pytest.raises(ConfigError) as caught:
-        read_problem(path)
-    assert str(caught.value).startswith(f"{path}:{words}")
+def test_what_would_change_the_result_is_read_or_refused_at_its_line(tmp_path: Path):
+    def read(changes: dict[str, str]) -> None:
+        read_problem(small(tmp_path, **changes))
+
+    cases = [(partial(read, changes), f"{tmp_path / 'p.yaml'}:{words}") for changes, words in REFUSED.values()]
+    assert unsaid(ConfigError, cases) == []
 
 
 def test_what_only_places_computations_is_let_be(tmp_path: Path):

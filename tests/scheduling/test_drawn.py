@@ -118,9 +118,8 @@ def test_a_run_folder_gives_the_schedule_back() -> None:
     assert eval(repr(DrawnSchedule(WILD))) == DrawnSchedule(WILD)
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
+def test_a_value_that_may_not_come_is_named() -> None:
+    for wrong, told in [
         ({"loss": "0-1.5"}, "loss='0.0-1.5' can be 1.5: ScheduleConfig(loss=1.5): must be between 0 and 1"),
         ({"loss": "lognormal(0.1, 1)"}, "loss='lognormal(0.1, 1.0)' can be"),
         ({"msg_delay": "lognormal(1e8, 9)"}, "must be below 9.2e9 seconds"),
@@ -142,27 +141,22 @@ def test_a_run_folder_gives_the_schedule_back() -> None:
         ({"jitter_type": "[uniform, gausian]"}, "Did you mean 'gaussian'?"),
         ({"reorder": [True, 1]}, "can be 1: ScheduleConfig(reorder=1): must be True or False"),
         ({"msg_dely": "0-1"}, "no field 'msg_dely'; fields are"),
-    ],
-)
-def test_a_value_that_may_not_come_is_named(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(ScheduleError, match=re.escape(told)) as error:
-        DrawnSchedule({"field": given})
-    assert "schedule['field']" in str(error.value)
+    ]:
+        with pytest.raises(ScheduleError, match=re.escape(told)) as error:
+            DrawnSchedule({"field": wrong})
+        assert "schedule['field']" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("entries", "told"),
-    [
+def test_entries_are_a_mapping_of_keys_to_fields() -> None:
+    for entries, told in [
         ({1: {}, "field": {}}, "another entry means the same level"),
         ({4: {}}, "a key is an agent, group, level (1 to 3) or '*'"),
         ({"field": 3}, "must be a mapping of fields to values"),
         ([], "must be a mapping"),
         (None, "give entries by key, or fields of everyone"),
-    ],
-)
-def test_entries_are_a_mapping_of_keys_to_fields(entries: Any, told: str) -> None:
-    with pytest.raises(ScheduleError, match=re.escape(told)):
-        DrawnSchedule(entries)
+    ]:
+        with pytest.raises(ScheduleError, match=re.escape(told)):
+            DrawnSchedule(entries)
 
 
 # Episodes
@@ -297,23 +291,3 @@ def test_a_record_of_an_episode_under_a_drawn_schedule_runs_again(tmp_path: Any)
     assert DrawnSchedule({e["key"]: {k: v for k, v in e.items() if k != "key"} for e in episode.setting.schedule}) == (
         drawn
     )
-
-
-@pytest.mark.e2e
-def test_a_lane_of_the_compiled_clock_has_the_same_network() -> None:
-    """Lane i is `run_event_driven(seed + i)`."""
-    from heron_env import BatchEnv
-
-    drawn = DrawnSchedule(msg_delay="0-0.3", act_delay="[0, 0.4]", loss="0-0.5")
-    options: dict[str, Any] = {"num_batteries": 2, "max_steps": 4, "compile": True}
-    batch = BatchEnv(
-        GRID, 3, seed=5, clock="event", schedule=drawn, record=("actions",), autoreset="disabled", **options
-    )
-    rows = batch.begin()
-    while len(rows):
-        rows = batch.answer(np.full((len(rows), 1), 0.25))
-    env = make(GRID, **options)
-    for lane, result in enumerate(batch.results()):
-        assert result is not None
-        own = env.run_event_driven({"*": lambda v: np.array([0.25])}, seed=5 + lane, schedule=drawn)
-        assert result.actions == own.actions

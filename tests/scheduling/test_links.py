@@ -1,7 +1,6 @@
 """T7, T8: delays, losses and duplicates are pure functions of (seed, episode, agent, purpose, cause, leg, number)."""
 
 import itertools
-import pickle
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from heron_env import ScheduleConfig
-from heron_env.scheduling import links
-from heron_env.seeding import h, key, uniforms
 from heron_env.testing import clock
-from heron_env.testing.clock import SECOND, Leg, Link, Timing, What
+from heron_env.testing.clock import SECOND, Leg, Link
 
 NOISY = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "tick_jitter_ratio": 0.2, "loss": 0.3, "duplicate": 0.2}
 LONG = 1000 * SECOND
@@ -96,85 +93,10 @@ def test_losses_and_duplicates_have_their_probability(share: float) -> None:
 
 
 @given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.integers(0, 2**63))
-def test_switching_loss_or_duplication_moves_no_other_draw(loss: float, duplicate: float, seed: int) -> None:
-    reference, changed = link(seed=seed, **NOISY), link(seed=seed, **NOISY | {"loss": loss, "duplicate": duplicate})
-    assert (delays(reference, 20) == delays(changed, 20)).all()
-    assert [reference.tick_time(n, 0) for n in range(20)] == [changed.tick_time(n, 0) for n in range(20)]
-    only_loss = link(seed=seed, **NOISY | {"loss": loss})
-    assert duplicates(reference, 20) == duplicates(only_loss, 20)
-
-
-@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.integers(0, 2**63))
 def test_more_loss_loses_the_same_messages_and_more(a: float, b: float, seed: int) -> None:
     less, more = sorted((a, b))
     pairs = zip(losses(link(seed=seed, loss=less), 30), losses(link(seed=seed, loss=more), 30), strict=True)
     assert all(lost_more or not lost_less for lost_less, lost_more in pairs)
-
-
-def test_a_draw_does_not_depend_on_the_order_of_asking() -> None:
-    once, backwards = link(**NOISY), link(**NOISY)
-    forwards = [once.delay(LONG, "tick", 9, n) for n in range(50)]
-    assert [backwards.delay(LONG, "tick", 9, n) for n in reversed(range(50))] == forwards[::-1]
-    assert [once.delay(LONG, "tick", 9, n) for n in range(50)] == forwards
-
-
-def test_a_draw_is_an_element_of_the_keyed_uniforms() -> None:
-    """The published form of T8: a compiled clock may draw the same numbers as an array."""
-    uniform = link(seed=5, episode=2, jitter_type="uniform", jitter_ratio=1.0)
-    u = uniforms(key(5, 2, h("battery_1"), "delay", "tick", int(Leg.OBSERVATION_REQUEST)), 50)
-    assert [uniform.delay(LONG, "tick", Leg.OBSERVATION_REQUEST, n) for n in range(50)] == [
-        round(LONG * (1.0 + 1.0 * (2.0 * float(x) - 1.0))) for x in u
-    ]
-
-
-@pytest.mark.parametrize("law", ["uniform", "gaussian", "lognormal"])
-def test_who_else_draws_does_not_show(law: str) -> None:
-    """Links that draw together against lone ones, in an order that leaves some far behind the others."""
-    config = ScheduleConfig(
-        jitter_type=law,  # type: ignore[arg-type]
-        jitter_ratio=0.4, tick_jitter_ratio=0.2, loss=0.3, duplicate=0.2, min_delay=0.1,
-    )  # fmt: skip
-    names = ["a", "b", "c"]
-    timings = [Timing.of(name, config, SECOND) for name in names]
-    together = links.links_of([h(name) for name in names], timings, timings, 3, 4)
-    assert len({id(one._draws) for one in together}) == 1
-    for name, one in zip(names, together, strict=True):
-        alone = clock.link(name, config, seed=3, episode=4)
-        for number in [*range(0, 2000, 7), *range(60), 500, 499, 2**40, 1]:
-            fates = [
-                (
-                    x.draw(What.FATE, LONG, "tick", 9, number),
-                    x.draw(What.TWIN_FATE, LONG, "tick", 9, number),
-                    x.tick_time(number, 0),
-                )
-                for x in (one, alone)
-            ]
-            assert fates[0] == fates[1]
-            fate, lost = fates[0][0], one.lost("tick", 9, number)
-            assert (fate < 0) == lost
-            assert (
-                (~fate if lost else fate) == one.delay(LONG, "tick", 9, number) == alone.delay(LONG, "tick", 9, number)
-            )
-            assert one.duplicated("tick", 9, number) == alone.duplicated("tick", 9, number)
-
-
-def test_only_links_that_keep_step_draw_together() -> None:
-    config = ScheduleConfig(jitter_type="uniform", jitter_ratio=0.4)
-    names = ["a", "b", "c", "d"]
-    timings = [Timing.of(name, config, SECOND) for name in names]
-    slow = Timing.of("x", ScheduleConfig(tick_interval=60.0), SECOND)
-    timings[3] = Timing.of("d", ScheduleConfig(loss=0.5), SECOND)
-    a, b, c, d = links.links_of([h(name) for name in names], timings, [timings[0], slow, timings[0], timings[0]], 0, 0)
-    assert a._draws is c._draws
-    assert len({id(x._draws) for x in (a, b, d)}) == 3
-
-
-def test_shared_draws_pickle_without_what_was_drawn() -> None:
-    one = link(**NOISY)
-    before = [one.draw(What.FATE, LONG, "tick", 9, n) for n in range(100)]
-    copy = pickle.loads(pickle.dumps(one))
-    assert not copy._draws
-    assert [copy.draw(What.FATE, LONG, "tick", 9, n) for n in range(100)] == before
 
 
 def test_every_part_of_the_identity_gives_draws_of_its_own() -> None:
