@@ -63,21 +63,18 @@ def refusal(config: Any) -> DeclarationError:
     return caught.value
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-@pytest.mark.parametrize(("wrong", "message"), MISTAKES, ids=[message[:40] for _, message in MISTAKES])
-def test_every_mistake_is_told_with_place_value_and_remedy_also_when_disabled(
-    wrong: dict[str, Any], message: str, enabled: bool
-):
-    error = refusal({"enabled": enabled, **wrong})
-    assert str(error) == message
-    with pytest.raises(DeclarationError) as from_constructor:
-        ObservabilityConfig(**{"enabled": enabled, **wrong})
-    assert from_constructor.value.problems == error.problems
+def test_every_mistake_is_told_with_place_value_and_remedy_also_when_disabled():
+    for wrong, message in MISTAKES:
+        for enabled in (True, False):
+            error = refusal({"enabled": enabled, **wrong})
+            assert str(error) == message
+            with pytest.raises(DeclarationError) as from_constructor:
+                ObservabilityConfig(**{"enabled": enabled, **wrong})
+            assert from_constructor.value.problems == error.problems
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
+def test_the_parts_are_checked_on_their_own_too():
+    for build, message in [
         (
             lambda: ObservabilityEntry(observer="A", target="B", level="x"),
             f"level: Invalid observability level 'x'; {LEVELS}",
@@ -89,11 +86,9 @@ def test_every_mistake_is_told_with_place_value_and_remedy_also_when_disabled(
         (lambda: DefaultObservability(noise=-1), "noise: must be >= 0, got -1"),
         (lambda: VariableVisibilityConfig(external="a"), "external: must be a list, got 'a' (str)"),
         (lambda: VariableVisibilityConfig(extrenal=[]), "extrenal: unknown key. Did you mean 'external'?"),
-    ],
-)
-def test_the_parts_are_checked_on_their_own_too(build: Any, message: str):
-    with refuses(DeclarationError, message):
-        build()
+    ]:
+        with refuses(DeclarationError, message):
+            build()
 
 
 def test_all_mistakes_are_told_at_once():
@@ -108,9 +103,9 @@ def test_all_mistakes_are_told_at_once():
     assert len(str(error).splitlines()) == 5
 
 
-@pytest.mark.parametrize("junk", [None, 5, "text", [], [("enabled", True)]])
-def test_what_is_no_mapping_is_refused(junk: Any):
-    assert "must be a mapping with the keys enabled, variable_visibility, matrix, default" in str(refusal(junk))
+def test_what_is_no_mapping_is_refused():
+    for junk in [None, 5, "text", [], [("enabled", True)]]:
+        assert "must be a mapping with the keys enabled, variable_visibility, matrix, default" in str(refusal(junk))
 
 
 def test_keys_that_are_no_text_are_refused():
@@ -146,20 +141,25 @@ def test_a_row_is_a_list_of_four_or_a_mapping():
     assert ObservabilityConfig(matrix=(tuple(ROW),)).matrix == (long,) == ObservabilityConfig(matrix=[long]).matrix
 
 
-@pytest.mark.parametrize(
-    ("noise", "factor"),
-    [(None, 0.0), (0, 0.0), (-0.0, 0.0), (1, 1.0), (np.float32(0.5), 0.5), (np.int64(2), 2.0), (Fraction(1, 4), 0.25)],
-)
-def test_noise_is_a_float_and_none_counts_as_zero(noise: Any, factor: float):
-    entry = ObservabilityEntry(observer="A", target="B", level="unaware", noise=noise)
-    assert entry.factor == factor
-    assert noise is None or math.copysign(1.0, DefaultObservability(noise=noise).noise) == 1.0
-    assert entry.noise is None or type(entry.noise) is float
+def test_noise_is_a_float_and_none_counts_as_zero():
+    for noise, factor in [
+        (None, 0.0),
+        (0, 0.0),
+        (-0.0, 0.0),
+        (1, 1.0),
+        (np.float32(0.5), 0.5),
+        (np.int64(2), 2.0),
+        (Fraction(1, 4), 0.25),
+    ]:
+        entry = ObservabilityEntry(observer="A", target="B", level="unaware", noise=noise)
+        assert entry.factor == factor
+        assert noise is None or math.copysign(1.0, DefaultObservability(noise=noise).noise) == 1.0
+        assert entry.noise is None or type(entry.noise) is float
 
 
-@pytest.mark.parametrize("noise", [0.0, None])
-def test_a_row_about_oneself_may_say_what_holds_anyway(noise: float | None):
-    assert ObservabilityConfig(matrix=[["A", "A", "insider", noise]]).matrix[0].observer == "A"
+def test_a_row_about_oneself_may_say_what_holds_anyway():
+    for noise in [0.0, None]:
+        assert ObservabilityConfig(matrix=[["A", "A", "insider", noise]]).matrix[0].observer == "A"
 
 
 def test_configurations_are_values():

@@ -31,18 +31,15 @@ def test_equal_variables_make_the_same_class():
     assert create_agent_state_model(VARIABLES) is not create_global_state_model(VARIABLES)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
+def test_wrong_values_are_refused():
+    for values, message in [
         ({"strength": 11.0}, "strength: must lie in [0, 10], got 11.0"),
         ({"units": 1.5}, "units: must be a whole number, got 1.5"),
         ({"mood": "cam"}, "mood: must be one of 'calm', 'wild', got 'cam'. Did you mean 'calm'?"),
         ({"strenght": 1.0}, "strenght: unknown key. Did you mean 'strength'?"),
-    ],
-)
-def test_wrong_values_are_refused(values: dict[str, object], message: str):
-    with refuses(DeclarationError, message):
-        create_agent_state_model(VARIABLES)(**values)
+    ]:
+        with refuses(DeclarationError, message):
+            create_agent_state_model(VARIABLES)(**values)
 
 
 def test_wrong_definitions_are_refused():
@@ -71,14 +68,11 @@ def test_a_simulation_state_takes_models_and_mappings_and_survives_pickle():
     assert truth.model_dump()["agents"]["B"] == {"x": 1}
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
+def test_a_wrong_simulation_state_is_refused():
+    for fields, message in [
         ({"turn": -1, "agents": {}}, "turn: must be >= 0, got -1"),
         ({"turn": 0, "agents": {3: {}}}, "agents['3']: must be text: it is a name, got 3 (int)"),
         ({"turn": 0}, "agents: must be given"),
-    ],
-)
-def test_a_wrong_simulation_state_is_refused(fields: dict[str, object], message: str):
-    with refuses(ConfigError, message):
-        SimulationState(**fields)
+    ]:
+        with refuses(ConfigError, message):
+            SimulationState(**fields)
