@@ -89,10 +89,8 @@ class NoList(Says):
         return None
 
 
-@RUNS
-@pytest.mark.parametrize(
-    ("policy", "error", "words"),
-    [
+def test_what_is_no_answer_is_refused_by_name() -> None:
+    for policy, error, words in [
         (Says(lambda asked: 1.0), ConfigError, "the policy of 'heater_1' answered 1.0: must be an Answer; write"),
         (Says(thinking=-1.0), ConfigError, "the answer for 'heater_1' has thinking=-1.0: must be a number of"),
         (Says(thinking=float("nan")), ConfigError, "the answer for 'heater_1' has thinking=nan"),
@@ -106,13 +104,11 @@ class NoList(Says):
         (Says([1.0, 2.0]), InvalidAction, "'heater_1'"),
         (AllWrong(), ConfigError, "answer_all() of AllWrong returned 1 answers to 2 questions"),
         (NoList(), ConfigError, "answer_all() of NoList returned None to 2 questions"),
-    ],
-    ids=lambda value: type(value).__name__,
-)  # fmt: skip
-def test_what_is_no_answer_is_refused_by_name(run: Callable[..., Any], policy: Any, error: type, words: str) -> None:
-    with pytest.raises(error) as caught:
-        run(heaters(2), {"*": policy})
-    assert words in str(caught.value)
+    ]:
+        for run in (run_sync, run_event, run_stepwise):
+            with pytest.raises(error) as caught:
+                run(heaters(2), {"*": policy})
+            assert words in str(caught.value), run
 
 
 @RUNS
@@ -216,28 +212,6 @@ def test_live_answers_are_told(run: Callable[..., Any]) -> None:
 # Thinking (T23)
 
 
-def test_an_effect_falls_after_thinking_and_the_delay_of_acting() -> None:
-    policy = Says(3.0, thinking=0.5)
-    env = heaters(1, schedule=ScheduleConfig(msg_delay=0.1, act_delay=0.3))
-    result = env.run_event_driven({"*": policy}, t_end=3.0, trace=True)
-    assert [t for t, _ in result.actions["heater_1"]] == pytest.approx([1.0, 2.0])
-    told = [(r.t_ns, r.latency) for r in result.trace if r.kind == "Answered"]
-    assert told == [(7e8, 5e8), (17e8, 5e8), (27e8, 5e8)]
-    effects = [r for r in result.trace if r.kind == "ActionEffect"]
-    assert [result.trace[r.cause].kind for r in effects] == ["Answered"] * 2
-    assert [result.trace[result.trace[r.cause].cause].kind for r in effects] == ["ObservationReply"] * 2
-    assert (result.unfinished_effects, result.cancelled_effects) == (1, 0)
-
-
-def test_who_thinks_misses_what_comes() -> None:
-    policy = Says(3.0, thinking=2.0)
-    result = heaters(1, max_steps=7).run_event_driven({"*": policy})
-    assert [asked.number for asked in policy.log] == [0, 2, 4, 6], "what comes when a thought ends is looked at"
-    assert result.busy == {"heater_1": 3} and [t for t, _ in result.actions["heater_1"]] == [2.0, 4.0, 6.0]
-    assert result.unfinished_effects == 1
-    assert heaters(1, max_steps=7).run_synchronous({"*": Says(3.0, thinking=2.0)}).busy == {"heater_1": 0}
-
-
 @pytest.mark.parametrize("kind", [Says, SaysTogether])
 def test_tokens_are_counted_where_they_are_asked_for_in_both_clocks(kind: Any) -> None:
     def wordy(rate: float) -> Any:
@@ -302,7 +276,7 @@ def test_a_pushed_observation_takes_back_a_question_that_was_put_aside(early: bo
     assert [t for t, _ in result.actions["heater_1"]] == [1.25] and result.cancelled_effects == 1
 
 
-@pytest.mark.parametrize("t", [0.25, 0.5, 1.0, 1.25])
+@pytest.mark.parametrize("t", [0.25, 1.0])
 def test_a_thought_is_stored_with_the_run(t: float) -> None:
     env, options = heaters(3), {"seed": 2, "trace": True, "record": RECORD}
     policies = [SaysTogether(lambda a: Answer(float(a.vector.sum()) % 3, thinking=0.4 + a.number)) for _ in range(3)]

@@ -4,6 +4,7 @@ import copy
 import pickle
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,30 +104,26 @@ def test_after_an_error_half_way_only_a_reset_goes_on(
     assert env.step(ACTIONS)[1]["valve"].tolist() == [[0.6]] * LANES
 
 
-@pytest.mark.parametrize("given", [None, [1], np.zeros((LANES, 1, 1))], ids=["None", "list", "array"])
-def test_actions_that_are_no_mapping(given: Any) -> None:
-    with pytest.raises(InvalidAction, match=r"step\(\) takes a mapping \{group: actions\} for \['valve'\]"):
-        batch().step(given)
+def test_actions_that_are_no_mapping() -> None:
+    for given in [None, [1], np.zeros((LANES, 1, 1))]:
+        with pytest.raises(InvalidAction, match=r"step\(\) takes a mapping \{group: actions\} for \['valve'\]"):
+            batch().step(given)
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
+def test_actions_that_are_no_array() -> None:
+    for given, words in [
         (torch.zeros(LANES, 1, 1, requires_grad=True), r"of group 'valve' is a tensor with gradients, .*detach\(\)"),
         (torch.zeros(LANES, 1, 1, dtype=torch.bfloat16), "the actions of group 'valve' are no array"),
         ([[1], [2, 3]], "the actions of group 'valve' are no array"),
-    ],
-    ids=["gradient", "bfloat16", "ragged"],
-)
-def test_actions_that_are_no_array(given: Any, words: str) -> None:
-    with pytest.raises(InvalidAction, match=words):
-        batch().step({"valve": given})
+    ]:
+        with pytest.raises(InvalidAction, match=words):
+            batch().step({"valve": given})
 
 
-@pytest.mark.parametrize("env", [None, 3], ids=repr)
-def test_neither_id_nor_environment(env: Any) -> None:
-    with pytest.raises(ConfigError, match="give a registered id, an environment, or a function that builds one"):
-        BatchEnv(env, 2)
+def test_neither_id_nor_environment() -> None:
+    for env in [None, 3]:
+        with pytest.raises(ConfigError, match="give a registered id, an environment, or a function that builds one"):
+            BatchEnv(env, 2)
 
 
 def test_a_function_that_builds_no_environment() -> None:
@@ -138,10 +135,10 @@ def test_numpy_counts() -> None:
     assert BatchEnv(plant, np.int64(2)).num_envs == 2  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, copy.copy, pickle.dumps], ids=["deepcopy", "copy", "pickle"])
-def test_copies_are_refused(copied: Callable[[Any], Any]) -> None:
-    with pytest.raises(ConfigError, match="a BatchEnv can't be copied or pickled"):
-        copied(batch())
+def test_copies_are_refused() -> None:
+    for copied in [copy.deepcopy, copy.copy, pickle.dumps]:
+        with pytest.raises(ConfigError, match="a BatchEnv can't be copied or pickled"):
+            copied(batch())
 
 
 class Answers:
@@ -218,10 +215,10 @@ def test_what_a_batch_counts_can_only_be_read(compile: bool, name: str) -> None:
     assert env.over.all()
 
 
-@pytest.mark.parametrize("number", [3, -4, "1", True, 1.0])
-def test_a_lane_that_there_is_not(number: Any) -> None:
+def test_a_lane_that_there_is_not() -> None:
     env = batch()
-    assert refused(ConfigError, lambda: env.lane(number)) == f"lane({number!r}): there are the lanes 0 to 2"
+    for number in (3, -4, "1", True, 1.0):
+        assert refused(ConfigError, partial(env.lane, number)) == f"lane({number!r}): there are the lanes 0 to 2"
     assert env.lane(-1).world.lanes == 2
 
 
@@ -239,14 +236,15 @@ def test_options_that_are_no_mapping(compile: bool) -> None:
     assert refused(ConfigError, lambda: batch(compile=compile).reset(options=3)) == message  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("id", registered())
-def test_an_option_of_reset_that_a_shipped_world_does_not_read_is_refused_by_name(id: str) -> None:
-    env = make(id)
-    assert env.reset_options is not None
-    for name in {"agents", "landmarks", "day", "seed", "dissturbances"} - {*env.reset_options}:
-        message = refused(ConfigError, lambda: env.reset(seed=0, options={name: 1}))  # noqa: B023
-        assert message.startswith(f"reset(options={{{name!r}: ...}}): {type(env).__name__} understands ")
-    assert "Did you mean 'disturbances'?" in refused(ConfigError, lambda: env.reset(options={"dissturbances": []}))
+def test_an_option_of_reset_that_a_shipped_world_does_not_read_is_refused_by_name() -> None:
+    for id in registered():
+        env = make(id)
+        assert env.reset_options is not None
+        for name in {"agents", "landmarks", "day", "seed", "dissturbances"} - {*env.reset_options}:
+            message = refused(ConfigError, partial(env.reset, seed=0, options={name: 1}))
+            assert message.startswith(f"reset(options={{{name!r}: ...}}): {type(env).__name__} understands ")
+        misspelt = partial(env.reset, options={"dissturbances": []})
+        assert "Did you mean 'disturbances'?" in refused(ConfigError, misspelt)
 
 
 @pytest.mark.parametrize("compile", [False, True])
@@ -293,10 +291,10 @@ def test_lanes_without_a_seed_of_their_own_go_on(compile: bool) -> None:
     assert [(world.seed, world.episode) for world in worlds] == [(0, 1), (7, 0), (2, 1)]
 
 
-@pytest.mark.parametrize("seed", [[None, None], [1, 2, -3], [1, 2, 0.5], "abc", [1, 2, 2**70]], ids=repr)
-def test_seeds_that_are_none(seed: Any) -> None:
-    told = refused(ConfigError, lambda: batch().reset(seed=seed))
-    assert told == f"reset(seed={seed!r}): give a whole number >= 0, or 3 of them, each below 2**64"
+def test_seeds_that_are_none() -> None:
+    for seed in [[None, None], [1, 2, -3], [1, 2, 0.5], "abc", [1, 2, 2**70]]:
+        told = refused(ConfigError, partial(batch().reset, seed=seed))
+        assert told == f"reset(seed={seed!r}): give a whole number >= 0, or 3 of them, each below 2**64"
 
 
 def test_any_seeds_of_64_bits_are_taken_whatever_numpy_makes_of_them():

@@ -14,7 +14,7 @@ from masked_worlds import lamps
 from refusing import refuses
 from small_worlds import Chooser, Hand, LawEnv, Reversed, Team, Top, Unit, Zone
 
-from heron_env import HeronEnv, ScheduleConfig, VectorDecomposition, World, make
+from heron_env import HeronEnv, World, make
 from heron_env.errors import ConfigError, ResetNeeded
 
 Make = Callable[[], HeronEnv]
@@ -47,10 +47,6 @@ def rules() -> HeronEnv:
     return world(compile=True)
 
 
-def plain() -> HeronEnv:
-    return world(compile=False)
-
-
 def split() -> HeronEnv:
     return world(protocol=Reversed())
 
@@ -67,12 +63,10 @@ def own_state() -> HeronEnv:
     return world(Counting)
 
 
-def ticks() -> HeronEnv:
-    return world(protocol=VectorDecomposition(), schedule={"zone_1": ScheduleConfig(tick_interval=2.0)})
-
-
-MAKERS = (rules, plain, split, masked, by_hand, own_state, ticks)
-every_world = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+every_world = pytest.mark.parametrize(
+    "make", [rules, split, masked, by_hand, own_state], ids=lambda make: make.__name__
+)
+two_worlds = pytest.mark.parametrize("make", [rules, by_hand], ids=lambda make: make.__name__)
 
 
 def going_on(env: HeronEnv, steps: int, begun: int = 0) -> list[Any]:
@@ -120,7 +114,7 @@ def test_a_copy_goes_on_alike_and_apart(make: Make, way: Callable[[Any], Any]):
     assert going_on(twin, 4, 3) == going_on(env, 4, 3)
 
 
-@every_world
+@two_worlds
 def test_an_environment_that_never_began_is_copied(make: Make):
     env = make()
     twins = [through_pickle(env), copy.deepcopy(env)]
@@ -128,7 +122,7 @@ def test_an_environment_that_never_began_is_copied(make: Make):
     assert whole[0] == whole[1] == whole[2]
 
 
-@every_world
+@two_worlds
 def test_the_truth_stays_where_it_is(make: Make):
     env = make()
     truth, world, states = env.simulation.truth, env.world, [agent.state for agent in env.hierarchy.agents[:2]]
@@ -152,7 +146,7 @@ def outcome_of(run: Any) -> Any:
     return plainly([result.rewards, result.actions, result.end_time])
 
 
-@every_world
+@two_worlds
 def test_an_event_driven_run_is_copied_in_the_middle(make: Make):
     env = make()
     policies = policies_of(env)
@@ -166,7 +160,7 @@ def test_an_event_driven_run_is_copied_in_the_middle(make: Make):
     assert outcome_of(run) == outcome_of(other) == outcome_of(deep)
 
 
-@every_world
+@two_worlds
 def test_the_environment_is_copied_while_an_event_driven_run_goes_on(make: Make):
     env = make()
     policies = policies_of(env)
@@ -207,7 +201,7 @@ def test_it_goes_on_in_another_process(make: Make, elsewhere: ProcessPoolExecuto
     assert there == carried_on(env)
 
 
-@every_world
+@two_worlds
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_it_goes_on_in_a_fork(make: Make):
@@ -239,7 +233,7 @@ def test_a_world_adds_to_what_is_pickled():
 
 
 def test_a_state_is_a_copy():
-    env = plain()
+    env = rules()
     env.reset(seed=0)
     state, before = env.get_state(), env.state()
     going_on(env, 2)
@@ -249,7 +243,7 @@ def test_a_state_is_a_copy():
 
 def test_before_the_first_reset_a_copy_needs_one_too():
     with refuses(ResetNeeded, "step(): no episode is running; call reset() first"):
-        copy.deepcopy(plain()).step({})
+        copy.deepcopy(rules()).step({})
 
 
 def test_a_state_of_another_environment_is_refused():

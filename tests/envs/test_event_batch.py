@@ -1,6 +1,5 @@
 """BatchEnv on the event clock: what it refuses and how, episodes that follow each other, ends, states and rewards."""
 
-from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from laws.checks_event_batch import check_event_batch, policies_of
 from laws.examples import FIELD, TALK
 
-import heron_env
 from heron_env import BatchEnv, ScheduleConfig
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
 
@@ -123,25 +121,6 @@ def test_where_nothing_ever_arrives_it_says_so() -> None:
     assert len(still.begin()) == 0 and still.result(0) is not None
 
 
-def test_lanes_may_begin_anew_alone_and_with_options_of_their_own() -> None:
-    batch: Any = BatchEnv(
-        heron_env.make("heron/EnergyManagement-v1", dt=3600.0, physics_substeps=4, compile=True), 3, clock="event",
-        autoreset="disabled",
-    )  # fmt: skip
-    rows = batch.reset(seed=[5, 6, 7], options=[{"day": 10}, {"day": 20}, {"day": 10}])
-    assert [batch.lane(lane).day for lane in range(3)] == [10, 20, 10]
-    while len(rows):
-        rows = batch.answer(np.zeros(len(rows)))
-    first = batch.results()
-    rows = batch.reset(mask=np.array([False, True, False]))
-    assert set(rows.lane.tolist()) == {1} and batch.running.tolist() == [False, True, False]
-    assert batch.results()[1].returns == first[1].returns, "the last complete episode is kept"
-    with pytest.raises(ConfigError, match="give one for each of 3 lanes"):
-        batch.reset(options=[{}, {}])
-    with pytest.raises(ConfigError, match="booleans"):
-        batch.reset(mask=np.array([True]))
-
-
 def test_after_an_error_half_way_all_must_begin_anew() -> None:
     batch = batch_of(2)
     rows = batch.begin()
@@ -183,15 +162,3 @@ def test_trainers_get_rewards_of_their_own() -> None:
     course = check_event_batch(recipe, LATE, lanes=2, seed=5, gamma=0.9, with_state=True)
     assert {row["training_reward"] is None for row in (*course.rows[0], *course.ends[0])} == {False}
     assert batch_of(recipe=recipe).begin().training_reward is None
-
-
-def test_no_end_is_lost_where_effects_fall_later_than_episodes_last() -> None:
-    """The next episode of a lane has come to its own end, too, before anybody is asked."""
-    batch, asked, told = batch_of(1, schedule=ScheduleConfig(act_delay=99.0)), Counter[int](), Counter[int]()
-    rows = batch.begin()
-    for _ in range(20):
-        asked.update(rows.rank[rows.first].tolist())
-        told.update(rows.ended.rank.tolist())
-        rows = batch.answer(acted(batch, rows))
-    assert asked.total() > 2 * len(asked)
-    assert all(asked[rank] - told[rank] == 1 for rank in asked), "the last one's is not told yet"

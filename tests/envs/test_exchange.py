@@ -187,13 +187,14 @@ def check_parity(build: Callable[[], HeronEnv], wait: float | None = None, sched
     return event
 
 
-EDGES = ["ring", "star", "full", [("t_2", "t_0"), ("t_1", "t_0"), ("t_0", "t_2")]]
+PAIRS = [("t_2", "t_0"), ("t_1", "t_0"), ("t_0", "t_2")]
 ENDS = [(NEVER,) * 6, (2.0, NEVER, 4.0, 3.0, NEVER, 1.0)]
 
 
-@pytest.mark.parametrize(("substeps", "wait"), [(1, 0.01), (4, None)])
-@pytest.mark.parametrize("ends", ENDS, ids=["all live", "some end"])
-@pytest.mark.parametrize("edges", EDGES, ids=["ring", "star", "full", "pairs"])
+@pytest.mark.parametrize(
+    ("edges", "ends", "substeps", "wait"),
+    [("ring", ENDS[1], 1, 0.01), ("star", ENDS[0], 4, None), ("full", ENDS[1], 4, None), (PAIRS, ENDS[0], 1, 0.01)],
+)
 def test_two_clocks_one_course(edges: Any, ends: Any, substeps: int, wait: float | None):
     check_parity(lambda: nested(edges, ends, physics_substeps=substeps, observe_age=True), wait)
 
@@ -317,28 +318,6 @@ def test_the_last_observation_of_an_episode_has_the_last_shares():
     assert obs["c_1"].tolist() == GOLDEN["c_1"][1]
 
 
-@pytest.mark.parametrize("delay", [0.25, 1.0, 2.0, 2.5])
-@pytest.mark.parametrize("tick", [0.5, 1.0])
-def test_with_a_delay_neighbours_show_the_boundary_that_lies_so_long_ago(delay: float, tick: float):
-    schedule = {"c_1": ScheduleConfig(msg_delay=delay), "*": ScheduleConfig(tick_interval=tick)}
-    vectors = seen(ring_of_three(8), schedule)["c_2"]
-    assert len(vectors) == 8 / tick
-    for t, (_, late, prompt, mean) in vectors.items():
-        boundary = np.floor(t - delay)
-        expected = 10.0 + boundary if boundary >= 1 else -1.0
-        assert late == expected, f"at {t} s"
-        assert prompt == (30.0 + np.floor(t) if t >= 1 else -1.0), "the other link is not delayed"
-        known = [x for x in (expected, prompt) if x >= 0]
-        assert mean == (np.mean(known) if known else -1.0), "those not yet heard do not count"
-
-
-def test_the_senders_link_counts_not_the_receivers():
-    schedule = {"c_2": ScheduleConfig(msg_delay=1.0)}
-    result = ring_of_three().run_event_driven({"*": idle}, seed=0, schedule=schedule, trace=True)
-    under_way = {(r.payload.view.sender, r.latency) for r in result.trace if isinstance(r.payload, SharedState)}
-    assert under_way == {("c_1", 0), ("c_2", 10**9), ("c_3", 0)}
-
-
 def test_what_is_lost_is_never_known():
     env = ring_of_three()
     result = env.run_event_driven({"*": idle}, seed=0, schedule=ScheduleConfig(loss=1.0))
@@ -348,21 +327,14 @@ def test_what_is_lost_is_never_known():
     assert result.messages.lost >= 12 * 4
 
 
-def test_loss_of_one_link_leaves_the_others():
-    vectors = seen(ring_of_three(), {"c_1": ScheduleConfig(loss=1.0)})
-    assert vectors["c_2"][3.0] == [23, -1, 33, 33]
-    assert vectors["c_3"][3.0] == [33, 23, -1, 23]
-
-
 ROUGH = ScheduleConfig(
     tick_interval=0.4, msg_delay=1.5, jitter_type="uniform", jitter_ratio=1.0, duplicate=0.5, loss=0.1, reorder=True
 )
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_an_older_share_never_overwrites_a_newer_one(seed: int):
+def test_an_older_share_never_overwrites_a_newer_one():
     env = ring_of_three(max_steps=30)
-    run = env.start_event_driven({"*": idle}, seed=seed, schedule=ROUGH, trace=True)
+    run = env.start_event_driven({"*": idle}, seed=0, schedule=ROUGH, trace=True)
     inboxes = [n.startswith("News.soc") for n in env.simulation.layout.names]
     last = env.proxy.cache[inboxes]
     for t in np.arange(0.0, 32.0, 0.1):
@@ -378,28 +350,6 @@ def test_an_older_share_never_overwrites_a_newer_one(seed: int):
     counts = run.result().messages
     assert counts.balanced()
     assert counts.dropped_duplicates > 0
-
-
-def test_draws_of_one_edge_do_not_depend_on_other_edges():
-    def latencies(edges: Any) -> dict[int, int]:
-        agents = [Counter(f"c_{i}") for i in (1, 2, 3)]
-        protocol = StateShare(Clock.soc, News.soc, edges)
-        env = HeronEnv(SystemAgent("s", *agents, exchange=protocol), max_steps=9)
-        result = env.run_event_driven({"*": idle}, seed=0, schedule=ROUGH, trace=True)
-        told = [r for r in result.trace if isinstance(r.payload, SharedState) and r.payload.view.receiver == "c_2"]
-        return {r.payload.number: r.latency for r in told if r.payload.view.sender == "c_1"}
-
-    alone, among = latencies([("c_1", "c_2")]), latencies([("c_1", "c_3"), ("c_3", "c_2"), ("c_1", "c_2")])
-    assert len(alone) > 3
-    assert alone == among
-    assert len(set(alone.values())) > 1
-
-
-def test_messages_of_one_sender_to_two_receivers_are_drawn_apart():
-    schedule = ScheduleConfig(msg_delay=1.5, jitter_type="uniform", jitter_ratio=1.0, reorder=True)
-    result = ring_of_three(9).run_event_driven({"*": idle}, seed=0, schedule=schedule, trace=True)
-    told = [r for r in result.trace if isinstance(r.payload, SharedState) and r.payload.view.sender == "c_1"]
-    assert len({r.latency for r in told}) == len(told)
 
 
 def test_an_ended_agent_shares_its_last_state_and_no_more():
@@ -528,16 +478,14 @@ def test_a_snapshot_of_another_exchange_is_refused():
         other.set_state(env.get_state())
 
 
-@pytest.mark.parametrize("t", [0.0, 2.2, 5.0])
-def test_a_run_pickles_with_shares_in_flight(t: float):
+def test_a_run_pickles_with_shares_in_flight():
     whole, halved = nested("star", ENDS[1], max_steps=9), nested("star", ENDS[1], max_steps=9)
     options: dict[str, Any] = {"seed": 2, "schedule": ROUGH, "trace": True, "record": RECORD}
     a = whole.run_event_driven(waves(whole), **options)
     run = halved.start_event_driven(waves(halved), **options)
-    run.until(t)
+    run.until(2.2)
     run = pickle.loads(pickle.dumps(run))
-    if t:
-        assert any(isinstance(e, SharedState) for e in run.context.scheduler), "none in flight: nothing is proved"
+    assert any(isinstance(e, SharedState) for e in run.context.scheduler), "none in flight: nothing is proved"
     run.attach(waves(run.env))
     run.until(None)
     b = run.result()
@@ -666,7 +614,7 @@ def _silence_all_members(original: Any) -> Any:
 FAULTS = [
     (Simulation, "close_step", _delivered_in_both_clocks, test_what_is_lost_is_never_known, ()),
     (Exchange, "deliver", _one_after_the_other, test_two_clocks_one_course, ("ring", ENDS[0], 1, None)),
-    (Exchange, "receive", _no_memory_of_age, test_an_older_share_never_overwrites_a_newer_one, (0,)),
+    (Exchange, "receive", _no_memory_of_age, test_an_older_share_never_overwrites_a_newer_one, ()),
     (Exchange, "receive", _into_the_cache_only, test_two_clocks_one_course, ("ring", ENDS[0], 1, None)),
     (Exchange, "receive", _into_the_truth_only, test_two_clocks_one_course, ("ring", ENDS[0], 1, None)),
     (Exchange, "deliver", _the_dead_speak, test_two_clocks_one_course, ("ring", ENDS[1], 1, None)),

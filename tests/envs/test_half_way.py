@@ -120,11 +120,14 @@ def require_torn(env: Any, step: Callable[[], Any], words: str) -> None:
 
 
 PLACES = ["advance", "finish", "rule"]
-ERRORS = [ValueError("leak"), KeyboardInterrupt("leak"), InvalidAction("leak"), ZeroDivisionError("leak")]
+VALUE, INTERRUPT, INVALID = ValueError("leak"), KeyboardInterrupt("leak"), InvalidAction("leak")
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [("advance", VALUE), ("finish", INTERRUPT), ("finish", INVALID), ("rule", ZeroDivisionError("leak")),
+     ("rule", INTERRUPT)],
+)  # fmt: skip
 def test_after_an_error_in_a_step_only_a_reset_or_a_kept_state_goes_on(place: str, error: BaseException):
     for delays in (None, TrainingDelays(observation=1, action=0)):
         env = plant(place, training_delays=delays)
@@ -203,8 +206,11 @@ def test_after_an_error_in_reset_nobody_steps_on():
     env.reset(), env.step(ACTIONS)
 
 
-@pytest.mark.parametrize("run", ["run_synchronous", "run_event_driven"])
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    ("run", "error"),
+    [("run_synchronous", VALUE), ("run_synchronous", INTERRUPT), ("run_event_driven", INTERRUPT),
+     ("run_event_driven", INVALID)],
+)  # fmt: skip
 def test_after_an_aborted_run_nobody_steps_on_in_it(run: str, error: BaseException):
     def tire(vector: Any) -> Any:
         if vector[0] >= 1.5:
@@ -286,8 +292,10 @@ def drivers() -> dict[str, Callable[[], tuple[Any, Any]]]:
     return {"HeronVectorEnv": vector, "BatchEnv": batch, "HeronVecEnv": sb3}
 
 
-@pytest.mark.parametrize("driver", drivers())
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    ("driver", "error"),
+    [("HeronVectorEnv", VALUE), ("BatchEnv", INTERRUPT), ("BatchEnv", INVALID), ("HeronVecEnv", VALUE)],
+)
 def test_batches_say_what_ended_their_last_step(driver: str, error: BaseException):
     env, step = drivers()[driver]()
     env.reset()

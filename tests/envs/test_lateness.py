@@ -1,7 +1,5 @@
 """What agents with training delays see, when it is their turn, and when their decisions take effect."""
 
-import copy
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -11,15 +9,12 @@ import pytest
 from heron_env import (
     BatchEnv,
     Continuous,
-    CoordinatorAgent,
     FeatureProvider,
     FieldAgent,
     HeronEnv,
-    ScheduleConfig,
     SystemAgent,
     TrainingDelays,
     Vector,
-    VectorDecomposition,
     make,
     quantity,
     registered,
@@ -64,10 +59,6 @@ class Counter(FieldAgent):
         return meter.done
 
 
-class Leader(CoordinatorAgent):
-    """Sees its children's meters."""
-
-
 def counting(agent: Any = None, **options: Any) -> HeronEnv:
     system = SystemAgent("system_agent", agent or Counter("counter_1"))
     return HeronEnv(system, **{"dt": DT, "training_delays": LATE, "max_steps": 9, **options})
@@ -96,50 +87,11 @@ def test_an_agent_decides_on_what_was_and_acts_on_what_will_be(compile: bool):
     assert list(source) == [HELD, HELD, HELD, *[EXPLICIT] * 6]
 
 
-def test_a_decision_falls_when_it_is_due_and_holds_until_the_next_one():
-    env = counting(schedule=ScheduleConfig(tick_interval=3 * DT, phase=DT))
-    _, active, _, reward, source = zip(*follow(env, lambda step: {"counter_1": 1.0 + step}), strict=True)
-    assert list(active) == [0, 0, 0, 1, 0, 0, 1, 0, 0]  # ticks 1 and 4, seen two steps late
-    assert list(reward) == [0, 0, 0, 0, 4, 4, 4, 7, 7]
-    assert list(source) == [HELD] * 4 + [EXPLICIT, HELD, HELD, EXPLICIT, HELD]
-
-
 def test_who_says_nothing_does_nothing_a_step_later():
     given = {2: {"counter_1": 5.0}}
     _, _, _, reward, source = zip(*follow(counting(), lambda step: given.get(step, {})), strict=True)
     assert list(reward) == [0, 0, 0, 5, 0, 0, 0, 0, 0]
     assert list(source) == [HELD] * 3 + [EXPLICIT] + [NOOP] * 5
-
-
-def test_an_agents_own_policy_decides_on_what_the_agent_sees():
-    env = counting(Counter("counter_1", policy=lambda vector: vector[:1] + 1.0))
-    _, _, _, reward, source = zip(*follow(env, lambda step: {}), strict=True)
-    assert list(reward) == [0, 0, 0, 1, 2, 3, 4, 5, 6]
-    assert list(source) == [HELD] * 3 + [POLICY] * 6
-
-
-@pytest.mark.parametrize("compile", [False, True])
-def test_a_command_falls_with_its_commanders_decision(compile: bool):
-    team = Leader("leader_1", Counter("counter_1"), Counter("counter_2"), protocol=VectorDecomposition())
-    env = counting(team, compile=compile, training_delays=TrainingDelays(observation=(0, 2), action=(0, 3)))
-    lines = env._late.lines
-    for seed in range(5):
-        env.reset(seed=seed)
-        late, slow = int(lines.observation[0, 0]), int(lines.action[0, 0])
-        assert set(lines.observation[0]) == {late} and set(lines.action[0]) == {slow}
-        for step in range(9):
-            env.step({"leader_1": np.array([1.0, 2.0]) + step})
-            due = step - slow
-            acts = due >= late
-            assert env.simulation.last_rewards[2:] == ([due + 1.0, due + 2.0] if acts else [0.0, 0.0])
-            assert env.last_decisions["counter_2"].source == (COMMAND if acts else HELD)
-
-
-def test_the_age_is_in_the_observation_where_it_is_asked_for():
-    env = counting(observe_age=True)
-    seen = [shown[-1] for shown, *_ in follow(env, lambda step: {})]
-    assert env.observation_names("counter_1")[-1] == "age.counter_1"
-    assert seen == [0.0, DT, *[2 * DT] * 7]
 
 
 def test_truth_is_of_now():
@@ -159,27 +111,6 @@ def test_the_event_driven_clock_has_delays_of_its_own():
 def grid(**options: Any) -> HeronEnv:
     options = {"num_batteries": 4, "zone_size": 2, "control": "zone", "max_steps": 12, **options}
     return make("heron/BatteryGrid-v0", training_delays=SOME, **options)
-
-
-def drive(env: HeronEnv, steps: int) -> list[str]:
-    return [repr(env.step({a: env.action_space(a).low * 0.3 + 0.1 * k for a in env.agents})) for k in range(steps)]
-
-
-@pytest.mark.parametrize("way", ["pickle", "deepcopy", "set_state"])
-@pytest.mark.parametrize("compile", [False, True])
-def test_what_is_under_way_goes_with_a_copy(way: str, compile: bool):
-    env = grid(compile=compile)
-    env.reset(seed=11)
-    drive(env, 5)
-    if way == "set_state":
-        other = grid(compile=compile)
-        other.reset(seed=12)
-        drive(other, 3)
-        other.set_state(env.get_state())
-    else:
-        other = pickle.loads(pickle.dumps(env)) if way == "pickle" else copy.deepcopy(env)
-    assert repr(other._observe()) == repr(env._observe())
-    assert drive(other, 7) == drive(env, 7)
 
 
 def test_a_state_with_delays_fits_no_environment_without():
@@ -224,23 +155,6 @@ def test_every_registered_environment_takes_delays(env_id: str):
 
 
 GRID = {"num_batteries": 3, "max_steps": 4, "training_delays": SOME}
-
-
-def test_policies_of_the_batch_decide_on_what_agents_see():
-    policies = {"*": lambda vector: vector[:1].astype(np.float64) - 0.5}
-    batches = [
-        BatchEnv("heron/BatteryGrid-v0", 2, compile=compile, others=policies, seed=1, **GRID)
-        for compile in (True, False)
-    ]
-    env = make("heron/BatteryGrid-v0", **GRID)
-    for batch in batches:
-        batch.reset()
-    course = env.run_synchronous(policies, seed=1)
-    for step in range(4):
-        for batch in batches:
-            rewards = batch.step({})[1]["battery"][0]
-            expected = [course.rewards[agent][step][1] for agent in env.possible_agents]
-            np.testing.assert_allclose(rewards, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("compile", [False, True])

@@ -73,29 +73,27 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("function", [reward, of_price, of_parent, of_children])
-@pytest.mark.parametrize("static", [True, False], ids=["static", "plain"])
-@pytest.mark.parametrize(("name", "meant"), NAMES)
-def test_a_rule_under_nearly_its_name_is_refused(name: str, meant: str, static: bool, function: Any):
-    with pytest.raises(RuleError, match=f"^Mine.{name}: nothing calls it. Did you mean '{meant}'\\? Write @staticm"):
-        env({name: staticmethod(function) if static else function})
+def test_a_rule_under_nearly_its_name_is_refused():
+    for name, meant in NAMES:
+        for function in (reward, staticmethod(of_price), of_parent, staticmethod(of_children)):
+            with pytest.raises(
+                RuleError, match=f"^Mine.{name}: nothing calls it. Did you mean '{meant}'\\? Write @stat"
+            ):
+                env({name: function})
 
 
-@pytest.mark.parametrize(
-    ("name", "method", "meant"),
-    [
+def test_so_is_a_method():
+    for name, method, meant in [
         ("compute_local_rewrd", paid, "compute_local_reward(self, local_state[, child_rewards])"),
         ("compute_local_rewrd", paid_with_children, "compute_local_reward(self, local_state[, child_rewards])"),
         ("is_terminate", paid, "is_terminated(self, local_state)"),
         ("advanse", lambda self, dt: None, "advance(self, dt)"),
         ("apply_actions", lambda self: None, "apply_action(self)"),
-    ],
-)
-def test_so_is_a_method(name: str, method: Any, meant: str):
-    with pytest.raises(RuleError) as error:
-        env({name: method})
-    assert f"Mine.{name}: nothing calls it. Did you mean" in str(error.value)
-    assert f"Write def {meant}; rename it" in str(error.value)
+    ]:
+        with pytest.raises(RuleError) as error:
+            env({name: method})
+        assert f"Mine.{name}: nothing calls it. Did you mean" in str(error.value)
+        assert f"Write def {meant}; rename it" in str(error.value)
 
 
 class Tank(Unit):
@@ -184,11 +182,11 @@ def test_an_unheard_reader_of_features_is_told_by_check():
     assert (finding.status, finding.what) == (Status.WARNING, entry.what)
 
 
-@pytest.mark.parametrize("function", [reward, of_price, of_parent, of_children])
-def test_every_feature_that_a_rule_may_read_counts(function: Any):
-    told = [entry.what for entry in unused(env({"profit": function})) if "profit" in entry.what]
-    assert len(told) == 1
-    assert unused(env({"_profit": function}))[0].what.startswith("nobody earns")
+def test_every_feature_that_a_rule_may_read_counts():
+    for function in [reward, of_price, of_parent, of_children]:
+        told = [entry.what for entry in unused(env({"profit": function})) if "profit" in entry.what]
+        assert len(told) == 1
+        assert unused(env({"_profit": function}))[0].what.startswith("nobody earns")
 
 
 def test_a_function_of_the_world_that_nothing_calls_is_told():
@@ -199,9 +197,8 @@ def test_a_function_of_the_world_that_nothing_calls_is_told():
     assert told[0] == "World_.each_step(self, world) takes the world, and nothing calls it"
 
 
-@pytest.mark.parametrize(
-    ("name", "hook", "meant"),
-    [
+def test_a_misspelt_hook_is_refused():
+    for name, hook, meant in [
         ("finnish", lambda self, world: None, "finish(self, world)"),
         ("finishes", lambda self, world: None, "finish(self, world)"),
         ("finnish", staticmethod(lambda world: None), "finish(self, world)"),
@@ -214,13 +211,13 @@ def test_a_function_of_the_world_that_nothing_calls_is_told():
         ("disturbe", lambda self, world, disturbance: None, "disturb(self, world, disturbance)"),
         ("uphole", lambda self, world, disturbances: None, "uphold(self, world, disturbances)"),
         ("run_simulations", lambda self, env_state: None, "run_simulation(self, env_state)"),
-    ],
-)
-def test_a_misspelt_hook_is_refused(name: str, hook: Any, meant: str):
-    with pytest.raises(RuleError) as error:
-        env(hooks={name: hook})
-    word = meant.partition("(")[0]
-    assert f"World_.{name}: nothing calls it. Did you mean '{word}'? Write def {meant}; rename it" in str(error.value)
+    ]:
+        with pytest.raises(RuleError) as error:
+            env(hooks={name: hook})
+        word = meant.partition("(")[0]
+        assert f"World_.{name}: nothing calls it. Did you mean '{word}'? Write def {meant}; rename it" in str(
+            error.value
+        )
 
 
 def test_a_world_rule_under_another_name_is_refused():
@@ -230,9 +227,8 @@ def test_a_world_rule_under_another_name_is_refused():
         env(hooks={"finnish": staticmethod(rule(lambda world: None))})
 
 
-@pytest.mark.parametrize(
-    ("name", "hook", "called"),
-    [
+def test_a_hook_that_cannot_be_called_is_refused_when_its_class_is_made():
+    for name, hook, called in [
         ("finish", lambda self: None, "finish(self, world)"),
         ("finish", lambda world: None, "finish(self, world)"),
         ("finish", staticmethod(lambda: None), "finish(self, world)"),
@@ -242,20 +238,17 @@ def test_a_world_rule_under_another_name_is_refused():
         ("begin", 3, "begin(self, world)"),
         ("link", lambda self, world, receiver, sender: (1.0, 0.0), "link(self, world, sender, receiver)"),
         ("advance", staticmethod(rule(lambda dt, world: None)), "advance(self, world, dt)"),
-    ],
-)
-def test_a_hook_that_cannot_be_called_is_refused_when_its_class_is_made(name: str, hook: Any, called: str):
-    with pytest.raises(RuleError, match=re.escape(f"write def {called}")):
-        type("Mine", (HeronEnv,), {name: hook})
+    ]:
+        with pytest.raises(RuleError, match=re.escape(f"write def {called}")):
+            type("Mine", (HeronEnv,), {name: hook})
 
 
 def of_two(level: Level, setpoint: Setpoint) -> float:
     return 0.0
 
 
-@pytest.mark.parametrize(
-    ("name", "function"),
-    [
+def test_a_method_that_cannot_be_called_is_refused_with_both_remedies():
+    for name, function in [
         ("compute_local_reward", reward),
         ("compute_local_reward", of_two),
         ("compute_local_reward", lambda self: 0.0),
@@ -267,31 +260,29 @@ def of_two(level: Level, setpoint: Setpoint) -> float:
         ("advance", of_two),
         ("advance", lambda self: None),
         ("get_local_info", lambda: {}),
-    ],
-)
-def test_a_method_that_cannot_be_called_is_refused_with_both_remedies(name: str, function: Any):
-    with pytest.raises(RuleError) as error:
-        env({name: function})
-    assert f"a method is called as {RULES[name].shown(name)}; a rule, which reads features, needs" in str(error.value)
+    ]:
+        with pytest.raises(RuleError) as error:
+            env({name: function})
+        assert f"a method is called as {RULES[name].shown(name)}; a rule, which reads features, needs" in str(
+            error.value
+        )
 
 
-@pytest.mark.parametrize(
-    "value", [3, classmethod(lambda cls: None), property(lambda self: 0.0)], ids=["number", "classmethod", "property"]
-)
-def test_what_is_no_function_is_no_rule(value: Any):
-    with pytest.raises(RuleError, match=re.escape("is neither a rule nor a method; write def advance(self, dt)")):
-        env({"advance": value})
+def test_what_is_no_function_is_no_rule():
+    for value in [3, classmethod(lambda cls: None), property(lambda self: 0.0)]:
+        with pytest.raises(RuleError, match=re.escape("is neither a rule nor a method; write def advance(self, dt)")):
+            env({"advance": value})
 
 
-@pytest.mark.parametrize("name", RULE_NAMES)
-def test_a_rule_that_is_a_method_is_refused(name: str):
-    writes = {"writes": Level.value} if name in ("apply_action", "advance") else {}
-    written = rule(**writes)(lambda level: 0.0)
-    written.__qualname__ = f"Mine.{name}"
-    with pytest.raises(RuleError, match=f"Mine.{name} is a rule and a method; write @staticmethod above @rule$"):
-        env({name: written})
-    with pytest.raises(RuleError, match=r"write @staticmethod above @rule and take `self` away$"):
-        env({name: rule(**writes)(lambda self, level: 0.0)})
+def test_a_rule_that_is_a_method_is_refused():
+    for name in RULE_NAMES:
+        writes = {"writes": Level.value} if name in ("apply_action", "advance") else {}
+        written = rule(**writes)(lambda level: 0.0)
+        written.__qualname__ = f"Mine.{name}"
+        with pytest.raises(RuleError, match=f"Mine.{name} is a rule and a method; write @staticmethod above @rule$"):
+            env({name: written})
+        with pytest.raises(RuleError, match=r"write @staticmethod above @rule and take `self` away$"):
+            env({name: rule(**writes)(lambda self, level: 0.0)})
 
 
 def test_a_rule_may_be_borrowed_from_another_class():
@@ -407,33 +398,32 @@ def in_their_place(level: Level, child_rewards: Any) -> float:
     return -level.value
 
 
-@pytest.mark.parametrize(
-    ("reward", "counted"),
-    [
+def test_a_reward_that_leaves_out_what_children_earn_is_told():
+    for reward, counted in [
         (staticmethod(alone), False),
         (staticmethod(of_prices), False),
         (staticmethod(of_levels), True),
         (paid, False),
         (paid_with_children, True),
         (of_drones, True),
-    ],
-)
-def test_a_reward_that_leaves_out_what_children_earn_is_told(reward: Any, counted: bool):
-    told = unused(idle(hub(reward, Unit("unit_1"), Idle("idle_1"))))
-    expected = [] if counted else [SILENT.format("unit_1") + "count in no return from hub_1 up"]
-    assert [entry.what for entry in told] == expected
-    assert counted or "add child_rewards.sum(); or, if its reward stands in for theirs" in told[0].mend
+    ]:
+        told = unused(idle(hub(reward, Unit("unit_1"), Idle("idle_1"))))
+        expected = [] if counted else [SILENT.format("unit_1") + "count in no return from hub_1 up"]
+        assert [entry.what for entry in told] == expected
+        assert counted or "add child_rewards.sum(); or, if its reward stands in for theirs" in told[0].mend
 
 
-@pytest.mark.parametrize("reward", [with_rewards, in_their_place])
-def test_a_reward_of_a_coordinator_that_nobody_learns_from_is_reported(reward: Any):
-    meter = type("Hub", (CoordinatorAgent,), {"features": (Level,), "compute_local_reward": staticmethod(reward)})
-    (entry,) = unused(idle(meter("hub_1", Unit("unit_1"))))
-    assert entry.what.startswith("Hub.compute_local_reward adds what its own quantities say to its children's rewards")
-    assert "training_rewards(world)" in entry.mend
-    assert unused(idle(meter("hub_1", Unit("unit_1")), training_rewards=lambda self, world: None)) == []
-    feeling = type("Feeling", (Unit,), {"compute_local_reward": staticmethod(feels)})
-    assert unused(idle(meter("hub_1", feeling("feeling_1")))) == []
+def test_a_reward_of_a_coordinator_that_nobody_learns_from_is_reported():
+    for reward in [with_rewards, in_their_place]:
+        meter = type("Hub", (CoordinatorAgent,), {"features": (Level,), "compute_local_reward": staticmethod(reward)})
+        (entry,) = unused(idle(meter("hub_1", Unit("unit_1"))))
+        assert entry.what.startswith(
+            "Hub.compute_local_reward adds what its own quantities say to its children's rewards"
+        )
+        assert "training_rewards(world)" in entry.mend
+        assert unused(idle(meter("hub_1", Unit("unit_1")), training_rewards=lambda self, world: None)) == []
+        feeling = type("Feeling", (Unit,), {"compute_local_reward": staticmethod(feels)})
+        assert unused(idle(meter("hub_1", feeling("feeling_1")))) == []
 
 
 @rule
