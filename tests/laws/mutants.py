@@ -71,14 +71,6 @@ def order_by_event_type(original: Any) -> Any:
     )
 
 
-@mutant(EventScheduler, "schedule")
-def ticks_before_physics(original: Any) -> Any:
-    """Agents decide first, then the world moves."""
-    return lambda self, ns, phase, rank, event: original(
-        self, ns, phase - 10 if phase >= Phase.AGENT_TICK else phase, rank, event
-    )
-
-
 @mutant(physics.PhysicsCycle, "simulate")
 def dt_elapsed(original: Any) -> Any:
     """Physics gets the time that passed since it last ran."""
@@ -125,17 +117,6 @@ def whole_state_write_back(original: Any) -> Any:
         self.context.simulation.truth[self.context.simulation.layout.rows[report.row].reported.columns] = report.values
 
     return receive_report
-
-
-@mutant(physics.PhysicsCycle, "simulate")
-def physics_on_the_cache(original: Any) -> Any:
-    """Physics starts from what the proxy knows."""
-
-    def simulate(self: Any, event: Any, now: int) -> None:
-        self.context.simulation.truth[:] = self.context.proxy.cache
-        original(self, event, now)
-
-    return simulate
 
 
 @mutant(AgentLoop, "commit")
@@ -189,19 +170,6 @@ def leak_a_feature(original: Any) -> Any:
 
 
 @mutant(tags, "_columns_by_tag")
-def show_the_ledger(original: Any) -> Any:
-    """Bookkeeping is in its owner's observation."""
-
-    def columns(layout: Any, agents: int) -> Any:
-        found = original(layout, agents)
-        for row, by_tag in zip(layout.rows[:-1], found, strict=False):
-            by_tag["owner"] = np.arange(row.offset, row.offset + row.width)
-        return found
-
-    return columns
-
-
-@mutant(tags, "_columns_by_tag")
 def owners_always_see(original: Any) -> Any:
     """Whatever the tags say, an agent sees of itself what may be observed."""
 
@@ -212,12 +180,6 @@ def owners_always_see(original: Any) -> Any:
         return found
 
     return columns
-
-
-@mutant(tags, "OWN_TAGS")
-def owners_are_their_own_siblings(original: Any) -> Any:
-    """What siblings see of an agent it sees itself, too."""
-    return original | {"siblings"}
 
 
 @mutant(physics.PhysicsCycle, "score")
@@ -255,22 +217,10 @@ def _for_the_dead_too(original: Any) -> Any:
     return handle
 
 
-@mutant(AgentLoop, "receive_reply")
-def ended_agents_keep_deciding(original: Any) -> Any:
-    """A reply under way to an agent that has ended is still answered."""
-    return _for_the_dead_too(original)
-
-
 @mutant(AgentLoop, "take_effect")
 def effects_of_the_ended_fall(original: Any) -> Any:
     """An effect under way when its agent ends falls all the same."""
     return _for_the_dead_too(original)
-
-
-@mutant(python_rules.PythonRules, "rewards")
-def ended_children_are_paid(original: Any) -> Any:
-    """A coordinator goes on collecting the rewards of children that have ended."""
-    return lambda self, alive, *rest: original(self, [True] * len(alive), *rest)
 
 
 @mutant(Simulation, "reset")
@@ -283,18 +233,6 @@ def state_not_reset(original: Any) -> Any:
         original(self, seed, episode)
 
     return reset
-
-
-@mutant(ProxyAgent, "keep")
-def old_knowledge_survives(original: Any) -> Any:
-    """The proxy compares this episode's reports with the last one's versions."""
-
-    def keep(self: Any, array: Any, states: Any = None) -> None:
-        version = self.version.copy()
-        original(self, array, states)
-        self.version[:] = version
-
-    return keep
 
 
 @mutant(MessageBroker, "accept")
@@ -357,30 +295,10 @@ def noise_without_the_target(original: Any) -> Any:
     )
 
 
-@mutant(noise, "column_keys")
-def noise_by_place(original: Any) -> Any:
-    """The column's number enters the key instead of its name."""
-    return lambda layout, observers, columns: noise.mixed(
-        noise.mixed(layout.owner_hash[observers]) ^ columns.astype(np.uint64)
-    )
-
-
 @mutant(noise.ColumnNoise, "uniforms")
 def noise_without_the_episode(original: Any) -> Any:
     """Every episode of a seed has the same noise."""
     return lambda self, moment, *span: original(self, moment._replace(episode=0), *span)
-
-
-@mutant(noise.ColumnNoise, "_add_noise")
-def noise_in_single_precision(original: Any) -> Any:
-    """The law is worked out in float32."""
-
-    def add_noise(self: Any, values: Any, moment: Any, span: slice) -> None:
-        kept, self.reach = self.reach, np.float64(self.reach.astype(np.float32))
-        original(self, values, moment, span)
-        self.reach = kept
-
-    return add_noise
 
 
 @mutant(noise.ColumnNoise, "_add_noise")
@@ -429,45 +347,12 @@ def externals_see_the_inside(original: Any) -> Any:
     )
 
 
-@mutant(by_matrix.ObservabilityMatrix, "of")
-def no_default(original: Any) -> Any:
-    """Who has no row sees nothing, whatever the default says."""
-    return staticmethod(lambda config: by_matrix.ObservabilityMatrix(config.matrix))
-
-
-@mutant(by_matrix, "columns_by_matrix")
-def tags_beside_the_matrix(original: Any) -> Any:
-    """What the tags show is shown as well."""
-
-    def compile_(hierarchy: Any, layout: Any, *rest: Any) -> Any:
-        found, tagged = original(hierarchy, layout, *rest), tags.columns_by_tags(hierarchy, layout)
-        more = [
-            noise.Seen.exactly(np.setdiff1d(columns, seen.columns)) for columns, seen in zip(tagged, found, strict=True)
-        ]
-        return [noise.Seen.joined(pair) for pair in zip(found, more, strict=True)]
-
-    return compile_
-
-
 @mutant(AgentLoop, "answer_request")
 def noise_of_the_time_of_gathering(original: Any) -> Any:
     """The turn is the step in which the proxy answers, not the one in which the agent asked."""
 
     def gather(self: Any, request: Any, now: int) -> None:
         original(self, dataclasses.replace(request, turn=now // self.context.dt_ns), now)
-
-    return gather
-
-
-@mutant(AgentLoop, "answer_request")
-def noise_of_a_running_count(original: Any) -> Any:
-    """The turn counts the requests that came."""
-    counts: dict[Any, int] = {}
-
-    def gather(self: Any, request: Any, now: int) -> None:
-        who = id(self), request.agent
-        counts[who] = counts.get(who, -1) + 1
-        original(self, dataclasses.replace(request, turn=counts[who]), now)
 
     return gather
 

@@ -10,7 +10,6 @@ from laws.mutants import mutant_in
 
 from heron_env.engine import phases, source, tables
 from heron_env.engine.lanes import Lanes
-from heron_env.engine.phases import Phases
 from heron_env.envs.batch.lanes import CompiledLanes
 from heron_env.envs.batch.views import LaneHooks
 from heron_env.envs.exchange import Exchange
@@ -50,17 +49,6 @@ def overlapping_ranges(original: Any) -> Any:
     return run
 
 
-@mutant(Lanes, "_run")
-def a_lane_left_out(original: Any) -> Any:
-    """Where threads share the lanes, nobody has the last."""
-
-    def run(self: Any, loop: Any, lanes: Any, *more: Any) -> None:
-        span = range(self.count) if lanes is None else lanes
-        original(self, loop, range(span.start, span.stop - (self.threads > 1)), *more)
-
-    return run
-
-
 def _kept_in_restart(*names: str, ever: bool = False) -> Any:
     """`ever`: also where nothing has happened since the last restart: a plain lane's environment restarts it again."""
 
@@ -76,29 +64,6 @@ def _kept_in_restart(*names: str, ever: bool = False) -> Any:
         return restart
 
     return fault
-
-
-@mutant(Lanes, "restart")
-def the_dead_stay_dead(original: Any) -> Any:
-    """A new episode begins with those who were alive at the end of the last, and one more."""
-
-    def restart(self: Any, *which: Any, **options: Any) -> None:
-        original(self, *which, **options)
-        self.arrays.alive[(self.arrays.steps == 0) & (self.arrays.episodes > 0), -1] = 0
-
-    return restart
-
-
-@mutant(Lanes, "restart")
-def actions_survive(original: Any) -> Any:
-    """What was in force at the end is held at the start."""
-    return _kept_in_restart("applied", "actions")(original)
-
-
-@mutant(Lanes, "restart")
-def returns_survive(original: Any) -> Any:
-    """The return of the last episode is counted again."""
-    return _kept_in_restart("returns", ever=True)(original)
 
 
 @mutant(Lanes, "restart")
@@ -121,28 +86,6 @@ def noise_by_lane(original: Any) -> Any:
     return observe
 
 
-@mutant(tables.ObservationTables, "__init__")
-def noise_without_bounds(original: Any) -> Any:
-    """Compiled noise knows no declared bounds."""
-
-    def init(self: Any, *arguments: Any) -> None:
-        original(self, *arguments)
-        self.arrays["noise_high"] = np.full_like(self.arrays["noise_high"], np.inf)
-
-    return init
-
-
-@mutant(tables.DecisionTables, "__init__")
-def shares_not_clipped(original: Any) -> Any:
-    """A share of a command may lie beyond what its agent can do."""
-
-    def init(self: Any, *arguments: Any) -> None:
-        original(self, *arguments)
-        self.limits[tables.LEAST], self.limits[tables.MOST] = -np.inf, np.inf
-
-    return init
-
-
 @mutant(tables.DecisionTables, "__init__")
 def commands_to_the_wrong_child(original: Any) -> Any:
     """Each child gets the number of the one before."""
@@ -150,39 +93,6 @@ def commands_to_the_wrong_child(original: Any) -> Any:
     def init(self: Any, *arguments: Any) -> None:
         original(self, *arguments)
         self.command[:] = np.maximum(self.command.astype(np.int64) - 1, 0)
-
-    return init
-
-
-@mutant(tables.DecisionTables, "__init__")
-def ticks_forgotten(original: Any) -> Any:
-    """Everyone decides in every step."""
-
-    def init(self: Any, blueprint: Any, *where: Any) -> None:
-        original(self, blueprint, *where)
-        self.who[:, 2:4] = blueprint.dt_ns, 0
-
-    return init
-
-
-@mutant(Phases, "__init__")
-def ledgers_not_reset(original: Any) -> Any:
-    """What counts per step goes on counting."""
-
-    def init(self: Any, *arguments: Any, **options: Any) -> None:
-        original(self, *arguments, **options)
-        self._clear = None
-
-    return init
-
-
-@mutant(tables.AgentTables, "__init__")
-def physics_from_the_top(original: Any) -> Any:
-    """Segments are gone through the other way: physics and rewards top-down."""
-
-    def init(self: Any, *arguments: Any) -> None:
-        original(self, *arguments)
-        self.seg = np.ascontiguousarray(self.seg[::-1])
 
     return init
 
@@ -198,19 +108,6 @@ def physics_of_the_ended_stops(original: Any) -> Any:
         self.arrays.over[:] = over
 
     return substep
-
-
-@mutant(Lanes, "close")
-def the_ended_are_paid(original: Any) -> Any:
-    """Rewards of agents that have ended count."""
-
-    def close(self: Any, lanes: Any = None) -> None:
-        alive = self.arrays.alive.copy()
-        self.arrays.alive[:] = 1
-        original(self, lanes)
-        self.arrays.alive[:] &= alive
-
-    return close
 
 
 @mutant(CompiledLanes, "start")
@@ -301,11 +198,6 @@ def written(owner: Any, name: str, old: str, new: str) -> Any:
 @written(phases, "loops_text", "source[b, i] != 0 and source[b, i] != 5", "0 < source[b, i] < 3")
 def text_drops_commands() -> None:
     """Commands and no-ops have no effect."""
-
-
-@written(phases, "loops_text", " if alive[b, i] != 0 else 0.0", "")
-def text_pays_the_ended() -> None:
-    """Rewards of agents that have ended count."""
 
 
 @written(source.Source, "text", "tab[i, 0]", "tab[i, 0] + 0 * tab[i, 0] if b == 0 else tab[0, 0]")

@@ -20,22 +20,6 @@ def read_in_the_same_step(original: Any) -> Any:
     return lambda self, receiver, before=None: original(self, receiver)
 
 
-@mutant(MessageBroker, "send")
-def letters_before_decisions(original: Any) -> Any:
-    """They arrive in the phase of the physics."""
-
-    def send(self: Any, message: Any, phase: int, *rest: Any) -> Any:
-        return original(self, message, 0 if isinstance(message, LetterUnderWay) else phase, *rest)
-
-    return send
-
-
-@mutant(mail.Post, "take")
-def only_the_newest(original: Any) -> Any:
-    """One place for a letter, as for a set-point."""
-    return lambda self, *given: original(self, *given)[-1:]
-
-
 @mutant(mail, "sealed")
 def bodies_are_shared(original: Any) -> Any:
     """The letter is handed over as it is."""
@@ -48,12 +32,6 @@ def second_copies_are_read(original: Any) -> Any:
     return lambda self, message: original(self, message) or isinstance(message, LetterUnderWay)
 
 
-@mutant(mail.Post, "book")
-def lost_ones_are_under_way(original: Any) -> Any:
-    """Nobody tells that a letter is lost."""
-    return lambda self, sender, *, lost: original(self, sender, lost=False)
-
-
 @mutant(mail.Post, "counts")
 def only_those_that_wait_are_unread(original: Any) -> Any:
     """Letters to those who do not read are gone."""
@@ -64,12 +42,6 @@ def only_those_that_wait_are_unread(original: Any) -> Any:
 def by_rank_alone(original: Any) -> Any:
     """Whose rank is lower is read first, whenever its letter came."""
     return lambda self, receiver, waiting: original(self, receiver, (0, *waiting[1:]))
-
-
-@mutant(mail.Post, "take")
-def newest_first(original: Any) -> Any:
-    """As a pile has it."""
-    return lambda self, *given: original(self, *given)[::-1]
 
 
 @mutant(mail.Post, "_keep")

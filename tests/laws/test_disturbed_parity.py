@@ -66,22 +66,21 @@ def both(options: dict[str, Any], disturbances: list[Disturbance], wait: float |
     return sync, event
 
 
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"protocol": VectorDecomposition()},
-        {"schedule": TICKS},
-        {"observability": NOISE},
-        {"observe_age": True},
-        {"physics_substeps": 1, "compile": False},
-        {"report_interval": 0.2, "observe_age": True},
-        {"report_interval": 0.5, "schedule": {"heater": ScheduleConfig(own_rows="local")}, "observe_age": True},
-    ],
-    ids=["field", "zone", "ticks", "noise", "ages", "plain", "telemetry", "own rows"],
-)
-def test_two_clocks_one_course(options: dict[str, Any], name: str) -> None:
+OWN = {"heater": ScheduleConfig(own_rows="local")}
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("world", {"protocol": VectorDecomposition()}),
+    ("sensors", {"report_interval": 0.2, "observe_age": True}),
+    ("crashes", {"protocol": VectorDecomposition(), "schedule": {"zone": ScheduleConfig(tick_interval=2.0)}}),
+    ("all", {}),
+    ("all", {"schedule": TICKS}),
+    ("all", {"observability": NOISE, "observe_age": True}),
+    ("all", {"physics_substeps": 1, "compile": False}),
+    ("all", {"report_interval": 0.5, "schedule": OWN, "observe_age": True}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_two_clocks_one_course(name: str, options: dict[str, Any]) -> None:
     undisturbed, _ = both(options, [])
     sync, event = both(options, SETS[name])
     assert_same_course(sync, event)

@@ -110,7 +110,6 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "wrapped": lambda: Blind(RandomPolicy(spec()), 1),
     "wrapped function": lambda: Blind(by_hand, 1),
 }
-SCHEDULES = {"each step": None, "sparse": SPARSE}
 Course = dict[str, list[float]]
 """What each gambler earned step by step, which is what it drew last."""
 
@@ -179,22 +178,30 @@ CHECKS: dict[str, Callable[[], None]] = {
 }
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
-@pytest.mark.parametrize("kind", POLICIES)
+EACH = pytest.mark.parametrize(("kind", "schedule"), [("random", None), *((kind, SPARSE) for kind in POLICIES)])
+
+
+@EACH
 def test_a_draw_is_a_function_of_seed_episode_agent_and_tick(kind: str, schedule: Any):
     draws_are_its_own(POLICIES[kind], schedule)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
-@pytest.mark.parametrize("kind", POLICIES)
+@EACH
 def test_draws_are_equal_in_both_clocks_and_in_lanes(kind: str, schedule: Any):
     clocks_agree(POLICIES[kind], schedule)
 
 
-@pytest.mark.parametrize("compile", [True, False])
-@pytest.mark.parametrize("delays", [None, TrainingDelays(observation=2)], ids=["prompt", "late"])
-@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
-@pytest.mark.parametrize("kind", ["random", "function", "wrapped"])
+@pytest.mark.parametrize(
+    ("kind", "schedule", "delays", "compile"),
+    [
+        ("random", None, None, True),
+        ("random", SPARSE, TrainingDelays(observation=2), False),
+        ("function", None, TrainingDelays(observation=2), True),
+        ("function", SPARSE, None, False),
+        ("wrapped", SPARSE, None, True),
+        ("wrapped", None, TrainingDelays(observation=2), False),
+    ],
+)
 def test_draws_are_equal_in_batches(kind: str, schedule: Any, delays: TrainingDelays | None, compile: bool):
     batches_agree(POLICIES[kind], schedule, delays, compile)
 

@@ -258,7 +258,7 @@ def test_its_text_in_python_is_the_same_clock(text: bool) -> None:
     look_late(text=text)
 
 
-LONG = {"the_last_signal_alone", "a_noop_undoes_what_fell_before", "ends_looked_at_too_early"}
+LONG = {"a_noop_undoes_what_fell_before", "ends_looked_at_too_early"}
 LONG |= {*GOING_ON_MUTANTS, *(name for name, fault in EVENT_MUTANTS.items() if fault[0] in PLAIN)}
 MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS | LATE_MUTANTS
 

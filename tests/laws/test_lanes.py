@@ -60,25 +60,16 @@ def test_in_the_examples_too() -> None:
 
 FAULTS = {
     "check: of a choice": ("decision_kernels", "or value - np.floor(value) > limits[GRAIN, e]):", "):"),
-    "check: of what is no number": (
-        "decision_kernels",
-        "inside = single[0, e] <= ",
-        "inside = value != value or single[0, e] <= ",
-    ),
     "decide: whose turn": ("decision_kernels", "(now, who[clock, TICK],", "(now, who[i, TICK],"),
     "decide: a command": ("decision_kernels", "within(command * ", "(lambda value, *bounds: value)(command * "),
     "end: with the last": ("loop_kernels", "= not anyone_cut, anyone_cut", "= True, False"),
-    "end: at a limit": ("loop_kernels", "steps[b] >= last_step", "steps[b] > last_step"),
     "end: returns": ("loop_kernels", "returns[b, i] += rewards[b, i]", "returns[b, i] = rewards[b, i]"),
     "begin: returns": ("loop_kernels", "returns[b, i] = 0.0", "pass"),
     "begin: who lives": ("loop_kernels", "alive[b, i] = 1", "alive[b, i] |= episodes[b] + np.uint64(1) == 0"),
     "begin: the next episode": ("loop_kernels", "episodes[b] += np.uint64(1)", "episodes[b] = np.uint64(0)"),
     "publish: of another lane": ("loop_kernels", "out[b, k] = t[b, columns[k]]", "out[b, k] = t[0, columns[k]]"),
-    "publish: rewards": ("loop_kernels", "out_rewards[b, k] = rewards[b, i]", "out_rewards[b, k] = rewards[b, k]"),
     "relate: nothing is subtracted": ("loop_kernels", " - received[b, relative[k, 1]]", ""),
-    "relate: without noise": ("loop_kernels", "    add_noise(D, b, received)\n", ""),
     "noise: of no turn": ("draw_kernel", "mixed(kept[j] ^ turn)", "mixed(kept[j])"),
-    "noise: of the last episode": ("draw_kernel", " or moments[b, 1] != episode:", ":"),
     "noise: beyond bounds": ("draw_kernel", "part_of(high, first, size)\n", "part_of(high, first, size) + 99.0\n"),
 }
 """In the text of the kernels that all lanes share."""

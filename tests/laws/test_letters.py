@@ -79,14 +79,10 @@ SAME = partial(check_same_letters_in_both_clocks, WRITING)
 COUNTED = partial(check_nothing_is_lost_uncounted, WRITING, ROUGH, 2.1, frozenset({"hand_4"}))
 CASES: list[tuple[str, Callable[[], None]]] = [
     ("read_in_the_same_step", SAME),
-    ("letters_before_decisions", SAME),
-    ("only_the_newest", SAME),
     ("bodies_are_shared", SAME),
     ("second_copies_are_read", COUNTED),
-    ("lost_ones_are_under_way", COUNTED),
     ("only_those_that_wait_are_unread", COUNTED),
     ("by_rank_alone", partial(check_letters_come_in_order, WRITING, UNEVEN)),
-    ("newest_first", partial(check_letters_come_in_order, WRITING, UNEVEN)),
     ("everybody_reads", partial(check_a_letter_reaches_nobody_else, WRITING, UNEVEN, "unit_2", "unit_3")),
     ("in_the_queue_of_reports", partial(check_letters_move_no_other_draw, WRITING, UNEVEN)),
     ("drawn_from_one_stream", partial(check_letters_move_no_other_draw, WRITING, LOSSLESS)),

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import cycle
 from math import lcm
 from typing import Any
 
@@ -181,8 +182,9 @@ NETWORKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("report_interval", [None, 0.1, 0.5])
-@pytest.mark.parametrize("schedule", NETWORKS, ids=range(len(NETWORKS)))
+@pytest.mark.parametrize(
+    ("schedule", "report_interval"), [*zip(NETWORKS, cycle([None, 0.1, 0.5]), strict=False)], ids=range(len(NETWORKS))
+)
 def test_the_age_of_a_note_is_what_an_observed_clock_is_behind(schedule: Any, report_interval: float | None) -> None:
     env = yard(report_interval=report_interval, schedule=schedule)
     names, columns = env.observation_names("actor_1"), {}

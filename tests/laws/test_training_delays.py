@@ -24,7 +24,11 @@ LATE = st.one_of(st.integers(0, 3), st.tuples(st.integers(0, 1), st.integers(1, 
 DELAYS = st.builds(lambda seen, falls: TrainingDelays(observation=seen, action=falls), LATE, LATE)
 SOME = max(30, settings().max_examples // 10)
 """Copies and resets are asked with all examples elsewhere, without delays."""
-PAIRS = [(0, 0), (1, 0), (0, 1), (2, 3), ((0, 2), (0, 2))]
+CASES = [
+    (FIELD, None, (0, 0)), (FIELD, UNEQUAL, (2, 3)), (ZONE, None, (1, 0)), (ZONE, UNEQUAL, ((0, 2), (0, 2))),
+    (NESTED, None, (0, 1)), (NESTED, UNEQUAL, (2, 3)), (ENDING, None, (2, 3)), (ENDING, UNEQUAL, (1, 0)),
+    (SEEN, None, ((0, 2), (0, 2))), (SEEN, UNEQUAL, (0, 1)),
+]  # fmt: skip
 
 
 @given(st.data())
@@ -34,13 +38,9 @@ def test_a_late_synchronous_run_is_the_late_event_driven_run(data: st.DataObject
     check_training_delays(recipe, data.draw(DELAYS), data.draw(ticks(recipe)), wait)
 
 
-@pytest.mark.parametrize(("seen", "falls"), PAIRS, ids=str)
-@pytest.mark.parametrize("schedule", [None, UNEQUAL], ids=["equal ticks", "unequal ticks"])
-@pytest.mark.parametrize(
-    "recipe", [FIELD, ZONE, NESTED, ENDING, SEEN], ids=["field", "zone", "nested", "ending", "seen"]
-)
-def test_each_kind_of_control(recipe: Recipe, schedule: Any, seen: Any, falls: Any) -> None:
-    delays = TrainingDelays(observation=seen, action=falls)
+@pytest.mark.parametrize(("recipe", "schedule", "late"), CASES, ids=range(len(CASES)))
+def test_each_kind_of_control(recipe: Recipe, schedule: Any, late: Any) -> None:
+    delays = TrainingDelays(observation=late[0], action=late[1])
     check_training_delays(replace(recipe, max_steps=10, observe_age=True), delays, schedule)
 
 
