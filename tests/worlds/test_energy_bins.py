@@ -11,8 +11,6 @@ from heron_env.worlds.energy_management import MPC, STRONGEST, Battery, Transfor
 from heron_env.worlds.energy_management.agents import bin_at, bins_of, home_series
 from heron_env.worlds.energy_management.baselines import baselines
 
-NOON = 43_200.0
-
 
 @pytest.mark.parametrize(
     ("dt", "substeps", "bins"),

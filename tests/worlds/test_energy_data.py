@@ -1,7 +1,10 @@
 """Series, tariff, neighbourhood and split of EnergyManagement: what the data promise."""
 
+from functools import partial
+
 import numpy as np
 import pytest
+from refusing import unsaid
 
 from heron_env.errors import ConfigError, DataError
 from heron_env.worlds.energy_management import energy_management
@@ -77,25 +80,25 @@ def test_an_environment_runs_on_a_users_profiles(tmp_path):
     assert env.run_synchronous({"*": lambda vector: 0.0}, seed=0).end_time == 86_400.0
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ((1, "household,business,south"), "my.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, "
-                                          "got household,business,south; add pv_south,pv_east,pv_west. "
-                                          "Did you mean 'pv_south'?"),
-        ((3, "0.1,0.2,0,0.5"), "my.csv:3: expected 5 cells, got 4; give one a column, decimals with a point"),
-        ((4, "0.1,oops,0,0,0"), "my.csv:4: business='oops' is not a number; correct or fill in the cell"),
-        ((5, "0.1,0.2,nan,0,0"), "my.csv:5: pv_south=nan must be finite; fill in the cell"),
-        ((6, "0.1,0.2,0,0,inf"), "my.csv:6: pv_west=inf must be finite; fill in the cell"),
-        ((7, "0.1,0.2,0,-1,0"), "my.csv:7: pv_east=-1 must be >= 0 (generation is positive, too)"),
-        ((7, "0.1,1_0,0,0,0"), "my.csv:7: business='1_0' is not a number; correct or fill in the cell"),
-        ((8, "0.1,,0,0,0"), "my.csv:8: business='' is not a number; correct or fill in the cell"),
-    ],
-)  # fmt: skip
-def test_a_bad_row_is_refused_with_its_line(tmp_path, change, message):
-    with pytest.raises(DataError) as error:
+BAD_ROWS = [
+    ((1, "household,business,south"), "my.csv:1: expected the columns household,business,pv_south,pv_east,pv_west, "
+                                      "got household,business,south; add pv_south,pv_east,pv_west. "
+                                      "Did you mean 'pv_south'?"),
+    ((3, "0.1,0.2,0,0.5"), "my.csv:3: expected 5 cells, got 4; give one a column, decimals with a point"),
+    ((4, "0.1,oops,0,0,0"), "my.csv:4: business='oops' is not a number; correct or fill in the cell"),
+    ((5, "0.1,0.2,nan,0,0"), "my.csv:5: pv_south=nan must be finite; fill in the cell"),
+    ((6, "0.1,0.2,0,0,inf"), "my.csv:6: pv_west=inf must be finite; fill in the cell"),
+    ((7, "0.1,0.2,0,-1,0"), "my.csv:7: pv_east=-1 must be >= 0 (generation is positive, too)"),
+    ((7, "0.1,1_0,0,0,0"), "my.csv:7: business='1_0' is not a number; correct or fill in the cell"),
+    ((8, "0.1,,0,0,0"), "my.csv:8: business='' is not a number; correct or fill in the cell"),
+]  # fmt: skip
+
+
+def test_a_bad_row_is_refused_with_its_line(tmp_path):
+    def loading(change):
         load_profiles(write_profiles(tmp_path / "my.csv", change, rows=20))
-    assert str(error.value) == message
+
+    assert unsaid(DataError, [(partial(loading, change), message) for change, message in BAD_ROWS]) == []
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,7 @@ def test_more_than_the_sun_can_give_is_refused(tmp_path, row, words):
     assert str(error.value).startswith(words)
 
 
-@pytest.mark.parametrize("column", range(len(COLUMNS)))
+@pytest.mark.parametrize("column", [0, 4])
 def test_a_meters_counter_is_no_profile(tmp_path, column):
     cells = np.tile([0.1, 0.2, 0.0, 0.5, 0.1], (QUARTERS_PER_YEAR, 1))
     cells[:, column] = np.arange(QUARTERS_PER_YEAR) / QUARTERS_PER_YEAR

@@ -149,10 +149,3 @@ def test_it_does_better_than_the_strongest_rule_at_one_glance():
         mpc, rule = (env.run_synchronous(offered[name], seed=seed).returns["system_agent"] for name in (MPC, STRONGEST))
         gain.append(mpc - rule)
     assert np.mean(gain) > 2.0
-
-
-def test_it_is_the_same_in_both_clocks():
-    env = energy_management(day=150, observe_age=True, max_steps=30)
-    policies = baselines(env)[MPC]
-    one, other = env.run_synchronous(policies, seed=3), env.run_event_driven(policies, t_end=1800.0, seed=3)
-    assert one.returns == other.returns

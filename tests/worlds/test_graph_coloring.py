@@ -75,20 +75,6 @@ def painters(env: GraphColoringEnv) -> dict[str, Painter]:
 # Clocks and executions
 
 
-@pytest.fixture(scope="module")
-def compiled() -> GraphColoringEnv:
-    return colouring(compile=True, start="random", max_steps=40)
-
-
-@pytest.mark.parametrize("name", ["seed process", "stable process", "patient process", "dsa"])
-def test_both_clocks_and_both_executions_have_one_course(compiled: GraphColoringEnv, name: str):
-    plain = colouring(start="random", max_steps=40)
-    policies = compiled.benchmark().baselines(0)[name]
-    runs = [run(policies, seed=3, record=EVERYTHING) for env in (plain, compiled)
-            for run in (env.run_synchronous, env.run_event_driven)]  # fmt: skip
-    assert all(run.same_course(runs[0]) and run.kpis == runs[0].kpis for run in runs[1:])
-
-
 def players(env: GraphColoringEnv) -> dict[str, dict[str, Any]]:
     """Both processes, silent and writing letters."""
     found = {name: env.benchmark().baselines(0)[name] for name in ("seed process", "stable process")}

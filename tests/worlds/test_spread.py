@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 import heron_env
-from heron_env import ScheduleConfig
 from heron_env.errors import ConfigError
 from heron_env.lab import benchmark
 from heron_env.testing import check_env
 from heron_env.worlds import spread as module
 from heron_env.worlds.spread import discs
-from heron_env.worlds.spread.discs import REACH, TOUCH, Disc, repulsion
+from heron_env.worlds.spread.discs import TOUCH, Disc
 
 NAME = "heron/Spread-v0"
 GOLDEN = np.load(Path(__file__).parent.parent / "golden" / "spread_mpe2.npz")
@@ -123,16 +122,6 @@ def test_repulsion_is_equal_and_opposite_and_finite_at_the_same_place():
     assert env.world[Disc].Contact.x.tolist() == pytest.approx([-push, push])
 
 
-@pytest.mark.parametrize("distance", [1e-9, 0.1, 0.299, 0.2999, 0.3, 0.3001, 0.301, 0.3499])
-def test_repulsion_is_mpe_s_softplus(distance: float):
-    overlap = np.logaddexp(0.0, (0.3 - distance) / 1e-3) * 1e-3
-    assert repulsion(distance) * distance == pytest.approx(100.0 * overlap, rel=1e-12)
-
-
-def test_beyond_reach_repulsion_is_too_small_for_a_velocity():
-    assert repulsion(REACH) * REACH < np.finfo(float).eps * 1e-6
-
-
 def test_substeps_keep_the_damping_of_a_step():
     fine = heron_env.make(NAME, physics_substeps=4)
     fine.reset(seed=0, options={"agents": [[-5, 0], [0, 0], [5, 0]], "landmarks": np.zeros((3, 2))})
@@ -151,19 +140,6 @@ def test_episodes_start_anywhere_in_the_square_and_differ():
     assert all(start.min() < -0.9 and start.max() > 0.9 and np.abs(start).max() <= 1.0 for start in starts)
     assert not any(np.isin(starts[i], starts[j]).any() for i, j in ((0, 1), (0, 2), (1, 2)))
     assert len(np.unique(starts[0])) == 200
-
-
-@pytest.mark.parametrize("options", [{}, {"continuous": False}, {"num_agents": 5, "physics_substeps": 3}])
-def test_both_clocks_run_the_same_course(options: dict[str, Any]):
-    env = heron_env.make(NAME, **options)
-    (policies,) = [rules for name, rules in env.benchmark().baselines(0).items() if name == "assigned landmark"]
-    record = ("rewards", "actions", "observations")
-    sync = env.run_synchronous(policies, seed=3, record=record)
-    assert sync.same_course(env.run_event_driven(policies, seed=3, record=record))
-    late = env.run_event_driven(
-        policies, seed=3, schedule=ScheduleConfig(tick_interval=0.1, act_delay=0.2, obs_delay=0.1)
-    )
-    assert sum(late.returns[a] for a in env.possible_agents) < sum(sync.returns[a] for a in env.possible_agents)
 
 
 @pytest.mark.parametrize(

@@ -168,21 +168,6 @@ def test_noise_falls_on_what_mates_tell():
     assert bits(env.reset(seed=4)[0])["agent_1"] == batch.reset()[0]["agent"][0, 1].view(np.uint32).tolist()
 
 
-def test_training_delays_keep_what_was_seen_together():
-    """Late vectors are those of exact mates as late."""
-    late = TrainingDelays(observation=(0, 3), action=1)
-    exact, message = make(training_delays=late), told(training_delays=late)
-    many, others = (BatchEnv(build(training_delays=late), 9, seed=2) for build in (make, told))
-    rng = np.random.default_rng(3)
-    assert bits(exact.reset(seed=2)[0]) == bits(message.reset(seed=2)[0])
-    assert bits(many.reset()[0]) == bits(others.reset()[0])
-    for _ in range(24):
-        actions = actions_of(exact, rng, 9, 3)
-        one = dict(zip(exact.agents, actions[0], strict=True))
-        assert bits(exact.step(one)[0]) == bits(message.step(one)[0])
-        assert bits(many.step({"agent": actions})[0]) == bits(others.step({"agent": actions})[0])
-
-
 def test_an_agent_that_reads_itself_has_late_mates_alone():
     """In training what mates told is late, what is subtracted is not; last observations are like the others."""
     build = partial(told, training_delays=TrainingDelays(observation=3), schedule=ScheduleConfig(own_rows="local"))

@@ -1,7 +1,5 @@
 """TrafficCorridor: vehicles are conserved, flows are bounded, green has a minimum, offsets move it along."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -18,17 +16,11 @@ from heron_env.worlds.traffic_corridor import (
     SPEEDS,
     Corridor,
     Intersection,
-    actuated,
-    fixed_cycle,
     green_wave,
     poisson,
 )
 
 ID = "heron/TrafficCorridor-v0"
-
-
-def policies(rule: Any) -> dict[str, Any]:
-    return {"intersection": rule, "corridor": green_wave}
 
 
 def test_vehicles_are_conserved():
@@ -90,16 +82,6 @@ def test_counts_are_poisson_s():
     mean, drawn = 1.5, np.random.default_rng(0).random(4000)
     counts = np.array([poisson(u, mean) for u in drawn])
     assert counts.mean() == pytest.approx(mean, abs=0.06) and counts.var() == pytest.approx(mean, abs=0.12)
-
-
-@pytest.mark.parametrize("rule", [fixed_cycle, actuated])
-def test_both_clocks_and_both_executions_have_one_course(rule: Any):
-    record = ("rewards", "actions", "observations")
-    envs = [make(ID, max_steps=40, compile=compile) for compile in (True, False)]
-    runs = [run(policies(rule), seed=2, record=record) for env in envs
-            for run in (env.run_synchronous, env.run_event_driven)]  # fmt: skip
-    assert runs[0].same_course(runs[1]) and runs[2].same_course(runs[3])
-    assert runs[0].returns == pytest.approx(runs[2].returns) and runs[0].masked == runs[2].masked
 
 
 def test_signals_that_react_delay_less_than_a_fixed_cycle():
