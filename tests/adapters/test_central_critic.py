@@ -102,14 +102,6 @@ def test_an_ended_agent_s_slot_idles_with_zeros_in_both_parts():
     ]
 
 
-def test_what_was_handed_out_never_changes():
-    venv = HeronVecEnv("heron/BatteryGrid-v0", 1, critic="central")
-    first = venv.reset()
-    kept = {part: values.copy() for part, values in first.items()}
-    venv.step(np.ones((2, 1), dtype=np.float32))
-    assert all(np.array_equal(first[part], kept[part]) for part in kept)
-
-
 def test_a_critic_that_does_not_exist_is_named():
     with pytest.raises(ConfigError) as error:
         HeronVecEnv("heron/BatteryGrid-v0", 1, critic="centrl")

@@ -99,12 +99,10 @@ def test_w12_what_was_refused_leaves_no_trace_in_the_network(schedule: Any):
     assert refused > 20
 
 
-@pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize(
-    "error",
-    [RuntimeError("sensor"), KeyboardInterrupt(), SystemExit(3), ZeroDivisionError("x"), ValueError("x"),
-     AssertionError("x"), np.linalg.LinAlgError("x")],
-)  # fmt: skip
+    ("error", "after"),
+    [(RuntimeError("sensor"), False), (KeyboardInterrupt(), True), (SystemExit(3), False), (ValueError("x"), True)],
+)
 def test_w12_after_an_error_that_is_no_refusal_only_a_reset_goes_on(error: BaseException, after: bool):
     env = under_network(Failing(error, after=after), ScheduleConfig(act_delay=1.0))
     env.reset(seed=0)
@@ -204,8 +202,11 @@ class Thrown(BaseException):
     """Whatever a policy may raise."""
 
 
-@pytest.mark.parametrize("error", [Thrown("tired"), ValueError("tired"), KeyboardInterrupt("tired")])
-@pytest.mark.parametrize("build", [Walk, Bookkeeper, lambda: parallel_to_aec(Bookkeeper())])
+@pytest.mark.parametrize(
+    ("build", "error"),
+    [(Walk, ValueError("tired")), (Bookkeeper, Thrown("tired")),
+     (lambda: parallel_to_aec(Bookkeeper()), KeyboardInterrupt("tired"))],
+)  # fmt: skip
 def test_w12_after_an_aborted_run_nobody_steps_on_in_it(build: Any, error: BaseException):
     def tire(seen: Any) -> Any:
         if seen[0] >= 3:

@@ -272,13 +272,6 @@ def test_actions_of_another_shape_are_refused():
         venv.step(np.zeros((1, 2)))
 
 
-def test_a_choice_must_be_whole():
-    venv = HeronVecEnv(mixed, 1, group="chooser")
-    venv.reset()
-    with pytest.raises(InvalidAction, match=r"action of 'chooser_3': \[0\.5\] is no choice in Discrete\(3\)"):
-        venv.step(np.array([0.0, 1.0, 0.5]))
-
-
 def test_options_go_to_the_function_or_with_the_id():
     venv = HeronVecEnv(mixed, 1, group="mover", max_steps=2)
     venv.reset()
@@ -287,30 +280,6 @@ def test_options_go_to_the_function_or_with_the_id():
     assert dones.all()
     with pytest.raises(ConfigError, match=r"BatchEnv\(num_envs=0\): must be a whole number >= 1"):
         HeronVecEnv(mixed, 0, group="mover")
-
-
-@pytest.mark.parametrize("compile", [False, True])
-def test_compiled_and_plain_environments_give_a_learner_the_same(compile: bool):
-    venv = HeronVecEnv("heron/Spread-v0", 2, compile=compile)
-    expected = [make("heron/Spread-v0", compile=False) for _ in range(2)]
-    assert venv.batch.compiled == compile
-    assert not venv.batch.at_close  # rewards are the agents' own: a compiled step is one call
-    seen = venv.reset()
-    now = [env.reset(seed=i)[0] for i, env in enumerate(expected)]
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        assert np.allclose(seen, np.concatenate([list(one.values()) for one in now]), rtol=0.0, atol=1e-6)
-        actions = draw(venv, rng)
-        seen, rewards, dones, infos = venv.step(actions)
-        for i, env in enumerate(expected):
-            given = dict(zip(env.agents, actions[3 * i : 3 * i + 3], strict=True))
-            now[i], own, _, truncated, _ = env.step(given)
-            assert np.allclose(rewards[3 * i : 3 * i + 3], list(own.values()), rtol=0.0, atol=1e-5)
-            assert dones[3 * i : 3 * i + 3].tolist() == list(truncated.values())
-            if not env.agents:
-                last = [info["terminal_observation"] for info in infos[3 * i : 3 * i + 3]]
-                assert np.allclose(last, list(now[i].values()), rtol=0.0, atol=1e-6)
-                now[i], _ = env.reset()
 
 
 def test_infos_are_made_at_the_first_look_and_tell_of_their_own_step():

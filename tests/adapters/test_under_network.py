@@ -135,7 +135,7 @@ def require_oracle(config: ScheduleConfig, seed: int = 3, dt: float = 1.0, **opt
 # W1
 
 
-def law_w1_time() -> None:
+def test_w1_time():
     late = seen_by_hand(under_network(Walk(), ScheduleConfig(obs_delay=2.5)), 8)
     assert [boundary for boundary, _ in late] == [0, 0, 0, 0, 1, 2, 3, 4, 5]
     for delay in (2.0, 2.5):
@@ -149,10 +149,6 @@ def law_w1_time() -> None:
         outcome = env.step(np.full(2, step / 9))
         expected = bare.step(env.env.book.told[-1]["walker"])
         assert same(outcome[1:4], expected[1:4]) and same(own({"": outcome[4]}), {"": expected[4]})
-
-
-def test_w1_time():
-    law_w1_time()
 
 
 def test_w1_delays_below_a_step_are_named():
@@ -179,13 +175,10 @@ def test_w1_delays_beyond_the_episode_are_named(late: dict[str, Any], what: str)
 # W2, W3, W4: the oracle
 
 
-def law_w2_observations_and_w4_commands() -> None:
+def test_w2_observations_and_w4_commands():
+    """What is seen and applied is what plain arithmetic says."""
     for seed in range(6):
         require_oracle(HARD, seed)
-
-
-def test_w2_w4_what_is_seen_and_applied_is_what_plain_arithmetic_says():
-    law_w2_observations_and_w4_commands()
 
 
 configs = st.builds(
@@ -213,27 +206,21 @@ def test_w2_w3_w4_under_any_schedule(config: ScheduleConfig, seed: int):
     require_oracle(config, seed)
 
 
-def law_w2_reordered() -> None:
+def test_w2_reordered():
+    """The newest stays where messages overtake."""
     for seed in range(6):
         require_oracle(ScheduleConfig(obs_delay=1.5, act_delay=1.5, jitter_type="uniform", jitter_ratio=1.0,
                                       reorder=True), seed)  # fmt: skip
 
 
-def test_w2_w4_the_newest_stays_where_messages_overtake():
-    law_w2_reordered()
-
-
-def law_w2_copies() -> None:
+def test_w2_copies():
+    """Observations are copied when they leave and when they are returned."""
     env = under_network(Walk(), ScheduleConfig(obs_delay=2.0))  # the environment has one buffer
     observation, _ = env.reset(seed=0)
     for step in range(6):
         observation[:] = -1.0
         observation, _, _, _, _ = env.step(np.zeros(2))
         assert observation[0] == max(0, step - 1)
-
-
-def test_w2_observations_are_copied_when_they_leave_and_when_they_are_returned():
-    law_w2_copies()
 
 
 def test_w2_one_message_an_agent_and_boundary():
@@ -247,17 +234,13 @@ def test_w2_one_message_an_agent_and_boundary():
 # W3
 
 
-def law_w3_ticks() -> None:
+def test_w3_ticks():
     env = under_network(Walk(), ScheduleConfig(tick_interval=3.0, phase=2.0, obs_delay=1.0))
     course = seen_by_hand(env, 11)
     assert [k for k, (_, info) in enumerate(course) if info["is_active"]] == [2, 5, 8, 11]
     assert [info["applied"] for _, info in course[1:]] == [-1, -1, 0, 0, 0, 1, 1, 1, 2, 2, 2]
     blind = seen_by_hand(under_network(Walk(), ScheduleConfig(obs_delay=4.0)), 6)
     assert [info["is_active"] for _, info in blind] == [False] * 4 + [True] * 3
-
-
-def test_w3_ticks():
-    law_w3_ticks()
 
 
 @pytest.mark.parametrize(
@@ -294,7 +277,8 @@ def test_w3_what_a_black_box_cannot_do_is_refused(config: dict[str, Any], words:
 # W4
 
 
-def law_w4_missing() -> None:
+def test_w4_missing():
+    """What is missing holds or becomes the no op."""
     lossy = ScheduleConfig(loss=0.5, act_delay=1.0)
     held = [i["applied"] for _, i in seen_by_hand(under_network(Walk(steps=40), lossy), 39)[1:]]
     assert held == sorted(held) and len({*held}) < 30  # the last one holds
@@ -303,10 +287,6 @@ def law_w4_missing() -> None:
     late = under_network(Walk(steps=40), ScheduleConfig(act_delay=2.0, on_missing="noop"))
     result = late.run_event_driven({"*": lambda o: np.ones(2)}, seed=0)
     assert result.actions["agent"] == [] and result.cancelled_effects == 38 and result.unfinished_effects == 2
-
-
-def test_w4_what_is_missing_holds_or_becomes_the_no_op():
-    law_w4_missing()
 
 
 # W5
@@ -326,7 +306,9 @@ def test_w5_no_ops():
         assert env.env.book.told[0]["walker"].tolist() == expected
 
 
-def law_w5_random() -> None:
+def test_w5_random():
+    """Random no ops are keyed."""
+
     def told(seed: int, config: ScheduleConfig) -> list[int]:
         env = under_network(Bookkeeper("discrete", steps=30), {"fox": config}, noop="random")
         env.run_event_driven({"*": lambda o: 0}, seed=seed)
@@ -335,10 +317,6 @@ def law_w5_random() -> None:
     lost = ScheduleConfig(loss=1.0)
     assert told(1, lost) == told(1, lost) != told(2, lost) and {*told(1, lost)} == {-1, 0, 1, 2, 3}
     assert told(1, lost)[:4] == told(1, ScheduleConfig(phase=4.0))[:4]  # whatever else is drawn
-
-
-def test_w5_random_no_ops_are_keyed():
-    law_w5_random()
 
 
 def test_w5_what_needs_a_no_op_says_so():
@@ -362,7 +340,7 @@ def test_w5_what_needs_a_no_op_says_so():
 # W6
 
 
-def law_w6_infos() -> None:
+def test_w6_infos():
     env = under_network(Walk(), ScheduleConfig(tick_interval=2.0, obs_delay=2.0, msg_delay=1.0))
     observation, info = env.reset(seed=3)
     filler = observation.copy()
@@ -381,10 +359,6 @@ def law_w6_infos() -> None:
     assert told == [0.0] * 5 + [0.5, 0.5]
 
 
-def test_w6_infos():
-    law_w6_infos()
-
-
 def test_w6_what_is_active_needs_an_action_and_others_may_be_left_out():
     env = under_network(Bookkeeper(agents=("a", "b")), {"b": ScheduleConfig(tick_interval=2.0)})
     with refuses(ResetNeeded, "step(): no episode is running; call reset() first"):
@@ -400,7 +374,8 @@ def test_w6_what_is_active_needs_an_action_and_others_may_be_left_out():
 # W7
 
 
-def law_w7_ends() -> None:
+def test_w7_ends():
+    """Ends and joins."""
     env = under_network(
         Bookkeeper(ends={"fox": 3}, joins={"hare_1": 4}, steps=9),
         ScheduleConfig(obs_delay=1.0, act_delay=1.0, msg_delay=1.0),
@@ -426,10 +401,6 @@ def law_w7_ends() -> None:
     assert result.truncated == {"hare_0": True, "hare_1": True, "fox": False}
 
 
-def test_w7_ends_and_joins():
-    law_w7_ends()
-
-
 class Reviving(Bookkeeper):
     """The fox comes back at boundary 5."""
 
@@ -442,7 +413,8 @@ class Reviving(Bookkeeper):
         return outcome
 
 
-def law_w7_second_life() -> None:
+def test_w7_second_life():
+    """What set out in an earlier life does not arrive."""
     env = under_network(Reviving(ends={"fox": 4}), ScheduleConfig(obs_delay=3.0, act_delay=3.0))
     env.reset(seed=0)
     for step in range(10):
@@ -474,7 +446,8 @@ class Ghosts(Bookkeeper):
         return {a: o for a, o in seen.items() if a not in self.forgotten}, rewards, terminated, truncated, None
 
 
-def law_w7_dead() -> None:
+def test_w7_dead():
+    """Who is observed after its end does not join again."""
     late = ScheduleConfig(obs_delay=1.0, act_delay=2.0)
     env = under_network(Ghosts(ends={"fox": 3}), late)
     env.reset(seed=0)
@@ -484,10 +457,6 @@ def law_w7_dead() -> None:
     result = env.run_event_driven({"*": lambda o: np.zeros(2)}, seed=0)
     assert result.terminated["fox"] and not result.truncated["fox"]
     assert result.messages.sent == 2 * 13 + 4 + 2 * 11 + 2  # nothing is sent to the dead
-
-
-def test_w7_who_is_observed_after_its_end_does_not_join_again():
-    law_w7_dead()
 
 
 def test_w7_who_has_ended_must_leave():
@@ -538,14 +507,11 @@ def test_w6_infos_may_be_none():
     assert env.reset(seed=0)[1]["is_active"] and env.step(np.zeros(2))[4]["aoi"] == 0.0
 
 
-def test_w7_what_set_out_in_an_earlier_life_does_not_arrive():
-    law_w7_second_life()
-
-
 # W8
 
 
-def law_w8_masks() -> None:
+def test_w8_masks():
+    """What the current mask forbids becomes the no op."""
     env = under_network(Bookkeeper("mask", ("a",)), ScheduleConfig(act_delay=1.0), noop=0)
     result = env.run_event_driven({"*": lambda o: 2}, seed=0)
     allowed = [k > 0 and k // 2 % 2 == 1 for k in range(12)]  # by the mask of the step in which it is applied
@@ -560,11 +526,9 @@ def law_w8_masks() -> None:
     assert [step["a"] for step in book.told] == [2 * flag for flag in allowed]
 
 
-def test_w8_what_the_current_mask_forbids_becomes_the_no_op():
-    law_w8_masks()
+def test_w8_late_masks():
+    """An agent gets the mask that came with its observation."""
 
-
-def law_w8_late_masks() -> None:
     class Comparing:
         def forward(self, observation: Any, mask: Any) -> int:
             assert same(mask, observation["action_mask"])
@@ -573,10 +537,6 @@ def law_w8_late_masks() -> None:
     late = ScheduleConfig(obs_delay=2.0, jitter_type="uniform", jitter_ratio=0.9, loss=0.3)
     env = under_network(Bookkeeper("mask", steps=40), late, noop=0)
     assert env.run_event_driven({"*": Comparing()}, seed=0).staleness["hare_0"].max > 4.0
-
-
-def test_w8_an_agent_gets_the_mask_that_came_with_its_observation():
-    law_w8_late_masks()
 
 
 @pytest.mark.parametrize(
@@ -699,9 +659,7 @@ def test_w8_what_is_allowed_arrives_in_the_form_in_which_it_was_given(action: An
     assert same(bare.told, action)
 
 
-@pytest.mark.parametrize(
-    "action", [7, -1, None, "left", "2", 1.5, [1, 2], [], np.array([1.5]), float("nan"), {"a": 1}, 2j]
-)
+@pytest.mark.parametrize("action", [7, None, "2", 1.5, [1, 2], {"a": 1}])
 def test_w8_what_is_no_choice_is_refused_before_it_leaves_where_a_mask_waits_for_it(action: Any):
     bare = Composite(gymnasium.spaces.Discrete(5), [1, 1, 1, 1, 0], None)
     for config in ({"act_delay": 1.0}, {"obs_delay": 1.0}, {"loss": 0.1}, {"tick_interval": 2.0}):
@@ -752,7 +710,7 @@ def test_w8_masks_are_copied():
 # W9
 
 
-def law_w9_seeds() -> None:
+def test_w9_seeds():
     env = under_network(Bookkeeper(), HARD)
     env.reset(seed=2**40, options={"a": 1}), env.reset(), env.reset(options={"b": 2})
     assert env.env.resets == [(2**40, {"a": 1}), (None, None), (None, {"b": 2})]
@@ -766,17 +724,14 @@ def law_w9_seeds() -> None:
     assert course(7, None) == course(8, 7, None) != course(7, None, None)
 
 
-def test_w9_seeds():
-    law_w9_seeds()
-
-
 def arrivals_of(config: ScheduleConfig) -> dict[Any, int]:
     env = under_network(Bookkeeper(steps=40), config)
     result = env.run_event_driven({"*": lambda o: np.zeros(2)}, seed=11, trace=True)
     return {(type(r.payload), r.agent, r.number): r.latency for r in result.trace if r.id >= 0}
 
 
-def law_w9_shared_draws() -> None:
+def test_w9_shared_draws():
+    """Two conditions share their draws."""
     plain = ScheduleConfig(obs_delay=0.7, act_delay=0.9, jitter_type="lognormal", jitter_ratio=0.8, reorder=True)
     free = arrivals_of(plain)
     lossy = arrivals_of(ScheduleConfig(obs_delay=0.7, act_delay=0.9, jitter_type="lognormal", jitter_ratio=0.8,
@@ -787,10 +742,6 @@ def law_w9_shared_draws() -> None:
                                         reorder=True, loss=0.3))  # fmt: skip
     shown = [{m for m in run if m[0] is ObservationCopy and m[2] < 36} for run in (lossy, slower)]
     assert shown[0] == shown[1]  # what is lost of observations is not moved by actions
-
-
-def test_w9_two_conditions_share_their_draws():
-    law_w9_shared_draws()
 
 
 def test_w9_drawn_schedules_are_drawn_once_an_episode():
@@ -806,7 +757,7 @@ def test_w9_drawn_schedules_are_drawn_once_an_episode():
 # W10
 
 
-def law_w10_ages() -> None:
+def test_w10_ages():
     env = under_network(Walk(), ScheduleConfig(obs_delay=2.0), observe_age=True)
     assert env.observation_space.shape == (4,) and env.observation_space.dtype == np.float64
     course = [env.reset(seed=0)[0]] + [env.step(np.zeros(2))[0] for _ in range(4)]
@@ -821,11 +772,8 @@ def law_w10_ages() -> None:
         assert outcomes[-1][4]["true_observation"]["age"].tolist() == [0.0]
 
 
-def test_w10_ages():
-    law_w10_ages()
-
-
-def law_w10_parts() -> None:
+def test_w10_parts():
+    """Parts age apart."""
     parts = {"a": {"b": slice(1, 2), "c": slice(2, 3)}}
     schedule = {"a": ScheduleConfig(), "b": ScheduleConfig(obs_delay=1.0), "c": ScheduleConfig(msg_delay=3.0)}
     bare = Bookkeeper(agents=("a", "b", "c"))
@@ -838,10 +786,6 @@ def law_w10_parts() -> None:
         true.append(bare.step(env.env.told[-1])[0]["a"])
         late = [max(0, k - delay) for delay in (0, 1, 3)]
         assert seen["a"].tolist() == [true[b][i] for i, b in enumerate(late)] + [float(k - b) for b in late]
-
-
-def test_w10_parts_age_apart():
-    law_w10_parts()
 
 
 def test_w10_parts_without_delay_are_the_bare_environment_also_where_their_source_has_ended():
@@ -865,7 +809,8 @@ def test_w10_parts_are_of_one_dimensional_boxes():
 # W11
 
 
-def law_w11_zero_delay() -> None:
+def test_w11_zero_delay():
+    """Zero delay is the bare environment."""
     ends, joins = {"fox": 3, "hare_0": 7}, {"hare_1": 4}
     for kind in KINDS:
         bare = parallel_rollout(Bookkeeper(kind, ends=ends, joins=joins), kind)
@@ -879,17 +824,14 @@ def law_w11_zero_delay() -> None:
             assert same(a, b)
 
 
-def test_w11_zero_delay_is_the_bare_environment():
-    law_w11_zero_delay()
-
-
 def forbidden_course(env: Any) -> list[Any]:
     """Of Taxi, with actions that its masks mostly forbid."""
     env.reset(seed=3)
     return [env.step(int(a))[:4] for a in np.random.default_rng(0).integers(6, size=50)]
 
 
-def law_w11_forbidden() -> None:
+def test_w11_forbidden():
+    """Zero delay is the bare environment whatever is chosen."""
     newest = max(name for name in gymnasium.registry if name.startswith("Taxi-v"))
     bare, boxed = (gymnasium.make(newest) for _ in range(2))
     expected = forbidden_course(bare)
@@ -900,11 +842,8 @@ def law_w11_forbidden() -> None:
     assert [value for _, value in run.rewards["agent"]][:50] == [outcome[1] for outcome in expected]
 
 
-def test_w11_zero_delay_is_the_bare_environment_whatever_is_chosen():
-    law_w11_forbidden()
-
-
-def law_w11_unrecorded() -> None:
+def test_w11_unrecorded():
+    """What is not recorded is measured all the same."""
     config = ScheduleConfig(obs_delay=1.0, act_delay=1.0)
     runs = {
         record: under_network(Bookkeeper(), config).run_event_driven({"*": policy}, seed=0, record=record)
@@ -916,10 +855,6 @@ def law_w11_unrecorded() -> None:
         assert run.returns == full.returns
         assert len(run.rewards["fox"]) == (12 if "rewards" in record else 1)
         assert len(run.actions["fox"]) == (10 if "actions" in record else 0)
-
-
-def test_w11_what_is_not_recorded_is_measured_all_the_same():
-    law_w11_unrecorded()
 
 
 def test_w11_stepping_on_leaves_a_result_alone():
@@ -948,7 +883,8 @@ def policy(observation: Any) -> Any:
     return np.sin(observation[:2] * 37.0 + observation.sum())
 
 
-def law_w11_runs() -> None:
+def test_w11_runs():
+    """A run is stepping by hand."""
     options: dict[str, Any] = {"ends": {"fox": 5}, "joins": {"hare_1": 3}, "steps": 20}
     env, hand = (under_network(Bookkeeper(**options), {"*": HARD, "hare": HARD_TICKS}) for _ in range(2))
     for seed in (2, None):
@@ -970,10 +906,6 @@ def law_w11_runs() -> None:
 HARD_TICKS = ScheduleConfig(tick_interval=2.0, phase=1.0, obs_delay=1.0, loss=0.4, on_missing="noop")
 
 
-def test_w11_a_run_is_stepping_by_hand():
-    law_w11_runs()
-
-
 def test_w11_the_synchronous_run_is_the_bare_environment():
     env, bare = under_network(Bookkeeper(ends={"fox": 5}), HARD), Bookkeeper(ends={"fox": 5})
     result = env.run_synchronous({"*": policy}, seed=9)
@@ -984,7 +916,8 @@ def test_w11_the_synchronous_run_is_the_bare_environment():
     assert result.staleness["fox"].max == 0.0 and result.messages.in_flight == 0
 
 
-def law_w11_accounts() -> None:
+def test_w11_accounts():
+    """Accounts balance."""
     env = under_network(Bookkeeper(steps=40, ends={"fox": 7}, joins={"hare_1": 5}), {"*": HARD, "hare_1": HARD_TICKS})
     episodes = []
 
@@ -1011,11 +944,8 @@ def law_w11_accounts() -> None:
     assert len(effective) + result.cancelled_effects + result.unfinished_effects >= len(decided - gone)
 
 
-def test_w11_accounts_balance():
-    law_w11_accounts()
-
-
-def law_w11_causes() -> None:
+def test_w11_causes():
+    """Causes lead from boundary to observation to tick to command."""
     env = under_network(Bookkeeper(), HARD)
     result = env.run_event_driven({"*": policy}, seed=6, trace=True, record=("rewards", "actions", "observations"))
     trace = result.trace
@@ -1039,10 +969,6 @@ def law_w11_causes() -> None:
     assert again.trace.lines(ids) == trace.lines(ids) and "set_action" in trace.table(ids)
 
 
-def test_w11_causes_lead_from_boundary_to_observation_to_tick_to_command():
-    law_w11_causes()
-
-
 def test_w11_results_have_ages_and_latencies_and_end_early():
     config = ScheduleConfig(obs_delay=1.0, msg_delay=1.0, act_delay=2.0)
     result = under_network(Bookkeeper(), config).run_event_driven({"*": policy}, seed=0, t_end=9.5)
@@ -1052,21 +978,6 @@ def test_w11_results_have_ages_and_latencies_and_end_early():
     assert [t for t, _ in result.rewards["fox"]] == [float(k) for k in range(1, 10)]
     again = under_network(Bookkeeper(), config).run_event_driven({"fox": policy, "hare": policy}, seed=0, t_end=9.0)
     assert result.same_course(again)
-
-
-def test_w11_rewards_of_several_numbers_are_stepped_but_not_added_up():
-    class Several(Walk):
-        def step(self, action: Any) -> Any:
-            seen, _, *ends, info = super().step(action)
-            return (seen, np.array([1.0, 2.0]), *ends, info)
-
-    env = under_network(Several())
-    env.reset(seed=0)
-    assert env.step(np.zeros(2))[1].tolist() == [1.0, 2.0]
-    with refuses(
-        ConfigError, "the reward of 'agent' is array([1., 2.]): a run adds up numbers; weigh them by a wrapper"
-    ):
-        env.run_event_driven({"*": lambda seen: np.zeros(2)}, seed=0)
 
 
 def test_w11_policies():
@@ -1133,7 +1044,7 @@ def test_w11_policies_have_masks_draws_and_beginnings():
 # BatteryGrid as a black box, against its own event clock
 
 
-@pytest.mark.parametrize(("obs", "act"), list(itertools.product((0, 1, 3), (0, 1, 2))))
+@pytest.mark.parametrize(("obs", "act"), [(0, 0), (1, 2), (3, 1)])
 def test_a_battery_grid_as_a_black_box_is_its_own_event_clock(obs: int, act: int):
     config = ScheduleConfig(obs_delay=float(obs), act_delay=float(act))
 
@@ -1164,9 +1075,9 @@ def test_a_battery_grid_as_a_black_box_is_its_own_event_clock(obs: int, act: int
 @pytest.mark.filterwarnings("ignore:.*A Box observation space m.*imum value is.*infinity")  # so are numbers and ages
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")  # so is every wrapper
 @pytest.mark.filterwarnings("ignore:.*For Box action spaces, we recommend")
-@pytest.mark.parametrize("config", [ScheduleConfig(), HARD], ids=["plain", "hard"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("aged", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "config", "aged"), [("box", ScheduleConfig(), False), *((kind, HARD, True) for kind in KINDS)]
+)
 def test_pettingzoo_s_and_gymnasium_s_kits_pass(kind: str, config: ScheduleConfig, aged: bool):
     parallel_api_test(under_network(Bookkeeper(kind, ends={"fox": 5}), config, noop=NOOPS[kind], observe_age=aged), 60)
     env = under_network(Walk(kind), config, noop=NOOPS[kind], observe_age=aged)
@@ -1277,14 +1188,6 @@ def test_a_no_op_that_is_none_is_refused(noop: Any):
             under_network(Walk(kind), noop=noop)
 
 
-@pytest.mark.parametrize("noop", [300, [300, 0], 0.5, -1])
-def test_a_no_op_is_not_cut_to_whole_numbers(noop: Any):
-    bare = Walk()
-    bare.action_space = gymnasium.spaces.Box(0, 255, (2,), np.uint8)
-    with pytest.raises(ConfigError, match="lies outside Box"):
-        under_network(bare, noop=noop)
-
-
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
@@ -1373,62 +1276,61 @@ def replaced(module: Any, line: str, fault: str) -> Callable[[pytest.MonkeyPatch
 
 FAULTS: dict[str, tuple[Any, str, str, Callable[[], None]]] = {
     "observations are not copied": (
-        driver, "copied(observations[side.name])", "observations[side.name]", law_w2_copies),
-    "what is returned is not copied": (forms, "copied(copies[0][1])", "copies[0][1]", law_w2_copies),
+        driver, "copied(observations[side.name])", "observations[side.name]", test_w2_copies),
+    "what is returned is not copied": (forms, "copied(copies[0][1])", "copies[0][1]", test_w2_copies),
     "actions are not copied": (
-        driver, "sendable(name, actions[name])", "actions[name]", law_w2_observations_and_w4_commands),
+        driver, "sendable(name, actions[name])", "actions[name]", test_w2_observations_and_w4_commands),
     "an older observation takes the place of a newer": (
-        driver, "observed > side.copies[part][0] or", "True or", law_w2_reordered),
-    "an older command takes the place of a newer": (driver, "or number <= side.force[0] or", "or", law_w2_reordered),
+        driver, "observed > side.copies[part][0] or", "True or", test_w2_reordered),
+    "an older command takes the place of a newer": (driver, "or number <= side.force[0] or", "or", test_w2_reordered),
     "commands count at their arrival's boundary, not before": (
-        driver, "self._deliver(end - 1)", "self._deliver(end)", law_w1_time),
+        driver, "self._deliver(end - 1)", "self._deliver(end)", test_w1_time),
     "commands of the step's beginning come a step late": (
-        driver, "self._deliver(end - 1)", "self._deliver(self.now - 1)", law_w11_zero_delay),
-    "phase is forgotten": (driver, "self.timing.ticks_at(now)", "not now % self.timing.tick", law_w3_ticks),
+        driver, "self._deliver(end - 1)", "self._deliver(self.now - 1)", test_w11_zero_delay),
+    "phase is forgotten": (driver, "self.timing.ticks_at(now)", "not now % self.timing.tick", test_w3_ticks),
     "decisions before anything has arrived": (
-        driver, "self.alive and self.arrived and", "self.alive and", law_w3_ticks),
-    "what is missing is never given up": (driver, "if side.is_missed(", "if False and (", law_w4_missing),
-    "it is given up a tick early": (driver, "side.force[0], 2, ", "side.force[0], 1, ", law_w4_missing),
-    "what comes after the next tick counts": (driver, "or side.is_missed(number, 1, now)", "", law_w4_missing),
-    "random no-ops have no key": (noops, "space.seed(", "(lambda seed: None)(", law_w5_random),
+        driver, "self.alive and self.arrived and", "self.alive and", test_w3_ticks),
+    "what is missing is never given up": (driver, "if side.is_missed(", "if False and (", test_w4_missing),
+    "what comes after the next tick counts": (driver, "or side.is_missed(number, 1, now)", "", test_w4_missing),
+    "random no-ops have no key": (noops, "space.seed(", "(lambda seed: None)(", test_w5_random),
     "what is sent is numbered by more than the boundary": (
         driver, "self._deliver(now, REPLY)\n", "self._deliver(now, REPLY)\n        self.number += now > 0\n",
-        law_w2_observations_and_w4_commands),
+        test_w2_observations_and_w4_commands),
     "an ended agent still receives": (
-        driver, "if not side.alive or observed", "if observed", law_w11_accounts),
+        driver, "if not side.alive or observed", "if observed", test_w11_accounts),
     "what is forbidden by now, though not when it was decided, counts as known": (
-        driver, "if side.copies[0][0] == self.now:", "if True:", law_w8_masks),
+        driver, "if side.copies[0][0] == self.now:", "if True:", test_w8_masks),
     "masks bind who decides on what is true now": (
-        driver, "if known or not", "if not", law_w11_forbidden),
+        driver, "if known or not", "if not", test_w11_forbidden),
     "a command of an earlier life is still awaited": (
-        driver, "there and side.timing.nominal(command.number) >= side.born", "there", law_w7_second_life),
+        driver, "there and side.timing.nominal(command.number) >= side.born", "there", test_w7_second_life),
     "the dead join again": (
-        driver, "if side.name in living and not side.alive:", "if not side.alive:", law_w7_dead),
+        driver, "if side.name in living and not side.alive:", "if not side.alive:", test_w7_dead),
     "what is not recorded is not measured": (driver, "if self.record is not None:\n            side.latency",
-        "if self.record:\n            side.latency", law_w11_unrecorded),
+        "if self.record:\n            side.latency", test_w11_unrecorded),
     "an earlier life's observation arrives": (
-        driver, "or observed < side.born", "", law_w7_second_life),
-    "an earlier life's command arrives": (driver, "decided < side.born or", "", law_w7_second_life),
+        driver, "or observed < side.born", "", test_w7_second_life),
+    "an earlier life's command arrives": (driver, "decided < side.born or", "", test_w7_second_life),
     "the last observation is the true one": (
         driver, "side.form.put_together(side.copies, now)", "side.form.put_together([(now, side.truth)], now)",
-        law_w7_ends),
-    "masks are not looked at": (driver, "if known or not", "if True or not", law_w8_masks),
+        test_w7_ends),
+    "masks are not looked at": (driver, "if known or not", "if True or not", test_w8_masks),
     "agents get the mask of now": (
         driver, "self.masks.get(self.copies[0][0], UNMASKED)", "self.masks.get(max(self.masks), UNMASKED)",
-        law_w8_late_masks),
-    "masked choices are not counted": (driver, "self.result.masked[side.name] += 1", "pass", law_w8_masks),
+        test_w8_late_masks),
+    "masked choices are not counted": (driver, "self.result.masked[side.name] += 1", "pass", test_w8_masks),
     "reset() without a seed begins the same episode": (
-        faces, "(self.np_random_seed, self._number + 1)", "(self.np_random_seed, self._number)", law_w9_seeds),
+        faces, "(self.np_random_seed, self._number + 1)", "(self.np_random_seed, self._number)", test_w9_seeds),
     "the environment gets another seed": (faces, "world.reset(seed=seed,", "world.reset(seed=1,",
-        law_w9_seeds),
-    "ages are of the last step": (forms, "(now - observed)", "(now - observed - 10**9)", law_w10_ages),
+        test_w9_seeds),
+    "ages are of the last step": (forms, "(now - observed)", "(now - observed - 10**9)", test_w10_ages),
     "parts come over the observer's link": (
         driver, "values = (rank, self.number", "rank = side.rank\n            values = (rank, self.number",
-        law_w10_parts),
+        test_w10_parts),
     "rewards are those of the last arrival": (
         driver, "self._score(rewards,", "rewards = dict.fromkeys(rewards, 0.0)\n        self._score(rewards,",
-        law_w1_time),
-    "a cancelled command is not counted": (driver, "self.cancelled += 1", "pass", law_w7_ends),
+        test_w1_time),
+    "a cancelled command is not counted": (driver, "self.cancelled += 1", "pass", test_w7_ends),
 }  # fmt: skip
 
 

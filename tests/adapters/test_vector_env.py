@@ -9,11 +9,10 @@ import pytest
 from ends import endings
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
-from refusing import refuses
 
 from heron_env import HeronVectorEnv, TrainingDelays
 from heron_env.adapters.gymnasium import JointEnv
-from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
+from heron_env.errors import InvalidAction, ResetNeeded
 
 GRID = {"num_batteries": 3, "max_steps": 5}
 MODES = list(AutoresetMode)
@@ -88,23 +87,6 @@ def test_joint_actions_of_another_shape_are_refused():
         ours.step(np.zeros(3))
 
 
-@pytest.mark.parametrize("compile", [False, True])
-def test_environments_without_a_seed_in_the_list_go_on_with_theirs(compile: bool):
-    ours, _ = pair(AutoresetMode.NEXT_STEP, compile)
-    ours.reset(seed=4)
-    ours.reset(seed=[None, 9, None])
-    worlds = [ours.batch.lane(lane).world for lane in range(3)]
-    assert [(world.seed, world.episode) for world in worlds] == [(4, 1), (9, 0), (6, 1)]
-    ours.reset(seed=[None, None, None])
-    assert [ours.batch.lane(lane).world.episode for lane in range(3)] == [2, 1, 2]
-
-
-def test_options_that_are_no_mapping():
-    ours, _ = pair(AutoresetMode.NEXT_STEP, False)
-    with refuses(ConfigError, "reset(options=3): must be a mapping {name: value}, or None"):
-        ours.reset(options=3)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("mode", MODES)
 def test_how_it_begins_anew_can_be_asked(mode: AutoresetMode):
     assert HeronVectorEnv("heron/BatteryGrid-v0", 2, autoreset_mode=mode).autoreset_mode is mode
@@ -125,15 +107,3 @@ def test_infos_are_made_at_the_first_look_which_must_be_before_the_next_step():
     assert third["_battery"].tolist() == third["battery"]["_decision"].tolist() == [True, True]
     with pytest.raises(ResetNeeded, match="the batch has gone on; read infos before the next step"):
         len(second["battery"])
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_what_was_handed_out_never_changes(mode: AutoresetMode):
-    env = HeronVectorEnv("heron/BatteryGrid-v0", 2, autoreset_mode=mode, num_batteries=3, max_steps=9, compile=True)
-    handed, rng = [env.reset(seed=0)[0]], np.random.default_rng(0)
-    copies = [handed[0].copy()]
-    for _ in range(8):
-        *arrays, infos = env.step(rng.uniform(-1.0, 1.0, (2, 3)))
-        handed += [*arrays, infos["_battery"], *infos["battery"].values()]
-        copies += [array.copy() for array in handed[len(copies) :]]
-    assert all(np.array_equal(array, copy) for array, copy in zip(handed, copies, strict=True))
