@@ -162,23 +162,6 @@ class TellTaleStep(Sound):
         return observations, infos
 
 
-class TellTaleReset(Sound):
-    """Puts another agent's set-point into the infos at reset."""
-
-    def reset(self, seed: int | None = None, options: Any = None) -> Any:
-        observations, infos = super().reset(seed, options)
-        infos["unit_1"]["mode"] = self.world[Unit].Setpoint.power[1]
-        for agent in ("unit_2", "unit_3"):
-            infos[agent]["mode"] = 0.0
-        return observations, infos
-
-    def step(self, actions: Any) -> Any:
-        *results, infos = super().step(actions)
-        for info in infos.values():
-            info["mode"] = 0.0
-        return (*results, infos)
-
-
 class Spy(Unit):
     """Carries what it is told by hand, outside of its features."""
 
@@ -285,16 +268,6 @@ class Wordy(Sound):
     def step(self, actions: Any) -> Any:
         *results, infos = super().step(actions)
         infos["unit_1"]["mood"] = "good"
-        return (*results, infos)
-
-
-class Moody(Sound):
-    """Puts a number into infos now and then."""
-
-    def step(self, actions: Any) -> Any:
-        *results, infos = super().step(actions)
-        if self.simulation.step_index > 3:
-            infos["unit_1"]["late"] = 1.0
         return (*results, infos)
 
 

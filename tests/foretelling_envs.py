@@ -98,8 +98,6 @@ def showing(name: str, show: Callable[..., Any]) -> type[Shown]:
 
 CopiesTheHidden = showing("CopiesTheHidden", lambda columns, bins, whole: columns.Demand.whole)
 """Shows what physics will read."""
-CopiesABin = showing("CopiesABin", lambda columns, bins, whole: columns.Demand.bins[:, -1])
-"""Shows what physics will read at the end of the coming step."""
 ShowsTheMean = showing("ShowsTheMean", lambda columns, bins, whole: columns.Demand.bins.mean(axis=1))
 """Shows the mean of the coming step."""
 ShowsThePast = showing("ShowsThePast", lambda columns, bins, whole: whole)
@@ -123,17 +121,6 @@ class ShowsTheLastBin(Shown):
         return bins[:, -1]
 
 
-class Slow(Shown):
-    """Shows the past of a demand that changes in every third step only: mostly it is that of the coming step, too."""
-
-    def draw(self, world: World) -> None:
-        if world.step % 3 == 0:
-            super().draw(world)
-
-    def show(self, columns: Any, bins: Any, whole: Any) -> Any:
-        return whole
-
-
 class Coin(Shown):
     """The demand is 0 or 1, and so is the gauge, which has nothing to do with it."""
 
@@ -151,22 +138,6 @@ class Idle(Shown):
 
     def draw(self, world: World) -> None:
         world[self.kind].Demand.whole[...] = 3.0 if world.step < 6 else 0.0
-
-
-class CoinCopied(Coin):
-    """The demand is 0 or 1, and the gauge shows the coming one."""
-
-    def show(self, columns: Any, bins: Any, whole: Any) -> Any:
-        return columns.Demand.whole
-
-
-class ReadsTheGauge(Metered):
-    """Physics reads the very number that is shown."""
-
-    @staticmethod
-    @rule(writes=Level.value)
-    def advance(level: Level, setpoint: Setpoint, meter: gauge(), dt: float) -> float:  # type: ignore[valid-type]
-        return level.value + (setpoint.power - 0.1 * meter.value) * dt
 
 
 class Meter(FeatureProvider):
@@ -204,17 +175,6 @@ class MeterUnit(Unit):
     @rule
     def compute_local_reward(level: Level) -> float:
         return -abs(level.value)
-
-
-class ByHand(MeterUnit):
-    """The same in methods."""
-
-    def advance(self, dt: float) -> None:
-        level, setpoint, meter = self.state.features
-        level.value += (setpoint.power - 0.1 * meter.load) * dt
-
-    def apply_action(self) -> None:
-        self.state.features[Setpoint].power = float(self.action.c[0])
 
 
 class Thermostat(MeterUnit):
@@ -260,12 +220,6 @@ class Planted(HeronEnv):
 
     def finish(self, world: World) -> None:
         self.begin(world)
-
-
-class PlantedByHand(Planted):
-    """The same with agents in methods."""
-
-    unit = ByHand
 
 
 class PlantedReward(Planted):

@@ -1,7 +1,6 @@
 """What callers give is checked at the door, in every part of the library: the words name it, and what it must be."""
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusing import unsaid
 
 from heron_env import Action, BatchEnv, Continuous, Discrete, NoiseKey, TerminationConfig, apply_noise, dcop, lab, make
 from heron_env.dcop.cluster import ClusterAgent
@@ -45,72 +45,70 @@ def part() -> Any:
     return dcop.g15().part("Agent1")
 
 
-REFUSED: list[tuple[str, Callable[[], Any], str]] = [
-    ("state", lambda: make(GRID).proxy.set_global_state("x"), "state of 'global'='x': must be a mapping"),
-    ("row", lambda: make(GRID).proxy.register_agent("a", 3), "register_agent('a', 3): must be a State"),
-    ("own row", lambda: make(GRID).proxy.set_local_state("battery_1", 3), "set_local_state('battery_1', 3): must be a"),
-    ("time", lambda: TerminationConfig(max_sim_time=10**400), "must be below 9.2e9 s"),
-    ("problem", lambda: dcop.write_problem(3, "x.json"), "write_problem(3, ...): must be a Problem"),
-    ("problem's name", lambda: dcop.problem_of([]), "path=[]: must be a path"),
-    ("cluster", lambda: dcop.g15().part([]), "[] is no cluster of the problem"),
-    ("colours", lambda: dcop.g15().cost("x"), "assignment='x': must be a mapping"),
-    ("algorithm", lambda: dcop.solve(dcop.g15(), ARRAY), "solve(algo=array([0., 0.])): is no algorithm."),
-    ("part", lambda: dcop.best_response(3, {}), "3: must be a Part"),
-    ("told", lambda: dcop.best_response(part(), 3), "told=3: must be a mapping"),
-    ("colour", lambda: dcop.best_response(part(), {}, {"a1": "mauve"}), "forced['a1']='mauve': must be one of"),
-    ("node", lambda: dcop.best_response(part(), {}, {"x": "red"}), "forced: 'x': must be one of"),
-    ("kept", lambda: dcop.counterfactuals(part(), 3, {}), "kept=3: must be a list or tuple"),
-    ("agent", lambda: ClusterAgent(3), "ClusterAgent(3): must be a Problem or a Part"),
-    ("process", lambda: ClusterAgent(part(), process=ARRAY), "ClusterAgent(process=array([0., 0.])): is no process."),
-    ("start", lambda: ClusterAgent(part(), start=3), "start=3: must be a mapping"),
-    ("buses", lambda: Feeder(3, (), 0.4), "Feeder(buses)=3: must be a list or tuple"),
-    ("lines", lambda: Feeder(("a",), (3,), 0.4), "Feeder(lines): 3: must be a Line"),
-    ("transformer", lambda: Feeder(("a",), (), 0.4, transformer=3), "Feeder(transformer=3): must be a Transformer"),
-    ("ends", lambda: Line([], "a", 0.1, 0.1), "must be between the names of two buses"),
-    ("ohm", lambda: Line("a", "b", 10**400, 0.1), "must be a finite number >= 0"),
-    ("feeder", lambda: PowerFlow(3), "PowerFlow(3): must be a Feeder"),
-    ("threads", lambda: PowerFlow(feeder(), threads="x"), "threads='x', tolerance="),
-    ("tolerance", lambda: PowerFlow(feeder(), tolerance="x"), "tolerance='x', iterations="),
-    ("loads", lambda: PowerFlow(feeder()).solve("x", 0.0), "solve(p): 'x' are no numbers"),
-    ("endpoint's world", lambda: ExternalPolicy(URL, env=3), "env=3: must be a HeronEnv, or None"),
-    ("personas", lambda: ExternalPolicy(URL, personas=3), "personas=3: must be a mapping"),
-    ("persona", lambda: ExternalPolicy(URL, personas={"a": 3}), "personas['a']=3: must be a Persona"),
-    ("label", lambda: ExternalPolicy(URL, label=3), "ExternalPolicy(label=3): must be a text"),
-    ("line", lambda: ExternalPolicy(URL, line=3), "ExternalPolicy(line=3): must be a Line, or None"),
-    ("agents", lambda: policies(3, make(GRID)), "policies(config)=3: must be a path"),
-    ("script", lambda: ScriptedPersona(answers=3), "ScriptedPersona(answers)=3: must be a mapping"),
-    ("opening", lambda: ScriptedPersona(opening=ARRAY), "must be a text"),
-    ("causes", lambda: lab.one_at_a_time("x"), "one_at_a_time('x'): must be a Condition"),
-    ("labels", lambda: lab.Intervals(3), "Intervals(labels)=3: must be a list or tuple"),
-    ("level", lambda: lab.Intervals([1], level="x"), "level='x'"),
-    ("ending", lambda: lab.export_onnx("nowhere", "."), "give the file an ending"),
-    ("ONNX", lambda: lab.export_onnx("nowhere", 3), "export_onnx(file)=3: must be a path"),
-    ("long run", lambda: lab.load_policy("x" * 300), "xxx"),
-    ("options", lambda: lab.describe_environment(GRID, 3), "describe_environment(options)=3: must be a mapping"),
-    ("option", lambda: lab.describe_environment(GRID, {3: 3}), "3: must be the name of an option"),
-    ("address", lambda: RayCluster(3), "ray=3: "),
-    ("port", lambda: RayCluster("host:99999"), "ray='host:99999': "),
-    ("group", lambda: BatchEnv(GRID, 2).alive([]), "alive() got the group []; this batch has ['battery']"),
-    ("ragged", lambda: BatchEnv(GRID, 2).reset(seed=[1, [2]]), "give numbers, in rows of one length"),
-    ("lane", lambda: BatchEnv(GRID, 2).lane("x" * 999), f"lane('{'x' * 59}): there are the lanes 0 to 1"),
-    ("nothing", lambda: make(GRID).proxy.get_observation("x"), "get_observation() got 'x'; this proxy knows"),
-    ("colour of a node", lambda: dcop.g15().cost(dict.fromkeys(dcop.g15().nodes, 3)), "'h1' has 3, which is no colour"),
-    ("node left out", lambda: dcop.g15().cost({}), "assignment: 'h1' has no colour; give each of the 15 nodes one of"),
-    ("seed of a graph", lambda: dcop.planted(9, seed=0.5), "'planted'): the seed must be a whole number, each part"),
-    ("most of all", lambda: ClusterAgent(part(), seed=-1), "seed=-1: must be a whole number from 0 to 2**63 - 1"),
-    ("bus", lambda: Feeder(("busbar", 3), (), 0.4), "Feeder(buses): 3: must be a text"),
-    ("step", lambda: make("heron/GraphColoring-v0", dt="x"), "dt='x': must be a number, got str"),
-    ("cost", lambda: make("heron/GraphColoring-v0", letter_cost=1e9), "graph_coloring(letter_cost=1000000000.0): must"),
-    ("endpoint", lambda: ExternalPolicy("nowhere"), "Endpoint(...): url: the address of an endpoint must be like"),
-    ("persona", lambda: Persona(name="b", goal=3), "goal: must be text, got 3 (int)"),
-    ("noise", lambda: apply_noise(1.0, "x", KEY), "apply_noise(noise_factor='x'): must be a number >= 0"),
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: make(GRID).proxy.set_global_state("x"), "state of 'global'='x': must be a mapping"),
+    (lambda: make(GRID).proxy.register_agent("a", 3), "register_agent('a', 3): must be a State"),
+    (lambda: make(GRID).proxy.set_local_state("battery_1", 3), "set_local_state('battery_1', 3): must be a"),
+    (lambda: TerminationConfig(max_sim_time=10**400), "must be below 9.2e9 s"),
+    (lambda: dcop.write_problem(3, "x.json"), "write_problem(3, ...): must be a Problem"),
+    (lambda: dcop.problem_of([]), "path=[]: must be a path"),
+    (lambda: dcop.g15().part([]), "[] is no cluster of the problem"),
+    (lambda: dcop.g15().cost("x"), "assignment='x': must be a mapping"),
+    (lambda: dcop.solve(dcop.g15(), ARRAY), "solve(algo=array([0., 0.])): is no algorithm."),
+    (lambda: dcop.best_response(3, {}), "3: must be a Part"),
+    (lambda: dcop.best_response(part(), 3), "told=3: must be a mapping"),
+    (lambda: dcop.best_response(part(), {}, {"a1": "mauve"}), "forced['a1']='mauve': must be one of"),
+    (lambda: dcop.best_response(part(), {}, {"x": "red"}), "forced: 'x': must be one of"),
+    (lambda: dcop.counterfactuals(part(), 3, {}), "kept=3: must be a list or tuple"),
+    (lambda: ClusterAgent(3), "ClusterAgent(3): must be a Problem or a Part"),
+    (lambda: ClusterAgent(part(), process=ARRAY), "ClusterAgent(process=array([0., 0.])): is no process."),
+    (lambda: ClusterAgent(part(), start=3), "start=3: must be a mapping"),
+    (lambda: Feeder(3, (), 0.4), "Feeder(buses)=3: must be a list or tuple"),
+    (lambda: Feeder(("a",), (3,), 0.4), "Feeder(lines): 3: must be a Line"),
+    (lambda: Feeder(("a",), (), 0.4, transformer=3), "Feeder(transformer=3): must be a Transformer"),
+    (lambda: Line([], "a", 0.1, 0.1), "must be between the names of two buses"),
+    (lambda: Line("a", "b", 10**400, 0.1), "must be a finite number >= 0"),
+    (lambda: PowerFlow(3), "PowerFlow(3): must be a Feeder"),
+    (lambda: PowerFlow(feeder(), threads="x"), "threads='x', tolerance="),
+    (lambda: PowerFlow(feeder(), tolerance="x"), "tolerance='x', iterations="),
+    (lambda: PowerFlow(feeder()).solve("x", 0.0), "solve(p): 'x' are no numbers"),
+    (lambda: ExternalPolicy(URL, env=3), "env=3: must be a HeronEnv, or None"),
+    (lambda: ExternalPolicy(URL, personas=3), "personas=3: must be a mapping"),
+    (lambda: ExternalPolicy(URL, personas={"a": 3}), "personas['a']=3: must be a Persona"),
+    (lambda: ExternalPolicy(URL, label=3), "ExternalPolicy(label=3): must be a text"),
+    (lambda: ExternalPolicy(URL, line=3), "ExternalPolicy(line=3): must be a Line, or None"),
+    (lambda: policies(3, make(GRID)), "policies(config)=3: must be a path"),
+    (lambda: ScriptedPersona(answers=3), "ScriptedPersona(answers)=3: must be a mapping"),
+    (lambda: ScriptedPersona(opening=ARRAY), "must be a text"),
+    (lambda: lab.one_at_a_time("x"), "one_at_a_time('x'): must be a Condition"),
+    (lambda: lab.Intervals(3), "Intervals(labels)=3: must be a list or tuple"),
+    (lambda: lab.Intervals([1], level="x"), "level='x'"),
+    (lambda: lab.export_onnx("nowhere", "."), "give the file an ending"),
+    (lambda: lab.export_onnx("nowhere", 3), "export_onnx(file)=3: must be a path"),
+    (lambda: lab.load_policy("x" * 300), "xxx"),
+    (lambda: lab.describe_environment(GRID, 3), "describe_environment(options)=3: must be a mapping"),
+    (lambda: lab.describe_environment(GRID, {3: 3}), "3: must be the name of an option"),
+    (lambda: RayCluster(3), "ray=3: "),
+    (lambda: RayCluster("host:99999"), "ray='host:99999': "),
+    (lambda: BatchEnv(GRID, 2).alive([]), "alive() got the group []; this batch has ['battery']"),
+    (lambda: BatchEnv(GRID, 2).reset(seed=[1, [2]]), "give numbers, in rows of one length"),
+    (lambda: BatchEnv(GRID, 2).lane("x" * 999), f"lane('{'x' * 59}): there are the lanes 0 to 1"),
+    (lambda: make(GRID).proxy.get_observation("x"), "get_observation() got 'x'; this proxy knows"),
+    (lambda: dcop.g15().cost(dict.fromkeys(dcop.g15().nodes, 3)), "'h1' has 3, which is no colour"),
+    (lambda: dcop.g15().cost({}), "assignment: 'h1' has no colour; give each of the 15 nodes one of"),
+    (lambda: dcop.planted(9, seed=0.5), "'planted'): the seed must be a whole number, each part"),
+    (lambda: ClusterAgent(part(), seed=-1), "seed=-1: must be a whole number from 0 to 2**63 - 1"),
+    (lambda: Feeder(("busbar", 3), (), 0.4), "Feeder(buses): 3: must be a text"),
+    (lambda: make("heron/GraphColoring-v0", dt="x"), "dt='x': must be a number, got str"),
+    (lambda: make("heron/GraphColoring-v0", letter_cost=1e9), "graph_coloring(letter_cost=1000000000.0): must"),
+    (lambda: ExternalPolicy("nowhere"), "Endpoint(...): url: the address of an endpoint must be like"),
+    (lambda: Persona(name="b", goal=3), "goal: must be text, got 3 (int)"),
+    (lambda: apply_noise(1.0, "x", KEY), "apply_noise(noise_factor='x'): must be a number >= 0"),
 ]
 
 
-@pytest.mark.parametrize(("call", "words"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
-def test_a_value_of_another_kind_is_refused_with_words(call: Callable[[], Any], words: str):
-    with pytest.raises(HeronError, match=re.escape(words)):
-        call()
+def test_a_value_of_another_kind_is_refused_with_words():
+    assert unsaid(HeronError, REFUSED) == []
 
 
 def test_an_action_nested_too_deeply_is_none():
@@ -133,14 +131,10 @@ def test_a_recording_goes_into_a_file_and_waits_for_no_pipe(kind: str, tmp_path:
         Recording(ExternalPolicy(URL, env=make(GRID)), path).begin(0, 0)
 
 
-@pytest.mark.parametrize("number", [1, 0.5, np.float32(0.5), np.int64(3), np.uint8(255), 2**70])
-def test_numbers_are_numbers(number: Any):
-    assert is_number(number)
-
-
-@pytest.mark.parametrize("other", [True, np.bool_(True), "1", None, ARRAY, 1j, float("nan"), float("inf"), 10**400])
-def test_what_is_no_finite_number_is_none(other: Any):
-    assert not is_number(other)
+def test_numbers_are_finite_numbers():
+    assert all(map(is_number, [1, 0.5, np.float32(0.5), np.int64(3), np.uint8(255), 2**70]))
+    others = [True, np.bool_(True), "1", None, ARRAY, 1j, float("nan"), float("inf"), 10**400]
+    assert not any(map(is_number, others))
 
 
 ANYTHING = st.one_of(

@@ -3,11 +3,9 @@
 import json
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy
 import pytest
 from typer.testing import CliRunner
 
@@ -16,7 +14,7 @@ from benchmarks.__main__ import app
 from benchmarks.case import Role
 from benchmarks.measure import Measured, Result
 from benchmarks.peer_spread import EPISODE, episodes
-from benchmarks.peers import PEERS, Peer, found_peers, peer_cases, peer_versions
+from benchmarks.peers import PEERS, Peer, found_peers, peer_cases
 from benchmarks.report import Report
 from benchmarks.suite import chosen, everything
 from heron_env.errors import ConfigError
@@ -121,11 +119,6 @@ def test_the_figure_has_a_name_for_every_line_and_words_for_those_who_cannot_see
     assert told["figure"] == {"file": "bench.svg", "alternative": figure.alternative(lines)}
 
 
-def test_one_size_is_no_curve(tmp_path: Path):
-    assert figure.series(curves(32)) == {}
-    assert [path.name for path in Report(curves(32), False, 1, 0.5).write(tmp_path)] == ["bench.json"]
-
-
 def test_the_page_has_the_table_of_the_committed_results():
     results = page.committed()
     text = page.PAGE.read_text(encoding="utf-8")
@@ -136,18 +129,6 @@ def test_the_page_has_the_table_of_the_committed_results():
     assert f"{ours['median'] / 1e6:.3g} M" in row and f" {ratio['median']:.2f}x (" in row
     ours["median"] *= 2.0
     assert page.with_table(text, results) != text
-
-
-def test_what_a_run_leaves_out_stays_published():
-    old = Report(curves(1, 32), False, 2, 0.5, {"cores": 1, "peers": {"vmas": "1", "mpe2": "1"}}).to_dict()
-    old["comparisons"].append({**old["comparisons"][0], "name": "a comparison of the past"})
-    (result,) = curves(32)
-    new = Report([replace(result, title="new")], False, 7, 0.5, {"cores": 2, "peers": {"vmas": "2"}})
-    both = page.merged(json.loads(json.dumps(old)), new)
-    assert {each.name: each.title for each in both.results} == {"spread-3-1": "", "spread-3-32": "new"}
-    assert (both.rounds, both.machine) == (7, {"cores": 2, "peers": {"vmas": "2", "mpe2": "1"}})
-    assert both.results[0].to_dict() == old["comparisons"][0]
-    assert both.to_dict()["figure"] == old["figure"] is not None, "the line has both sizes"
 
 
 # Peers
@@ -202,11 +183,6 @@ def test_peers_have_their_own_figures_and_jax_env_is_ours_at_one_size(tmp_path: 
         case.close()
 
 
-def test_the_versions_of_peers_are_told_by_their_own_interpreters(tmp_path: Path):
-    assert peer_versions({"numpy": Path(sys.executable)}) == {"numpy": numpy.__version__}
-    assert peer_versions({"vmas": interpreter(tmp_path, "vmas", "raise SystemExit(1)\n")}) == {"vmas": ""}
-
-
 def test_a_peer_that_does_not_start_is_named(tmp_path: Path):
     python = interpreter(tmp_path, "jaxmarl", "raise SystemExit(3)\n")
     with pytest.raises(ConfigError, match=r"the peer 'jaxmarl' stopped with exit code 3; run peer_spread\.py by hand"):
@@ -223,15 +199,3 @@ def test_a_peers_rate_counts_whole_episodes_with_their_resets():
     found = episodes(lambda number: work("step", 0.01), lambda number: work("reset", 0.25), 1.2, 1, clock)
     assert done == ["reset", *["step"] * EPISODE] * 3
     assert found == pytest.approx(3 * EPISODE / 1.5)
-
-
-def test_a_peer_whose_episodes_take_too_long_is_timed_by_a_part_of_one():
-    done, clock = [], FakeClock()
-
-    def work(name: str, seconds: float) -> None:
-        done.append(name)
-        clock.working(seconds)
-
-    found = episodes(lambda number: work("step", 2.0), lambda number: work("reset", 1.0), 1.0, 1, clock)
-    assert done == ["reset", "step", "step"]
-    assert found == pytest.approx(EPISODE / (1.0 + 2.0 * EPISODE))

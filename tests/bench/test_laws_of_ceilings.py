@@ -10,7 +10,7 @@ from benchmarks import c_loop, spread
 from benchmarks.__main__ import app
 from benchmarks.case import EPISODE, Setting
 from benchmarks.ceilings import FusedGrid
-from benchmarks.floors import NumpySpread, bare_heap, five_dictionaries
+from benchmarks.floors import NumpySpread
 from heron_env import make
 
 
@@ -59,24 +59,6 @@ def test_spread_in_c_is_spread_within_float32(n: int):
     assert touched == (n > 1)
 
 
-@pytest.mark.skipif(c_loop.compiler() is None, reason="there is no C compiler")
-def test_spread_in_c_starts_again_after_an_episode():
-    c = c_loop.CSpread(4, 3, np.full((1, 4, 3), 2))
-    before = c.envs["landmark_x"].copy()
-    c.run()
-    assert (c.envs["over"] == 1).all() and (c.envs["steps"] == 0).all()
-    assert (c.envs["landmark_x"] != before).all()
-    assert (np.abs(c.envs["x"]) <= 1.0).all() and (c.envs["vx"] == 0.0).all()
-    assert len(np.unique(c.envs["x"])) == 12, "environments have draws of their own"
-    assert (c.envs["observations"][:, :, 2] == c.envs["x"]).all(), "what is seen is of the new episode"
-
-
-@pytest.mark.skipif(c_loop.compiler() is None, reason="there is no C compiler")
-def test_the_c_loop_leaves_subnormal_numbers_on() -> None:
-    c_loop.library(2)
-    assert (np.array([1e-310]) * np.array([1.0]) > 0.0).all()
-
-
 def test_without_a_compiler_the_c_loop_is_left_out_and_the_reason_is_printed(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     assert [case.name for case in spread.spread_cases(3, 1, Setting()) if case.name == spread.C] == []
@@ -99,23 +81,3 @@ def test_the_grid_by_hand_is_the_grid(scope: str):
         if number < 7:
             assert np.array_equal(fused.observations[1], seen)
     assert (fused.soc == 0.5).all(), "the next episode has begun"
-
-
-def test_the_dictionary_floor_has_the_shape_of_a_step():
-    step = five_dictionaries(["a", "b"], [3, 2])
-    seen, rewards, terminated, truncated, infos = step({"a": np.array([0.5]), "b": np.array([-1.0])})
-    assert {agent: vector.shape for agent, vector in seen.items()} == {"a": (3,), "b": (2,)}
-    assert rewards == {"a": 0.5, "b": -1.0}
-    assert terminated == truncated == {"a": False, "b": False}
-    assert infos == {"a": {}, "b": {}}
-
-
-def test_the_bare_heap_hands_out_the_earliest(monkeypatch: pytest.MonkeyPatch):
-    import heapq
-
-    popped: list[tuple[int, ...]] = []
-    pop = heapq.heappop
-    monkeypatch.setattr(heapq, "heappop", lambda heap: popped.append(pop(heap)) or popped[-1])
-    bare_heap(8, 100)()
-    assert len(popped) == 100
-    assert popped == sorted(popped, key=lambda event: event[0])

@@ -473,10 +473,9 @@ def entries() -> dict[str, Entry]:
     found |= {"lights.run_synchronous": method(lights, "run_synchronous")}
     found |= {f"heron {number}": commands for number in range(8)}
     import beyond
-    import named
     import served
 
-    return found | beyond.entries() | served.entries() | named.entries()
+    return found | beyond.entries() | served.entries()
 
 
 def called(number: int, seed: int, known: dict[str, Entry]) -> tuple[str, Answer]:

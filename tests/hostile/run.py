@@ -1,4 +1,4 @@
-"""How does everything public answer to bad values, to damaged files, and to names that look like markup?
+"""How does everything public answer to bad values and to damaged files?
 
     python tests/hostile/run.py --calls 24000 --files 2000 --seed 0 --refusals refusals.md
 

@@ -74,14 +74,16 @@ def test_pandapower_agrees_where_it_is_installed(tmp_path):
     assert np.allclose(flows.voltage[0], expected, atol=1e-6, rtol=0.0)
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
+def test_what_is_not_modelled_is_refused(tmp_path):
+    for change, error, words in [
         (lambda net: net.update(gen=net["load"]), ConfigError, "elements of the kind 'gen', which are not modelled"),
         (lambda net: net.update(motor=net["load"]), ConfigError, "elements of the kind 'motor', which are not mod"),
         (lambda net: net.update(asymmetric_load=net["load"]), ConfigError, "the kind 'asymmetric_load'"),
-        (lambda net: set_cells(net, "load", "const_z_p_percent", {2: 50.0}), ConfigError,
-         "load 2 has const_z_p_percent=50.0: loads that depend on the voltage are not modelled; set it to 0"),
+        (
+            lambda net: set_cells(net, "load", "const_z_p_percent", {2: 50.0}),
+            ConfigError,
+            "load 2 has const_z_p_percent=50.0: loads that depend on the voltage are not modelled; set it to 0",
+        ),
         (lambda net: set_cells(net, "load", "const_i_q_percent", {0: 1.0}), ConfigError, "load 0 has const_i_q_per"),
         (lambda net: set_cells(net, "load", "p_mw", {1: None}), DataError, "load 1 has p_mw=None; write a finite numb"),
         (lambda net: set_cells(net, "load", "scaling", {1: float("nan")}), DataError, "load 1 has scaling=nan"),
@@ -91,16 +93,20 @@ def test_pandapower_agrees_where_it_is_installed(tmp_path):
         (lambda net: set_cells(net, "trafo", "parallel", {0: 2}), ConfigError, "2 parallel transformers"),
         (lambda net: set_cells(net, "line", "in_service", {6: True}), ConfigError, "closes a ring"),
         (lambda net: set_cells(net, "line", "g_us_per_km", {0: 1.0}), ConfigError, "line 0 leaks"),
-        (lambda net: set_cells(net, "switch", "et", {0: "b"}) or set_cells(net, "switch", "closed", {0: True}),
-         ConfigError, "a closed switch joins two buses"),
-        (lambda net: net["line"].update(_object=net["line"]["_object"].replace("x_ohm_per_km", "x")), DataError,
-         "a table lacks the column 'x_ohm_per_km'"),
+        (
+            lambda net: set_cells(net, "switch", "et", {0: "b"}) or set_cells(net, "switch", "closed", {0: True}),
+            ConfigError,
+            "a closed switch joins two buses",
+        ),
+        (
+            lambda net: net["line"].update(_object=net["line"]["_object"].replace("x_ohm_per_km", "x")),
+            DataError,
+            "a table lacks the column 'x_ohm_per_km'",
+        ),
         (lambda net: net.pop("bus"), DataError, "is no pandapower network"),
-    ],
-)  # fmt: skip
-def test_what_is_not_modelled_is_refused(tmp_path, change, error, words):
-    with pytest.raises(error, match=words):
-        read_pandapower(changed(tmp_path, change))
+    ]:
+        with pytest.raises(error, match=words):
+            read_pandapower(changed(tmp_path, change))
 
 
 def test_what_is_no_such_file_is_refused(tmp_path):
@@ -156,9 +162,8 @@ def by_formula(p, q):
     return np.sqrt(half + np.sqrt(half**2 - (r**2 + x**2) * (p**2 + q**2)))
 
 
-@pytest.mark.parametrize(
-    ("tables", "p", "q"),
-    [
+def test_what_is_fixed_gives_the_voltage_of_the_analytic_solution(tmp_path):
+    for tables, p, q in [
         ({}, 0.0, 0.0),
         ({"load": table(POWERS, (1, 0.0, 0.0, 1.0, True))}, 0.0, 0.0),
         ({"load": table(POWERS, (1, 0.03, 0.01, 1.0, True))}, 30.0, 10.0),
@@ -168,18 +173,16 @@ def by_formula(p, q):
         ({"sgen": table(POWERS, (1, 0.04, -0.01, 1.0, True))}, -40.0, 10.0),
         (
             {"sgen": table(POWERS, (1, 0.04, 0.0, 0.25, True)), "load": table(POWERS, (1, 0.03, 0.0, 1.0, True))},
-            20.0, 0.0,
+            20.0,
+            0.0,
         ),
         ({"storage": table(POWERS, (1, 0.02, 0.0, 1.0, True))}, 20.0, 0.0),
         ({"load": table(POWERS, (0, 0.5, 0.1, 1.0, True))}, 0.0, 0.0),
-    ],
-    ids=["none", "zero", "30 kW", "100 kW", "scaled", "out", "roof", "net", "battery", "at the source"],
-)  # fmt: skip
-def test_what_is_fixed_gives_the_voltage_of_the_analytic_solution(tmp_path, tables, p, q):
-    flow = PowerFlow(read_pandapower(two_buses(tmp_path, **tables)))
-    assert flow.solve(*np.zeros((2, 1, 2))).voltage[0, 1] == pytest.approx(by_formula(p, q), abs=1e-9)
-    on_top = np.array([[0.0, 12.0], [0.0, 3.0]])[:, None]
-    assert flow.solve(*on_top).voltage[0, 1] == pytest.approx(by_formula(p + 12.0, q + 3.0), abs=1e-9)
+    ]:
+        flow = PowerFlow(read_pandapower(two_buses(tmp_path, **tables)))
+        assert flow.solve(*np.zeros((2, 1, 2))).voltage[0, 1] == pytest.approx(by_formula(p, q), abs=1e-9)
+        on_top = np.array([[0.0, 12.0], [0.0, 3.0]])[:, None]
+        assert flow.solve(*on_top).voltage[0, 1] == pytest.approx(by_formula(p + 12.0, q + 3.0), abs=1e-9)
 
 
 def test_solving_leaves_the_callers_loads_alone(tmp_path):
@@ -201,20 +204,18 @@ def test_roofs_and_batteries_are_no_customers(tmp_path):
     assert feeder.connecting() == [1]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda net: set_cells(net, "load", "bus", {0: 0}),
-         r"1 loads or generators of 0.008663 MW in all are left out.* \(numbers 0\): on the transformer's high side"),
+def test_what_the_feeder_does_not_reach_is_counted_in_a_warning(tmp_path):
+    for change, words in [
+        (
+            lambda net: set_cells(net, "load", "bus", {0: 0}),
+            r"1 loads or generators of 0.008663 MW in all are left out.* \(numbers 0\): on the transformer's high side",
+        ),
         (lambda net: set_cells(net, "load", "bus", {0: 8, 2: 8}), r"2 loads or generators of 0.02526 MW .*bers 8\)"),
         (lambda net: set_cells(net, "bus", "in_service", {7: False}), r"1 loads .*0.016713 MW.*\(numbers 7\)"),
-    ],
-    ids=["high side", "open switch", "bus out of service"],
-)  # fmt: skip
-def test_what_the_feeder_does_not_reach_is_counted_in_a_warning(tmp_path, change, words):
-    with pytest.warns(HeronWarning, match=words):
-        feeder = read_pandapower(changed(tmp_path, change))
-    assert len(feeder.fixed) in (4, 5)
+    ]:
+        with pytest.warns(HeronWarning, match=words):
+            feeder = read_pandapower(changed(tmp_path, change))
+        assert len(feeder.fixed) in (4, 5)
 
 
 def test_what_is_out_of_service_is_left_out_in_silence(tmp_path):
@@ -222,15 +223,12 @@ def test_what_is_out_of_service_is_left_out_in_silence(tmp_path):
     assert read_pandapower(path).fixed == read_pandapower(path).customers == ()
 
 
-@pytest.mark.parametrize(
-    ("fixed", "words"),
-    [
+def test_odd_fixed_loads_are_refused():
+    for fixed, words in [
         (lambda: Fixed("b", float("nan")), "fixed load at 'b': p=nan kW must be a finite number"),
         (lambda: Fixed("b", 1.0, float("inf")), "q=inf kvar must be a finite number"),
         (lambda: Feeder(("a",), (), 0.4, fixed=(Fixed("b", 1.0),)), "fixed load names the bus 'b', which is not there"),
         (lambda: Feeder(("a",), (), 0.4, customers=("b",)), "customers names the bus 'b', which is not there"),
-    ],
-)
-def test_odd_fixed_loads_are_refused(fixed, words):
-    with pytest.raises(ConfigError, match=words):
-        fixed()
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            fixed()

@@ -215,25 +215,22 @@ def test_no_scenarios_are_no_flows():
     assert flows.voltage.shape == (0, 33) and flows.current.shape == (0, 32)
 
 
-@pytest.mark.parametrize(
-    ("p", "q", "words"),
-    [
+def test_odd_loads_are_refused():
+    for p, q, words in [
         (np.zeros(33), np.zeros(33), r"solve\(p\): got the shape \(33,\); give numbers \[B, 33\]"),
         (np.zeros((4, 32)), np.zeros((4, 33)), r"solve\(p\): got the shape \(4, 32\); give numbers \[B, 33\]"),
         (np.zeros((4, 33)), np.zeros((3, 33)), r"p is \[4, 33\] and q is \[3, 33\]"),
         (np.zeros((2, 33)), np.full((2, 33), np.nan), r"solve\(q\): scenario 0 has nan at the bus '1'"),
         (np.full((2, 33), np.inf), np.zeros((2, 33)), r"solve\(p\): scenario 0 has inf at the bus '1'"),
-    ],
-)
-def test_odd_loads_are_refused(p, q, words):
-    with pytest.raises(ConfigError, match=words):
-        PowerFlow(baran_wu.feeder()).solve(p, q)
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            PowerFlow(baran_wu.feeder()).solve(p, q)
 
 
-@pytest.mark.parametrize("options", [{"threads": 0}, {"tolerance": 0.0}, {"tolerance": 0.1}, {"iterations": 0}])
-def test_odd_options_are_refused(options):
-    with pytest.raises(ConfigError, match="threads and iterations must be >= 1, the tolerance > 0 and < 1e-3 pu"):
-        PowerFlow(baran_wu.feeder(), **options)
+def test_odd_options_are_refused():
+    for options in [{"threads": 0}, {"tolerance": 0.0}, {"tolerance": 0.1}, {"iterations": 0}]:
+        with pytest.raises(ConfigError, match="threads and iterations must be >= 1, the tolerance > 0 and < 1e-3 pu"):
+            PowerFlow(baran_wu.feeder(), **options)
 
 
 def test_the_sweep_is_compiled_once_for_an_installation(monkeypatch):

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from heron_env import (
@@ -11,7 +10,6 @@ from heron_env import (
     FeatureProvider,
     FieldAgent,
     HeronEnv,
-    ScheduleConfig,
     SystemAgent,
     Vector,
     World,
@@ -89,37 +87,6 @@ def floor(kind: type[HeronEnv] = Floor, **options: Any) -> HeronEnv:
 
 def blind() -> HeronEnv:
     return floor(BlindAtFirst)
-
-
-def shown(env: HeronEnv, agent: int) -> list[float]:
-    """What a camera has to show, from the definition."""
-    place = env.world[Picker].Place
-    x, y = place.x.astype(int), place.y.astype(int)
-    away = [max(abs(x[j] - x[agent]), abs(y[j] - y[agent])) for j in range(len(x))]
-    others = [j for j in range(len(x)) if j != agent and away[j] <= FAR]
-    if not others:
-        return [0, 0, 0]
-    j = min(others, key=lambda other: away[other])
-    return [1, x[j] - x[agent], y[j] - y[agent]]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_neighbours_within_two_cells_are_shown_from_the_first_observation_on(seed: int) -> None:
-    env, rng = floor(), np.random.default_rng(seed)
-    observations, _ = env.reset(seed=seed)
-    present = set[float]()
-    while env.agents:
-        for agent, vector in observations.items():
-            assert list(vector[2:5]) == shown(env, int(agent.partition("_")[2])), agent
-            present.add(float(vector[2]))
-        observations, *_ = env.step({agent: int(rng.integers(5)) for agent in env.agents})
-    assert present == {0.0, 1.0}
-
-
-def test_sight_is_no_message_and_has_no_age() -> None:
-    env = floor(observe_age=True)
-    result = env.run_event_driven({"*": lambda vector: 1}, seed=0, schedule=ScheduleConfig(act_delay=1.0))
-    assert result.staleness["picker_0"].max == 0.0
 
 
 def test_sight_computed_at_reset_too_passes() -> None:

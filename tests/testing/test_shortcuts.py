@@ -81,13 +81,6 @@ class ReadsParent(Worker):
         return order.power
 
 
-class Doubles(Worker):
-    @staticmethod
-    @rule(writes=Copy.value)
-    def advance(order: Parent[Order]) -> float:
-        return 2.0 * order.power + 1.0
-
-
 class ReadsWhenActing(Worker):
     @staticmethod
     @rule(writes=(Setpoint.power, Copy.value))
@@ -124,13 +117,6 @@ class Siblings(HeronEnv):
         workers.Copy.value[1] = workers.Setpoint.power[0]
 
 
-class Dictionaries(HeronEnv):
-    def simulate(self, global_state: dict[str, Any]) -> dict[str, Any]:
-        agents = global_state["agent_states"]
-        agents["worker_2"]["Copy"]["value"] = agents["worker_1"]["Setpoint"]["power"]
-        return global_state
-
-
 class RuledSiblings(HeronEnv):
     @staticmethod
     @rule
@@ -149,13 +135,11 @@ def world(env: type[HeronEnv], worker: type[FieldAgent], boss: type[CoordinatorA
 
 SHORTCUTS = [
     (HeronEnv, ReadsParent, Boss, "worker_1.Copy.value tells boss.Order.power", "ReadsParent.advance"),
-    (HeronEnv, Doubles, Boss, "worker_1.Copy.value tells boss.Order.power", "Doubles.advance"),
     (HeronEnv, ReadsWhenActing, Boss, "worker_1.Copy.value tells boss.Order.power", "ReadsWhenActing.apply_action"),
     (HeronEnv, ThroughHidden, Boss, "worker_1.Copy.value tells boss.Order.power", "ThroughHidden.advance"),
     (Priced, ReadsWorld, Boss, "worker_1.Copy.value tells global.Tariff.price", "ReadsWorld.advance"),
     (HeronEnv, Worker, ReadsChild, "boss.Copy.value tells worker_1.Setpoint.power", "ReadsChild.advance"),
     (Siblings, Worker, Boss, "worker_2.Copy.value tells worker_1.Setpoint.power", "Siblings.advance"),
-    (Dictionaries, Worker, Boss, "worker_2.Copy.value tells worker_1.Setpoint.power", "Dictionaries.simulate"),
     (RuledSiblings, Worker, Boss, "worker_2.Copy.value tells worker_1.Setpoint.power", "RuledSiblings.finish"),
 ]
 
@@ -205,24 +189,6 @@ class ReadsPlan(Worker):
         return tariff.plan
 
 
-class Sheltered(Boss):
-    """Its order is bookkeeping: nobody observes it, so there is no message that it saves."""
-
-    features = (Order, Copy, Hidden)
-
-    @staticmethod
-    @rule(writes=Hidden.one)
-    def apply_action(action: Vector) -> float:
-        return action[0]
-
-
-class ReadsHidden(Worker):
-    @staticmethod
-    @rule(writes=Copy.value)
-    def advance(hidden: Parent[Hidden]) -> float:
-        return hidden.one
-
-
 class KeepsHidden(Worker):
     """A copy that only rules read."""
 
@@ -243,7 +209,7 @@ class Listens(Worker):
 @pytest.mark.parametrize(
     ("env", "worker", "boss"),
     [(HeronEnv, Worker, Boss), (HeronEnv, Moves, Boss), (HeronEnv, Worker, Sums), (Priced, ReadsPlan, Boss),
-     (HeronEnv, ReadsHidden, Sheltered), (HeronEnv, KeepsHidden, Boss)],
+     (HeronEnv, KeepsHidden, Boss)],
 )  # fmt: skip
 def test_physics_and_what_is_hidden_are_no_shortcuts(env: Any, worker: Any, boss: Any) -> None:
     (finding,) = checked(env, worker, boss).findings
