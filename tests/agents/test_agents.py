@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from refusing import refuses
 
 from heron_env import (
@@ -154,43 +153,6 @@ def test_set_action_may_be_overridden_to_change_what_is_taken():
     env.reset(seed=0)
     obs, *_ = env.step({"a": 1.0})
     assert obs["a"].tolist() == [np.float32(0.3)]
-
-
-def test_imperative_hooks_see_the_own_state_the_childrens_rewards_and_dt():
-    seen: dict[str, Any] = {}
-
-    class Full(ByHand):
-        def advance(self, dt: float) -> None:
-            seen.setdefault("dt", []).append(dt)
-
-        def compute_local_reward(self, local_state: Any) -> float:
-            return local_state["Charge"].soc
-
-        def is_terminated(self, local_state: Any) -> bool:
-            return local_state["Charge"]["soc"] > 0.4
-
-        def is_truncated(self, local_state: Any) -> bool:
-            return False
-
-        def get_local_info(self, local_state: Any) -> dict[str, float]:
-            return {"soc": local_state["Charge"][0], "whole": np.int64(2)}
-
-    class Watch(CoordinatorAgent):
-        def compute_local_reward(self, local_state: Any, child_rewards: Any) -> float:
-            seen["children"] = child_rewards.tolist()
-            return 2 * child_rewards.sum()
-
-    env = HeronEnv(SystemAgent("s", Watch("z", Full("a"), Full("b"))), max_steps=9, physics_substeps=2)
-    env.reset(seed=0)
-    _, rewards, terminated, truncated, infos = env.step({"a": 1.0, "b": 2 / 3})
-    assert seen == {"dt": [0.5] * 4, "children": [rewards["a"], rewards["b"]]}
-    assert rewards == pytest.approx({"a": 0.35, "b": 0.25 + 2 / 30}, abs=1e-12)
-    assert infos["a"]["soc"] == rewards["a"]
-    assert infos["a"]["whole"] == 2.0
-    assert env.proxy.get_step_results()[1]["s"] == 2 * (rewards["a"] + rewards["b"])
-    _, _, terminated, truncated, _ = env.step({"a": 1.0, "b": 0.0})
-    assert (terminated, truncated) == ({"a": True, "b": False}, {"a": False, "b": False})
-    assert env.agents == ["b"]
 
 
 def test_a_method_is_given_child_rewards_by_name():

@@ -50,22 +50,6 @@ def layout() -> Layout:
     return Layout(OWNERS)
 
 
-def test_agents_of_one_class_and_the_same_features_lie_side_by_side():
-    plan = layout()
-    cohorts = [(c.cls, c.offset, c.width, c.count) for c in plan.cohorts]
-    assert cohorts == [
-        (Watcher, 0, 0, 1),
-        (Battery, 0, 3, 2),
-        (Home, 6, 2, 1),
-        (Battery, 8, 2, 1),
-        (type(None), 10, 1, 1),
-    ]
-    assert [(row.owner_id, row.offset, row.width) for row in plan.rows] == [
-        ("s", 0, 0), ("b_1", 0, 3), ("h_1", 6, 2), ("b_2", 3, 3), ("b_3", 8, 2), ("global", 10, 1),
-    ]  # fmt: skip
-    assert plan.size == 11
-
-
 def test_every_column_knows_its_owner_name_and_bounds():
     plan = layout()
     assert plan.names == [
@@ -90,26 +74,6 @@ def test_clipping_brings_every_column_into_bounds_and_whole_ones_to_whole_number
     array[:] = 4.6
     layout().clip_columns(array)
     assert array.tolist() == [1.0, 5.0, 4.6, 1.0, 5.0, 4.6, 4.6, 4.6, 1.0, 5.0, 4.6]
-
-
-def test_nan_is_found_by_owner_and_name():
-    array = np.zeros(11)
-    array[[3, 7, 10]] = np.nan
-    assert layout().bad_columns(array) == ["b_2.Charge.soc", "h_1.Shape.load[1]", "global.Price.value"]
-
-
-def test_a_row_describes_itself_in_the_specification_form():
-    row = layout().rows[2]
-    assert row.describe(np.array([1.0, 2.0])) == {
-        "_owner_id": "h_1",
-        "_owner_level": 1,
-        "_state_type": "FieldAgentState",
-        "features": {"Shape": {"load": [1.0, 2.0]}},
-    }
-    assert layout().rows[1].describe(np.array([0.5, 3.0, -1.0]))["features"] == {
-        "Charge": {"soc": 0.5, "cycles": 3},
-        "Ledger": {"cost": -1.0},
-    }
 
 
 def test_columns_of_the_world_are_views_on_the_truth():

@@ -408,32 +408,6 @@ def test_a_batched_hook_that_writes_another_shape() -> None:
     )
 
 
-@pytest.mark.parametrize("compile", [False, True])
-def test_a_lane_with_training_delays_knows_whose_turn_it_is(compile: bool) -> None:
-    """As the environment with its seed does, from the first step on and after a restart."""
-    delays = TrainingDelays(observation=(0, 2), action=(0, 1))
-    made = BatchEnv(lambda: plant(compile, training_delays=delays), 5)
-    alone = [plant(training_delays=delays) for _ in range(5)]
-    made.reset(seed=0)
-    for seed, env in enumerate(alone):
-        env.reset(seed=seed)
-    seen = set[bool]()
-    for _ in range(7):
-        for lane, env in enumerate(alone):
-            view = made.lane(lane)
-            active = [view.is_active(rank) for rank in (0, 1)]
-            seen.add(active[1])
-            assert active == [env.is_active(rank) for rank in (0, 1)]
-            assert view.turn(1) == env.turn(1)
-            assert view.seen_by(1)[0].tolist() == env.seen_by(1)[0].tolist()
-        made.step({"valve": np.full((5, 1, 1), 0.4)})
-        for env in alone:
-            env.step({"valve": 0.4})
-            if not env.agents:
-                env.reset()
-    assert seen == {False, True}
-
-
 @pytest.mark.parametrize(("compile", "what"), [(False, "batch"), (True, "compiled batch")])
 @pytest.mark.parametrize("name", ["step", "get_state", "set_state"])
 def test_a_lane_of_a_batch_can_only_be_looked_at(name: str, compile: bool, what: str) -> None:

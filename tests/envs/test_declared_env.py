@@ -272,18 +272,6 @@ def test_it_copies_and_pickles_in_mid_episode_although_its_classes_are_made_at_r
             assert other.simulation_state() == env.simulation_state()
 
 
-def test_an_event_driven_run_pickles_with_messages_under_way():
-    env = from_config(world(observability=SEEING))
-    slow = ScheduleConfig(tick_interval=1.0, msg_delay=0.3, obs_delay=0.2)
-    run = env.start_event_driven({"*": always}, seed=1, schedule=slow)
-    run.until(2.7)
-    other = pickle.loads(pickle.dumps(run))
-    other.attach({"*": always})
-    run.until(None)
-    other.until(None)
-    assert run.result().same_course(other.result())
-
-
 @st.composite
 def matrices(draw: st.DrawFn) -> dict[str, Any]:
     levels, noises = st.sampled_from(["unaware", "external", "insider"]), st.sampled_from([0.0, 0.2, 1.5])

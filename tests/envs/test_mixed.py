@@ -7,60 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from endpoint_kit import fast, serving
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from mixed_world import CARTS, Cart, best, carts, driven
 from refusing import refuses
-from strategies import Wave
 
-from heron_env import BatchEnv, HeronEnv, Hyperparameters, ScheduleConfig, load_policy, train
+from heron_env import BatchEnv, Hyperparameters, ScheduleConfig, load_policy, train
 from heron_env.adapters import HeronVecEnv
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.injection import ExternalPolicy
 from heron_env.testing import Status, check_env
-
-FEW = settings(max_examples=max(2, settings().max_examples // 10))
-
-
-def waves(env: HeronEnv) -> dict[str, Wave]:
-    """Policies that drive into locked gears, too."""
-    index = env.hierarchy.index
-    return {agent: Wave(agent, env.simulation.specs[index[agent]]) for agent in env.possible_agents}
-
-
-def lanes_earn(env: BatchEnv, commanded: bool, parts: bool) -> list[list[float]]:
-    """What those who decide earn in an episode, by lane and step; the actions as arrays or in `parts`."""
-    ((group, names),), chosen = env.env.group_map.items(), waves(env.env)
-    seen, _ = env.reset()
-    earned = []
-    for _ in range(20):
-        acts = [[chosen[name](row) for name, row in zip(names, lane, strict=True)] for lane in seen[group]]
-        actions = np.array(acts)
-        c = actions.shape[2] // 2
-        split = {"c": actions[..., :c], "d": actions[..., c:].astype(np.int64)}
-        seen, rewards, *_ = env.step({group: split if parts else actions})
-        earned.append(rewards[group].tolist())
-    return np.moveaxis(np.array(earned), 1, 0).tolist()
-
-
-@pytest.mark.parametrize("commanded", [False, True])
-@given(seed=st.integers(0, 2**32))
-@FEW
-def test_plain_compiled_batch_and_both_clocks_are_one_course_bit_for_bit(commanded: bool, seed: int):
-    runs = []
-    for compile in (False, True):
-        for clock in ("run_synchronous", "run_event_driven"):
-            env = carts(commanded=commanded, compile=compile)
-            recorded = {"record": ("rewards", "actions", "observations"), "seed": seed}
-            runs.append(getattr(env, clock)(waves(env), **recorded))
-    assert all(runs[0].same_course(run) for run in runs[1:])
-    assert sum(runs[0].masked.values()) > 0, "nobody drove into a locked gear"
-    deciding = ["depot"] if commanded else ["cart_1", "cart_2"]
-    alone = [[value for _, value in runs[0].rewards[agent]] for agent in deciding]
-    for compile, parts in ((False, False), (True, False), (True, True)):
-        lanes = BatchEnv(carts, 2, seed=seed, commanded=commanded, compile=compile)
-        assert lanes_earn(lanes, commanded, parts)[0] == np.transpose(alone).tolist()
 
 
 def test_a_forbidden_choice_becomes_the_no_op_and_its_number_stays():

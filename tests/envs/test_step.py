@@ -214,23 +214,6 @@ def test_local_infos_come_from_the_rule():
 SLOW = ScheduleConfig(tick_interval=3.0, phase=1.0)
 
 
-def test_unequal_ticks_make_agents_active_in_turn():
-    env = switches(schedule={"switch_2": SLOW})
-    _, infos = env.reset(seed=0)
-    active = [[int(infos[a]["is_active"]) for a in env.agents]]
-    masks = [infos["switch_2"]["action_mask"].tolist()]
-    counts = []
-    for _ in range(7):
-        _, _, _, _, infos = env.step(dict.fromkeys(env.agents, 2))
-        active.append([int(infos[a]["is_active"]) for a in env.agents])
-        masks.append(infos["switch_2"]["action_mask"].tolist())
-        counts.append(env.world[Switch].Mode.count.tolist())
-    assert [second for _, second in active] == [0, 1, 0, 0, 1, 0, 0, 1], "steps 1, 4, 7: phase 1 s, then every 3 s"
-    assert all(first == 1 for first, _ in active)
-    assert masks == [[1, 1, 1] if second else [0, 1, 0] for _, second in active]
-    assert counts == [[k + 1, (k + 2) // 3] for k in range(7)], "a masked action does nothing"
-
-
 def test_a_masked_action_is_a_flagged_no_op_and_no_exception():
     env = switches(schedule={"switch_2": SLOW})
     env.reset(seed=0)
@@ -377,30 +360,6 @@ def test_physics_runs_in_substeps_with_nominal_time_and_finish_once():
         *(("advance", 1, float(t), 1.0) for t in (3, 4, 5)),
         ("finish", 2, 6.0),
     ]
-
-
-def test_a_per_step_quantity_is_emptied_before_each_step_and_summed_over_its_substeps():
-    class Ledger(FeatureProvider):
-        cost: float = quantity(per_step=True, observed=False)
-
-    class Payer(FieldAgent):
-        features = (Ledger,)
-        action = Continuous(0.0, 1.0)
-
-        @staticmethod
-        @rule(writes=Ledger.cost)
-        def advance(ledger: Ledger, action: Vector, dt: float) -> float:
-            return ledger.cost + action[0] * dt
-
-        @staticmethod
-        @rule
-        def compute_local_reward(ledger: Ledger) -> float:
-            return -ledger.cost
-
-    env = HeronEnv(SystemAgent("s", Payer("a")), dt=2.0, physics_substeps=4, max_steps=5)
-    obs, _ = env.reset(seed=0)
-    assert obs["a"].shape == (0,), "bookkeeping is seen by nobody"
-    assert [env.step({"a": v})[1]["a"] for v in (1.0, 0.5, 0.25)] == [-2.0, -1.0, -0.5]
 
 
 def test_hooks_write_within_the_declared_bounds():

@@ -273,18 +273,8 @@ def keyed_by_what_is_observed(original: Any) -> Any:
 
 
 @mutant(HeronEnv, "draw_of")
-def agents_share_a_draw(original: Any) -> Any:
-    return lambda self, rank, number: draw_of(self._seed, self._episode, "anybody", number)
-
-
-@mutant(HeronEnv, "draw_of")
 def the_seed_is_left_out(original: Any) -> Any:
     return lambda self, rank, number: draw_of(0, self._episode, self.hierarchy.ids[rank], number)
-
-
-@mutant(HeronEnv, "draw_of")
-def the_episode_is_left_out(original: Any) -> Any:
-    return lambda self, rank, number: draw_of(self._seed, 0, self.hierarchy.ids[rank], number)
 
 
 @mutant(HeronEnv, "draw_in_step")

@@ -1,18 +1,14 @@
 """What others see from where they are themselves (`relative`), and what one says and does not hear (`to_owner`)."""
 
-import pickle
-
 import numpy as np
 import pytest
 
 from heron_env import (
     BatchEnv,
     Continuous,
-    Disturbance,
     FeatureProvider,
     FieldAgent,
     HeronEnv,
-    ScheduleConfig,
     SystemAgent,
     quantity,
 )
@@ -116,33 +112,6 @@ def test_what_one_says_is_hidden_from_oneself_alone():
     assert reasons["ship_1.Place.said"] == "said" and reasons["ship_2.Place.said"] == "tag public"
     insiders = env(observability={"default": {"level": "insider"}}).visibility_matrix()
     assert insiders.sees("ship_1", "ship_1", "said") is None and insiders.sees("ship_1", "ship_2", "said") == 0.0
-
-
-def test_a_failed_sensor_of_one_that_reads_itself():
-    """It keeps what was measured of what it observes of itself; what it says is not among it."""
-    one, seen = env(), list[np.ndarray]()
-
-    def look(vector: np.ndarray) -> list[float]:
-        seen.append(vector.copy())
-        return [0.5]
-
-    failure = Disturbance(1.0, "sensor_failure", {"agent": "ship_1", "mode": "freeze"}, duration=2.0)
-    one.run_event_driven(
-        {"ship_1": look, "*": lambda v: [0.0]},
-        seed=0,
-        schedule=ScheduleConfig(own_rows="local"),
-        disturbances=[failure],
-    )
-    assert [round(float(vector[2]), 2) for vector in seen] == [0.1, 0.6, 0.6, 1.6]
-    ways = [vector[5] + vector[2] for vector in seen]
-    assert ways == pytest.approx([PLACES["ship_2"][0]] * 4, abs=1e-6)
-
-
-def test_copies_see_the_same():
-    first, second = env(), pickle.loads(pickle.dumps(env()))
-    assert {a: v.tobytes() for a, v in first.reset(seed=0)[0].items()} == {
-        a: v.tobytes() for a, v in second.reset(seed=0)[0].items()
-    }
 
 
 @pytest.mark.parametrize("flag", ["relative", "to_owner"])

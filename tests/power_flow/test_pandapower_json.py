@@ -53,12 +53,6 @@ def test_a_village_has_the_voltages_that_pandapower_found():
     assert np.allclose(100.0 * flows.loading[0], LINE_LOADINGS, atol=0.01, rtol=0.0)
 
 
-def test_a_tap_left_out_is_seen(tmp_path):
-    path = changed(tmp_path, lambda net: set_cells(net, "trafo", "tap_pos", {0: 0}))
-    flows = PowerFlow(read_pandapower(path)).solve(*NOTHING)
-    assert np.abs(flows.voltage[0] - VOLTAGES).min() > 0.02
-
-
 def test_pandapower_agrees_where_it_is_installed(tmp_path):
     pp = pytest.importorskip(
         "pandapower", reason="needs the extra 'grid' (pandapower wants pandas < 3: an environment of its own)"

@@ -126,30 +126,6 @@ def test_thousand_scenarios_agree_with_power_grid_model():
     assert solved >= 1000 and unsolved >= 20 and fed_back >= 100 and deep >= 10, (solved, unsolved, fed_back, deep)
 
 
-@pytest.mark.parametrize("fault", ["reactance", "a load at the wrong bus", "transformer left out", "charging"])
-def test_a_planted_fault_is_seen(monkeypatch, fault):
-    right = solver.per_unit
-
-    def wrong(feeder):
-        branch, shunt, far = right(feeder)
-        if fault == "reactance":
-            branch[1] = -branch[1]
-        elif fault == "transformer left out":
-            branch[:, 0] = 0.0
-        elif fault == "charging":
-            shunt *= 2.0
-        return branch, shunt, far
-
-    monkeypatch.setattr(solver, "per_unit", wrong)
-    feeder = random_feeder(*GRIDS[3], seed=3)
-    p, q = scenarios(feeder, np.random.default_rng(3), 64)
-    if fault == "a load at the wrong bus":
-        solve = PowerFlow.solve
-        monkeypatch.setattr(PowerFlow, "solve", lambda self, p, q: solve(self, np.roll(p, 1, axis=1), q))
-    with pytest.raises(AssertionError):
-        compared(feeder, p, q)
-
-
 def test_the_33_bus_feeder_has_its_published_solution():
     p, q = baran_wu.nominal_load()
     flows = PowerFlow(baran_wu.feeder()).solve([p], [q])

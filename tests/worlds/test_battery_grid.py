@@ -72,11 +72,3 @@ def test_the_defaults_are_those_of_the_specification():
 def test_wrong_arguments_are_refused_by_name_and_value(options: dict[str, Any], message: str):
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
         heron_env.make(NAME, **options)
-
-
-def test_deciding_more_often_acts_more_here_as_documented():
-    coarse, fine = (heron_env.make(NAME, dt=dt, max_steps=steps) for dt, steps in ((1.0, 2), (0.5, 4)))
-    for env in (coarse, fine):
-        env.run_synchronous({"*": lambda vector: 1.0}, seed=0)
-    assert coarse.world[Battery].BatteryChargeFeature.soc[0] == pytest.approx(0.52)
-    assert fine.world[Battery].BatteryChargeFeature.soc[0] == pytest.approx(0.54)

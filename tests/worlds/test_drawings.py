@@ -11,7 +11,7 @@ from heron_env import make
 from heron_env.core.world import World
 from heron_env.declared.env import DeclaredAgent
 from heron_env.pictures.frames import ObservedWorld
-from heron_env.pictures.palette import TOLD_COLOUR, picture_style
+from heron_env.pictures.palette import picture_style
 from heron_env.pictures.shapes import BLUE, GREEN, ORANGE, VERMILION, Labels, known_text
 from heron_env.worlds.battery_grid import Battery as GridBattery
 from heron_env.worlds.energy_management import Battery, TransformerZone
@@ -189,16 +189,6 @@ def test_discs_stand_where_agents_are_and_landmarks_shine_once_covered():
     assert len(drawing.contacts.get_xdata()) == 0
 
 
-def test_the_plane_grows_with_those_who_leave_it():
-    env = placed([(0.0, 0.0)], [(0.5, 0.5)])
-    picture = Picture(env)
-    picture.show()
-    env.world[Disc].Position.y[0] = -7.0
-    picture.show()
-    low, high = picture.axes.get_ylim()
-    assert low < -7.0 < 7.0 < high
-
-
 @pytest.mark.parametrize("mates", ["exact", "message"])
 def test_ghosts_stand_where_the_agent_believes_everybody(mates: str):
     env = placed([(-0.8, 0.5), (0.0, 0.0), (0.4, 0.1)], [(0.0, 0.5), (0.9, -0.9), (0.5, 0.5)], mates)
@@ -213,37 +203,6 @@ def test_ghosts_stand_where_the_agent_believes_everybody(mates: str):
 
 
 # TrafficCorridor
-
-
-def test_as_many_vehicles_as_there_are_wait_and_drive():
-    env = started(TRAFFIC)
-    traffic = env.world[Intersection].Traffic
-    traffic.main[...], traffic.side[...] = (3.0, 0.0, 30.0, 0.4), (1.0, 2.0, 0.0, 0.6)
-    traffic.approach[...] = [(0.5, 0.5, 0.5, 0.5), (0.0, 0.0, 0.0, 3.0), (4.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)]
-    picture = Picture(env)
-    drawing = picture.show()
-    assert len(drawing.waiting.get_paths()) == (3 + 0 + 8 + 0) + (1 + 2 + 0 + 1)
-    assert drawing.counts.words == ["3", "", "30", "", "1", "2", "", "1"]
-    assert len(drawing.moving.get_paths()) == 2 + 3 + 4
-    x = middles(drawing.moving)[:, 0]
-    assert (np.diff(x[:2]) < 0).all(), "the first one stands nearest to the next stop line"
-    assert drawing.title.get_text() == "37 vehicles in queues, 9 drive; green wave at 15 m/s"
-    traffic.main[...] = 0.0
-    assert len(picture.show().waiting.get_paths()) == 4
-
-
-def test_lamps_are_green_yellow_and_red():
-    env = started(TRAFFIC)
-    signal = env.world[Intersection].Signal
-    signal.phase[...], signal.elapsed[...] = (0, 1, 0, 1), (9.0, 9.0, 1.0, 1.0)
-    drawing = Picture(env).show()
-    main, side = drawing.lamps[:, 0].T, drawing.lamps[:, 1].T
-    along, across = (np.transpose(go.get_data()) for go in drawing.go)
-    np.testing.assert_allclose(along, main[[0]])
-    np.testing.assert_allclose(across, side[[1]])
-    np.testing.assert_allclose(np.transpose(drawing.ending.get_data()), [main[3], side[2]])
-    np.testing.assert_allclose(np.transpose(drawing.halt.get_data()), [main[1], main[2], side[0], side[3]])
-    assert len({go.get_marker() for go in (*drawing.go, drawing.ending, drawing.halt)}) == 4
 
 
 def test_a_dash_is_as_long_as_the_queue_is_thought_to_be():
@@ -282,13 +241,6 @@ def test_nodes_have_their_colours_and_conflicts_are_crossed_out():
     assert drawing.title.get_text().startswith(f"{torn} conflicts; 0 of 3")
     painted(env, env.problem.start() | {"h1": "blue"})
     assert len(picture.show().torn.get_segments()) != torn
-
-
-def test_clusters_stand_apart_and_nodes_within_theirs():
-    for name in ("graph", "ring of 50"):
-        drawing = Picture(begun(name)).show()
-        gaps = np.hypot(*(drawing.place[:, None] - drawing.place).transpose(2, 0, 1))
-        assert gaps[np.triu_indices(len(gaps), 1)].min() > 2.0 * drawing.size
 
 
 def test_a_neighbour_is_framed_in_the_colour_that_the_observing_cluster_was_told():
@@ -350,20 +302,6 @@ def test_a_transformer_alarms_beyond_its_limit_in_either_direction():
     assert colours(drawing.flows) == [BLUE, VERMILION]
     believed = [line[0, 0] for line in drawing.ghosts.get_segments()]
     np.testing.assert_allclose(believed, drawing.middle + drawing.half * np.array([0.8, -1.0 / 3.0]))
-
-
-def test_the_sun_stands_at_the_hour_and_is_as_bright_as_the_brightest_roof():
-    env = started(ENERGY, day=172)
-    clock, meter = env.world.Clock, env.world[Battery].Meter
-    clock.hour_sin[...], clock.hour_cos[...] = np.sin(21 * np.pi / 12.0), np.cos(21 * np.pi / 12.0)
-    picture = Picture(env)
-    for yields in (0.0, 1.0):
-        meter.pv[...] = yields
-        drawing = picture.show()
-        assert drawing.sun.get_xdata() == [pytest.approx(21 / 0.24)]
-        roofs = drawing.roofs.get_facecolor()[:, :3]
-        np.testing.assert_array_equal(drawing.sun.get_color(), roofs[roofs[:, 0].argmax()])
-    assert drawing.title.get_text().startswith("21:00, ")
 
 
 # BatteryGrid
@@ -428,11 +366,3 @@ def test_a_declared_world_whose_engine_draws_nothing_shows_its_quantities():
     first = picture.show()
     assert picture.show() is first is not None
     assert not hasattr(first, "show")
-
-
-def test_what_is_believed_has_the_colour_of_the_foot():
-    from matplotlib.colors import to_rgba
-
-    env = begun("grid")
-    drawing = Picture(env, "battery_1").show(env.simulation.truth.copy())
-    assert tuple(drawing.cells.ghosts.get_color()[0]) == to_rgba(TOLD_COLOUR) == to_rgba(drawing.foot.get_color())

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from heron_env import ScheduleConfig, construct_observation, from_config, load_config, make
+from heron_env import from_config, load_config, make
 from heron_env.lab import benchmark
 from heron_env.worlds.economy import VIEWS, WORLD, EconomyEngine, ReadsReserves, advantage, economy, observability
 from heron_env.worlds.economy.engine import MOST_YIELD
-from worlds.batches import batch_is_its_lanes
 
 QUIET = {"shock": 0.0, "spread_reserves": 0.0, "spread_bank": 0.0, "spread_rate": 0.0, "spread_inflation": 0.0}
 
@@ -80,15 +79,6 @@ def test_the_spreads_are_what_things_do_in_the_long_run():
     assert np.std(found, axis=0) == pytest.approx([15.0, 100.0], rel=0.1)
 
 
-def test_deciding_more_often_does_not_act_more():
-    """Actions are set-points: the same action twice as often changes nothing."""
-    env = make("heron/Economy-v0")
-    policies = {"*": lambda vector: 0.5}
-    once = env.run_event_driven(policies, seed=1, t_end=20.0, schedule=ScheduleConfig(tick_interval=1.0))
-    twice = env.run_event_driven(policies, seed=1, t_end=20.0, schedule=ScheduleConfig(tick_interval=0.5))
-    assert once.returns == twice.returns
-
-
 @pytest.mark.draw
 def test_an_insider_earns_more_than_an_outsider():
     """Paired over 12 seeds: the whole 95 % intervals lie apart, and less knowledge earns less at each level."""
@@ -113,33 +103,6 @@ def test_the_leads_come_from_what_is_seen_and_nothing_else():
         returns.append(env.run_synchronous({"*": rule}, seed=3).returns)
     assert returns[0] == returns[1]
     assert returns[0]["country_1"] > 0.0
-
-
-def test_the_clocks_agree_and_knowing_late_costs():
-    env = make("heron/Economy-v0")
-    policies = env.benchmark().baselines(0)["reserves"]
-    record = ("rewards", "actions", "observations")
-    result = env.run_synchronous(policies, seed=2, record=record)
-    assert result.same_course(env.run_event_driven(policies, seed=2, record=record))
-    late = ScheduleConfig(tick_interval=1.0, msg_delay=1.5)
-    found = [
-        [env.run_event_driven(policies, seed=seed, schedule=s).returns["system_agent"] for seed in range(6)]
-        for s in (None, late)
-    ]
-    assert np.mean(found[1]) < np.mean(found[0])
-
-
-def test_the_object_form_agrees_with_the_vector_over_an_episode():
-    env = make("heron/Economy-v0", max_steps=8)
-    vectors, _ = env.reset(seed=9)
-    while env.agents:
-        for agent in env.agents:
-            seen = construct_observation(agent, env.simulation_state(), env.observability, seed=9)
-            assert seen == env.observed_state(agent)
-            parts = [seen.agents[agent], *(s for a, s in seen.agents.items() if a != agent), seen.global_state]
-            numbers = [value for part in parts for value in vars(part).values()]
-            assert np.array(numbers, dtype=np.float32).tobytes() == vectors[agent].tobytes()
-        vectors, *_ = env.step({agent: [0.3] for agent in env.agents})
 
 
 def test_the_benchmark_offers_its_rules_and_chance_does_worst():
@@ -171,7 +134,3 @@ def test_a_policy_named_in_the_file_knows_the_world_it_is_in():
     env = from_config(world)
     policies = [agent.policy for agent in env.hierarchy.agents[1:]]
     assert [(policy.engine.holding_cost, policy.countries) for policy in policies] == [(0.05, 3)] * 3
-
-
-def test_many_worlds_at_once_are_the_single_ones():
-    assert batch_is_its_lanes("heron/Economy-v0", steps=20, compile=True, max_steps=8).env.batched

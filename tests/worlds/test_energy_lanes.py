@@ -8,7 +8,6 @@ import pytest
 from heron_env import Disturbance
 from heron_env.envs.batch.views import BatchWorld
 from heron_env.worlds.energy_management import Battery, TransformerZone, energy_management
-from heron_env.worlds.energy_management.days import Days
 
 SEEDS = (3, 4, 11, 12, 40)
 OPTIONS = {"dt": 3600.0, "physics_substeps": 1}
@@ -98,26 +97,6 @@ def test_what_lies_outside_its_bounds_is_brought_within_them():
     assert not world.touched, "nor by reading"
     world.put(columns, np.stack([low, np.full(len(low), np.nan)]))
     assert world.touched, "the batch looks for nan then, and names it"
-
-
-@pytest.mark.parametrize("fault", ["mixed lanes", "one step late", "all lanes' first day"])
-def test_a_mix_up_of_lanes_is_noticed(monkeypatch, fault):
-    at, begin = Days.at, Days.begin
-
-    def wrong_at(self, lanes, step):
-        if isinstance(lanes, int):
-            return at(self, lanes, step)
-        return at(self, lanes[::-1], step) if fault == "mixed lanes" else at(self, lanes, np.maximum(step - 1, 0))
-
-    def wrong_begin(self, lanes, *keys):
-        begin(self, np.minimum(lanes, 1), *keys)
-
-    if fault == "all lanes' first day":
-        monkeypatch.setattr(Days, "begin", wrong_begin)
-    else:
-        monkeypatch.setattr(Days, "at", wrong_at)
-    with pytest.raises(AssertionError):
-        lanes_against_single()
 
 
 def test_tables_grow_with_the_lanes_and_keep_what_they_have():

@@ -1,7 +1,5 @@
 """MPE's particle worlds by themselves; tests/foreign/test_particles.py holds them to mpe2's."""
 
-import copy
-import pickle
 import re
 from typing import Any
 
@@ -13,7 +11,7 @@ from heron_env.errors import ConfigError
 from heron_env.lab import benchmark
 from heron_env.lab.robust_stats import mean_interval
 from heron_env.testing import check_env
-from heron_env.worlds.particles import Plane, bodies
+from heron_env.worlds.particles import Plane
 from heron_env.worlds.particles.hunting import outside
 from worlds.batches import batch_is_its_lanes
 
@@ -83,13 +81,6 @@ def test_agents_bounce_off_obstacles_which_stay_and_keep_their_top_speed():
         assert np.hypot(world.vx[0], world.vy[0]).max() <= 1.3 + 1e-12
     assert world.x[0, 0] < 0.0
     assert world.vx[0, 3] == pytest.approx(1.3), "a full push of the prey reaches its top speed"
-
-
-def test_substeps_keep_the_damping_of_a_step():
-    env, world = started("heron/Adversary-v0", {}, physics_substeps=4)
-    world.vx[0, :3] = 1.0
-    env.step({})
-    assert world.vx[0, :3].tolist() == pytest.approx([0.75] * 3, rel=1e-12)
 
 
 def test_the_prey_pays_for_each_hunter_and_for_leaving():
@@ -197,18 +188,6 @@ def test_who_plays_by_rule_earns_more_than_who_plays_by_chance(name: str, team: 
 def test_variants_pass_the_conformance_kit(name: str):
     only = ["spaces", "rules", "pettingzoo", "parity", "same-seed", "set-points"]
     check_env(name, options={"continuous": False}, steps=8, only=only).raise_if_failed()
-
-
-def test_copies_find_the_features_of_their_size():
-    env = make("heron/WorldComm-v0", num_forests=3)
-    env.reset(seed=0)
-    expected = {agent: vector.tolist() for agent, vector in copy.deepcopy(env).step({})[0].items()}
-    for twin in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
-        assert {agent: vector.tolist() for agent, vector in twin.step({})[0].items()} == expected
-    assert bodies.ParticleView_velocity2_goal4 is bodies.particle_view(velocity=2, goal=4)
-    assert bodies.ActionInForce_3 is bodies.action_in_force(3) and bodies.Bodies_4_2_3 is bodies.bodies(4, 2, 3)
-    with pytest.raises(AttributeError, match="has no attribute 'ParticleView_'"):
-        _ = bodies.ParticleView_
 
 
 @pytest.mark.parametrize(

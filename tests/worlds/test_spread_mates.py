@@ -108,27 +108,6 @@ class Witness:
         return self.rng.random(5)
 
 
-@pytest.mark.parametrize("own_rows", ["proxy", "local"])
-def test_only_the_mate_with_a_late_link_is_old(own_rows: str):
-    """Its columns are its place three steps ago less one's own now, and `observe_age` says how old."""
-    env = told(observe_age=True)
-    witness = Witness(env)
-    schedule = {"*": ScheduleConfig(own_rows=own_rows), "agent_2": ScheduleConfig(msg_delay=0.3)}
-    other = np.random.default_rng(8)
-    env.run_event_driven({"agent_0": witness, "*": lambda v: other.random(5)}, seed=1, schedule=schedule)
-    names = env.observation_names("agent_0")
-    mate = {n: [names.index(f"agent_{n}.Position.{axis} - Position.{axis}") for axis in "xy"] for n in (1, 2)}
-    age = {name: names.index(f"age.{name}") for name in ("agent_0", "agent_1", "agent_2")}
-    assert len(witness.seen) == 25
-    for step, (places, seen) in enumerate(zip(witness.places, witness.seen, strict=True)):
-        old = witness.places[max(step - 3, 0)]
-        assert seen[2:4].tolist() == np.float32(places[0]).tolist()
-        assert seen[mate[1]].tolist() == np.float32(places[1] - places[0]).tolist()
-        assert seen[mate[2]].tolist() == np.float32(old[2] - places[0]).tolist()
-        assert step < 12 or not np.array_equal(old[2], places[2])
-        assert [seen[age[name]] for name in age] == [0.0, 0.0, np.float32(min(step, 3) / 10)]
-
-
 def test_an_agent_that_reads_itself_sees_others_from_where_it_is():
     """Its observation is two steps old, its own place is not, nor what is subtracted."""
     env = told()
