@@ -46,20 +46,6 @@ def chain(gain: float) -> Problem:
 # The specification's cases
 
 
-def test_the_described_process_forgets_an_order_after_one_step_and_the_stable_one_does_not():
-    seed, stable = agent("seed"), agent()
-    for one in (seed, stable):
-        one.receive("b2 = red")
-        one.step()
-    assert seed.forced == {} and stable.forced == {"b2": "red"}
-    assert seed.step().assignments["b2"] == "blue"
-    assert [stable.step().assignments["b2"] for _ in range(5)] == ["red"] * 5
-    stable.receive("b2 = green")
-    assert stable.step().assignments["b2"] == "green"
-    stable.receive("release b2")
-    assert stable.step().assignments["b2"] == "blue"
-
-
 def test_a_colour_in_another_case_is_the_same_colour(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, "heron_env.dcop")
     one = agent("seed", {"h2": "RED", "h5": "Green"})
@@ -68,24 +54,6 @@ def test_a_colour_in_another_case_is_the_same_colour(caplog: pytest.LogCaptureFi
     assert report.conflicts == (("b1", "b2"), ("b2", "h2")) and report.penalty == 20.0 and not report.satisfied
     assert "Agent2: BOUNDARY CONFLICT: b2(red) <-> h2(red)" in caplog.messages
     assert "Agent2: Not satisfied: penalty=20.0 > 0" in caplog.messages
-
-
-def test_greedy_search_goes_node_by_node_and_tells_what_each_colour_would_have_cost():
-    report = agent("seed").step()
-    assert (
-        report.assignments
-        == report.greedy
-        == {"b1": "red", "b2": "blue", "b3": "red", "b4": "green", "b5": "green"}
-        | {node: report.greedy[node] for node in ("b4", "b5")}
-    )
-    assert report.nodes["b1"].penalties == {"red": 0.0, "green": 0.0, "blue": 0.0}
-    assert report.nodes["b2"].penalties == {"red": 20.0, "green": 10.0, "blue": 0.0}
-    assert (report.nodes["b1"].reason, report.nodes["b2"].reason) == ("kept", "greedy")
-    assert report.nodes["b5"].penalties == {
-        "red": 10.0 + 10.0 * (report.greedy["b4"] == "red"),
-        "green": 10.0 * (report.greedy["b4"] == "green"),
-        "blue": 10.0,
-    }
 
 
 def test_snap_runs_only_where_nothing_was_ordered_nothing_changed_and_more_than_the_threshold_is_gained():
@@ -143,22 +111,6 @@ def test_a_step_logs_the_lines_of_the_specification_in_its_order(caplog: pytest.
         "Satisfied: True",
     ]
     assert "X: v: red (snap) of {'red': 0.0, 'green': 20.0}" in caplog.messages
-
-
-def test_the_current_option_carries_the_penalty_of_the_actual_colours(caplog: pytest.LogCaptureFixture):
-    caplog.set_level(logging.INFO, "heron_env.dcop")
-    one = agent()  # all red: 6 conflicts inside and one with h2
-    (current,) = [option for option in one.utility_options("Human") if option.current]
-    assert current.configuration == TOLD and current.penalty == 70.0
-    assert one.utility_options("Human")[-1] == current
-    assert len([message for message in caplog.messages if "If Human changes to" in message]) == 18
-    one.step()
-    options = one.utility_options("Human")
-    assert len(options) == 9 and {option.penalty for option in options} == {0.0} and options[0].combined == 17.0
-    equals = [option for option in options if option.combined == next(o for o in options if o.current).combined]
-    assert equals[-1].current and len(equals) > 1
-    one.beliefs.pop("h2")
-    assert not [option for option in one.utility_options("Human") if option.current]
 
 
 def test_of_more_than_ten_boundary_nodes_the_best_thousand_are_listed_and_the_current_one():

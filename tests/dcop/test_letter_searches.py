@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heron_env.seeding import stream
 from training import packed
-from training.reproductions import ca_dcop, searches
+from training.reproductions import ca_dcop
 from training.reproductions.ca_dcop import CONDITIONS, LOSS, NONE, members
 from training.reproductions.ca_dcop_report import complete, markdown
 from training.reproductions.dcops import FAMILIES, Dcop, drawn
@@ -280,37 +280,6 @@ def test_moving_beside_a_greater_gain_is_seen(monkeypatch: pytest.MonkeyPatch, s
     monkeypatch.setattr(Member, "wins", always)
     with pytest.raises(AssertionError, match="the cost rises"):
         require_falling_turns(Run(search, NONE))
-
-
-class Alike:
-    """Draws the same number for everybody."""
-
-    def __init__(self, seed: int, *parts: str) -> None:
-        pass
-
-    def random(self) -> float:
-        return 0.5
-
-
-def test_numbers_that_put_nobody_first_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searches, "stream", Alike)
-    with pytest.raises(AssertionError, match="they could gain"):
-        for number in range(6):
-            require_optimum(Run("LAMDLS-2", NONE, number=number), 1)
-
-
-def aloof(me: Member, turn: int, *rest: Any) -> searches.Course:
-    """Makes no offer and answers none."""
-    me.write("done", turn, me.value, me.neighbours)
-    yield me.has("done", turn, me.neighbours)
-    me.values |= me.inbox["done", turn]
-
-
-def test_pairs_that_never_meet_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searches, "in_pairs", aloof)
-    with pytest.raises(AssertionError, match="they could gain"):
-        for number in range(6):
-            require_optimum(Run("LAMDLS-2", NONE, number=number), 2)
 
 
 def hasty(self: Member, kind: str, turn: int, of: Any) -> Callable[[], bool]:

@@ -64,9 +64,6 @@ class Writer:
         return {"numbers": numbers, "secret": self.secret, "index": i, "number": asked.number}
 
 
-Writers = dict[str, Writer]
-
-
 def writers(recipe: Recipe, env: HeronEnv, deaf: frozenset[str] = frozenset(), **how: Any) -> dict[str, Any]:
     """For all who decide; the deaf have policies that don't read."""
     known = {a: Wave(a, env.simulation.specs[env.hierarchy.index[a]]) for a in env.possible_agents}

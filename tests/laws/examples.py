@@ -44,8 +44,6 @@ ENDING = Recipe(
 """Agents end one after another."""
 SLOW = ScheduleConfig(tick_interval=0.5, msg_delay=0.3, obs_delay=0.2, act_delay=1.3)
 """Several decisions are under way at once."""
-EVERY_SECOND = ScheduleConfig(tick_interval=2.0, phase=1.0)
-"""Ticks of both clocks that are not the steps."""
 ROUGH = ScheduleConfig(
     tick_interval=0.4, msg_delay=0.5, obs_delay=0.2, act_delay=0.8, jitter_type="uniform", jitter_ratio=1.0,
     tick_jitter_ratio=1.0, loss=0.2, duplicate=0.3, reorder=True,

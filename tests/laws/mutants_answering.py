@@ -7,7 +7,6 @@ from laws.mutants import mutant_in
 from heron_env.envs import answering
 from heron_env.envs.event import clock, thinking
 from heron_env.envs.event.agents import AgentLoop
-from heron_env.testing.clock import Answered
 
 ANSWER_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(ANSWER_MUTANTS)
@@ -31,12 +30,6 @@ def begun_after_the_first_question(original: Any) -> Any:
     return lambda policies, seed, episode: None
 
 
-@mutant(thinking.AnswerLoop, "_others")
-def asked_one_by_one(original: Any) -> Any:
-    """Each observation brings its own question alone."""
-    return lambda self, asking, first, now: []
-
-
 @mutant(thinking.AnswerLoop, "think")
 def a_thought_falls_at_once(original: Any) -> Any:
     """Thinking takes no time."""
@@ -53,30 +46,6 @@ def the_busy_are_asked(original: Any) -> Any:
         self.thinking = kept | self.thinking
 
     return decide
-
-
-@mutant(thinking.AnswerLoop, "miss")
-def the_missed_are_not_counted(original: Any) -> Any:
-    """An observation that comes to somebody who thinks is gone."""
-    return lambda self, rank: None
-
-
-@mutant(thinking.AnswerLoop, "finish")
-def a_late_thought_counts(original: Any) -> Any:
-    """The no-op fell, and the answer falls none the less."""
-    return lambda self, answer, in_time: original(self, answer, True)
-
-
-@mutant(AgentLoop, "replace_missing")
-def the_deadline_asks_for_observations(original: Any) -> Any:
-    """Who has seen is given all the time to think."""
-
-    def replace_missing(self: Any, rank: int, number: int, now: int) -> None:
-        thoughts = [event for event in self.context.scheduler if isinstance(event, Answered)]
-        if all((thought.agent, thought.number) != (rank, number) for thought in thoughts):
-            original(self, rank, number, now)
-
-    return replace_missing
 
 
 @mutant(thinking.AnswerLoop, "finish")

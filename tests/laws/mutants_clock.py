@@ -1,15 +1,14 @@
 """Faults of the event clock that only a comparison with the plain one shows, planted as in `mutants`."""
 
-from dataclasses import replace
 from typing import Any
 
 from laws.mutants import mutant_in
 
-from heron_env import EventScheduler, MessageBroker
+from heron_env import MessageBroker
 from heron_env.envs.event import physics
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.measuring import Measuring
-from heron_env.testing.clock import Disturbed, Phase, StateReport
+from heron_env.testing.clock import Disturbed
 
 CLOCK_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(CLOCK_MUTANTS)
@@ -58,27 +57,10 @@ def telemetry_after_disturbances(original: Any) -> Any:
     return telemeter
 
 
-@mutant(EventScheduler, "schedule")
-def telemetry_behind_requests(original: Any) -> Any:
-    """Telemetry is a report like that of an effect: it comes last within its instant."""
-
-    def schedule(self: Any, ns: int, phase: int, rank: int, event: Any) -> None:
-        late = isinstance(event, StateReport) and phase == Phase.PHYSICS
-        original(self, ns, Phase.REPORT if late else phase, rank, event)
-
-    return schedule
-
-
 @mutant(Measuring, "row")
 def running_sums_are_reported(original: Any) -> Any:
     """A flow is reported as far as it has come."""
     return lambda self, row: self.simulation.truth[self.simulation.layout.rows[row].reported.where].copy()
-
-
-@mutant(Measuring, "as_of")
-def own_rows_of_the_boundary(original: Any) -> Any:
-    """What an agent reads of itself is said to be as old as the last step."""
-    return lambda self, rank: self.physics // self.simulation.dt_ns * self.simulation.dt_ns
 
 
 @mutant(physics, "score_legs")
@@ -91,20 +73,6 @@ def the_last_leg_is_not_counted(original: Any) -> Any:
         return sent, come - sum(physics.in_time(until, ns, dt, steps) for ns, steps in zip(late, lived, strict=True))
 
     return legs
-
-
-@mutant(physics, "score_legs")
-def legs_come_at_once(original: Any) -> Any:
-    """Only the system agent's link takes time."""
-    return lambda timings, lived, dt, wait, until: original(
-        [timings[0], *(replace(timing, msg=0) for timing in timings[1:])], lived, dt, wait, until
-    )
-
-
-@mutant(physics, "score_legs")
-def legs_of_the_ended(original: Any) -> Any:
-    """Who has ended goes on to be told scores."""
-    return lambda timings, lived, *times: original(timings, [max(lived)] * len(lived), *times)
 
 
 @mutant(physics.PhysicsCycle, "messages")

@@ -24,18 +24,6 @@ def moves_with_every_message(original: Any) -> Any:
     return at
 
 
-@mutant(links.ChainState, "at")
-def never_goes_back(original: Any) -> Any:
-    """What departs before something that was asked about earlier gets the later state."""
-    latest: dict[int, int] = {}
-
-    def at(self: Any, ns: int) -> int:
-        latest[id(self)] = max(latest.get(id(self), 0), ns)
-        return int(original(self, latest[id(self)]))
-
-    return at
-
-
 @mutant(links.ChainState, "_found")
 def begins_in_the_first_state(original: Any) -> Any:
     """Not in a stationary one."""
@@ -61,35 +49,7 @@ def copies_share_their_sample(original: Any) -> Any:
     return lambda self, ns, cause, leg, number, twin: original(self, ns, cause, leg, number, False)
 
 
-@mutant(links, "FIELD_OF")
-def all_delays_are_of_messages(original: Any) -> Any:
-    """obs_delay and act_delay are drawn as msg_delay is."""
-    return {}
-
-
 @mutant(links, "bisect_right")
 def before_the_row(original: Any) -> Any:
     """What departs at a row's very time still has the delay of the row before."""
     return bisect_left
-
-
-@mutant(links.SourcedLink, "delay")
-def no_jitter_on_data(original: Any) -> Any:
-    """What comes from data is not jittered."""
-
-    def delay(self: Any, *leg: Any, twin: bool = False) -> int:
-        return max(self._base(*leg, twin), self._least)
-
-    return delay
-
-
-@mutant(links.SourcedLink, "_u")
-def one_stream(original: Any) -> Any:
-    """A sample and the loss come from one stream, one draw after another."""
-    count: dict[int, int] = {}
-
-    def u(self: Any, purpose: str, cause: str, leg: int, number: int, twin: bool) -> float:
-        count[id(self)] = count.get(id(self), 0) + 1
-        return float(original(self, "any", "any", 0, count[id(self)], False))
-
-    return u

@@ -17,7 +17,6 @@ from strategies import Recipe, recipes, ticks
 
 from heron_env import ScheduleConfig
 
-NOOP = ScheduleConfig(act_delay=0.3, on_missing="noop")
 UNEQUAL = {"*": ScheduleConfig(tick_interval=2.0, phase=1.0), "field": ScheduleConfig(tick_interval=1.0)}
 KINDS = st.sampled_from([Voice, Choir])
 
@@ -62,15 +61,8 @@ CASES = [
     ("answers_in_disorder", partial(check_answering_parity, FIELD)),
     ("numbers_of_ones_own", partial(check_answering_parity, ZONE, UNEQUAL)),
     ("begun_after_the_first_question", partial(check_answering_parity, FIELD)),
-    ("asked_one_by_one", partial(check_answering_parity, FIELD)),
     ("a_thought_falls_at_once", partial(check_plain_clock, FIELD, SLOW, voices=voices(Choir, thinks(1.0, 2)))),
     ("the_busy_are_asked", partial(check_plain_clock, FIELD, SLOW, voices=voices(Choir, thinks(1.0, 2)))),
-    ("the_missed_are_not_counted", partial(check_plain_clock, FIELD, SLOW, voices=voices(Voice, thinks(1.0, 2)))),
-    ("a_late_thought_counts", partial(check_plain_clock, FIELD, NOOP, voices=voices(Choir, thinks(1.0, 2)))),
-    (
-        "the_deadline_asks_for_observations",
-        partial(check_plain_clock, FIELD, NOOP, voices=voices(Choir, thinks(1.0, 2))),
-    ),
     ("thoughts_of_the_ended_fall", partial(check_plain_clock, ENDING, SLOW, voices=voices(Choir, thinks(1.0, 2)))),
     (
         "thoughts_at_the_end_are_forgotten",

@@ -119,21 +119,14 @@ def test_the_mark_is_new_whenever_the_environment_moves_and_comes_back_with_a_st
 
 CASES: list[tuple[str, Callable[[], Any]]] = [
     ("anybody_drives", partial(check_trespass, SHORT, "reset()", EVENT)),
-    ("anybody_drives", partial(check_trespass, SHORT, "reset()", SYNC)),
     ("anybody_drives", partial(check_two_threads, SHORT, "reset()", EVENT)),
-    ("threads_look_alike", partial(check_two_threads, SHORT, "step()", SYNC)),
-    ("threads_look_alike", partial(check_two_threads, SHORT, "set_state()", SYNC)),
     ("everything_is_lent", partial(check_trespass, SHORT, "step()", SYNC)),
-    ("everything_is_lent", partial(check_trespass, SHORT, "reset()", SYNC)),
     ("nobody_looks", partial(check_left_elsewhere, SHORT, "not restored")),
     ("nobody_looks", partial(check_left_elsewhere, SHORT, "by the back door", EVENT)),
     ("until_does_not_look", partial(check_between_untils, SHORT, "reset()", 1.5)),
-    ("marks_are_counted", partial(check_left_elsewhere, SHORT, "an old state")),
     ("marks_of_others_come_again", partial(check_marks, FIELD)),
-    ("torn_steps_never_were", partial(check_left_elsewhere, SHORT, "torn")),
     ("a_run_is_restored_from_a_state", partial(check_between_untils, SHORT, "set_state()", 1.5)),
     ("a_state_is_a_view", partial(check_look_ahead, SHORT)),
-    ("the_ended_are_still_named", partial(check_look_ahead, ENDING, steps=3)),
 ]
 
 
