@@ -18,7 +18,7 @@ from heron_env import load_policy, make
 from heron_env.adapters import HeronVecEnv
 from heron_env.errors import ConfigError
 from heron_env.lab import RunFolder, export_onnx, save_run
-from heron_env.lab.run_groups import GroupConfig
+from heron_env.lab.run_files import GroupConfig
 from heron_env.lab.trained import decide_batch
 from heron_env.worlds.energy_management import STRONGEST
 
