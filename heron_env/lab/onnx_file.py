@@ -23,7 +23,7 @@ from heron_env.core.policy import takes
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write_all
 from heron_env.given import path_of
-from heron_env.lab.model_files import activation_of, saved_policy
+from heron_env.lab.model_files import activation_of, saved_model
 from heron_env.lab.policies import digest_of
 from heron_env.lab.remembering import Recurrent, RememberingPolicy
 from heron_env.lab.runs import RunFolder, open_run, policy_of
@@ -185,8 +185,8 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
         env = env or run.make()
         if fault := run.misfit(env):
             raise ConfigError(f"{run.path}: {fault}; export it with the environment's options that it was trained with")
-        rules = run.rules(env)
-        models = {key: _exported(run, env, group, key, rule) for (group, key), rule in rules.items()}
+        rules = [(group, *pair) for group in run.config.groups for pair in run.rules(env, group).items()]
+        models = {key: _exported(run, env, group, key, rule) for group, key, rule in rules}
     plain = {key: key.replace(":", "_").replace("/", "_") for key in models}
     names = {key: path if len(models) == 1 else path.with_stem(f"{path.stem}-{plain[key]}") for key in models}
     write_all({names[key]: model for key, model in models.items()})
@@ -198,7 +198,7 @@ def _exported(run: RunFolder, env: HeronEnv, group: str, key: str, rule: Any) ->
     config, graph = run.config.groups[group], OnnxGraph()
     if config.frames > 1 or config.augment:
         raise ConfigError(f"{run.path}: group {group!r} sees several frames or its own decisions; graphs hold neither")
-    policy = policy_of(config, run.actor(group), rule)
+    policy = policy_of(config, run.actors[group], rule)
     decides: Any = copy(policy.decides if isinstance(policy, RememberingPolicy) else policy)
     decides.network = graph.network(decides.network)
     agents = [key] if key in config.agents else config.agents
@@ -243,7 +243,7 @@ def _of_zip(file: str | Path) -> bytes:
     ConfigError for a file that holds none, and for a policy that is more than such layers.
     """
     try:
-        policy = saved_policy(Path(file).read_bytes())
+        policy, _ = saved_model(Path(file).read_bytes())
     except Exception as error:  # a file may hold anything
         raise ConfigError(f"{file}: is no model of Stable-Baselines3 ({type(error).__name__}: {error})") from error
     seen, done, activation = policy.observation_space, policy.action_space, activation_of(policy)

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain, count
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -88,27 +89,27 @@ class RunFolder:
             self.file == self.path and weights_in(self.contents[self.path.name], self.path)[1].get("formerly") == digest
         )
 
+    def weights(self, group: str) -> Arrays:
+        """Arrays by the names of torch's state dict; one file has but those that act. Raises RunFolderError."""
+        file = self._file_of(group)
+        arrays = weights_in(self.contents[file.name], file)[0]
+        if file != self.path:
+            return arrays
+        begin = f"{[*self.config.groups].index(group)}."
+        return {name.removeprefix(begin): arrays[name] for name in arrays if name.startswith(begin)}
+
+    def _file_of(self, group: str) -> Path:
+        return self.path / self.config.groups[group].model if NAME in self.contents else self.path
+
     @functools.cached_property
-    def _weights(self) -> Mapping[str, Arrays]:
-        """By group, or by the one file's name those of all."""
-        return {name: weights_in(self.contents[name], self.path / name)[0] for name in self.contents if name != NAME}
+    def actors(self) -> Mapping[str, Actor]:
+        """What acts in each group. Raises RunFolderError unless it fits the configuration."""
+        groups = self.config.groups.items()
+        return {group: actor_of(self.weights(group), kept, self._file_of(group)) for group, kept in groups}
 
     def __getstate__(self) -> dict[str, Any]:
         """What was read, without what follows from it."""
-        return {name: value for name, value in self.__dict__.items() if name != "_weights"}
-
-    def weights(self, group: str) -> Arrays:
-        """Arrays by the names of torch's state dict; one file has but those that act. Raises RunFolderError."""
-        if self.file != self.path:
-            return self._weights[self.config.groups[group].model]
-        begin = f"{[*self.config.groups].index(group)}."
-        arrays = self._weights[self.path.name]
-        return {name.removeprefix(begin): arrays[name] for name in arrays if name.startswith(begin)}
-
-    def actor(self, group: str) -> Actor:
-        """What acts in a group. Raises RunFolderError unless it fits the configuration."""
-        kept = self.config.groups[group]
-        return actor_of(self.weights(group), kept, self.path / kept.model if self.file != self.path else self.path)
+        return {name: value for name, value in self.__dict__.items() if name != "actors"}
 
     def make(self, **options: Any) -> HeronEnv:
         """The environment of the run with its own options; `options` win. Raises UnknownEnvironment, Untrusted."""
@@ -151,9 +152,9 @@ class RunFolder:
         for group, kept in self.config.groups.items():
             if env is not None and (fault := misfit(env, group, kept)):
                 raise RunFolderError(f"{self.file}: {fault}; correct env_options, or train again")
-            actor = self.actor(group)
+            actor = self.actors[group]
             remembers = actor.recurrent is not None or kept.frames > 1 or kept.augment > 0
-            for key, rule in self._rules(env, group, by_agent=remembers).items():
+            for key, rule in self.rules(env, group, by_agent=remembers).items():
                 loaded[key] = policy_of(kept, actor, rule, deterministic, seed)
         return loaded
 
@@ -166,15 +167,7 @@ class RunFolder:
             return f"the environment has groups {list(there)}, the run has {list(kept)}"
         return next(filter(None, (misfit(env, group, kept[group]) for group in kept)), "")
 
-    def rules(self, env: HeronEnv) -> dict[tuple[str, str], Policy | Decide | None]:
-        """The rules that the policies correct, by (group, key); the key is the group, or an agent where they differ."""
-        return {
-            (group, key): rule
-            for group in self.config.groups
-            for key, rule in self._rules(env, group, by_agent=False).items()
-        }
-
-    def _rules(self, env: HeronEnv | None, group: str, *, by_agent: bool) -> dict[str, Policy | Decide | None]:
+    def rules(self, env: HeronEnv | None, group: str, *, by_agent: bool = False) -> dict[str, Policy | Decide | None]:
         """The rules that a policy corrects: one for the group, or one per agent where they differ, or if asked."""
         base, kept = self.config.base, self.config.groups[group]
         if base is None or kept.ncats:
@@ -205,8 +198,7 @@ class RunFolder:
             name = f"{path.stem or 'policy'}{ENDING}"
             raise ConfigError(f"{path}: give the file an ending that says what it is, say {name}")
         arrays = dict[str, Any]()
-        for number, group in enumerate(self.config.groups):
-            self.actor(group)
+        for number, group in enumerate(self.actors):  # of which each was looked at
             weights = self.weights(group)
             arrays |= {f"{number}.{name}": weights[name] for name in weights if name.startswith(ACTS)}
         data = packed_weights(arrays, config=self.config.model_dump_json())
@@ -287,11 +279,9 @@ def files_of_run(folder: Path) -> list[str]:
 
 
 def unused(stem: str, ending: str, taken: set[str]) -> str:
-    """A name for a file beside those `taken`, which it joins: `battery.zip`, else `battery-2.zip` and so on."""
+    """A name for a file beside those `taken`, which it joins: `battery.csv`, else `battery-2.csv` and so on."""
     plain = "".join(letter if letter.isalnum() or letter in "-_.()" else "_" for letter in stem).lstrip(".") or "group"
-    names: Iterable[str] = (
-        f"{plain}{f'-{number}' if number > 1 else ''}{ending}" for number in range(1, len(taken) + 2)
-    )
+    names = chain([f"{plain}{ending}"], (f"{plain}-{number}{ending}" for number in count(2)))
     chosen = next(name for name in names if name not in taken)
     taken.add(chosen)
     return chosen
