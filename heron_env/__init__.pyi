@@ -48,7 +48,6 @@ from heron_env.envs.description import TrainingDefaults as TrainingDefaults
 from heron_env.envs.episodes import EpisodeResult as EpisodeResult
 from heron_env.envs.settings import TerminationConfig as TerminationConfig
 from heron_env.envs.training_delays import TrainingDelays as TrainingDelays
-from heron_env.lab.checkpoints import load_policy as load_policy
 from heron_env.lab.episodes import team_return as team_return
 from heron_env.lab.learning.plan import Hyperparameters as Hyperparameters
 from heron_env.lab.learning.ppo import train as train
@@ -56,6 +55,7 @@ from heron_env.lab.policies import Baseline as Baseline
 from heron_env.lab.policies import TrainedRun as TrainedRun
 from heron_env.lab.robust_stats import mean_interval as mean_interval
 from heron_env.lab.robust_stats import paired_difference as paired_difference
+from heron_env.lab.runs import load_policy as load_policy
 from heron_env.lab.sweep.conditions import Condition as Condition
 from heron_env.lab.sweep.sweep import Sweep as Sweep
 from heron_env.lab.traces.recording import record_episode as record_episode

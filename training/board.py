@@ -41,9 +41,9 @@ from heron_env.lab.board import (
     stem_of,
     trained_name,
 )
-from heron_env.lab.checkpoints import CHECKPOINTS, ZOO
 from heron_env.lab.policies import ENDING
 from heron_env.lab.robust_stats import Estimate, Intervals
+from heron_env.lab.runs import CHECKPOINTS, ZOO
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "heron/Spread-v0": {

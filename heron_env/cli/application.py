@@ -24,7 +24,7 @@ from heron_env.trust import speak_for, vouch
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.lab.runs import Run
+    from heron_env.lab.runs import RunFolder
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 OF_FILES = {
@@ -184,7 +184,7 @@ Allowed = Annotated[
 ]
 
 
-def on_behalf(run: Run) -> None:
+def on_behalf(run: RunFolder) -> None:
     """From now on, to the end of the command, options come from this run: what they name must be trusted."""
     speak_for(str(run.file))
 

@@ -44,7 +44,7 @@ def verify(
     every: Annotated[
         bool, typer.Option("--all", help="All entries of the board, in a clone of the repository.")
     ] = False,
-    weights: Annotated[Path | None, typer.Option(help="A folder of checkpoints, ENV/NAME.npz.")] = None,
+    weights: Annotated[Path | None, typer.Option(help="A folder of checkpoints, ENV/NAME.safetensors.")] = None,
     as_json: Json = False,
 ) -> None:
     """See that an entry is the board's and agrees with itself, and play a sample of its cases again.

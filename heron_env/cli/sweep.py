@@ -20,7 +20,7 @@ from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
     from heron_env.lab.output import Progress
-    from heron_env.lab.runs import Run
+    from heron_env.lab.runs import RunFolder
     from heron_env.lab.sweep.conditions import Condition
     from heron_env.lab.sweep.presets import Preset
     from heron_env.lab.sweep.sweep import Sweep, SweepResult
@@ -224,7 +224,7 @@ class AskedSweep:
         found = [name for name in self.names if _is_environment(name)]
         return [name for number, name in enumerate(found) if not (number and names_python(name))]
 
-    def _env_id(self, envs: list[str], runs: list[Run], policies: list[str]) -> str:
+    def _env_id(self, envs: list[str], runs: list[RunFolder], policies: list[str]) -> str:
         """The environment that is named, that of the runs, or of the preset. Raises ConfigError."""
         from heron_env.lab.policies import names_external
 
@@ -267,7 +267,7 @@ def members(name: str) -> list[str]:
     return [folder for folders in found.values() for folder in folders]
 
 
-def run_folders(names: Sequence[str]) -> list[Run]:
+def run_folders(names: Sequence[str]) -> list[RunFolder]:
     """Those of the names that are folders. Raises RunFolderError for a folder of something else."""
     from heron_env.lab.checkpoints import open_run
 

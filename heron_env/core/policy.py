@@ -66,6 +66,11 @@ class Origin:
     attempts: int = 0
     circuit: str = ""
 
+    @property
+    def words(self) -> str:
+        """`fallback TIMEOUT`."""
+        return f"{self.source} {self.code}".strip()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:

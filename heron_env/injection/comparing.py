@@ -20,7 +20,7 @@ from heron_env.declared.configuration import Tier
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault
 from heron_env.given import is_finite
-from heron_env.injection.answers import CLIPPED, Consulted, DecisionTally, ExternalAgentMetrics, action_in, response_in
+from heron_env.injection.answers import CLIPPED, AnswerTally, Consulted, ExternalAgentMetrics, action_in, response_in
 from heron_env.injection.contract import Request, Wire, current
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.questions import Questions
@@ -226,7 +226,7 @@ def _answered(asked: list[_Question], line: Connection) -> Iterator[tuple[_Quest
 
 def _agreement(answered: list[tuple[Point, CallOutcome]], agent: str | None = None) -> Agreement:
     """Over all points, or one agent's."""
-    tally, points = DecisionTally(), []
+    tally, points = AnswerTally.empty(), []
     for point, outcome in answered:
         if agent in (None, point.agent):
             points.append(point)
@@ -241,5 +241,5 @@ def _agreement(answered: list[tuple[Point, CallOutcome]], agent: str | None = No
         distance=sum(apart) / len(apart) if apart else None,
         most=max(apart, default=None),
         not_recorded=sum(point.baseline is None for point in points),
-        answers=tally.figures(),
+        answers=tally.metrics(),
     )

@@ -14,8 +14,8 @@ from heron_env.declared.configuration import Latency, Persona, Strategy
 from heron_env.errors import ConfigError, ExternalAgentError, checked_keywords
 from heron_env.given import require_switch, require_type
 from heron_env.injection.answers import (
+    AnswerTally,
     Consulted,
-    DecisionTally,
     ExternalAgentMetrics,
     Reading,
     audience,
@@ -194,7 +194,7 @@ class ExternalPolicy:
         self._stand_in = StandIn(fallback, env)
         require_type(f"ExternalPolicy(line={line!r:.60})", line, (Connection, type(None)), "a Line, or None")
         self.line = line or Connection(self.endpoint)
-        self._tallies: defaultdict[str | None, DecisionTally] = defaultdict(DecisionTally)
+        self._tallies: defaultdict[str | None, AnswerTally] = defaultdict(AnswerTally.empty)
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins: pseudonyms and conversations are forgotten; the circuit is not."""
@@ -256,11 +256,12 @@ class ExternalPolicy:
 
     def metrics(self, agent: str | None = None) -> ExternalAgentMetrics:
         """How one agent fared, or all that asked."""
-        return self._tallies.get(agent, DecisionTally()).figures()
+        return self._tallies.get(agent, AnswerTally.empty()).metrics()
 
-    def latencies_ms(self) -> list[float]:
-        """Of all decisions for which a request was sent, by all who asked."""
-        return self._tallies[None].latencies_ms()
+    @property
+    def tally(self) -> AnswerTally:
+        """Of all who asked."""
+        return self._tallies[None]
 
     def close(self) -> None:
         """Close the connections."""

@@ -22,7 +22,7 @@ from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, compact, full_lines, lock_beside
 from heron_env.given import path_of
-from heron_env.injection.answers import Consulted, ExternalAgentMetrics
+from heron_env.injection.answers import AnswerTally, Consulted, ExternalAgentMetrics
 from heron_env.injection.contract import FIRST_VERSION, SCHEMA_VERSION, Sha256, WireModel, difference, request_change
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.policy import Due, ExternalPolicy
@@ -354,9 +354,10 @@ class Recording:
         """How one agent fared, or all that asked."""
         return self.policy.metrics(agent)
 
-    def latencies_ms(self) -> list[float]:
-        """Of all decisions for which a request was sent, by all who asked."""
-        return self.policy.latencies_ms()
+    @property
+    def tally(self) -> AnswerTally:
+        """Of all who asked."""
+        return self.policy.tally
 
     def forget_rest(self) -> None:
         """Drop what the file holds beyond what was asked until now, in the order of the file."""

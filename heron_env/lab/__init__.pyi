@@ -1,4 +1,3 @@
-from heron_env.lab.checkpoints import load_policy as load_policy
 from heron_env.lab.episodes import team_return as team_return
 from heron_env.lab.learning.demo import run_demo as run_demo
 from heron_env.lab.learning.events import PolicyUpdated as PolicyUpdated
@@ -21,6 +20,7 @@ from heron_env.lab.robust_stats import Intervals as Intervals
 from heron_env.lab.robust_stats import mean_interval as mean_interval
 from heron_env.lab.robust_stats import paired_difference as paired_difference
 from heron_env.lab.runs import RunFolder as RunFolder
+from heron_env.lab.runs import load_policy as load_policy
 from heron_env.lab.runs import versions as versions
 from heron_env.lab.sb3_runs import save_run as save_run
 from heron_env.lab.show.curves import learning_curves as learning_curves

@@ -26,10 +26,10 @@ from heron_env.files.yaml_file import YamlFile
 from heron_env.given import require_one_of
 from heron_env.injection.contract import difference
 from heron_env.lab.benchmark import NOTHING
-from heron_env.lab.checkpoints import ZOO, Checkpoint, export_checkpoint, open_run, shipped
-from heron_env.lab.policies import ENDING, Baseline, PolicySpec, TrainedRun, names_run
+from heron_env.lab.policies import ENDING, ENDINGS, Baseline, PolicySpec, TrainedRun, names_run
 from heron_env.lab.robust_stats import LARGEST, Estimate, Intervals
-from heron_env.lab.run_groups import FileName
+from heron_env.lab.run_files import FileName
+from heron_env.lab.runs import ZOO, RunFolder, open_run, shipped
 from heron_env.lab.sweep.conditions import Condition
 from heron_env.lab.sweep.running import Machine
 from heron_env.lab.sweep.sweep import Sweep, in_memory, workers_of
@@ -86,7 +86,7 @@ class BoardWorld:
         options = {**self.options, "compile": True}  # plain Python gives other last bits
         return Sweep.of(self.id, {PLAYED: policy}, [self.condition(condition)], cases=self.cases, options=options)
 
-    def facts(self, condition: str, checkpoint: Checkpoint | None) -> dict[str, Any]:
+    def facts(self, condition: str, checkpoint: RunFolder | None) -> dict[str, Any]:
         """What an entry says of where it was played, and by whom, as JSON has it."""
         env, wrong = registry.make(self.id, **self.options), self.condition(condition)
         facts: dict[str, Any] = {
@@ -236,7 +236,7 @@ class Placed(NamedTuple):
 def placed(path: str | Path, weights: str | Path | None = None) -> Iterator[Placed]:
     """Entries of a file: ENTRY.json has its checkpoint beside it, those of packed files are shipped, or `missing`.
 
-    `weights`: a folder of checkpoints, ENV/NAME.npz, which is looked into first. Raises DataError.
+    `weights`: a folder of checkpoints, ENV/NAME.safetensors, which is looked into first. Raises DataError.
     """
     path = Path(path)
     packed = path.name.endswith(PACKED)
@@ -264,15 +264,15 @@ def intervals_of(cases: list[PlayedCase]) -> Intervals:
 def add_entry(policy: str, condition: str, out: str | Path, *, env: str | None = None, name: str | None = None) -> Path:
     """Play a policy over the world's cases under the condition; write the entry, and its checkpoint beside it.
 
-    Files are OUT/ENV/NAME@CONDITION.json and OUT/ENV/NAME.npz; `name` is by default that of the folder or file without
-    `-seedN`, or of the baseline, which takes `env`. Raises ConfigError for what the board has not, RunFolderError.
+    Files are OUT/ENV/NAME@CONDITION.json and OUT/ENV/NAME.safetensors; `name` is by default that of the folder or file
+    without `-seedN`, or of the baseline, which takes `env`. Raises ConfigError for what the board has not,
+    RunFolderError.
     """
     run = open_run(policy) if names_run(policy) else None
-    world, checkpoint = world_of(str(env) if run is None else run.env_id), None
-    name = name or (policy if run is None else re.sub(r"(-seed\d+)?(\.npz)?$", "", Path(policy).name))
+    world = world_of(str(env) if run is None else run.env_id)
+    name = name or (policy if run is None else re.sub(rf"(-seed\d+)?({'|'.join(ENDINGS)})?$", "", Path(policy).name))
     stem, folder = stem_of(name, None if run is None else run.config.seed), Path(out) / world.id
-    if run is not None:
-        checkpoint = export_checkpoint(policy, folder / f"{stem}{ENDING}")
+    checkpoint = None if run is None else open_run(run.save(folder / f"{stem}{ENDING}"))
     spec = Baseline(policy) if checkpoint is None else TrainedRun(str(checkpoint.path))
     sweep = world.sweep(spec, condition)
     values = earned(sweep, range(world.cases))
@@ -294,7 +294,7 @@ def contradictions(entry: BoardEntry, weights: Path | None) -> Iterator[str]:
     Without its checkpoint, what an entry says of that is believed.
     """
     world, told = world_of(entry.env), entry.model_dump(mode="json")
-    facts = world.facts(entry.condition, None if weights is None else Checkpoint.open(weights))
+    facts = world.facts(entry.condition, None if weights is None else open_run(weights))
     if weights is None and entry.checkpoint is not None:
         facts |= {name: told[name] for name in OF_CHECKPOINT}
     cases = world.sweep(Baseline(NOTHING), entry.condition).cases
@@ -327,7 +327,8 @@ def verify_entry(path: str | Path, cases: int = SAMPLE, weights: str | Path | No
     """See that an entry is the board's and follows from its returns, then play some of its cases again.
 
     The cases are drawn from a digest of the entry; as many as it has are all. `weights`: a folder of checkpoints,
-    ENV/NAME.npz. Raises DataError for what is no entry, RunFolderError for a checkpoint that is missing or damaged.
+    ENV/NAME.safetensors. Raises DataError for what is no entry, RunFolderError for a checkpoint that is missing or
+    damaged.
     """
     return verified(_only(path, [*placed(path, weights)]), cases)
 
@@ -359,8 +360,8 @@ def cards() -> list[dict[str, Any]]:
     """Of each shipped policy: its name, condition and seed of its training, and its size."""
     found = list[dict[str, Any]]()
     for name, path in shipped().items():
-        checkpoint = Checkpoint.open(path)
-        facts = world_of(checkpoint.env_id).facts(NONE, checkpoint)
-        kilobytes = round(len(checkpoint.data) / 1000)
+        run = open_run(path)
+        facts = world_of(run.env_id).facts(NONE, run)
+        kilobytes = round(path.stat().st_size / 1000)
         found.append({"policy": name, "trained": facts["trained_under"], "seed": facts["seed"], "kB": kilobytes})
     return found

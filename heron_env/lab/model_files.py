@@ -66,7 +66,6 @@ def policies_in(file: str, env: Any) -> Policies:
             seen, done = env.observation_space(agent), env.action_space(agent)
             spec = None if isinstance(env, BlackBox) else env.simulation.specs[env.hierarchy.index[agent]]
             model, masked = model_of(data, seen, done, env, agent)
-            _require_columns(file, data, env, agent)
             missing = UNMASKED.format(file=file, agent=agent) if masked and spec is None else ""  # of ours: all allowed
             policy = ModelPolicy(model, partial(fitted, f"{file!r} for {agent!r}", done, spec), missing)
             example = deepcopy(seen)
@@ -115,28 +114,23 @@ def activation_of(policy: Any) -> Activation | None:
     return ACTIVATIONS.get(getattr(getattr(policy, "activation_fn", None), "__name__", ""))
 
 
-def saved_policy(data: bytes) -> Any:
-    """The policy of an algorithm, with its spaces."""
-    return saved_model(data)[0]
-
-
 @cache
 def saved_model(data: bytes) -> tuple[Any, dict[str, Any]]:
     """The policy of an algorithm, and what else the .zip says of it, by name."""
     from stable_baselines3.common.save_util import load_from_zip_file
 
-    kept: Any
-    kept, parameters, _ = load_from_zip_file(BytesIO(data), device="cpu", custom_objects=dict.fromkeys(OF_TRAINING))
-    settings = kept["policy_kwargs"] | ({"use_sde": True} if kept.get("use_sde") else {})
-    policy = kept["policy_class"](kept["observation_space"], kept["action_space"], lambda _: 0.0, **settings)
+    facts: Any
+    facts, parameters, _ = load_from_zip_file(BytesIO(data), device="cpu", custom_objects=dict.fromkeys(OF_TRAINING))
+    settings = facts["policy_kwargs"] | ({"use_sde": True} if facts.get("use_sde") else {})
+    policy = facts["policy_class"](facts["observation_space"], facts["action_space"], lambda _: 0.0, **settings)
     policy.load_state_dict(parameters["policy"])
     policy.set_training_mode(False)
-    return policy, kept
+    return policy, facts
 
 
 def _zipped(data: bytes, seen: Any, done: Any, env: Any, agent: str) -> tuple[Model, bool]:
     """The policy that a .zip of any algorithm holds: its own class says which. True: it decides by a mask."""
-    policy = saved_policy(data)
+    policy, _ = saved_model(data)
     theirs = policy.observation_space, policy.action_space
     if theirs != (_in_training(seen), done):  # as their own check_for_correct_spaces
         raise ValueError(f"it observes {theirs[0]} and does {theirs[1]}")
@@ -173,32 +167,15 @@ def _session(data: bytes) -> Any:
     return onnxruntime.InferenceSession(data, few, providers=["CPUExecutionProvider"])
 
 
-def _about(data: bytes) -> dict[str, Any]:
-    """What a file of `heron export` says of itself; of another origin: nothing."""
-    about: dict[str, Any] = json.loads(_session(data).get_modelmeta().custom_metadata_map.get("heron_env", "{}"))
-    return about
-
-
-def _require_columns(file: str, data: bytes, env: Any, agent: str) -> None:
-    """Raise ValueError where the agent observes other columns than those of which a file of `heron export` tells."""
-    if file.endswith(".zip") or isinstance(env, BlackBox):
-        return
-    about = _about(data)
-    if about.get("agents", [])[:1] == [agent]:  # what others of its group see is called otherwise
-        names = [column["name"] for column in about["observation"]]
-        if differs := columns_misfit(names, env.observation_names(agent), env, agent):
-            raise ValueError(f"it was exported for other columns: {differs}")
-
-
-def _require_bounds(kept: dict[str, Any], seen: spaces.Space[Any], done: spaces.Space[Any]) -> None:
-    """Raise ValueError where a file of `heron export` says that it acts or observes within other bounds than these."""
-    if not kept:
-        return
-    if "observed" in kept:  # of a model of Stable-Baselines3: ours name their columns
+def _require_same(
+    about: Mapping[str, Any], seen: spaces.Space[Any], done: spaces.Space[Any], env: Any, agent: str
+) -> None:
+    """Raise ValueError where a file of `heron export` says that it acts or observes otherwise than the agent here."""
+    if "observed" in about:  # of a model of Stable-Baselines3: ours name their columns
         limits = [np.ravel(getattr(seen, end, ())).tolist() for end in ("low", "high")]
-        if [kept["observed"][end] for end in ("low", "high")] != limits:
-            raise ValueError(f"it observes numbers from {kept['observed']['low']} to {kept['observed']['high']}")
-    theirs = kept["action"]
+        if [about["observed"][end] for end in ("low", "high")] != limits:
+            raise ValueError(f"it observes numbers from {about['observed']['low']} to {about['observed']['high']}")
+    theirs = about["action"]
     low, high, choices = theirs["numbers"]["low"], theirs["numbers"]["high"], theirs["choices"]
     parts = list(done.values()) if isinstance(done, spaces.Dict) else [done]
     boxes = [part for part in parts if isinstance(part, spaces.Box)]
@@ -206,11 +183,14 @@ def _require_bounds(kept: dict[str, Any], seen: spaces.Space[Any], done: spaces.
     counts = [int(n) for part in parts for n in np.ravel(getattr(part, "nvec", getattr(part, "n", ())))]
     if len(low) != len(ours[0]) or not np.allclose([low, high], ours) or choices != counts:
         raise ValueError(f"it does numbers from {low} to {high} and choices among {choices}")
+    if about.get("agents", [])[:1] == [agent] and not isinstance(env, BlackBox):  # others of its group have other names
+        names = [column["name"] for column in about["observation"]]
+        if differs := columns_misfit(names, env.observation_names(agent), env, agent):
+            raise ValueError(f"it was exported for other columns: {differs}")
 
 
-def _corrected(data: bytes, env: Any, agent: str) -> Callable[[Any], Any]:
+def _corrected(about: Mapping[str, Any], env: Any, agent: str) -> Callable[[Any], Any]:
     """What the rule does that a file of `heron export` corrects. Raises ValueError where the environment has none."""
-    about = _about(data)
     name = (about.get("corrects") or {}).get("rule")
     rules = None if isinstance(env, BlackBox) or name is None else baseline(env, name)
     if rules is None:
@@ -221,6 +201,7 @@ def _corrected(data: bytes, env: Any, agent: str) -> Callable[[Any], Any]:
 
 def _onnx(data: bytes, seen: Any, done: Any, env: Any, agent: str) -> tuple[Model, bool]:
     session = _session(data)
+    about = json.loads(session.get_modelmeta().custom_metadata_map.get("heron_env", "{}"))
     inputs, outputs = {i.name: i for i in session.get_inputs()}, [o.name for o in session.get_outputs()]
     own, results = [n for n in inputs if n not in BESIDE], [n for n in outputs if not n.startswith("next_")]
     results = [n for n in results if n.lower() in ("action", "actions")] or results
@@ -229,8 +210,9 @@ def _onnx(data: bytes, seen: Any, done: Any, env: Any, agent: str) -> tuple[Mode
             f"from {own} it makes {results}: one input of floats and one output are wanted, or of several one called "
             "'action' (torch.onnx.export(..., output_names=['action', ...]))"
         )
-    _require_bounds(_about(data), seen, done)
-    corrected = _corrected(data, env, agent) if "anchor" in inputs else None
+    if about:
+        _require_same(about, seen, done, env, agent)
+    corrected = _corrected(about, env, agent) if "anchor" in inputs else None
     dtype = np.float64 if "double" in inputs[own[0]].type else np.float32
 
     def decide(observation: Any, mask: Any, memory: dict[str, Any]) -> Any:

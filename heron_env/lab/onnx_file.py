@@ -3,148 +3,155 @@
 Inputs: `observation` float32 `[1, d]`; where choices may be forbidden `mask` bool `[1, sum(ncats)]`; for what remembers
 `first` bool `[1]` and what it remembered, `hidden`; the action of a rule that the policy corrects is `anchor` float64
 `[1, k]`. Outputs: `action` float64 `[1, k]`, numbers and then choices, and what is to be remembered, `next_hidden`.
-Scales are in the graph.
+Scales are in the graph, which is drawn by the policy itself: it decides about a `Traced` as about an array.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from gymnasium import spaces
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from heron_env._version import __version__
+from heron_env.core.policy import takes
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write_all
 from heron_env.given import path_of
-from heron_env.lab.checkpoints import open_run
-from heron_env.lab.runs import Run
-from heron_env.lab.trained import Network, Scaling
+from heron_env.lab.model_files import activation_of, saved_model
+from heron_env.lab.policies import digest_of
+from heron_env.lab.remembering import Recurrent, RememberingPolicy
+from heron_env.lab.runs import RunFolder, open_run, policy_of
+from heron_env.lab.trained import Correction, Network, allowed, network_of
 from heron_env.trust import Trust, listed, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.lab.remembering import Recurrent
 
 OPSET: Final = 18
-Array = np.ndarray[Any, np.dtype[Any]]
 FLOAT, DOUBLE, BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(bool)
-ROW: Final = np.array([1, -1])
-"""The shape of one row."""
+KINDS: Final[Mapping[Any, str]] = {
+    np.add: "Add", np.subtract: "Sub", np.multiply: "Mul", np.true_divide: "Div", np.minimum: "Min",
+    np.maximum: "Max", np.tanh: "Tanh",
+}  # fmt: skip
+"""Nodes of what numpy computes number by number."""
 
 
 class OnnxGraph:
     """Nodes, constants and inputs, by their names, as they are called for."""
 
     def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.constants: list[Any] = []
-        self.inputs: list[Any] = []
+        self.nodes, self.constants, self.inputs = list[Any](), list[Any](), list[Any]()
 
-    def input(self, name: str, dtype: np.dtype[Any], shape: Sequence[int]) -> str:
-        """What the graph is given."""
-        self.inputs.append(_value(name, dtype, shape))
-        return name
+    def input(self, name: str, dtype: np.dtype[Any], *shape: int) -> Any:
+        """What the graph takes."""
+        self.inputs.append(_described(name, example := np.ones(shape, dtype)))
+        return Traced(self, name, example)
 
-    def node(self, kind: str, *operands: str | Array, **attributes: Any) -> str:
-        """The name of what a node of this kind makes of the operands, names or arrays."""
-        from onnx import helper
+    def node(self, kind: str, example: Any, *operands: Any, **attributes: Any) -> Traced:
+        """What a node of this kind makes of operands, traced or arrays; an example says its type and shape."""
+        from onnx import helper, numpy_helper
 
-        name = f"{kind.lower()}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, [self._name(each) for each in operands], [name], **attributes))
-        return name
+        names, name = list[str](), f"{kind.lower()}_{len(self.nodes)}"
+        for operand in operands:
+            if not isinstance(operand, Traced):
+                self.constants.append(numpy_helper.from_array(np.asarray(operand), f"constant_{len(self.constants)}"))
+            names.append(operand.name if isinstance(operand, Traced) else self.constants[-1].name)
+        self.nodes.append(helper.make_node(kind, names, [name], **attributes))
+        return Traced(self, name, np.asarray(example))
 
-    def cast(self, operand: str, dtype: np.dtype[Any]) -> str:
-        """The operand as numbers of this type."""
-        from onnx import helper
+    def network(self, network: Network) -> Any:
+        """What a network does, float32."""
 
-        return self.node("Cast", operand, to=helper.np_dtype_to_tensor_dtype(dtype))
+        def outputs(x: Any) -> Any:
+            for number, (weights, bias) in enumerate(network.layers):
+                if number:
+                    x = self.node("Relu" if network.activation == "relu" else "Tanh", x.example, x)
+                x = self.node("MatMul", x.example @ weights, x, weights) + bias
+            return x
 
-    def columns(self, operand: str, start: int, stop: int) -> str:
-        """`[:, start:stop]`."""
-        return self.node("Slice", operand, np.array([start]), np.array([stop]), np.array([1]))
+        return outputs
 
-    def concatenated(self, *operands: str) -> str:
-        """Side by side."""
-        return self.node("Concat", *operands, axis=1) if len(operands) > 1 else operands[0]
-
-    def clipped(self, operand: str, low: Array, high: Array) -> str:
-        """Between bounds, each `[k]`."""
-        return self.node("Min", self.node("Max", operand, low), high)
-
-    def scaled(self, operand: str, scaling: Scaling) -> str:
-        """As Scaling does it."""
-        moved = self.node("Sub", self.cast(operand, DOUBLE), scaling.center)
-        moved = self.node("Div", moved, scaling.scale)
-        if scaling.clip is not None:
-            moved = self.clipped(moved, np.array(-scaling.clip), np.array(scaling.clip))
-        return self.cast(moved, FLOAT)
-
-    def network(self, network: Network, x: str) -> str:
-        """Layers with tanh or ReLU in between, float32."""
-        for number, (weights, bias) in enumerate(network.layers):
-            if number:
-                x = self.node("Relu" if network.activation == "relu" else "Tanh", x)
-            x = self.node("Add", self.node("MatMul", x, weights), bias)
-        return x
-
-    def remembered(self, layer: Recurrent, x: str, hidden: str) -> str:
-        """As Recurrent does it."""
-        seen, kept = self.network(layer.seen, x), self.network(layer.kept, hidden)
-        parts = [[self.columns(of, n * layer.units, (n + 1) * layer.units) for n in range(3)] for of in (seen, kept)]
-        reset, update = (self.node("Sigmoid", self.node("Add", parts[0][n], parts[1][n])) for n in (0, 1))
-        new = self.node("Tanh", self.node("Add", parts[0][2], self.node("Mul", reset, parts[1][2])))
-        return self.node("Add", new, self.node("Mul", update, self.node("Sub", hidden, new)))
-
-    def allowed(self, logits: str, mask: str | None) -> str:
-        """Logits, of forbidden choices minus infinity."""
-        return logits if mask is None else self.node("Where", mask, logits, np.array(-math.inf, FLOAT))
-
-    def choices(self, logits: str, ncats: Sequence[int]) -> str:
-        """The likeliest choice of each part, the first of equal ones."""
-        ends = np.cumsum(ncats).tolist()
-        parts = [self.columns(logits, end - n, end) for n, end in zip(ncats, ends, strict=True)]
-        return self.cast(self.concatenated(*(self.node("ArgMax", part, axis=1) for part in parts)), DOUBLE)
-
-    def model(self, outputs: Mapping[str, tuple[str, np.dtype[Any], Sequence[int]]], about: Mapping[str, Any]) -> Any:
-        """The ONNX model with these outputs, each a name in the graph, a type and a shape, checked."""
+    def model(self, outputs: Mapping[str, Traced], about: Mapping[str, Any]) -> bytes:
+        """The file with these outputs, checked."""
         import onnx
         from onnx import helper
 
-        last = [helper.make_node("Identity", [made], [name]) for name, (made, _, _) in outputs.items()]
-        returned = [_value(name, dtype, shape) for name, (_, dtype, shape) in outputs.items()]
+        last = [helper.make_node("Identity", [made.name], [name]) for name, made in outputs.items()]
+        returned = [_described(name, made.example) for name, made in outputs.items()]
         graph = helper.make_graph([*self.nodes, *last], "policy", self.inputs, returned, initializer=self.constants)
-        model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9, producer_name="heron_env"
-        )
-        helper.set_model_props(model, {"heron_env": json.dumps(about)})
+        opsets = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=9, producer_name="heron_env")
+        helper.set_model_props(model, {"heron_env": json.dumps({"version": __version__, **about})})
         onnx.checker.check_model(model, full_check=True)
-        return model
-
-    def _name(self, operand: str | Array) -> str:
-        from onnx import numpy_helper
-
-        if isinstance(operand, str):
-            return operand
-        name = f"constant_{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(operand), name))
-        return name
+        return bytes(model.SerializeToString())
 
 
-def _value(name: str, dtype: np.dtype[Any], shape: Sequence[int]) -> Any:
+def _described(name: str, example: Any) -> Any:
     from onnx import helper
 
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(example.dtype), example.shape)
+
+
+class Traced(NDArrayOperatorsMixin):
+    """A value `[1, k]` in a graph: what numpy makes of it becomes a node there. `example`: of its type and shape."""
+
+    def __init__(self, graph: OnnxGraph, name: str, example: Any) -> None:
+        self.graph, self.name, self.example, self.shape = graph, name, example, example.shape
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> Traced:
+        example = ufunc(*map(_example, operands))
+        return self.graph.node(KINDS[ufunc], example, *(_as(example.dtype, each) for each in operands))
+
+    def __array_function__(self, function: Any, types: Any, operands: Any, options: Any) -> Any:
+        if function is np.where:
+            return self.graph.node("Where", np.where(*map(_example, operands)), *operands)
+        if function is np.concatenate:
+            example = np.concatenate([each.example for each in operands[0]], **options)
+            return self.graph.node("Concat", example, *operands[0], **options)
+        assert function is np.split
+        widths = [part.shape[1] for part in np.split(self.example, *operands[1:], **options)]
+        return [self[:, end - width : end] for width, end in zip(widths, np.cumsum(widths).tolist(), strict=True)]
+
+    def __getitem__(self, key: tuple[slice, slice]) -> Traced:
+        begin, end, _ = key[1].indices(self.shape[1])
+        return self.graph.node("Slice", self.example[key], self, *(np.array([each]) for each in (begin, end, 1)))
+
+    def astype(self, dtype: Any) -> Traced:
+        """As of an array."""
+        from onnx import helper
+
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return self.graph.node("Cast", self.example.astype(dtype), self, to=to)
+
+    def argmax(self, axis: int, keepdims: bool) -> Traced:
+        """The same: the first of equal ones."""
+        example = self.example.argmax(axis=axis, keepdims=keepdims)
+        return self.graph.node("ArgMax", example, self, axis=axis, keepdims=int(keepdims))
+
+
+def _example(operand: Any) -> Any:
+    return operand.example if isinstance(operand, Traced) else operand
+
+
+def _as(dtype: np.dtype[Any], operand: Any) -> Any:
+    """The operands of a node are of one type."""
+    there = _example(operand)
+    if getattr(there, "dtype", None) == dtype:
+        return operand
+    return operand.astype(dtype) if isinstance(operand, Traced) else np.asarray(operand, dtype)
 
 
 def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None = None, trust: Trust = ()) -> list[Path]:
     """Write the policies of a run folder as ONNX files, one for each policy; with several, `FILE-KEY.onnx`.
 
     Args:
-        run_dir: the run folder, or a checkpoint, or a model.zip of Stable-Baselines3, whose one policy is written.
+        run_dir: the run folder, or a run in one file, or a model.zip of Stable-Baselines3, whose one policy is written.
         file: where to, ending in .onnx.
         env: of the run; None: as the folder says, which must be registered here, or trusted.
         trust: names that the folder may name, "module:function".
@@ -171,70 +178,98 @@ def export_onnx(run_dir: str | Path, file: str | Path, *, env: HeronEnv | None =
     except ImportError as error:
         raise ConfigError("to write ONNX files takes the package onnx: pip install 'heron_env[onnx]'") from error
     if str(run_dir).endswith(".zip"):
-        from heron_env.lab.zip_export import onnx_of_zip
-
-        write_all({path: onnx_of_zip(run_dir).SerializeToString()})
+        write_all({path: _of_zip(run_dir)})
         return [path]
     run = open_run(run_dir)
     with trusting(*listed(trust)):
         env = env or run.make()
         if fault := run.misfit(env):
             raise ConfigError(f"{run.path}: {fault}; export it with the environment's options that it was trained with")
-        rules = run.rules(env)
-        models = {key: _exported(run, env, group, key, rule) for (group, key), rule in rules.items()}
-    names = {key: path if len(models) == 1 else path.with_stem(f"{path.stem}-{_plain(key)}") for key in models}
-    write_all({names[key]: model.SerializeToString() for key, model in models.items()})
+        rules = [(group, *pair) for group in run.config.groups for pair in run.rules(env, group).items()]
+        models = {key: _exported(run, env, group, key, rule) for group, key, rule in rules}
+    plain = {key: key.replace(":", "_").replace("/", "_") for key in models}
+    names = {key: path if len(models) == 1 else path.with_stem(f"{path.stem}-{plain[key]}") for key in models}
+    write_all({names[key]: model for key, model in models.items()})
     return list(names.values())
 
 
-def _plain(key: str) -> str:
-    return key.replace(":", "_").replace("/", "_")
-
-
-def _exported(run: Run, env: HeronEnv, group: str, key: str, rule: Any) -> Any:
-    """The model of one policy: what NetworkPolicy and RememberingPolicy do for one observation. Raises ConfigError."""
-    config, actor, graph = run.config.groups[group], run.actor(group), OnnxGraph()
+def _exported(run: RunFolder, env: HeronEnv, group: str, key: str, rule: Any) -> bytes:
+    """The model of one policy, which decides in it about one observation. Raises ConfigError."""
+    config, graph = run.config.groups[group], OnnxGraph()
     if config.frames > 1 or config.augment:
         raise ConfigError(f"{run.path}: group {group!r} sees several frames or its own decisions; graphs hold neither")
-    width, numbers, choices = len(config.observation_names), len(config.action_low), sum(config.ncats)
-    rank = env.hierarchy.rank(key if key in config.agents else config.agents[0], "export")
-    observation = graph.input("observation", FLOAT, (1, width))
-    mask = graph.input("mask", BOOL, (1, choices)) if env.simulation.masks.offer(rank) is not None else None
-    inputs = graph.scaled(observation, config.scaling)
-    outputs: dict[str, tuple[str, np.dtype[Any], Sequence[int]]] = {}
-    if actor.recurrent is not None:
-        nothing = np.zeros((1, actor.recurrent.units), FLOAT)
-        first, before = graph.input("first", BOOL, (1,)), graph.input("hidden", FLOAT, nothing.shape)
-        hidden = graph.remembered(actor.recurrent, inputs, graph.node("Where", first, nothing, before))
-        outputs["next_hidden"], inputs = (hidden, FLOAT, nothing.shape), graph.concatenated(inputs, hidden)
-    logits, parts = graph.network(actor.network, inputs), list[str]()
-    if numbers:
-        low, high = np.array(config.action_low), np.array(config.action_high)
-        moved = graph.clipped(graph.cast(graph.columns(logits, 0, numbers), DOUBLE), np.array(-1.0), np.array(1.0))
-        anchor = (low + high) / 2.0 if rule is None else graph.input("anchor", DOUBLE, (1, numbers))
-        moved = graph.node("Add", graph.node("Mul", moved, (high - low) / 2.0), anchor)
-        parts.append(graph.clipped(moved, low, high))
-    if choices:
-        logits = graph.allowed(graph.columns(logits, numbers, numbers + choices), mask)
-        parts.append(graph.choices(logits, config.ncats))
-    outputs["action"] = graph.concatenated(*parts), DOUBLE, (1, numbers + len(config.ncats))
-    corrects = None if rule is None else {"rule": run.config.base, "where": "input 'anchor': its action"}
-    return graph.model(outputs, {**_about(run, env, group, key), "corrects": corrects})
-
-
-def _about(run: Run, env: HeronEnv, group: str, key: str) -> Mapping[str, Any]:
-    """What a reader of the file needs: names, units, bounds, origin."""
-    kept = run.config.groups[group]
-    agents = [key] if key in kept.agents else kept.agents
-    spec = env.simulation.specs[env.hierarchy.rank(agents[0], "export")]
-    return {
-        "version": __version__, "env_id": run.config.env_id, "env_options": run.config.env_options, "group": group,
+    policy = policy_of(config, run.actors[group], rule)
+    decides: Any = copy(policy.decides if isinstance(policy, RememberingPolicy) else policy)
+    decides.network = graph.network(decides.network)
+    agents = [key] if key in config.agents else config.agents
+    rank = env.hierarchy.rank(agents[0], "export")
+    observation = graph.input("observation", FLOAT, 1, len(config.observation_names))
+    masked = env.simulation.masks.offer(rank) is not None
+    mask = graph.input("mask", BOOL, 1, sum(config.ncats)) if masked else None
+    inputs, outputs = decides.scaling(observation), dict[str, Any]()
+    if isinstance(policy, RememberingPolicy) and (layer := policy.recurrent) is not None:
+        first, before = graph.input("first", BOOL, 1), graph.input("hidden", FLOAT, 1, layer.units)
+        remembers = Recurrent(graph.network(layer.seen), graph.network(layer.kept))
+        outputs["next_hidden"] = hidden = remembers(inputs, np.where(first, np.float32(0.0), before))
+        inputs = np.concatenate([inputs, hidden], axis=1)
+    results = decides.outputs(inputs, mask)
+    if rule is None:
+        outputs["action"] = decides.act(observation, results)
+    else:
+        outputs["action"] = decides.act.around(graph.input("anchor", DOUBLE, 1, len(config.action_low)), results)
+    units = zip(config.observation_names, env.observation_units(agents[0]), strict=True)
+    return graph.model(outputs, {
+        "env_id": run.config.env_id, "env_options": run.config.env_options, "group": group,
         "agents": agents, "run": run.digest(), "seed": run.config.seed,
-        "observation": [
-            {"name": name, "unit": unit}
-            for name, unit in zip(kept.observation_names, env.observation_units(agents[0]), strict=True)
-        ],
+        "observation": [{"name": name, "unit": unit} for name, unit in units],
         "action": {
-            "numbers": {"low": kept.action_low, "high": kept.action_high, "unit": spec.unit}, "choices": kept.ncats,
+            "numbers": {"low": config.action_low, "high": config.action_high, "unit": env.simulation.specs[rank].unit},
+            "choices": config.ncats,
         },
-    }  # fmt: skip
+        "corrects": None if rule is None else {"rule": run.config.base, "where": "input 'anchor': its action"},
+    })  # fmt: skip
+
+
+BY_HAND: Final = (
+    "write it with torch.onnx.export(..., output_names=['action']), as Stable-Baselines3's page on export shows; every "
+    "command here plays the .zip itself"
+)
+
+
+def _of_zip(file: str | Path) -> bytes:
+    """The model of a .zip of Stable-Baselines3: fully connected actors of PPO, A2C, TRPO and MaskablePPO.
+
+    `observation` float32 `[1, ...]`, with masks `mask` bool `[1, choices]`, to `action` float64 `[1, k]`. Raises
+    ConfigError for a file that holds none, and for a policy that is more than such layers.
+    """
+    try:
+        policy, _ = saved_model(Path(file).read_bytes())
+    except Exception as error:  # a file may hold anything
+        raise ConfigError(f"{file}: is no model of Stable-Baselines3 ({type(error).__name__}: {error})") from error
+    seen, done, activation = policy.observation_space, policy.action_space, activation_of(policy)
+    flat = type(getattr(policy, "features_extractor", None)).__name__ == "FlattenExtractor"
+    plain = flat and hasattr(policy, "mlp_extractor") and not hasattr(policy, "lstm_actor")
+    bounded = isinstance(done, spaces.Box) and not policy.squash_output
+    choices = isinstance(done, spaces.Discrete | spaces.MultiDiscrete) and not np.any(done.start)
+    if not (plain and activation and isinstance(seen, spaces.Box) and (bounded or choices)):
+        raise ConfigError(
+            f"{file}: {type(policy).__name__}, which observes {seen} and does {done}, is more than fully connected "
+            f"layers with tanh or ReLU and bounds behind them; {BY_HAND}"
+        )
+    graph, (network, _) = OnnxGraph(), network_of(policy.state_dict(), activation)
+    observation = graph.input("observation", FLOAT, 1, *seen.shape)
+    row = graph.node("Reshape", observation.example.reshape(1, -1), observation, np.array([1, -1]))
+    low, high, ncats = np.zeros(0), np.zeros(0), np.ravel(getattr(done, "nvec", getattr(done, "n", ()))).tolist()
+    mask = graph.input("mask", BOOL, 1, sum(ncats)) if takes(policy.predict, "action_masks") else None
+    values = graph.network(network)(row)
+    if bounded:
+        low, high = np.ravel(done.low), np.ravel(done.high)
+        action = np.minimum(np.maximum(values, low.astype(FLOAT)), high.astype(FLOAT)).astype(DOUBLE)
+    else:
+        logits = values if mask is None else allowed(values, mask)
+        action = Correction(low, high, ncats=tuple(ncats)).around(low, logits)
+    return graph.model({"action": action}, {
+        "model": digest_of([Path(file)]),
+        "action": {"numbers": {"low": low.tolist(), "high": high.tolist()}, "choices": ncats},
+        "observed": {"low": np.ravel(seen.low).tolist(), "high": np.ravel(seen.high).tolist()},
+    })  # fmt: skip

@@ -38,8 +38,10 @@ PYTHON: Final = re.compile(r"(?:[^\W\d][\w.]*|.*\.py):[^\W\d]\w*")
 NAME: Final = re.compile(r"\w[\w. -]{0,39}")
 SHIPPED: Final = "shipped:"
 """How the name of what this package ships begins."""
-ENDING: Final = ".npz"
-"""Of a checkpoint."""
+ENDING: Final = ".safetensors"
+"""Of a run in one file."""
+ENDINGS: Final = (ENDING, ".npz")
+"""With that of versions before 0.3."""
 OF_THE_CLIENT: Final = ("timeout", "api_key_env", "breaker", "concurrency")
 """What all questions to one address share."""
 
@@ -381,7 +383,7 @@ def names_python(text: str) -> bool:
 
 def names_run(text: str) -> bool:
     """Is it a folder that is there, or does it read like a checkpoint, shipped or not?"""
-    return text.startswith(SHIPPED) or text.endswith(ENDING) or is_folder(text)
+    return text.startswith(SHIPPED) or text.endswith(ENDINGS) or is_folder(text)
 
 
 def policy_spec(given: str | Endpoint) -> PolicySpec:

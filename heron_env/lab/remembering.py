@@ -170,7 +170,7 @@ class RememberingPolicy(Remembering):
             hidden = self.recurrent(inputs, np.where(first[:, None], np.float32(0.0), self._hidden[who]))
             self._hidden[who] = hidden
             inputs = np.concatenate([inputs, hidden], axis=1)
-        actions = self.decides.choose(vectors, inputs, masks, draws)
+        actions = self.decides.choose(vectors, inputs, None if masks is None else masks != 0, draws)
         if self.own is not None:
             self._decided[who] = self.own.later(decided, actions)
         return actions

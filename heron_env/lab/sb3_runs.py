@@ -13,9 +13,10 @@ from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.writing import write
 from heron_env.given import is_number, path_of
 from heron_env.lab.model_files import activation_of, saved_model
-from heron_env.lab.run_groups import GroupConfig, actor_of, group_config, packed_weights
-from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, replace_run, unused, versions
+from heron_env.lab.run_files import CurvePoint, GroupConfig, RunConfig, group_config
+from heron_env.lab.runs import RunFolder, files_of_run, replace_run, unused, versions
 from heron_env.lab.trained import NetworkPolicy, Scaling, act_of
+from heron_env.lab.weights import actor_of, packed_weights
 from heron_env.registry import id_of
 
 if TYPE_CHECKING:
@@ -49,29 +50,36 @@ def save_run(model: Any, env: Any, folder: str | Path) -> RunFolder:
     """
     path = path_of(folder, "save_run(folder)")
     pairs = [(model[name], env[name]) for name in model] if isinstance(model, Mapping) else [(model, env)]
-    taken = set(former := files_of_run(path))
     groups, models, steps = dict[str, GroupConfig](), dict[str, bytes](), 0
-    facts: Mapping[str, Any]
     for one, wrapped in pairs:
         lanes, normalizer = _unwrapped(wrapped)
         policy, facts = (one.policy, vars(one)) if hasattr(one, "policy") else saved_model(_bytes(one))
-        kept, models[lanes.group] = _converted(policy, lanes, normalizer)
-        groups[lanes.group] = kept.model_copy(update={"model": unused(lanes.group, ".zip", taken)})
+        groups[lanes.group], models[lanes.group] = _converted(policy, lanes, normalizer)
         steps += int(facts.get("num_timesteps", 0))
-    algorithm, there = type(one if hasattr(one, "policy") else policy).__name__.lower(), lanes.batch.env
+    former, there = files_of_run(path), lanes.batch.env
     env_id, options = lanes.built_from
     config = RunConfig(
-        env_id=id_of(env_id, "save_run(env)"), env_options=options, training_options={}, algorithm=algorithm,
-        trainer="sb3", base=None, seed=facts.get("seed") or 0, transitions=steps, seconds=0.0, deterministic=False,
-        hyperparameters=_hyperparameters(policy, kept, facts, lanes), critic="central" if lanes.central else "local",
-        groups=groups, curve=unused("progress", ".csv", taken), return_of=there.hierarchy.ids[0], validation={},
+        env_id=id_of(env_id, "save_run(env)"),
+        env_options=options,
+        training_options={},
+        algorithm=type(one if hasattr(one, "policy") else policy).__name__.lower(),
+        trainer="sb3",
+        base=None,
+        seed=facts.get("seed") or 0,
+        transitions=steps,
+        seconds=0.0,
+        deterministic=False,
+        hyperparameters=_hyperparameters(policy, groups[lanes.group], facts, lanes),
+        critic="central" if lanes.central else "local",
+        groups=groups,
+        curve=unused("progress", ".csv", set(former)),
+        return_of=there.hierarchy.ids[0],
+        validation={},
         versions=versions(),
-    )  # fmt: skip
-    if fault := RunFolder(path, config).misfit(there):
+    )
+    if fault := RunFolder(path, config, models).misfit(there):
         raise ConfigError(f"save_run(): {fault}; give models and environments of all: save_run({{group: model}}, ...)")
-    from heron_env.lab.learning.logs import COLUMNS
-
-    write(path / config.curve, ",".join(COLUMNS) + "\n")
+    write(path / config.curve, ",".join(CurvePoint.model_fields) + "\n")
     return replace_run(path, config, models, former)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,14 +84,16 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Correction:
-    """Continuous actions from the network's output a in [-1, 1]: clip(anchor + reach a, low, high).
+    """Actions from outputs: numbers clip(anchor + reach a, low, high) of a in [-1, 1], then the likeliest choices.
 
-    The anchor is what `base` does, or the middle of the range; `reach` is half the range. All but `base` are `[k]`.
+    The anchor is what `base` does, or the middle of the range; `reach` is half the range. `low`, `high`: `[k]`;
+    `ncats`: how many categories each choice has, whose logits follow the k outputs.
     """
 
     low: Floats
     high: Floats
     base: Policy | Decide | None = None
+    ncats: tuple[int, ...] = ()
 
     @property
     def reach(self) -> Floats:
@@ -100,51 +101,25 @@ class Correction:
         return (self.high - self.low) / 2.0
 
     def __call__(self, vectors: Vectors, outputs: NDArray[Any]) -> Floats:
-        """Actions `[n, k]` of raw observations `[n, d]` and outputs `[n, k]`."""
+        """Actions `[n, k + choices]` of raw observations `[n, d]` and outputs `[n, k + sum(ncats)]`."""
         middle = (self.low + self.high) / 2.0
         return self.around(middle if self.base is None else decide_batch(self.base, vectors), outputs)
 
     def around(self, anchor: Floats, outputs: NDArray[Any]) -> Floats:
-        """Actions `[n, k]` around an anchor, `[k]` or `[n, k]`."""
-        moved = anchor + self.reach * np.minimum(np.maximum(outputs, -1.0), 1.0)
-        actions: Floats = np.minimum(np.maximum(moved, self.low), self.high)
-        return actions
+        """The same around an anchor, `[k]` or `[n, k]`."""
+        numbers, parts = len(self.low), list[Floats]()
+        if numbers:
+            moved = anchor + self.reach * np.minimum(np.maximum(outputs[:, :numbers], -1.0), 1.0)
+            parts.append(np.minimum(np.maximum(moved, self.low), self.high))
+        if self.ncats:
+            logits = np.split(outputs[:, numbers:], np.cumsum(self.ncats)[:-1], axis=1)
+            parts += [part.argmax(axis=1, keepdims=True).astype(np.float64) for part in logits]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Choices among `ncats[i]` categories each from logits `[n, sum(ncats)]`: the likeliest ones."""
-
-    ncats: tuple[int, ...]
-
-    def __call__(self, vectors: Vectors, logits: NDArray[Any]) -> Floats:
-        """Choices `[n, len(ncats)]`."""
-        parts = np.split(logits, np.cumsum(self.ncats)[:-1], axis=1)
-        return np.stack([part.argmax(axis=1) for part in parts], axis=1).astype(np.float64)
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """Numbers and choices in one action: the first outputs are for the numbers."""
-
-    numbers: Correction
-    choices: Choice
-
-    def __call__(self, vectors: Vectors, outputs: NDArray[Any]) -> Floats:
-        """Actions `[n, numbers + choices]`."""
-        count = len(self.numbers.low)
-        parts = self.numbers(vectors, outputs[:, :count]), self.choices(vectors, outputs[:, count:])
-        return np.concatenate(parts, axis=1)
-
-
-Act = Correction | Choice | Mixture
-
-
-def act_of(low: Floats, high: Floats, ncats: tuple[int, ...], base: Policy | Decide | None = None) -> Act:
-    """From outputs to actions of `len(low)` numbers and `len(ncats)` choices; a rule is corrected in numbers alone."""
-    if not ncats:
-        return Correction(low, high, base)
-    return Mixture(Correction(low, high), Choice(ncats)) if len(low) else Choice(ncats)
+def act_of(low: Floats, high: Floats, ncats: tuple[int, ...], base: Policy | Decide | None = None) -> Correction:
+    """Of `len(low)` numbers and `len(ncats)` choices; a rule is corrected where there are numbers alone."""
+    return Correction(low, high, None if ncats else base, ncats)
 
 
 def on_vectors(policy: AnyPolicy) -> Policy | Decide:
@@ -195,7 +170,7 @@ class NetworkPolicy(OnBatches):
         self,
         network: Network,
         scaling: Scaling,
-        act: Act,
+        act: Correction,
         *,
         log_std: Floats | None = None,
         deterministic: bool = True,
@@ -217,7 +192,7 @@ class NetworkPolicy(OnBatches):
             draws: `[n]`, keys of the decisions.
         """
         vectors = self.require_width(np.asarray(vectors, dtype=np.float32))
-        return self.choose(vectors, self.scaling(vectors), masks, draws)
+        return self.choose(vectors, self.scaling(vectors), None if masks is None else masks != 0, draws)
 
     def require_width(self, vectors: Vectors) -> Vectors:
         """The vectors `[n, d]`. Raises ConfigError where d is not what the policy was trained on."""
@@ -234,15 +209,19 @@ class NetworkPolicy(OnBatches):
         return f" ({listed_names(self.columns)})" if self.columns else ""
 
     def choose(
-        self, vectors: Vectors, inputs: Vectors, masks: NDArray[np.int8] | None = None, draws: Keys | None = None
+        self, vectors: Vectors, inputs: Vectors, may: NDArray[np.bool_] | None = None, draws: Keys | None = None
     ) -> Floats:
         """Actions `[n, k]` for what the network takes `[n, inputs]`, and the raw observations that a rule takes."""
+        return self.act(vectors, self.outputs(inputs, may, draws))
+
+    def outputs(self, inputs: Vectors, may: NDArray[np.bool_] | None = None, draws: Keys | None = None) -> NDArray[Any]:
+        """What the action follows from, `[n, outputs]`; `may`, `[n, sum(ncats)]`: the choices that are allowed."""
         outputs: NDArray[Any] = self.network(inputs)
-        if masks is not None and (choices := masks.shape[1]):
-            outputs[:, -choices:] = np.where(masks != 0, outputs[:, -choices:], np.float32(-np.inf))
-        if not self.deterministic:
-            outputs = self._draw(own_draws(self._generator, len(vectors)) if draws is None else draws, outputs)
-        return self.act(vectors, outputs)
+        if may is not None:
+            outputs = allowed(outputs, may)
+        if self.deterministic:
+            return outputs
+        return self._draw(own_draws(self._generator, len(inputs)) if draws is None else draws, outputs)
 
     def reset(self, seed: int) -> None:
         """Draw other actions from now on."""
@@ -258,6 +237,14 @@ class NetworkPolicy(OnBatches):
             normal = np.sqrt(-2.0 * np.log(u[:, 0, :numbers])) * np.cos(2.0 * np.pi * u[:, 1, :numbers])
             drawn[:, :numbers] = outputs[:, :numbers] + np.exp(self.log_std) * normal
         return drawn
+
+
+def allowed(outputs: NDArray[Any], may: NDArray[np.bool_]) -> NDArray[Any]:
+    """Outputs whose last ones are logits, minus infinity where the choice is not allowed; `may` is `[n, choices]`."""
+    if not (choices := may.shape[1]):
+        return outputs
+    logits = np.where(may, outputs[:, -choices:], np.float32(-np.inf))
+    return logits if choices == outputs.shape[1] else np.concatenate([outputs[:, :-choices], logits], axis=1)
 
 
 def network_of(weights: Mapping[str, Any], activation: Activation = "tanh") -> tuple[Network, NDArray[Any] | None]:
@@ -290,12 +277,5 @@ def _layers(weights: Mapping[str, Any], prefix: str) -> Iterator[tuple[Any, Any]
 
 def array_of(tensor: Any) -> NDArray[Any]:
     """A tensor of torch, or an array, as float32."""
-    return np.array(tensor if isinstance(tensor, np.ndarray) else tensor.detach().cpu().numpy(), dtype=np.float32)
-
-
-def read_weights(data: bytes) -> Mapping[str, Any]:
-    """The state dict in the bytes of a `policy.pth`, read without unpickling objects."""
-    import torch
-
-    weights: Mapping[str, Any] = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    return weights
+    array = tensor if isinstance(tensor, np.ndarray) else tensor.detach().cpu().numpy()
+    return np.array(array, dtype=np.float32, order="C")

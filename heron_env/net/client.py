@@ -23,7 +23,7 @@ from heron_env.given import is_finite, require_count
 from heron_env.net import wire
 from heron_env.net.guard import Guard
 from heron_env.net.limits import Breaker, Circuit, Pacing, SystemClock, Ticket, TimeSource
-from heron_env.net.outcome import CallOutcome, Code, EndpointStats, EndpointTally, Failure, RateLimited, parse
+from heron_env.net.outcome import CallOutcome, Code, Failure, RateLimited, parse
 from heron_env.net.wire import SHARED
 
 WAITS = (1.0, 2.0, 4.0)
@@ -83,7 +83,7 @@ class Question:
             client's own thread.
         check: makes of the answer what the caller wants, or raises `Failure` to refuse it; on the caller's thread, in
             the order of the questions, before the breaker hears of it.
-        counted: False for a health check: neither breaker nor statistics know of it.
+        counted: False for a health check, of which the breaker does not know.
     """
 
     body: Callable[[int, float], bytes]
@@ -122,7 +122,6 @@ class Client:
         self._breaker = Breaker(
             self._clock.monotonic, failures=most.failures, probe_after=most.probe_after, successes=most.successes
         )
-        self._tally = EndpointTally()
         self._home: _Home | None = None
         self._key()
 
@@ -134,11 +133,6 @@ class Client:
     def circuit(self) -> Circuit:
         """The breaker's state now."""
         return self._breaker.circuit
-
-    @property
-    def stats(self) -> EndpointStats:
-        """How the endpoint did until now."""
-        return self._tally.stats(self._breaker.circuit)
 
     def call(self, question: Question) -> CallOutcome:
         """Ask one question; returns within the limit of time."""
@@ -200,8 +194,6 @@ class Client:
         outcome = CallOutcome(code, value, each.attempts, max(0.0, each.ended - began), each.circuit, message)
         if each.ticket is not None and each.attempts:
             self._breaker.book(each.ticket, succeeded=code is Code.OK)
-        if each.question.counted:
-            self._tally.add(outcome)
         return outcome
 
     async def _together(self, asking: list[_Asking], key: str | None) -> None:

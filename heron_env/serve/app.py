@@ -23,6 +23,7 @@ from starlette.exceptions import HTTPException
 from heron_env._version import __version__
 from heron_env.declared.configuration import Strategy
 from heron_env.errors import ExternalAgentError, HeronError, ResetNeeded, RunFolderError
+from heron_env.injection.answers import ExternalAgentMetrics
 from heron_env.net.access import LOOPBACK, GuardedApplication, listening, server_of
 from heron_env.net.guard import Guard
 from heron_env.serve.journal import Injection, NewSimulation, Removal, Reset, Steps
@@ -119,26 +120,6 @@ class Injected(BaseModel):
     privacy_tier: Literal["minimal", "basic", "full"]
     fallback: Strategy
     fallback_to_simulated: bool
-
-
-class Figures(BaseModel):
-    """How an injected agent fares. Nothing here judges quality: such figures are null."""
-
-    persona_consistency: float | None
-    conversation_coherence: float | None
-    instruction_following: float | None
-    latency_p50_ms: float | None
-    latency_p99_ms: float | None
-    error_rate: float | None
-    timeout_rate: float | None
-    fallback_rate: float | None
-    circuit_state: str
-    preference_score: float | None
-    elo_rating: float | None
-    decisions: int
-    requests: int
-    counts: dict[str, int]
-    reasoning_dropped: int
 
 
 class Health(BaseModel):
@@ -273,7 +254,7 @@ def _injections(app: FastAPI, shelf: Shelf, threads: Threads) -> None:
         found = shelf.find(id)
         return await threads.operate(lambda: found.do(Removal(agent_id=agent_id)))
 
-    @app.get("/simulations/{id}/inject-agent/{agent_id}/metrics", response_model=Figures)
+    @app.get("/simulations/{id}/inject-agent/{agent_id}/metrics", response_model=ExternalAgentMetrics)
     async def metrics(id: Id, agent_id: Agent) -> Any:
         """Counts by origin and code, latencies over all calls, rates."""
         found = shelf.find(id)

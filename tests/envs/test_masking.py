@@ -12,7 +12,7 @@ from heron_env.core.masking import flat
 from heron_env.core.policy import OnBatches, takes
 from heron_env.errors import RuleError
 from heron_env.lab import NetworkPolicy
-from heron_env.lab.trained import Choice, Network, Scaling
+from heron_env.lab.trained import Network, Scaling, act_of
 
 KINDS = ("lamp", "pair", "dimmer", "hand")
 
@@ -96,8 +96,10 @@ def test_a_trained_policy_never_chooses_what_is_forbidden():
     masks[:, [1, 4]] = 1
     first = np.array([0, 2])
     for deterministic in (True, False):
-        policy = NetworkPolicy(Network((layer,)), Scaling(np.zeros(4), np.ones(4)), Choice((2, 3)),
-                               deterministic=deterministic)  # fmt: skip
+        act = act_of(np.zeros(0), np.zeros(0), (2, 3))
+        policy = NetworkPolicy(
+            Network((layer,)), Scaling(np.zeros(4), np.ones(4)), act, deterministic=deterministic
+        )  # fmt: skip
         draws = random.integers(2**64, size=200, dtype=np.uint64)
         free, bound = policy.forward_batch(vectors, None, draws), policy.forward_batch(vectors, masks, draws)
         chosen = bound.astype(int) + first

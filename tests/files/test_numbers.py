@@ -9,7 +9,7 @@ from heron_env.cli import app
 from heron_env.errors import ConfigError
 from heron_env.files.reading import decimal, whole_decimal
 from heron_env.files.yaml_file import YamlFile
-from heron_env.lab.runs import CurvePoint
+from heron_env.lab.run_files import CurvePoint
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.sweep.conditions import parsed_axis
 from heron_env.scheduling.timing import ScheduleConfig

@@ -11,7 +11,7 @@ import pytest
 
 from heron_env.errors import RunFolderError
 from heron_env.files.reading import parsed, read, read_json, unpacked
-from heron_env.lab.run_groups import weights_in
+from heron_env.lab.weights import weights_in
 
 
 def test_a_file_is_read_up_to_its_cap(tmp_path: Path):
@@ -86,7 +86,7 @@ def test_torch_s_advice_to_run_what_is_in_a_file_reaches_nobody(tmp_path: Path, 
     monkeypatch.chdir(tmp_path)
     for content in (pickle.dumps(Runs()), b"nothing", b"", pickle.dumps({"a": 1})):
         with pytest.raises(RunFolderError) as caught:
-            weights_in(archive(tmp_path, content))
+            weights_in(archive(tmp_path, content).read_bytes(), tmp_path)
         assert "weights_only" not in str(caught.value)
         assert str(caught.value).endswith("; restore the file, or train again")
     assert not (tmp_path / "ran").exists()

@@ -141,7 +141,7 @@ def spoil(path: Path, target: Target, draw: np.random.Generator) -> None:
         return
     if target.inside:
         path.write_bytes(_repacked(data, target.inside, lambda inside: spoilt_bytes(inside, draw)))
-    elif kind < 0.4 or path.suffix == ".zip":
+    elif kind < 0.4 or path.suffix in (".zip", ".safetensors"):
         path.write_bytes(spoilt_bytes(data, draw))
     elif path.suffix == ".yaml":
         path.write_bytes(spoilt_json(json.dumps(yaml.safe_load(data), default=str).encode(), draw))  # JSON is YAML
@@ -336,8 +336,9 @@ TARGETS = (
             command("sweep", "DIR", "--cases", "1", "--axis", "loss=0", "--processes", "1", "--out", "OUT"),
         ),
     ),
-    Target("model.zip", "run", "battery.zip", (_policies, _start)),
-    Target("policy.pth in a whole zip", "run", "battery.zip", (_policies, _start), inside="policy.pth"),
+    Target("weights", "run", "battery.safetensors", (_policies, _start)),
+    Target("weights of 0.1.0", "former", "battery.zip", (_policies, _start)),
+    Target("policy.pth in a whole zip", "former", "battery.zip", (_policies, _start), inside="policy.pth"),
     Target("progress.csv", "run", "progress.csv", (_curve,)),
     Target("sweep.json", "sweep", "sweep.json", (_sweep, _journal, command("report", "DIR", "--out", "OUT"))),
     Target("results.jsonl", "sweep", "results.jsonl", (_sweep, _journal)),
@@ -350,7 +351,7 @@ TARGETS = (
     Target(
         "config.json of an ONNX file", "run", "config.json", (_exported, command("export", "DIR", "--onnx", "OUT.onnx"))
     ),
-    Target("model.zip of an ONNX file", "run", "battery.zip", (_exported,), inside="policy.pth"),
+    Target("weights of an ONNX file", "run", "battery.safetensors", (_exported,)),
     Target("agents.yaml", "agents", "agents.yaml", (_agents, command("check", "DIR/agents.yaml", "--env", GRID))),
     Target("fixture.jsonl", "fixture", "fixture.jsonl", (_recorded, _continued)),
     Target("graph.json", "graphs", "graph.json", (_coloured("graph.json"), command("dcop", "solve", "DIR/graph.json"))),
@@ -372,6 +373,7 @@ def originals(base: Path) -> Mapping[str, Path]:
     from heron_env.worlds.economy import WORLD
     from heron_env.worlds.energy_management.calendar import OPTIMA
 
+    shutil.copytree(Path(__file__).parents[1] / "golden" / "0.1.0" / "run", base / "former")
     tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=8, n_epochs=1, hidden=(4,))
     train(
         GRID,

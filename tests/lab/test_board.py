@@ -34,7 +34,7 @@ from heron_env.lab.board import (
 )
 from heron_env.lab.board import verified as verify_one
 from heron_env.lab.board import verify_entry as verify
-from heron_env.lab.checkpoints import CHECKPOINTS, MOST, ZOO, Checkpoint, export_checkpoint, shipped
+from heron_env.lab.runs import CHECKPOINTS, MOST, ZOO, open_run, shipped
 from heron_env.lab.show.board_page import board_report, standings
 
 SPREAD = "heron/Spread-v0"
@@ -94,7 +94,11 @@ def test_an_entry_says_all_and_its_returns_are_those_of_a_sweep(runs: tuple[Path
     assert [case.value for case in found.cases] == list(point.values)
     assert found.returns == point.mean
     assert [case.seed for case in found.cases] == [case.seed for case in sweep.sweep.cases]
-    assert {path.name for path in entry.parent.iterdir()} == {"late.npz", "late@constant.json", "random@constant.json"}
+    assert {path.name for path in entry.parent.iterdir()} == {
+        "late.safetensors",
+        "late@constant.json",
+        "random@constant.json",
+    }
 
 
 def test_an_honest_entry_is_verified_wherever_it_lies(entry: Path):
@@ -167,7 +171,7 @@ def test_another_condition_of_the_board_is_not_what_was_played(entry: Path):
 def test_another_checkpoint_is_refused_by_its_digest_and_where_that_is_adapted_by_what_it_does(
     runs: tuple[Path, Path], entry: Path
 ):
-    other = export_checkpoint(runs[1], entry.parent / "late.npz")
+    other = open_run(open_run(runs[1]).save(entry.parent / "late.safetensors"))
     (first, *_) = verify(entry).faults
     assert first == "seed: 0 there, 3 asked"
     changed(entry, lambda values: values.update(seed=3, trained_under="none"))
@@ -179,9 +183,9 @@ def test_another_checkpoint_is_refused_by_its_digest_and_where_that_is_adapted_b
 
 
 def test_a_checkpoint_that_is_gone_or_damaged_is_an_error(entry: Path):
-    file = entry.parent / "late.npz"
+    file = entry.parent / "late.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
-    assert "is no checkpoint" in heron("board", "verify", entry, code=2).stderr
+    assert "is no model of a training" in heron("board", "verify", entry, code=2).stderr
     file.unlink()
     with pytest.raises(RunFolderError, match="does not exist"):
         verify(entry)
@@ -200,7 +204,7 @@ def test_an_entry_without_a_checkpoint_names_a_baseline_and_nothing_that_runs(
         verify(entry)
 
 
-@pytest.mark.parametrize("file", ["../late.npz", "/etc/passwd", ""])
+@pytest.mark.parametrize("file", ["../late.safetensors", "/etc/passwd", ""])
 def test_a_checkpoint_lies_beside_its_entry_and_nowhere_else(entry: Path, file: str):
     changed(entry, lambda values: values.update(checkpoint=file))
     with pytest.raises(DataError, match="is no entry of the board"):
@@ -281,7 +285,7 @@ def test_only_what_the_board_has_is_entered(runs: tuple[Path, Path], tmp_path: P
 
 def entry_of(example: BoardEntry, policy: str, values: list[float], seed: int | None = None) -> BoardEntry:
     cases = [case.model_copy(update={"value": value}) for case, value in zip(example.cases, values, strict=True)]
-    file = None if seed is None else f"{policy}-{seed}.npz"
+    file = None if seed is None else f"{policy}-{seed}.safetensors"
     return example.model_copy(update={"policy": policy, "cases": cases, "seed": seed, "checkpoint": file})
 
 
@@ -329,7 +333,7 @@ def test_the_page_has_every_cell_and_names_what_is_missing(made: Path, tmp_path:
 def test_what_was_trained_under_a_condition_had_a_world_that_resolves_what_evaluation_does():
     """Of what is shipped: a coarser clock in training would have rounded the condition's delays down."""
     for name, path in shipped().items():
-        run = Checkpoint.open(path)
+        run = open_run(path)
         if run.config.schedule is not None:
             coarser = set(run.config.training_options) & {"dt", "physics_substeps", "report_interval", "metering"}
             assert not coarser, name
@@ -345,7 +349,7 @@ def test_the_page_refuses_a_lie_and_an_entry_that_is_there_twice(folder: Path, e
 
 def test_what_is_shipped_is_small_and_loads_by_its_name():
     assert sum(path.stat().st_size for path in ZOO.rglob("*") if path.is_file()) <= 1_200_000
-    assert {path.suffix for path in ZOO.rglob("*") if path.is_file()} == {".npz", ".yaml"}
+    assert {path.suffix for path in ZOO.rglob("*") if path.is_file()} == {".safetensors", ".yaml"}
     assert len(shipped()) == 16 and all(path.stat().st_size <= MOST for path in shipped().values())
     for name in shipped():
         assert load_policy(name)
@@ -370,10 +374,10 @@ def test_every_entry_of_the_board_is_looked_at_and_what_has_no_checkpoint_is_nam
     here = {verify_one(one).word for one in placed(tmp_path / "Spread-v0.jsonl.gz") if not one.missing}
     code = 3 if "close" in here else 0
     told = heron("board", "verify", "--all", "--cases", "2", code=code).stdout
-    assert told.startswith("3 entries: ") and "1 not played" in told and f"{SPREAD}/ppo-seed1.npz" in told
+    assert told.startswith("3 entries: ") and "1 not played" in told and f"{SPREAD}/ppo-seed1.safetensors" in told
     weights = tmp_path / "weights" / SPREAD
     weights.mkdir(parents=True)
-    shutil.copy(ZOO / SPREAD / "ppo.npz", weights / "ppo-seed1.npz")  # another one
+    shutil.copy(ZOO / SPREAD / "ppo.safetensors", weights / "ppo-seed1.safetensors")  # another one
     words = "board", "verify", "--all", "--cases", "2"
     done = as_json(*words, "--weights", tmp_path / "weights", code=1)
     assert done["missing"] == [] and done["verdicts"]["refused"] == 1
@@ -396,7 +400,7 @@ def test_a_packed_file_of_many_is_not_verified_by_its_first(tmp_path: Path):
 
 def test_an_entry_takes_its_checkpoint_from_a_folder_of_them(entry: Path, tmp_path: Path):
     (tmp_path / SPREAD).mkdir(parents=True)
-    (entry.parent / "late.npz").rename(tmp_path / SPREAD / "late.npz")
+    (entry.parent / "late.safetensors").rename(tmp_path / SPREAD / "late.safetensors")
     with pytest.raises(RunFolderError, match="does not exist"):
         verify(entry)
     heron("board", "verify", entry, "--cases", "2", "--weights", tmp_path)
@@ -413,7 +417,7 @@ def test_what_is_packed_joins_the_board_and_the_archive_has_every_checkpoint(
     assert list(own_entries(SPREAD)) == ["late@constant", "random@constant"]
     assert own_entries(SPREAD)["late@constant"] == read_entry(made / "late@constant.json")
     with tarfile.open(made.parents[1] / CHECKPOINTS) as archive:
-        assert archive.getnames() == [f"{SPREAD}/late.npz"]
+        assert archive.getnames() == [f"{SPREAD}/late.safetensors"]
     assert (made.parents[1] / CHECKPOINTS).read_bytes() == first
 
 

@@ -24,7 +24,6 @@ from heron_env import (
 from heron_env.errors import ConfigError, FixtureError, HeronError, RunFolderError, TraceError, changed_names
 from heron_env.injection import ExternalPolicy, Recorded, Recording
 from heron_env.lab import export_onnx, record_episode
-from heron_env.lab.checkpoints import export_checkpoint
 from heron_env.lab.policies import policy_spec
 from heron_env.lab.sweep.plan import require_fit
 from heron_env.lab.traces import file
@@ -91,7 +90,7 @@ def run(tmp_path: Path) -> Any:
 
 @pytest.mark.parametrize(("change", "names"), CHANGES)
 def test_a_run_folder_and_a_checkpoint_of_other_columns_are_refused(run: Any, tmp_path: Path, change: Any, names: str):
-    kept = export_checkpoint(run.path, tmp_path / "kept.npz").path
+    kept = run.save(tmp_path / "kept.safetensors")
     assert load_policy(kept).keys() == load_policy(run.path).keys() == {"pump"}
     tags.update(change)
     for path in (run.path, kept):

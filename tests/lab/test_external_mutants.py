@@ -109,7 +109,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         served(sweeps.test_quality_is_null_and_so_is_a_comparison_with_nobody),
     ),
     "live runs count as repeatable": (
-        records.AnswerCounts, "of",
+        answers.AnswerTally, "of",
         lambda original: lambda *of: (found := original(*of)) and found.model_copy(update={"deterministic": True}),
         served(sweeps.test_live_runs_are_not_said_to_be_identical_or_different),
     ),

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from heron_env import Answer, make
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
 from heron_env.injection import BreakerConfig, Fixture, serve_policy
+from heron_env.injection.answers import AnswerTally, metrics
 from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, benchmark, finding, read_sweep
 from heron_env.lab.output import Progress
 from heron_env.lab.policies import (
@@ -30,7 +31,7 @@ from heron_env.lab.policies import (
     display_names,
     policy_spec,
 )
-from heron_env.lab.sweep.records import AnswerCounts, Record, metrics
+from heron_env.lab.sweep.records import Record
 from heron_env.lab.sweep.results import elo
 from heron_env.lab.sweep.tables import columns, lines, to_csv, to_json, to_markdown
 from heron_env.registry import names_environment
@@ -217,11 +218,11 @@ def test_a_line_without_answers_is_read_and_written_as_before():
 @settings(max_examples=30)
 @given(st.lists(st.floats(0.01, 40_000.0), min_size=1, max_size=60), st.integers(1, 3))
 def test_percentiles_of_several_episodes_are_those_of_all_their_calls(values: list[float], parts: int):
-    def answers(part: list[float]) -> AnswerCounts:
+    def answers(part: list[float]) -> AnswerTally:
         told: dict[str, int] = {}
         for value in part:
             told[f"{value:.3g}"] = told.get(f"{value:.3g}", 0) + 1
-        return AnswerCounts(
+        return AnswerTally(
             counts={"external": len(part)}, requests=len(part), latencies_ms=told, circuit="CLOSED", deterministic=False
         )
 
@@ -234,7 +235,7 @@ def test_percentiles_of_several_episodes_are_those_of_all_their_calls(values: li
 
 def test_what_a_recording_has_a_code_of_counts_as_stood_in():
     counts = {"replay": 6, "replay CLIPPED": 1, "replay TIMEOUT": 2, "replay CIRCUIT_OPEN": 1}
-    told = AnswerCounts(counts=counts, requests=0, latencies_ms={}, circuit="", deterministic=True)
+    told = AnswerTally(counts=counts, requests=0, latencies_ms={}, circuit="", deterministic=True)
     found = metrics([told])
     assert found is not None
     assert (found.fallback_rate, found.error_rate, found.timeout_rate) == (0.3, 0.3, 0.2)

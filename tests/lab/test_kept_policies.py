@@ -22,7 +22,7 @@ def test_a_run_corrects_a_baseline_with_constants_and_does_so_when_it_is_read_ba
     assert run.config.base == name and {name, "MPC"} <= run.config.validation.keys()
     assert run.config.validation[name] != run.config.validation["MPC"]
     env = make(energy, **options)
-    (rule,) = RunFolder.open(tmp_path).rules(env).values()
+    (rule,) = RunFolder.open(tmp_path).rules(env, "battery").values()
     (tuned,) = Baseline(name).build(env, 0).values()
     seen = env.reset(seed=1)[0]["battery_1"]
     assert np.array_equal(rule.forward(seen), tuned.forward(seen))

@@ -18,7 +18,7 @@ from heron_env import load_policy, make
 from heron_env.adapters import HeronVecEnv
 from heron_env.errors import ConfigError
 from heron_env.lab import RunFolder, export_onnx, save_run
-from heron_env.lab.run_groups import GroupConfig
+from heron_env.lab.run_files import GroupConfig
 from heron_env.lab.trained import decide_batch
 from heron_env.worlds.energy_management import STRONGEST
 
@@ -83,7 +83,8 @@ def test_200_of_200_decisions_are_the_same(run: RunFolder, tmp_path: Path) -> No
             masks = None
         assert [column["name"] for column in about["observation"]] == env.observation_names(agent)
         told = {each.name: np.zeros(each.shape, dtype=np.float32) for each in session.get_inputs()}
-        rule = run.rules(env).get((about["group"], agent), run.rules(env).get((about["group"], about["group"])))
+        rules = run.rules(env, about["group"])
+        rule = rules.get(agent, rules.get(about["group"]))
         assert ("anchor" in told) == (rule is not None) == (about["corrects"] is not None)
         told = {name: told[name] for name in ("hidden",) if name in told}
         remembers = bool(told)

@@ -12,10 +12,11 @@ from training_kit import trained
 from heron_env import __version__, load_policy, make
 from heron_env.errors import ConfigError, RunFolderError, TraceError, UnknownEnvironment
 from heron_env.lab import RunFolder, record_episode
-from heron_env.lab.runs import SCHEMA
+from heron_env.lab.run_files import SCHEMA
 from heron_env.lab.traces.replaying import replay
-from heron_env.lab.trained import Choice, Correction, Network, Scaling, decide_batch
+from heron_env.lab.trained import Correction, Network, Scaling, act_of, decide_batch
 
+NONE = np.zeros(0)
 OPTIONS = {"dt": 3600.0, "physics_substeps": 1}
 
 
@@ -58,7 +59,7 @@ def test_a_folder_says_what_was_trained_on_what_and_can_be_moved(folder: Path):
     assert config.versions["heron_env"] == __version__
     assert {"python", "numpy", "torch", "stable-baselines3"} <= set(config.versions)
     assert config.groups["battery"].observation_names == run.make().observation_names("battery_1")
-    assert sorted(path.name for path in folder.iterdir()) == ["battery.zip", "config.json", "progress.csv"]
+    assert sorted(path.name for path in folder.iterdir()) == ["battery.safetensors", "config.json", "progress.csv"]
     columns = ["group", "transitions", "seconds", "training_signal", "validation_return", "group_return"]
     assert list(run.curve()[0]) == columns
     assert run.make(dt=900.0).dt == 900.0
@@ -98,13 +99,12 @@ def test_a_missing_file_is_named(folder: Path):
     assert refused(folder / "nothing") == (
         "RUN/config.json does not exist: RUN is no finished run folder; train one, or correct the path"
     )
-    (folder / "battery.zip").unlink()
+    (folder / "battery.safetensors").unlink()
     assert refused(folder) == (
-        "RUN/battery.zip does not exist, the model of group 'battery'; "
-        "copy it from where the run was made, or train again"
+        "RUN/battery.safetensors does not exist; copy it from where the run was made, or train again"
     )
     (folder / "progress.csv").unlink()
-    (folder / "battery.zip").touch()
+    (folder / "battery.safetensors").touch()
     with pytest.raises(RunFolderError, match=r"progress\.csv does not exist; copy it from where the run was made"):
         RunFolder.open(folder).curve()
 
@@ -125,9 +125,10 @@ def test_a_damaged_config_names_the_field(folder: Path):
 
 
 def test_a_damaged_model_is_refused(folder: Path):
-    (folder / "battery.zip").write_bytes(b"nothing")
+    (folder / "battery.safetensors").write_bytes(b"nothing")
     assert refused(folder) == (
-        "RUN/battery.zip is no model of a training (File is not a zip file); restore the file, or train again"
+        "RUN/battery.safetensors is no model of a training (Error while deserializing: header too small); "
+        "restore the file, or train again"
     )
 
 
@@ -137,8 +138,8 @@ def test_a_model_of_another_run_is_refused(folder: Path):
 
     change(folder, widen)
     assert refused(folder) == (
-        "RUN/battery.zip maps 22 observations to 1 outputs, its configuration says 22 to 1: the two are not of one "
-        "run; restore the folder, or train again"
+        "RUN/battery.safetensors is no model of a training (it has 1 outputs, its configuration is of another run); "
+        "restore the file, or train again"
     )
 
 
@@ -186,8 +187,8 @@ def test_a_correction_moves_its_anchor_by_half_the_range_and_stays_inside():
 
 
 def test_a_choice_is_the_likeliest_of_each_part():
-    logits = np.array([[0.0, 1.0, 0.5, 3.0, 2.0], [2.0, 1.0, 0.5, 0.0, 2.0]])
-    assert Choice((3, 2))(np.zeros((2, 1), np.float32), logits).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    logits, act = np.array([[0.0, 1.0, 0.5, 3.0, 2.0], [2.0, 1.0, 0.5, 0.0, 2.0]]), act_of(NONE, NONE, (3, 2))
+    assert act(np.zeros((2, 1), np.float32), logits).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
 def test_the_network_is_the_textbook_s():

@@ -72,7 +72,7 @@ def test_a_zip_gives_the_run_of_its_model_and_the_folder_is_whole(tmp_path: Path
     again = save_run(tmp_path / "model.zip", env, tmp_path / "run")  # replaces it
     assert RunFolder.open(tmp_path / "run") == again
     assert all(bool((weights[name] == value).all()) for name, value in again.weights("battery").items())
-    assert {path.name for path in again.path.iterdir()} == {"battery-2.zip", "config.json", "progress-2.csv"}
+    assert {path.name for path in again.path.iterdir()} == {"battery-2.safetensors", "config.json", "progress-2.csv"}
     assert again.curve() == []
 
 

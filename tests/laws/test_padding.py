@@ -18,7 +18,7 @@ from heron_env.adapters import HeronVecEnv
 from heron_env.errors import ConfigError
 from heron_env.lab import describe_environment
 from heron_env.lab.remedies import WithoutAges
-from heron_env.lab.run_groups import group_config, misfit
+from heron_env.lab.run_files import group_config, misfit
 from heron_env.lab.trained import Scaling
 from heron_env.testing import Status, check_env
 

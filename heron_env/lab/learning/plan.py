@@ -65,8 +65,10 @@ def load_weights(policy: Any, run: RunFolder, group: str) -> None:
 
     Raises ConfigError.
     """
+    import torch
+
     try:
-        policy.load_state_dict(run.weights(group))
+        policy.load_state_dict({name: torch.from_numpy(array) for name, array in run.weights(group).items()})
     except RuntimeError as error:
         its = run.config.hyperparameters
         raise ConfigError(

@@ -137,8 +137,7 @@ def train(
     _require_training_extra()
     plan = replace(plan, device=_device(device))
     former = files_of_run(plan.run_dir)
-    taken = set(former)
-    curve = unused("progress", ".csv", taken)
+    curve = unused("progress", ".csv", set(former))
     with ExitStack() as stack:
         stack.enter_context(watch.running())
         followers = [stack.enter_context(progress_csv(plan.run_dir / curve, scheduled=plan.schedule is not None))]
@@ -150,11 +149,10 @@ def train(
         warn_of_unused(env.simulation)
         validation = Validation(env, plan.env_id, plan.options, validation_episodes, plan.schedule)
         done, earned = _trained(plan, env, validation, monitor)
-        kept = {group: made.model_copy(update={"model": unused(group, ".zip", taken)}) for group, made in done.configs}
         root = env.hierarchy.ids[0]
-        config = _config(plan, kept, done, monitor, earned, root).model_copy(update={"curve": curve})
+        config = _config(plan, dict(done.configs), done, monitor, earned, root).model_copy(update={"curve": curve})
         folder = replace_run(plan.run_dir, config, done.models, former)
-        whole = done.transitions >= plan.total_steps * len(kept)
+        whole = done.transitions >= plan.total_steps * len(done.configs)
         monitor.tell(
             TrainingEnded, run=folder, reason="callback" if monitor.stopped else "steps" if whole else "time limit"
         )

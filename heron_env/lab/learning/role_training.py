@@ -105,7 +105,7 @@ class RoleTraining(Training, Generic[S]):
         return {group: student.signal(group) for group, student in self._student_of.items()}
 
     def weights(self, group: str) -> bytes:
-        """A model file: the state dict of the network, packed as Stable-Baselines3 packs it."""
+        """A model file: the state dict of the network."""
         return packed_weights(self._student_of[group].network.state_dict())
 
     def policies(self) -> dict[str, NetworkPolicy | RememberingPolicy]:

@@ -11,7 +11,6 @@ import json
 import math
 import os
 import time
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -25,9 +24,8 @@ from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError, path_text
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, full_lines, lock_folder, write
-from heron_env.injection.answers import DecisionTally, ExternalAgentMetrics
+from heron_env.injection.answers import AnswerTally
 from heron_env.injection.endpoint import Connection
-from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Recording
 from heron_env.lab.episodes import Outcome, outcome
 from heron_env.lab.output import dumps
@@ -41,64 +39,6 @@ if TYPE_CHECKING:
     from heron_env.envs.episodes import EpisodeResult
 
 Count = Annotated[int, Field(ge=0)]
-
-
-class AnswerCounts(BaseModel):
-    """Of one episode, as a line of results.jsonl holds it.
-
-    Attributes:
-        counts: answers by origin and code, `fallback TIMEOUT`.
-        requests: that were sent, retries included.
-        latencies_ms: calls by what they took, to three digits, ms; of recorded answers there are none.
-        circuit: the breaker's state at the last answer.
-        deterministic: would another run be answered the same?
-        reasoning_dropped: fields with private reasoning that were dropped.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    counts: dict[str, Count]
-    requests: Count
-    latencies_ms: dict[str, Count]
-    circuit: str
-    deterministic: bool
-    reasoning_dropped: Count = 0
-
-    @classmethod
-    def of(cls, result: EpisodeResult, policies: Policies) -> AnswerCounts | None:
-        """Of an episode that these policies have just played; None where no agent of another program answered."""
-        origins = sorted(((t, o) for of in result.origins.values() for t, o in of), key=lambda each: each[0])
-        if not origins:
-            return None
-        policies_asked = {
-            id(policy): policy for policy in policies.values() if isinstance(policy, ExternalPolicy | Recording)
-        }
-        latencies = Counter(f"{ms:.3g}" for policy in policies_asked.values() for ms in policy.latencies_ms())
-        return cls(
-            counts=dict(sorted(Counter(origin_words(o.source, o.code) for _, o in origins).items())),
-            requests=sum(o.attempts for _, o in origins if o.source != "replay"),
-            latencies_ms=dict(sorted(latencies.items(), key=lambda pair: float(pair[0]))),
-            circuit=origins[-1][1].circuit,
-            deterministic=result.deterministic,
-            reasoning_dropped=sum(policy.metrics().reasoning_dropped for policy in policies_asked.values()),
-        )
-
-
-def metrics(answers: Sequence[AnswerCounts]) -> ExternalAgentMetrics | None:
-    """Of several episodes together; None where nobody answered. Judgements of quality, which nobody made, are None."""
-    tally = DecisionTally()
-    for each in answers:
-        rest = ExternalAgentMetrics(
-            requests=each.requests, circuit_state=each.circuit, reasoning_dropped=each.reasoning_dropped
-        )
-        tally.take(each.counts, each.latencies_ms, rest)
-    return tally.figures() if answers else None
-
-
-def origin_words(source: str, code: str) -> str:
-    """`fallback TIMEOUT`."""
-    return f"{source} {code}".strip()
-
-
 RECORD = ("rewards", "actions")
 
 
@@ -112,7 +52,7 @@ class Record:
     key: Key
     outcome: Outcome
     seconds: float
-    answers: AnswerCounts | None = None
+    answers: AnswerTally | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -153,7 +93,7 @@ class _Line(BaseModel):
     by_group: dict[str, Number | None] = {}
     tokens: Count = 0
     seconds: Number
-    answers: AnswerCounts | None = None
+    answers: AnswerTally | None = None
 
 
 def _nan_for_none(value: float | None) -> float:
@@ -180,7 +120,7 @@ def run_item(item: Item, lines: EndpointConnections | None = None) -> Record:
                     policy.close(finished=done)  # without a footer it can be continued
         figures = outcome(env, result)
         require_finite(figures)
-        return Record(item.key, figures, round(time.perf_counter() - begun, 3), AnswerCounts.of(result, asked))
+        return Record(item.key, figures, round(time.perf_counter() - begun, 3), AnswerTally.of(result, asked))
     except Exception as error:
         error.add_note(f"while running {item}")
         raise

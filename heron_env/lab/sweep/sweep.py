@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from heron_env import registry
 from heron_env.errors import ConfigError, HeronWarning, RunFolderError, UnknownEnvironment, did_you_mean
 from heron_env.given import all_of, is_one_of, mapping, path_of, require_one_of, several
+from heron_env.injection.answers import metrics
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.output import Progress, sweep_bar
@@ -36,7 +37,7 @@ from heron_env.lab.sweep.plan import (
     require_answers,
     require_fit,
 )
-from heron_env.lab.sweep.records import RESULTS, Record, SweepJournal, injected, metrics, read_records, run_item
+from heron_env.lab.sweep.records import RESULTS, Record, SweepJournal, injected, read_records, run_item
 from heron_env.lab.sweep.results import Measurements
 from heron_env.lab.sweep.running import Bundle, RayCluster, bundles, finished, run_bundle
 from heron_env.lab.sweep.tables import headings, legend, lines, write_tables

@@ -33,6 +33,7 @@ from heron_env.scheduling.trace import exact
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.lab.runs import RunFolder
 
 SCHEMA: Final = 1
 """Version of the form on disk; it grows when a reader of the old one would be misled."""
@@ -328,7 +329,7 @@ def identity_of(policy: str | Policies) -> PolicyIdentity:
         return PolicyIdentity("given", "")
     match policy_spec(policy):
         case TrainedRun(folder):
-            return PolicyIdentity("run", policy, folder_digest(folder))
+            return PolicyIdentity("run", policy, _opened(folder).digest())
         case Baseline(name):
             return PolicyIdentity("baseline", name)
         case PythonPolicy() as spec:
@@ -336,11 +337,10 @@ def identity_of(policy: str | Policies) -> PolicyIdentity:
     return PolicyIdentity("external", *display_names([policy]))
 
 
-def folder_digest(folder: str) -> str:
-    """Of all that decides in a run folder. Raises RunFolderError."""
-    from heron_env.lab.checkpoints import open_run
+def _opened(folder: str) -> RunFolder:
+    from heron_env.lab.runs import open_run
 
-    return open_run(folder).digest()
+    return open_run(folder)
 
 
 def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
@@ -367,7 +367,7 @@ def _require_same(identity: PolicyIdentity) -> None:
             f"the run folder {identity.name!r} that decided in this episode does not exist; "
             "copy it back, or name where it lies now with --policy"
         )
-    if folder_digest(identity.name) != identity.digest:
+    if not _opened(identity.name).has_digest(identity.digest):
         raise TraceError(
             f"the run folder {identity.name!r} is not the one that decided in this episode: its configuration or "
             "models have changed; restore it, or name a copy of the old one with --policy"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from heron_env import registry
 from heron_env.core.layout import GLOBAL
-from heron_env.core.policy import Policies
+from heron_env.core.policy import Origin, Policies
 from heron_env.envs.event.clock import EventRun
 from heron_env.envs.event.context import ends
 from heron_env.envs.event.message_log import copies
@@ -30,7 +30,7 @@ from heron_env.lab.policies import (
     side_by_side,
 )
 from heron_env.lab.runs import versions
-from heron_env.lab.sweep.records import injected, origin_words
+from heron_env.lab.sweep.records import injected
 from heron_env.lab.traces.episode import (
     PHYSICS,
     PROXY,
@@ -136,7 +136,7 @@ def replayed_answers(setting: TraceSetting, env: HeronEnv, fixture: Path) -> Pol
 def answer_counts(fixture: Path) -> dict[str, int]:
     """Answers by origin and code, `fallback TIMEOUT`."""
     result = [Fixture(path).decisions.values() for path in side_by_side(fixture)]
-    return dict(sorted(Counter(origin_words(one.source, one.code) for of in result for one in of).items()))
+    return dict(sorted(Counter(Origin(one.source, one.code).words for of in result for one in of).items()))
 
 
 def record_episode(

@@ -108,6 +108,7 @@ def test_a_policy_of_relu_is_kept_and_loaded_as_one(tmp_path: Path):
     policy = run.policies()[group]
     assert isinstance(policy, NetworkPolicy)
     seen, x = torch.randn(50, len(kept.center), generator=torch.Generator().manual_seed(1)), run.weights(group)
+    x = {name: torch.from_numpy(array) for name, array in x.items()}
     made = seen
     for layer in (0, 2):
         name = f"mlp_extractor.policy_net.{layer}"

@@ -189,7 +189,8 @@ def test_hidden_values_change_nothing_that_the_deployed_policy_sees_or_does(loop
 
 
 def weights(run: RunFolder) -> dict[str, torch.Tensor]:
-    return dict(run.weights(next(iter(run.config.groups))))
+    arrays = run.weights(next(iter(run.config.groups)))
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 @pytest.mark.parametrize("critic", CRITICS)
@@ -234,7 +235,7 @@ def test_a_central_critic_foresees_what_no_agent_can_see(critic: str, foresees: 
 def valued(run: RunFolder, seen: Any) -> float:
     """The saved critic's value of the first slot."""
     parts = [seen["obs"], seen["state"]] if isinstance(seen, dict) else [seen]
-    layers = run.weights("gambler")
+    layers = weights(run)
     hidden = torch.from_numpy(np.concatenate(parts, axis=1)[:1])
     for layer in ("mlp_extractor.value_net.0", "mlp_extractor.value_net.2", "value_net"):
         hidden = hidden @ layers[f"{layer}.weight"].T + layers[f"{layer}.bias"]

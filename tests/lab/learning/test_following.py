@@ -136,7 +136,7 @@ def test_what_follows_no_training(options: dict[str, Any], words: str, tmp_path:
 def test_following_changes_nothing_that_is_learned(tmp_path: Path):
     one = quick(tmp_path / "one")
     other = quick(tmp_path / "other", callbacks=lambda event: None, logger=["csv", lambda step, figures: None])
-    assert (one.path / "battery.zip").read_bytes() == (other.path / "battery.zip").read_bytes()
+    assert (one.path / "battery.safetensors").read_bytes() == (other.path / "battery.safetensors").read_bytes()
 
 
 # Loggers
