@@ -33,12 +33,12 @@ from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import Outcome
 from heron_env.lab.output import TextTable
 from heron_env.lab.show.parts import gap_part
-from heron_env.lab.sweep.claims import NEGLIGIBLE
 from heron_env.lab.sweep.conditions import coalitions
 from heron_env.lab.sweep.plan import Key
 from heron_env.lab.sweep.presets import PRESETS, preset
 from heron_env.lab.sweep.records import Record, SweepJournal, run_item
 from heron_env.lab.sweep.tables import cells, columns, to_json, to_markdown, to_rich
+from heron_env.lab.sweep.words import NEGLIGIBLE
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}

@@ -9,8 +9,8 @@ import numpy as np
 from heron_env.lab.figure_style import SERIES, blank, house_style, line_and_band
 from heron_env.lab.output import TextTable, with_unit
 from heron_env.lab.show.document import Picture, Section
-from heron_env.lab.sweep.comparison import comparisons
 from heron_env.lab.sweep.results import Measurements
+from heron_env.lab.sweep.words import comparisons
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

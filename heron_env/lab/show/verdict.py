@@ -6,9 +6,8 @@ from heron_env.lab.output import Tile, with_unit
 from heron_env.lab.robust_stats import Estimate
 from heron_env.lab.runs import RunFolder
 from heron_env.lab.show.parts import training_unit
-from heron_env.lab.sweep.claims import NEGLIGIBLE, Conditions, NoGap, NoInterval, SignedGaps
 from heron_env.lab.sweep.results import Measurements
-from heron_env.lab.sweep.words import policy_claims
+from heron_env.lab.sweep.words import NEGLIGIBLE, UNCLEAR, Changes, Level
 from heron_env.lab.traces.episode import Episode
 
 EARNS, COSTS = "It earns", "The network costs it"
@@ -19,37 +18,37 @@ def sweep_verdict(result: Measurements) -> list[Tile]:
 
     Where these cases can't tell a cost or a difference from none, the tile says so.
     """
-    level, claim = next(policy_claims(result))
-    cases = "one held-out case" if level.cases == 1 else f"{level.cases} held-out cases"
+    policy, unit = result.policies[0], result.sweep.unit
+    level, changes = Level(result, policy), Changes(result, policy)
     share = f"; {level.foresight}" if level.foresight else ""
     none = f"; {level.no_gain.removesuffix('.')}" if level.no_gain else ""
-    tiles = [_tile(EARNS, level.sync, level.unit, f"{level.policy!r} on {cases}, synchronous clock{share}{none}")]
-    if isinstance(claim, Conditions):
-        tiles.append(_cost_tile(claim, level.unit))
+    tiles = [_tile(EARNS, level.sync, unit, f"{policy!r} on {level.cases}, synchronous clock{share}{none}")]
+    if changes.costs:
+        tiles.append(_cost_tile(changes, unit))
     if level.against:
         other, more = min(level.against, key=lambda pair: pair[1].value)
-        apart = "" if more.excludes_zero else "; not distinguishable from zero"
-        tiles.append(_tile(f"Difference to {other!r}", more, level.unit, f"synchronous clock{apart}"))
+        apart = "" if more.excludes_zero else f"; {UNCLEAR}"
+        tiles.append(_tile(f"Difference to {other!r}", more, unit, f"synchronous clock{apart}"))
     return tiles
 
 
-def _cost_tile(claim: Conditions, unit: str) -> Tile:
-    largest = claim.largest
+def _cost_tile(changes: Changes, unit: str) -> Tile:
+    largest, kind, none = changes.largest, changes.kind, "no cost found"
     under = f"under {largest.condition}"
-    match claim:
-        case NoInterval():
-            return _tile(COSTS, largest.gap, unit, f"{under}; one case, so no claim")
-        case NoGap(of_gain=True):
-            return Tile(COSTS, "next to nothing", f"less than {100 * NEGLIGIBLE:g} % of its gain in {claim.whole}")
-        case NoGap():
-            return Tile(COSTS, "nothing", f"no change in {claim.whole}")
-        case SignedGaps() if largest.significant and largest.gap.low > 0.0:
-            share = f"{largest.lost.percent()} of its gain, " if largest.lost.known else ""
-            rank = f", {'among ' if claim.rivals else ''}the costliest of {claim.whole}" if len(claim.costs) > 1 else ""
-            return _tile(COSTS, largest.gap, unit, f"{share}{under}{rank}")
-    if isinstance(claim, SignedGaps) and claim.raised is not None:
-        return Tile(COSTS, "no cost found", f"the return is higher under {claim.raised}")
-    return Tile(COSTS, "no cost found", f"the largest is not distinguishable from zero, or negligible: {largest}")
+    if kind == "no interval":
+        return _tile(COSTS, largest.gap, unit, f"{under}; one case, so no claim")
+    if kind == "no gap" and changes.of_gain:
+        return Tile(COSTS, "next to nothing", f"less than {100 * NEGLIGIBLE:g} % of its gain in {changes.conditions}")
+    if kind == "no gap":
+        return Tile(COSTS, "nothing", f"no change in {changes.conditions}")
+    if changes.lowers:
+        share = f"{largest.lost.percent()} of its gain, " if largest.lost.known else ""
+        among = "among " if changes.rivals else ""
+        rank = f", {among}the costliest of {changes.conditions}" if len(changes.costs) > 1 else ""
+        return _tile(COSTS, largest.gap, unit, f"{share}{under}{rank}")
+    if changes.raised is not None:
+        return Tile(COSTS, none, f"the return is higher under {changes.raised}")
+    return Tile(COSTS, none, f"the largest is {UNCLEAR}, or negligible: {largest}")
 
 
 def _tile(label: str, mean: Estimate, unit: str, note: str) -> Tile:
