@@ -15,7 +15,7 @@ from heron_env.errors import ConfigError
 from heron_env.lab import Condition, Sources, Sweep, finding, report_of
 from heron_env.lab.robust_stats import Intervals
 from heron_env.lab.show.document import render
-from heron_env.lab.show.profile import profile_figure
+from heron_env.lab.show.figures import profile_figure
 from heron_env.lab.sweep.words import AlgorithmComparison, comparisons
 
 GRID, SHORT, LATE = "heron/BatteryGrid-v0", {"max_steps": 8}, Condition(act_delay=2.0)

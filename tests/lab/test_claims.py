@@ -16,8 +16,7 @@ from heron_env import registry
 from heron_env.lab import IDEAL, SYNC, Baseline, Condition, Sweep, SweepResult
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import Outcome
-from heron_env.lab.show.parts import gap_part
-from heron_env.lab.show.verdict import sweep_verdict
+from heron_env.lab.show.sweeps import gap_part, sweep_verdict
 from heron_env.lab.sweep.records import Record
 from heron_env.lab.sweep.tables import legend, to_json, to_markdown
 from heron_env.lab.sweep.words import NEGLIGIBLE, Changes, Level, finding, orders, reasons

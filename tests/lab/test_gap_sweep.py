@@ -32,7 +32,7 @@ from heron_env.lab import (
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import Outcome
 from heron_env.lab.output import TextTable
-from heron_env.lab.show.parts import gap_part
+from heron_env.lab.show.sweeps import gap_part
 from heron_env.lab.sweep.conditions import coalitions
 from heron_env.lab.sweep.plan import Key
 from heron_env.lab.sweep.presets import PRESETS, preset

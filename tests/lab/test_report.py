@@ -38,19 +38,17 @@ from heron_env.lab import (
 )
 from heron_env.lab.figure_style import blank, to_png, to_svg
 from heron_env.lab.output import TextTable
-from heron_env.lab.show import report as whole
+from heron_env.lab.show.courses import OF_A_DAY, case_part, compared, day_figure
 from heron_env.lab.show.document import Listing, Picture, Report, Section, render
 from heron_env.lab.show.figures import (
     PolicyLine,
-    day_figure,
     gap_figure,
-    learning_figure,
     product_figure,
     sweep_figure,
     waterfall_figure,
 )
-from heron_env.lab.show.parts import causes_part, gap_part, held_out_words, look_at, widest
-from heron_env.lab.show.report import case_part
+from heron_env.lab.show.sweeps import causes_part, gap_part, held_out_words, look_at, widest
+from heron_env.lab.show.training import learning_figure
 from heron_env.lab.show.tree import hierarchy_figure
 from heron_env.lab.sweep.conditions import grid
 from heron_env.lab.sweep.presets import PRESETS
@@ -473,17 +471,18 @@ def test_the_waterfall_begins_each_bar_where_the_one_before_ended(swept):
 def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ():
     env = make(ENERGY, dt=900.0, physics_substeps=6, day=12)
     policies = Baseline("grid-friendly with zone feedback").build(env, 12)
-    sync = env.run_synchronous(policies, seed=12, record=whole.OF_A_DAY)
+    sync = env.run_synchronous(policies, seed=12, record=OF_A_DAY)
     lossy = ScheduleConfig(act_delay=900.0, msg_delay=1.0, loss=0.05)
-    day = whole.compare_day(env, sync, env.run_event_driven(policies, seed=12, schedule=lossy, record=whole.OF_A_DAY))
-    titles = [panel.title for panel in day.panels]
+    late = env.run_event_driven(policies, seed=12, schedule=lossy, record=OF_A_DAY)
+    panels = compared(env, {"synchronous": sync, "event-driven": late})
+    titles = [panel.title for panel in panels]
     assert titles == [
         "Content of the batteries of zone_1, mean",
         "Price",
         "Power through the transformer of zone_1",
         "Where the clocks differ most",
     ]
-    power = day.panels[3]
+    power = panels[3]
     (t, sync), (u, event) = (np.asarray(line) for line in power.lines.values())
     assert len(u) < len(t), "this test needs a lost observation"
     held = event[np.searchsorted(u, t + 1e-9, side="right") - 1]
@@ -493,15 +492,15 @@ def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ(
     most = max(apart[(t >= s) & (t < s + 2.0)].sum() for s in t if s + 2.0 <= t[-1])
     assert apart[(t >= start) & (t < end)].sum() == pytest.approx(most)
     assert power.limit == pytest.approx(10.8)
-    drawn = texts(day_figure(day.panels, "day 12"))
+    drawn = texts(day_figure(panels, "day 12"))
     assert all(word in drawn for word in ("limit", "kW", "EUR/kWh", "virtual time, h", "event-driven", "synchronous"))
 
 
 def test_quantities_that_nobody_knows_bear_their_names():
     env = make("heron/Spread-v0", max_steps=4)
     policies = Baseline("random").build(env, 1)
-    runs = [env.run_synchronous(policies, seed=1, record=whole.OF_A_DAY) for _ in range(2)]
-    panels = whole.compare_day(env, *runs, "with disturbances").panels
+    runs = [env.run_synchronous(policies, seed=1, record=OF_A_DAY) for _ in range(2)]
+    panels = compared(env, dict(zip(("synchronous", "with disturbances"), runs, strict=True)))
     first = env.possible_agents[0]
     names = [panel.title.removesuffix(f", seen by {first}") for panel in panels]
     assert len(names) == 3 and {*names} < {*env.observation_names(first)}
@@ -528,8 +527,8 @@ class Worker(FieldAgent):
 
 def test_quantities_that_never_change_are_left_out_and_categories_have_their_names():
     env = HeronEnv(SystemAgent("plant", Worker("worker_1")), max_steps=4)
-    runs = [env.run_synchronous({"*": lambda seen: 0.0}, seed=1, record=whole.OF_A_DAY) for _ in range(2)]
-    doing, count = whole.compare_day(env, *runs).panels
+    runs = [env.run_synchronous({"*": lambda seen: 0.0}, seed=1, record=OF_A_DAY) for _ in range(2)]
+    doing, count = compared(env, dict(zip(("synchronous", "event-driven"), runs, strict=True)))
     assert (doing.title, doing.unit, count.unit) == ("Machine.doing, seen by worker_1", "doing", "count, piece")
     axes, _ = day_figure([doing, count], "day").axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["wait", "send"]
@@ -545,8 +544,8 @@ def test_an_environment_says_which_quantities_its_picture_shows(monkeypatch: pyt
         PictureSeries("All of them", "share", "soc", mean=True, stepwise=True, closer="Closely"),
     ])  # fmt: skip
     policies = Baseline("random").build(env, 1)
-    runs = [env.run_synchronous(policies, seed=seed, record=whole.OF_A_DAY) for seed in (1, 2)]
-    kept, mean, closer = whole.compare_day(env, *runs).panels
+    runs = [env.run_synchronous(policies, seed=seed, record=OF_A_DAY) for seed in (1, 2)]
+    kept, mean, closer = compared(env, dict(zip(("synchronous", "event-driven"), runs, strict=True)))
     column = names.index(next(name for name in names if name.endswith("soc")))
     seen = {a: [float(vector[column]) for _, vector in runs[0].observations[a]] for a in env.possible_agents}
     assert (kept.title, mean.title, closer.title) == ("Kept", "All of them", "Closely")

@@ -20,7 +20,7 @@ from heron_env.envs.event import context
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
 from heron_env.lab.schedules import with_settings
-from heron_env.lab.show.parts import trace_part
+from heron_env.lab.show.courses import trace_part
 from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import Episode, PolicyIdentity, TraceSetting, plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
