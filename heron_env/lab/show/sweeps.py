@@ -27,7 +27,7 @@ from heron_env.lab.sweep.margin import Margin
 from heron_env.lab.sweep.plan import Item
 from heron_env.lab.sweep.results import Measurements, SweepPoint
 from heron_env.lab.sweep.sweep import SweepResult
-from heron_env.lab.sweep.tables import heading, headings, intervals_words, legend, lines, more_tables, return_head
+from heron_env.lab.sweep.tables import by_policy, headings, intervals_words, legend, lines, more_tables, return_head
 from heron_env.lab.sweep.words import NEGLIGIBLE, UNCLEAR, Changes, Level, comparisons, shows_gap
 from heron_env.registry import EnvironmentSpec
 from heron_env.trust import on_behalf_of
@@ -114,11 +114,7 @@ def gap_part(result: SweepResult, prefix: str = "") -> Section:
 def _counted(result: SweepResult) -> list[TextTable]:
     """What the environment itself counts, its kpis(), for each policy and condition; none where it counts nothing."""
     names = list(result.points[0].kpis)
-    rows = [
-        ["" if number else heading(result, policy), point.condition.words, *(f"{point.kpis[k]:.4g}" for k in names)]
-        for policy in result.sweep.shown
-        for number, point in enumerate(result.of(policy))
-    ]
+    rows = by_policy(result, lambda point: (f"{point.kpis[name]:.4g}" for name in names))
     text = "Values at the end of each episode, mean over the cases."
     return [TextTable("Figures of the environment", ["policy", "condition", *names], rows, 2, text)] if names else []
 
