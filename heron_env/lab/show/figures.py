@@ -143,7 +143,8 @@ def gap_figure(
         for axes, labels, gap in ((top, above, 0.085), (bottom, below, 0.11)):
             end_labels(axes, labels, gap)
             axes.set_ylabel(unit or "return")
-        bottom.set(xlabel=x_label, xticks=_ticks(lines), title="Gap: synchronous minus this, same case")
+        amounts = np.unique(np.concatenate([line.amounts for line in lines]))
+        bottom.set(xlabel=x_label, xticks=amounts[apart(amounts, 0.06)], title="Gap: synchronous minus this, same case")
         above_nothing = "" if nothing is None else " above doing nothing"
         top.set_title(f"Return of {return_of}{above_nothing}\n(dashed: synchronous clock)")
         figure.draw_without_rendering()
@@ -185,13 +186,12 @@ def _dots(axes: Axes, x: Floats, values: Floats, colour: str) -> None:
         axes.plot(across, by_case.ravel(), "o", color=colour, markersize=3.4, markeredgewidth=0, alpha=0.5)
 
 
-def _ticks(lines: Sequence[PolicyLine]) -> list[float]:
-    """The amounts themselves, without those that stand too near to the one before to be read."""
-    amounts = np.unique(np.concatenate([line.amounts for line in lines]))
-    kept = [float(amounts[-1])]
-    for amount in amounts[-2::-1].tolist():
-        if kept[-1] - amount >= 0.06 * np.ptp(amounts):
-            kept.append(amount)
+def apart(places: Floats, least: float) -> list[int]:
+    """Which of the rising places can all be read: the last, and those before that are as far as that from the next."""
+    kept = [len(places) - 1]
+    for number in range(len(places) - 2, -1, -1):
+        if places[kept[-1]] - places[number] >= least * np.ptp(places):
+            kept.append(number)
     return kept[::-1]
 
 
@@ -294,10 +294,7 @@ def margin_figure(found: Margin) -> Figure:
             colour = COLOURS[probe.verdict]
             axes.errorbar(x, share, half, color=colour, fmt="o", markersize=4.5, elinewidth=1.4, capsize=2.5)
         axes.axhline(100.0 * found.keep, color=INK, linewidth=1.0, linestyle=(0, (5, 3)))
-        ticks = [len(places) - 1]
-        for number in range(len(places) - 2, -1, -1):
-            if places[ticks[-1]] - places[number] >= APART * np.ptp(places):
-                ticks.append(number)
+        ticks = apart(places, APART)
         axes.set_xticks(places[ticks], [f"{found.probes[number].level:g}" for number in ticks])
         cause = CAUSES[found.fault]
         axes.set_xlabel(f"{cause.words if cause.unit == '1' else f'{cause.words}, {cause.unit}'} (square-root scale)")

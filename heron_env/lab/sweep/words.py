@@ -306,8 +306,9 @@ def parity(result: Measurements) -> Iterator[str]:
 def orders(result: Measurements) -> Iterator[str]:
     """Where the first policy and another have another order under the costliest condition, or one that did not show."""
     policy, *others = result.policies
-    worst = costliest(result, policy)
-    for other in others if worst is not None else ():
+    if (worst := costliest(result, policy)) is None:
+        return
+    for other in others:
         before, after = (result.difference(policy, other, condition) for condition in (SYNC, worst.condition))
         if order_differs(before, after):
             new = "there is an order, which was not detected synchronously"
