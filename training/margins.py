@@ -17,7 +17,7 @@ import honest_gap
 
 from heron_env.lab import margin
 from heron_env.lab.figure_style import to_svg
-from heron_env.lab.show.figures import margin_figure
+from heron_env.lab.show.tolerance import margin_figure
 
 POLICIES: Final[dict[str, Callable[[], str]]] = {
     "rule": lambda: honest_gap.STRONGEST,

@@ -15,9 +15,8 @@ from heron_env.lab import SYNC, Condition, Margin, Sources, Sweep, along, crossi
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.crossing import Probe
 from heron_env.lab.output import Tile
-from heron_env.lab.show.figures import margin_figure
 from heron_env.lab.show.report import read_sources
-from heron_env.lab.show.sweeps import margin_tile
+from heron_env.lab.show.tolerance import margin_figure, margin_tile
 
 SPREAD, RULE = "heron/Spread-v0", "assigned landmark"
 SHORT, LONG = {"max_steps": 10}, {"max_steps": 30}

@@ -20,7 +20,6 @@ from heron_env.pictures.footage import Footage, MessageFlight
 from heron_env.pictures.frames import WorldPicture
 from heron_env.pictures.palette import EXACT_COLOUR, TOLD_COLOUR, picture_style
 from heron_env.pictures.panels import LEGEND, PROXY_AT, MessagePanel, NetworkPicture
-from heron_env.pictures.player import write_film
 from heron_env.pictures.quantities import draw_quantities
 from heron_env.worlds import battery_grid
 
@@ -313,7 +312,7 @@ def test_a_gif_has_the_colours_of_all_its_frames(tmp_path: Path):
             for shade in ((200, 200, 200), (200, 200, 200), (0, 192, 0), (0, 192, 0)):
                 yield np.full((32, 32, 3), shade, np.uint8)
 
-    write_film(Turning(), tmp_path / "turning.gif", 10.0)
+    Turning().save(tmp_path / "turning.gif", fps=10.0)
     with Image.open(tmp_path / "turning.gif") as image:
         image.seek(image.n_frames - 1)
         assert image.convert("RGB").getpixel((9, 9)) == (0, 192, 0)
@@ -327,7 +326,7 @@ def test_a_gif_keeps_the_colours_of_the_legend(tmp_path: Path):
         {"*": lambda v: [0.0]}, seed=0, t_end=5.0, schedule=ScheduleConfig(obs_delay=3.0), record=FRAMES
     )
     image = np.asarray(next(iter(result.watch(every=1.0).images())))
-    write_film(result.watch(every=1.0), tmp_path / "film.gif", 10.0)
+    result.watch(every=1.0).save(tmp_path / "film.gif", fps=10.0)
     with Image.open(tmp_path / "film.gif") as written:
         shown = np.asarray(written.convert("RGB"), int)
     for colour in LEGEND:

@@ -17,7 +17,7 @@ from heron_env.lab.episodes import team_return
 from heron_env.lab.figure_style import BLUE, GREEN, GREY, INK, PALE, VERMILION, blank, end_labels, house_style
 from heron_env.lab.output import EARNS, Tile
 from heron_env.lab.policies import Baseline, TrainedRun
-from heron_env.lab.show.document import Picture, Section
+from heron_env.lab.show.document import NOT_DRAWN, Picture, Section
 from heron_env.lab.sweep.conditions import SYNC, Condition
 from heron_env.lab.sweep.plan import Item
 from heron_env.lab.sweep.records import run_episode
@@ -135,8 +135,6 @@ STEPS = 6
 WINDOW = 1.9, 4.3
 """What it shows, in control steps: after the first ones, where nothing is old yet."""
 ONE_CASE, HOW_IT_WORKS = "One case on both clocks", "How an event-driven run works"
-NOT_DRAWN = "Not drawn"
-"""How the text of a part begins that is missing."""
 NOT_AGAIN = f"{NOT_DRAWN}: the endpoint would get the requests again, and its answers may differ."
 
 

@@ -19,7 +19,6 @@ from heron_env.lab.figure_style import (
     BLUE,
     GREY,
     INK,
-    PALE,
     SERIES,
     VERMILION,
     blank,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from heron_env.lab.sweep.margin import Margin
     from heron_env.lab.sweep.results import Measurements, SweepPoint
 
 Floats = NDArray[np.float64]
@@ -271,35 +269,4 @@ def profile_figure(result: Measurements) -> Figure:
         axes.set_ylabel("share of runs that reach it")
         axes.set_title("Performance profiles")
         axes.legend(frameon=False)
-        return figure
-
-
-COLOURS = {"kept": BLUE, "undecided": GREY, "lost": VERMILION}
-APART = 0.07
-"""Of the axis: what is between two of its numbers at least."""
-
-
-def margin_figure(found: Margin) -> Figure:
-    """The share of its gain that a policy keeps, by the amount of a fault. Raises ConfigError as `Margin.plot`."""
-    if not found.gains:
-        raise ConfigError(f"plot(): {found}; there is nothing to draw")
-    places = np.sqrt([probe.level for probe in found.probes])
-    shares, halves = 100.0 * np.array(found.shares).T
-    with house_style():
-        figure, (axes,) = blank(3.6)
-        ends = np.sqrt([found.low, min(found.high, found.probes[-1].level)])
-        axes.axvspan(*ends, color=PALE, alpha=0.7, linewidth=0, zorder=0.5)
-        axes.plot(places, shares, color=INK, linewidth=1.0, zorder=1.5)
-        for probe, x, share, half in zip(found.probes, places, shares, halves, strict=True):
-            colour = COLOURS[probe.verdict]
-            axes.errorbar(x, share, half, color=colour, fmt="o", markersize=4.5, elinewidth=1.4, capsize=2.5)
-        axes.axhline(100.0 * found.keep, color=INK, linewidth=1.0, linestyle=(0, (5, 3)))
-        ticks = apart(places, APART)
-        axes.set_xticks(places[ticks], [f"{found.probes[number].level:g}" for number in ticks])
-        cause = CAUSES[found.fault]
-        axes.set_xlabel(f"{cause.words if cause.unit == '1' else f'{cause.words}, {cause.unit}'} (square-root scale)")
-        axes.set_ylabel("gain kept, %")
-        labels = [(float(shares[-1]), "mean", INK), (100.0 * found.keep, f"{100 * found.keep:g} %", INK)]
-        end_labels(axes, labels)
-        axes.set_title(f"Share of its gain that {found.policy!r} keeps\n(blue: confirmed kept, orange: confirmed lost)")
         return figure

@@ -13,7 +13,7 @@ from heron_env.given import mapping, require_type
 from heron_env.lab.output import Tile
 from heron_env.lab.runs import RunFolder, versions
 from heron_env.lab.show.courses import NOT_DRAWN, case_part, episode_verdict, episode_words, messages_part, trace_part
-from heron_env.lab.show.document import Listing, Report, Section
+from heron_env.lab.show.document import NOT_DRAWN, Listing, Report, Section
 from heron_env.lab.show.sweeps import (
     EVERY_SWEEP,
     algorithms_part,
@@ -21,14 +21,13 @@ from heron_env.lab.show.sweeps import (
     gap_part,
     held_out_words,
     look_at,
-    margin_part,
-    margin_tile,
     subject,
     sweep_facts,
     sweep_notes,
     sweep_verdict,
     widest,
 )
+from heron_env.lab.show.tolerance import margin_part, margin_tile
 from heron_env.lab.show.training import pooled_part, training_facts, training_part, training_verdict
 from heron_env.lab.show.tree import HIERARCHY, environment_part
 from heron_env.lab.sweep.margin import FILE, Margin, read_margin

@@ -1,8 +1,7 @@
-"""What a report says of sweeps and margins: tiles, figures with their captions, tables."""
+"""What a report says of sweeps: tiles, figures with their captions, tables."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
@@ -15,7 +14,6 @@ from heron_env.lab.robust_stats import Estimate
 from heron_env.lab.show.document import Block, Listing, Picture, Section
 from heron_env.lab.show.figures import (
     METHODS,
-    margin_figure,
     product_figure,
     profile_figure,
     sweep_figure,
@@ -23,7 +21,6 @@ from heron_env.lab.show.figures import (
 )
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, Condition
 from heron_env.lab.sweep.decomposition import Decomposition
-from heron_env.lab.sweep.margin import Margin
 from heron_env.lab.sweep.plan import Item
 from heron_env.lab.sweep.results import Measurements, SweepPoint
 from heron_env.lab.sweep.sweep import SweepResult
@@ -269,30 +266,3 @@ def algorithms_part(result: Measurements, prefix: str = "") -> Section | None:
         f"Performance profiles of {', '.join(dict.fromkeys(n for p in pairs for n in (p.first, p.second)))}.",
     )
     return Section("Algorithms compared", [picture, TextTable("Algorithms compared", HEAD, rows, words=2, note=note)])
-
-
-def margin_tile(found: Margin) -> Tile:
-    """The estimate in large figures, its interval below."""
-    label, note = f"Tolerated {CAUSES[found.fault].words}", str(found)
-    if not found.gains:
-        return Tile(label, "no gain", note)
-    value = f"{found.amount(found.low)} or more" if found.high == math.inf else found.amount(found.nearest)
-    return Tile(label, value, note)
-
-
-def margin_part(found: Margin, name: str) -> Section:
-    """The figure and what was tried; `name`: of the figure's files."""
-    head = [CAUSES[found.fault].words, "verdict", "cases", "gain kept"]
-    if not found.gains:
-        return Section(f"Margin: {head[0]}", [f"{found}."])
-    rows = [
-        [found.amount(p.level), p.verdict, str(p.cases), f"{100 * share:.1f} % ± {100 * half:.1f}"]
-        for p, (share, half) in zip(found.probes, found.shares, strict=True)
-    ]
-    shares = "; ".join(f"{row[0]}: {row[3]}, {row[1]}" for row in rows)
-    caption = (
-        f"{found}. Bars are the bounds of the tests, jointly correct with 95 %. "
-        f"The band is the interval. Mean gain without the fault: {with_unit(f'{found.gain:.3g}', found.unit)}."
-    )
-    picture = Picture(name, margin_figure(found), caption, f"Share of the gain kept against {head[0]}. {shares}.")
-    return Section(f"Margin: {head[0]}", [picture, TextTable("What was tried", head, rows, words=2)])

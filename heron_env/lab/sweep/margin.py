@@ -138,7 +138,7 @@ class Margin(Crossing):
 
         Raises ConfigError where there is no gain, and where matplotlib is missing (extra `plots`).
         """
-        from heron_env.lab.show.figures import margin_figure
+        from heron_env.lab.show.tolerance import margin_figure
 
         return margin_figure(self)
 
