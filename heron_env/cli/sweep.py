@@ -330,8 +330,8 @@ def report(
     What isn't registered is neither built nor run, unless it is trusted: the page lists what is missing.
     """
     from heron_env.lab.output import dumps
-    from heron_env.lab.show.document import PAGE, write_report
-    from heron_env.lab.show.report import NOT_DRAWN, read_sources, report_of
+    from heron_env.lab.show.document import NOT_DRAWN, PAGE, write_report
+    from heron_env.lab.show.report import read_sources, report_of
 
     made = report_of(read_sources(runs))
     files = write_report(out, made)

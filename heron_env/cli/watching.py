@@ -70,7 +70,7 @@ def watch(
     from heron_env.lab.output import dumps
     from heron_env.lab.traces.file import is_trace
     from heron_env.lab.traces.replaying import film_again
-    from heron_env.pictures.player import require_film
+    from heron_env.pictures.film import require_film
 
     require_film(out, fps)
     if clock not in CLOCKS:

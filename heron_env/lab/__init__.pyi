@@ -23,11 +23,11 @@ from heron_env.lab.runs import RunFolder as RunFolder
 from heron_env.lab.runs import load_policy as load_policy
 from heron_env.lab.runs import versions as versions
 from heron_env.lab.sb3_runs import save_run as save_run
-from heron_env.lab.show.curves import learning_curves as learning_curves
 from heron_env.lab.show.description import describe_environment as describe_environment
 from heron_env.lab.show.document import write_report as write_report
 from heron_env.lab.show.report import Sources as Sources
 from heron_env.lab.show.report import report_of as report_of
+from heron_env.lab.show.training import learning_curves as learning_curves
 from heron_env.lab.sweep.conditions import IDEAL as IDEAL
 from heron_env.lab.sweep.conditions import SYNC as SYNC
 from heron_env.lab.sweep.conditions import Condition as Condition

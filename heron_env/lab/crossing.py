@@ -21,7 +21,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.lab.robust_stats import quantile
+from heron_env.lab.robust_stats import t_quantile
 
 ALPHA: Final = 0.05
 """The chance that any verdict errs."""
@@ -111,7 +111,7 @@ def _probed(evaluate: Evaluate, level: float, looks: Sequence[int], chance: floa
     values = np.zeros(0)
     for look in looks:
         values = np.concatenate([values, evaluate(level, range(len(values), look))])
-        half = quantile(1.0 - 2.0 * chance, look - 1) * float(values.std(ddof=1)) / math.sqrt(look)
+        half = t_quantile(1.0 - 2.0 * chance, look - 1) * float(values.std(ddof=1)) / math.sqrt(look)
         probe = Probe(level, look, float(values.mean()), half)
         if probe.verdict != "undecided":
             break

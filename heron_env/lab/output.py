@@ -108,6 +108,10 @@ def with_unit(figure: object, unit: str) -> str:
     return f"{figure} ({unit})" if unit else f"{figure}"
 
 
+EARNS: Final = "It earns"
+"""Label of the first tile of most reports."""
+
+
 class Tile(NamedTuple):
     """One figure of a verdict: what it is, the figure with its unit, and what it was measured on."""
 

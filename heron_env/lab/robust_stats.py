@@ -37,14 +37,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.errors import ConfigError
-from heron_env.given import is_finite, is_number, several
+from heron_env.given import is_number, several
 
 LEVEL = 0.95
 MOST_SEEDS: Final = 200
 """Training seeds that `Intervals.seeds_for` looks as far as."""
 
 
-def mean_interval(values: Sequence[float] | NDArray[np.float64], level: float = LEVEL) -> Estimate:
+LARGEST: Final = 1e150
+"""The largest value, in size, of which there are statistics: squares of larger ones are beyond float64."""
+ENOUGH: Final = 20
+"""Cases from which on intervals of means cover 90 % whatever the cases' distribution was in the trials above."""
+Floats = NDArray[np.float64]
+
+
+def mean_interval(values: Sequence[float] | Floats, level: float = LEVEL) -> Estimate:
     """Mean with its two-sided t interval.
 
     Args:
@@ -60,16 +67,12 @@ def mean_interval(values: Sequence[float] | NDArray[np.float64], level: float = 
     >>> print(mean_interval([1.0, 2.0, 3.0]))
     2.00 [-0.48, 4.48]
     """
-    if not is_finite(level) or not 0.0 < level < 1.0:
-        raise ConfigError(f"level={level!r}: must lie between 0 and 1, as 0.95 does")
     x = _numbers(values, "mean_interval(values)")
     if x.ndim != 1 or not len(x):
         raise ConfigError(f"mean_interval() of an array of shape {x.shape}: give a sequence of one value or more")
-    mean = float(x.mean())
-    if len(x) == 1:
-        return Estimate(mean, math.nan, math.nan, 1)
-    half = t_quantile(level, len(x) - 1) * float(x.std(ddof=1)) / math.sqrt(len(x))
-    return Estimate(mean, mean - half, mean + half, len(x))
+    if np.isnan(x).any():
+        return Estimate(math.nan, math.nan, math.nan, len(x))
+    return Intervals(range(len(x)), level=level).mean(x)
 
 
 def paired_difference(values: Sequence[float], reference: Sequence[float], level: float = LEVEL) -> Estimate:
@@ -96,7 +99,7 @@ def paired_difference(values: Sequence[float], reference: Sequence[float], level
     return mean_interval(x - y, level)
 
 
-def _numbers(values: Any, what: str) -> NDArray[np.float64]:
+def _numbers(values: Any, what: str) -> Floats:
     """float64 `[n]`, or of another shape. Raises ConfigError for what is no sequence of numbers."""
     try:
         numbers = np.asarray(several(values, what), dtype=np.float64)
@@ -108,19 +111,12 @@ def _numbers(values: Any, what: str) -> NDArray[np.float64]:
         raise ConfigError(f"{what}={values!r:.200}: {words}") from error
 
 
+@lru_cache
 def t_quantile(level: float, df: float) -> float:
     """The t with P(|T| < t) = level for `df` degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1.0 + level) / 2.0))
-
-
-LARGEST: Final = 1e150
-"""The largest value, in size, of which there are statistics: squares of larger ones are beyond float64."""
-ENOUGH: Final = 20
-"""Cases from which on intervals of means cover 90 % whatever the cases' distribution was in the trials above."""
-Floats = NDArray[np.float64]
-quantile = lru_cache(t_quantile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +290,7 @@ class Intervals:
         spread = self._estimate(p, [x - p])
         if not spread.known:
             return Estimate(p, math.nan, math.nan, self.n, len(x))
-        z = quantile(self.level, 10_000)
+        z = t_quantile(self.level, 10_000)
         error = ((spread.high - spread.low) / 2.0 / z) ** 2
         n = min(self.units, p * (1.0 - p) / error) if error > 0.0 else self.units
         return Estimate(p, *wilson(p, n, z), self.n, len(x))
@@ -333,10 +329,10 @@ class Intervals:
         if variance == 0.0:
             return 0.0
         freedom = 1.0 / sum((part / variance) ** 2 / df for part, df in parts)
-        return quantile(self.level, max(1, math.floor(freedom + 1e-9))) * math.sqrt(variance)
+        return t_quantile(self.level, max(1, math.floor(freedom + 1e-9))) * math.sqrt(variance)
 
 
-def wilson(share: float, n: float, z: float = quantile(LEVEL, 10_000)) -> tuple[float, float]:
+def wilson(share: float, n: float, z: float = t_quantile(LEVEL, 10_000)) -> tuple[float, float]:
     """Wilson's (1927) interval of a share of n cases: within 0 and 1, and of some width even where all or none did."""
     middle, half = share + z * z / (2.0 * n), z * math.sqrt(share * (1.0 - share) / n + z * z / (4.0 * n * n))
     low, high = ((middle + side * half) / (1.0 + z * z / n) for side in (-1.0, 1.0))

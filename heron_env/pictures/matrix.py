@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +22,6 @@ MOST_OBSERVERS, MOST_COLUMNS, MOST_NAMED, MOST_OWNERS = 72, 420, 126, 24
 have no names of their own: they are listed below, once for a class."""
 WIDEST, CELL, LINE, LETTER = 12.0, 0.22, 0.17, 0.072
 """inches: of all columns, of a column and of a row at their widest and narrowest, of a letter."""
-
-
-class Drawing(Protocol):
-    """What can be drawn on axes `[width, height]` in inches; letters around them not counted."""
-
-    width: float
-    height: float
-    letters: float
-    """Height of the names above the axes in points, once it is drawn."""
-
-    def draw(self, axes: Axes) -> None:
-        """Everything on these axes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,28 +197,6 @@ def note(axes: Axes, sentences: Sequence[str], width: float) -> None:
     axes.set_xlabel("\n".join(lines), loc="left", fontsize=7.5, color=GREY)
 
 
-def figure_of(drawing: Drawing, ax: Axes | None, title: str | None) -> Figure:
-    """The figure of a drawing: its own, or that of the axes `ax`. Raises ConfigError where matplotlib is missing."""
-    with picture_style():
-        from matplotlib.axes import Axes
-
-        if not isinstance(ax, Axes | None):
-            raise ConfigError(f"plot(ax={ax!r:.60}): must be axes of matplotlib, or None for a new figure")
-        if not isinstance(title, str | None):
-            raise ConfigError(f"plot(title={title!r:.60}): must be a text, or None")
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            figure = Figure(figsize=(drawing.width + 3.4, drawing.height + 2.1), layout="constrained")
-            ax = figure.subplots()
-        drawing.draw(ax)
-        if title is not None:
-            ax.set_title(title, pad=drawing.letters)
-        drawn = ax.get_figure(root=True)
-        assert drawn is not None, "axes belong to a figure"
-        return drawn
-
-
 MOST_ROWS, MOST_KEYS = 60, 60
 CELL_WIDTH, CELL_HEIGHT, NARROWEST = 0.34, 0.3, 4.5
 """inches: of a cell at least, and of all of them."""
@@ -340,3 +306,28 @@ class GroupDrawing:
         if rows or keys:
             notes.append(f"{rows} more groups of observers and {keys} more quantities are not drawn.")
         note(axes, [*notes, *self.cells.notes], self.width)
+
+
+Drawing = CellDrawing | GroupDrawing
+
+
+def figure_of(drawing: Drawing, ax: Axes | None, title: str | None) -> Figure:
+    """The figure of a drawing: its own, or that of the axes `ax`. Raises ConfigError where matplotlib is missing."""
+    with picture_style():
+        from matplotlib.axes import Axes
+
+        if not isinstance(ax, Axes | None):
+            raise ConfigError(f"plot(ax={ax!r:.60}): must be axes of matplotlib, or None for a new figure")
+        if not isinstance(title, str | None):
+            raise ConfigError(f"plot(title={title!r:.60}): must be a text, or None")
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            figure = Figure(figsize=(drawing.width + 3.4, drawing.height + 2.1), layout="constrained")
+            ax = figure.subplots()
+        drawing.draw(ax)
+        if title is not None:
+            ax.set_title(title, pad=drawing.letters)
+        drawn = ax.get_figure(root=True)
+        assert drawn is not None, "axes belong to a figure"
+        return drawn

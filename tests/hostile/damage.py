@@ -167,7 +167,7 @@ def _repacked(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes
 
 def _curve(folder: Path) -> None:
     from heron_env.lab import RunFolder
-    from heron_env.lab.show.parts import training_facts, training_part
+    from heron_env.lab.show.training import training_facts, training_part
 
     run = RunFolder.open(folder)
     training_facts(run)
@@ -201,7 +201,7 @@ def _start(folder: Path) -> None:
 
 def _sweep(folder: Path) -> None:
     from heron_env.lab import read_sweep
-    from heron_env.lab.show.parts import sweep_facts, sweep_notes
+    from heron_env.lab.show.sweeps import sweep_facts, sweep_notes
     from heron_env.lab.sweep.tables import to_csv, to_json, to_markdown, to_rich
 
     result = read_sweep(folder)
@@ -216,7 +216,7 @@ def _journal(folder: Path) -> None:
 
 
 def _drawn(path: Path) -> None:
-    from heron_env.lab.show.parts import trace_part
+    from heron_env.lab.show.courses import trace_part
     from heron_env.lab.traces import file
     from heron_env.lab.traces.perfetto import perfetto_text
 

@@ -15,8 +15,8 @@ from heron_env.errors import ConfigError
 from heron_env.lab import Condition, Sources, Sweep, finding, report_of
 from heron_env.lab.robust_stats import Intervals
 from heron_env.lab.show.document import render
-from heron_env.lab.show.profile import profile_figure
-from heron_env.lab.sweep.comparison import compared, comparisons
+from heron_env.lab.show.figures import profile_figure
+from heron_env.lab.sweep.words import AlgorithmComparison, comparisons
 
 GRID, SHORT, LATE = "heron/BatteryGrid-v0", {"max_steps": 8}, Condition(act_delay=2.0)
 
@@ -82,7 +82,7 @@ def test_no_number_of_seeds_helps_where_cases_spread_too_far_or_one_side_has_one
 
 
 def test_a_difference_that_the_interval_carries_is_said_and_the_other_way_round_too(apart):
-    one, other = compared(apart, "first", "second"), compared(apart, "second", "first")
+    one, other = AlgorithmComparison(apart, "first", "second"), AlgorithmComparison(apart, "second", "first")
     assert one.difference.low > 0.0 and f"'first' earns {one.difference} more than 'second'" in str(one)
     assert f"'second' earns {one.difference} less than 'first'" in str(other)
     assert "the probability that a run of the first earns more in the same case is 100.0 %" in str(one)
@@ -90,14 +90,14 @@ def test_a_difference_that_the_interval_carries_is_said_and_the_other_way_round_
 
 
 def test_an_open_difference_stays_open(alike):
-    made = compared(alike, "first", "second")
+    made = AlgorithmComparison(alike, "first", "second")
     assert not made.difference.excludes_zero
     assert "it is not clear whether 'first' earns more than 'second'" in str(made)
     assert made.enough is None or made.enough > 3
 
 
 def test_no_difference_asks_for_no_seeds():
-    made = compared(swept((0.9, 0.8), (0.9, 0.8)), "first", "second")
+    made = AlgorithmComparison(swept((0.9, 0.8), (0.9, 0.8)), "first", "second")
     assert made.difference.value == 0.0 and "The difference is zero" in str(made)
 
 
@@ -122,7 +122,7 @@ def test_only_policies_of_several_seeds_are_algorithms_under_both_clocks(apart):
     ]
     assert all(str(pair) in finding(apart) for pair in pairs)
     with pytest.raises(ConfigError, match="no policy 'third'"):
-        compared(apart, "first", "third")
+        AlgorithmComparison(apart, "first", "third").difference  # noqa: B018
 
 
 def test_the_profile_is_the_share_of_runs_that_gain_so_much(apart):

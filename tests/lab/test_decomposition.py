@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heron_env.errors import ConfigError
 from heron_env.lab import IDEAL, Condition, Intervals, Sweep, finding
-from heron_env.lab.show.parts import causes_part
+from heron_env.lab.show.sweeps import causes_part
 from heron_env.lab.sweep import decomposition
 from heron_env.lab.sweep.conditions import grid
 from heron_env.lab.sweep.decomposition import INTERACTION, decomposed, one_at_a_time, shapley

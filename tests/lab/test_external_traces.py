@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -123,25 +123,24 @@ def test_another_answer_is_a_difference(tmp_path: Path):
         traced(tmp_path / "a", server.url)
     with serving(lambda body: {"action": [0.1 if body["decision"]["step"] < 3 else 0.2]}) as endpoint:
         traced(tmp_path / "b", endpoint.url)
-    episode = file.read(tmp_path / "a")
-    other = file.read(tmp_path / "b")
-    changed = episode.setting.__class__(
-        **{name: getattr(episode.setting, name) for name in episode.setting.__slots__}
-        | {"fixture": other.setting.fixture}
-    )
-    swapped = episode.__class__(changed, episode.world, episode.outcome, episode.messages, episode.events)
+    episode, other = file.read(tmp_path / "a"), file.read(tmp_path / "b")
+    swapped = replace(episode, setting=replace(episode.setting, fixture=other.setting.fixture))
     done = replay(swapped, fixture=tmp_path / "b" / NAME)
     assert done.difference is not None
     assert "action" in done.difference.what or "values" in done.difference.what
 
 
-def test_answers_that_are_gone_or_others_are_refused(tmp_path: Path):
+def test_answers_that_are_gone_or_of_another_episode_are_refused_with_what_differs(tmp_path: Path):
     with serve_policy(middle, make(GRID, max_steps=4)) as server:
         traced(tmp_path, server.url)
         with pytest.raises(TraceError, match="name a file for them"):
             record_episode(GRID, server.url, options={"max_steps": 4})
         traced(tmp_path / "other", server.url, "--seed", 3)
     kept = tmp_path / NAME
+    assert "has answers for seeds [0], none for 3" in traced(tmp_path / "x", kept, "--seed", 3, code=2).stderr
+    longer = traced(tmp_path / "x", kept, "-o", "max_steps=3", code=2)
+    assert "options.max_steps: 4 there, 3 asked" in longer.stderr
+    assert "is asked something else" in traced(tmp_path / "x", kept, "--delay", 1, code=2).stderr
     with pytest.raises(TraceError, match="name the file of their answers"):
         replay(file.read(tmp_path))
     moved = kept.rename(tmp_path / "moved.jsonl")
@@ -151,17 +150,6 @@ def test_answers_that_are_gone_or_others_are_refused(tmp_path: Path):
     assert "holds other answers" in wrong.stderr
 
 
-def test_a_fixture_of_another_seed_or_of_other_options_is_refused_with_what_differs(tmp_path: Path):
-    with serve_policy(middle, make(GRID, max_steps=4)) as server:
-        traced(tmp_path, server.url)
-    kept = tmp_path / NAME
-    assert "has answers for seeds [0], none for 3" in traced(tmp_path / "x", kept, "--seed", 3, code=2).stderr
-    other = heron("trace", GRID, "--policy", kept, "-o", "max_steps=3", "--out", tmp_path / "x", code=2)
-    assert "options.max_steps: 4 there, 3 asked" in other.stderr
-    late = traced(tmp_path / "x", kept, "--delay", 1, code=2)
-    assert "is asked something else" in late.stderr
-
-
 def test_a_trace_that_was_cut_off_goes_on_without_asking_again(tmp_path: Path):
     asked = []
 
@@ -169,22 +157,18 @@ def test_a_trace_that_was_cut_off_goes_on_without_asking_again(tmp_path: Path):
         asked.append(body["decision"]["step"])
         return {"action": [0.25]}
 
-    block = (
-        "agent_injection:\n  endpoints:\n    - {{agent_id: battery_1, url: '{url}'}}\n  fallback: {{strategy: fail}}\n"
-    )
-    agents = tmp_path / "agents.yaml"
-
-    def dying(body: dict[str, Any]) -> Any:
-        return (500, {}) if body["decision"]["step"] == 2 and len(asked) < 3 else brain(body)
-
-    def first(body: dict[str, Any]) -> Any:
-        told = dying(body)
-        if isinstance(told, tuple):
+    def failing_once(body: dict[str, Any]) -> Any:
+        if body["decision"]["step"] == 2 and -1 not in asked:
             asked.append(-1)
-        return told
+            return 500, {}
+        return brain(body)
 
-    with serving(first) as endpoint:
-        agents.write_text(block.format(url=endpoint.url))
+    agents = tmp_path / "agents.yaml"
+    with serving(failing_once) as endpoint:
+        agents.write_text(
+            f"agent_injection:\n  endpoints:\n    - {{agent_id: battery_1, url: '{endpoint.url}'}}\n"
+            "  fallback: {strategy: fail}\n"
+        )
         traced(tmp_path / "t", agents, code=2)
         assert [path.name for path in (tmp_path / "t").iterdir()] == ["fixture.part.jsonl"]
         traced(tmp_path / "t", agents)

@@ -8,8 +8,8 @@ import pytest
 
 from heron_env.errors import ConfigError
 from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, finding, read_sweep
-from heron_env.lab.show.parts import look_at
-from heron_env.lab.show.report import case_part
+from heron_env.lab.show.courses import case_part
+from heron_env.lab.show.sweeps import look_at
 from heron_env.lab.sweep.conditions import parsed_axis
 from heron_env.lab.sweep.presets import preset
 

@@ -24,7 +24,6 @@ from heron_env.lab import (
     Condition,
     Sweep,
     SweepResult,
-    along,
     finding,
     one_at_a_time,
     read_sweep,
@@ -32,13 +31,13 @@ from heron_env.lab import (
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import Outcome
 from heron_env.lab.output import TextTable
-from heron_env.lab.show.parts import gap_part
-from heron_env.lab.sweep.claims import NEGLIGIBLE
+from heron_env.lab.show.sweeps import gap_part
 from heron_env.lab.sweep.conditions import coalitions
 from heron_env.lab.sweep.plan import Key
 from heron_env.lab.sweep.presets import PRESETS, preset
 from heron_env.lab.sweep.records import Record, SweepJournal, run_item
 from heron_env.lab.sweep.tables import cells, columns, to_json, to_markdown, to_rich
+from heron_env.lab.sweep.words import NEGLIGIBLE
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}
@@ -342,14 +341,6 @@ def test_without_all_subsets_there_is_a_waterfall_only():
     assert sweep(conditions=[LATE], cases=1).run(processes=1).decompositions == ()
 
 
-def test_points_along_an_axis_are_sorted_and_of_that_cause_alone():
-    conditions = [*along(act_delay=(3.0, 1.0, 0.0)), Condition(act_delay=2.0, loss=0.1)]
-    result = sweep(conditions=conditions, cases=1).run(processes=1)
-    assert [amount for amount, _ in result.along("push", "act_delay")] == [0.0, 1.0, 3.0]
-    better = result.improvement("push", "do nothing")
-    assert better.value == 1.0
-
-
 def test_a_step_between_two_conditions_is_paired_and_is_a_share_of_the_gain():
     more = Condition(act_delay=3.0)
     result = sweep(conditions=[LATE, more]).run(processes=1)
@@ -364,18 +355,9 @@ def test_a_step_between_two_conditions_is_paired_and_is_a_share_of_the_gain():
     assert result.lost_step("push", SYNC, LATE).value == pytest.approx(result.point("push", LATE).lost.value)
 
 
-def test_where_there_is_no_gap_the_words_say_so():
-    words = " ".join(finding(sweep({"idle": Push(0.0)}, [IDEAL, LATE], preset="scada").run(processes=1)))
-    assert "No gap: the one condition of this preset 'scada' does not change the return of 'idle'" in words
-    assert "every run equals its synchronous twin bit for bit" in words
-    costly = " ".join(finding(sweep().run(processes=1)))
-    assert (
-        "No gap" not in costly
-        and "The one condition of this sweep lowers the return of 'push': action delay 2 s" in costly
-    )
-
-
 def test_gains_and_trifles_are_not_called_costly():
+    idle = " ".join(finding(sweep({"idle": Push(0.0)}, [LATE], preset="scada").run(processes=1)))
+    assert "No gap: the one condition of this preset 'scada' does not change the return of 'idle'" in idle
     gain = " ".join(finding(sweep({"drain": Push(-1.0)}, [LATE]).run(processes=1)))
     assert "The one condition of this sweep raises the return of 'drain': action delay 2 s" in gain
     trifle = sweep({"push": Push(1.0)}, [Condition(act_delay=1.0)], cases=2, options={"max_steps": 300}).run(
@@ -392,22 +374,17 @@ def test_the_identity_flag_is_computed_not_promised():
     assert "runs of 'alternating' differ from their synchronous twins: parity is broken" in " ".join(finding(result))
     true = sweep({"random": "random"}, [IDEAL], cases=2).run(processes=1)
     assert true.point("random", IDEAL).values == true.point("random").values
+    assert "every run equals its synchronous twin bit for bit" in " ".join(finding(true))
+    assert cells(true.point("random", IDEAL))["equal"] == "exactly"
 
 
 def test_policies_are_compared_on_the_synchronous_clock_in_pairs():
     policies = {"push": Push(1.0), "calm": Push(0.5), "random": "random"}
     result = sweep(policies, sync_only=["random"]).run(processes=1)
-    words = " ".join(finding(result))
-    more = np.array(result.point("push").values) - np.array(result.point("calm").values)
+    words, more = " ".join(finding(result)), np.array(result.point("push").values) - result.point("calm").values
     assert f"Its mean difference is {result.intervals.mean(more)} to 'calm', " in words
     assert words.count("to 'do nothing'") == words.count("to 'random'") == 1
     assert "to 'push'" not in words
-
-
-def test_one_case_claims_nothing():
-    words = " ".join(finding(sweep(cases=1).run(processes=1)))
-    assert words.startswith("On one held-out case 'push' earns")
-    assert "Its mean difference is" in words and "[" not in words
 
 
 @pytest.mark.parametrize(
@@ -455,29 +432,27 @@ def test_without_optima_there_is_no_score_and_no_column_of_them(tmp_path: Path):
     result = sweep(cases=1).run(tmp_path, processes=1)
     assert math.isnan(result.point("push").score)
     assert columns(result) == ["return", "gap", "worse", "equal"]  # of one case no share of a gain is said
-    assert "optimum" not in to_markdown(result)
+    assert "optimum" not in to_markdown(result) and "Returns by group" not in to_markdown(result)
     assert json.loads((tmp_path / "table.json").read_text())["rows"][0]["score"] is None
 
 
-def test_a_terminal_of_80_columns_shows_every_figure():
+def shown_text(result: SweepResult) -> str:
     from rich.console import Console
 
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(to_rich(result))
+    return console.export_text()
+
+
+def test_a_terminal_of_80_columns_shows_every_figure():
     cases = [Case(seed, optimum=30.0) for seed in range(3)]
     late = Condition(obs_delay=0.05, msg_delay=0.25, act_delay=1.5, loss=0.05, noise=0.1)
     result = sweep({"random": "random"}, [IDEAL, late], cases=cases).run(processes=1)
-    console = Console(width=80, record=True, file=io.StringIO())
-    console.print(to_rich(result))
-    told = console.export_text()
+    told = shown_text(result)
     assert max(map(len, told.splitlines())) <= 80
     for point in result.points:
         for name, text in cells(point).items():
             assert (f"{point.mean.value:.2f}" if name == "return" else text.split(" [")[0]) in told
-
-
-def test_words_carry_the_unit():
-    asked = replace(sweep(), unit="EUR a day")
-    words = " ".join(finding(asked.run(processes=1)))
-    assert "(EUR a day) on the synchronous clock" in words and words.count("EUR a day") == words.count("(EUR a day)")
 
 
 def test_the_json_table_repeats_the_settings_and_is_strict(tmp_path: Path):
@@ -568,11 +543,6 @@ def test_ties_are_told_apart_from_what_is_worse():
     assert (row["worse"]["value"], row["equal"]["value"]) == (0.4, 0.2)
 
 
-def test_runs_that_are_the_synchronous_ones_bit_for_bit_are_equal_exactly():
-    result = sweep(conditions=[IDEAL], cases=2).run(processes=1)
-    assert cells(result.point("push", IDEAL))["equal"] == "exactly"
-
-
 @pytest.fixture(scope="module")
 def dropped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sweep of a world whose coordinators count nothing of what their drones earn."""
@@ -580,14 +550,6 @@ def dropped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = Sweep.of("lab.dropping:drones", {"push": Push(1.0)}, [Condition(act_delay=1.0)], cases=2)
     asked.run(folder, processes=1)
     return folder
-
-
-def shown_text(result: SweepResult) -> str:
-    from rich.console import Console
-
-    console = Console(width=80, record=True, file=io.StringIO())
-    console.print(to_rich(result))
-    return console.export_text()
 
 
 def test_every_table_says_whose_return_it_has_and_what_each_group_earned_beside_it(dropped: Path):
@@ -599,10 +561,6 @@ def test_every_table_says_whose_return_it_has_and_what_each_group_earned_beside_
         assert all(words in text for words in ("Returns by group", "drone", "60.00", "mast", "6.00"))
     assert "'push' earns tower a return of -3.00" in finding(result)[0]
     assert json.loads(to_json(result))["rows"][0]["by_group"]["drone"] == 60.0
-
-
-def test_groups_that_earn_in_sum_what_the_root_does_are_left_out():
-    assert "Returns by group" not in to_markdown(sweep(cases=1).run(processes=1))
 
 
 def test_a_sweep_of_version_0_1_is_read_and_says_what_it_did_not_keep(dropped: Path, tmp_path: Path):

@@ -15,37 +15,29 @@ def swept(**how: object) -> SweepResult:
     return sweep.run(processes=1, **how)
 
 
-@pytest.fixture
-def looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output, "watched", lambda: True)
-
-
 def test_nobody_looks_at_a_log(capsys: pytest.CaptureFixture[str]) -> None:
     assert not output.watched()
     swept()
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_terminal_or_a_notebook_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_tells_its_episodes_to_a_terminal_or_to_a_function(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert output.watched()
-
-
-def test_a_sweep_tells_its_episodes(looked_at: None, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(output, "watched", lambda: True)  # capsys has another stderr
     swept()
     drawn = capsys.readouterr().err
     assert "episodes: 100 %" in drawn and "6 of 6" in drawn
-    swept(progress=False)
-    assert capsys.readouterr().err == ""
-
-
-def test_a_function_is_told_instead_of_a_bar(looked_at: None, capsys: pytest.CaptureFixture[str]) -> None:
     told: list[int] = []
+    swept(progress=False)
     swept(progress=lambda p: told.append(p.done))
     assert told == [0, 1, 2, 3, 4, 5, 6] and capsys.readouterr().err == ""
 
 
-def test_training_tells_its_transitions(looked_at: None, tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_tells_its_transitions(monkeypatch, tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(output, "watched", lambda: True)
     small = {"num_envs": 2, "n_steps": 10, "batch_size": 20, "n_epochs": 1, "hidden": (4,)}
 
     train(

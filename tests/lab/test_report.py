@@ -38,19 +38,17 @@ from heron_env.lab import (
 )
 from heron_env.lab.figure_style import blank, to_png, to_svg
 from heron_env.lab.output import TextTable
-from heron_env.lab.show import report as whole
+from heron_env.lab.show.courses import OF_A_DAY, case_part, compared, day_figure
 from heron_env.lab.show.document import Listing, Picture, Report, Section, render
 from heron_env.lab.show.figures import (
     PolicyLine,
-    day_figure,
     gap_figure,
-    learning_figure,
     product_figure,
     sweep_figure,
     waterfall_figure,
 )
-from heron_env.lab.show.parts import causes_part, gap_part, held_out_words, look_at, widest
-from heron_env.lab.show.report import case_part
+from heron_env.lab.show.sweeps import causes_part, gap_part, held_out_words, look_at, widest
+from heron_env.lab.show.training import learning_figure
 from heron_env.lab.show.tree import hierarchy_figure
 from heron_env.lab.sweep.conditions import grid
 from heron_env.lab.sweep.presets import PRESETS
@@ -146,27 +144,23 @@ class Page(HTMLParser):
 # The page
 
 
-def test_the_report_is_one_file_that_asks_for_nothing(text: str):
+def test_the_report_is_one_file_that_asks_for_nothing_and_tells_every_picture_in_words(report: Report, text: str):
     page = Page(text)
     assert page.open == []
     assert all(address.startswith("data:") or address[1:] in page.names for address in page.addresses)
     assert "<script" not in text and "@import" not in text and "url(" not in text
-    assert 'name="viewport"' in text and 'lang="en"' in text
-    assert len(text) < 2_000_000
-
-
-def test_every_picture_is_told_in_words(report: Report, text: str):
-    page = Page(text)
+    assert 'name="viewport"' in text and 'lang="en"' in text and len(text) < 2_000_000
     names = [picture.name for picture in report.pictures]
     assert names == ["act_delay", "causes", "one_case", "timeline", "hierarchy", "who_sees_what"]
-    assert len(page.images) == len(names)
+    assert len(page.images) == text.count("<figure") == len(names)
     assert all(len(image["alt"]) > 40 for image in page.images)
+    wide = re.findall(r'<div class="wide"[^>]*>', text)
+    assert wide and all('tabindex="0"' in tag and "aria-label" in tag for tag in wide), "reached by keyboard"
 
 
-def test_the_report_says_everything_and_escapes_it(text: str):
-    assert "<title>A &lt;title&gt;</title>" in text
-    assert "We found &amp; tell." in text
-    told = (
+def test_the_report_begins_with_its_verdict_and_one_figure_says_everything_and_escapes_it(report: Report, text: str):
+    assert "<title>A &lt;title&gt;</title>" in text and "We found &amp; tell." in text
+    words = (
         "heron_env ",
         "synchronous clock",
         "event-driven, nothing wrong",
@@ -174,46 +168,25 @@ def test_the_report_says_everything_and_escapes_it(text: str):
         "preset quick",
         "age p95",
     )
-    assert all(part in text for part in told)
-
-
-def test_the_verdict_and_one_figure_stand_above_the_words(report: Report, text: str):
+    assert all(part in text for part in words)
     places = [text.index(part) for part in ('class="verdict"', 'id="figure-act_delay"', 'class="finding"', "<nav")]
-    assert places == sorted(places) and text.count("<figure") == len(report.pictures)
+    assert places == sorted(places)
     earns, costs, nearest = report.verdict
     assert earns.label == "It earns" and earns.value == "12.60"
     assert costs.label == "The network costs it" and "under action delay 2 s" in costs.note
     assert nearest.label == "Difference to 'do nothing'"
 
 
-def test_commands_are_code_and_not_backticks():
-    page = render(Report("t", ["Run `heron <x>`."], [Section("p", [{"a": "`b`"}, Listing(["`c`"])])]))
-    assert "Run <code>heron &lt;x&gt;</code>." in page and "<code>b</code>" in page and "<code>c</code>" in page
-    assert "`" not in page
-
-
-def test_a_wide_part_can_be_reached_and_scrolled_by_keyboard(text: str):
-    assert re.findall(r'<div class="wide"[^>]*>', text)
-    assert all('tabindex="0"' in tag and "aria-label" in tag for tag in re.findall(r'<div class="wide"[^>]*>', text))
-
-
-def test_blocks_of_each_kind_are_drawn():
-    blocks = [
-        "a & b",
-        TextTable("told", ("x", "n"), [("one", "1"), ("", "2")], folded=True),
-        Listing(["c"]),
-        {"term": "<d>"},
-    ]
-    page = render(Report("t", ["f"], [Section("p", blocks)]))
-    for found in (
-        "<p>a &amp; b</p>",
-        "<summary>told</summary>",
-        '<td class="n">2</td>',
-        "<li>c</li>",
-        "<dd>&lt;d&gt;</dd>",
-    ):
-        assert found in page
-    assert page.count('<tr class="first">') == 1
+def test_blocks_of_each_kind_are_drawn_and_commands_are_code():
+    table = TextTable("told", ("x", "n"), [("one", "1"), ("", "2")], folded=True)
+    blocks = ["a & b `c`", table, Listing(["`d`"]), {"term": "<e> `f`"}]
+    page = render(Report("t", ["Run `heron <x>`."], [Section("p", blocks)]))
+    for part in (
+        "Run <code>heron &lt;x&gt;</code>.", "<p>a &amp; b <code>c</code></p>", "<summary>told</summary>",
+        '<td class="n">2</td>', "<li><code>d</code></li>", "<dd>&lt;e&gt; <code>f</code></dd>",
+    ):  # fmt: skip
+        assert part in page
+    assert page.count('<tr class="first">') == 1 and "`" not in page
 
 
 def test_a_drawing_of_very_many_shapes_is_shown_as_pixels():
@@ -242,11 +215,13 @@ def test_files_lie_beside_the_page(report: Report, tmp_path: Path):
 # What it is made of
 
 
-def test_where_nothing_is_lost_it_says_so(calm):
+def test_where_nothing_is_lost_it_says_so_and_elsewhere_not(calm, swept):
     assert "No gap" in " ".join(report_of(Sources(sweeps=[calm])).finding)
     (picture,) = (block for block in gap_part(calm).blocks if isinstance(block, Picture))
     assert "No clear gap for 'idle'" in picture.caption
     assert causes_part(calm) is None
+    assert swept.point("eager", Condition(act_delay=2.0)).gap.excludes_zero, "this test needs a gap"
+    assert "No clear gap" not in gap_part(swept).blocks[0].caption
 
 
 def test_what_differs_between_held_out_cases_is_said_where_the_world_says_it(swept):
@@ -256,36 +231,21 @@ def test_what_differs_between_held_out_cases_is_said_where_the_world_says_it(swe
     assert held_out_words(spec("nowhere:made"), {}) == ""  # what isn't trusted is not built
 
 
-def test_where_something_is_lost_it_does_not(swept):
-    gap = swept.point("eager", Condition(act_delay=2.0)).gap
-    assert gap.excludes_zero, "this test needs a gap"
-    assert "No gap" not in gap_part(swept).blocks[0].caption
-
-
-def test_the_case_that_is_drawn_is_typical_of_the_worst_condition(swept):
+def test_the_case_that_is_drawn_is_typical_of_the_worst_condition_and_comes_out_as_in_the_sweep(swept):
     point = costliest(swept, "eager")
-    assert point.gap.value == max(p.gap.value for p in swept.of("eager"))
     look = look_at(swept, point)
+    assert point.gap.value == max(p.gap.value for p in swept.of("eager"))
     gaps = dict(zip((case.seed for case in swept.sweep.cases), point.gaps, strict=True))
     assert abs(gaps[look.case.seed] - point.gap.value) == min(abs(gap - point.gap.value) for gap in point.gaps)
-
-
-def test_a_policy_that_is_gone_is_no_picture_but_a_sentence(swept):
-    gone = replace(look_at(swept, costliest(swept, "eager")), policy=Baseline("gone"))
-    (sentence,) = case_part(gone, (0.0, 0.0)).blocks
-    assert sentence.startswith("Not drawn: policy 'gone'")
-
-
-def test_a_case_that_takes_another_course_now_is_no_picture_but_a_sentence(swept):
-    point = costliest(swept, "eager")
-    look = look_at(swept, point)
     sync, late = swept.point("eager").values[look.number], point.values[look.number]
+    assert [type(block) for block in case_part(look, (sync, late)).blocks] == [Picture]
     (sentence,) = case_part(look, (sync, late + 0.01)).blocks
     assert sentence == (
         f"Not drawn: the repeated run's return is {sync:.2f} synchronous, {late:.2f} event-driven; "
         f"in the sweep it is {sync:.2f} synchronous, {late + 0.01:.2f} event-driven."
     )
-    assert [type(block) for block in case_part(look, (sync, late)).blocks] == [Picture]
+    (sentence,) = case_part(replace(look, policy=Baseline("gone")), (sync, late)).blocks
+    assert sentence.startswith("Not drawn: policy 'gone'")
 
 
 def test_traces_and_runs_have_their_parts():
@@ -318,14 +278,6 @@ def test_one_cause_has_its_figure_from_two_amounts_on_and_all_policies_their_lin
     assert [picture.name for picture in pictures] == ["hierarchy", "who_sees_what"]
 
 
-def test_sweeps_of_the_same_causes_lose_nothing_beside_each_other(delayed):
-    made = report_of(Sources(sweeps=[delayed, delayed]))
-    first, second = (part.title for part in made.parts if part.title.startswith("Return under"))
-    assert first == "Return under the network: action delay (1: 'eager', 'idle')"
-    assert second == "Return under the network: action delay (2: 'eager', 'idle')"
-    assert sum(name.startswith("Sweep") for name in made.parts[-1].blocks[0]) == 2
-
-
 def test_several_sweeps_are_told_apart_and_say_nothing_twice(delayed, swept):
     made = report_of(Sources(sweeps=[delayed, swept]), title="Both", facts={"Time": "1 s"})
     titles = [part.title for part in made.parts]
@@ -335,10 +287,13 @@ def test_several_sweeps_are_told_apart_and_say_nothing_twice(delayed, swept):
         "Causes of the gap: quick",
     ]
     assert made.title == "Both" and made.parts[-1].blocks[0]["Time"] == "1 s"
-    assert len(set(made.finding)) == len(made.finding)
-    assert len({picture.name for picture in made.pictures}) == len(made.pictures)
-    assert widest([delayed, swept]) == widest([swept])
-    assert len(widest([swept]).causes) == 6
+    for each in (made.finding, [picture.name for picture in made.pictures]):
+        assert len(set(each)) == len(each)
+    assert widest([delayed, swept]) == widest([swept]) and len(widest([swept]).causes) == 6
+    alike = report_of(Sources(sweeps=[delayed, delayed]))
+    titles = [part.title for part in alike.parts if part.title.startswith("Return under")]
+    assert titles == [f"Return under the network: action delay ({n}: 'eager', 'idle')" for n in (1, 2)]
+    assert sum(name.startswith("Sweep") for name in alike.parts[-1].blocks[0]) == 2
 
 
 # The figures
@@ -359,10 +314,7 @@ def test_a_figure_with_its_letters_as_text_is_smaller_and_says_the_same():
     assert len(text) < len(shapes) / 2
     root = ElementTree.fromstring(text)
     assert "a delay of 0.00125 s, C L" in {one.text for one in root.iter("{http://www.w3.org/2000/svg}text")}
-    counts = [
-        len(list(ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}clipPath"))) for svg in (shapes, text)
-    ]
-    assert counts[0] == counts[1] > 0
+    assert shapes.count(b"<clipPath") == text.count(b"<clipPath") > 0
 
 
 def test_the_tree_names_who_decides_with_rates_and_delays_of_the_condition():
@@ -375,30 +327,30 @@ def test_the_tree_names_who_decides_with_rates_and_delays_of_the_condition():
 
 
 def test_the_learning_curve_names_the_levels_beside_it():
-    curve, labels = (
-        [(0, -3.0), (5e5, -1.0)],
-        {"x_label": "transitions", "y_label": "EUR", "titles": ("Learning curve", "Sum of drone")},
-    )
-    drawn = texts(learning_figure(curve, {"do nothing": -2.0}, **labels))
-    assert "drone" not in drawn
-    below = learning_figure(curve, {}, [(0, 1.0), (5e5, 60.0)], **labels)
-    assert "Sum of drone" in texts(below) and heights(below.axes[1], "o") == [1.0, 60.0]
+    curve, titles = [(0, -3.0), (5e5, -1.0)], ("Learning curve", "Sum of drone")
+    drawn = texts(learning_figure(curve, {"do nothing": -2.0}, x_label="transitions", y_label="EUR", titles=titles))
     assert all(word in drawn for word in ("Learning curve", "in training", "do nothing", "transitions", "EUR"))
+    assert "drone" not in drawn
+    below = learning_figure(curve, {}, [(0, 1.0), (5e5, 60.0)], x_label="transitions", y_label="EUR", titles=titles)
+    assert "Sum of drone" in texts(below) and heights(below.axes[1], "o") == [1.0, 60.0]
+
+
+def against_an_amount(nothing: float, optimum: list[float]):
+    returns = np.array([[[4.0, 6.0]], [[1.0, 2.0]]])
+    return gap_figure(
+        [PolicyLine("mine", np.array([0.0, 3.0]), returns, returns[0])],
+        lambda x: Estimate(x.mean(), x.min(), x.max(), x.size), x_label="delay, s", unit="EUR", return_of="tower",
+        nothing=np.full(2, nothing), optimum=np.array(optimum),
+    )  # fmt: skip
 
 
 def test_return_against_an_amount_shows_levels_differences_and_every_case():
-    returns = np.array([[[4.0, 6.0]], [[1.0, 2.0]]])
-    line = PolicyLine("mine", np.array([0.0, 3.0]), returns, returns[0])
-    nothing, optimum = np.array([1.0, 1.0]), np.array([7.0, 9.0])
-    figure = gap_figure(
-        [line], lambda x: Estimate(x.mean(), x.min(), x.max(), x.size), x_label="delay, s", unit="EUR",
-        return_of="tower", nothing=nothing, optimum=optimum,
-    )  # fmt: skip
+    figure = against_an_amount(1.0, [7.0, 9.0])
     top, bottom = figure.axes
     assert heights(top, "o") == [3.0, 5.0, 0.0, 1.0, 4.0, 0.5]  # the gain of each case, then the means
     assert heights(bottom, "o") == [0.0, 0.0, 3.0, 4.0, 0.0, 3.5]  # as in the table: more than 0 is a cost
     levels = [
-        line.get_ydata()[0] for line in top.lines if line.get_marker() == "None" and len(set(line.get_ydata())) == 1
+        line.get_ydata()[0] for line in top.lines if line.get_marker() == "None" and np.ptp(line.get_ydata()) == 0.0
     ]
     assert levels == [4.0, 7.0, 0.0]  # synchronous, optimum, doing nothing
     assert all(word in texts(figure) for word in ("mine", "optimum", "do nothing", "synchronous", "delay, s", "EUR"))
@@ -406,12 +358,7 @@ def test_return_against_an_amount_shows_levels_differences_and_every_case():
 
 
 def test_levels_far_away_are_arrows_with_their_values_and_the_policies_keep_the_picture():
-    returns = np.array([[[4.0, 6.0]], [[1.0, 2.0]]])
-    line = PolicyLine("mine", np.array([0.0, 3.0]), returns, returns[0])
-    figure = gap_figure(
-        [line], lambda x: Estimate(x.mean(), x.min(), x.max(), x.size), x_label="delay, s", unit="EUR",
-        return_of="tower", nothing=np.array([-90.0, -90.0]), optimum=np.array([300.0, 500.0]),
-    )  # fmt: skip
+    figure = against_an_amount(-90.0, [300.0, 500.0])
     low, high = figure.axes[0].get_ylim()
     assert 85.0 < low < 91.0 and 96.0 < high < 100.0
     assert "\u2193 do nothing: 0" in texts(figure) and "\u2191 optimum: 490" in texts(figure)
@@ -473,17 +420,18 @@ def test_the_waterfall_begins_each_bar_where_the_one_before_ended(swept):
 def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ():
     env = make(ENERGY, dt=900.0, physics_substeps=6, day=12)
     policies = Baseline("grid-friendly with zone feedback").build(env, 12)
-    sync = env.run_synchronous(policies, seed=12, record=whole.OF_A_DAY)
+    sync = env.run_synchronous(policies, seed=12, record=OF_A_DAY)
     lossy = ScheduleConfig(act_delay=900.0, msg_delay=1.0, loss=0.05)
-    day = whole.compare_day(env, sync, env.run_event_driven(policies, seed=12, schedule=lossy, record=whole.OF_A_DAY))
-    titles = [panel.title for panel in day.panels]
+    late = env.run_event_driven(policies, seed=12, schedule=lossy, record=OF_A_DAY)
+    panels = compared(env, {"synchronous": sync, "event-driven": late})
+    titles = [panel.title for panel in panels]
     assert titles == [
         "Content of the batteries of zone_1, mean",
         "Price",
         "Power through the transformer of zone_1",
         "Where the clocks differ most",
     ]
-    power = day.panels[3]
+    power = panels[3]
     (t, sync), (u, event) = (np.asarray(line) for line in power.lines.values())
     assert len(u) < len(t), "this test needs a lost observation"
     held = event[np.searchsorted(u, t + 1e-9, side="right") - 1]
@@ -493,15 +441,15 @@ def test_a_day_shows_content_power_price_and_the_window_where_the_clocks_differ(
     most = max(apart[(t >= s) & (t < s + 2.0)].sum() for s in t if s + 2.0 <= t[-1])
     assert apart[(t >= start) & (t < end)].sum() == pytest.approx(most)
     assert power.limit == pytest.approx(10.8)
-    drawn = texts(day_figure(day.panels, "day 12"))
+    drawn = texts(day_figure(panels, "day 12"))
     assert all(word in drawn for word in ("limit", "kW", "EUR/kWh", "virtual time, h", "event-driven", "synchronous"))
 
 
 def test_quantities_that_nobody_knows_bear_their_names():
     env = make("heron/Spread-v0", max_steps=4)
     policies = Baseline("random").build(env, 1)
-    runs = [env.run_synchronous(policies, seed=1, record=whole.OF_A_DAY) for _ in range(2)]
-    panels = whole.compare_day(env, *runs, "with disturbances").panels
+    runs = [env.run_synchronous(policies, seed=1, record=OF_A_DAY) for _ in range(2)]
+    panels = compared(env, dict(zip(("synchronous", "with disturbances"), runs, strict=True)))
     first = env.possible_agents[0]
     names = [panel.title.removesuffix(f", seen by {first}") for panel in panels]
     assert len(names) == 3 and {*names} < {*env.observation_names(first)}
@@ -528,8 +476,8 @@ class Worker(FieldAgent):
 
 def test_quantities_that_never_change_are_left_out_and_categories_have_their_names():
     env = HeronEnv(SystemAgent("plant", Worker("worker_1")), max_steps=4)
-    runs = [env.run_synchronous({"*": lambda seen: 0.0}, seed=1, record=whole.OF_A_DAY) for _ in range(2)]
-    doing, count = whole.compare_day(env, *runs).panels
+    runs = [env.run_synchronous({"*": lambda seen: 0.0}, seed=1, record=OF_A_DAY) for _ in range(2)]
+    doing, count = compared(env, dict(zip(("synchronous", "event-driven"), runs, strict=True)))
     assert (doing.title, doing.unit, count.unit) == ("Machine.doing, seen by worker_1", "doing", "count, piece")
     axes, _ = day_figure([doing, count], "day").axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["wait", "send"]
@@ -545,8 +493,8 @@ def test_an_environment_says_which_quantities_its_picture_shows(monkeypatch: pyt
         PictureSeries("All of them", "share", "soc", mean=True, stepwise=True, closer="Closely"),
     ])  # fmt: skip
     policies = Baseline("random").build(env, 1)
-    runs = [env.run_synchronous(policies, seed=seed, record=whole.OF_A_DAY) for seed in (1, 2)]
-    kept, mean, closer = whole.compare_day(env, *runs).panels
+    runs = [env.run_synchronous(policies, seed=seed, record=OF_A_DAY) for seed in (1, 2)]
+    kept, mean, closer = compared(env, dict(zip(("synchronous", "event-driven"), runs, strict=True)))
     column = names.index(next(name for name in names if name.endswith("soc")))
     seen = {a: [float(vector[column]) for _, vector in runs[0].observations[a]] for a in env.possible_agents}
     assert (kept.title, mean.title, closer.title) == ("Kept", "All of them", "Closely")

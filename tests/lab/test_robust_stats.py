@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heron_env.errors import ConfigError
-from heron_env.lab import Estimate, Intervals
-from heron_env.lab.robust_stats import mean_interval, wilson
+from heron_env.lab import Estimate, Intervals, mean_interval, paired_difference
+from heron_env.lab.robust_stats import t_quantile, wilson
 from heron_env.lab.sweep.records import require_finite
 
 values = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=1, max_size=25)
@@ -21,18 +21,27 @@ def ends(found: Estimate) -> tuple[float, float]:
     return found.low, found.high
 
 
-@given(several)
-def test_the_mean_and_the_paired_difference_are_scipys(x: list[float]):
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("df", [1, 2, 5, 10, 250])
+def test_the_t_quantile_is_scipys(df: int, level: float):
+    from scipy.stats import t
+
+    assert t_quantile(level, df) == pytest.approx(t.ppf(0.5 + level / 2, df), rel=1e-9)
+
+
+@given(several, st.floats(-50, 50))
+def test_the_mean_and_the_paired_difference_are_scipys(x: list[float], shift: float):
     from scipy.stats import ttest_1samp, ttest_rel
 
-    make, spread = Intervals(range(len(x))), float(np.std(x))
-    found = make.mean(x)
-    assert found.value == pytest.approx(np.mean(x))
-    if spread > 1e-6:
-        assert ends(found) == pytest.approx(tuple(ttest_1samp(x, 0.0).confidence_interval(0.95)), abs=1e-6)
-        y = np.random.default_rng(len(x)).normal(size=len(x))
-        expected = ttest_rel(x, y).confidence_interval(0.95)
-        assert ends(make.difference(x, y)) == pytest.approx((expected.low, expected.high), abs=1e-6)
+    make, y = Intervals(range(len(x))), np.asarray(x) - shift - np.random.default_rng(len(x)).normal(size=len(x))
+    expected = ttest_rel(x, y).confidence_interval(0.95)
+    for found in (make.difference(x, y), paired_difference(x, y.tolist())):
+        assert found.value == pytest.approx(np.mean(x - y), abs=1e-6)
+        assert ends(found) == pytest.approx((expected.low, expected.high), abs=1e-6)
+    assert (mean_interval(x).mean, mean_interval(x).n) == (pytest.approx(np.mean(x)), len(x))
+    assert mean_interval(x) == make.mean(x)
+    if np.std(x) > 1e-6:
+        assert ends(make.mean(x)) == pytest.approx(tuple(ttest_1samp(x, 0.0).confidence_interval(0.95)), abs=1e-6)
 
 
 @given(several)
@@ -144,11 +153,6 @@ def test_a_proportion_s_interval_has_no_end_beyond_none_and_all(values: list[lis
     assert 0.0 <= found.low <= found.value <= found.high <= 1.0 and found.high > found.low
 
 
-def test_a_proportion_is_of_values_between_0_and_1():
-    with pytest.raises(ConfigError, match=r"a proportion of \[\[0.0, 2.0\]\]: its values must lie between 0 and 1"):
-        Intervals(range(2)).proportion([0.0, 2.0])
-
-
 def test_repeats_of_a_day_are_no_new_days():
     x = np.array([1.0, 3.0, 4.0, 6.0, 8.0, 12.0])
     repeated = Intervals(["a", "a", "b", "b", "c", "c"]).mean(x)
@@ -177,21 +181,25 @@ def test_one_case_has_no_interval_and_equal_values_an_empty_one():
     one = Intervals([0]).mean([3.0])
     assert one.value == 3.0
     assert math.isnan(one.low) and math.isnan(one.high) and not one.excludes_zero
+    assert repr(mean_interval([3.0])) == repr(one) and str(one) == "3.00"
     assert Intervals(range(5)).mean([2.0] * 5) == Estimate(2.0, 2.0, 2.0, 5)
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "words"),
     [
-        lambda: Intervals(range(3)).mean([1.0, math.nan, 2.0]),
-        lambda: Intervals(range(3)).mean([1.0, math.inf, 2.0]),
-        lambda: Intervals(range(3)).mean([1.0, 2.0]),
-        lambda: Intervals([]),
-        lambda: Intervals(range(3), level=1.0),
+        (lambda: Intervals(range(3)).mean([1.0, math.nan, 2.0]), "must be 3 finite values, one for each case"),
+        (lambda: Intervals(range(3)).mean([1.0, 2.0]), "must be 3 finite values, one for each case"),
+        (lambda: Intervals([]), "one case at least"),
+        (lambda: Intervals(range(3), level=1.0), "a level between 0 and 1"),
+        (lambda: Intervals(range(2)).proportion([0.0, 2.0]), r"\[\[0.0, 2.0\]\]: its values must lie between 0 and 1"),
+        (lambda: mean_interval([]), "give a sequence of one value or more"),
+        (lambda: mean_interval([1.0, 2.0], level=1.0), "a level between 0 and 1"),
+        (lambda: paired_difference([1.0, 2.0], [1.0, 2.0, 3.0]), "2 and 3 values: pairs need the same cases"),
     ],
 )
-def test_what_no_statistic_can_be_made_of_is_refused(wrong):
-    with pytest.raises(ConfigError, match=r"finite values|at least"):
+def test_what_no_statistic_can_be_made_of_is_refused(wrong, words: str):
+    with pytest.raises(ConfigError, match=words):
         wrong()
 
 

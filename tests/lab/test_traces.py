@@ -20,7 +20,7 @@ from heron_env.envs.event import context
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
 from heron_env.lab.schedules import with_settings
-from heron_env.lab.show.parts import trace_part
+from heron_env.lab.show.courses import trace_part
 from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import Episode, PolicyIdentity, TraceSetting, plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
@@ -130,12 +130,9 @@ def test_a_float_is_read_back_to_the_last_bit(value: float):
     assert repr(float(alone)) == repr(float(within[0])) == repr(value)
 
 
-@pytest.mark.parametrize("value", [2**70, True, None, "word", {"a": [1, -2]}])
-def test_other_values_are_what_they_were(value):
-    assert json.loads(json.dumps(plain(value, "here"))) == value
-
-
-def test_what_has_no_exact_form_is_refused_by_name():
+def test_other_values_are_what_they_were_and_what_has_no_exact_form_is_refused_by_name():
+    values = [2**70, True, None, "word", {"a": [1, -2]}]
+    assert json.loads(json.dumps(plain(values, "here"))) == values
     with pytest.raises(TraceError, match=r"^payload\['who'\]\[1\] is a set, which a recorded episode can't hold"):
         plain({"who": [1, {2}]}, "payload")
 
@@ -180,24 +177,21 @@ def spoilt(data: dict, folder: Path) -> Path:
 
 def test_an_episode_comes_out_the_same_again(episode: Episode):
     done = replay(episode)
-    assert done.identical
-    assert done.changed == {}
-    assert done.now == episode
+    assert done.identical and done.changed == {} and done.now == episode
 
 
-def first(data: dict, kind: str, agent: str) -> dict:
-    return next(m for m in data["messages"] if (m["kind"], m["agent"], m["fate"]) == (kind, agent, "delivered"))
+def nudged(values: list, place: int) -> None:
+    values[place] = math.nextafter(values[place], 9.0)
 
 
 def a_reward(data):
-    earned = data["outcome"]["rewards"]["battery_2"][2]
-    earned[1] = math.nextafter(earned[1], 9.0)
+    nudged(data["outcome"]["rewards"]["battery_2"][2], 1)
     return 3.0, "battery_2", "reward: value"
 
 
 def an_action(data):
     done = data["outcome"]["actions"]["battery_3"][1]
-    done[1][0] = math.nextafter(done[1][0], 9.0)
+    nudged(done[1], 0)
     return done[0], "battery_3", "action: values[0]"
 
 
@@ -206,16 +200,19 @@ def an_end(data):
     return 5.0, "zone_1", "truncated"
 
 
+def a_message(data, kind: str, agent: str) -> dict:
+    return next(m for m in data["messages"] if (m["kind"], m["agent"], m["fate"]) == (kind, agent, "delivered"))
+
+
 def a_sight(data):
-    reply = first(data, "ObservationReply", "battery_1")
+    reply = a_message(data, "ObservationReply", "battery_1")
     reply["content"]["vector"][2] += 1e-7
-    number = reply["number"]
-    name = "battery_2.BatteryChargeFeature.soc"
-    return reply["arrives"] / 1e9, "battery_1", f"ObservationReply {number}: vector[2] ({name})"
+    what = f"ObservationReply {reply['number']}: vector[2] (battery_2.BatteryChargeFeature.soc)"
+    return reply["arrives"] / 1e9, "battery_1", what
 
 
 def an_arrival(data):
-    reply = first(data, "StateReport", "battery_3")
+    reply = a_message(data, "StateReport", "battery_3")
     reply["sent"] -= 1
     return reply["arrives"] / 1e9, "battery_3", f"StateReport {reply['number']}: sent"
 
@@ -225,31 +222,27 @@ def a_zero_with_a_sign(data):
     return 1.0, "battery_1", "reward: value"
 
 
-@pytest.mark.parametrize("spoil", [a_reward, an_action, an_end, a_sight, an_arrival, a_zero_with_a_sign])
-def test_the_first_difference_is_named(data: dict, tmp_path: Path, spoil):
-    time, agent, what = spoil(data)
-    found = replay(spoilt(data, tmp_path)).difference
-    assert found is not None
-    assert (found.time, found.agent, found.what) == (time, agent, what)
-    assert json.dumps(found.recorded) != json.dumps(found.now)
+def two_of_which_the_earlier_counts(data):
+    data["outcome"]["rewards"]["battery_1"][4][1] = 7.0
+    return a_reward(data)
 
 
-def test_a_message_that_was_lost_and_now_comes_is_a_difference(data: dict, tmp_path: Path):
+def a_message_that_was_lost_and_now_comes(data):
     lost = next(m for m in data["messages"] if m["fate"] == "lost")
     data["messages"].remove(lost)
-    found = replay(spoilt(data, tmp_path)).difference
-    assert found is not None
-    assert (found.time, found.agent) == (lost["sent"] / 1e9, lost["agent"])
-    assert found.what == f"{lost['kind']} {lost['number']}, lost"
-    assert found.recorded == "nothing"
+    return lost["sent"] / 1e9, lost["agent"], f"{lost['kind']} {lost['number']}, lost"
 
 
-def test_of_two_differences_the_earlier_is_named(data: dict, tmp_path: Path):
-    data["outcome"]["rewards"]["battery_1"][4][1] = 7.0
-    time, agent, what = a_reward(data)
+@pytest.mark.parametrize("spoil", [
+    a_reward, an_action, an_end, a_sight, an_arrival, a_zero_with_a_sign, two_of_which_the_earlier_counts,
+    a_message_that_was_lost_and_now_comes,
+])  # fmt: skip
+def test_the_first_difference_is_named(data: dict, tmp_path: Path, spoil):
+    expected = spoil(data)
     found = replay(spoilt(data, tmp_path)).difference
-    assert found is not None
-    assert (found.time, found.agent, found.what) == (time, agent, what)
+    assert found is not None and (found.time, found.agent, found.what) == expected
+    assert json.dumps(found.recorded) != json.dumps(found.now)
+    assert (found.recorded == "nothing") is (spoil is a_message_that_was_lost_and_now_comes)
 
 
 def test_disturbances_and_monitors_happen_again(tmp_path: Path):
@@ -349,22 +342,20 @@ def test_an_episode_of_another_version_is_refused_unless_asked_for(episode: Epis
     assert done.changed["heron_env"] == ("0.0.1", __version__)
 
 
-def test_a_policy_that_is_gone_is_told(episode: Episode, tmp_path: Path):
+def test_what_is_gone_is_told(episode: Episode, tmp_path: Path):
+    def other(**changes) -> Episode:
+        return replace(episode, setting=replace(episode.setting, **changes))
+
     gone = str(tmp_path / "gone")
-    away = replace(episode, setting=replace(episode.setting, policy=PolicyIdentity("run", gone, "00")))
-    with pytest.raises(TraceError, match=f"run folder '{gone}' that decided in this episode does not exist; copy it"):
-        replay(away)
-    with pytest.raises(TraceError, match="this episode was not recorded with a file or folder"):
-        replay(episode, policy=gone)
-    away = replace(episode, setting=replace(episode.setting, policy=PolicyIdentity("baseline", "randm")))
-    with pytest.raises(ConfigError, match="Did you mean 'random'"):
-        replay(away)
-
-
-def test_a_trace_of_a_removed_environment_says_why(episode: Episode):
-    old = replace(episode, setting=replace(episode.setting, env_id="heron/EnergyManagement-v0"))
-    with pytest.raises(UnknownEnvironment, match="Its meters showed the coming minute"):
-        replay(old)
+    for trace, options, error, words in [
+        (other(policy=PolicyIdentity("run", gone, "00")), {}, TraceError,
+         f"run folder '{gone}' that decided in this episode does not exist; copy it"),
+        (episode, {"policy": gone}, TraceError, "this episode was not recorded with a file or folder"),
+        (other(policy=PolicyIdentity("baseline", "randm")), {}, ConfigError, "Did you mean 'random'"),
+        (other(env_id="heron/EnergyManagement-v0"), {}, UnknownEnvironment, "Its meters showed the coming minute"),
+    ]:  # fmt: skip
+        with pytest.raises(error, match=words):
+            replay(trace, **options)
 
 
 def test_rules_run_compiled_again_if_they_were(episode: Episode, monkeypatch: pytest.MonkeyPatch):
@@ -476,58 +467,21 @@ def test_the_spans_go_from_request_to_observation_to_effect(episode: Episode):
     assert doing == {"waiting", "waiting in vain", "acting", "gathering"}
 
 
-def of_kind(document: dict, phase: str) -> dict:
-    return next(e for e in document["traceEvents"] if e["ph"] == phase)
-
-
-def swap_times(document):
-    of_kind(document, "s")["ts"] = 4_000_000
-
-
-def negative(document):
-    of_kind(document, "X")["dur"] = -1
-
-
-def twice(document):
-    starts = [e for e in document["traceEvents"] if e["ph"] == "s"]
-    ends = [e for e in document["traceEvents"] if e["ph"] == "f" and e["id"] == starts[1]["id"]]
-    for e in (starts[1], *ends):
-        e["id"] = starts[0]["id"]
-
-
-def off_its_lane(document):
-    of_kind(document, "f")["tid"] = 1000
-
-
-def overlap(document):
-    span = next(e for e in document["traceEvents"] if e["name"] == "waiting")
-    span["dur"] += 10
-
-
-def unbound(document):
-    del of_kind(document, "f")["bp"]
-
-
-def nameless(document):
-    events = document["traceEvents"]
-    events.remove(next(e for e in events if e["name"] == "thread_name"))
-
-
-def open_ended(document):
-    span = next(e for e in document["traceEvents"] if e["name"] == "waiting")
-    span["ph"] = "B"
-
-
-def fractions(document):
-    of_kind(document, "C")["ts"] += 0.5
-
-
-@pytest.mark.parametrize(
-    "plant", [swap_times, negative, twice, off_its_lane, overlap, unbound, nameless, open_ended, fractions]
-)
-def test_a_planted_fault_of_the_document_is_found(episode: Episode, plant):
+@pytest.mark.parametrize(("which", "change"), [
+    ({"ph": "s"}, {"ts": 4_000_000}),  # an arrow that begins after its end
+    ({"ph": "X"}, {"dur": -(10**9)}),
+    ({"ph": "f", "id": 1}, {"id": 0}),  # an arrow with two ends
+    ({"ph": "f"}, {"tid": 1000}),  # off its lane
+    ({"name": "waiting"}, {"dur": 10}),  # slices of a thread must nest
+    ({"ph": "f"}, {"bp": ""}),
+    ({"name": "thread_name"}, {"name": "other"}),
+    ({"name": "waiting"}, {"ph": "B"}),
+    ({"ph": "C"}, {"ts": 0.5}),
+])  # fmt: skip
+def test_a_planted_fault_of_the_document_is_found(episode: Episode, which: dict, change: dict):
     document = json.loads(perfetto_text(episode))
-    plant(document)
+    entry = next(e for e in document["traceEvents"] if which.items() <= e.items())
+    entry.update({name: entry[name] + value if name == "dur" else value for name, value in change.items()})
     assert list(faults(document)) != []
 
 
@@ -603,6 +557,9 @@ TRACE = ("--policy", "random", "--seed", "3", "-o", "num_batteries=3", "-o", "ma
 
 def test_the_commands_record_draw_and_replay(tmp_path: Path):
     out = tmp_path / "out"
+    said = heron("trace", GRID, *TRACE, "--window", "1,2", "--out", out).stdout
+    assert "return of battery_1" in said and "heron replay" in said
+    assert (out / "timeline.svg").read_text("utf-8").endswith("</svg>\n")
     told = as_json("trace", GRID, *TRACE, "--schedule", "msg_delay=0.1", "--until", "4", "--out", out)
     assert {name: Path(path).name for name, path in told["files"].items()} == {
         "trace": "trace.json", "perfetto": "perfetto.json", "timeline": "timeline.svg",
@@ -644,12 +601,6 @@ def test_an_environment_of_ones_own_is_recorded_and_run_again(tmp_path: Path):
     with pytest.raises(Untrusted, match=r"--trust heron_env\.worlds.battery_grid:battery_grid"):
         replay(tmp_path)
     assert replay(tmp_path, trust=own).identical
-
-
-def test_trace_tells_people_what_it_did(tmp_path: Path):
-    told = heron("trace", GRID, *TRACE, "--window", "1,2", "--out", tmp_path).stdout
-    assert "return of battery_1" in told and "heron replay" in told
-    assert (tmp_path / "timeline.svg").read_text("utf-8").endswith("</svg>\n")
 
 
 def test_a_record_is_kept_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

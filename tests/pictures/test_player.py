@@ -7,7 +7,7 @@ import pytest
 from serve.browser import browsing
 
 from heron_env import ScheduleConfig, make
-from heron_env.pictures.player import page
+from heron_env.pictures.film import page
 
 
 @pytest.fixture(scope="module")

@@ -74,30 +74,15 @@ def test_bars_lie_between_declared_bounds_in_both_pictures():
     assert [*np.round((bars._known.get_xdata() - bars._places[bars._measured, 0]) / bars._width, 3)] == filled(bars)
 
 
-def test_a_bar_has_number_and_unit_and_a_category_its_name():
+def test_a_bar_has_number_and_unit_and_a_category_its_name_and_what_is_known_of_it():
     env, footage = filmed()
     bars, _ = panel(footage)
     assert bars._texts.words == ["20 m", "1", "send \u25c6 send", "8", "20 m"]
     assert picture(env, footage)[0]._texts.words[5:] == ["20 m", "1", "send", "8", "20 m"], (
         "of courier_2 nothing is known"
     )
-
-
-def test_a_category_says_what_is_known_of_it():
-    footage = filmed()[1]
-    bars, _ = panel(footage)
     bars.update(footage.truth(2.0), footage.known("courier_1", 0.0))
     assert bars._texts.words[2] == "send \u25c6 wait"
-
-
-def test_a_quantity_without_bounds_says_so():
-    env, footage = filmed()
-    bars, names = panel(footage)
-    assert names[3] == "courier_1 open*"
-    axes = bars._known.axes
-    assert (
-        axes.get_xlabel() == picture(env, footage)[1].get_xlabel() == "* no bound is near: the least and greatest shown"
-    )
 
 
 def test_bounds_that_only_guard_are_as_good_as_none_in_the_panel_which_says_so():
@@ -120,10 +105,13 @@ def test_bounds_that_only_guard_are_as_good_as_none_in_the_panel_which_says_so()
     assert filled(bars)[:2] == [0.2, 0.5]
 
 
-def test_two_quantities_of_one_name_bear_their_features():
+def test_two_quantities_of_one_name_bear_their_features_and_one_without_bounds_says_so():
     env, footage = filmed()
-    assert panel(footage)[1] == [f"courier_1 {name}" for name in ("Place.x", "mode", "doing", "open*", "Parcel.x")]
-    texts = {text.get_text() for text in picture(env, footage)[1].texts}
+    (bars, names), (_, axes) = panel(footage), picture(env, footage)
+    assert names == [f"courier_1 {name}" for name in ("Place.x", "mode", "doing", "open*", "Parcel.x")]
+    words = "* no bound is near: the least and greatest shown"
+    assert bars._known.axes.get_xlabel() == axes.get_xlabel() == words
+    texts = {text.get_text() for text in axes.texts}
     assert {"Place.x", "Parcel.x", "mode"} < texts and "x" not in texts
 
 

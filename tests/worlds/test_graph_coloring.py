@@ -13,7 +13,7 @@ from heron_env import Answer, Letter, ScheduleConfig, StateShare, make, stream
 from heron_env.dcop import Problem, g15, solve
 from heron_env.errors import ConfigError
 from heron_env.lab import Condition, Sweep, along
-from heron_env.lab.show.parts import gap_part
+from heron_env.lab.show.sweeps import gap_part
 from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, agents, parallel_env
 from heron_env.worlds.graph_coloring import env as aec
 from heron_env.worlds.graph_coloring.policies import Shape

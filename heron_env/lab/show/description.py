@@ -146,13 +146,7 @@ def describe_environment(
     """
     env = registry.make(env_id, **keywords(options, "describe_environment(options)"))
     matrix, timings = env.visibility_matrix(), env.timings if schedule is None else env.timings_of(schedule(env))
-    return _description(env, env_id, options, timings, matrix), matrix
-
-
-def _description(
-    env: HeronEnv, env_id: str, options: dict[str, Any], timings: Sequence[Timing], matrix: VisibilityMatrix
-) -> Description:
-    return Description(
+    described = Description(
         id=env_id,
         summary=summary(env_id),
         options=options,
@@ -180,6 +174,7 @@ def _description(
             shares(matrix.plan, matrix.critic, env.groups),
         ),
     )
+    return described, matrix
 
 
 def generated_source(env_id: str, options: dict[str, Any]) -> str:

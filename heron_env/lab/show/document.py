@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAGE = "report.html"
+NOT_DRAWN = "Not drawn"
+"""How the text of a part begins that is missing."""
 
 
 @dataclass(frozen=True)

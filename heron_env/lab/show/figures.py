@@ -6,7 +6,7 @@ Each function returns a matplotlib Figure and draws nothing on a screen. Lines c
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,11 +17,8 @@ from heron_env.errors import ConfigError
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.figure_style import (
     BLUE,
-    GREEN,
     GREY,
     INK,
-    PALE,
-    PURPLE,
     SERIES,
     VERMILION,
     blank,
@@ -45,44 +42,6 @@ Summary = Callable[[Floats], Estimate]
 """A figure of values `[runs, cases]` with its interval."""
 MOST_DOTS, FEW_LINES = 30, 3
 """Cases that get a dot each, where there are few lines; more would be a smear, and the band tells of them."""
-
-
-def learning_figure(
-    points: Sequence[tuple[float, float]],
-    levels: Mapping[str, float],
-    below: Sequence[tuple[float, float]] = (),
-    *,
-    x_label: str,
-    y_label: str,
-    titles: tuple[str, str],
-) -> Figure:
-    """The learning curve, for comparison the levels of policies that did not learn, and `below` another curve."""
-    with house_style():
-        figure, (axes, *lowers) = blank(4.7 if below else 3.1, rows=2 if below else 1, sharex=True)
-        for lower in lowers:
-            lower.plot(*np.array(below, dtype=np.float64).T, color=BLUE, marker="o", markersize=3.0)
-            lower.set_ylabel(y_label)
-            lower.set_title(titles[1])
-        x, y = np.array(points, dtype=np.float64).reshape(-1, 2).T
-        axes.plot(x, y, color=BLUE, marker="o", markersize=3.0)
-        labels = [(float(y[-1]), "in training", BLUE)] if len(y) else []
-        others = iter((VERMILION, GREEN, PURPLE, INK))
-        for name, level in levels.items():
-            colour = GREY if name == NOTHING else next(others)
-            axes.axhline(level, color=colour, linewidth=1.2, linestyle=(0, (5, 3)))
-            labels.append((level, name, colour))
-        figure.axes[-1].set_xlabel(x_label)
-        axes.set_ylabel(y_label)
-        axes.xaxis.set_major_formatter(
-            lambda value, _: f"{value / 1e6:g} M" if value and x.max(initial=0.0) >= 4e5 else f"{value:g}"
-        )
-        axes.margins(x=0.02, y=0.08)
-        end_labels(axes, labels)
-        axes.set_title(titles[0])
-        return figure
-
-
-# Return against an amount of something
 
 
 @dataclass(frozen=True)
@@ -182,7 +141,8 @@ def gap_figure(
         for axes, labels, gap in ((top, above, 0.085), (bottom, below, 0.11)):
             end_labels(axes, labels, gap)
             axes.set_ylabel(unit or "return")
-        bottom.set(xlabel=x_label, xticks=_ticks(lines), title="Gap: synchronous minus this, same case")
+        amounts = np.unique(np.concatenate([line.amounts for line in lines]))
+        bottom.set(xlabel=x_label, xticks=amounts[apart(amounts, 0.06)], title="Gap: synchronous minus this, same case")
         above_nothing = "" if nothing is None else " above doing nothing"
         top.set_title(f"Return of {return_of}{above_nothing}\n(dashed: synchronous clock)")
         figure.draw_without_rendering()
@@ -224,13 +184,12 @@ def _dots(axes: Axes, x: Floats, values: Floats, colour: str) -> None:
         axes.plot(across, by_case.ravel(), "o", color=colour, markersize=3.4, markeredgewidth=0, alpha=0.5)
 
 
-def _ticks(lines: Sequence[PolicyLine]) -> list[float]:
-    """The amounts themselves, without those that stand too near to the one before to be read."""
-    amounts = np.unique(np.concatenate([line.amounts for line in lines]))
-    kept = [float(amounts[-1])]
-    for amount in amounts[-2::-1].tolist():
-        if kept[-1] - amount >= 0.06 * np.ptp(amounts):
-            kept.append(amount)
+def apart(places: Floats, least: float) -> list[int]:
+    """Which of the rising places can all be read: the last, and those before that are as far as that from the next."""
+    kept = [len(places) - 1]
+    for number in range(len(places) - 2, -1, -1):
+        if places[kept[-1]] - places[number] >= least * np.ptp(places):
+            kept.append(number)
     return kept[::-1]
 
 
@@ -286,81 +245,28 @@ def _bar(axes: Axes, y: float, start: float, cost: Estimate, colour: str) -> Non
         axes.plot([start + cost.low, start + cost.high], [y, y], color="white", linewidth=0.8, zorder=3.1)
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One quantity over time, lines by name, in the colours of the clocks where they bear a clock's name."""
-
-    title: str
-    unit: str
-    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
-    """(time in h, value) by name."""
-    limit: float | None = None
-    """A level that should not be exceeded, in either direction."""
-    held: bool = False
-    """Is a value valid until the next one? Then it is drawn in steps."""
-    window: tuple[float, float] | None = None
-    """Only these hours; they are marked in the panel above."""
-    words: Sequence[str] = ()
-    """Categories that the values number."""
-
-    @property
-    def varies(self) -> bool:
-        """Is it more than one value?"""
-        return len({value for _, values in self.lines.values() for value in values}) > 1
+THRESHOLDS: Final = 101
 
 
-OF_DAY: Final = 84
-"""Letters of a line of the title."""
-UNITS: Final = (("h", 1.0, 2.0), ("min", 60.0, 0.05), ("s", 3600.0, 0.0))
-"""Of time: name, how many of it an hour has, and the shortest course in h that is drawn in it."""
-CLOCKS: Final = {"synchronous": (BLUE, 2.0), "event-driven": (VERMILION, 1.0)}
-"""Colour and width of a line: the thin one lies on the broad one, so that both are seen where they agree."""
+def profile_figure(result: Measurements) -> Figure:
+    """Performance profiles on the synchronous clock: the share of runs and cases that gain at least so much.
 
-
-def day_figure(panels: Sequence[Panel], title: str) -> Figure:
-    """Quantities of the same day on both clocks, one below the other."""
-    longest = max(max(t) for panel in panels for t, _ in panel.lines.values())
-    unit, per_hour = next((name, factor) for name, factor, least in UNITS if longest >= least)
+    One line a policy that is pooled over training seeds, with pointwise 95 % intervals (Dolan and More 2002; Agarwal et
+    al. 2021). Raises ConfigError where matplotlib is missing (extra `plots`).
+    """
+    gains = {name: result.gain(name) for name in result.policies if len(result.table(name)) > 1}
+    everything = np.concatenate([gain.ravel() for gain in gains.values()])
+    thresholds = np.linspace(everything.min(), everything.max(), THRESHOLDS)
     with house_style():
-        figure, axes = blank(1.7 * len(panels) + 0.9, rows=len(panels))
-        for number, (panel, ax) in enumerate(zip(panels, axes, strict=True)):
-            _draw_panel(ax, panel, per_hour)
-            if panel.window is not None and number:
-                start, end = panel.window
-                axes[number - 1].axvspan(
-                    start * per_hour, end * per_hour, color=PALE, alpha=0.6, linewidth=0, zorder=0.5
-                )
-        axes[-1].set_xlabel(f"virtual time, {unit}")
-        figure.suptitle("\n".join(textwrap.wrap(title, OF_DAY)), x=0.01, ha="left", fontsize=10.0, color=GREY)
+        figure, (axes,) = blank(3.4)
+        for number, (name, gain) in enumerate(gains.items()):
+            shares = [result.intervals.proportion(gain >= least) for least in thresholds]
+            colour, style = SERIES[number % len(SERIES)], ("-", "--", ":", "-.")[number % 4]
+            level, low, high = np.array([(share.value, share.low, share.high) for share in shares]).T
+            line_and_band(axes, thresholds, level, (low, high), linestyle=style, color=colour, label=name)
+        axes.set_ylim(-0.02, 1.02)
+        axes.set_xlabel(f"gain over doing nothing, {result.sweep.unit or 'return'}")
+        axes.set_ylabel("share of runs that reach it")
+        axes.set_title("Performance profiles")
+        axes.legend(frameon=False)
         return figure
-
-
-def _draw_panel(ax: Axes, panel: Panel, per_hour: float) -> None:
-    start, end = panel.window or (0.0, max(max(t) for t, _ in panel.lines.values()))
-    labels, lowest = [], 0.0
-    for name, (times, numbers) in panel.lines.items():
-        t, values = np.asarray(times), np.asarray(numbers)
-        inside = (t >= start) & (t <= end)
-        t, values = t[inside], values[inside]
-        colour, width = CLOCKS.get(name, (GREEN, 1.5))
-        ax.plot(
-            t * per_hour, values, color=colour, linewidth=width, drawstyle="steps-post" if panel.held else "default"
-        )
-        labels.append((float(values[-max(1, len(values) // 50) :].mean()), name, colour))
-        lowest = min(lowest, float(values.min()))
-    if panel.limit is not None:
-        for level in (panel.limit, -panel.limit)[: 1 + (lowest < -0.6 * panel.limit)]:
-            ax.axhline(level, color=INK, linewidth=1.0, linestyle=(0, (4, 3)))
-        labels.append((panel.limit, "limit", INK))
-    ax.set_title(panel.title)
-    ax.set_ylabel("" if panel.unit == "1" else panel.unit)
-    if panel.words:
-        ax.set_yticks(range(len(panel.words)), panel.words)
-    ax.set_xlim(start * per_hour, end * per_hour)
-    ax.margins(y=0.1)
-    if panel.window is None and end > 20.0:
-        ax.set_xticks(range(0, 25, 3))
-    if panel.window is not None and per_hour == 1.0:
-        ax.set_xticks(np.arange(np.ceil(2 * start), 2 * end + 0.01) / 2)
-        ax.xaxis.set_major_formatter(lambda hour, _: f"{int(hour):02d}:{round(60 * (hour % 1)):02d}")
-    end_labels(ax, labels, gap=0.17)

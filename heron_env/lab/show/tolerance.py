@@ -11,6 +11,7 @@ from heron_env.errors import ConfigError
 from heron_env.lab.figure_style import BLUE, GREY, INK, PALE, VERMILION, blank, end_labels, house_style
 from heron_env.lab.output import TextTable, Tile, with_unit
 from heron_env.lab.show.document import Picture, Section
+from heron_env.lab.show.figures import apart
 from heron_env.lab.sweep.conditions import CAUSES
 from heron_env.lab.sweep.margin import Margin
 
@@ -64,10 +65,7 @@ def margin_figure(found: Margin) -> Figure:
             colour = COLOURS[probe.verdict]
             axes.errorbar(x, share, half, color=colour, fmt="o", markersize=4.5, elinewidth=1.4, capsize=2.5)
         axes.axhline(100.0 * found.keep, color=INK, linewidth=1.0, linestyle=(0, (5, 3)))
-        ticks = [len(places) - 1]
-        for number in range(len(places) - 2, -1, -1):
-            if places[ticks[-1]] - places[number] >= APART * np.ptp(places):
-                ticks.append(number)
+        ticks = apart(places, APART)
         axes.set_xticks(places[ticks], [f"{found.probes[number].level:g}" for number in ticks])
         cause = CAUSES[found.fault]
         axes.set_xlabel(f"{cause.words if cause.unit == '1' else f'{cause.words}, {cause.unit}'} (square-root scale)")

@@ -1,27 +1,33 @@
-"""The picture of an environment: the tree of agents with levels, ticks and delays; beneath it who sees what."""
+"""The picture of an environment, and its part of a report: the tree of agents with ticks and delays, who sees what."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heron_env.errors import ConfigError
 from heron_env.files.writing import write
 from heron_env.lab.figure_style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, to_png, to_svg
+from heron_env.lab.output import TextTable
 from heron_env.lab.show.description import (
     BY,
+    HEADING,
     AgentDescription,
     Description,
+    SightLine,
     TreeLine,
     clock_words,
     delays,
+    describe_environment,
     message_pairs,
     protocols,
+    sight_lines,
     ticks,
     tree_lines,
 )
+from heron_env.lab.show.document import Picture, Section
 from heron_env.observability.drawing import drawing_of
 from heron_env.pictures.matrix import LETTER
 from heron_env.pictures.palette import picture_style
@@ -30,7 +36,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from heron_env.envs.base import HeronEnv
     from heron_env.observability.visibility import VisibilityMatrix
+    from heron_env.scheduling.timing import Schedule
 
 INDENT, LINE_HEIGHT, GAP, SMALL_LETTER = 0.28, 0.24, 0.3, 0.063
 NARROWEST = 5.0
@@ -187,3 +195,51 @@ def _in_colours(axes: Axes, words: Sequence[tuple[str, Any]]) -> None:
     for text, colour in words:
         axes.text(x, -2.2, text, va="center", color=colour, fontsize=8.5)
         x += SMALL_LETTER * len(text) + 0.2
+
+
+MOST_SIGHTS = 60
+HIERARCHY = "Hierarchy and visibility"
+
+
+def environment_part(
+    env_id: str,
+    options: Mapping[str, Any],
+    schedule: Callable[[HeronEnv], Schedule] | None = None,
+    timing: str = "as the environment has them",
+) -> Section:
+    """Tree with rates and delays (of `schedule`, which `timing` names), visibility as a picture and as a table."""
+    described, matrix = describe_environment(env_id, dict(options), schedule)
+    lines = list(sight_lines(described))
+    return Section(
+        HIERARCHY,
+        [
+            _hierarchy(described, timing),
+            Picture(
+                "who_sees_what",
+                matrix.plot(title="Who sees what"),
+                f"Which quantities each observer sees, by {BY[described.seen.by]}. The last row is the central critic, "
+                "which is used in training only; actors do not see these.",
+                f"Matrix of observers and quantities. {_sight_words(lines)}",
+            ),
+            TextTable("Who sees what, as a table", HEADING, lines[:MOST_SIGHTS], words=len(HEADING), folded=True),
+        ],
+    )
+
+
+def _hierarchy(d: Description, timing: str) -> Picture:
+    deciding = [agent.id for agent in d.agents if agent.role == "decides"]
+    names = ", ".join(f"{a.id} below {a.parent}" if a.parent else a.id for a in d.agents[:12])
+    counted = f"{len(deciding)} of {len(d.agents)} agents decide"
+    return Picture(
+        "hierarchy",
+        hierarchy_figure(d),
+        f"The hierarchy: {counted} (blue); the others command, obey or watch. Ticks and delays {timing}.",
+        f"Tree of agents, {counted}; {clock_words(d)}. {names}{', and more' if len(d.agents) > 12 else ''}.",
+    )
+
+
+def _sight_words(lines: list[SightLine], most: int = 8) -> str:
+    texts = [" ".join(part for part in (f"{x.observers} sees of {x.owners}:", x.what, x.how) if part) for x in lines]
+    return "; ".join(texts[:most]) + (
+        f"; and {len(texts) - most} more lines in the table" if len(texts) > most else "."
+    )

@@ -114,8 +114,11 @@ class Measurements:
         for point in self.points:
             if point.policy == policy and point.condition == condition:
                 return point
+        raise self._unknown(policy, condition)
+
+    def _unknown(self, policy: str, condition: Condition) -> ConfigError:
         names = self.sweep.shown
-        raise ConfigError(
+        return ConfigError(
             f"the sweep has no policy {policy!r} under {condition.name!r}; its policies are {names}, "
             f"its conditions {[c.name for c in self.sweep.conditions]}.{did_you_mean(policy, names)}"
         )
@@ -234,8 +237,11 @@ class Measurements:
         return self.sweep.members(name)[0] in self.sweep.sync_only
 
     def _of(self, policy: str, condition: Condition) -> list[Record]:
-        """The records by case."""
-        return [self._records[Key(policy, case, condition.name)] for case in range(len(self.sweep.cases))]
+        """The records by case. Raises ConfigError where there are none."""
+        keys = [Key(policy, case, condition.name) for case in range(len(self.sweep.cases))]
+        if keys[0] not in self._records:
+            raise self._unknown(policy, condition)
+        return [self._records[key] for key in keys]
 
     def _points(self) -> Iterator[SweepPoint]:
         for policy in self.sweep.shown:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -286,16 +287,7 @@ def more_tables(result: Measurements, *, short: bool = False) -> list[TextTable]
 def group_returns(result: Measurements, *, only_sync: bool = False) -> TextTable | None:
     """A row a point; None where every group earns in sum what the root does, or it was not kept."""
     apart = groups_apart([point.earned for point in result.points])
-    rows = [
-        [
-            "" if number else heading(result, policy),
-            point.condition.words,
-            point.earned.words(apart),
-            f"{point.mean.value:.2f}",
-        ]
-        for policy in result.sweep.shown
-        for number, point in enumerate(result.of(policy)[: 1 if only_sync else None])
-    ]
+    rows = by_policy(result, lambda p: (p.earned.words(apart), f"{p.mean.value:.2f}"), only_sync=only_sync)
     head = ["policy", "condition", "return of each group", return_head(result)]
     return TextTable("Returns by group", head, rows, 3, GROUPS.format(result.sweep.return_of)) if apart else None
 
@@ -311,11 +303,19 @@ def headings(result: Measurements) -> list[str]:
 
 
 def lines(result: Measurements) -> list[list[str]]:
-    """A line a point, for people; a policy's name stands where its points begin."""
+    """A line a point, for people."""
+    names = columns(result)
+    return by_policy(result, lambda point: (cells(point)[name] for name in names))
+
+
+def by_policy(
+    result: Measurements, texts: Callable[[SweepPoint], Iterable[str]], *, only_sync: bool = False
+) -> list[list[str]]:
+    """A line a point: the policy's name where its points begin, the condition, and these texts."""
     return [
-        ["" if number else heading(result, policy), point.condition.words, *(cells(point)[c] for c in columns(result))]
+        ["" if number else heading(result, policy), point.condition.words, *texts(point)]
         for policy in result.sweep.shown
-        for number, point in enumerate(result.of(policy))
+        for number, point in enumerate(result.of(policy)[: 1 if only_sync else None])
     ]
 
 

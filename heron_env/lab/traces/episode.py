@@ -327,20 +327,16 @@ def identity_of(policy: str | Policies) -> PolicyIdentity:
     """
     if not isinstance(policy, str):
         return PolicyIdentity("given", "")
+    from heron_env.lab.runs import open_run
+
     match policy_spec(policy):
         case TrainedRun(folder):
-            return PolicyIdentity("run", policy, _opened(folder).digest())
+            return PolicyIdentity("run", policy, open_run(folder).digest())
         case Baseline(name):
             return PolicyIdentity("baseline", name)
         case PythonPolicy() as spec:
             return PolicyIdentity("python", policy, spec.identity().rpartition(" ")[2])
     return PolicyIdentity("external", *display_names([policy]))
-
-
-def _opened(folder: str) -> RunFolder:
-    from heron_env.lab.runs import open_run
-
-    return open_run(folder)
 
 
 def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
@@ -354,24 +350,19 @@ def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
         )
     if identity.kind == "external":
         return strongest_policies(env, seed)  # of those whose answers no fixture holds
-    if identity.kind == "run":
-        _require_same(identity)
+    name = f"the run folder {identity.name!r}"
+    if identity.kind == "run" and not names_run(identity.name):
+        raise TraceError(
+            f"{name} that decided in this episode does not exist; copy it back, or name where it lies now with --policy"
+        )
+    if identity.kind == "run" and identity_of(identity.name) != identity:
+        raise TraceError(
+            f"{name} is not the one that decided in this episode: its configuration or models have changed; restore "
+            "it, or name a copy of the old one with --policy"
+        )
     if identity.kind == "python" and identity_of(identity.name) != identity:
         raise TraceError(f"the file of {identity.name!r} has changed since the episode was recorded; restore it")
     return policy_spec(identity.name).build(env, seed)
-
-
-def _require_same(identity: PolicyIdentity) -> None:
-    if not names_run(identity.name):
-        raise TraceError(
-            f"the run folder {identity.name!r} that decided in this episode does not exist; "
-            "copy it back, or name where it lies now with --policy"
-        )
-    if not _opened(identity.name).has_digest(identity.digest):
-        raise TraceError(
-            f"the run folder {identity.name!r} is not the one that decided in this episode: its configuration or "
-            "models have changed; restore it, or name a copy of the old one with --policy"
-        )
 
 
 def schedule_entries(schedule: AnySchedule) -> list[dict[str, Any]] | None:

@@ -46,14 +46,8 @@ FARTHEST: Final = 2**62
 """ns; no clock goes farther, and no count."""
 
 
-def require_whole(episode: Episode) -> None:
-    """Raise ValueError with the first thing that does not fit."""
-    fault = next(_faults(episode), None)
-    if fault is not None:
-        raise ValueError(fault)
-
-
 def _faults(episode: Episode) -> Iterator[str]:
+    """What does not fit."""
     world, outcome = episode.world, episode.outcome
     if not world.agents or len(set(world.agents)) < len(world.agents):
         yield "world.agents: must name each agent once"
@@ -215,13 +209,15 @@ def read(path: str | Path) -> Episode:
         )
     try:
         episode = TypeAdapter(Episode).validate_python({field.name: data.get(field.name) for field in fields(Episode)})
-        require_whole(episode)
+        fault = next(_faults(episode), "")
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise TraceError(f"{file}: {where}: {first['msg']}; restore the file, or record the episode again") from error
     except (ValueError, OverflowError) as error:
         raise TraceError(f"{file}: {error}; restore the file, or record the episode again") from error
+    if fault:
+        raise TraceError(f"{file}: {fault}; restore the file, or record the episode again")
     return episode
 
 

@@ -54,7 +54,6 @@ from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 from heron_env.scheduling.messages import Message, ObservationCopy
-from heron_env.scheduling.trace import Trace
 from heron_env.trust import named, trusting
 
 if TYPE_CHECKING:
@@ -252,15 +251,10 @@ def _outcome(run: EventRun) -> TraceOutcome:
     )
 
 
-def _trace(run: EventRun) -> Trace:
-    trace = run.context.result.trace
-    assert trace is not None
-    return trace
-
-
 def _events(run: EventRun) -> Iterator[Event]:
-    ids = run.env.hierarchy.ids
-    for r in _trace(run):
+    ids, trace = run.env.hierarchy.ids, run.context.result.trace
+    assert trace is not None
+    for r in trace:
         if not isinstance(r.payload, Message):
             agent = ids[r.agent] if hasattr(r.payload, "agent") or r.kind == "AgentTick" else PHYSICS
             yield Event(r.index, r.t_ns, r.kind, agent, r.number, r.cause, content(r.payload), r.cancelled, r.masked)

@@ -20,7 +20,7 @@ from heron_env.lab.black_boxes import BlackBox, filmable
 from heron_env.lab.columns import recording_misfit
 from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
-from heron_env.lab.traces.episode import Episode, Event, PolicyIdentity, TraceSetting, happenings_of, plain, schedule_of
+from heron_env.lab.traces.episode import Episode, Event, TraceSetting, happenings_of, plain, policies_of, schedule_of
 from heron_env.lab.traces.recording import NAME, record, replayed_answers
 from heron_env.trust import Trust, listed, on_behalf_of, trusting
 
@@ -242,8 +242,11 @@ def _prepared(
     if not isinstance(env, BlackBox) and (differs := recording_misfit(recorded.world.columns, env)):
         raise TraceError(f"{differs}; run it with the environment that was recorded, or record the episode again")
     if policies is None:
+        decided = setting.policy
+        if policy is not None and decided.kind not in ("run", "python"):
+            raise TraceError(f"policy={policy!r}: this episode was not recorded with a file or folder; leave it out")
         with on_behalf_of(named_by):
-            policies = _policies(setting, policy, env)
+            policies = policies_of(replace(decided, name=policy or decided.name), env, setting.seed)
     if setting.fixture:
         policies = {**policies, **replayed_answers(setting, env, _fixture(trace, fixture))}
     return env, policies
@@ -268,17 +271,6 @@ def _require_same_data(setting: TraceSetting, env: Any) -> None:
                 f"the data file {name!r} {text}: the episode was recorded from other data; restore the file, "
                 "or record the episode again"
             )
-
-
-def _policies(setting: TraceSetting, moved: str | None, env: Any) -> Policies:
-    from heron_env.lab.traces.episode import policies_of
-
-    identity: PolicyIdentity = setting.policy
-    if moved is not None:
-        if identity.kind not in ("run", "python"):
-            raise TraceError(f"policy={moved!r}: this episode was not recorded with a file or folder; leave it out")
-        identity = replace(identity, name=moved)
-    return policies_of(identity, env, setting.seed)
 
 
 def _fixture(trace: Episode | str | Path, given: str | Path | None) -> Path:

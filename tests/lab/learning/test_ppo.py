@@ -30,7 +30,7 @@ from heron_env.lab import Hyperparameters, RunFolder, Sweep, record_episode
 from heron_env.lab.learning.lean_ppo import Learner
 from heron_env.lab.learning.logs import COLUMNS
 from heron_env.lab.learning.plan import make_plan
-from heron_env.lab.show.parts import training_facts, training_part
+from heron_env.lab.show.training import training_facts, training_part
 
 SHORT = {
     "heron/BatteryGrid-v0": {"max_steps": 6},
