@@ -133,17 +133,24 @@ def test_a_mask_is_asked_for_where_choices_may_be_forbidden(tmp_path: Path) -> N
     assert asked == {"policy-corridor.onnx": ["observation"], "policy-intersection.onnx": ["observation", "mask"]}
 
 
-def test_the_command_and_fifteen_lines_run_it(tmp_path: Path) -> None:
-    run = RUNS["GRU"](tmp_path / "run")
+@pytest.mark.parametrize(
+    ("name", "column"), [("GRU", "BatteryChargeFeature.soc [1]"), ("GRU and a rule", "Charge.soc [1]")]
+)
+def test_the_command_and_twenty_lines_run_it(name: str, column: str, tmp_path: Path) -> None:
+    run = RUNS[name](tmp_path / "run")
     (file,) = heron("export", run.path, "--onnx", tmp_path / "policy.onnx").stdout.split()
-    seen, _ = observed(run, "battery")
-    lines = "".join(",".join(map(str, vector.tolist())) + "\n" for vector in seen[:5])
-    done = subprocess.run([sys.executable, RUNNER, file], input=lines, capture_output=True, text=True, check=True)
-    head, *rows = done.stdout.splitlines()
-    assert "BatteryChargeFeature.soc [1]" in head
-    policy = load_policy(run.path)[run.config.groups["battery"].agents[0]]
-    wanted = np.array([policy.forward(vector) for vector in seen[:5]])
-    assert np.allclose(np.array([row.split(",") for row in rows], dtype=float), wanted, atol=1e-5)
+    agent, rows = run.config.groups["battery"].agents[0], observed(run, "battery")[0][:5]
+    rule = run.rules(run.make(), "battery", by_agent=True).get(agent)
+    anchors = np.empty((5, 0)) if rule is None else np.concatenate([decide_batch(rule, row[None]) for row in rows])
+    lines = [",".join(map(repr, [*row.tolist(), *anchor.tolist()])) for row, anchor in zip(rows, anchors, strict=True)]
+    done = subprocess.run(
+        [sys.executable, RUNNER, file], input="\n".join(lines), capture_output=True, text=True, check=True
+    )
+    head, *printed = done.stdout.splitlines()
+    assert column in head
+    policy = load_policy(run.path)[agent]
+    expected = np.array([policy.forward(row) for row in rows])
+    assert np.allclose(np.array([row.split(",") for row in printed], dtype=float), expected, atol=1e-5)
     program = ast.parse(Path(RUNNER).read_text())
     assert {name.name for node in program.body if isinstance(node, ast.Import) for name in node.names} == {
         "json", "sys", "numpy", "onnxruntime",
