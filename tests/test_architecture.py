@@ -244,14 +244,6 @@ def test_a_planted_offence_is_caught(copy: Path, file: str, text: str, offence: 
     assert found[0].startswith(file)
 
 
-def test_an_offence_is_found_wherever_it_is_in_the_package(copy: Path):
-    with planted(copy, "agents/protocols/planted.py", "from ...worlds import x"):
-        found = set(violations(copy)) - set(violations(PACKAGE))
-    assert found == {
-        "agents/protocols/planted.py:1 imports heron_env.worlds, but worlds lies above agents in the layout"
-    }
-
-
 @pytest.mark.parametrize(
     ("file", "text"),
     [
@@ -285,20 +277,9 @@ def weights(root: Path) -> dict[str, list[object]]:
     }
 
 
-def overweight(root: Path, limits: dict[str, int]) -> dict[str, list[object]]:
-    """What has grown beyond its limit in the package at `root`."""
-    return {what: counted for what, counted in weights(root).items() if len(counted) > limits[what]}
-
-
 def room_left(what: str, count: int) -> int:
     """How far a limit may lie above what counts against it, so that two changes that meet need not both touch it."""
     return max(40, count // 100) if what.split()[0] in ("lines", "words") else 0
-
-
-@pytest.fixture(scope="module")
-def tight(copy: Path) -> dict[str, int]:
-    """The limits at what the copy weighs."""
-    return {what: len(counted) for what, counted in weights(copy).items()}
 
 
 def test_nothing_grows_beyond_its_limit():
@@ -314,43 +295,9 @@ def test_the_limits_follow_what_became_lighter():
     assert loose == {}, "lower these limits in tests/rooms.toml"
 
 
-TOO_MUCH = [
-    ("core/planted.py", "", "modules of core"),
-    ("agents/planted.py", "x = 1\n" * 400, "lines of agents"),
-    ("envs/event/base.py", "", "file names that stand twice under envs"),
-    ("lab/planted.py", "class HeronEnv: ...", "class names in two modules"),
-    (
-        "core/planted.py",
-        "class A:\n    def go(self):\n        'No.'\n        raise TypeError",
-        "public methods that only raise",
-    ),
-    ("core/planted.py", "def f(env):\n    return env._late", "private names of others"),
-    ("core/planted.py", "def f():\n" + "    x = 1\n" * 41, "long functions in watched rooms"),
-    ("lab/planted.py", "def f():\n" + "    x = 1\n" * 41, "long functions"),
-    ("core/planted.py", "def f(x):\n    return np.clip(x, 0, 1)", "tellings of 'clip'"),
-    ("core/planted.py", "def f(x, tick):\n    return x % tick == 0", "tellings of 'whose turn'"),
-    ("core/planted.py", "MULTIPLIER = 0xBF58_476D_1CE4_E5B9", "tellings of 'keyed draw'"),
-    ("core/planted.py", "def f(account):\n    account.sent += 1", "tellings of 'booking'"),
-]
-
-
-@pytest.mark.parametrize(("file", "text", "what"), TOO_MUCH, ids=[what for *_, what in TOO_MUCH])
-def test_what_is_planted_is_weighed(copy: Path, tight: dict[str, int], file: str, text: str, what: str):
-    with planted(copy, file, text):
-        found = overweight(copy, tight)
-    assert what in found
-    assert [*found] == [name for name in found if name == what or name.split()[0] in ("modules", "lines", "long")]
-
-
-def test_a_file_that_joins_the_circle_is_weighed(copy: Path, tight: dict[str, int]):
-    member = copy / str(weights(copy)["files in a circle of imports"][0])
-    inside = ".".join(member.relative_to(copy).with_suffix("").parts)
-    original = member.read_text("utf-8")
-    with planted(copy, "envs/planted.py", f"def f():\n    import heron_env.{inside}"):
-        member.write_text(f"{original}\nif TYPE_CHECKING:\n    import heron_env.envs.planted\n", "utf-8")
-        found = overweight(copy, tight)
-        member.write_text(original, "utf-8")
-    assert "envs/planted.py" in found["files in a circle of imports"]
+def test_two_files_of_one_name_are_counted_though_there_are_none(copy: Path):
+    with planted(copy, "envs/event/base.py", ""):
+        assert [*House(copy).twice()]
 
 
 def test_what_stands_beside_the_package_is_weighed(tmp_path: Path):

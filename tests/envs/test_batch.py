@@ -61,17 +61,6 @@ def test_actions_of_any_number_type_are_taken(compile: bool):
 
 
 @pytest.mark.parametrize("compile", ENGINES)
-def test_a_mask_resets_only_its_lanes_and_seeds_may_be_given_one_by_one(compile: bool):
-    batch = BatchEnv("heron/Spread-v0", LANES, compile=compile)
-    whole = batch.reset(seed=np.array([5, 9, 7]))[0]["agent"].copy()
-    moved = batch.step({})[0]["agent"].copy()
-    shown, _ = batch.reset(seed=5, mask=np.array([True, False, False]))
-    assert np.array_equal(shown["agent"][0], whole[0])
-    assert np.array_equal(shown["agent"][1:], moved[1:])
-    assert batch.steps.tolist() == [0, 1, 1]
-
-
-@pytest.mark.parametrize("compile", ENGINES)
 def test_the_three_ways_to_begin_anew(compile: bool):
     courses = {}
     for mode in ("same_step", "next_step", "disabled"):

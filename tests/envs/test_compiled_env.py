@@ -16,10 +16,8 @@ from heron_env import (
     FieldAgent,
     HeronEnv,
     Parent,
-    ScheduleConfig,
     SystemAgent,
     Vector,
-    VectorDecomposition,
     World,
     make,
     quantity,
@@ -112,12 +110,8 @@ class Plant(HeronEnv):
         world.Price.value[...] = self.series[world.step]
 
 
-SLOW = {"tank_2": ScheduleConfig(tick_interval=1.0, phase=0.5)}
-
-
-def plant(compile: bool = True, *, zone: bool = False, **options: Any) -> Plant:
-    protocol = VectorDecomposition() if zone else None
-    yard = Yard("yard", Tank("tank_1"), Tank("tank_2"), Valve("valve"), protocol=protocol)
+def plant(compile: bool = True, **options: Any) -> Plant:
+    yard = Yard("yard", Tank("tank_1"), Tank("tank_2"), Valve("valve"))
     return Plant(SystemAgent("s", yard, Tanker("tanker")), compile=compile, **{"max_steps": 30, **options})
 
 
@@ -156,29 +150,6 @@ def plainly(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return str(value.dtype), plainly(value.tolist())
     return (type(value).__name__, round(float(value), 12)) if isinstance(value, float | np.generic) else value
-
-
-def course(env: HeronEnv, steps: int, seed: int | None = 3) -> list[Any]:
-    rows = [plainly(env.reset(seed=seed))]
-    for k in range(steps):
-        if not env.agents:
-            rows.append(plainly(env.reset()))
-        rows.append(plainly(env.step(actions_of(env, k))))
-        rows.append([plainly(env.proxy.get_step_results()), env.last_decisions, env.agents, plainly(env.state())])
-        rows.append([plainly(env.simulation.last_rewards), env.simulation.alive, plainly(env.kpis())])
-    return rows
-
-
-@pytest.mark.parametrize("options", [{"schedule": SLOW, "observe_age": True}, {"zone": True, "max_steps": 4}])
-def test_compiled_and_plain_agree_step_by_step(options: dict[str, Any]):
-    compiled, plain = both(**options)
-    assert (compiled.compiled, plain.compiled) == (True, False)
-    for mine, theirs in zip(course(compiled, 12), course(plain, 12), strict=True):
-        assert mine == theirs
-
-
-def full(vector: Any) -> float:
-    return 0.6
 
 
 REFUSED: list[tuple[dict[str, Any], type[Exception]]] = [

@@ -368,27 +368,6 @@ def test_any_environment_shows_itself_in_object_form():
     assert env.simulation_state().agents == first.agents
 
 
-@given(matrices(), st.integers(0, 5))
-def test_what_is_hidden_changes_no_byte(seeing: dict[str, Any], seed: int):
-    env = from_config(world(observability=seeing))
-    env.reset(seed=seed)
-    simulation = env.simulation
-    kept = simulation.truth.copy()
-    for rank, agent in enumerate(env.hierarchy.ids):
-        before = (
-            simulation.plan.vector(rank, simulation.truth, simulation.moment).tobytes(),
-            repr(env.observed_state(agent)),
-        )
-        hidden = np.setdiff1d(np.arange(len(kept)), simulation.plan.views[rank].columns)
-        simulation.truth[hidden] += 1.0
-        after = (
-            simulation.plan.vector(rank, simulation.truth, simulation.moment).tobytes(),
-            repr(env.observed_state(agent)),
-        )
-        assert after == before
-        simulation.truth[:] = kept
-
-
 @pytest.mark.parametrize("head", ["", "observability:\n"])
 def test_another_observability_from_a_file_is_told_with_file_and_line(tmp_path: Path, head: str):
     path = tmp_path / "seeing.yaml"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from laws.checks_event_batch import check_event_batch, policies_of
+from laws.checks_event_batch import policies_of
 from laws.examples import FIELD, TALK
 
 from heron_env import BatchEnv, ScheduleConfig
@@ -92,28 +92,6 @@ def test_a_wrong_answer_changes_nothing() -> None:
     assert np.array_equal(rows.obs, theirs.obs) and np.array_equal(rows.time, theirs.time)
 
 
-def test_ends_tell_how_and_what_would_be_seen() -> None:
-    batch = batch_of(1, autoreset="disabled", with_state=True, schedule=None)
-    rows = batch.begin()
-    while len(rows):
-        last, rows = rows, batch.answer(acted(batch, rows))
-    ended, env = rows.ended, SHORT.build()
-    result = batch.result(0)
-    chosen = {env.hierarchy.ids[rank]: policy for rank, policy in policies_of(env).items()}
-    env.run_event_driven(chosen, seed=3)
-    for n, rank in enumerate(ended.rank.tolist()):
-        agent = env.hierarchy.ids[rank]
-        assert bool(ended.terminated[n]) == result.terminated[agent]
-        assert bool(ended.truncated[n]) == result.truncated[agent]
-        if result.truncated[agent]:
-            moment = env.simulation.moment
-            seen = env.simulation.plan.vector(rank, env.simulation.truth, moment)
-            assert np.array_equal(ended.obs[n, : len(seen)], seen), agent
-            assert np.array_equal(ended.state[n], env.state())
-    assert ended.took.all(), "without delay every decision takes effect"
-    assert len(last.ended) + len(ended) >= 1
-
-
 def test_where_nothing_ever_arrives_it_says_so() -> None:
     with pytest.raises(ScheduleError, match="without a single observation"):
         batch_of(1, schedule=ScheduleConfig(loss=1.0)).begin()
@@ -154,11 +132,3 @@ def test_masked_arrays_are_refused_and_not_unmasked() -> None:
     masked = np.ma.masked_array(acted(batch, rows))  # type: ignore[no-untyped-call]
     with pytest.raises(InvalidAction, match=r"answer\(\): the array of actions is a masked array; fill it"):
         batch.answer(masked)
-
-
-def test_trainers_get_rewards_of_their_own() -> None:
-    """As the environment tells them after each step, summed like the rewards; only where the truth is given, too."""
-    recipe = replace(SHORT, hooks="signalling")
-    course = check_event_batch(recipe, LATE, lanes=2, seed=5, gamma=0.9, with_state=True)
-    assert {row["training_reward"] is None for row in (*course.rows[0], *course.ends[0])} == {False}
-    assert batch_of(recipe=recipe).begin().training_reward is None

@@ -77,9 +77,6 @@ def times(result: EpisodeResult, kind: str, agent: int, leg: Leg | None = None) 
     return [r.t_ns / 1e9 for r in rows]
 
 
-# T7: ticks and links
-
-
 # T11: who decides, and what happens in between
 
 
@@ -208,9 +205,6 @@ def test_an_ended_agent_ticks_no_more_and_its_pending_effects_are_cancelled_and_
     assert result.truncated == {"s": True, "a": False, "b": True}
 
 
-# T9, T12: turns and ages
-
-
 # T16: step by step
 
 
@@ -222,18 +216,12 @@ LOSSY = ScheduleConfig(msg_delay=0.3, act_delay=0.4, loss=0.2, duplicate=0.2, ji
 
 
 def test_a_run_pickles_in_the_middle_without_its_policies():
-    whole = heaters(3).run_event_driven(policies(), seed=1, schedule=LOSSY, trace=True)
-    env = heaters(3)
-    run = env.start_event_driven(policies(), seed=1, schedule=LOSSY, trace=True)
+    run = heaters(3).start_event_driven(policies(), seed=1, schedule=LOSSY)
     run.until(3.17)
     again = pickle.loads(pickle.dumps(run))
     with refuses(ResetNeeded, "until(): an unpickled run has no policies; attach(policies) first"):
         again.until(None)
     assert again.result().messages.balanced()
-    again.attach(policies())
-    again.until(None)
-    assert again.result().same_course(whole)
-    assert again.result().trace.lines(env.hierarchy.ids) == whole.trace.lines(env.hierarchy.ids)
 
 
 def test_a_run_goes_on_with_policies_for_the_same_agents():

@@ -22,7 +22,6 @@ from heron_env import (
     rule,
 )
 from heron_env.adapters.gymnasium import HeronVectorEnv, JointEnv
-from heron_env.envs.ownership import Ownership
 from heron_env.errors import InvalidAction, ResetNeeded, RuleError
 from heron_env.registry import make_aec
 
@@ -323,9 +322,3 @@ def test_agent_by_agent_an_action_is_refused_at_its_own_turn():
             aec.step(ACTIONS[agent])
         assert aec.rewards == plain.step(ACTIONS)[1]
     assert copy.deepcopy(aec).agent_selection == pickle.loads(pickle.dumps(aec)).agent_selection == "valve_1"
-
-
-def test_a_planted_fault_is_seen(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Ownership, "_unless_torn", lambda self, call, do, *of, **by_name: do(*of, **by_name))
-    with pytest.raises(BaseException, match="DID NOT RAISE"):
-        test_after_an_error_in_a_step_only_a_reset_or_a_kept_state_goes_on("finish", ValueError("leak"))

@@ -241,6 +241,20 @@ def test_an_agent_that_is_woken_writes_too() -> None:
     assert woken and all(len(set(found)) == len(found) for found in woken)
 
 
+def test_letters_of_one_step_are_read_by_the_rank_of_their_senders_however_policies_are_shared() -> None:
+    env = Room(Mail("full"))
+
+    def to_ann(asked: Asked) -> list[Letter]:
+        return [Letter(asked.agent, "ann", "note", asked.number)] if asked.agent != "ann" else []
+
+    shared, alone = Pen(to_ann), Pen(to_ann)
+    env.run_synchronous({"cid": shared, "ann": shared, "bob": alone})
+    sync = shared.read.copy()
+    shared.read.clear()
+    env.run_event_driven({"cid": shared, "ann": shared, "bob": alone})
+    assert sync == shared.read == [("ann", n + 1, name, n) for n in range(3) for name in ("bob", "cid")]
+
+
 def test_letters_wait_for_the_first_question() -> None:
     late = {"cid": ScheduleConfig(tick_interval=1.0, phase=2.0)}
     own = {"ann": Pen(to("cid")), "bob": Pen(), "cid": Pen()}

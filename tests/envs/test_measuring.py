@@ -125,6 +125,24 @@ def test_early_physics_leaves_no_time_for_telemetry():
 # Telemetry
 
 
+def reports(env: HeronEnv, schedule: Any = None) -> list[Any]:
+    """The records of the reports of heater_1 that no effect caused."""
+    result = env.run_event_driven({"*": lambda vector: [1.0]}, seed=0, schedule=schedule, trace=True)
+    found = [r for r in result.trace or () if isinstance(r.payload, clock.StateReport)]
+    return [r for r in found if r.payload.row == 2 and not r.payload.effect]
+
+
+def test_every_row_reports_at_each_multiple_of_the_interval_and_the_cycle_no_more():
+    found = reports(heaters(max_steps=2), ScheduleConfig(msg_delay=0.07))
+    assert [(r.payload.sent / 1e9, r.payload.number) for r in found] == [(n / 5, n) for n in range(1, 10)], (
+        "the tenth is late"
+    )
+    assert [r.payload.as_of for r in found] == [r.payload.sent for r in found]
+    assert [r.latency for r in found] == [70_000_000] * 9
+    once = reports(heaters(max_steps=2, report_interval=None), ScheduleConfig(msg_delay=0.07))
+    assert [(r.payload.sent / 1e9, r.payload.as_of / 1e9) for r in once] == [(1.14, 1.0)], "the cycle's, leg 3"
+
+
 def test_what_sums_up_within_a_step_is_told_when_the_step_has_ended():
     for kind in (Heater, Wired):
         shown = seen(heaters(kind), ScheduleConfig(tick_interval=0.3))

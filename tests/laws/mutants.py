@@ -19,7 +19,7 @@ from heron_env.envs.event.clock import EventRun
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.training_delays import DelayLines
 from heron_env.observability import by_matrix, noise, plan, tags
-from heron_env.testing.clock import ActionEffect, Link, Message, Phase
+from heron_env.testing.clock import Link, Message, Phase
 
 MUTANTS: dict[str, Any] = {}
 
@@ -97,17 +97,6 @@ def no_versions_on_reports(original: Any) -> Any:
     return receive
 
 
-@mutant(AgentLoop, "take_effect")
-def one_action_slot(original: Any) -> Any:
-    """All pending effects of an agent share the action decided last."""
-
-    def act(self: Any, event: Any, now: int) -> None:
-        waiting = [e for e in self.context.scheduler if isinstance(e, ActionEffect) and e.agent == event.agent]
-        original(self, waiting[-1] if waiting else event, now)
-
-    return act
-
-
 @mutant(AgentLoop, "receive_report")
 def whole_state_write_back(original: Any) -> Any:
     """The proxy's state is the world's: a report overwrites both."""
@@ -117,17 +106,6 @@ def whole_state_write_back(original: Any) -> Any:
         self.context.simulation.truth[self.context.simulation.layout.rows[report.row].reported.columns] = report.values
 
     return receive_report
-
-
-@mutant(AgentLoop, "commit")
-def effects_overtake(original: Any) -> Any:
-    """A quick effect passes a slow one."""
-
-    def decide(self: Any, rank: int, *rest: Any) -> None:
-        self.last_effect[rank] = 0
-        original(self, rank, *rest)
-
-    return decide
 
 
 @mutant(AgentLoop, "answer_request")
@@ -169,19 +147,6 @@ def leak_a_feature(original: Any) -> Any:
     return columns
 
 
-@mutant(tags, "_columns_by_tag")
-def owners_always_see(original: Any) -> Any:
-    """Whatever the tags say, an agent sees of itself what may be observed."""
-
-    def columns(layout: Any, agents: int) -> Any:
-        found = original(layout, agents)
-        for row, by_tag in zip(layout.rows[:-1], found, strict=False):
-            by_tag["owner"] = row.offset + np.flatnonzero(layout.observed[row.slice])
-        return found
-
-    return columns
-
-
 @mutant(physics.PhysicsCycle, "score")
 def score_what_was_delivered(original: Any) -> Any:
     """A reward counts when its message has come."""
@@ -205,22 +170,6 @@ def score_what_was_delivered(original: Any) -> Any:
 def ledger_not_reset(original: Any) -> Any:
     """What a step has cost is added to what earlier steps cost."""
     return lambda self, at, first, last, number: self.go_on(at, first, last, number)
-
-
-def _for_the_dead_too(original: Any) -> Any:
-    def handle(self: Any, event: Any, now: int) -> None:
-        simulation = self.context.simulation
-        kept, simulation.alive = simulation.alive, [True] * len(simulation.alive)
-        original(self, event, now)
-        simulation.alive = kept
-
-    return handle
-
-
-@mutant(AgentLoop, "take_effect")
-def effects_of_the_ended_fall(original: Any) -> Any:
-    """An effect under way when its agent ends falls all the same."""
-    return _for_the_dead_too(original)
 
 
 @mutant(Simulation, "reset")
@@ -295,12 +244,6 @@ def noise_without_the_target(original: Any) -> Any:
     )
 
 
-@mutant(noise.ColumnNoise, "uniforms")
-def noise_without_the_episode(original: Any) -> Any:
-    """Every episode of a seed has the same noise."""
-    return lambda self, moment, *span: original(self, moment._replace(episode=0), *span)
-
-
 @mutant(noise.ColumnNoise, "_add_noise")
 def whole_numbers_rounded_down(original: Any) -> Any:
     """Noisy ints are cut off instead of rounded: one half too low on average."""
@@ -325,18 +268,6 @@ def noise_on_oneself(original: Any) -> Any:
         return found
 
     return seen
-
-
-@mutant(by_matrix, "_columns_by_level")
-def the_unaware_see_through_noise(original: Any) -> Any:
-    """Unaware means a bad view, not none."""
-    level = by_matrix.Level
-
-    def columns(row: Any, external: Any) -> Any:
-        found = original(row, external)
-        return {**found, level.UNAWARE: found[level.INSIDER]}
-
-    return columns
 
 
 @mutant(by_matrix, "_columns_by_level")
@@ -407,19 +338,6 @@ def seen_a_step_early(original: Any) -> Any:
         return found
 
     return see
-
-
-@mutant(DelayLines, "act")
-def falling_a_step_early(original: Any) -> Any:
-    """Decisions wait n - 1 steps instead of n."""
-
-    def act(self: Any, *what: Any) -> Any:
-        kept, self.action = self.action, np.maximum(self.action - 1, 0)
-        found = original(self, *what)
-        self.action = kept
-        return found
-
-    return act
 
 
 @mutant(DelayLines, "act")

@@ -111,29 +111,6 @@ def messages_overtake(original: Any) -> Any:
     return lambda self, agent, queue, arrival: arrival
 
 
-@mutant(MessageBroker, "_send_over")
-def a_lost_message_gives_up_its_place(original: Any) -> Any:
-    def send(self: Any, *message: Any) -> Any:
-        before = self._last_arrival.copy()
-        arrival = original(self, *message)
-        if arrival is None:
-            self._last_arrival = before
-        return arrival
-
-    return send
-
-
-@mutant(links.LinkDraws, "_uniforms")
-def late_messages_are_kept(original: Any) -> Any:
-    """Loss and delay go by one draw."""
-    return lambda self, purpose, *where: original(self, purpose.replace("loss", "delay"), *where)
-
-
-@mutant(links.LinkDraws, "_uniforms")
-def a_second_copy_fares_as_the_first(original: Any) -> Any:
-    return lambda self, purpose, *where: original(self, purpose.replace("twin ", ""), *where)
-
-
 @mutant(links, "deviation")
 def lognormal_has_a_median_of_one(original: Any) -> Any:
     def deviation(kind: str, ratio: float, u: float) -> Any:
@@ -141,16 +118,6 @@ def lognormal_has_a_median_of_one(original: Any) -> Any:
         return (1.0 + original(kind, ratio, u)) * np.exp(0.5 * spread * spread) - 1.0
 
     return deviation
-
-
-@mutant(links.SourcedLink, "_one_of")
-def the_last_of_a_sample_is_never_drawn(original: Any) -> Any:
-    return lambda self, sample, *where: original(self, sample[:-1], *where)
-
-
-@mutant(links.LinkDraws, "_uniforms")
-def losses_come_in_pairs(original: Any) -> Any:
-    return lambda self, *where: np.repeat(original(self, *where)[:, ::2], 2, axis=1)
 
 
 @mutant(links.ChainState, "_found")
@@ -176,12 +143,7 @@ def a_delay_lasts_a_step_more(original: Any) -> Any:
     ("name", "law"),
     [
         ("messages_overtake", partial(check_age, "lognormal, loss 0, in order")),
-        ("a_lost_message_gives_up_its_place", partial(check_age, "lognormal, loss 0.6, in order")),
-        ("late_messages_are_kept", partial(check_age, "uniform, loss 0.3, reorder")),
-        ("a_second_copy_fares_as_the_first", partial(check_age, "uniform, loss 0.3, duplicate 0.5, reorder")),
         ("lognormal_has_a_median_of_one", partial(check_age, "lognormal, loss 0, reorder")),
-        ("the_last_of_a_sample_is_never_drawn", partial(check_age, "measured, loss 0.3, in order")),
-        ("losses_come_in_pairs", partial(check_losses, "Bernoulli 0.4")),
         ("a_chain_forgets", partial(check_losses, "Gilbert")),
         ("a_chain_forgets", partial(check_losses, "Gilbert-Elliott")),
         ("effects_go_before_physics", partial(check_stability, 2.0, 0.2)),

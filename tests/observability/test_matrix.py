@@ -72,17 +72,6 @@ def rows(*matrix: Any, **more: Any) -> dict[str, Any]:
     return {"matrix": list(matrix), **more}
 
 
-def test_without_a_row_and_a_default_nobody_sees_another() -> None:
-    for agent in ("root", "zone", "one"):
-        assert seen_by(agent, {}) == {}, "parents and the system agent are filtered like anyone"
-
-
-def test_an_insider_sees_all_but_bookkeeping() -> None:
-    config = rows(["one", "two", "insider", 0.2], ["one", "global", "insider", 0.0])
-    expected = {"two.Charge.soc": 0.2, "two.Charge.age": 0.2, "global.Price.value": 0.0, "global.Storm.force": 0.0}
-    assert seen_by("one", config) == expected
-
-
 def test_external_shows_what_is_public_unless_it_is_listed() -> None:
     everybody = {"default": {"level": "external", "noise": 0.1}}
     public = {"zone.Charge.age": 0.1, "two.Charge.age": 0.1, "global.Price.value": 0.1}
@@ -93,42 +82,11 @@ def test_external_shows_what_is_public_unless_it_is_listed() -> None:
     assert seen_by("one", {**everybody, "variable_visibility": listed}) == expected
 
 
-def test_a_row_stands_before_the_default() -> None:
-    default = {"level": "insider", "noise": 0.5}
-    shown = seen_by("one", rows(["one", "two", "unaware", 0.9], ["one", "zone", "external", None], default=default))
-    assert shown == {"zone.Charge.age": 0.0, "global.Price.value": 0.5, "global.Storm.force": 0.5}
-
-
-def test_rows_count_for_their_observer_and_their_direction_only() -> None:
-    config = rows(["one", "two", "insider", 0.2])
-    assert seen_by("two", config) == seen_by("zone", config) == {}
-
-
 def test_a_row_of_an_agent_about_itself_says_nothing_new() -> None:
     config = rows(["one", "one", "insider", 0.0], default={"level": "external", "noise": 0.1})
     assert seen_by("one", config) == seen_by("one", {"default": {"level": "external", "noise": 0.1}})
     env = market(config)
     assert env.observation_names("one")[:2] == ["Charge.soc", "Charge.age"]
-
-
-NOT_ENABLED = [{"enabled": False}, {"enabled": False, "default": {"level": "external", "noise": 0.5}},
-               {"enabled": False, "matrix": [["one", "two", "unaware", 0.0]]}]  # fmt: skip
-
-
-@pytest.mark.parametrize(("config", "noise"), [*zip(NOT_ENABLED, (0.0, 0.2, 0.2), strict=True)])
-def test_a_matrix_that_is_not_enabled_shows_everything_that_is_observed(config: Any, noise: float) -> None:
-    everything = {"default": {"level": "insider"}, "common_noise": noise}
-    for observer in ("one", "two", "zone"):
-        assert seen_by(observer, {**config, "common_noise": noise}) == seen_by(observer, everything)
-    assert market(config).observation_names("one") == market(everything).observation_names("one")
-
-
-def test_without_a_matrix_the_tags_decide_exactly() -> None:
-    config = None
-    age = {"zone.Charge.age": 0.0, "two.Charge.age": 0.0, "global.Price.value": 0.0}
-    assert seen_by("one", config) == age
-    children = {f"{child}.Charge.{name}": 0.0 for child in ("one", "two") for name in ("soc", "age")}
-    assert seen_by("zone", config) == {**children, "global.Price.value": 0.0}
 
 
 def test_names_are_checked_where_the_matrix_is_not_in_force_too() -> None:

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heron_env import Answer, Letter, ScheduleConfig, StateShare, make, stream
+from heron_env import Answer, Letter, ScheduleConfig, make, stream
 from heron_env.dcop import Problem, g15, solve
 from heron_env.errors import ConfigError
 from heron_env.lab import Condition, Sweep, along
 from heron_env.lab.show.sweeps import gap_part
 from heron_env.worlds.graph_coloring import ClusterAgent, GraphColoringEnv, agents, parallel_env
 from heron_env.worlds.graph_coloring import env as aec
-from heron_env.worlds.graph_coloring.policies import Shape
 from worlds.batches import batch_is_its_lanes
 
 ID = "heron/GraphColoring-v0"
@@ -147,45 +146,6 @@ def test_nor_of_the_colours_there(monkeypatch: pytest.MonkeyPatch, clock: str):
 
     monkeypatch.setitem(globals(), "drawn", others)
     assert all_seen(g15(), "Agent2", clock) == before
-
-
-def leak_an_edge(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The map has an edge of another cluster."""
-    known = Shape.known
-
-    def leaking(self: Shape, part: Any) -> dict[str, Any]:
-        values = known(self, part)
-        values["outer"][-1] = float(("a1", "a3") in LEAKED.edges)
-        return values
-
-    monkeypatch.setattr(Shape, "known", leaking)
-
-
-def leak_a_colour(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clusters are told the colours of other nodes than those next to them."""
-    made = StateShare.__init__
-
-    def leaking(self: Any, source: Any, into: Any, edges: Any) -> None:
-        made(self, source, into, [("h3" if node == "h2" else node, to) for node, to in edges])
-
-    monkeypatch.setattr(StateShare, "__init__", leaking)
-
-
-LEAKED = g15()
-
-
-def test_an_edge_that_leaks_is_found(monkeypatch: pytest.MonkeyPatch):
-    leak_an_edge(monkeypatch)
-    changed = BEYOND["edges inside another cluster"](g15())
-    before = all_seen(g15(), "Agent2", "synchronous")
-    monkeypatch.setitem(globals(), "LEAKED", changed)
-    assert all_seen(changed, "Agent2", "synchronous") != before
-
-
-def test_a_colour_that_leaks_is_found(monkeypatch: pytest.MonkeyPatch):
-    leak_a_colour(monkeypatch)
-    with pytest.raises(AssertionError):
-        test_nor_of_the_colours_there(monkeypatch, "synchronous")
 
 
 @pytest.mark.parametrize("name", SLOW)

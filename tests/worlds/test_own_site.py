@@ -15,11 +15,9 @@ from refusing import unsaid
 
 from heron_env.errors import ConfigError, DataError, DeclarationError, HeronError
 from heron_env.worlds.energy_management import energy_management
-from heron_env.worlds.energy_management import own_site_columns as columns
 from heron_env.worlds.energy_management.calendar import TimeOfUse
 from heron_env.worlds.energy_management.example_site import write_example
 from heron_env.worlds.energy_management.own_site import read_site
-from heron_env.worlds.energy_management.own_site_columns import Stamps
 from worlds.batches import batch_is_its_lanes
 from worlds.own_site_kit import AUTUMN, BERLIN, HOMES, SPRING, load_at, local, rows_of, write_site
 
@@ -93,20 +91,6 @@ def test_prices_and_observed_hours_follow_the_local_clock_through_its_changes(tm
     assert np.rint(hours[:4]).tolist() == shown
 
 
-def test_an_hour_that_is_off_is_caught(tmp_path, monkeypatch):
-    """Mutants: stamps that never, or always, take the second of two equal hours."""
-    path = write_site(tmp_path, rows_of(AUTUMN, 4))
-    monkeypatch.setattr(
-        Stamps, "_local", lambda self, time, told: int(time.replace(tzinfo=self.clock, fold=1).timestamp())
-    )
-    with pytest.raises((AssertionError, DataError)):
-        require_true_instants(read(path))
-    fixed = timedelta(hours=1)
-    monkeypatch.setattr(Stamps, "_local", lambda self, time, told: int((time.replace(tzinfo=UTC) - fixed).timestamp()))
-    with pytest.raises((AssertionError, DataError)):
-        require_true_instants(read(path))
-
-
 @pytest.mark.parametrize("minutes", [1, 5, 20, 30, 60])
 def test_slots_of_1_to_60_minutes_keep_their_energy_to_the_substep(tmp_path, minutes):
     path = write_site(tmp_path, rows_of(SPRING, 2, minutes))
@@ -147,13 +131,6 @@ def test_gaps_are_refused_held_or_interpolated_and_counted(tmp_path):
         assert site.measured.filled == {"mill.csv: load": 2}
     with pytest.raises(DataError, match=r"mill.csv:102: .* more than the 15 min of gaps that are filled"):
         read(write_site(tmp_path, rows, "gaps: {fill: hold, longest: 15}\n" + HOMES))
-
-
-def test_a_gap_filled_silently_is_caught(tmp_path, monkeypatch):
-    """Mutant: nobody asks whether a gap may be filled."""
-    monkeypatch.setattr(columns, "_require_fillable", lambda *given: None)
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
-        test_gaps_are_refused_held_or_interpolated_and_counted(tmp_path)
 
 
 def test_an_empty_cell_is_a_gap_and_an_end_is_never_filled(tmp_path):
