@@ -107,14 +107,18 @@ class Correction:
 
     def around(self, anchor: Floats, outputs: NDArray[Any]) -> Floats:
         """The same around an anchor, `[k]` or `[n, k]`."""
-        numbers, parts = len(self.low), list[Floats]()
-        if numbers:
-            moved = anchor + self.reach * np.minimum(np.maximum(outputs[:, :numbers], -1.0), 1.0)
-            parts.append(np.minimum(np.maximum(moved, self.low), self.high))
-        if self.ncats:
-            logits = np.split(outputs[:, numbers:], np.cumsum(self.ncats)[:-1], axis=1)
-            parts += [part.argmax(axis=1, keepdims=True).astype(np.float64) for part in logits]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        if not self.ncats:
+            return self._moved(anchor, outputs)
+        numbers = len(self.low)
+        logits = np.split(outputs[:, numbers:], np.cumsum(self.ncats)[:-1], axis=1)
+        choices = [part.argmax(axis=1, keepdims=True).astype(np.float64) for part in logits]
+        parts = [self._moved(anchor, outputs[:, :numbers]), *choices] if numbers else choices
+        return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+
+    def _moved(self, anchor: Floats, outputs: NDArray[Any]) -> Floats:
+        moved = anchor + self.reach * np.minimum(np.maximum(outputs, -1.0), 1.0)
+        actions: Floats = np.minimum(np.maximum(moved, self.low), self.high)
+        return actions
 
 
 def act_of(low: Floats, high: Floats, ncats: tuple[int, ...], base: Policy | Decide | None = None) -> Correction:

@@ -23,7 +23,7 @@ from heron_env.lab.remembering import Recurrent, recurrent_of
 from heron_env.lab.trained import Network, array_of, network_of
 
 if TYPE_CHECKING:
-    from heron_env.lab.run_groups import GroupConfig
+    from heron_env.lab.run_files import GroupConfig
 
 Arrays = Mapping[str, NDArray[np.float32]]
 ACTS: Final = ("mlp_extractor.policy_net.", "action_net.", "log_std", "memory.")

@@ -84,12 +84,6 @@ def test_what_is_no_request_of_version_1_is_left_to_the_models(damage: object):
             Request.model_validate(current(given))
 
 
-def test_a_conversation_has_no_decision():
-    told = request(chat=True)
-    assert told.decision is None
-    assert told.response_format.type == "text"
-
-
 @pytest.mark.parametrize("field", sorted(ADR))
 def test_a_request_with_a_missing_or_unknown_field_is_none(field: str):
     told = json.loads(request().model_dump_json())

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from heron_env import Answer, Asked, Origin, make, stream
 from heron_env.errors import ConfigError, ExternalAgentError, FixtureError
 from heron_env.injection import Endpoint, ExternalPolicy, Fixture, Latency, Recorded, Recording
-from heron_env.injection.contract import Response, difference
+from heron_env.injection.contract import difference
 
 AGENTS = ("battery_1", "battery_2")
 
@@ -84,21 +84,6 @@ def test_what_stood_in_is_replayed_without_what_stood_in(tmp_path: Path):
     assert same(live, replayed)
     assert [answer.origin.code for answer in replayed] == [answer.origin.code for answer in live]
     assert {answer.origin.code for answer in live} == {"", "CLIPPED", "INTERNAL"}
-
-
-def test_an_answer_with_unset_fields_counts_and_is_replayed(tmp_path: Path):
-    """As common server libraries write what a model leaves unset."""
-    unset = dict.fromkeys(Response.model_fields.keys() - {"action"})
-
-    def written_out(body: dict[str, Any]) -> dict[str, Any]:
-        return {"action": [body["decision"]["step"] / 8], **unset}
-
-    path, instants = tmp_path / "run.jsonl", questions(3)
-    live = record(path, instants, written_out)
-    assert {answer.origin.source for answer in live if answer.origin} == {"external"}
-    with no_sockets():
-        again = run(Recorded(path), instants)
-    assert [float(answer.action[0]) for answer in again] == [float(answer.action[0]) for answer in live]
 
 
 def test_the_file_is_as_documented(tmp_path: Path):

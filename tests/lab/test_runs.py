@@ -2,7 +2,9 @@ import json
 import pickle
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from heron_env.errors import ConfigError, RunFolderError, TraceError, UnknownEnv
 from heron_env.lab import RunFolder, record_episode
 from heron_env.lab.run_files import SCHEMA
 from heron_env.lab.traces.replaying import replay
-from heron_env.lab.trained import Correction, Network, Scaling, act_of, decide_batch
+from heron_env.lab.trained import Correction, Scaling, act_of, decide_batch
 
 NONE = np.zeros(0)
 OPTIONS = {"dt": 3600.0, "physics_substeps": 1}
@@ -37,12 +39,6 @@ def change(folder: Path, edit) -> None:
     config = json.loads(file.read_text())
     edit(config)
     file.write_text(json.dumps(config))
-
-
-def refused(folder: Path) -> str:
-    with pytest.raises(RunFolderError) as error:
-        load_policy(folder)
-    return str(error.value).replace(str(folder), "RUN")
 
 
 def test_a_folder_says_what_was_trained_on_what_and_can_be_moved(folder: Path):
@@ -95,75 +91,78 @@ def test_a_policy_serves_environments_of_another_step_but_not_of_another_width(f
     )
 
 
-def test_a_missing_file_is_named(folder: Path):
-    assert refused(folder / "nothing") == (
-        "RUN/config.json does not exist: RUN is no finished run folder; train one, or correct the path"
-    )
-    (folder / "battery.safetensors").unlink()
-    assert refused(folder) == (
-        "RUN/battery.safetensors does not exist; copy it from where the run was made, or train again"
-    )
+def schema(folder: Path) -> None:
+    (folder / "config.json").write_text(json.dumps({"schema_version": SCHEMA + 1}))
+
+
+def of_battery(**fields: Any) -> Callable[[Path], None]:
+    return lambda folder: change(folder, lambda config: config["groups"]["battery"].update(fields))
+
+
+def of_run(**fields: Any) -> Callable[[Path], None]:
+    return lambda folder: change(folder, lambda config: config.update(fields))
+
+
+REFUSALS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no run": (
+        lambda folder: (folder / "config.json").unlink(),
+        "RUN/config.json does not exist: RUN is no finished run folder; train one, or correct the path",
+    ),
+    "no weights": (
+        lambda folder: (folder / "battery.safetensors").unlink(),
+        "RUN/battery.safetensors does not exist; copy it from where the run was made, or train again",
+    ),
+    "another schema": (
+        schema,
+        f"RUN/config.json has schema version {SCHEMA + 1}, heron_env {__version__} reads version {SCHEMA}: install the "
+        "heron_env that wrote it, or train again",
+    ),
+    "a field less": (
+        lambda folder: change(folder, lambda config: config.pop("env_id")),
+        "RUN/config.json: env_id: Field required; restore the file, or train again",
+    ),
+    "no JSON": (lambda folder: (folder / "config.json").write_text("{"), "RUN/config.json: the file: Invalid JSON"),
+    "no weights in the file": (
+        lambda folder: (folder / "battery.safetensors").write_bytes(b"nothing"),
+        "RUN/battery.safetensors is no model of a training (Error while deserializing: header too small); restore the",
+    ),
+    "weights of another run": (
+        of_battery(center=[0.0] * 23),
+        "RUN/battery.safetensors is no model of a training (it has 1 outputs, its configuration is of another run); ",
+    ),
+    "other actions": (
+        of_battery(action_low=[-3.0]),
+        "RUN/config.json: group 'battery' was trained on actions ([-3.0], [5.0], []), the environment now has "
+        "([-5.0], [5.0], []); correct env_options, or train again",
+    ),
+    "other groups": (
+        of_run(env_options={**OPTIONS, "control": "zone"}),
+        "RUN/config.json: the environment has groups ['zone'], the run has 'battery'; correct env_options, or train",
+    ),
+    "no such baseline": (
+        of_run(base="magic"), "RUN/config.json: 'heron/EnergyManagement-v1' has no baseline 'magic', only ['do"
+    ),
+    "a baseline of an environment that is not here": (
+        of_run(env_id="my/Home-v0", base="self-consumption"),
+        "RUN/config.json: the policy corrects the baseline 'self-consumption' of 'my/Home-v0', which is not registered "
+        "here; import the module that registers it, then load again",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REFUSALS)
+def test_what_is_no_run_here_is_refused_in_words(folder: Path, kind: str):
+    spoil, words = REFUSALS[kind]
+    spoil(folder)
+    with pytest.raises(RunFolderError) as error:
+        load_policy(folder)
+    assert str(error.value).replace(str(folder), "RUN").startswith(words)
+
+
+def test_a_curve_that_is_gone_is_named_where_it_is_read(folder: Path):
     (folder / "progress.csv").unlink()
-    (folder / "battery.safetensors").touch()
     with pytest.raises(RunFolderError, match=r"progress\.csv does not exist; copy it from where the run was made"):
         RunFolder.open(folder).curve()
-
-
-def test_another_schema_version_is_refused_before_anything_else_is_read(folder: Path):
-    (folder / "config.json").write_text(json.dumps({"schema_version": SCHEMA + 1}))
-    assert refused(folder) == (
-        f"RUN/config.json has schema version {SCHEMA + 1}, heron_env {__version__} reads version {SCHEMA}: "
-        "install the heron_env that wrote it, or train again"
-    )
-
-
-def test_a_damaged_config_names_the_field(folder: Path):
-    change(folder, lambda config: config.pop("env_id"))
-    assert refused(folder) == "RUN/config.json: env_id: Field required; restore the file, or train again"
-    (folder / "config.json").write_text("{")
-    assert refused(folder).startswith("RUN/config.json: the file: Invalid JSON")
-
-
-def test_a_damaged_model_is_refused(folder: Path):
-    (folder / "battery.safetensors").write_bytes(b"nothing")
-    assert refused(folder) == (
-        "RUN/battery.safetensors is no model of a training (Error while deserializing: header too small); "
-        "restore the file, or train again"
-    )
-
-
-def test_a_model_of_another_run_is_refused(folder: Path):
-    def widen(config) -> None:
-        config["groups"]["battery"]["center"].append(0.0)
-
-    change(folder, widen)
-    assert refused(folder) == (
-        "RUN/battery.safetensors is no model of a training (it has 1 outputs, its configuration is of another run); "
-        "restore the file, or train again"
-    )
-
-
-def test_an_environment_with_other_spaces_is_refused(folder: Path):
-    change(folder, lambda config: config["groups"]["battery"].update(action_low=[-3.0]))
-    assert refused(folder) == (
-        "RUN/config.json: group 'battery' was trained on actions ([-3.0], [5.0], []), the environment now has "
-        "([-5.0], [5.0], []); correct env_options, or train again"
-    )
-    change(folder, lambda config: config["env_options"].update(control="zone"))
-    assert refused(folder) == (
-        "RUN/config.json: the environment has groups ['zone'], the run has 'battery'; "
-        "correct env_options, or train again"
-    )
-
-
-def test_a_baseline_that_is_gone_is_refused(folder: Path):
-    change(folder, lambda config: config.update(base="magic"))
-    assert refused(folder).startswith("RUN/config.json: 'heron/EnergyManagement-v1' has no baseline 'magic', only ['do")
-    change(folder, lambda config: config.update(env_id="my/Home-v0", base="self-consumption"))
-    assert refused(folder) == (
-        "RUN/config.json: the policy corrects the baseline 'self-consumption' of 'my/Home-v0', which is not registered "
-        "here; import the module that registers it, then load again"
-    )
 
 
 def test_a_run_on_a_removed_environment_is_refused_with_the_reason(folder: Path):
@@ -182,6 +181,8 @@ def test_a_correction_moves_its_anchor_by_half_the_range_and_stays_inside():
     alone = Correction(np.array([-2.0]), np.array([6.0]))
     outputs = np.array([[0.0], [0.5], [9.0], [-9.0]])
     assert alone(np.zeros((4, 3), np.float32), outputs).tolist() == [[2.0], [4.0], [6.0], [-2.0]]
+    assert Scaling(np.array([1.0]), np.array([2.0]))(np.array([[5.0]], np.float32)).tolist() == [[2.0]]
+    assert decide_batch(lambda vector: vector.sum(), np.ones((11, 5))).shape == (11, 1)
     rule = Correction(np.array([-5.0]), np.array([5.0]), lambda vector: vector[:1] + 1.0)
     assert rule(np.full((2, 3), 2.0, np.float32), np.array([[0.1], [1.0]])).tolist() == [[3.5], [5.0]]
 
@@ -189,18 +190,6 @@ def test_a_correction_moves_its_anchor_by_half_the_range_and_stays_inside():
 def test_a_choice_is_the_likeliest_of_each_part():
     logits, act = np.array([[0.0, 1.0, 0.5, 3.0, 2.0], [2.0, 1.0, 0.5, 0.0, 2.0]]), act_of(NONE, NONE, (3, 2))
     assert act(np.zeros((2, 1), np.float32), logits).tolist() == [[1.0, 0.0], [0.0, 1.0]]
-
-
-def test_the_network_is_the_textbook_s():
-    rng = np.random.default_rng(0)
-    shapes = [((5, 7), 7), ((7, 7), 7), ((7, 2), 2)]
-    layers = tuple((rng.normal(size=w).astype(np.float32), rng.normal(size=b).astype(np.float32)) for w, b in shapes)
-    x = rng.normal(size=(11, 5)).astype(np.float32)
-    (w0, b0), (w1, b1), (w2, b2) = layers
-    expected = np.tanh(np.tanh(x @ w0 + b0) @ w1 + b1) @ w2 + b2
-    assert np.allclose(Network(layers)(x), expected, atol=1e-5)
-    assert np.array_equal(Scaling(np.array([1.0]), np.array([2.0]))(np.array([[5.0]], np.float32)), [[2.0]])
-    assert decide_batch(lambda vector: vector.sum(), x).shape == (11, 1)
 
 
 def test_a_recorded_episode_finds_its_run_folder_again_unless_it_changed(folder: Path, tmp_path: Path):
@@ -260,18 +249,14 @@ def test_what_is_not_of_one_recipe_is_not_pooled(folder: Path, tmp_path: Path):
         pooled_sweep([folder, other])
 
 
-def test_run_folders_are_pooled_from_the_command_line(folder: Path, tmp_path: Path):
-    words = [folder, other_seed(folder, tmp_path), "--pool", "--processes", "1"]
-    told = as_json("sweep", *words, "--cases", "1", "--axis", "act_delay=0", "--out", tmp_path / "swept")
-    assert next(row["seeds"] for row in told["rows"] if row["policy"] == "trained") == 2
-
-
-def test_algorithms_are_named_on_the_command_line(folder: Path, tmp_path: Path):
-    other_seed(folder, tmp_path)
-    rest = ["--cases", "1", "--axis", "act_delay=0", "--processes", "1", "--out", tmp_path / "swept"]
-    told = as_json("sweep", f"two={tmp_path}/*", f"one={folder}", *rest)
-    seeds = {row["policy"]: row["seeds"] for row in told["rows"]}
-    assert (seeds["two"], seeds["one"]) == (2, 1)
+def test_run_folders_are_pooled_and_named_on_the_command_line(folder: Path, tmp_path: Path):
+    other = other_seed(folder, tmp_path)
+    rest = ["--cases", "1", "--axis", "act_delay=0", "--processes", "1", "--out"]
+    for number, words in enumerate(([folder, other, "--pool"], [f"trained={tmp_path}/*", f"one={folder}"])):
+        rows = as_json("sweep", *words, *rest, tmp_path / f"swept {number}")["rows"]
+        seeds = {row["policy"]: row["seeds"] for row in rows}
+        assert seeds["trained"] == 2 and seeds.get("one", 1) == 1
+        shutil.rmtree(tmp_path / f"swept {number}")
 
 
 def test_an_unpooled_training_is_said_to_be_one_seed(folder: Path):

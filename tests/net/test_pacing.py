@@ -8,7 +8,6 @@ from fake_clock import FakeClock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env.net import limits
 from heron_env.net.limits import Pacing
 
 
@@ -85,22 +84,3 @@ def test_a_cancelled_caller_leaves_its_place_to_the_next(served: bool):
         return [second.cancelled(), await third]
 
     assert asyncio.run(run()) == [True, True]
-
-
-@pytest.mark.parametrize(("name", "value"), [("WINDOW", 0.5), ("WINDOW", 0.0)])
-def test_a_shorter_window_is_caught(name: str, value: float, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(limits, name, value)
-    with pytest.raises(AssertionError):
-        test_the_window_slides_and_is_full()
-
-
-def test_a_fixed_window_or_one_that_forgets_is_caught(monkeypatch: pytest.MonkeyPatch):
-    """Counting per calendar second lets twice as many through around its boundary."""
-
-    def forget(self: Pacing) -> None:
-        self._flying -= 1
-        self._admit()
-
-    monkeypatch.setattr(Pacing, "leave", forget)
-    with pytest.raises(AssertionError):
-        test_the_window_slides_and_is_full()
