@@ -12,7 +12,7 @@ from heron_env.files.reading import is_file
 from heron_env.given import mapping, require_type
 from heron_env.lab.output import Tile
 from heron_env.lab.runs import RunFolder, versions
-from heron_env.lab.show.courses import NOT_DRAWN, case_part, episode_verdict, episode_words, messages_part, trace_part
+from heron_env.lab.show.courses import case_part, episode_verdict, episode_words, messages_part, trace_part
 from heron_env.lab.show.document import NOT_DRAWN, Listing, Report, Section
 from heron_env.lab.show.sweeps import (
     EVERY_SWEEP,
