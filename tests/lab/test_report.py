@@ -39,7 +39,7 @@ from heron_env.lab import (
 from heron_env.lab.figure_style import blank, to_png, to_svg
 from heron_env.lab.output import TextTable
 from heron_env.lab.show.courses import OF_A_DAY, case_part, compared, day_figure
-from heron_env.lab.show.document import Listing, Picture, Report, Section, render
+from heron_env.lab.show.document import Picture, Report, Section, render
 from heron_env.lab.show.figures import (
     PolicyLine,
     gap_figure,
@@ -179,7 +179,7 @@ def test_the_report_begins_with_its_verdict_and_one_figure_says_everything_and_e
 
 def test_blocks_of_each_kind_are_drawn_and_commands_are_code():
     table = TextTable("told", ("x", "n"), [("one", "1"), ("", "2")], folded=True)
-    blocks = ["a & b `c`", table, Listing(["`d`"]), {"term": "<e> `f`"}]
+    blocks = ["a & b `c`", table, ["`d`"], {"term": "<e> `f`"}]
     page = render(Report("t", ["Run `heron <x>`."], [Section("p", blocks)]))
     for part in (
         "Run <code>heron &lt;x&gt;</code>.", "<p>a &amp; b <code>c</code></p>", "<summary>told</summary>",
