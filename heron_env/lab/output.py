@@ -145,7 +145,7 @@ def bar(name: str, wanted: bool = True) -> Iterator[Callable[[float, str], None]
     Drawn by rich if it is wanted and somebody looks; the environment variable TERM=dumb switches it off.
     """
     if not (wanted and watched()):
-        yield _silently
+        yield lambda share, words: None
         return
     from rich import progress
 
@@ -177,7 +177,3 @@ def left(progress: Progress, before: str = "") -> str:
         return ""
     seconds = math.ceil(progress.seconds_left)
     return f"{before}about {seconds} s left" if seconds < 120 else f"{before}about {math.ceil(seconds / 60)} min left"
-
-
-def _silently(*told: Any) -> None:
-    """Nobody looks."""

@@ -27,19 +27,21 @@ from heron_env.lab import (
     IDEAL,
     Baseline,
     Condition,
-    Estimate,
     Sources,
     Sweep,
+    SweepResult,
     along,
     describe_environment,
     record_episode,
     report_of,
     write_report,
 )
+from heron_env.lab.benchmark import Case
+from heron_env.lab.episodes import Outcome
 from heron_env.lab.figure_style import blank, to_png, to_svg
 from heron_env.lab.output import TextTable
 from heron_env.lab.show.courses import OF_A_DAY, case_part, compared, day_figure
-from heron_env.lab.show.document import Listing, Picture, Report, Section, render
+from heron_env.lab.show.document import Picture, Report, Section, render
 from heron_env.lab.show.figures import (
     PolicyLine,
     gap_figure,
@@ -52,6 +54,7 @@ from heron_env.lab.show.training import learning_figure
 from heron_env.lab.show.tree import hierarchy_figure
 from heron_env.lab.sweep.conditions import grid
 from heron_env.lab.sweep.presets import PRESETS
+from heron_env.lab.sweep.records import Record
 from heron_env.lab.sweep.words import costliest
 from heron_env.registry import spec
 
@@ -179,7 +182,7 @@ def test_the_report_begins_with_its_verdict_and_one_figure_says_everything_and_e
 
 def test_blocks_of_each_kind_are_drawn_and_commands_are_code():
     table = TextTable("told", ("x", "n"), [("one", "1"), ("", "2")], folded=True)
-    blocks = ["a & b `c`", table, Listing(["`d`"]), {"term": "<e> `f`"}]
+    blocks = ["a & b `c`", table, ["`d`"], {"term": "<e> `f`"}]
     page = render(Report("t", ["Run `heron <x>`."], [Section("p", blocks)]))
     for part in (
         "Run <code>heron &lt;x&gt;</code>.", "<p>a &amp; b <code>c</code></p>", "<summary>told</summary>",
@@ -336,12 +339,13 @@ def test_the_learning_curve_names_the_levels_beside_it():
 
 
 def against_an_amount(nothing: float, optimum: list[float]):
+    """Of a policy that earned so much under two amounts, and in two cases; nothing is run."""
     returns = np.array([[[4.0, 6.0]], [[1.0, 2.0]]])
-    return gap_figure(
-        [PolicyLine("mine", np.array([0.0, 3.0]), returns, returns[0])],
-        lambda x: Estimate(x.mean(), x.min(), x.max(), x.size), x_label="delay, s", unit="EUR", return_of="tower",
-        nothing=np.full(2, nothing), optimum=np.array(optimum),
-    )  # fmt: skip
+    asked = Sweep.of(GRID, {"mine": "random"}, [], cases=[Case(k, optimum=x) for k, x in enumerate(optimum)])
+    blank = {"course": "", "kpis": {}, "staleness_p95": 0.0, "latency_p95": 0.0, "notes": []}
+    records = {item.key: Record(item.key, Outcome(value=nothing, **blank), 0.0) for item in asked.items()}
+    result = SweepResult(replace(asked, unit="EUR", return_of="tower"), records)
+    return gap_figure(result, [PolicyLine("mine", np.array([0.0, 3.0]), returns, returns[0])], "act_delay")
 
 
 def test_return_against_an_amount_shows_levels_differences_and_every_case():
@@ -353,14 +357,16 @@ def test_return_against_an_amount_shows_levels_differences_and_every_case():
         line.get_ydata()[0] for line in top.lines if line.get_marker() == "None" and np.ptp(line.get_ydata()) == 0.0
     ]
     assert levels == [4.0, 7.0, 0.0]  # synchronous, optimum, doing nothing
-    assert all(word in texts(figure) for word in ("mine", "optimum", "do nothing", "synchronous", "delay, s", "EUR"))
+    assert all(
+        word in texts(figure) for word in ("mine", "optimum", "do nothing", "synchronous", "action delay, s", "EUR")
+    )
     assert "Return of tower above doing nothing" in texts(figure)
 
 
 def test_levels_far_away_are_arrows_with_their_values_and_the_policies_keep_the_picture():
     figure = against_an_amount(-90.0, [300.0, 500.0])
     low, high = figure.axes[0].get_ylim()
-    assert 85.0 < low < 91.0 and 96.0 < high < 100.0
+    assert 75.0 < low < 91.0 and 96.0 < high < 115.0
     assert "\u2193 do nothing: 0" in texts(figure) and "\u2191 optimum: 490" in texts(figure)
 
 

@@ -1,6 +1,7 @@
 """Means, interquartile means, shares and probabilities of improvement with their intervals, against scipy."""
 
 import math
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,12 +22,11 @@ def ends(found: Estimate) -> tuple[float, float]:
     return found.low, found.high
 
 
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
-@pytest.mark.parametrize("df", [1, 2, 5, 10, 250])
-def test_the_t_quantile_is_scipys(df: int, level: float):
+def test_the_t_quantile_is_scipys():
     from scipy.stats import t
 
-    assert t_quantile(level, df) == pytest.approx(t.ppf(0.5 + level / 2, df), rel=1e-9)
+    for level, df in product([0.5, 0.9, 0.95, 0.99], [1, 2, 5, 10, 250]):
+        assert t_quantile(level, df) == pytest.approx(t.ppf(0.5 + level / 2, df), rel=1e-9)
 
 
 @given(several, st.floats(-50, 50))
@@ -121,22 +121,18 @@ def test_what_is_closed_of_a_gap_is_a_share_whose_training_seeds_have_no_pairs()
     assert not make.closed(ours, late, late + [9.0, -8.0] * 4).known
 
 
-def test_paired_improvement_counts_cases_and_halves_ties():
+def test_an_improvement_counts_cases_halves_ties_and_leaves_room_even_where_it_is_sure():
+    from scipy.stats import binomtest
+
     found = Intervals(range(4)).improvement([1.0, 2.0, 3.0, 9.0], [0.0, 2.0, 4.0, 4.0])
     assert found.value == (1 + 0.5 + 0 + 1) / 4
     assert 0.0 <= found.low < found.value < found.high <= 1.0
+    sure = Intervals(range(5)).improvement(np.ones(5), np.zeros(5))
+    assert (sure.value, sure.high) == (1.0, 1.0)
+    assert sure.low == pytest.approx(binomtest(5, 5).proportion_ci(method="wilson").low, abs=1e-3)
 
 
-def test_even_a_sure_improvement_of_few_cases_leaves_room():
-    from scipy.stats import binomtest
-
-    found = Intervals(range(5)).improvement(np.ones(5), np.zeros(5))
-    wilson = binomtest(5, 5).proportion_ci(method="wilson")
-    assert (found.value, found.high) == (1.0, 1.0)
-    assert found.low == pytest.approx(wilson.low, abs=1e-3)
-
-
-@pytest.mark.parametrize(("successes", "n"), [(0, 9), (1, 9), (14, 100), (99, 100), (100, 100)])
+@pytest.mark.parametrize(("successes", "n"), [(0, 9), (1, 9), (14, 100), (100, 100)])
 def test_wilson_s_interval_is_scipy_s_and_a_proportion_s_is_hardly_wider(successes: int, n: int):
     from scipy.stats import binomtest
 
@@ -160,15 +156,12 @@ def test_repeats_of_a_day_are_no_new_days():
     assert Intervals(["a"] * 6).mean(x) == Intervals(range(6)).mean(x)  # of one day all seeds are cases
 
 
-def test_an_estimate_reads_as_value_and_ends():
+def test_an_estimate_reads_as_value_and_ends_and_says_whether_it_excludes_zero_or_stays_within_a_bound():
     assert str(Estimate(2.314, 1.9, -0.001, 5)) == "2.31 [1.90, 0.00]"
     assert str(Estimate(2.314, math.nan, math.nan, 1)) == "2.31"
     assert str(Estimate(0.00034, -0.00002, 0.00123, 5)) == "0.00034 [-0.00002, 0.00123]"
     assert Estimate(0.00034, -0.00002, 0.00623, 5).beside(9.8) == "0.00 [0.00, 0.01]"
     assert str(Estimate(0.0, -1e-12, 0.0, 5)) == "0.00 [0.00, 0.00]"
-
-
-def test_an_estimate_says_whether_it_excludes_zero_or_stays_within_a_bound():
     assert Estimate(2.0, 1.0, 3.0, 5).excludes_zero and Estimate(-2.0, -3.0, -1.0, 5).excludes_zero
     assert not Estimate(1.0, -1.0, 3.0, 5).excludes_zero
     assert Estimate(0.01, -0.01, 0.015, 5).within(0.02) and not Estimate(0.0, -0.03, 0.015, 5).within(0.02)

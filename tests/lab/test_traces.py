@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -329,8 +330,7 @@ def test_policies_of_ones_own_are_given_again():
         replay(own)
     assert replay(own, policies=given).identical
     other = replay(own, policies={"*": lambda vector: np.cos(vector[:1])}).difference
-    assert other is not None
-    assert (other.time, other.what) == (0.0, "action: values[0]")
+    assert other is not None and (other.time, other.what) == (0.0, "action: values[0]")
 
 
 def test_an_episode_of_another_version_is_refused_unless_asked_for(episode: Episode):
@@ -368,10 +368,10 @@ def test_rules_run_compiled_again_if_they_were(episode: Episode, monkeypatch: py
 @given(recipe=recipes(), data=st.data())
 def test_any_world_is_recorded_whole_and_drawn_by_the_rules(recipe: Recipe, data):
     schedule = data.draw(schedules(recipe.ids))
-
     found = _of_a_world(recipe, schedule)
     assert first_difference(found, _of_a_world(recipe, schedule)) is None
-    assert first_difference(_through_the_file(found), found) is None
+    with tempfile.TemporaryDirectory() as folder:
+        assert first_difference(file.read(file.write(found, folder)), found) is None
     assert list(faults(json.loads(perfetto_text(found)))) == []
     draw(found)
 
@@ -398,13 +398,6 @@ def test_what_the_ended_would_have_done_is_told_as_cancelled():
     assert effects.isdisjoint((event.t / 1e9, event.agent) for event in marked)
 
 
-def _through_the_file(episode: Episode) -> Episode:
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        return file.read(file.write(episode, folder))
-
-
 # Schedules in words
 
 
@@ -421,24 +414,23 @@ def test_fields_of_a_schedule_are_set_for_all_or_for_some():
     assert with_settings(own, []) is own
 
 
-@pytest.mark.parametrize("wrong", ["act_dely=3", "act_delay", "=3", "loss=2", "zone_1.act_delay=soon"])
-def test_a_wrong_field_of_a_schedule_is_named(wrong: str):
-    with pytest.raises(ScheduleError, match=re.escape(wrong.partition("=")[0].rpartition(".")[2] or "=3")) as error:
+@pytest.mark.parametrize(("wrong", "words"), [
+    ("act_dely=3", "act_dely.*Did you mean"), ("act_delay", "act_delay"), ("=3", "=3"), ("loss=2", "loss"),
+    ("zone_1.act_delay=soon", "act_delay"), ("act_delay=-inf", "must be finite"), ("act_delay=NaN", "must be finite"),
+])  # fmt: skip
+def test_a_wrong_field_of_a_schedule_is_named(wrong: str, words: str):
+    with pytest.raises(ScheduleError, match=words) as error:
         with_settings(None, [wrong])
     assert ("Did you mean" in str(error.value)) == (wrong == "act_dely=3")
-
-
-@pytest.mark.parametrize("word", ["inf", "-inf", "nan", "NaN", "Infinity"])
-def test_what_is_no_finite_number_is_refused_as_such(word: str):
-    with pytest.raises(ScheduleError, match=r"act_delay=[-a-z]+\): must be finite"):
-        with_settings(None, [f"act_delay={word}"])
 
 
 # Perfetto
 
 
-@pytest.mark.parametrize("schedule", [None, LOSSY, SLOW, replace(LOSSY, reorder=True, loss=1.0)])
-@pytest.mark.parametrize("control", ["field", "zone"])
+@pytest.mark.parametrize(
+    ("schedule", "control"),
+    [(None, "field"), (LOSSY, "zone"), (SLOW, "zone"), (replace(LOSSY, reorder=True, loss=1.0), "field")],
+)
 def test_perfetto_gets_a_valid_document(schedule, control: str):
     found = recorded(schedule, control=control)
     document = json.loads(perfetto_text(found))
@@ -583,16 +575,13 @@ def test_the_commands_record_draw_and_replay(tmp_path: Path):
     assert as_json("replay", tmp_path, code=1)["difference"]["agent"] == agent
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ("runs/nowhere", "'runs/nowhere': neither a run folder nor an environment (`heron envs` lists them)"),
-        ("heron/BateryGrid-v0", "Did you mean 'heron/BatteryGrid-v0'?"),
-        ("nowhere:env", "No module named 'nowhere'"),
-    ],
-)
-def test_what_is_neither_a_run_nor_an_environment_is_told(asked: str, message: str):
-    assert message in heron("trace", asked, code=2).stderr
+def test_what_is_neither_a_run_nor_an_environment_is_told():
+    for asked, message in {
+        "runs/nowhere": "'runs/nowhere': neither a run folder nor an environment (`heron envs` lists them)",
+        "heron/BateryGrid-v0": "Did you mean 'heron/BatteryGrid-v0'?",
+        "nowhere:env": "No module named 'nowhere'",
+    }.items():
+        assert message in heron("trace", asked, code=2).stderr
 
 
 def test_an_environment_of_ones_own_is_recorded_and_run_again(tmp_path: Path):

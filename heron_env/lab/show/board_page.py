@@ -24,7 +24,7 @@ from heron_env.lab.board import (
 )
 from heron_env.lab.output import TextTable
 from heron_env.lab.robust_stats import Estimate
-from heron_env.lab.show.document import Listing, Report, Section
+from heron_env.lab.show.document import Report, Section
 
 RULES = (
     "A rank is 1 + the number of policies that earn more, by the 95 % interval of the difference in the same cases: "
@@ -105,7 +105,7 @@ def board_report(paths: Sequence[str | Path]) -> Report:
             first += [f"{world.id}, {condition}: {' and '.join(best)}"] if best else []
         cases = f"{world.cases} test cases, options {dict(world.options) or 'of the environment'}."
         parts.append(Section(world.id, [cases, *tables]))
-    parts += [Section("First", [Listing(first)]), Section("Missing", [Listing(gaps or ["Nothing."])])]
+    parts += [Section("First", [first]), Section("Missing", [gaps or ["Nothing."]])]
     return Report(
         "The board", [RULES, f"{len(entries)} entries; what is missing of {len(gaps)} policies is named."], parts
     )

@@ -54,15 +54,8 @@ class Picture:
         return float(self.drawing.get_size_inches()[0])
 
 
-@dataclass(frozen=True)
-class Listing:
-    """Sentences, one below the other."""
-
-    items: Sequence[str]
-
-
-Block = str | TextTable | Picture | Listing | Mapping[str, str]
-"""A paragraph, table, figure, list, or terms with what they mean."""
+Block = str | TextTable | Picture | list[str] | Mapping[str, str]
+"""A paragraph, table, figure, sentences one below the other, or terms with what they mean."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Figures of an evaluation: how a policy was learned, and what delays (or anything else) cost it.
+"""Figures of a sweep: what delays (or anything else) cost a policy, cause by cause, and algorithms beside each other.
 
 Each function returns a matplotlib Figure and draws nothing on a screen. Lines carry their names, axes their units.
 """
@@ -6,9 +6,8 @@ Each function returns a matplotlib Figure and draws nothing on a screen. Lines c
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,20 +37,14 @@ if TYPE_CHECKING:
     from heron_env.lab.sweep.results import Measurements, SweepPoint
 
 Floats = NDArray[np.float64]
-Summary = Callable[[Floats], Estimate]
-"""A figure of values `[runs, cases]` with its interval."""
 MOST_DOTS, FEW_LINES = 30, 3
 """Cases that get a dot each, where there are few lines; more would be a smear, and the band tells of them."""
 
 
-@dataclass(frozen=True)
-class PolicyLine:
-    """One policy: what it earned under rising amounts of a cause.
+class PolicyLine(NamedTuple):
+    """One policy: what it earned under rising amounts `[n]` of a cause, and on the synchronous clock `[runs, cases]`.
 
-    Attributes:
-        amounts: `[n]`, rising.
-        returns: of each amount, training seed and case, float64 `[n, runs, cases]`.
-        sync: on the synchronous clock, `[runs, cases]`.
+    `returns`: of each amount, training seed and case, float64 `[n, runs, cases]`.
     """
 
     name: str
@@ -69,7 +62,7 @@ def sweep_figure(result: Measurements, cause: str, policies: Sequence[str] | Non
     lines = [_line(result, name, name, result.along(name, cause)) for name in names]
     if not all(len(line.amounts) for line in lines):
         raise ConfigError(f"plot(): no condition of this sweep has {cause!r} alone")
-    return _of_sweep(result, lines, cause)
+    return gap_figure(result, lines, cause)
 
 
 def product_figure(result: Measurements, policy: str, cause: str, by: str) -> Figure:
@@ -88,7 +81,7 @@ def product_figure(result: Measurements, policy: str, cause: str, by: str) -> Fi
             lines.append(_line(result, policy, f"{CAUSES[by].words} {level:g}", rows))
     if not lines:
         raise ConfigError(f"product_figure(): no conditions of this sweep have {cause!r} and {by!r}")
-    return _of_sweep(result, lines, cause)
+    return gap_figure(result, lines, cause)
 
 
 def _line(result: Measurements, policy: str, name: str, points: Sequence[tuple[float, SweepPoint]]) -> PolicyLine:
@@ -97,83 +90,63 @@ def _line(result: Measurements, policy: str, name: str, points: Sequence[tuple[f
     return PolicyLine(name, np.array([amount for amount, _ in ordered]), returns, result.table(policy))
 
 
-def _of_sweep(result: Measurements, lines: Sequence[PolicyLine], cause: str) -> Figure:
-    said, there = CAUSES[cause], NOTHING in result.sweep.policies
-    return gap_figure(
-        lines, result.intervals.mean, unit=result.sweep.unit, return_of=result.sweep.return_of,
-        x_label=said.words if said.unit == "1" else f"{said.words}, {said.unit}",
-        nothing=np.array(result.point(NOTHING).values) if there else None,
-        optimum=_optimum([case.optimum for case in result.sweep.cases]),
-    )  # fmt: skip
+def gap_figure(result: Measurements, lines: Sequence[PolicyLine], cause: str) -> Figure:
+    """What policies gain over doing nothing against an amount, and below it the gap: the synchronous return minus this.
 
-
-def gap_figure(
-    lines: Sequence[PolicyLine],
-    summary: Summary,
-    *,
-    x_label: str,
-    unit: str,
-    return_of: str,
-    nothing: Floats | None = None,
-    optimum: Floats | None = None,
-) -> Figure:
-    """The return of an agent against an amount, and below it the gap: the synchronous return minus this one.
-
-    Bands are the intervals of `summary`, dots are cases, dashed lines the synchronous clock. Given what doing `nothing`
-    earns by case, the upper part shows the gain over it; the best possible, where it is known, is a line there. A line
-    so far away that the policies would be flat is an arrow with its value.
+    Bands are intervals, dots are cases, dashed lines the synchronous clock. The best possible, where it is known, is a
+    line, too. A line so far away that the policies would be flat is an arrow with its value.
     """
+    nothing, unit = np.array(result.point(NOTHING).values), result.sweep.unit or "return"
+    optima = [case.optimum for case in result.sweep.cases]
+    optimum = None if None in optima else np.array(optima, dtype=np.float64) - nothing
+
+    def curve(axes: Axes, line: PolicyLine, values: Floats, colour: str) -> tuple[float, str, str]:
+        """Line and band of values `[n, runs, cases]`; its label."""
+        made = [result.intervals.mean(of_amount) for of_amount in values]
+        level, low, high = np.array([(one.value, one.low, one.high) for one in made]).T
+        line_and_band(axes, line.amounts, level, (low, high), color=colour, marker="o", markersize=4.5)
+        return float(level[-1]), line.name, colour
+
     with house_style():
         figure, (top, bottom) = blank(5.6, rows=2, sharex=True, height_ratios=[1.25, 1.0])
-        base = 0.0 if nothing is None else nothing
         spread = 0.012 * max(float(np.ptp(line.amounts)) for line in lines)
         above, below = [], [(0.0, "synchronous", GREY)]
         for number, (line, colour) in enumerate(zip(lines, SERIES, strict=False)):
+            gains, gaps = line.returns - nothing, line.sync - line.returns
             if len(lines) <= FEW_LINES:
                 aside = line.amounts + spread * (number - (len(lines) - 1) / 2)
-                _dots(top, aside, line.returns - base, colour)
-                _dots(bottom, aside, line.sync - line.returns, colour)
-            above.append((_curve(top, line.amounts, line.returns - base, summary, colour), line.name, colour))
-            top.axhline(summary(line.sync - base).value, color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
-            below.append((_curve(bottom, line.amounts, line.sync - line.returns, summary, colour), line.name, colour))
-        above += _levels(top, nothing, optimum)
+                _dots(top, aside, gains, colour)
+                _dots(bottom, aside, gaps, colour)
+            above.append(curve(top, line, gains, colour))
+            top.axhline(float(np.mean(line.sync - nothing)), color=colour, linewidth=1.0, linestyle=(0, (5, 3)))
+            below.append(curve(bottom, line, gaps, colour))
+        above += _levels(top, optimum)
         bottom.axhline(0.0, color=GREY, linewidth=1.2)
         for axes, labels, gap in ((top, above, 0.085), (bottom, below, 0.11)):
             end_labels(axes, labels, gap)
-            axes.set_ylabel(unit or "return")
+            axes.set_ylabel(unit)
         amounts = np.unique(np.concatenate([line.amounts for line in lines]))
-        bottom.set(xlabel=x_label, xticks=amounts[apart(amounts, 0.06)], title="Gap: synchronous minus this, same case")
-        above_nothing = "" if nothing is None else " above doing nothing"
-        top.set_title(f"Return of {return_of}{above_nothing}\n(dashed: synchronous clock)")
+        said = CAUSES[cause]
+        label = said.words if said.unit == "1" else f"{said.words}, {said.unit}"
+        bottom.set(xlabel=label, xticks=amounts[apart(amounts, 0.06)], title="Gap: synchronous minus this, same case")
+        top.set_title(f"Return of {result.sweep.return_of} above doing nothing\n(dashed: synchronous clock)")
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # which moves things a little whenever it is asked again
         return figure
 
 
-def _levels(axes: Axes, nothing: Floats | None, optimum: Floats | None) -> Iterator[tuple[float, str, str]]:
-    """Lines of what perfect foresight and doing nothing earn, as far as they are known; their labels."""
-    base, levels = (0.0 if nothing is None else nothing), list[tuple[float, str, str]]()
-    levels += [] if optimum is None else [(float(np.mean(optimum - base)), "optimum", INK)]
-    levels += [] if nothing is None else [(0.0, NOTHING, GREY)]
+def _levels(axes: Axes, optimum: Floats | None) -> Iterator[tuple[float, str, str]]:
+    """Lines of what perfect foresight and doing nothing gain, as far as that is known; their labels."""
+    levels = [] if optimum is None else [(float(np.mean(optimum)), "optimum", INK)]
     low, high = axes.get_ylim()  # of the policies
-    for level, name, colour in levels:
+    for level, name, colour in [*levels, (0.0, NOTHING, GREY)]:
         if 2.0 * low - high <= level <= 2.0 * high - low:
             axes.axhline(level, color=colour, linewidth=1.2, linestyle="-" if name == NOTHING else (0, (1, 2)))
             yield level, name, colour
+        elif level < low:
+            yield low, f"\N{DOWNWARDS ARROW} {name}: {level:.3g}", colour
         else:
-            yield (
-                (low, f"\N{DOWNWARDS ARROW} {name}: {level:.3g}", colour)
-                if level < low
-                else (high, f"\N{UPWARDS ARROW} {name}: {level:.3g}", colour)
-            )
-
-
-def _curve(axes: Axes, x: Floats, values: Floats, summary: Summary, colour: str) -> float:
-    """Line and band of values `[n, runs, cases]`; where the line ends."""
-    result = [summary(of_amount) for of_amount in values]
-    level, low, high = np.array([(one.value, one.low, one.high) for one in result]).T
-    line_and_band(axes, x, level, (low, high), color=colour, marker="o", markersize=4.5)
-    return float(level[-1])
+            yield high, f"\N{UPWARDS ARROW} {name}: {level:.3g}", colour
 
 
 def _dots(axes: Axes, x: Floats, values: Floats, colour: str) -> None:
@@ -191,11 +164,6 @@ def apart(places: Floats, least: float) -> list[int]:
         if places[kept[-1]] - places[number] >= least * np.ptp(places):
             kept.append(number)
     return kept[::-1]
-
-
-def _optimum(optima: Sequence[float | None]) -> Floats | None:
-    """By case, or None where it is not known of all."""
-    return None if any(value is None for value in optima) else np.array(optima, dtype=np.float64)
 
 
 TOGETHER: Final = "all together"

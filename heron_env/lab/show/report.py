@@ -12,24 +12,8 @@ from heron_env.files.reading import is_file
 from heron_env.given import mapping, require_type
 from heron_env.lab.output import Tile
 from heron_env.lab.runs import RunFolder, versions
-from heron_env.lab.show.courses import NOT_DRAWN, case_part, episode_verdict, episode_words, messages_part, trace_part
-from heron_env.lab.show.document import NOT_DRAWN, Listing, Report, Section
-from heron_env.lab.show.sweeps import (
-    EVERY_SWEEP,
-    algorithms_part,
-    causes_part,
-    gap_part,
-    held_out_words,
-    look_at,
-    subject,
-    sweep_facts,
-    sweep_notes,
-    sweep_verdict,
-    widest,
-)
-from heron_env.lab.show.tolerance import margin_part, margin_tile
-from heron_env.lab.show.training import pooled_part, training_facts, training_part, training_verdict
-from heron_env.lab.show.tree import HIERARCHY, environment_part
+from heron_env.lab.show import courses, sweeps, tolerance, training, tree
+from heron_env.lab.show.document import NOT_DRAWN, Report, Section
 from heron_env.lab.sweep.margin import FILE, Margin, read_margin
 from heron_env.lab.sweep.plan import SETTINGS
 from heron_env.lab.sweep.presets import realistic
@@ -64,10 +48,10 @@ def read_sources(paths: Sequence[str | Path]) -> Sources:
 
     Raises RunFolderError, TraceError for damaged ones, ConfigError for anything else, or more than one environment.
     """
-    sweeps, runs, traces, margins = list[SweepResult](), list[RunFolder](), list[Episode](), list[Margin]()
+    swept, runs, traces, margins = list[SweepResult](), list[RunFolder](), list[Episode](), list[Margin]()
     for path in map(Path, paths):
         if is_file(path / SETTINGS):
-            sweeps.append(read_sweep(path))
+            swept.append(read_sweep(path))
         elif is_file(path / "config.json"):
             runs.append(RunFolder.open(path))
         elif is_file(path / FILE):
@@ -79,7 +63,7 @@ def read_sources(paths: Sequence[str | Path]) -> Sources:
                 f"{path}: neither a folder of `heron sweep`, nor of `heron margin`, `heron train` or `heron trace`; a "
                 "report needs the output of one of these"
             )
-    sources = Sources(sweeps, runs, traces, margins)
+    sources = Sources(swept, runs, traces, margins)
     _environment(sources)
     return sources
 
@@ -102,27 +86,27 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     """
     require_type(f"report_of(title={title!r:.60})", title, (str, type(None)), "a text, or None")
     env, options = _environment(sources)
-    parts, words, notes = list[Section](), list[str](), list[Listing]()
-    known, (about, folders) = dict(EVERY_SWEEP) if sources.sweeps else {}, _names(sources)
+    parts, words, notes = list[Section](), list[str](), list[list[str]]()
+    known, (about, folders) = dict(sweeps.EVERY_SWEEP) if sources.sweeps else {}, _names(sources)
     for number, result in enumerate(sources.sweeps):
         suffix = "" if len(sources.sweeps) == 1 else f": {about[number]}"
         parts += _sweep_sections(result, number, suffix)
         new = set(result.policies) - {policy for before in sources.sweeps[:number] for policy in before.policies}
         words += [sentence for sentence in (finding(result) if new else reasons(result)) if sentence not in words]
-        known |= {f"{name}{suffix}": text for name, text in sweep_facts(result).items()}
-        notes += sweep_notes(result)
+        known |= {f"{name}{suffix}": text for name, text in sweeps.sweep_facts(result).items()}
+        notes += filter(None, [sweeps.sweep_notes(result)])
     if sources.sweeps:
         parts += _closely(sources.sweeps, with_messages=not sources.traces)
     for number, episode in enumerate(sources.traces):
-        parts.append(trace_part(episode, name=_numbered("timeline", number)))
-        words += [] if sources.sweeps else [episode_words(episode)]
-    parts += [margin_part(one, _numbered("margin", number)) for number, one in enumerate(sources.margins)]
+        parts.append(courses.trace_part(episode, name=_numbered("timeline", number)))
+        words += [] if sources.sweeps else [courses.episode_words(episode)]
+    parts += [tolerance.margin_part(one, _numbered("margin", number)) for number, one in enumerate(sources.margins)]
     parts += _learning(sources.runs)
     for number, run in enumerate(sources.runs):
-        known |= {f"{name}, {folders[number]}": text for name, text in training_facts(run).items()}
-        words += [] if sources.sweeps else [training_facts(run)["Validation"]]
-    if sources.sweeps and (more := held_out_words(env, options)):
-        known["Held out"] = f"{EVERY_SWEEP['Held out']} {more}"
+        known |= {f"{name}, {folders[number]}": text for name, text in training.training_facts(run).items()}
+        words += [] if sources.sweeps else [training.training_facts(run)["Validation"]]
+    if sources.sweeps and (more := sweeps.held_out_words(env, options)):
+        known["Held out"] = f"{sweeps.EVERY_SWEEP['Held out']} {more}"
     known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
     parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
     what = "return under the network" if sources.sweeps or sources.margins else "what was recorded"
@@ -144,25 +128,29 @@ def _learning(runs: Sequence[RunFolder]) -> Iterator[Section]:
         pools.setdefault(str(number) if several else run.config.model_dump_json(include=ALIKE), []).append(run)
     for number, pool in enumerate(pools.values()):
         name = _numbered("learning", number)
-        yield training_part(pool[0], name) if len(pool) == 1 else pooled_part(pool, name)
+        yield training.training_part(pool[0], name) if len(pool) == 1 else training.pooled_part(pool, name)
 
 
 def _verdict(sources: Sources) -> list[Tile]:
     """Of the first sweep; where there is none, of the first episode, or else of the first training; of all margins."""
     first: list[Tile] = []
     if sources.sweeps:
-        first = sweep_verdict(sources.sweeps[0])
+        first = sweeps.sweep_verdict(sources.sweeps[0])
     elif sources.traces:
-        first = episode_verdict(sources.traces[0])
+        first = courses.episode_verdict(sources.traces[0])
     elif sources.runs:
-        first = training_verdict(sources.runs[0])
-    return first + [margin_tile(one) for one in sources.margins]
+        first = training.training_verdict(sources.runs[0])
+    return first + [tolerance.margin_tile(one) for one in sources.margins]
 
 
 def _sweep_sections(result: SweepResult, number: int, suffix: str) -> list[Section]:
     """Return under the network, and causes of the gap; `suffix`: of the titles."""
     prefix = "" if not number else f"sweep{number + 1}-"
-    sections = [algorithms_part(result, prefix), gap_part(result, prefix), causes_part(result, prefix)]
+    sections = [
+        sweeps.algorithms_part(result, prefix),
+        sweeps.gap_part(result, prefix),
+        sweeps.causes_part(result, prefix),
+    ]
     return [Section(part.title + suffix, part.blocks) for part in sections if part is not None]
 
 
@@ -182,7 +170,7 @@ def _names(sources: Sources) -> tuple[list[str], list[str]]:
     def apart(short: list[str], long: list[str]) -> list[str]:
         return [more if short.count(name) > 1 else name for name, more in zip(short, long, strict=True)]
 
-    about, runs = [subject(result) for result in sources.sweeps], [run.path for run in sources.runs]
+    about, runs = [sweeps.subject(result) for result in sources.sweeps], [run.path for run in sources.runs]
     policies = [", ".join(map(repr, result.policies)) for result in sources.sweeps]
     longer = [f"{what} ({k + 1}: {names})" for k, (what, names) in enumerate(zip(about, policies, strict=True))]
     return apart(about, longer), apart([path.name for path in runs], [str(path) for path in runs])
@@ -202,13 +190,13 @@ def _environment(sources: Sources) -> tuple[EnvironmentSpec, dict[str, Any]]:
     return candidates[0]
 
 
-def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Section]:
+def _closely(swept: Sequence[SweepResult], with_messages: bool) -> list[Section]:
     """The costliest condition of the first policy; messages where most is wrong, or else where they can be seen."""
-    first = sweeps[0]
+    first = swept[0]
     point = costliest(first, first.policies[0])
     if point is None:
         return []
-    look, condition = look_at(first, point), widest(sweeps)
+    look, condition = sweeps.look_at(first, point), sweeps.widest(swept)
     about = f"A few control steps under {condition.words}."
     if not condition.msg_delay:
         condition = realistic(first.sweep.dt)
@@ -217,21 +205,21 @@ def _closely(sweeps: Sequence[SweepResult], with_messages: bool) -> list[Section
         about = (
             f"A few control steps, with a delay on every message and action to make them visible: {condition.words}."
         )
-    messages = [messages_part(look, about, condition)] if with_messages else []
+    messages = [courses.messages_part(look, about, condition)] if with_messages else []
     recorded = first.point(point.policy).by_run[0][look.number], point.by_run[0][look.number]
-    return [case_part(look, recorded), *messages]
+    return [courses.case_part(look, recorded), *messages]
 
 
 def _hierarchy(sources: Sources, env: EnvironmentSpec, options: dict[str, Any]) -> Section:
     """Says so where files name an environment, or in its options a policy, that is not trusted."""
     if env.id.partition(":")[0] in LIBRARIES:
-        return Section(HIERARCHY, ["A black box: it has no hierarchy, and nothing in it can be looked at."])
+        return Section(tree.HIERARCHY, ["A black box: it has no hierarchy, and nothing in it can be looked at."])
     try:
         env.require_trust()
         with on_behalf_of(env.named_by):
             if not sources.sweeps:
-                return environment_part(env.id, options)
-            condition = widest(sources.sweeps)
-            return environment_part(env.id, options, condition.schedule, f"under {condition.words}")
+                return tree.environment_part(env.id, options)
+            condition = sweeps.widest(sources.sweeps)
+            return tree.environment_part(env.id, options, condition.schedule, f"under {condition.words}")
     except ConfigError as error:  # nobody vouched for it, it can't be built, or it is a black box
-        return Section(HIERARCHY, [f"{NOT_DRAWN}: {error}"])
+        return Section(tree.HIERARCHY, [f"{NOT_DRAWN}: {error}"])

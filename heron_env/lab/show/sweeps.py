@@ -11,14 +11,8 @@ import numpy as np
 from heron_env.errors import HeronError
 from heron_env.lab.output import EARNS, TextTable, Tile, with_unit
 from heron_env.lab.robust_stats import Estimate
-from heron_env.lab.show.document import Block, Listing, Picture, Section
-from heron_env.lab.show.figures import (
-    METHODS,
-    product_figure,
-    profile_figure,
-    sweep_figure,
-    waterfall_figure,
-)
+from heron_env.lab.show import figures
+from heron_env.lab.show.document import Block, Picture, Section
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, Condition
 from heron_env.lab.sweep.decomposition import Decomposition
 from heron_env.lab.sweep.plan import Item
@@ -135,10 +129,9 @@ def sweep_facts(result: SweepResult) -> dict[str, str]:
     }
 
 
-def sweep_notes(result: SweepResult) -> list[Listing]:
+def sweep_notes(result: SweepResult) -> list[str]:
     """Notes of the clock on delays that have no effect."""
-    notes = list(dict.fromkeys(note for point in result.points for note in point.notes))
-    return [Listing(notes)] if notes else []
+    return list(dict.fromkeys(note for point in result.points for note in point.notes))
 
 
 def held_out_words(env: EnvironmentSpec, options: dict[str, Any]) -> str:
@@ -191,7 +184,7 @@ def _curve(result: SweepResult, cause: str, prefix: str) -> Picture:
     flat = f" No clear gap for {', '.join(map(repr, unaffected))}: {UNTOLD}." if unaffected else ""
     return Picture(
         f"{prefix}{cause}",
-        sweep_figure(result, cause),
+        figures.sweep_figure(result, cause),
         f"The {return_head(result)} against {CAUSES[cause].words} alone{bands}. Dots are "
         f"single cases. Below: the gap of the same case; above 0 the network costs something.{flat}",
         f"R{return_head(result)[1:]} against {CAUSES[cause].words}. {'; '.join(texts)}.",
@@ -216,7 +209,7 @@ def _product(result: SweepResult, policy: str, cause: str, by: str, prefix: str)
     ]
     return Picture(
         f"{prefix}{cause}_by_{by}{among + 1 if among else ''}",
-        product_figure(result, policy, cause, by),
+        figures.product_figure(result, policy, cause, by),
         f"Return of {result.sweep.return_of} by {policy!r} against {CAUSES[cause].words} under several amounts of "
         f"{CAUSES[by].words}; bands and lines as above.",
         f"R{return_head(result)[1:]} by {policy}, against {CAUSES[cause].words} by {CAUSES[by].words}. "
@@ -235,9 +228,9 @@ def _waterfall(decomposition: Decomposition, unit: str, name: str) -> Picture:
     flat = "" if gap.excludes_zero or not gap.known else " The whole gap is not distinguishable from zero."
     return Picture(
         name,
-        waterfall_figure(decomposition, unit),
-        f"The gap of {where} by cause ({METHODS[decomposition.method]}). Each bar starts at the end of the previous "
-        f"one{_thin(gap)}. A bar to the left raises the return.{flat}",
+        figures.waterfall_figure(decomposition, unit),
+        f"The gap of {where} by cause ({figures.METHODS[decomposition.method]}). Each bar starts at the end of the "
+        f"previous one{_thin(gap)}. A bar to the left raises the return.{flat}",
         f"Waterfall of {where}: {text}; all together {with_unit(f'{gap.value:.2f}', unit)} less than synchronous.",
     )
 
@@ -260,7 +253,7 @@ def algorithms_part(result: Measurements, prefix: str = "") -> Section | None:
     note = "Intervals are 95 % t intervals over training seeds and cases; of shares Wilson's."
     picture = Picture(
         f"{prefix}profiles",
-        profile_figure(result),
+        figures.profile_figure(result),
         "The share of runs and cases that gain at least so much over doing nothing, on the synchronous clock; the "
         "line of a better algorithm lies above. Bands are 95 % intervals, each for itself.",
         f"Performance profiles of {', '.join(dict.fromkeys(n for p in pairs for n in (p.first, p.second)))}.",
