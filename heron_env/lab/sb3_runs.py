@@ -69,7 +69,7 @@ def save_run(model: Any, env: Any, folder: str | Path) -> RunFolder:
     )  # fmt: skip
     if fault := RunFolder(path, config).misfit(there):
         raise ConfigError(f"save_run(): {fault}; give models and environments of all: save_run({{group: model}}, ...)")
-    from heron_env.lab.learning.logs import COLUMNS
+    from heron_env.lab.learning.events import COLUMNS
 
     write(path / config.curve, ",".join(COLUMNS) + "\n")
     return replace_run(path, config, models, former)

@@ -284,7 +284,7 @@ def test_the_time_limit_is_looked_at_within_a_rollout(tmp_path: Path):
 
 def test_the_last_validation_is_within_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Each validation takes 5 s, each rollout 1: there are two validations, and rollouts in what is left."""
-    from heron_env.lab.learning.validation import Validation
+    from heron_env.lab.learning.train import Validation
 
     clock, measure = Ticking(), Validation.measure
 
