@@ -23,15 +23,15 @@ if __name__ == "__main__":
         shutil.rmtree(folder, ignore_errors=True)  # of another policy
 
     run = train(ENV, options.out / "policy", total_steps=1_200_000, time_limit=seconds, seed=options.seed)
-    policy, beside = str(run.path), ("do nothing", "random")
-    names = [name for name in dict.fromkeys([run.config.base, make(ENV).benchmark().strongest, *beside]) if name]
+    policy, alone = str(run.path), ("do nothing", "random")
+    names = [name for name in dict.fromkeys([run.config.base, make(ENV).benchmark().strongest, *alone]) if name]
     policies = {"trained": policy, **{name: name for name in names}}
     late = along(act_delay=(0.0, 60.0) if options.short else (0.0, 30.0, 60.0, 120.0))
-    delays = Sweep.of(ENV, policies, late, cases=days, sync_only=beside).run(sweeps[0])
+    delays = Sweep.of(ENV, policies, late, cases=days, sync_only=alone).run(sweeps[0])
     causes = Sweep.of(ENV, {"trained": policy}, one_at_a_time(NETWORK), cases=cause_days).run(sweeps[1])
     report = report_of(Sources(sweeps=[delays, causes], runs=[run]))
     write_report(options.out, report)
 
     print("\n".join([*report.finding, f"{options.out / 'report.html'}"]))
-    own, *others = (delays.point(name).mean.value for name in ("trained", *beside))
+    own, *others = (delays.point(name).mean.value for name in ("trained", *alone))
     sys.exit(0 if own > max(others) else "In the mean the policy earns no more than chance or doing nothing.")

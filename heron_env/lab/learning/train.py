@@ -286,9 +286,9 @@ def train(
         groups, models = training.groups(taken)
         config = _config(plan, groups, training, earned).model_copy(update={"curve": curve})
         folder = replace_run(plan.run_dir, config, models, former)
-        whole = monitor.steps >= total_steps * len(groups)
+        complete = monitor.steps >= total_steps * len(groups)
         monitor.tell(
-            TrainingEnded, run=folder, reason="callback" if monitor.stopped else "steps" if whole else "time limit"
+            TrainingEnded, run=folder, reason="callback" if monitor.stopped else "steps" if complete else "time limit"
         )
     if not (monitor.updated or monitor.stopped):
         text = (
@@ -778,8 +778,8 @@ class Validation:
         """What they yield; `stops` is called before each episode, and nothing is yielded if it says so."""
         sync = self.returns(policies, stops)
         under = [] if self.schedule is None else self.returns(policies, stops, under=True)
-        whole = len(sync) == len(self.cases) and len(under) in (len(sync), 0 if self.schedule is None else len(sync))
-        return Episodes(sync, under) if whole else Episodes([], [])
+        clocks = (sync,) if self.schedule is None else (sync, under)
+        return Episodes(sync, under) if all(len(e) == len(self.cases) for e in clocks) else Episodes([], [])
 
     def returns(self, policies: Policies, stops: Callable[[], object] = bool, *, under: bool = False) -> list[Earned]:
         """What each episode yields on the synchronous clock, or under the schedule, until `stops` says so.
@@ -787,7 +787,7 @@ class Validation:
         Where there is a schedule and policies decide for many at once, on lanes: the same to the last bit.
         """
         env, schedule = self.env, self.schedule
-        if schedule is not None and can_play(env, policies, {name for case in self.cases for name in case.options}):
+        if self.cases and schedule is not None and can_play(env, policies, {name for case in self.cases for name in case.options}):
             clock = schedule if under else in_step(env)
             batch = play_lanes(env, self.cases, [policies] * len(self.cases), clock)
             return [Earned.of(env, result) for result in batch.results()]

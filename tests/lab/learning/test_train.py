@@ -29,7 +29,7 @@ from heron_env.errors import ConfigError, HeronWarning
 from heron_env.lab import Hyperparameters, RunFolder, Sweep, record_episode
 from heron_env.lab.learning.events import COLUMNS
 from heron_env.lab.learning.ppo import Learner
-from heron_env.lab.learning.train import make_plan
+from heron_env.lab.learning.train import _fitting, make_plan
 from heron_env.lab.show.parts import training_facts, training_part
 
 SHORT = {
@@ -134,6 +134,37 @@ def test_ppo_learns_to_charge(tmp_path: Path):
     assert run.config.validation["trained"] > 50.0 + 0.9 * (best - 50.0)
 
 
+@pytest.mark.parametrize(("compiled", "most"), [("true", 4), ("false", 2 + 4)])
+def test_a_small_training_runs_what_it_says_in_few_environments(
+    compiled: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """2,000 transitions are less than a rollout of 64 lanes: there are six of two, and no lane is built twice."""
+    built: list[HeronEnv] = []
+    begin = HeronEnv.__init__
+    monkeypatch.setattr(HeronEnv, "__init__", lambda own, *a, **k: (built.append(own), begin(own, *a, **k))[1])
+    words = ["train", "heron/BatteryGrid-v0", "--steps", 2000, "-o", f"compile={compiled}", "--out", tmp_path / "run"]
+    said = heron(*words).stderr.splitlines()[0]
+    run = RunFolder.open(tmp_path / "run")
+    assert said == "heron/BatteryGrid-v0: 2,304 transitions in 6 rollouts of 384 (2 lanes, 96 steps, 2 agents)"
+    assert run.config.transitions == 2304 and len(built) <= most
+    assert run.config.hyperparameters["num_envs"] == 64  # what a longer training that starts from it has
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps", "expected"),
+    [
+        ({}, 12_288, (64, 96)),
+        ({}, 12_287, (15, 96)),
+        ({}, 100, (1, 12)),
+        ({}, 1, (1, 1)),
+        ({"twins": 4}, 12_287, (12, 96)),
+        ({"twins": 4}, 100, (4, 3)),
+    ],
+)
+def test_a_training_shorter_than_a_rollout_has_smaller_ones(settings: dict, steps: int, expected: tuple[int, int]):
+    assert _fitting(Hyperparameters(**settings), steps, 2) == expected
+
+
 class Choosing(HeronEnv):
     """Two choosers, and a mover whose baseline is to stand at 0.3."""
 
@@ -162,7 +193,7 @@ class Misspelt(Choosing):
         return TrainingDefaults(hyperparameters={"n_step": 4})
 
 
-register("test/Particular-v0", lambda: choosing(kind=Particular))
+register("test/Particular-v0", lambda max_steps=5: choosing(max_steps, Particular))
 register("test/Misspelt-v0", lambda: choosing(kind=Misspelt))
 
 
