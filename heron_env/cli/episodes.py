@@ -204,7 +204,7 @@ def replay(
 
 def wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     """Environment, policy and options; those of the command line win over the run folder's."""
-    from heron_env.lab.policies import names_python, names_run
+    from heron_env.lab.policies import PythonPolicy, names_run, policy_spec
 
     if not names_run(run_or_env):
         if not names_environment(run_or_env):
@@ -214,8 +214,8 @@ def wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tupl
 
     run = open_run(run_or_env)
     on_behalf(run)
-    if policy is not None and names_python(policy):
-        vouch(policy)  # the command names it, not the run folder
+    if policy is not None and isinstance(spec := policy_spec(policy), PythonPolicy):
+        vouch(spec.name)  # the command names it, not the run folder
     return run.env_id, policy or run_or_env, {**run.config.env_options, **options}
 
 

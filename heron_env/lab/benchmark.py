@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, Field
 
 from heron_env.core.action import ActionSpec
 from heron_env.core.masking import drawn
@@ -35,9 +36,11 @@ SPLITS = {"test": 1_000_000, "validation": 2_000_000}
 class Case:
     """One evaluation: the seed, and the options with which the environment is built for it."""
 
-    seed: int
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    seed: Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
     options: dict[str, Any] = field(default_factory=dict)
-    optimum: float | None = None
+    optimum: Annotated[float, Field(strict=True, allow_inf_nan=False)] | None = None
     """The best possible team return, where it is known."""
 
     def __str__(self) -> str:

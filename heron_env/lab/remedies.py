@@ -175,10 +175,6 @@ class WithoutAges:
         return around(env, self.of.build(env, seed), blind)
 
 
-HOLD = "+hold"
-"""What may stand at the end of a policy's name, for what every policy does by itself."""
-
-
 def forgetful(policy: AnyPolicy) -> Policy | Decide:
     """A policy that decides on one observation. Raises ConfigError for one that remembers, or takes no vectors."""
     if isinstance(policy, Remembering):

@@ -35,9 +35,9 @@ from heron_env.lab.output import TextTable
 from heron_env.lab.show.parts import gap_part
 from heron_env.lab.sweep.claims import NEGLIGIBLE
 from heron_env.lab.sweep.conditions import coalitions
-from heron_env.lab.sweep.plan import Key
+from heron_env.lab.sweep.play import Worlds, play_one
 from heron_env.lab.sweep.presets import PRESETS, preset
-from heron_env.lab.sweep.records import Record, SweepJournal, run_item
+from heron_env.lab.sweep.records import Key, Record, SweepJournal
 from heron_env.lab.sweep.tables import cells, columns, to_json, to_markdown, to_rich
 
 GRID = "heron/BatteryGrid-v0"
@@ -118,7 +118,7 @@ def test_sync_only_policies_have_one_point():
 CHILD = """
 import os, signal, sys
 from heron_env.lab.sweep.conditions import Condition
-from heron_env.lab.sweep.sweep import Sweep
+from heron_env.lab.sweep.study import Sweep
 
 folder, processes, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 conditions = [Condition(act_delay=2.0, loss=0.2), Condition(msg_delay=0.5, jitter=0.3)]
@@ -423,7 +423,7 @@ def test_one_case_claims_nothing():
 )
 def test_an_order_is_told_where_the_cases_can_tell_it(before, after, told):
     asked = sweep({"quick": Push(1.0), "calm": Push(0.5)}, [LATE])
-    records = {item.key: run_item(item) for item in asked.items()}
+    records = {item.key: play_one(item, Worlds()) for item in asked.items()}
     for condition, ahead in ((SYNC, before), (LATE, after)):
         for case, more in enumerate(ahead):
             value = -100.0 * (condition == LATE)  # so much that it is the costliest

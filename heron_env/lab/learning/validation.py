@@ -11,10 +11,11 @@ from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING
-from heron_env.lab.episodes import Earned, can_play, groups_apart, play_lanes
+from heron_env.lab.episodes import Earned, groups_apart
 from heron_env.lab.output import terminal
 from heron_env.lab.robust_stats import mean_interval, paired_difference
 from heron_env.lab.sweep.conditions import IDEAL
+from heron_env.lab.sweep.play import can_play, play_lanes
 from heron_env.registry import make
 from heron_env.scheduling.drawn import AnySchedule
 

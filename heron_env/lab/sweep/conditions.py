@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
 from heron_env.errors import ConfigError, DataError, ScheduleError, did_you_mean
 from heron_env.files.reading import decimal
 from heron_env.given import all_of, is_finite, require_type
 from heron_env.lab.black_boxes import BlackBox
-from heron_env.scheduling.drawn import plain
+from heron_env.scheduling.drawn import AnySchedule, plain
 from heron_env.scheduling.sources import KINDS, Source, as_source, label
 from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
 
@@ -155,6 +155,20 @@ class Condition:
         }
         return {**values, DISTURBANCES: list(self.disturbances)} if self.disturbances else values
 
+    @classmethod
+    def from_dict(cls, values: object) -> Condition:
+        """What `to_dict` wrote, beside its name. Raises ValueError for what none wrote."""
+        if not isinstance(values, Mapping) or not values.keys() <= {"name", *CAUSES, DISTURBANCES, "synchronous"}:
+            raise ValueError(f"{values!r:.100} is no condition")
+        amounts: dict[str, Any] = {name: value for name, value in values.items() if name != "name"}
+        try:
+            condition = cls(**amounts)
+        except (ConfigError, ScheduleError, DataError) as error:
+            raise ValueError(str(error)) from error
+        if condition.name != values.get("name") or type(condition.synchronous) is not bool:
+            raise ValueError(f"{condition.name!r:.60} is called {values.get('name')!r:.60}")
+        return condition
+
     def schedule(self, env: HeronEnv) -> dict[Key, ScheduleConfig]:
         """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent, ConfigError."""
         self._require_keys(env)
@@ -284,6 +298,26 @@ def amount_text(amount: Amount | Names) -> str:
     return str(int(amount)) if amount == int(amount) and abs(amount) < 1e15 else repr(amount)
 
 
+@dataclass(frozen=True)
+class Scheduled:
+    """The event clock under a schedule as it is, which may be drawn anew for each case; None: the environment's own."""
+
+    under: AnySchedule
+    name: str = "schedule"
+    synchronous: ClassVar[bool] = False
+    noise: ClassVar[float] = 0.0
+    disturbances: ClassVar[Names] = ()
+
+    def schedule(self, env: HeronEnv) -> AnySchedule:
+        """Itself."""
+        return self.under
+
+    def happenings(self, env: HeronEnv, seed: int) -> list[Disturbance]:
+        """None."""
+        return []
+
+
+AnyCondition = Condition | Scheduled
 SYNC: Final = Condition(synchronous=True)
 IDEAL: Final = Condition()
 """Event-driven with nothing wrong: the same as `SYNC`, bit for bit, where the environment's ticks allow both."""

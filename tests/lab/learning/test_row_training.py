@@ -45,7 +45,6 @@ from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
 from heron_env.lab import Hyperparameters, RunFolder
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import can_play, play_lanes
 from heron_env.lab.learning.group import measure_rows
 from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
 from heron_env.lab.learning.plan import make_plan
@@ -53,6 +52,7 @@ from heron_env.lab.learning.row_training import RowTraining
 from heron_env.lab.learning.step_rows import Role, StepRows
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.remembering import RememberingPolicy
+from heron_env.lab.sweep.play import can_play, play_lanes
 from heron_env.lab.sweep.records import RECORD
 
 pytestmark = pytest.mark.filterwarnings("ignore:train.schedule:heron_env.errors.HeronWarning")
