@@ -68,7 +68,7 @@ def margin(
     from heron_env.lab.policies import Words
     from heron_env.lab.sweep import margin as of_sweeps
 
-    words = Words.of([policy])
+    words = Words.apart([env], [policy])
     ((name, given),) = words.policies.items()
     options = {**words.run_options(), **parsed_options(option)}
     found = of_sweeps.margin(

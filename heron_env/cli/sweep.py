@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from heron_env.lab.output import Progress
     from heron_env.lab.sweep.conditions import Condition
     from heron_env.lab.sweep.presets import Preset
-    from heron_env.lab.sweep.sweep import Sweep, SweepResult
+    from heron_env.lab.sweep.study import Sweep
+    from heron_env.lab.sweep.sweep import SweepResult
 
 
 def finished(sweep: Sweep, folder: Path | None, processes: int, ray: str | None = None) -> SweepResult:

@@ -91,8 +91,8 @@ class AgentsFile(External):
         kept = about.named(block.benchmark.fixture_path) if block.benchmark.record else None
         if (path := about.record or kept) is not None:
             block = block.model_copy(update={"benchmark": BenchmarkConfig(record=True, fixture_path=str(path))})
-        shared = {} if about.lines is None else {"lines": about.lines}
-        return {**strongest_policies(env, seed), **policies(block, env, **shared, **about.run)}
+        own = policies(block, env, lines=about.lines or Connection, **about.run)
+        return {**strongest_policies(env, seed), **own}
 
     def identity(self) -> str:
         """By content."""

@@ -27,7 +27,7 @@ from heron_env.errors import ConfigError, did_you_mean
 from heron_env.files.reading import is_folder, read
 from heron_env.lab import benchmark
 from heron_env.registry import imported, imported_module, is_here, names_environment
-from heron_env.trust import MODEL_FILES, on_behalf_of, require_trust, speak_for
+from heron_env.trust import MODEL_FILES, named, on_behalf_of, require_trust, speak_for, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -322,8 +322,13 @@ class Words:
         """`pool`: run folders are one policy. Raises ConfigError, RunFolderError for a folder of something else."""
         found = [word for word in words if _reads_like_environment(word)]
         environments = [word for number, word in enumerate(found) if not (number and kind_of(word)[0] == "py")]
-        names = [word for word in words if word not in environments]
-        policies = named_policies(names, pool)
+        return cls.apart(environments, [word for word in words if word not in environments], pool=pool)
+
+    @classmethod
+    def apart(cls, environments: Sequence[str], names: Sequence[str], *, pool: bool = False) -> Words:
+        """The same, where it is clear which is which."""
+        with trusting(*(name for id in environments for name in named(id))):
+            policies = named_policies(names, pool)
         specs = [spec for of in policies.values() for spec in (of if isinstance(of, list) else [of])]
         return cls(
             tuple(environments), policies, tuple(display_names(names)),

@@ -304,6 +304,7 @@ class Scheduled:
 
     under: AnySchedule
     name: str = "schedule"
+    words: ClassVar[str] = "event-driven under its schedule"
     synchronous: ClassVar[bool] = False
     noise: ClassVar[float] = 0.0
     disturbances: ClassVar[Names] = ()

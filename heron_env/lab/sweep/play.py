@@ -32,7 +32,7 @@ from heron_env.lab.episodes import Outcome, lane_outcome, outcome, sums
 from heron_env.lab.policies import About, External, TrainedRun
 from heron_env.lab.remembering import Remembering
 from heron_env.lab.robust_stats import LARGEST
-from heron_env.lab.sweep.conditions import AnyCondition
+from heron_env.lab.sweep.conditions import AnyCondition, Condition
 from heron_env.lab.sweep.records import RECORD, AnswerCounts, Record, metrics
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Key, ScheduleConfig, to_seconds
@@ -57,13 +57,12 @@ Bundle = tuple["Item", ...]
 
 
 class Executor(Protocol):
-    """Who plays bundles: this process, several, or the machines of a cluster.
+    """Who plays bundles: this process, several, or the machines of a cluster."""
 
-    Attributes:
-        count: how many at once.
-    """
-
-    count: int
+    @property
+    def count(self) -> int:
+        """How many at once."""
+        ...
 
     def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Generator[tuple[Bundle, list[Record]], None, None]:
         """Each bundle with its records, as soon as they are there; `worlds` are this process's."""
@@ -120,7 +119,7 @@ def made(item: Item) -> HeronEnv:
     """The environment of an item, fresh."""
     condition, options = item.condition, {**item.options, **item.case.options}
     env = item.env.make(**options)
-    if condition.noise:
+    if isinstance(condition, Condition) and condition.noise:
         env = item.env.make(**{**options, "observability": condition.observability(env.observability)})
     return env
 
