@@ -142,15 +142,21 @@ def sweep(
     If interrupted, run the same command again: it resumes. Naming an address allows its host and port, no others.
     Only registered environments, and those that you name here or with --trust, are run.
     """
-    from heron_env.lab.sweep.presets import preset as named
-
-    words = what or []
-    chosen = named(preset or QUICK) if preset or not axis else None
+    chosen = preset_of(preset or QUICK) if preset or not axis else None
     of_axes = axes_of(axis or [], product)
-    study, shown = resolve(words, chosen, of_axes, parsed_options(option), cases or seeds, repeats, split, seed, pool)
+    study, shown = resolve(
+        what or [], chosen, of_axes, parsed_options(option), cases or seeds, repeats, split, seed, pool
+    )
     names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in shown]
     folder = out or Path("runs") / "-".join(["sweep", chosen.name if chosen else "axes", *names])
     show(finished(study, folder, processes, ray), [folder / "table.md", folder / "table.json"], as_json)
+
+
+def preset_of(name: str) -> Preset:
+    """Raises ConfigError with the nearest one."""
+    from heron_env.lab.sweep.presets import preset
+
+    return preset(name)
 
 
 def axes_of(texts: list[str], product: bool) -> list[Condition]:

@@ -25,8 +25,7 @@ import numpy as np
 
 from heron_env._version import __version__
 from heron_env.errors import ConfigError, WorkerLost
-from heron_env.given import whole
-from heron_env.lab.sweep.play import Bundle, Executor, Here, Worlds, play_bundle
+from heron_env.lab.sweep.play import Bundle, Here, Worlds, play_bundle
 from heron_env.lab.sweep.records import Record
 from heron_env.trust import VARIABLE, vouched
 
@@ -121,14 +120,6 @@ def _end_with_parent() -> None:
     assert parent is not None, "only workers wait for their parent"
     parent.join()
     os._exit(1)
-
-
-def executor_of(processes: int, ray: str | None = None) -> Executor:
-    """This process, several, or the CPUs of a Ray cluster. Raises ConfigError where no cluster answers."""
-    if ray is not None:
-        return RayCluster(ray)
-    whole(processes, "processes", 1)
-    return Here() if processes == 1 else Processes(processes)
 
 
 @dataclass(frozen=True)

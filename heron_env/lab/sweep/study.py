@@ -32,7 +32,7 @@ from heron_env.lab.policies import (
     policy_spec,
 )
 from heron_env.lab.sweep.conditions import SYNC, AnyCondition, Condition, unique
-from heron_env.lab.sweep.play import Executor, Here, Worlds, injected, played
+from heron_env.lab.sweep.play import Executor, Here, Worlds, executor_of, injected, played
 from heron_env.lab.sweep.records import RECORD, SCHEMA, Key, Record, SweepJournal
 from heron_env.trust import Trust, listed, named, trusting
 
@@ -286,7 +286,6 @@ class Sweep(Study):
         Raises ConfigError where `out` holds another sweep, or no cluster answers; RunFolderError where its lines can't
         be read. What an episode raises is raised here, with the episode as a note; the others' results are kept.
         """
-        from heron_env.lab.sweep.executors import executor_of
         from heron_env.lab.sweep.sweep import SweepResult
 
         executor = executor_of(processes, ray)
