@@ -15,7 +15,7 @@ from heron_env.core.rule import one_by_one
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.episodes import EpisodeResult, quantile
 from heron_env.errors import ConfigError
-from heron_env.lab.black_boxes import BlackBox
+from heron_env.lab.black_boxes import BlackBox, Env
 
 if TYPE_CHECKING:
     from heron_env.envs.batch.event_lanes import Noted
@@ -42,7 +42,7 @@ class Outcome:
     """Of the answers of all agents."""
 
 
-def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
+def outcome(env: Env, result: EpisodeResult) -> Outcome:
     """What is kept of an episode that has just run in `env`."""
     return Outcome(
         value=team_return(env, result),
@@ -56,7 +56,7 @@ def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
     )
 
 
-def lane_outcome(env: HeronEnv, lane: Noted) -> Outcome:
+def lane_outcome(env: Env, lane: Noted) -> Outcome:
     """`outcome` of an episode that ran as a lane and kept rewards, actions and ages: the same, of whole arrays."""
     ids, (times, rewards), actions = env.hierarchy.ids, lane.rewards(), lane.actions()
     been = rewards == rewards  # nan where an agent had ended
@@ -74,12 +74,12 @@ def lane_outcome(env: HeronEnv, lane: Noted) -> Outcome:
     )
 
 
-def sums(env: HeronEnv, result: EpisodeResult) -> Outcome:
+def sums(env: Env, result: EpisodeResult) -> Outcome:
     """Of an episode that kept neither rewards nor actions: returns alone."""
     return Outcome(team_return(env, result), "", {}, math.nan, math.nan, [], by_group(env, result.returns))
 
 
-def team_return(env: HeronEnv, result: EpisodeResult) -> float:
+def team_return(env: Env, result: EpisodeResult) -> float:
     """The return of the root of the hierarchy; what it does not count of its subordinates' rewards is not in it.
 
     Args:
@@ -105,7 +105,7 @@ def team_return(env: HeronEnv, result: EpisodeResult) -> float:
     return result.returns[env.hierarchy.ids[0]]
 
 
-def by_group(env: HeronEnv, returns: Mapping[str, float]) -> dict[str, float]:
+def by_group(env: Env, returns: Mapping[str, float]) -> dict[str, float]:
     """What the agents of each group earned in sum, of their returns; without the root's, where it is alone in its."""
     others = {group: agents for group, agents in env.groups.items() if agents != [env.hierarchy.ids[0]]}
     return {group: one_by_one(returns[agent] for agent in agents) for group, agents in others.items()}
@@ -118,7 +118,7 @@ class Earned(NamedTuple):
     by_group: Mapping[str, float]
 
     @classmethod
-    def of(cls, env: HeronEnv, result: EpisodeResult) -> Earned:
+    def of(cls, env: Env, result: EpisodeResult) -> Earned:
         """Of an episode that has just run in `env`."""
         return cls(team_return(env, result), by_group(env, result.returns))
 

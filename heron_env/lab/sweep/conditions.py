@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 from heron_env.errors import ConfigError, DataError, ScheduleError, did_you_mean
 from heron_env.files.reading import decimal
 from heron_env.given import all_of, is_finite, require_type
-from heron_env.lab.black_boxes import BlackBox
+from heron_env.lab.black_boxes import BlackBox, Env
 from heron_env.scheduling.drawn import AnySchedule, plain
 from heron_env.scheduling.sources import KINDS, Source, as_source, label
 from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
     from heron_env.observability.config import ObservabilityConfig
     from heron_env.scheduling.disturbances import Disturbance
 
@@ -169,7 +168,7 @@ class Condition:
             raise ValueError(f"{condition.name!r:.60} is called {values.get('name')!r:.60}")
         return condition
 
-    def schedule(self, env: HeronEnv) -> dict[Key, ScheduleConfig]:
+    def schedule(self, env: Env) -> dict[Key, ScheduleConfig]:
         """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent, ConfigError."""
         self._require_keys(env)
         if self.noise and isinstance(env, BlackBox):
@@ -195,7 +194,7 @@ class Condition:
         base = own or ByTags()
         return base.model_copy(update={"common_noise": base.common_noise + self.noise})
 
-    def happenings(self, env: HeronEnv, seed: int) -> list[Disturbance]:
+    def happenings(self, env: Env, seed: int) -> list[Disturbance]:
         """The disturbances of one episode. Raises ConfigError for a set that `env` does not have."""
         sets = env.disturbance_sets()
         for name in self.disturbances:
@@ -206,7 +205,7 @@ class Condition:
                 )
         return [disturbance for name in self.disturbances for disturbance in sets[name](seed)]
 
-    def _require_keys(self, env: HeronEnv) -> None:
+    def _require_keys(self, env: Env) -> None:
         keys = [*env.hierarchy.ids, *env.groups, *LEVELS.values(), "*"]
         for cause, key in self._keys():
             if key not in keys:
@@ -309,11 +308,11 @@ class Scheduled:
     noise: ClassVar[float] = 0.0
     disturbances: ClassVar[Names] = ()
 
-    def schedule(self, env: HeronEnv) -> AnySchedule:
+    def schedule(self, env: Env) -> AnySchedule:
         """Itself."""
         return self.under
 
-    def happenings(self, env: HeronEnv, seed: int) -> list[Disturbance]:
+    def happenings(self, env: Env, seed: int) -> list[Disturbance]:
         """None."""
         return []
 

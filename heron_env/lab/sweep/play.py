@@ -28,7 +28,7 @@ from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError, HeronWarning
 from heron_env.given import whole
 from heron_env.lab.benchmark import Case
-from heron_env.lab.black_boxes import BlackBox
+from heron_env.lab.black_boxes import BlackBox, Env
 from heron_env.lab.episodes import Outcome, lane_outcome, outcome, sums
 from heron_env.lab.policies import About, External, TrainedRun
 from heron_env.lab.remembering import Remembering
@@ -134,7 +134,7 @@ def made(item: Item) -> HeronEnv:
     return env
 
 
-def injected(env: HeronEnv) -> dict[str, Any]:
+def injected(env: Env) -> dict[str, Any]:
     """Policies of the agents that the environment itself lets endpoints play."""
     return {agent.agent_id: agent.policy for agent in env.hierarchy.agents if agent.injected}
 
@@ -283,7 +283,7 @@ def _policies(item: Item, env: HeronEnv, lines: EndpointConnections | None = Non
 
 
 def run_under(
-    condition: AnyCondition, env: HeronEnv, policies: Policies, seed: int, record: Sequence[str], **event_driven: Any
+    condition: AnyCondition, env: Env, policies: Policies, seed: int, record: Sequence[str], **event_driven: Any
 ) -> EpisodeResult:
     """Run an episode in the clock of `condition`; `event_driven`: what only that clock takes, its schedule or t_end."""
     options: dict[str, Any] = {"seed": seed, "disturbances": condition.happenings(env, seed), "record": record}

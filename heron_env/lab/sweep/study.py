@@ -18,6 +18,7 @@ from heron_env.errors import ConfigError
 from heron_env.given import all_of, is_one_of, mapping, several
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
+from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.episodes import TEAM
 from heron_env.lab.output import Progress, sweep_bar
 from heron_env.lab.policies import (
@@ -399,7 +400,7 @@ def _require_fit(
                 for number, case in enumerate(cases[:1] if policy.live else cases):
                     options = {**made[1], **case.options}
                     about = About(made[0], options, episode=f"case-{number}-{SYNC.name}", lines=lines)
-                    resolve_policies(policy.asked(env, case.seed, about), env)
+                    _resolve(policy.asked(env, case.seed, about), env)
 
 
 def require_fit(env: HeronEnv, name: str, policy: PolicySpec) -> None:
@@ -410,4 +411,12 @@ def require_fit(env: HeronEnv, name: str, policy: PolicySpec) -> None:
         )
     if isinstance(policy, TrainedRun):
         policy.require_fit(name, env)
-    resolve_policies(policy.build(env, 0), env)
+    _resolve(policy.build(env, 0), env)
+
+
+def _resolve(policies: Policies, env: HeronEnv) -> None:
+    """Raise ConfigError, UnknownAgent where an agent has no policy, or a policy no agent."""
+    if isinstance(env, BlackBox):
+        env.resolved(policies)
+    else:
+        resolve_policies(policies, env)
