@@ -57,7 +57,7 @@ from heron_env.lab.policies import TrainedRun as TrainedRun
 from heron_env.lab.robust_stats import mean_interval as mean_interval
 from heron_env.lab.robust_stats import paired_difference as paired_difference
 from heron_env.lab.sweep.conditions import Condition as Condition
-from heron_env.lab.sweep.study import Sweep as Sweep
+from heron_env.lab.sweep.sweep import Sweep as Sweep
 from heron_env.lab.traces.recording import record_episode as record_episode
 from heron_env.observability.by_matrix import ObservabilityMatrix as ObservabilityMatrix
 from heron_env.observability.config import DefaultObservability as DefaultObservability

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from heron_env.lab.output import Progress
     from heron_env.lab.sweep.conditions import Condition
     from heron_env.lab.sweep.presets import Preset
-    from heron_env.lab.sweep.study import Sweep
-    from heron_env.lab.sweep.sweep import SweepResult
+    from heron_env.lab.sweep.sweep import Sweep, SweepResult
 
 
 def finished(sweep: Sweep, folder: Path | None, processes: int, ray: str | None = None) -> SweepResult:
@@ -196,7 +195,7 @@ def resolve(
     """
     from heron_env.lab import benchmark
     from heron_env.lab.policies import Words
-    from heron_env.lab.sweep.study import Sweep
+    from heron_env.lab.sweep.sweep import Sweep
 
     words = Words.of(what, pool=pool)
     env_id, run_options = words.environment_or(preset.env_id if preset else None)

@@ -32,7 +32,7 @@ from heron_env.lab.robust_stats import LARGEST, Estimate, Intervals
 from heron_env.lab.run_groups import FileName
 from heron_env.lab.sweep.conditions import Condition
 from heron_env.lab.sweep.executors import Machine
-from heron_env.lab.sweep.study import Sweep
+from heron_env.lab.sweep.sweep import Sweep
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict
 from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.seeding import stream

@@ -17,7 +17,7 @@ from heron_env.injection.policy import ExternalPolicy
 from heron_env.injection.recording import Fixture, Recorded, Recording
 from heron_env.injection.setting import EnvironmentFacts
 from heron_env.lab import benchmark
-from heron_env.lab.policies import About, External, digest, digest_of
+from heron_env.lab.policies import About, External, digest, digest_of, split_name
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -74,6 +74,11 @@ class EndpointPolicy(External):
     def __repr__(self) -> str:
         """The same."""
         return f"EndpointPolicy({self.identity()!r})"
+
+
+def endpoint(text: str) -> EndpointPolicy:
+    """Of an address, or NAME=URL. Raises ConfigError."""
+    return EndpointPolicy(Endpoint(split_name(text)[1]))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from heron_env.errors import ConfigError, did_you_mean
 from heron_env.files.reading import is_folder, read
 from heron_env.lab import benchmark
 from heron_env.registry import imported, imported_module, is_here, names_environment
-from heron_env.trust import MODEL_FILES, named, on_behalf_of, require_trust, speak_for, trusting
+from heron_env.trust import MODEL_FILES, named, require_trust, speak_for, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
@@ -141,18 +141,13 @@ class PythonPolicy:
 
 @dataclass(frozen=True)
 class InMemory:
-    """Policies that this program holds, such as those of a training: any object, shared by all episodes."""
+    """Policies that this program holds, such as those of a training, shared by all episodes."""
 
     policies: Policies
-    name: str = "policies in memory"
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
         """Themselves."""
         return self.policies
-
-    def __repr__(self) -> str:
-        """Their name."""
-        return f"InMemory({self.name!r})"
 
 
 @dataclass(frozen=True)
@@ -203,43 +198,43 @@ class External(ABC):
         """What distinguishes it from others, without a secret. Raises ConfigError for a file that can't be read."""
 
 
-class Kind(NamedTuple):
-    """A kind of policy: what it builds of a value, and which words mean it without `kind:`."""
+class PolicyKind(NamedTuple):
+    """What builds a policy of its value, "module:name", and which words mean it without `kind:`."""
 
-    spec: Callable[[str], PolicySpec]
+    entry_point: str
     means: Callable[[str], object]
 
-
-def _endpoint(text: str) -> External:
-    from heron_env.injection.endpoint import Endpoint
-    from heron_env.lab.external import EndpointPolicy
-
-    return EndpointPolicy(Endpoint(split_name(text)[1]))
-
-
-def _external(name: str) -> Callable[[str], External]:
-    """What builds one of external.py's kinds, which needs the room of endpoints."""
-
-    def spec(path: str) -> External:
-        made: External = getattr(import_module("heron_env.lab.external"), name)(path)
+    def spec(self, value: str) -> PolicySpec:
+        """Raises ConfigError."""
+        module, _, name = self.entry_point.partition(":")
+        made: PolicySpec = getattr(import_module(module), name)(value)
         return made
 
-    return spec
+
+def names_address(text: str) -> bool:
+    """Is it an address, or NAME=URL?"""
+    return text.startswith(SCHEMES) or text.partition("=")[2].startswith(SCHEMES)
 
 
-KINDS: Final[Mapping[str, Kind]] = {
-    "shipped": Kind(lambda id: TrainedRun(f"{SHIPPED}{id}"), lambda text: False),
-    "run": Kind(TrainedRun, lambda text: text.endswith(ENDING) or is_folder(text)),
-    "http": Kind(_endpoint, lambda text: text.startswith(SCHEMES) or text.partition("=")[2].startswith(SCHEMES)),
-    "agents": Kind(_external("AgentsFile"), lambda text: Path(text).suffix in BLOCKS),
-    "recorded": Kind(_external("FixturePolicy"), lambda text: Path(text).suffix in FIXTURES),
-    "sb3": Kind(PythonPolicy, lambda text: text.endswith(".zip")),
-    "onnx": Kind(PythonPolicy, lambda text: text.endswith(".onnx")),
-    "file": Kind(PythonPolicy, lambda text: ".py:" in text and PYTHON.fullmatch(text)),
-    "py": Kind(PythonPolicy, PYTHON.fullmatch),
-    "rule": Kind(Baseline, lambda text: True),
+_HERE, _OUTSIDE = __name__, "heron_env.lab.external"
+KINDS: Final[Mapping[str, PolicyKind]] = {
+    "shipped": PolicyKind(f"{_HERE}:shipped_run", lambda text: False),
+    "run": PolicyKind(f"{_HERE}:TrainedRun", lambda text: text.endswith(ENDING) or is_folder(text)),
+    "http": PolicyKind(f"{_OUTSIDE}:endpoint", names_address),
+    "agents": PolicyKind(f"{_OUTSIDE}:AgentsFile", lambda text: Path(text).suffix in BLOCKS),
+    "recorded": PolicyKind(f"{_OUTSIDE}:FixturePolicy", lambda text: Path(text).suffix in FIXTURES),
+    "sb3": PolicyKind(f"{_HERE}:PythonPolicy", lambda text: text.endswith(".zip")),
+    "onnx": PolicyKind(f"{_HERE}:PythonPolicy", lambda text: text.endswith(".onnx")),
+    "file": PolicyKind(f"{_HERE}:PythonPolicy", lambda text: ".py:" in text and PYTHON.fullmatch(text)),
+    "py": PolicyKind(f"{_HERE}:PythonPolicy", PYTHON.fullmatch),
+    "rule": PolicyKind(f"{_HERE}:Baseline", lambda text: True),
 }
 """In the order in which words without a kind are read."""
+
+
+def shipped_run(id: str) -> TrainedRun:
+    """A shipped policy by what stands behind `shipped:`."""
+    return TrainedRun(f"{SHIPPED}{id}")
 
 
 def kind_of(text: str) -> tuple[str, str]:
@@ -439,49 +434,6 @@ def _runs_within(policy: object) -> Iterator[TrainedRun]:
     elif is_dataclass(policy) and not isinstance(policy, type):
         for part in fields(policy):
             yield from _runs_within(getattr(policy, part.name))
-
-
-@dataclass(frozen=True)
-class DescribedPolicy:
-    """A policy that was an object of the program that ran the sweep; only its description is left."""
-
-    text: str
-
-    def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Raises ConfigError."""
-        raise ConfigError(f"the policy {self.text} lives in the program that made the sweep; build it there")
-
-
-@dataclass(frozen=True)
-class PythonOfFile:
-    """A policy in Python, or a model, that a sweep's file names as `text`: built if somebody vouches for it."""
-
-    text: str
-    file: str
-
-    def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Raises Untrusted; ConfigError where it is not what the sweep ran."""
-        policy = PythonPolicy(self.text.partition(" ")[2].rpartition(" ")[0])
-        with on_behalf_of(self.file):
-            if policy.identity() != self.text:
-                raise ConfigError(f"the file of {policy.name!r} has changed since the sweep; run the sweep again")
-            return policy.build(env, seed)
-
-
-def policy_of(text: str, file: str) -> PolicySpec:
-    """From its `identity` in a file."""
-    kind, _, rest = text.partition(" ")
-    path = rest.rpartition(" ")[0]
-    match kind:
-        case "run":
-            return TrainedRun(path)
-        case "agents":
-            return KINDS["agents"].spec(path)
-        case "fixture":
-            return KINDS["recorded"].spec(path)
-        case "python":
-            return PythonOfFile(text, file)
-    return Baseline(rest) if kind == "baseline" else DescribedPolicy(text)
 
 
 def digest_of(paths: Iterable[Path]) -> str:

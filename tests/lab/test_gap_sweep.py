@@ -118,7 +118,7 @@ def test_sync_only_policies_have_one_point():
 CHILD = """
 import os, signal, sys
 from heron_env.lab.sweep.conditions import Condition
-from heron_env.lab.sweep.study import Sweep
+from heron_env.lab.sweep.sweep import Sweep
 
 folder, processes, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 conditions = [Condition(act_delay=2.0, loss=0.2), Condition(msg_delay=0.5, jitter=0.3)]

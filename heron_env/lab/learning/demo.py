@@ -18,7 +18,7 @@ from heron_env.lab.show.report import Sources, report_of
 from heron_env.lab.sweep.conditions import along, one_at_a_time
 from heron_env.lab.sweep.presets import preset, realistic
 from heron_env.lab.sweep.records import SETTINGS
-from heron_env.lab.sweep.study import Sweep
+from heron_env.lab.sweep.sweep import Sweep
 from heron_env.lab.sweep.tables import to_rich
 from heron_env.registry import make
 

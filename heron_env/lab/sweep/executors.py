@@ -25,7 +25,8 @@ import numpy as np
 
 from heron_env._version import __version__
 from heron_env.errors import ConfigError, WorkerLost
-from heron_env.lab.sweep.play import Bundle, Here, Worlds, play_bundle
+from heron_env.given import whole
+from heron_env.lab.sweep.play import Bundle, Executor, Worlds, play_bundle
 from heron_env.lab.sweep.records import Record
 from heron_env.trust import VARIABLE, vouched
 
@@ -120,6 +121,24 @@ def _end_with_parent() -> None:
     assert parent is not None, "only workers wait for their parent"
     parent.join()
     os._exit(1)
+
+
+def executor_of(processes: int, ray: str | None = None) -> Executor:
+    """This process, several, or the CPUs of a Ray cluster. Raises ConfigError where no cluster answers."""
+    if ray is not None:
+        return RayCluster(ray)
+    return Here() if whole(processes, "processes", 1) == 1 else Processes(processes)
+
+
+class Here:
+    """This process, one bundle after another."""
+
+    count = 1
+
+    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Generator[tuple[Bundle, list[Record]], None, None]:
+        """In their order."""
+        for bundle in bundles:
+            yield bundle, play_bundle(bundle, worlds)
 
 
 @dataclass(frozen=True)

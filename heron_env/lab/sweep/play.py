@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from heron_env.core.policy import AnyPolicy, Policies, draws_of, forward_rows
 from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError, HeronWarning
-from heron_env.given import whole
 from heron_env.lab.benchmark import Case
 from heron_env.lab.black_boxes import BlackBox, Env
 from heron_env.lab.episodes import Outcome, lane_outcome, outcome, sums
@@ -68,26 +67,6 @@ class Executor(Protocol):
     def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Generator[tuple[Bundle, list[Record]], None, None]:
         """Each bundle with its records, as soon as they are there; `worlds` are this process's."""
         ...
-
-
-class Here:
-    """This process, one bundle after another."""
-
-    count = 1
-
-    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Generator[tuple[Bundle, list[Record]], None, None]:
-        """In their order."""
-        for bundle in bundles:
-            yield bundle, play_bundle(bundle, worlds)
-
-
-def executor_of(processes: int, ray: str | None = None) -> Executor:
-    """This process, several, or the CPUs of a Ray cluster. Raises ConfigError where no cluster answers."""
-    if ray is None and whole(processes, "processes", 1) == 1:
-        return Here()
-    from heron_env.lab.sweep.executors import Processes, RayCluster
-
-    return Processes(processes) if ray is None else RayCluster(ray)
 
 
 class Worlds:

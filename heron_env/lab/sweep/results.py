@@ -29,7 +29,7 @@ from heron_env.lab.sweep.decomposition import (
 )
 from heron_env.lab.sweep.decomposition import one_at_a_time as alone
 from heron_env.lab.sweep.records import Key, Record, metrics
-from heron_env.lab.sweep.study import Sweep
+from heron_env.lab.sweep.study import SweepPlan
 from heron_env.scheduling.sources import mean_s
 
 ELO_START: Final = 1000.0
@@ -102,7 +102,7 @@ class Measurements:
         intervals: of figures over these cases, by which all of them were made.
     """
 
-    def __init__(self, sweep: Sweep, records: Mapping[Key, Record], made_by: str = __version__) -> None:
+    def __init__(self, sweep: SweepPlan, records: Mapping[Key, Record], made_by: str = __version__) -> None:
         self.sweep, self.made_by = sweep, made_by
         self._records = records
         self.intervals = Intervals([sorted(case.options.items()) for case in sweep.cases])

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from heron_env import registry
@@ -15,31 +13,26 @@ from heron_env._version import __version__
 from heron_env.core.policy import Policies
 from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError
-from heron_env.given import all_of, is_one_of, mapping, several
-from heron_env.lab import benchmark
-from heron_env.lab.benchmark import NOTHING, Case
+from heron_env.lab.benchmark import Case
 from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.episodes import TEAM
-from heron_env.lab.output import Progress, sweep_bar
+from heron_env.lab.output import Progress
 from heron_env.lab.policies import (
     About,
-    Baseline,
     External,
     PolicySpec,
-    PythonPolicy,
     TrainedRun,
-    identity,
     opened,
     policy_spec,
 )
-from heron_env.lab.sweep.conditions import SYNC, AnyCondition, Condition, unique
-from heron_env.lab.sweep.play import Executor, Here, Worlds, executor_of, injected, played
+from heron_env.lab.sweep.conditions import SYNC, AnyCondition, Condition
+from heron_env.lab.sweep.executors import Here
+from heron_env.lab.sweep.play import Executor, Worlds, played
 from heron_env.lab.sweep.records import RECORD, SCHEMA, Key, Record, SweepJournal
-from heron_env.trust import Trust, listed, named, trusting
+from heron_env.trust import trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.lab.sweep.sweep import SweepResult
 
 Pools = Mapping[str, tuple[str, ...]]
 """Names of the members by name of the pool."""
@@ -164,11 +157,8 @@ class Study:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweep(Study):
-    """What is compared with what. `Sweep.of(...)` checks and completes; `run` runs it.
-
-    Every policy runs on the synchronous clock first: the gap is measured against it. "do nothing" runs there alone,
-    where it is not asked for, so that the gap can be given as a share of what the policy gains.
+class SweepPlan(Study):
+    """A study whose policies are compared, as sweep.json keeps it.
 
     Attributes:
         identities: what distinguishes each policy from others: a run folder's path and digest, the name of a baseline,
@@ -177,12 +167,6 @@ class Sweep(Study):
         dt: control step, s.
         pools: policies that are pooled, all of them among `policies`.
         return_of: the root of the hierarchy: its return is what policies are compared by.
-
-    >>> from heron_env import Condition
-    >>> late = Condition(act_delay=1.0)
-    >>> sweep = Sweep.of("heron/BatteryGrid-v0", {"random": "random"}, [late], cases=2, options={"max_steps": 5})
-    >>> [len(result.values) for result in [sweep.run(processes=1).point("random", late)]]
-    [2]
     """
 
     conditions: tuple[Condition, ...]
@@ -193,111 +177,6 @@ class Sweep(Study):
     preset: str | None = None
     pools: Pools = field(default_factory=dict)
     return_of: str = TEAM
-
-    @classmethod
-    def of(
-        cls,
-        env_id: str | Callable[..., HeronEnv],
-        policies: Mapping[str, Any],
-        conditions: Sequence[Condition],
-        *,
-        cases: Sequence[Case] | int = 5,
-        sync_only: Sequence[str] = (),
-        options: Mapping[str, Any] | None = None,
-        preset: str | None = None,
-        trust: Trust = (),
-        env: HeronEnv | None = None,
-    ) -> Sweep:
-        """The sweep of an environment.
-
-        Args:
-            env_id: a registered environment, or "module:function" of one's own, or that function.
-            policies: by name: words as on the command line (`run:DIR`, `rule:NAME`, `http:URL`, ..., or their short
-                forms), an Endpoint, or any picklable PolicySpec with a clear repr; or several of them, such as the run
-                folders of five training seeds, which are pooled as one policy.
-            conditions: in the order of the table; `SYNC` comes first, asked for or not.
-            cases: held-out cases, or how many of the environment's own test cases to take.
-            sync_only: names of policies that only the synchronous clock is wanted for.
-            options: of the environment.
-            trust: other environments that the run folders name, "module:function", where they are not registered.
-            env: the environment, where it is built already with these options.
-
-        Raises ConfigError, ScheduleError, RunFolderError for what can't be run, before anything runs.
-        """
-        env_id = registry.id_of(env_id, "Sweep.of(env_id)")
-        spec, options = registry.spec(env_id), mapping({} if options is None else options, "Sweep.of(options)")
-        policies = mapping(policies, "Sweep.of(policies)")
-        conditions = all_of(conditions, "Sweep.of(conditions)", Condition)
-        sync_only = several(sync_only, "Sweep.of(sync_only)")
-        env = spec.make(**options) if env is None else env
-        if not policies:
-            raise ConfigError("Sweep.of(policies={}): give one policy at least, as {'random': 'random'}")
-        chosen = benchmark.cases(env, cases) if isinstance(cases, int) else list(all_of(cases, "Sweep.of(cases)", Case))
-        if not chosen:
-            raise ConfigError(f"Sweep.of(cases={cases!r:.200}): give one Case at least, or how many")
-        with trusting(*named(env_id), *listed(trust)):
-            specs, pools = expanded(policies)
-        believed = (*named(env_id), *listed(trust), *(p.name for p in specs.values() if isinstance(p, PythonPolicy)))
-        if not all(is_one_of(name, policies) for name in sync_only) or not set(sync_only) < set(policies):
-            raise ConfigError(
-                f"sync_only={list(sync_only)}: must be some of the policies {list(policies)}, and leave one at least"
-            )
-        alone = [member for name in sync_only for member in pools.get(name, (name,))]
-        if NOTHING not in specs:
-            specs[NOTHING] = Baseline(NOTHING)
-            alone.append(NOTHING)
-        cases = tuple(benchmark.with_optima(env, chosen, options))
-        with trusting(*believed):
-            _require_fit(env, (spec.id, options), specs, cases)
-            identities = {name: identity(policy) for name, policy in specs.items()}
-        for condition in conditions:
-            env.timings_of(condition.schedule(env))
-            condition.happenings(env, 0)
-        sweep = cls(
-            env=spec, options=options, policies=specs, identities=identities,
-            conditions=tuple(unique([SYNC, *conditions])), cases=cases, unit=env.benchmark().unit, dt=env.dt,
-            preset=preset, sync_only=tuple(dict.fromkeys(alone)), pools=pools, trust=believed,
-            injected=bool(injected(env)), return_of=env.hierarchy.ids[0],
-        )  # fmt: skip
-        if not cases[0].options:
-            sweep.worlds.keep(sweep.items()[0], env)
-        return sweep
-
-    def run(
-        self,
-        out: str | Path | None = None,
-        *,
-        processes: int = 2,
-        ray: str | None = None,
-        progress: bool | Callable[[Progress], None] = True,
-    ) -> SweepResult:
-        """Run what is missing, and say what was found. The result depends neither on processes nor on interruptions.
-
-        Args:
-            out: folder of the journal, and of the tables that are written at the end; None: in memory alone.
-            processes: worker processes; 1 stays in this one. Episodes that ask endpoints always do, so that caps, pace
-                and breaker of an endpoint hold over the whole sweep.
-            ray: address of a running Ray cluster, "HOST:PORT" or "auto", whose CPUs take the place of the processes
-                (extra `ray`). This process keeps the journal, and a lost node loses nothing. Run folders must be on
-                every machine, where they are here.
-            progress: a bar, where a terminal or a notebook shows it; or what is called with how far it is.
-
-        A HeronWarning names an endpoint that gave not one answer in its first episode.
-
-        Raises ConfigError where `out` holds another sweep, or no cluster answers; RunFolderError where its lines can't
-        be read. What an episode raises is raised here, with the episode as a note; the others' results are kept.
-        """
-        from heron_env.lab.sweep.sweep import SweepResult
-
-        executor = executor_of(processes, ray)
-        with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell:
-            if out is None:
-                return SweepResult(self, self.play(executor, progress=tell))
-            items = self.items()
-            with SweepJournal(Path(out), self.settings(), [item.key for item in items]) as journal:
-                result = SweepResult(self, self.play(executor, journal, items=items, progress=tell))
-        result.write(Path(out))
-        return result
 
     @property
     def shown(self) -> list[str]:
@@ -381,7 +260,7 @@ def _require_one_recipe(name: str, members: Sequence[PolicySpec]) -> None:
         raise ConfigError(f"policy {name!r}: the run folders {folders} have seeds {seeds}: pool each seed once")
 
 
-def _require_fit(
+def require_all_fit(
     env: HeronEnv, made: tuple[str, Mapping[str, Any]], specs: Mapping[str, PolicySpec], cases: Sequence[Case]
 ) -> None:
     """What can't decide in `env` or answer in these cases fails here; no endpoint is asked.

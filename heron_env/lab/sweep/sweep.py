@@ -1,27 +1,163 @@
-"""The result of a sweep: its figures, how they are drawn and written, and how they are read back."""
+"""A sweep: policies compared over cases and conditions, in a folder where it can be resumed; and its result."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from heron_env import registry
+from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment, did_you_mean
-from heron_env.given import is_one_of, path_of, require_one_of, several
-from heron_env.lab.benchmark import NOTHING
-from heron_env.lab.policies import policy_of
-from heron_env.lab.sweep.conditions import CAUSES, SYNC
-from heron_env.lab.sweep.records import RESULTS, SETTINGS, Key, Record, SweepSettings, read_records, read_settings
+from heron_env.given import all_of, is_one_of, mapping, path_of, require_one_of, several
+from heron_env.lab import benchmark
+from heron_env.lab.benchmark import NOTHING, Case
+from heron_env.lab.output import Progress, sweep_bar
+from heron_env.lab.policies import KINDS, Baseline, PolicySpec, PythonPolicy, TrainedRun, identity
+from heron_env.lab.sweep.conditions import CAUSES, SYNC, Condition, unique
+from heron_env.lab.sweep.executors import executor_of
+from heron_env.lab.sweep.play import injected
+from heron_env.lab.sweep.records import (
+    RESULTS,
+    SETTINGS,
+    Key,
+    Record,
+    SweepJournal,
+    SweepSettings,
+    read_records,
+    read_settings,
+)
 from heron_env.lab.sweep.results import Measurements
-from heron_env.lab.sweep.study import Sweep
+from heron_env.lab.sweep.study import SweepPlan, expanded, require_all_fit
 from heron_env.lab.sweep.tables import headings, legend, lines, write_tables
 from heron_env.pictures.notebook import counted, html_table
+from heron_env.trust import Trust, listed, named, on_behalf_of, trusting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from heron_env.envs.base import HeronEnv
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep(SweepPlan):
+    """What is compared with what. `Sweep.of(...)` checks and completes; `run` runs it.
+
+    Every policy runs on the synchronous clock first: the gap is measured against it. "do nothing" runs there alone,
+    where it is not asked for, so that the gap can be given as a share of what the policy gains.
+
+    >>> from heron_env import Condition
+    >>> late = Condition(act_delay=1.0)
+    >>> sweep = Sweep.of("heron/BatteryGrid-v0", {"random": "random"}, [late], cases=2, options={"max_steps": 5})
+    >>> [len(result.values) for result in [sweep.run(processes=1).point("random", late)]]
+    [2]
+    """
+
+    @classmethod
+    def of(
+        cls,
+        env_id: str | Callable[..., HeronEnv],
+        policies: Mapping[str, Any],
+        conditions: Sequence[Condition],
+        *,
+        cases: Sequence[Case] | int = 5,
+        sync_only: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+        preset: str | None = None,
+        trust: Trust = (),
+        env: HeronEnv | None = None,
+    ) -> Sweep:
+        """The sweep of an environment.
+
+        Args:
+            env_id: a registered environment, or "module:function" of one's own, or that function.
+            policies: by name: words as on the command line (`run:DIR`, `rule:NAME`, `http:URL`, ..., or their short
+                forms), an Endpoint, or any picklable PolicySpec with a clear repr; or several of them, such as the run
+                folders of five training seeds, which are pooled as one policy.
+            conditions: in the order of the table; `SYNC` comes first, asked for or not.
+            cases: held-out cases, or how many of the environment's own test cases to take.
+            sync_only: names of policies that only the synchronous clock is wanted for.
+            options: of the environment.
+            trust: other environments that the run folders name, "module:function", where they are not registered.
+            env: the environment, where it is built already with these options.
+
+        Raises ConfigError, ScheduleError, RunFolderError for what can't be run, before anything runs.
+        """
+        env_id = registry.id_of(env_id, "Sweep.of(env_id)")
+        spec, options = registry.spec(env_id), mapping({} if options is None else options, "Sweep.of(options)")
+        policies = mapping(policies, "Sweep.of(policies)")
+        conditions = all_of(conditions, "Sweep.of(conditions)", Condition)
+        sync_only = several(sync_only, "Sweep.of(sync_only)")
+        env = spec.make(**options) if env is None else env
+        if not policies:
+            raise ConfigError("Sweep.of(policies={}): give one policy at least, as {'random': 'random'}")
+        chosen = benchmark.cases(env, cases) if isinstance(cases, int) else list(all_of(cases, "Sweep.of(cases)", Case))
+        if not chosen:
+            raise ConfigError(f"Sweep.of(cases={cases!r:.200}): give one Case at least, or how many")
+        with trusting(*named(env_id), *listed(trust)):
+            specs, pools = expanded(policies)
+        believed = (*named(env_id), *listed(trust), *(p.name for p in specs.values() if isinstance(p, PythonPolicy)))
+        if not all(is_one_of(name, policies) for name in sync_only) or not set(sync_only) < set(policies):
+            raise ConfigError(
+                f"sync_only={list(sync_only)}: must be some of the policies {list(policies)}, and leave one at least"
+            )
+        alone = [member for name in sync_only for member in pools.get(name, (name,))]
+        if NOTHING not in specs:
+            specs[NOTHING] = Baseline(NOTHING)
+            alone.append(NOTHING)
+        cases = tuple(benchmark.with_optima(env, chosen, options))
+        with trusting(*believed):
+            require_all_fit(env, (spec.id, options), specs, cases)
+            identities = {name: identity(policy) for name, policy in specs.items()}
+        for condition in conditions:
+            env.timings_of(condition.schedule(env))
+            condition.happenings(env, 0)
+        sweep = cls(
+            env=spec, options=options, policies=specs, identities=identities,
+            conditions=tuple(unique([SYNC, *conditions])), cases=cases, unit=env.benchmark().unit, dt=env.dt,
+            preset=preset, sync_only=tuple(dict.fromkeys(alone)), pools=pools, trust=believed,
+            injected=bool(injected(env)), return_of=env.hierarchy.ids[0],
+        )  # fmt: skip
+        if not cases[0].options:
+            sweep.worlds.keep(sweep.items()[0], env)
+        return sweep
+
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        processes: int = 2,
+        ray: str | None = None,
+        progress: bool | Callable[[Progress], None] = True,
+    ) -> SweepResult:
+        """Run what is missing, and say what was found. The result depends neither on processes nor on interruptions.
+
+        Args:
+            out: folder of the journal, and of the tables that are written at the end; None: in memory alone.
+            processes: worker processes; 1 stays in this one. Episodes that ask endpoints always do, so that caps, pace
+                and breaker of an endpoint hold over the whole sweep.
+            ray: address of a running Ray cluster, "HOST:PORT" or "auto", whose CPUs take the place of the processes
+                (extra `ray`). This process keeps the journal, and a lost node loses nothing. Run folders must be on
+                every machine, where they are here.
+            progress: a bar, where a terminal or a notebook shows it; or what is called with how far it is.
+
+        A HeronWarning names an endpoint that gave not one answer in its first episode.
+
+        Raises ConfigError where `out` holds another sweep, or no cluster answers; RunFolderError where its lines can't
+        be read. What an episode raises is raised here, with the episode as a note; the others' results are kept.
+        """
+        executor = executor_of(processes, ray)
+        with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell:
+            if out is None:
+                return SweepResult(self, self.play(executor, progress=tell))
+            items = self.items()
+            with SweepJournal(Path(out), self.settings(), [item.key for item in items]) as journal:
+                result = SweepResult(self, self.play(executor, journal, items=items, progress=tell))
+        result.write(Path(out))
+        return result
 
 
 class SweepResult(Measurements):
@@ -170,3 +306,46 @@ def _sweep_of(settings: SweepSettings, named_by: str) -> Sweep:
         pools=pools,
         return_of=settings.return_of,
     )
+
+
+@dataclass(frozen=True)
+class DescribedPolicy:
+    """A policy that was an object of the program that ran the sweep; only its description is left."""
+
+    text: str
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Raises ConfigError."""
+        raise ConfigError(f"the policy {self.text} lives in the program that made the sweep; build it there")
+
+
+@dataclass(frozen=True)
+class PythonOfFile:
+    """A policy in Python, or a model, that a sweep's file names as `text`: built if somebody vouches for it."""
+
+    text: str
+    file: str
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Raises Untrusted; ConfigError where it is not what the sweep ran."""
+        policy = PythonPolicy(self.text.partition(" ")[2].rpartition(" ")[0])
+        with on_behalf_of(self.file):
+            if policy.identity() != self.text:
+                raise ConfigError(f"the file of {policy.name!r} has changed since the sweep; run the sweep again")
+            return policy.build(env, seed)
+
+
+def policy_of(text: str, file: str) -> PolicySpec:
+    """From its `identity` in a file."""
+    kind, _, rest = text.partition(" ")
+    path = rest.rpartition(" ")[0]
+    match kind:
+        case "run":
+            return TrainedRun(path)
+        case "agents":
+            return KINDS["agents"].spec(path)
+        case "fixture":
+            return KINDS["recorded"].spec(path)
+        case "python":
+            return PythonOfFile(text, file)
+    return Baseline(rest) if kind == "baseline" else DescribedPolicy(text)
