@@ -7,11 +7,11 @@ environment's. Of several agents the root is the team, whose reward is the sum o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import SimpleNamespace
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 
 import gymnasium
 
@@ -25,47 +25,12 @@ from heron_env.envs.description import Benchmark
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.errors import ConfigError
 from heron_env.registry import LIBRARIES, imported_module
-from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.timing import Timing, resolve, to_ns
 
 TEAM_AGENT: Final = "team"
 OF_THE_NETWORK: Final = ("dt", "on_missing", "noop", "observe_age")
 OF_WORLDS: Final = ("disturbances", "monitors", "events", "wait")
 """What happens to a world that somebody can look into."""
-
-
-class Env(Protocol):
-    """What a study asks of an environment, this library's or another's: who is in it, its timing, and whole episodes.
-
-    Attributes:
-        dt: control step, s.
-        hierarchy: its agents, the root first.
-        groups: agents by group; schedules and policies may name either.
-        timings: by rank, of its own schedule.
-    """
-
-    dt: float
-
-    @property
-    def hierarchy(self) -> Hierarchy: ...
-    @property
-    def groups(self) -> Mapping[str, list[str]]: ...
-    @property
-    def timings(self) -> tuple[Timing, ...]: ...
-    def timings_of(self, schedule: Any) -> tuple[Timing, ...]:
-        """By rank, under another schedule. Raises ScheduleError."""
-
-    def benchmark(self) -> Benchmark:
-        """What it is judged by."""
-
-    def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
-        """What may happen to it, by name; each is drawn with a seed."""
-
-    def run_synchronous(self, *policies: Any, **run: Any) -> EpisodeResult:
-        """One episode without a network."""
-
-    def run_event_driven(self, *policies: Any, **run: Any) -> EpisodeResult:
-        """One episode under it."""
 
 
 class Opaque(SimpleNamespace):
@@ -99,7 +64,7 @@ def _below(root: Sequence[str], agents: Sequence[str]) -> Hierarchy:
 
 
 class BlackBox(Opaque):
-    """An environment of others as an Env: it has no states, no disturbances."""
+    """An environment of others as an `Env`: it has no states, no disturbances."""
 
     physics_substeps, compiled, schedule = 1, False, None
 

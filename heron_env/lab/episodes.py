@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.rule import one_by_one
-from heron_env.envs.base import HeronEnv
 from heron_env.envs.episodes import EpisodeResult, quantile
 from heron_env.errors import ConfigError
-from heron_env.lab.black_boxes import BlackBox, Env
+from heron_env.lab.benchmark import Env
 
 if TYPE_CHECKING:
     from heron_env.envs.batch.event_lanes import Noted
@@ -98,7 +97,7 @@ def team_return(env: Env, result: EpisodeResult) -> float:
     >>> team_return(env, result) == result.returns["system_agent"]
     True
     """
-    if not isinstance(env, HeronEnv | BlackBox) or not isinstance(result, EpisodeResult):
+    if not hasattr(env, "hierarchy") or not isinstance(result, EpisodeResult):
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): give an environment and what it returned")
     if env.hierarchy.ids[0] not in result.rewards:
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): the episode is of another environment")

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
+from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, DataError, ScheduleError, did_you_mean
 from heron_env.files.reading import decimal
 from heron_env.given import all_of, is_finite, require_type
-from heron_env.lab.black_boxes import BlackBox, Env
+from heron_env.lab.benchmark import Env
 from heron_env.scheduling.drawn import AnySchedule, plain
 from heron_env.scheduling.sources import KINDS, Source, as_source, label
 from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
@@ -171,7 +172,7 @@ class Condition:
     def schedule(self, env: Env) -> dict[Key, ScheduleConfig]:
         """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent, ConfigError."""
         self._require_keys(env)
-        if self.noise and isinstance(env, BlackBox):
+        if self.noise and not isinstance(env, HeronEnv):
             raise ConfigError(f"condition {self.name!r}: a black box has no noise; leave noise out")
         group_of = {member: group for group, members in env.groups.items() for member in members}
         schedules: dict[Key, ScheduleConfig] = {}

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.policy import AnyPolicy, Policies, draws_of, forward_rows
+from heron_env.envs.base import HeronEnv
 from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError, HeronWarning
-from heron_env.lab.benchmark import Case
-from heron_env.lab.black_boxes import BlackBox, Env
+from heron_env.lab.benchmark import Case, Env
 from heron_env.lab.episodes import Outcome, lane_outcome, outcome, sums
 from heron_env.lab.policies import About, External, TrainedRun
 from heron_env.lab.remembering import Remembering
@@ -38,7 +38,6 @@ from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Key, ScheduleConfig, to_seconds
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
     from heron_env.envs.batch.event import EventBatchEnv
     from heron_env.envs.batch.event_lanes import Noted
     from heron_env.envs.batch.rows import Rows
@@ -91,7 +90,7 @@ class Worlds:
 
     def keep(self, item: Item, env: HeronEnv, *, lanes: bool = False) -> None:
         """Lend this one next time; nothing of a black box, nor of endpoints, is used again."""
-        if not isinstance(env, BlackBox) and not injected(env) and (key := _key(item, lanes)):
+        if isinstance(env, HeronEnv) and not injected(env) and (key := _key(item, lanes)):
             self._kept[key] = env
             for oldest in list(self._kept)[:-WORLDS]:
                 del self._kept[oldest]
@@ -318,7 +317,7 @@ def can_play(env: HeronEnv, policies: Policies, options: Collection[str]) -> boo
     """May cases of these options run side by side in `env` under these policies?"""
     from heron_env.envs.batch.event import why_not
 
-    if isinstance(env, BlackBox) or why_not(env) is not None or not set(options) <= env.benchmark().at_reset:
+    if not isinstance(env, HeronEnv) or why_not(env) is not None or not set(options) <= env.benchmark().at_reset:
         return False
     deciding = resolve_policies(policies, env)
     return deciding.keys() == set(env.simulation.possible) and all(map(_decides_for_many, deciding.values()))

@@ -12,7 +12,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self
@@ -26,7 +26,7 @@ from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, full_lines, lock_folder, write
 from heron_env.lab.benchmark import Case
 from heron_env.lab.episodes import TEAM, Outcome
-from heron_env.lab.output import dumps
+from heron_env.lab.output import dumps, finite
 from heron_env.lab.sweep.conditions import Condition
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        values = {**self.key._asdict(), **asdict(self.outcome), "seconds": self.seconds}
+        values = {**self.key._asdict(), **vars(self.outcome), "seconds": self.seconds}
         for name in ("by_group", "tokens"):
             if not values[name]:
                 del values[name]
@@ -254,7 +254,7 @@ class SweepJournal:
 
         Raises OSError naming the file, as for a full disk: all lines before count.
         """
-        line = json.dumps(json.loads(dumps(record.to_dict())))
+        line = json.dumps(finite(record.to_dict()), allow_nan=False)
         self._file.append(f"{line}\n".encode("ascii"))
         self.done[record.key] = Record.from_dict(parsed(line))
 

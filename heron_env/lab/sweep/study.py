@@ -6,15 +6,15 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from heron_env import registry
 from heron_env._version import __version__
 from heron_env.core.policy import Policies
+from heron_env.envs.base import HeronEnv
 from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError
 from heron_env.lab.benchmark import Case
-from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.episodes import TEAM
 from heron_env.lab.output import Progress
 from heron_env.lab.policies import (
@@ -30,9 +30,6 @@ from heron_env.lab.sweep.executors import Here
 from heron_env.lab.sweep.play import Executor, Worlds, played
 from heron_env.lab.sweep.records import RECORD, SCHEMA, Key, Record, SweepJournal
 from heron_env.trust import trusting
-
-if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
 
 Pools = Mapping[str, tuple[str, ...]]
 """Names of the members by name of the pool."""
@@ -295,7 +292,7 @@ def require_fit(env: HeronEnv, name: str, policy: PolicySpec) -> None:
 
 def _resolve(policies: Policies, env: HeronEnv) -> None:
     """Raise ConfigError, UnknownAgent where an agent has no policy, or a policy no agent."""
-    if isinstance(env, BlackBox):
-        env.resolved(policies)
-    else:
+    if isinstance(env, HeronEnv):
         resolve_policies(policies, env)
+    else:
+        env.resolved(policies)
