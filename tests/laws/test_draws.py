@@ -29,7 +29,7 @@ from heron_env.core.policy import draw_of, draws_of
 from heron_env.envs.batch import lane_groups
 from heron_env.lab import NetworkPolicy, benchmark
 from heron_env.lab.benchmark import RANDOM, Case, RandomPolicy
-from heron_env.lab.remedies import Blind
+from heron_env.lab.remedies import Fallback
 from heron_env.lab.sweep import play
 from heron_env.lab.trained import Correction, Network, Scaling
 from heron_env.seeding import h
@@ -108,8 +108,8 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "sampled": sampled,
     "function": lambda: by_hand,
     "states": OnStates,
-    "wrapped": lambda: Blind(RandomPolicy(spec()), 1),
-    "wrapped function": lambda: Blind(by_hand, 1),
+    "wrapped": lambda: Fallback(RandomPolicy(spec()), by_hand, [0], np.inf),
+    "wrapped function": lambda: Fallback(by_hand, by_hand, [0], np.inf),
 }
 SCHEDULES = {"each step": None, "sparse": SPARSE}
 Course = dict[str, list[float]]

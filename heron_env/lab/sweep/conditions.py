@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, DataError, ScheduleError, did_you_mean
 from heron_env.files.reading import decimal
-from heron_env.given import all_of, is_finite, require_type
+from heron_env.given import is_finite, require_type
 from heron_env.lab.benchmark import Env
 from heron_env.scheduling.drawn import AnySchedule, plain
 from heron_env.scheduling.sources import KINDS, Source, as_source, label
@@ -368,51 +368,24 @@ def one_at_a_time(all_of_it: Condition) -> list[Condition]:
     >>> [condition.name for condition in one_at_a_time(Condition(act_delay=30, loss=0.1))]
     ['ideal', 'act_delay=30', 'loss=0.1', 'act_delay=30 loss=0.1']
     """
-    _require_condition(all_of_it, "one_at_a_time")
+    require_type(f"one_at_a_time({all_of_it!r:.60})", all_of_it, Condition, "a Condition")
     return unique([IDEAL, *(all_of_it.only(cause) for cause in all_of_it.causes), all_of_it])
 
 
 def coalitions(all_of_it: Condition) -> list[Condition]:
-    """Every subset of the causes, small ones first: what exact Shapley values need.
-
-    Args:
-        all_of_it: the condition with all causes.
-
-    Returns:
-        2^k conditions for k causes.
-
-    Raises:
-        ConfigError: it is no Condition.
+    """Every subset of the k causes, small ones first, 2^k conditions: what exact Shapley values need.
 
     >>> len(coalitions(Condition(act_delay=30, msg_delay=1, loss=0.1)))
     8
     """
-    _require_condition(all_of_it, "coalitions")
     causes = tuple(all_of_it.causes)
     subsets = chain.from_iterable(combinations(causes, size) for size in range(len(causes) + 1))
     return unique(all_of_it.only(*subset) for subset in subsets)
 
 
 def unique(conditions: Iterable[Condition]) -> list[Condition]:
-    """Each condition once, where it comes first.
-
-    Args:
-        conditions: in their order.
-
-    Returns:
-        Without repeats.
-
-    Raises:
-        ConfigError: one is no Condition.
-
-    >>> unique([IDEAL, SYNC, Condition()]) == [IDEAL, SYNC]
-    True
-    """
-    return list(dict.fromkeys(all_of(conditions, "unique(conditions)", Condition)))
-
-
-def _require_condition(given: object, caller: str) -> None:
-    require_type(f"{caller}({given!r:.60})", given, Condition, "a Condition")
+    """Each condition once, where it comes first."""
+    return list(dict.fromkeys(conditions))
 
 
 def parsed_axis(text: str, option: str = "--axis") -> tuple[str, tuple[GivenAmount, ...]]:
