@@ -13,7 +13,7 @@ from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
 from heron_env.envs.base import HeronEnv
-from heron_env.errors import ConfigError, DataError, ScheduleError, did_you_mean
+from heron_env.errors import ConfigError, DataError, HeronError, ScheduleError, did_you_mean
 from heron_env.files.reading import decimal
 from heron_env.given import is_finite, require_type
 from heron_env.lab.benchmark import Env
@@ -163,10 +163,11 @@ class Condition:
         amounts: dict[str, Any] = {name: value for name, value in values.items() if name != "name"}
         try:
             condition = cls(**amounts)
-        except (ConfigError, ScheduleError, DataError) as error:
+            name = condition.name
+        except (HeronError, TypeError, OverflowError) as error:
             raise ValueError(str(error)) from error
-        if condition.name != values.get("name") or type(condition.synchronous) is not bool:
-            raise ValueError(f"{condition.name!r:.60} is called {values.get('name')!r:.60}")
+        if name != values.get("name") or type(condition.synchronous) is not bool:
+            raise ValueError(f"{name!r:.60} is called {values.get('name')!r:.60}")
         return condition
 
     def schedule(self, env: Env) -> dict[Key, ScheduleConfig]:
