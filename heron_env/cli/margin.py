@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import Allowed, EnvArgument, EnvOptions, Json, Trusted, built, parsed_options
+from heron_env.cli.application import POLICY, Allowed, EnvArgument, EnvOptions, Json, Trusted, built, parsed_options
 from heron_env.cli.sweep import CasesOption, RepeatsOption, SplitOption
 from heron_env.errors import ConfigError
 from heron_env.files.reading import decimal
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 PolicyArgument = Annotated[
     str,
-    typer.Argument(
-        help="A run folder, NAME=RUN,RUN,... (training seeds of one algorithm), a baseline, a name in Python "
-        "(module:policy, path.py:policy), [NAME=]http(s)://HOST:PORT/..., an agents.yaml or a fixture."
-    ),
+    typer.Argument(help=f"{POLICY}; NAME=RUN,RUN,... (training seeds of one algorithm)."),
 ]
 FaultOption = Annotated[
     str, typer.Option(help="obs_delay, msg_delay, act_delay (s), jitter, loss, tick_ratio or noise.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, Allowed, EnvOptions, Json, Trusted, built, parsed_options
+from heron_env.cli.application import ENVIRONMENT, POLICY, Allowed, EnvOptions, Json, Trusted, built, parsed_options
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
 from heron_env.files.reading import is_file
 from heron_env.lab.output import left, watched
@@ -72,10 +72,8 @@ WhatArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[ENV or POLICY]...",
-        help=f"{ENVIRONMENT}; run folders, NAME=RUN,RUN,... (training seeds of one algorithm), names of baselines, of "
-        "Python (module:policy, path.py:policy; after the environment), [NAME=]http(s)://HOST:PORT/... (an endpoint), "
-        "an agents.yaml, fixtures (.jsonl, .json), models (.zip of Stable-Baselines3, .onnx). Default: the preset's "
-        "environment, and its strongest baseline.",
+        help=f"{ENVIRONMENT}; {POLICY}; NAME=RUN,RUN,... (training seeds of one algorithm). Names of Python come after "
+        "the environment. Default: the preset's environment, and its strongest baseline.",
     ),
 ]
 PresetOption = Annotated[
