@@ -36,14 +36,7 @@ SPLITS = {"test": 1_000_000, "validation": 2_000_000}
 
 
 class Env(Protocol):
-    """What a study asks of an environment, this library's or a black box: who is in it, its timing, whole episodes.
-
-    Attributes:
-        dt: control step, s.
-        hierarchy: its agents, the root first.
-        groups: agents by group; schedules and policies may name either.
-        timings: by rank, of its own schedule.
-    """
+    """What a study asks of an environment, this library's or a black box: who is in it, its timing, whole episodes."""
 
     dt: float
 
@@ -53,20 +46,10 @@ class Env(Protocol):
     def groups(self) -> Mapping[str, list[str]]: ...
     @property
     def timings(self) -> tuple[Timing, ...]: ...
-    def timings_of(self, schedule: Any) -> tuple[Timing, ...]:
-        """By rank, under another schedule. Raises ScheduleError."""
-
-    def benchmark(self) -> Benchmark:
-        """What it is judged by."""
-
-    def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]:
-        """What may happen to it, by name; each is drawn with a seed."""
-
-    def run_synchronous(self, *policies: Any, **run: Any) -> EpisodeResult:
-        """One episode without a network."""
-
-    def run_event_driven(self, *policies: Any, **run: Any) -> EpisodeResult:
-        """One episode under it."""
+    def benchmark(self) -> Benchmark: ...
+    def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]: ...
+    def run_synchronous(self, *policies: Any, **run: Any) -> EpisodeResult: ...
+    def run_event_driven(self, *policies: Any, **run: Any) -> EpisodeResult: ...
 
 
 @dataclass(frozen=True)

@@ -80,32 +80,29 @@ class TrainedRun:
     """What a run folder or a checkpoint holds; once `opened`, with its weights, wherever it travels."""
 
     folder: str
-    run: Run | None = field(default=None, repr=False, compare=False)
+    kept: Run | None = field(default=None, repr=False, compare=False)
 
-    def opened(self) -> TrainedRun:
-        """With what is there now, which it keeps. Raises RunFolderError, Untrusted."""
-        if self.run is not None:
-            return self
+    @property
+    def run(self) -> Run:
+        """Itself, as it is kept, or as it is now. Raises RunFolderError, Untrusted."""
+        if self.kept is not None:
+            return self.kept
         from heron_env.lab.checkpoints import open_run
 
         run = open_run(self.folder)
         if is_here(run.config.env_id):
             _ = run.env_id  # whose environment nobody trusts is not played anywhere
-        return replace(self, run=run)
+        return run
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
         """Raises RunFolderError, Untrusted."""
-        run = self.opened().run
-        assert run is not None, "it is open"
+        run = self.run
         corrects = run.config.base is not None  # a rule with the constants of the run's own environment
         return dict(run.policies(env=None if corrects else env))
 
-    def require_fit(self, name: str, env: HeronEnv) -> None:
-        """Raise ConfigError unless `env` has the agents, columns and actions that it was trained on."""
-        run = self.opened().run
-        assert run is not None, "it is open"
-        if fault := run.misfit(env):
-            raise ConfigError(f"policy {name!r}: {fault}; give the environment the options that it was trained with")
+    def identity(self) -> str:
+        """Its folder, and a digest of all that decides. Raises RunFolderError."""
+        return f"run {self.folder} {self.run.digest()}"
 
 
 @dataclass(frozen=True)
@@ -328,7 +325,7 @@ class Words:
         return cls(
             tuple(environments), policies, tuple(display_names(names)),
             tuple(name for name in names if kind_of(name)[0] == "rule"),
-            tuple(spec.run for spec in specs if isinstance(spec, TrainedRun) and spec.run is not None),
+            tuple(spec.run for spec in specs if isinstance(spec, TrainedRun)),
         )  # fmt: skip
 
     def environment_or(self, default: str | None) -> tuple[str, dict[str, Any]]:
@@ -404,7 +401,7 @@ def _spec(text: str) -> PolicySpec:
 def opened(policy: PolicySpec) -> PolicySpec:
     """The same, with the weights of every run in it, which is read once. Raises RunFolderError, Untrusted."""
     if isinstance(policy, TrainedRun):
-        return policy.opened()
+        return replace(policy, kept=policy.run)
     if not is_dataclass(policy) or isinstance(policy, External):
         return policy
     parts = {part.name: getattr(policy, part.name) for part in fields(policy) if part.init}
@@ -416,13 +413,9 @@ def opened(policy: PolicySpec) -> PolicySpec:
 def identity(policy: PolicySpec) -> str:
     """What distinguishes a policy from others: a run folder's path and digest, the name of a baseline, a repr."""
     match policy:
-        case TrainedRun(folder):
-            run = policy.opened().run
-            assert run is not None, "it is open"
-            return f"run {folder} {run.digest()}"
         case Baseline(name):
             return f"baseline {name}"
-        case External() | PythonPolicy():
+        case TrainedRun() | External() | PythonPolicy():
             return policy.identity()
     return " ".join([repr(policy), *map(identity, _runs_within(policy))])
 

@@ -81,7 +81,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         lambda _: sweeps.test_one_breaker_holds_for_all_who_ask_at_an_address(),
     ),
     "endpoints are asked by workers": (
-        study.Sweep, "items", everywhere,
+        study.Study, "items", everywhere,
         alone(sweeps.test_endpoints_are_asked_here_while_workers_run_the_others),
     ),
     "terms are those of the first": (

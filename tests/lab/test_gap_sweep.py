@@ -234,9 +234,9 @@ def test_a_sweep_of_a_removed_environment_says_why(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"options": {"max_steps": 21}}, r"options.max_steps: 20 there, 21 asked for"),
-        ({"cases": 4}, r"cases: 3 there, 4 asked for"),
-        ({"cases": [Case(1), Case(2), Case(3)]}, r"cases\[0\].seed: 1000000 there, 1 asked for"),
+        ({"options": {"max_steps": 21}}, r"options.max_steps: 20 there, 21 asked"),
+        ({"cases": 4}, r"cases: 3 there, 4 asked"),
+        ({"cases": [Case(1), Case(2), Case(3)]}, r"cases\[0\].seed: 1000000 there, 1 asked"),
         ({"conditions": [IDEAL, Condition(act_delay=3.0)]}, r"conditions\[2\].name: \"act_delay=2\" there"),
         ({"policies": {"push": Push(0.5)}}, r"policies.push: .*Push\(size=1.0\).* there, .*Push\(size=0.5\)"),
     ],

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 
 from heron_env._version import __version__
 from heron_env.core.policy import Policies
-from heron_env.errors import ConfigError, RunFolderError, path_text
+from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, full_lines, lock_folder, write
 from heron_env.lab.benchmark import Case
@@ -298,30 +298,13 @@ def _read_folder(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Rec
             "not mixed: install that version to resume it, or choose another folder for this one"
         )
     if before != text and begun:
+        from heron_env.injection.contract import difference
+
+        where = difference(parsed(before), parsed(text)) or "written in another form"
         raise ConfigError(
-            f"{path} holds a sweep with other settings ({_first_difference(before, text)}); "
-            "choose another folder for this one, or remove that"
+            f"{path} holds a sweep with other settings ({where}); choose another folder for this one, or remove that"
         )
     return (read_records(results, keys), full_lines(_bytes(results))) if begun else ({}, 0)
-
-
-def _first_difference(before: str, now: str) -> str:
-    return _difference(parsed(before), parsed(now), ()) or "written in another form"
-
-
-def _difference(old: Any, new: Any, path: tuple[str | int, ...]) -> str:
-    """`cases[2].seed: 4 there, 5 asked for`; "" where nothing differs."""
-    if old == new:
-        return ""
-    if isinstance(old, dict) and isinstance(new, dict):
-        pairs = [(name, old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new])]
-        return next(filter(None, (_difference(a, b, (*path, name)) for name, a, b in pairs)), "")
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        pairs = [(number, a, b) for number, (a, b) in enumerate(zip(old, new, strict=True))]
-        return next(filter(None, (_difference(a, b, (*path, number)) for number, a, b in pairs)), "")
-    if isinstance(old, list) and isinstance(new, list):
-        return f"{path_text(path)}: {len(old)} there, {len(new)} asked for"
-    return f"{path_text(path)}: {json.dumps(old)} there, {json.dumps(new)} asked for"
 
 
 def read_records(path: Path, keys: Collection[Key]) -> dict[Key, Record]:

@@ -242,7 +242,7 @@ def _specs(given: Any) -> list[PolicySpec]:
 def _require_one_recipe(name: str, members: Sequence[PolicySpec]) -> None:
     if len(members) < 2:
         raise ConfigError(f"policy {name!r}: a pool of {len(members)}; give two or more training seeds, or one alone")
-    runs = [member.run for member in members if isinstance(member, TrainedRun) and member.run is not None]
+    runs = [member.run for member in members if isinstance(member, TrainedRun)]
     for other in runs[1:]:
         for setting in RECIPE:
             ours, theirs = getattr(runs[0].config, setting), getattr(other.config, setting)
@@ -285,8 +285,8 @@ def require_fit(env: HeronEnv, name: str, policy: PolicySpec) -> None:
         raise ConfigError(
             f"policy {name!r}: {policy!r:.200} is no policy; give a run folder, a baseline or a PolicySpec"
         )
-    if isinstance(policy, TrainedRun):
-        policy.require_fit(name, env)
+    if isinstance(policy, TrainedRun) and (fault := policy.run.misfit(env)):
+        raise ConfigError(f"policy {name!r}: {fault}; give the environment the options that it was trained with")
     _resolve(policy.build(env, 0), env)
 
 

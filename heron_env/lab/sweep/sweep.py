@@ -16,7 +16,7 @@ from heron_env.given import all_of, is_one_of, mapping, path_of, require_one_of,
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.output import Progress, sweep_bar
-from heron_env.lab.policies import KINDS, Baseline, PolicySpec, PythonPolicy, TrainedRun, identity
+from heron_env.lab.policies import KINDS, Baseline, PolicySpec, PythonPolicy, identity
 from heron_env.lab.sweep.conditions import CAUSES, SYNC, Condition, unique
 from heron_env.lab.sweep.executors import executor_of
 from heron_env.lab.sweep.play import injected
@@ -274,11 +274,8 @@ def _read(folder: Path) -> tuple[Sweep, dict[Key, Record], str]:
 
 def _sweep_of(settings: SweepSettings, named_by: str) -> Sweep:
     """Raises ConfigError, ValueError for what no sweep has."""
-    conditions, policies, pools = (
-        tuple(settings.conditions),
-        settings.policies,
-        {name: tuple(members) for name, members in settings.pools.items()},
-    )
+    conditions, policies = tuple(settings.conditions), settings.policies
+    pools = {name: tuple(members) for name, members in settings.pools.items()}
     members = [member for name in pools for member in pools[name]]
     for fault, wrong in {
         "conditions that do not begin with the synchronous clock, or are there twice": conditions[0] != SYNC
@@ -309,26 +306,18 @@ def _sweep_of(settings: SweepSettings, named_by: str) -> Sweep:
 
 
 @dataclass(frozen=True)
-class DescribedPolicy:
-    """A policy that was an object of the program that ran the sweep; only its description is left."""
-
-    text: str
-
-    def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Raises ConfigError."""
-        raise ConfigError(f"the policy {self.text} lives in the program that made the sweep; build it there")
-
-
-@dataclass(frozen=True)
-class PythonOfFile:
-    """A policy in Python, or a model, that a sweep's file names as `text`: built if somebody vouches for it."""
+class NamedPolicy:
+    """A policy in Python, a model, or an object of the program that ran the sweep, of which a file has the identity."""
 
     text: str
     file: str
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Raises Untrusted; ConfigError where it is not what the sweep ran."""
-        policy = PythonPolicy(self.text.partition(" ")[2].rpartition(" ")[0])
+        """Raises Untrusted where nobody vouches for it; ConfigError where it is not what the sweep ran."""
+        kind, _, rest = self.text.partition(" ")
+        if kind != "python":
+            raise ConfigError(f"the policy {self.text} lives in the program that made the sweep; build it there")
+        policy = PythonPolicy(rest.rpartition(" ")[0])
         with on_behalf_of(self.file):
             if policy.identity() != self.text:
                 raise ConfigError(f"the file of {policy.name!r} has changed since the sweep; run the sweep again")
@@ -338,14 +327,7 @@ class PythonOfFile:
 def policy_of(text: str, file: str) -> PolicySpec:
     """From its `identity` in a file."""
     kind, _, rest = text.partition(" ")
-    path = rest.rpartition(" ")[0]
-    match kind:
-        case "run":
-            return TrainedRun(path)
-        case "agents":
-            return KINDS["agents"].spec(path)
-        case "fixture":
-            return KINDS["recorded"].spec(path)
-        case "python":
-            return PythonOfFile(text, file)
-    return Baseline(rest) if kind == "baseline" else DescribedPolicy(text)
+    kinds = {"run": "run", "agents": "agents", "fixture": "recorded"}
+    if kind == "baseline":
+        return Baseline(rest)
+    return KINDS[kinds[kind]].spec(rest.rpartition(" ")[0]) if kind in kinds else NamedPolicy(text, file)
