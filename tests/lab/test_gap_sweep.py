@@ -302,25 +302,23 @@ def test_a_return_that_is_no_number_is_refused(tmp_path: Path, monkeypatch):
     assert any("policy 'push'" in note for note in caught.value.__notes__)
 
 
-def test_what_can_not_be_run_is_refused_before_anything_runs():
-    with pytest.raises(ConfigError, match=r"policy 'randon': neither a run folder nor a baseline.*'random'"):
-        sweep({"randon": "randon"})
-    with pytest.raises(UnknownEnvironment, match="Did you mean 'heron/BatteryGrid-v0'"):
-        Sweep.of("heron/BatteryGrit-v0", {"random": "random"}, [LATE])
-    with pytest.raises(ConfigError, match=r"sync_only=\['nobody'\]: must be some of the policies \['push'\]"):
-        sweep(sync_only=["nobody"])
-    with pytest.raises(ConfigError, match="and leave one at least"):
-        sweep(sync_only=["push"])
-    with pytest.raises(ConfigError, match="one policy at least"):
-        Sweep.of(GRID, {}, [LATE])
-    with pytest.raises(ConfigError, match=r"Sweep\.of\(conditions\): 3: must be a Condition"):
-        Sweep.of(GRID, {"random": "random"}, [3])
-    with pytest.raises(ConfigError, match="one Case at least"):
-        sweep(cases=[])
-    with pytest.raises(ConfigError, match=r"Sweep\.of\(cases\): 3: must be a Case"):
-        sweep(cases=[3])
-    with pytest.raises(ConfigError, match="processes=0: must be a whole number from 1"):
-        sweep().run(processes=0)
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"policies": {"randon": "randon"}}, r"policy 'randon': neither a run folder nor a baseline.*'random'"),
+        ({"env_id": "heron/BatteryGrit-v0"}, "Did you mean 'heron/BatteryGrid-v0'"),
+        ({"sync_only": ["nobody"]}, r"sync_only=\['nobody'\]: must be some of the policies \['push'\]"),
+        ({"sync_only": ["push"]}, "and leave one at least"),
+        ({"policies": {}}, "one policy at least"),
+        ({"conditions": [3]}, r"Sweep\.of\(conditions\): 3: must be a Condition"),
+        ({"cases": []}, "one Case at least"),
+        ({"cases": [3]}, r"Sweep\.of\(cases\): 3: must be a Case"),
+    ],
+)
+def test_what_can_not_be_run_is_refused_before_anything_runs(asked, words: str):
+    given = {"env_id": GRID, "policies": {"push": Push(1.0)}, "conditions": [LATE], "cases": 3, **asked}
+    with pytest.raises((ConfigError, UnknownEnvironment), match=words):
+        Sweep.of(**given, options=OPTIONS)
 
 
 def test_the_parts_of_a_measured_gap_add_up_in_every_case():

@@ -76,6 +76,7 @@ def test_a_sweep_goes_through_few_files_of_the_lab(tmp_path: Path):
         ("shipped:x/ppo", TrainedRun("shipped:x/ppo")),
         ("rule:a.npz", Baseline("a.npz")),
         ("MPC(follow=0.15)", Baseline("MPC(follow=0.15)")),
+        ("grid-friendly with zone feedback", Baseline("grid-friendly with zone feedback")),
         ("tariff+hold", Baseline("tariff")),
         ("py:mine:act", PythonPolicy("mine:act")),
         ("mine:act", PythonPolicy("mine:act")),
@@ -83,7 +84,9 @@ def test_a_sweep_goes_through_few_files_of_the_lab(tmp_path: Path):
         ("sb3:model.zip", PythonPolicy("model.zip")),
         ("model.onnx", PythonPolicy("model.onnx")),
         ("agents:a.txt", AgentsFile("a.txt")),
+        ("agents.yaml", AgentsFile("agents.yaml")),
         ("recorded:a.txt", FixturePolicy("a.txt")),
+        ("runs/trace/fixture.jsonl", FixturePolicy("runs/trace/fixture.jsonl")),
     ],
 )
 def test_a_kind_says_what_a_policy_is_and_short_forms_mean_one(words: str, spec: Any):

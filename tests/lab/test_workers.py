@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heron_env.errors import ConfigError, WorkerLost
-from heron_env.lab.sweep.executors import finished
+from heron_env.lab.sweep.executors import executor_of, finished
 
 
 def half(number: int) -> float:
@@ -39,3 +39,8 @@ def test_a_process_that_is_killed_is_an_error_that_names_what_was_under_way():
         WorkerLost, match=r"a worker process ended suddenly.*was under way: (\d; )*3(; \d)*(; and \d more)?\. Run"
     ):
         list(finished(half, [1, 2, 3, 4, 5], 2))
+
+
+def test_no_process_at_all_is_refused():
+    with pytest.raises(ConfigError, match="processes=0: must be a whole number from 1"):
+        executor_of(0)
