@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, fields, replace
@@ -48,16 +48,52 @@ def finished(
     Raises ConfigError for what does not pickle; WorkerLost where a process dies, naming what was under way.
     """
     before = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    here = os.getcwd(), sys.path, vouched()
-    with ProcessPoolExecutor(min(processes, len(items)), context, _start_worker, here) as pool:
+    context, running = multiprocessing.get_context("spawn"), dict[Any, Work]()
+    with ProcessPoolExecutor(min(processes, len(items)), context, _start_worker, (Driver.here(),)) as pool:
+
+        def submit(item: Work) -> Future[Result]:
+            _require_picklable(function, item)  # the pool's own error would not say what to do
+            return pool.submit(function, item)
+
         try:
-            yield from _as_completed(pool, function, items, processes)
-        except BaseException:
+            for future, item in _under_way(items, running, lambda: processes, submit, _done):
+                yield item, future.result()
+        except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in set(multiprocessing.active_children()) - before:
                 child.terminate()
+            if isinstance(error, BrokenProcessPool):
+                raise WorkerLost(
+                    "a worker process ended suddenly (killed? out of memory? a script that starts it without "
+                    "`if __name__ == '__main__':`?) while one of these was under way: "
+                    f"{_listed(list(running.values()))}. Run it again, with fewer processes if it was memory"
+                ) from error
             raise
+
+
+def _under_way(
+    items: Sequence[Work],
+    running: dict[Any, Work],
+    workers: Callable[[], int],
+    submit: Callable[[Work], Any],
+    done: Callable[[list[Any]], Iterable[Any]],
+) -> Iterator[tuple[Any, Work]]:
+    """What was submitted, once it is done, with its item; two a worker, so that a long list is not pickled at once."""
+    waiting = iter(items)
+    while True:
+        while len(running) < 2 * workers() and (item := next(waiting, None)) is not None:
+            running[submit(item)] = item
+        if not running:
+            return
+        for one in done(list(running)):
+            yield one, running[one]
+            del running[one]
+
+
+def _done(futures: list[Future[Any]]) -> list[Future[Any]]:
+    """Those that are, in their order."""
+    done, _ = wait(futures, return_when=FIRST_COMPLETED)
+    return sorted(done, key=futures.index)
 
 
 def _require_picklable(function: Callable[..., Any], item: object) -> None:
@@ -70,46 +106,15 @@ def _require_picklable(function: Callable[..., Any], item: object) -> None:
         ) from error
 
 
-def _as_completed(
-    pool: ProcessPoolExecutor, function: Callable[[Work], Result], items: Sequence[Work], processes: int
-) -> Iterator[tuple[Work, Result]]:
-    """A few items ahead of the processes, so that a long list is not pickled at once."""
-    waiting = iter(items)
-    running: dict[Future[Any], Work] = {}
-    try:
-        while True:
-            while len(running) < 2 * processes and (item := next(waiting, None)) is not None:
-                _require_picklable(function, item)  # the pool's own error would not say what to do
-                running[pool.submit(function, item)] = item
-            if not running:
-                return
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in sorted(done, key=list(running).index):
-                result = future.result()
-                yield running.pop(future), result
-    except BrokenProcessPool as error:
-        raise WorkerLost(
-            "a worker process ended suddenly (killed? out of memory? a script that starts it without "
-            "`if __name__ == '__main__':`?) while one of these was under way: "
-            f"{_listed(list(running.values()))}. Run it again, with fewer processes if it was memory"
-        ) from error
-
-
 def _listed(items: Sequence[object]) -> str:
     """The first ones, each in a line's length."""
     texts = [text if len(text := str(item)) <= LONG else f"{text[:LONG]}..." for item in items[:FEW]]
     return "; ".join(texts) + (f"; and {len(items) - FEW} more" if len(items) > FEW else "")
 
 
-def _start_worker(folder: str, path: list[str], trust: frozenset[str]) -> None:
-    """One thread for each worker; an interrupt is the parent's business, and without it there is nothing to do.
-
-    `folder`, `path`: where the parent is now, and looks for modules; by itself a worker is where the parent began.
-    `trust`: what files may name there.
-    """
-    os.environ[VARIABLE] = ",".join(sorted(trust))
-    os.chdir(folder)
-    sys.path[:] = path
+def _start_worker(driver: Driver) -> None:
+    """One thread for each worker; an interrupt is the parent's business, and without it there is nothing to do."""
+    driver.enter()
     for name in THREADS:
         os.environ[name] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -210,7 +215,7 @@ def _more(mine: str, theirs: str) -> str:
 
 @dataclass(frozen=True)
 class Driver:
-    """Where the sweep runs, as its tasks need to know it."""
+    """Where the study runs, as its workers need to know it; by itself one is where this program began."""
 
     machine: Machine
     folder: str
@@ -222,16 +227,17 @@ class Driver:
         """This process."""
         return cls(Machine.here(), os.getcwd(), tuple(sys.path), vouched())
 
+    def enter(self) -> None:
+        """Work in its folder, if that is here, look for modules where it does, and trust whom it trusts."""
+        os.environ[VARIABLE] = ",".join(sorted(self.trust))
+        if os.path.isdir(self.folder):
+            os.chdir(self.folder)
+        sys.path[:] = [*self.path, *(place for place in sys.path if place not in self.path)]
+
 
 def run_task(bundle: Bundle, driver: Driver) -> list[Record]:
-    """A bundle on whatever machine this is: in the driver's folder, if it is there, with the driver's trust.
-
-    What it raises bears the machine's name as a note.
-    """
-    os.environ[VARIABLE] = ",".join(sorted(driver.trust))
-    if os.path.isdir(driver.folder):
-        os.chdir(driver.folder)
-    sys.path += [place for place in driver.path if place not in sys.path]
+    """A bundle on whatever machine this is. What it raises bears the machine's name as a note."""
+    driver.enter()
     try:
         records = play_here(bundle)
     except Exception as error:
@@ -293,15 +299,12 @@ class RayCluster:
     def _run(self, bundles: Sequence[Bundle]) -> Generator[tuple[Bundle, list[Record]], None, None]:
         task = self._ray.remote(run_task).options(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")
         driver = self._ray.put(Driver.here())
-        waiting, running = iter(bundles), dict[Any, Bundle]()
-        while True:
-            while len(running) < 2 * self.count and (bundle := next(waiting, None)) is not None:
-                running[task.remote(bundle, driver)] = bundle
-            if not running:
-                return
-            (reference, *_), _ = self._ray.wait(list(running))
-            records = self._got(reference, running[reference])
-            yield running.pop(reference), records
+        under_way = _under_way(
+            bundles, {}, lambda: self.count, lambda bundle: task.remote(bundle, driver),
+            lambda references: self._ray.wait(references)[0][:1],
+        )  # fmt: skip
+        for reference, bundle in under_way:
+            yield bundle, self._got(reference, bundle)
 
     def _got(self, reference: Any, bundle: Bundle) -> list[Record]:
         errors = self._ray.exceptions
