@@ -66,8 +66,7 @@ class Checkpoint(Run):
                 f"{path} is no checkpoint ({error}); copy it again, or export the run again"
             ) from error
         found = cls(path, config_in(text, path), arrays, data)
-        for group in found.config.groups:
-            found.actor(group)
+        _ = found.actors
         return found
 
     def digest(self) -> str:

@@ -18,6 +18,7 @@ import platform
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from math import nan
 from os import PathLike
@@ -260,6 +261,11 @@ class Run(ABC):
         """What acts in a group. Raises RunFolderError unless it fits the configuration."""
         return actor_of(self.weights(group), self.config.groups[group], self.file)
 
+    @cached_property
+    def actors(self) -> dict[str, Actor]:
+        """What acts in each group, read once. Raises RunFolderError."""
+        return {group: self.actor(group) for group in self.config.groups}
+
     def make(self, **options: Any) -> HeronEnv:
         """The environment of the run with its own options; `options` win. Raises UnknownEnvironment, Untrusted."""
         return self.spec.make(**{**self.config.env_options, **options})
@@ -297,7 +303,7 @@ class Run(ABC):
         for group, kept in self.config.groups.items():
             if env is not None:
                 _compare(self.file, env, group, kept)
-            actor = self.actor(group)
+            actor = self.actors[group]
             remembers = kept.frames > 1 or actor.recurrent is not None or kept.augment > 0
             for key, rule in self._rules(env, group, kept, by_agent=remembers).items():
                 act = act_of(np.array(kept.action_low), np.array(kept.action_high), tuple(kept.ncats), rule)

@@ -19,8 +19,7 @@ from heron_env import load_policy, make
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.lab import RunFolder
 from heron_env.lab.checkpoints import CONFIG, MOST, Checkpoint, export_checkpoint
-from heron_env.lab.policies import TrainedRun, policy_spec
-from heron_env.lab.sweep.plan import identity
+from heron_env.lab.policies import TrainedRun, identity, policy_spec
 
 WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
     "numbers": (GRID, {}),

@@ -16,7 +16,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from importlib import import_module
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -34,7 +33,7 @@ from heron_env.errors import ConfigError, HeronWarning, RunFolderError, did_you_
 from heron_env.given import is_number, mapping, path_of, refuse_removed, require_one_of, several, whole
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, RANDOM
-from heron_env.lab.episodes import Earned, can_play, groups_apart, in_step, play_lanes
+from heron_env.lab.episodes import Earned, groups_apart
 from heron_env.lab.learning.events import (
     LOGGERS,
     Callback,
@@ -57,8 +56,11 @@ from heron_env.lab.robust_stats import mean_interval, paired_difference
 from heron_env.lab.run_groups import GroupConfig, group_config, packed_weights
 from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, replace_run, unused, versions
 from heron_env.lab.schedules import require_resolved
+from heron_env.lab.sweep.conditions import SYNC, Scheduled
+from heron_env.lab.sweep.study import Study
 from heron_env.lab.trained import Activation, NetworkPolicy, act_of, network_of, on_vectors
 from heron_env.registry import id_of, make
+from heron_env.registry import spec as spec_of
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict
 from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.seeding import key
@@ -766,43 +768,59 @@ class Episodes(NamedTuple):
     under: list[Earned]
 
 
+@dataclass(frozen=True)
+class _AsTheyAre:
+    """A PolicySpec of policies that are there already."""
+
+    policies: Policies
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Themselves."""
+        return self.policies
+
+
+class _EnoughError(Exception):
+    """Ends a validation between two episodes."""
+
+
 class Validation:
-    """A few validation episodes, in the environment of a plan, on both clocks if there is a schedule."""
+    """A few validation episodes in the environment of a plan, on both clocks if there is a schedule: a Study."""
 
     def __init__(self, plan: Plan, episodes: int) -> None:
-        self.plan, self.env, self.schedule = plan, plan.env, plan.schedule
-        self.cases = benchmark.cases(plan.env, episodes, split="validation") if episodes else []
-        self._envs = [make(plan.env_id, **{**plan.options, **c.options}) if c.options else plan.env for c in self.cases]
+        self.dt, self.cases = plan.env.dt, list[benchmark.Case]()
+        if episodes:
+            self.cases = benchmark.cases(plan.env, episodes, split="validation")
+        self._study = Study(
+            env=spec_of(plan.env_id), options=plan.options, policies={}, cases=self.cases, record=(),
+            conditions=[SYNC] if plan.schedule is None else [SYNC, Scheduled(plan.schedule)],
+        )  # fmt: skip
+        for item in self._of({}).items()[:1]:
+            self._study.worlds.keep(item, plan.env)
+
+    def _of(self, policies: Policies) -> Study:
+        return replace(self._study, policies={"": _AsTheyAre(policies)})
 
     def measure(self, policies: Policies, stops: Callable[[], object] = bool) -> Episodes:
         """What they yield; `stops` is called before each episode, and nothing is yielded if it says so."""
-        sync = self.returns(policies, stops)
-        under = [] if self.schedule is None else self.returns(policies, stops, under=True)
-        clocks = (sync,) if self.schedule is None else (sync, under)
-        return Episodes(sync, under) if all(len(e) == len(self.cases) for e in clocks) else Episodes([], [])
+        study, by_clock = self._of(policies), Episodes([], [])
 
-    def returns(self, policies: Policies, stops: Callable[[], object] = bool, *, under: bool = False) -> list[Earned]:
-        """What each episode yields on the synchronous clock, or under the schedule, until `stops` says so.
+        def look(_: object) -> None:
+            if stops():
+                raise _EnoughError
 
-        Where there is a schedule and policies decide for many at once, on lanes: the same to the last bit.
-        """
-        env, schedule = self.env, self.schedule
-        if self.cases and schedule is not None and can_play(env, policies, {name for case in self.cases for name in case.options}):
-            clock = schedule if under else in_step(env)
-            batch = play_lanes(env, self.cases, [policies] * len(self.cases), clock)
-            return [Earned.of(env, result) for result in batch.results()]
-        earned = []
-        for case, own in takewhile(lambda _: not stops(), zip(self.cases, self._envs, strict=True)):
-            if under:
-                result = own.run_event_driven(policies, seed=case.seed, schedule=schedule, record=())
-            else:
-                result = own.run_synchronous(policies, seed=case.seed, record=())
-            earned.append(Earned.of(own, result))
-        return earned
+        try:
+            records = study.play(progress=look)
+        except _EnoughError:
+            return by_clock
+        for item in study.items():
+            figures = records[item.key].outcome
+            earned = by_clock.sync if item.condition == SYNC else by_clock.under
+            earned.append(Earned(figures.value, figures.by_group))
+        return by_clock
 
     def __str__(self) -> str:
         """`8 validation episodes at dt = 900 s`."""
-        return f"{len(self.cases)} validation episodes" + (f" at dt = {self.env.dt:g} s" if self.cases else "")
+        return f"{len(self.cases)} validation episodes" + (f" at dt = {self.dt:g} s" if self.cases else "")
 
 
 def _measured(plan: Plan, validation: Validation, monitor: Monitor) -> tuple[Policies, dict[str, Episodes]]:

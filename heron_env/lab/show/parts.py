@@ -29,8 +29,8 @@ from heron_env.lab.show.figures import METHODS, learning_figure, product_figure,
 from heron_env.lab.show.tree import hierarchy_figure
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, Condition
 from heron_env.lab.sweep.decomposition import Decomposition
-from heron_env.lab.sweep.plan import Item
 from heron_env.lab.sweep.results import SweepPoint
+from heron_env.lab.sweep.study import Item
 from heron_env.lab.sweep.sweep import SweepResult
 from heron_env.lab.sweep.tables import heading, headings, intervals_words, legend, lines, more_tables, return_head
 from heron_env.lab.sweep.words import shows_gap

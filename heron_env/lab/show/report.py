@@ -43,9 +43,10 @@ from heron_env.lab.show.tolerance import margin_part, margin_tile
 from heron_env.lab.show.verdict import episode_verdict, sweep_verdict, training_verdict
 from heron_env.lab.sweep.conditions import SYNC, Condition
 from heron_env.lab.sweep.margin import FILE, Margin, read_margin
-from heron_env.lab.sweep.plan import SETTINGS, Item
+from heron_env.lab.sweep.play import run_episode
 from heron_env.lab.sweep.presets import realistic
-from heron_env.lab.sweep.records import run_episode
+from heron_env.lab.sweep.records import SETTINGS
+from heron_env.lab.sweep.study import Item
 from heron_env.lab.sweep.sweep import SweepResult, read_sweep
 from heron_env.lab.sweep.words import costliest, finding, reasons
 from heron_env.lab.traces import file as trace_file

@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env._version import __version__
 from heron_env.errors import ConfigError, did_you_mean
-from heron_env.injection.answers import ExternalAgentMetrics
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned, means
 from heron_env.lab.robust_stats import Estimate, Intervals
@@ -28,9 +27,12 @@ from heron_env.lab.sweep.decomposition import (
     shapley,
 )
 from heron_env.lab.sweep.decomposition import one_at_a_time as alone
-from heron_env.lab.sweep.plan import Key, SweepPlan
-from heron_env.lab.sweep.records import Record, metrics
+from heron_env.lab.sweep.records import Key, Record, metrics
+from heron_env.lab.sweep.study import SweepPlan
 from heron_env.scheduling.sources import mean_s
+
+if TYPE_CHECKING:
+    from heron_env.injection.answers import ExternalAgentMetrics
 
 ELO_START: Final = 1000.0
 ELO_K: Final = 32.0

@@ -42,16 +42,15 @@ from heron_env import (
     rule,
 )
 from heron_env.adapters import HeronVecEnv
-from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
 from heron_env.lab import Hyperparameters, RunFolder
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import can_play, play_lanes
 from heron_env.lab.learning.events import Monitor, Stopwatch
 from heron_env.lab.learning.ppo import ActorCritic, Learner
 from heron_env.lab.learning.rows import Role, StepRows, measure_rows
 from heron_env.lab.learning.train import Training, Validation, make_plan
 from heron_env.lab.remembering import RememberingPolicy
+from heron_env.lab.sweep.play import can_play, play_lanes
 from heron_env.lab.sweep.records import RECORD
 
 pytestmark = pytest.mark.filterwarnings("ignore:train.schedule:heron_env.errors.HeronWarning")
@@ -562,26 +561,6 @@ def test_a_damaged_memory_is_refused(with_memory: RunFolder, tmp_path: Path):
     file.write_text(json.dumps(config))
     with pytest.raises(RunFolderError, match="has a memory that does not fit"):
         load_policy(tmp_path)
-
-
-class Refill(OnBatches):
-    """Towards a charge of 0.9."""
-
-    def forward_batch(self, vectors: np.ndarray) -> np.ndarray:
-        return 0.05 * (0.9 - vectors[:, :1].astype(np.float64))
-
-
-@pytest.mark.parametrize("ticks", [1.0, 2.0])
-def test_without_a_network_validation_on_lanes_is_the_synchronous_one(ticks: float):
-    options = {"max_steps": 6, "schedule": ScheduleConfig(tick_interval=ticks), "compile": True}
-    late = ScheduleConfig(act_delay=1.5, tick_interval=ticks)
-    on_lanes, plain = (
-        Validation(make_plan(GRID, Path("run"), options, {}, None, total_steps=1, schedule=schedule), 3)
-        for schedule in (late, None)
-    )
-    rule = {agent: Refill() for agent in plain.env.possible_agents}
-    assert can_play(on_lanes.env, rule, ())
-    assert on_lanes.returns(rule) == plain.returns(rule) != on_lanes.returns(rule, under=True)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from training_kit import tiny, trained
 from heron_env import ScheduleConfig, load_policy
 from heron_env.lab import NetworkPolicy
 from heron_env.lab.episodes import Earned
-from heron_env.lab.learning.train import Validation
+from heron_env.lab.learning.train import Episodes, Validation
 
 EARNED = [3.0, 1.0, 7.0, 2.0, 5.0, 4.0]
 """On the way, from the start on; not what they really earn."""
@@ -23,16 +23,16 @@ def weights(policies: Any) -> list[bytes]:
 @pytest.mark.parametrize("clock", ["synchronous", pytest.param("network", marks=pytest.mark.e2e)])
 def test_the_best_of_the_curve_is_kept(clock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     seen: list[list[bytes]] = []
-    judge = Validation.returns
+    judge = Validation.measure
 
-    def judged(self: Validation, policies: Any, stops: Any, *, under: bool = False) -> list[Earned]:
-        of_network = any(isinstance(policy, NetworkPolicy) for policy in policies.values())
-        if not of_network or under != (clock == "network") or len(seen) == len(EARNED):
-            return judge(self, policies, stops, under=under)
+    def judged(self: Validation, policies: Any, stops: Any) -> Episodes:
+        if not any(isinstance(policy, NetworkPolicy) for policy in policies.values()) or len(seen) == len(EARNED):
+            return judge(self, policies, stops)
         seen.append(weights(policies))
-        return [Earned(EARNED[len(seen) - 1], {})]
+        earned, other = [Earned(EARNED[len(seen) - 1], {})], [Earned(float(len(seen)), {})]
+        return Episodes(other, earned) if clock == "network" else Episodes(earned, [])
 
-    monkeypatch.setattr(Validation, "returns", judged)
+    monkeypatch.setattr(Validation, "measure", judged)
     run = trained(
         tmp_path / "run",
         total_steps=400,
