@@ -57,25 +57,23 @@ class Updates:
         import torch
 
         from heron_env import Hyperparameters
-        from heron_env.lab.learning.plan import make_plan
-        from heron_env.lab.learning.row_training import RowTraining
-        from heron_env.lab.learning.validation import Validation
+        from heron_env.lab.learning.events import Monitor, Stopwatch
+        from heron_env.lab.learning.train import Training, Validation, make_plan
 
         torch.set_num_threads(1)
         plan = make_plan(
-            env_id, Path("unused"), {}, options, None, total_steps=1, seed=0, time_limit=None,
-            hyperparameters=Hyperparameters(**settings), validations=0, schedule=schedule,
+            env_id, Path("unused"), {}, options, None, total_steps=1, hyperparameters=Hyperparameters(**settings),
+            schedule=schedule,
         )  # fmt: skip
-        env = plan.make()
-        self._course = RowTraining(plan, env, {}, Validation(env, plan.env_id, plan.options, 0))
-        self._rows = self._course.begin()
+        self._course = Training(plan, {}, Validation(plan, 0), Monitor([], Stopwatch(time.monotonic), None))
+        self._course.begin()
         self._learning = self._spent = 0.0
 
     def __call__(self, seconds: float) -> float:
         """Updates for about so many seconds."""
         before, began, spent = sum(self._course.transitions.values()), time.process_time(), 0.0
         while spent < seconds:
-            self._rows = self._course.collect(self._rows)
+            self._course.collect()
             collected = time.process_time()
             self._course.learn()
             spent = (now := time.process_time()) - began

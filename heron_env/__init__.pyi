@@ -49,8 +49,8 @@ from heron_env.envs.episodes import EpisodeResult as EpisodeResult
 from heron_env.envs.settings import TerminationConfig as TerminationConfig
 from heron_env.envs.training_delays import TrainingDelays as TrainingDelays
 from heron_env.lab.episodes import team_return as team_return
-from heron_env.lab.learning.plan import Hyperparameters as Hyperparameters
-from heron_env.lab.learning.ppo import train as train
+from heron_env.lab.learning.train import Hyperparameters as Hyperparameters
+from heron_env.lab.learning.train import train as train
 from heron_env.lab.policies import Baseline as Baseline
 from heron_env.lab.policies import TrainedRun as TrainedRun
 from heron_env.lab.robust_stats import mean_interval as mean_interval

@@ -53,8 +53,7 @@ HEAVY = {
     "torch": (
         "adapters/torchrl.py",
         "adapters/sb3.py",
-        "lab/learning/lean_ppo.py",
-        "lab/learning/actor_critic.py",
+        "lab/learning/ppo.py",
     ),
     "torchrl": ("adapters/torchrl.py", "adapters/benchmarl.py"),
     "benchmarl": ("adapters/benchmarl.py",),

@@ -141,8 +141,8 @@ def test_who_stops_a_training_reads_what_is_kept(tmp_path: Path, monkeypatch: py
     def stopped(self: object, *row: object) -> None:
         raise KeyboardInterrupt
 
-    where = "row_training.RowTraining.learn" if begun else "validation.Validation.returns"
-    monkeypatch.setattr(f"heron_env.lab.learning.{where}", stopped)
+    where = "Training.learn" if begun else "Validation.measure"
+    monkeypatch.setattr(f"heron_env.lab.learning.train.{where}", stopped)
     told = heron("train", GRID, "--out", tmp_path / "run", "--steps", 4000, "-o", "num_batteries=2", code=130).stderr
     kept = f"its course so far is in {tmp_path / 'run'}" if begun else "nothing of it is kept"
     assert told.splitlines()[-1] == (

@@ -24,7 +24,7 @@ from heron_env.errors import (
 )
 from heron_env.given import all_of, is_number, keywords, require_callable, require_one_of, require_type
 from heron_env.injection import ExternalPolicy, Persona, Recording, ScriptedPersona, policies
-from heron_env.lab.sweep.running import RayCluster
+from heron_env.lab.sweep.executors import RayCluster
 from heron_env.lab.traces.episode import schedule_entries
 from heron_env.power_flow import Feeder, Line, PowerFlow
 

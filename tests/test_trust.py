@@ -13,7 +13,7 @@ from unvouched import RAN
 from heron_env import load_policy, make
 from heron_env.errors import ConfigError, Untrusted
 from heron_env.lab import RunFolder, Sweep, read_sweep, record_episode
-from heron_env.lab.sweep.running import finished
+from heron_env.lab.sweep.executors import finished
 from heron_env.lab.traces import file
 from heron_env.lab.traces.replaying import replay
 from heron_env.trust import VARIABLE, trusting, vouched

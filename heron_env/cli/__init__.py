@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from heron_env.cli import compare, dcop, environments, episodes, margin, new, policies, serve, sweep, watching
+from heron_env.cli import compare, dcop, demo, environments, episodes, margin, new, policies, serve, sweep, watching
 from heron_env.cli.application import app, examples, parsed_options
 from heron_env.cli.board import board
 
@@ -13,7 +13,7 @@ def _add(name: str, command: Callable[..., Any], *lines: str) -> None:
     app.command(name, epilog=examples(*lines))(command)
 
 
-_add("demo", policies.demo, "heron demo", "heron demo --short --out runs/short")
+_add("demo", demo.demo, "heron demo", "heron demo --short --out runs/short")
 _add("envs", environments.envs, "heron envs", "heron envs --json")
 _add(
     "describe",

@@ -139,6 +139,11 @@ def known_ids(incomplete: str) -> list[str]:
 
 ENVIRONMENT = "An id as `heron envs` lists them, or module:function of your own"
 """What is said of an argument that names an environment."""
+POLICY = (
+    "run:DIR, rule:NAME (a baseline), shipped:ID, py:MODULE:NAME, file:PATH.py:NAME, sb3:FILE.zip, onnx:FILE, "
+    "http:URL, agents:FILE.yaml, recorded:FILE, or the value alone where it is clear; NAME=URL"
+)
+"""What is said of one that names a policy."""
 EnvArgument = Annotated[str, typer.Argument(help=f"{ENVIRONMENT}.", autocompletion=known_ids)]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout, and nothing else there.")]
 EnvOptions = Annotated[

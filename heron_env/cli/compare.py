@@ -48,11 +48,12 @@ def compare(
     from heron_env.injection import Endpoint
     from heron_env.injection import compare as compared
     from heron_env.lab.output import dumps, terminal
-    from heron_env.lab.policies import names_endpoint, split_name
+    from heron_env.lab.policies import kind_of, split_name
 
-    if not names_endpoint(endpoint):
+    kind, value = kind_of(endpoint)
+    if kind != "http":
         raise ConfigError(f"{endpoint!r:.60}: is no address; write http(s)://HOST:PORT/..., or NAME=URL")
-    name, url = split_name(endpoint)
+    name, url = split_name(value)
     found = compared(fixture, Endpoint(url, api_key_env=api_key_env, model=name), within=within)
     if as_json:
         typer.echo(dumps(found.to_dict()))

@@ -13,6 +13,7 @@ import typer
 from heron_env.cli.application import (
     ENVIRONMENT,
     INTERRUPTED,
+    POLICY,
     Allowed,
     EnvOptions,
     Json,
@@ -40,11 +41,7 @@ SHOWN = 12
 RunOrEnvArgument = Annotated[str, typer.Argument(help=f"A run folder. Or: {ENVIRONMENT}.")]
 PolicyOption = Annotated[
     str | None,
-    typer.Option(
-        help="Name of a baseline, a run folder, [NAME=]http(s)://HOST:PORT/... (an endpoint), an agents.yaml, a "
-        "fixture (.jsonl, .json), module:policy, path.py:policy, or a model (.zip of Stable-Baselines3, .onnx); "
-        "default: the run folder, or the strongest baseline."
-    ),
+    typer.Option(help=f"{POLICY}; default: the run folder, or the strongest baseline."),
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of the episode.")]
 UntilOption = Annotated[
@@ -204,18 +201,16 @@ def replay(
 
 def wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     """Environment, policy and options; those of the command line win over the run folder's."""
-    from heron_env.lab.policies import names_python, names_run
+    from heron_env.lab.policies import PythonPolicy, Words, names_run, policy_spec
 
     if not names_run(run_or_env):
         if not names_environment(run_or_env):
             raise ConfigError(f"{run_or_env!r}: neither a run folder nor an environment (`heron envs` lists them)")
         return run_or_env, policy, options
-    from heron_env.lab.checkpoints import open_run
-
-    run = open_run(run_or_env)
+    run = Words.apart([], [run_or_env]).runs[0]
     on_behalf(run)
-    if policy is not None and names_python(policy):
-        vouch(policy)  # the command names it, not the run folder
+    if policy is not None and isinstance(spec := policy_spec(policy), PythonPolicy):
+        vouch(spec.name)  # the command names it, not the run folder
     return run.env_id, policy or run_or_env, {**run.config.env_options, **options}
 
 

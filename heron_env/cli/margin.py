@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import Allowed, EnvArgument, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
-from heron_env.cli.sweep import CasesOption, RepeatsOption, SplitOption, named_policies, run_folders
+from heron_env.cli.application import POLICY, Allowed, EnvArgument, EnvOptions, Json, Trusted, built, parsed_options
+from heron_env.cli.sweep import CasesOption, RepeatsOption, SplitOption
 from heron_env.errors import ConfigError
 from heron_env.files.reading import decimal
 
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 PolicyArgument = Annotated[
     str,
-    typer.Argument(
-        help="A run folder, NAME=RUN,RUN,... (training seeds of one algorithm), a baseline, a name in Python "
-        "(module:policy, path.py:policy), [NAME=]http(s)://HOST:PORT/..., an agents.yaml or a fixture."
-    ),
+    typer.Argument(help=f"{POLICY}; NAME=RUN,RUN,... (training seeds of one algorithm)."),
 ]
 FaultOption = Annotated[
     str, typer.Option(help="obs_delay, msg_delay, act_delay (s), jitter, loss, tick_ratio or noise.")
@@ -65,13 +62,12 @@ def margin(
     """
     from heron_env.lab import benchmark
     from heron_env.lab.output import dumps
+    from heron_env.lab.policies import Words
     from heron_env.lab.sweep import margin as of_sweeps
 
-    ((name, given),) = named_policies([policy], pool=False).items()
-    runs, options = run_folders([policy]), parsed_options(option)
-    if runs:
-        on_behalf(runs[0])
-        options = {**runs[0].config.env_options, **options}
+    words = Words.apart([env], [policy])
+    ((name, given),) = words.policies.items()
+    options = {**words.run_options(), **parsed_options(option)}
     found = of_sweeps.margin(
         env, given, name=name, fault=fault, keep=_share(keep), largest=largest, under=_condition(under or []),
         cases=benchmark.cases(built(env, options), cases, split=split, repeats=repeats), options=options,

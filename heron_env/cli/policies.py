@@ -1,4 +1,4 @@
-"""`heron demo`, `heron train` and `heron export`: making policies, and files of them that other programs run."""
+"""`heron train` and `heron export`: making policies, and files of them that other programs run."""
 
 from __future__ import annotations
 
@@ -36,25 +36,6 @@ REPORTED = (
 )  # fmt: skip
 """Of a run's configuration: what `heron train --json` prints."""
 Seed = Annotated[int, typer.Option(min=0, help="Of networks, exploration and episodes.")]
-
-
-def demo(
-    short: Annotated[bool, typer.Option("--short", help="A few seconds of training and two days, for CI.")] = False,
-    seed: Seed = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the policy, two sweeps and the report.")] = Path("runs/demo"),
-    as_json: Json = False,
-) -> None:
-    """Train on the synchronous clock, evaluate on both, split the loss by cause, write a report; about four minutes.
-
-    Exit code 1 if the trained policy does not beat random and do-nothing.
-    """
-    from heron_env.lab.learning.demo import DELAYS, run_demo
-
-    code = run_demo(out, short=short, seed=seed, quiet=as_json)
-    table = out / DELAYS / "table.json"
-    if as_json and table.is_file():
-        typer.echo(table.read_text(encoding="utf-8"), nl=False)
-    raise typer.Exit(code)
 
 
 OutOption = Annotated[Path | None, typer.Option(help="The run folder; default: runs/NAME-seedN.")]
@@ -112,8 +93,8 @@ def train(
     """Train one policy per group and leave a run folder; prints what random and rules earn beside it."""
     began = time.monotonic()
     from heron_env.envs.unused_rules import unused_rules
-    from heron_env.lab.learning.plan import require_trainable
-    from heron_env.lab.learning.ppo import train as run_training
+    from heron_env.lab.learning.train import require_trainable
+    from heron_env.lab.learning.train import train as run_training
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
 
@@ -147,7 +128,7 @@ def train(
 @contextmanager
 def _training_into(folder: Path) -> Iterator[None]:
     """No warning of what was said before but of delays; stopped by the user, it says what is kept, exits with 130."""
-    from heron_env.lab.learning.validation import unfinished
+    from heron_env.lab.learning.train import unfinished
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HeronWarning)
@@ -199,9 +180,9 @@ def export(
 
     Names, units and versions are in the metadata; onnxruntime and numpy are all that is needed to run them.
     """
-    from heron_env.lab.checkpoints import open_run
     from heron_env.lab.onnx_file import export_onnx
     from heron_env.lab.output import dumps
+    from heron_env.lab.runs import open_run
 
     if not run.endswith(".zip"):
         on_behalf(open_run(run))

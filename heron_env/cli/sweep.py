@@ -5,22 +5,19 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from glob import glob
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from heron_env.cli.application import ENVIRONMENT, Allowed, EnvOptions, Json, Trusted, built, on_behalf, parsed_options
+from heron_env.cli.application import ENVIRONMENT, POLICY, Allowed, EnvOptions, Json, Trusted, built, parsed_options
 from heron_env.errors import ConfigError, HeronWarning, WorkerLost
-from heron_env.files.reading import is_file, is_folder
+from heron_env.files.reading import is_file
 from heron_env.lab.output import left, watched
-from heron_env.registry import names_environment
 
 if TYPE_CHECKING:
     from heron_env.lab.output import Progress
-    from heron_env.lab.runs import RunFolder
     from heron_env.lab.sweep.conditions import Condition
     from heron_env.lab.sweep.presets import Preset
     from heron_env.lab.sweep.sweep import Sweep, SweepResult
@@ -64,7 +61,6 @@ class _Lines:
 
 
 QUICK = "quick"
-TRAINED = "trained"
 Pool = Annotated[
     bool,
     typer.Option("--pool", help="Pool the run folders, training seeds of one recipe, as one policy named 'trained'."),
@@ -76,10 +72,8 @@ WhatArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[ENV or POLICY]...",
-        help=f"{ENVIRONMENT}; run folders, NAME=RUN,RUN,... (training seeds of one algorithm), names of baselines, of "
-        "Python (module:policy, path.py:policy; after the environment), [NAME=]http(s)://HOST:PORT/... (an endpoint), "
-        "an agents.yaml, fixtures (.jsonl, .json), models (.zip of Stable-Baselines3, .onnx). Default: the preset's "
-        "environment, and its strongest baseline.",
+        help=f"{ENVIRONMENT}; {POLICY}; NAME=RUN,RUN,... (training seeds of one algorithm). Names of Python come after "
+        "the environment. Default: the preset's environment, and its strongest baseline.",
     ),
 ]
 PresetOption = Annotated[
@@ -145,154 +139,75 @@ def sweep(
     If interrupted, run the same command again: it resumes. Naming an address allows its host and port, no others.
     Only registered environments, and those that you name here or with --trust, are run.
     """
-    from heron_env.lab.policies import display_names
-    from heron_env.lab.sweep.presets import preset as named
-
-    chosen = named(preset or QUICK) if preset or not axis else None
-    options = parsed_options(option)
-    asked = AskedSweep(
-        what or [], chosen, options, cases=cases or seeds, repeats=repeats, split=split, shift=seed, axes=axis or [],
-        product=product, pool=pool,
-    )  # fmt: skip
-    names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in display_names(what or [])]
+    chosen = preset_of(preset or QUICK) if preset or not axis else None
+    of_axes = axes_of(axis or [], product)
+    study, shown = resolve(
+        what or [], chosen, of_axes, parsed_options(option), cases or seeds, repeats, split, seed, pool
+    )
+    names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in shown]
     folder = out or Path("runs") / "-".join(["sweep", chosen.name if chosen else "axes", *names])
-    show(finished(asked.sweep(), folder, processes, ray), [folder / "table.md", folder / "table.json"], as_json)
+    show(finished(study, folder, processes, ray), [folder / "table.md", folder / "table.json"], as_json)
 
 
-@dataclass(frozen=True)
-class AskedSweep:
-    """What the words of `heron sweep` ask for.
+def preset_of(name: str) -> Preset:
+    """Raises ConfigError with the nearest one."""
+    from heron_env.lab.sweep.presets import preset
 
-    Attributes:
-        names: environment, run folders and other policies.
+    return preset(name)
+
+
+def axes_of(texts: list[str], product: bool) -> list[Condition]:
+    """The conditions of `--axis`, one axis after another or as a product. Raises ConfigError."""
+    from heron_env.lab.sweep.conditions import along, grid, parsed_axis
+
+    parsed = [parsed_axis(text) for text in texts]
+    amounts: dict[str, Any] = dict(parsed)
+    if len(amounts) < len(parsed):
+        raise ConfigError(f"--axis {texts}: name each cause once, with all its amounts")
+    if product and not texts:
+        raise ConfigError("--product: of what? Give each --axis")
+    return (grid if product else along)(**amounts) if amounts else []
+
+
+def resolve(
+    what: Sequence[str],
+    preset: Preset | None,
+    of_axes: list[Condition],
+    options: dict[str, Any],
+    cases: int | None,
+    repeats: int,
+    split: str,
+    shift: int,
+    pool: bool,
+) -> tuple[Sweep, list[str]]:
+    """What the words ask for, each run opened and the environment built once; and the names of what they name.
+
+    Args:
+        what: environment, run folders and other policies.
         cases: how many; None: the preset's.
         repeats, split: of the cases, as `benchmark.cases` draws them.
         shift: is added to their seeds.
-        axes: amounts of causes, as `parsed_axis` reads them.
-        product: are the axes a product?
         pool: are run folders pooled as one policy?
+
+    Raises ConfigError, RunFolderError.
     """
+    from heron_env.lab import benchmark
+    from heron_env.lab.policies import Words
+    from heron_env.lab.sweep.sweep import Sweep
 
-    names: Sequence[str]
-    preset: Preset | None
-    options: dict[str, Any]
-    cases: int | None
-    repeats: int
-    split: str
-    shift: int
-    axes: list[str]
-    product: bool
-    pool: bool
-
-    def sweep(self) -> Sweep:
-        """The sweep itself. Raises ConfigError."""
-        from heron_env.lab import benchmark
-        from heron_env.lab.sweep.sweep import Sweep
-
-        of_axes, runs, envs, chosen = self._of_axes(), run_folders(self.names), self._environments(), self.preset
-        policies = [name for name in self.names if name not in envs]
-        env_id = self._env_id(envs, runs, policies)
-        of_preset = chosen.options if chosen and chosen.env_id == env_id else {}
-        if runs:
-            on_behalf(runs[0])
-            of_preset = {**runs[0].config.env_options, **of_preset}
-        options = {**of_preset, **self.options}
-        env = built(env_id, options)
-        if not policies:
-            policies = [env.benchmark().strongest or "random"]
-        conditions = [*(chosen.conditions_in(env) if chosen else []), *of_axes]
-        count = self.cases or (chosen.cases if chosen else 5)
-        drawn = benchmark.cases(env, count, split=self.split, repeats=self.repeats)
-        return Sweep.of(
-            env_id, named_policies(policies, self.pool), conditions, options=options,
-            cases=[replace(case, seed=case.seed + self.shift) for case in drawn],
-            preset=chosen.name if chosen else None,
-        )  # fmt: skip
-
-    def _of_axes(self) -> list[Condition]:
-        from heron_env.lab.sweep.conditions import along, grid, parsed_axis
-
-        parsed = [parsed_axis(text) for text in self.axes]
-        amounts: dict[str, Any] = dict(parsed)
-        if len(amounts) < len(parsed):
-            raise ConfigError(f"--axis {self.axes}: name each cause once, with all its amounts")
-        return (grid if self.product else along)(**amounts) if amounts else []
-
-    def _environments(self) -> list[str]:
-        from heron_env.lab.policies import names_python
-
-        found = [name for name in self.names if _is_environment(name)]
-        return [name for number, name in enumerate(found) if not (number and names_python(name))]
-
-    def _env_id(self, envs: list[str], runs: list[RunFolder], policies: list[str]) -> str:
-        """The environment that is named, that of the runs, or of the preset. Raises ConfigError."""
-        from heron_env.lab.policies import names_external
-
-        if len(envs) > 1:
-            raise ConfigError(f"{envs}: one environment at a time")
-        of_runs = runs[0].env_id if runs and not envs else None
-        env_id = next(iter(envs), of_runs or (self.preset.env_id if self.preset else None))
-        if self.product and not self.axes:
-            raise ConfigError("--product: of what? Give each --axis")
-        if env_id is None:
-            unknown = [name for name in policies if not names_external(name)]
-            missing = f"{unknown}: no such run folder; " if unknown else ""
-            raise ConfigError(f"{missing}name an environment (`heron envs` lists them), a run folder, or a --preset")
-        return env_id
-
-
-def _is_environment(name: str) -> bool:
-    from heron_env.lab.policies import names_external, names_run
-
-    named_otherwise = "=" in name or ".py:" in name or names_external(name) or names_run(name)
-    return names_environment(name) and not named_otherwise
-
-
-def members(name: str) -> list[str]:
-    """Of `NAME=RUN,RUN*,...` the run folders, one or more; of a folder itself; of anything else nothing.
-
-    Raises ConfigError where a part names no folder.
-    """
-    from heron_env.lab.policies import NAME, names_endpoint, names_run
-
-    given, equals, parts = name.partition("=")
-    if not (equals and NAME.fullmatch(given)) or names_endpoint(name) or names_run(name):
-        return [name] if names_run(name) else []
-    found = {part: [part] if names_run(part) else sorted(filter(is_folder, glob(part))) for part in parts.split(",")}
-    for part, folders in found.items():
-        if not folders:
-            raise ConfigError(
-                f"{given}={parts}: {part!r} is no run folder; write NAME=RUN,RUN,... or NAME=runs/x-seed*"
-            )
-    return [folder for folders in found.values() for folder in folders]
-
-
-def run_folders(names: Sequence[str]) -> list[RunFolder]:
-    """Those of the names that are folders. Raises RunFolderError for a folder of something else."""
-    from heron_env.lab.checkpoints import open_run
-
-    return [open_run(folder) for name in names for folder in members(name)]
-
-
-def named_policies(names: Sequence[str], pool: bool) -> dict[str, str | list[str]]:
-    """Each under its own name, an endpoint under its host; the run folders as one policy where they are pooled.
-
-    Raises ConfigError.
-    """
-    from heron_env.lab.policies import display_names, names_run
-
-    folders = [name for name in names if names_run(name)]
-    runs = {name: members(name) for name in names if name not in folders}
-    groups = [(name.partition("=")[0], of if len(of) > 1 else of[0]) for name, of in runs.items() if of]
-    others = display_names(name for name in names if not runs.get(name) and not (pool and name in folders))
-    named = dict(groups)
-    if len(named) < len(groups) or named.keys() & others.keys():
-        raise ConfigError(f"{[name for name, _ in groups]} beside {list(others)}: give each policy a name of its own")
-    if not pool:
-        return {**named, **others}
-    if len(folders) < 2:
-        raise ConfigError(f"--pool: two run folders at least, of one recipe and several seeds; given are {folders}")
-    return {TRAINED: folders, **named, **others}
+    words = Words.of(what, pool=pool)
+    env_id, run_options = words.environment_or(preset.env_id if preset else None)
+    of_preset = preset.options if preset and preset.env_id == env_id else {}
+    options = {**run_options, **of_preset, **options}
+    env = built(env_id, options)
+    drawn = benchmark.cases(env, cases or (preset.cases if preset else 5), split=split, repeats=repeats)
+    sweep = Sweep.of(
+        env_id, words.policies or {name: name for name in [env.benchmark().strongest or benchmark.RANDOM]},
+        [*(preset.conditions_in(env) if preset else []), *of_axes], options=options,
+        cases=[replace(case, seed=case.seed + shift) for case in drawn], preset=preset.name if preset else None,
+        env=env,
+    )  # fmt: skip
+    return sweep, [*words.environments, *words.names]
 
 
 def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:

@@ -104,7 +104,7 @@ def _played(
     from heron_env.lab.black_boxes import filmable
     from heron_env.lab.schedules import with_settings
     from heron_env.lab.sweep.conditions import Condition
-    from heron_env.lab.sweep.records import run_under
+    from heron_env.lab.sweep.play import run_under
 
     env = built(env_id, filmable(env_id, options))
     policies = local_policies(chosen or env.benchmark().strongest or "random", env, seed)

@@ -5,7 +5,6 @@ from heron_env.declared.configuration import Latency as Latency
 from heron_env.declared.configuration import Persona as Persona
 from heron_env.declared.configuration import load_agents as load_agents
 from heron_env.injection.agents import policies as policies
-from heron_env.injection.answers import ExternalAgentMetrics as ExternalAgentMetrics
 from heron_env.injection.chat import ScriptedPersona as ScriptedPersona
 from heron_env.injection.chat import Transcript as Transcript
 from heron_env.injection.chat import conversation as conversation
@@ -20,3 +19,4 @@ from heron_env.injection.recording import Recorded as Recorded
 from heron_env.injection.recording import Recording as Recording
 from heron_env.injection.sdk import PolicyServer as PolicyServer
 from heron_env.injection.sdk import serve_policy as serve_policy
+from heron_env.injection.tally import ExternalAgentMetrics as ExternalAgentMetrics

@@ -20,11 +20,12 @@ from heron_env.declared.configuration import Tier
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault
 from heron_env.given import is_finite
-from heron_env.injection.answers import CLIPPED, AnswerTally, Consulted, ExternalAgentMetrics, action_in, response_in
+from heron_env.injection.answers import Consulted, action_in, response_in
 from heron_env.injection.contract import Request, Wire, current
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.questions import Questions
 from heron_env.injection.recording import Fixture
+from heron_env.injection.tally import CLIPPED, AnswerTally, ExternalAgentMetrics
 from heron_env.net.outcome import CallOutcome, Code, Failure
 
 if TYPE_CHECKING:

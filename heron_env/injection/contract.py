@@ -443,7 +443,9 @@ def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:
             if found := difference(old[name], new[name], (*path, name)):
                 return found
         return ""
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+    if isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            return f"{path_text(path)}: {len(old)} there, {len(new)} asked"
         each = (difference(a, b, (*path, place)) for place, (a, b) in enumerate(zip(old, new, strict=True)))
         return next(filter(None, each), "")
     first, second = json.dumps(old), json.dumps(new)

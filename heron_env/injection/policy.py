@@ -14,9 +14,7 @@ from heron_env.declared.configuration import Latency, Persona, Strategy
 from heron_env.errors import ConfigError, ExternalAgentError, checked_keywords
 from heron_env.given import require_switch, require_type
 from heron_env.injection.answers import (
-    AnswerTally,
     Consulted,
-    ExternalAgentMetrics,
     Reading,
     audience,
     read,
@@ -27,6 +25,7 @@ from heron_env.injection.contract import LetterGiven, in_version
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import EnvironmentFacts
+from heron_env.injection.tally import AnswerTally, ExternalAgentMetrics
 from heron_env.net.outcome import CallOutcome
 from heron_env.seeding import key, standard_normal, uniform, uniforms
 

@@ -22,12 +22,13 @@ from heron_env.errors import ConfigError, FixtureError
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, compact, full_lines, lock_beside
 from heron_env.given import path_of
-from heron_env.injection.answers import AnswerTally, Consulted, ExternalAgentMetrics
+from heron_env.injection.answers import Consulted
 from heron_env.injection.contract import FIRST_VERSION, SCHEMA_VERSION, Sha256, WireModel, difference, request_change
 from heron_env.injection.endpoint import Endpoint
 from heron_env.injection.policy import Due, ExternalPolicy
 from heron_env.injection.questions import Questions, Telling
 from heron_env.injection.setting import EnvironmentFacts, sha256
+from heron_env.injection.tally import AnswerTally, ExternalAgentMetrics
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv

@@ -1,12 +1,11 @@
 from heron_env.lab.episodes import team_return as team_return
-from heron_env.lab.learning.demo import run_demo as run_demo
 from heron_env.lab.learning.events import PolicyUpdated as PolicyUpdated
 from heron_env.lab.learning.events import PolicyValidated as PolicyValidated
 from heron_env.lab.learning.events import RolloutEnded as RolloutEnded
 from heron_env.lab.learning.events import TrainingEnded as TrainingEnded
 from heron_env.lab.learning.events import TrainingEvent as TrainingEvent
-from heron_env.lab.learning.plan import Hyperparameters as Hyperparameters
-from heron_env.lab.learning.ppo import train as train
+from heron_env.lab.learning.train import Hyperparameters as Hyperparameters
+from heron_env.lab.learning.train import train as train
 from heron_env.lab.onnx_file import export_onnx as export_onnx
 from heron_env.lab.policies import Baseline as Baseline
 from heron_env.lab.policies import PolicySpec as PolicySpec

@@ -7,21 +7,25 @@ seeds that training does not use.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ConfigDict, Field
 
 from heron_env.core.action import ActionSpec
+from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.masking import drawn
 from heron_env.core.policy import AnyPolicy, Keys, OnBatches, Policies, own_draws
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.description import Benchmark
+from heron_env.envs.episodes import EpisodeResult
 from heron_env.errors import ConfigError, RunFolderError, did_you_mean
-from heron_env.lab.black_boxes import BlackBox
+from heron_env.scheduling.disturbances import Disturbance
+from heron_env.scheduling.timing import Timing
 from heron_env.seeding import stream, uniform_rows
-
-if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
 
 NOTHING, RANDOM = "do nothing", "random"
 WITH_CONSTANTS: Final = re.compile(r"(.*\w) ?\((.*)\)")
@@ -31,13 +35,32 @@ SPLITS = {"test": 1_000_000, "validation": 2_000_000}
 """First seed of each split where the environment defines no cases of its own."""
 
 
+class Env(Protocol):
+    """What a study asks of an environment, this library's or a black box: who is in it, its timing, whole episodes."""
+
+    dt: float
+
+    @property
+    def hierarchy(self) -> Hierarchy: ...
+    @property
+    def groups(self) -> Mapping[str, list[str]]: ...
+    @property
+    def timings(self) -> tuple[Timing, ...]: ...
+    def benchmark(self) -> Benchmark: ...
+    def disturbance_sets(self) -> Mapping[str, Callable[[int], list[Disturbance]]]: ...
+    def run_synchronous(self, *policies: Any, **run: Any) -> EpisodeResult: ...
+    def run_event_driven(self, *policies: Any, **run: Any) -> EpisodeResult: ...
+
+
 @dataclass(frozen=True)
 class Case:
     """One evaluation: the seed, and the options with which the environment is built for it."""
 
-    seed: int
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    seed: Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)]
     options: dict[str, Any] = field(default_factory=dict)
-    optimum: float | None = None
+    optimum: Annotated[float, Field(strict=True, allow_inf_nan=False)] | None = None
     """The best possible team return, where it is known."""
 
     def __str__(self) -> str:
@@ -79,7 +102,7 @@ class RandomPolicy(OnBatches):
 
 def baselines(env: HeronEnv, seed: int = 0) -> dict[str, Policies]:
     """Policies by name of the baseline; "do nothing" and "random" are always among them."""
-    if isinstance(env, BlackBox):
+    if not isinstance(env, HeronEnv):  # a black box
         return env.baselines()
     specs, index = env.simulation.specs, env.hierarchy.index
     offered: dict[str, Policies] = {

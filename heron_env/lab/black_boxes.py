@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import gymnasium
-import numpy as np
 
 from heron_env.adapters.network.faces import NetworkEnv, under_network
-from heron_env.adapters.network.noops import Noops, vector_of
+from heron_env.adapters.network.noops import Noops
+from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.policy import Policies
 from heron_env.core.rule import one_by_one
+from heron_env.envs.decisions import policies_by_agent
 from heron_env.envs.description import Benchmark
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.errors import ConfigError
@@ -32,7 +33,7 @@ OF_WORLDS: Final = ("disturbances", "monitors", "events", "wait")
 """What happens to a world that somebody can look into."""
 
 
-class PartOfEnvironment(SimpleNamespace):
+class Opaque(SimpleNamespace):
     """Some of what an environment of this library has; asked for anything else it raises ConfigError."""
 
     def __getattr__(self, name: str) -> Any:
@@ -44,8 +45,26 @@ class PartOfEnvironment(SimpleNamespace):
         )
 
 
-class BlackBox(PartOfEnvironment):
-    """What sweeps and traces ask of an environment, answered for a black box: it has no states, no disturbances."""
+@dataclass(frozen=True)
+class Member:
+    """An agent of a black box, whom nobody looks into."""
+
+    agent_id: str
+    injected: ClassVar[bool] = False
+    policy: ClassVar[None] = None
+
+
+def _below(root: Sequence[str], agents: Sequence[str]) -> Hierarchy:
+    """The agents below the root, or side by side where there is none."""
+    ids, ranks = (*root, *agents), tuple(range(len(root), len(root) + len(agents)))
+    parents = *[-1 for _ in root], *[len(root) - 1 for _ in agents]
+    children = *[ranks for _ in root], *[() for _ in agents]
+    levels = *[3 for _ in root], *[1 for _ in agents]
+    return Hierarchy(tuple(map(Member, ids)), ids, parents, children, levels, {id: rank for rank, id in enumerate(ids)})
+
+
+class BlackBox(Opaque):
+    """An environment of others as an `Env`: it has no states, no disturbances."""
 
     physics_substeps, compiled, schedule = 1, False, None
 
@@ -55,31 +74,20 @@ class BlackBox(PartOfEnvironment):
         self.env = env = under_network(_built(id, options), **network)
         self.dt = float(network.get("dt", 1.0))
         self.dt_ns = to_ns(self.dt, "dt")
-        setting = env.network
+        setting, team = env.network, not isinstance(env, NetworkEnv)
         self.possible_agents, self._spaces = list(setting.agents), list(setting.action_spaces)
-        root = [] if isinstance(env, NetworkEnv) else [TEAM_AGENT]
-        ids = [*root, *self.possible_agents]
         self.group_map: dict[str, list[str]] = env.groups
-        if root and TEAM_AGENT in (*self.possible_agents, *env.groups):
+        if team and TEAM_AGENT in (*self.possible_agents, *env.groups):
             raise ConfigError(
                 f"make({id!r}): {TEAM_AGENT!r} is the sum of all agents; no agent or group may be called so"
             )
+        root = (TEAM_AGENT,) * team
         self.groups = {**{agent: [agent] for agent in root}, **self.group_map}
-        plain = [PartOfEnvironment(agent_id=agent, injected=False, policy=None) for agent in ids]
-        index = {agent: rank for rank, agent in enumerate(ids)}
-        self.hierarchy = PartOfEnvironment(
-            ids=ids, index=index, agents=plain, level=[3] * len(root) + [1] * len(setting.agents)
-        )
-        possible = range(len(root), len(ids))
+        self.hierarchy = _below(root, setting.agents)
         for rank in range(len(setting.agents)):
             setting.noops.require(rank, "is compared with doing nothing")
-        noops = [np.zeros(0)] * len(root) + [
-            vector_of(space, setting.noops.draw(rank, None, 0)) for rank, space in enumerate(setting.action_spaces)
-        ]
-        specs = [PartOfEnvironment(size=rank in possible, noop=noop) for rank, noop in enumerate(noops)]
-        self.simulation = PartOfEnvironment(possible=possible, specs=specs)
         self.timings = self.timings_of(None)
-        self._noops, self._forms = setting.noops, setting.forms
+        self._noops = setting.noops
 
     def observation_space(self, agent: str) -> Any:
         """Of one agent, with ages where they are observed."""
@@ -95,6 +103,10 @@ class BlackBox(PartOfEnvironment):
         timings = resolve(schedule, ids=ids, levels=self.hierarchy.level, groups=self.groups, dt_ns=self.dt_ns)
         self.env.timings_of({timing.agent: timing.config for timing in timings if timing.agent in self.possible_agents})
         return timings
+
+    def resolved(self, policies: Policies) -> dict[str, Any]:
+        """The policy of each agent. Raises UnknownAgent, ConfigError."""
+        return policies_by_agent(policies, self.hierarchy.ids, self.groups, dict.fromkeys(self.possible_agents))
 
     def benchmark(self) -> Benchmark:
         """It has no cases and no strongest baseline of its own."""
@@ -134,16 +146,12 @@ class BlackBox(PartOfEnvironment):
         result, setting = self.run_event_driven(policies, **run), self.env.network
         for of_all in (result.rewards, result.terminated, result.truncated):
             of_all.pop(TEAM_AGENT, None)
-        ranks = range(len(setting.agents))
-        views = {rank: PartOfEnvironment(received_names=(), sources=(rank,)) for rank in ranks}
-        env = PartOfEnvironment(
-            hierarchy=PartOfEnvironment(ids=setting.agents, parent=[-1] * len(setting.agents)),
-            simulation=PartOfEnvironment(plan=PartOfEnvironment(views=views)),
-            dt_ns=self.dt_ns, physics_substeps=1,
-        )  # fmt: skip
-        return PartOfEnvironment(
-            env=env, context=self.env.played, agents=PartOfEnvironment(deciding=ranks),
-            until=lambda _: None, result=lambda: result,
+        ranks, hierarchy = range(len(setting.agents)), _below((), setting.agents)
+        plan = Opaque(views={rank: Opaque(received_names=(), sources=(rank,)) for rank in ranks})
+        env = Opaque(hierarchy=hierarchy, simulation=Opaque(plan=plan), dt_ns=self.dt_ns, physics_substeps=1)
+        return Opaque(
+            env=env, context=self.env.played, agents=Opaque(deciding=ranks), until=lambda _: None,
+            result=lambda: result,
         )  # fmt: skip
 
     def _with_root(self, result: EpisodeResult) -> EpisodeResult:

@@ -31,8 +31,8 @@ from heron_env.lab.robust_stats import LARGEST, Estimate, Intervals
 from heron_env.lab.run_files import FileName
 from heron_env.lab.runs import ZOO, RunFolder, open_run, shipped
 from heron_env.lab.sweep.conditions import Condition
-from heron_env.lab.sweep.running import Machine
-from heron_env.lab.sweep.sweep import Sweep, in_memory, workers_of
+from heron_env.lab.sweep.executors import Machine
+from heron_env.lab.sweep.sweep import Sweep
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict
 from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.seeding import stream
@@ -252,7 +252,7 @@ def earned(sweep: Sweep, numbers: Collection[int]) -> list[float]:
     """What the policy earns in the cases with these numbers, in their order."""
     asked = [item for item in sweep.items() if item.name == PLAYED and item.number in numbers]
     wanted = [item for item in asked if item.condition == sweep.conditions[-1]]
-    records = in_memory(wanted, workers_of(1), lambda _: None)
+    records = sweep.play(items=wanted)
     return [records[item.key].outcome.value for item in wanted]
 
 

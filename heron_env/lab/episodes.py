@@ -1,39 +1,23 @@
-"""What is kept of one episode: the return of the root, and what explains it.
-
-Episodes run side by side, as lanes of the compiled event clock, for policies that decide for many at once. That goes
-where nothing in an episode is Python but the policy, and the policy is a function of its vector (`forward_batch`), or
-of what each agent has seen so far (`forward_rows`, of Remembering). What comes out is the same, bit for bit, as
-one by one.
-"""
+"""What is kept of one episode: the return of the root, and what explains it."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.policy import AnyPolicy, Policies, draws_of, forward_rows
 from heron_env.core.rule import one_by_one
-from heron_env.envs.base import HeronEnv
-from heron_env.envs.decisions import resolve_policies
 from heron_env.envs.episodes import EpisodeResult, quantile
 from heron_env.errors import ConfigError
-from heron_env.lab.benchmark import Case
-from heron_env.lab.black_boxes import BlackBox
-from heron_env.lab.remembering import Remembering
-from heron_env.scheduling.drawn import AnySchedule
-from heron_env.scheduling.timing import Key, ScheduleConfig, to_seconds
+from heron_env.lab.benchmark import Env
 
 if TYPE_CHECKING:
-    from heron_env.envs.batch.event import EventBatchEnv
     from heron_env.envs.batch.event_lanes import Noted
-    from heron_env.envs.batch.rows import Rows
 
 TEAM: Final = "the team"
 """Whose return it is where a sweep or a run does not name the root, as those of version 0.1.0 do not."""
@@ -57,7 +41,7 @@ class Outcome:
     """Of the answers of all agents."""
 
 
-def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
+def outcome(env: Env, result: EpisodeResult) -> Outcome:
     """What is kept of an episode that has just run in `env`."""
     return Outcome(
         value=team_return(env, result),
@@ -71,7 +55,7 @@ def outcome(env: HeronEnv, result: EpisodeResult) -> Outcome:
     )
 
 
-def lane_outcome(env: HeronEnv, lane: Noted) -> Outcome:
+def lane_outcome(env: Env, lane: Noted) -> Outcome:
     """`outcome` of an episode that ran as a lane and kept rewards, actions and ages: the same, of whole arrays."""
     ids, (times, rewards), actions = env.hierarchy.ids, lane.rewards(), lane.actions()
     been = rewards == rewards  # nan where an agent had ended
@@ -89,7 +73,12 @@ def lane_outcome(env: HeronEnv, lane: Noted) -> Outcome:
     )
 
 
-def team_return(env: HeronEnv, result: EpisodeResult) -> float:
+def sums(env: Env, result: EpisodeResult) -> Outcome:
+    """Of an episode that kept neither rewards nor actions: returns alone."""
+    return Outcome(team_return(env, result), "", {}, math.nan, math.nan, [], by_group(env, result.returns))
+
+
+def team_return(env: Env, result: EpisodeResult) -> float:
     """The return of the root of the hierarchy; what it does not count of its subordinates' rewards is not in it.
 
     Args:
@@ -108,14 +97,14 @@ def team_return(env: HeronEnv, result: EpisodeResult) -> float:
     >>> team_return(env, result) == result.returns["system_agent"]
     True
     """
-    if not isinstance(env, HeronEnv | BlackBox) or not isinstance(result, EpisodeResult):
+    if not hasattr(env, "hierarchy") or not isinstance(result, EpisodeResult):
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): give an environment and what it returned")
     if env.hierarchy.ids[0] not in result.rewards:
         raise ConfigError(f"team_return({env!r:.100}, {result!r:.100}): the episode is of another environment")
     return result.returns[env.hierarchy.ids[0]]
 
 
-def by_group(env: HeronEnv, returns: Mapping[str, float]) -> dict[str, float]:
+def by_group(env: Env, returns: Mapping[str, float]) -> dict[str, float]:
     """What the agents of each group earned in sum, of their returns; without the root's, where it is alone in its."""
     others = {group: agents for group, agents in env.groups.items() if agents != [env.hierarchy.ids[0]]}
     return {group: one_by_one(returns[agent] for agent in agents) for group, agents in others.items()}
@@ -128,7 +117,7 @@ class Earned(NamedTuple):
     by_group: Mapping[str, float]
 
     @classmethod
-    def of(cls, env: HeronEnv, result: EpisodeResult) -> Earned:
+    def of(cls, env: Env, result: EpisodeResult) -> Earned:
         """Of an episode that has just run in `env`."""
         return cls(team_return(env, result), by_group(env, result.returns))
 
@@ -196,125 +185,3 @@ def _mean(values: Iterable[float]) -> float:
 
 def _p95(values: NDArray[np.float64]) -> float:
     return quantile(values, 0.95)
-
-
-def can_play(env: HeronEnv, policies: Policies, options: Collection[str]) -> bool:
-    """May cases of these options run side by side in `env` under these policies?"""
-    from heron_env.envs.batch.event import why_not
-
-    if isinstance(env, BlackBox) or why_not(env) is not None or not set(options) <= env.benchmark().at_reset:
-        return False
-    deciding = resolve_policies(policies, env)
-    return deciding.keys() == set(env.simulation.possible) and all(map(_decides_for_many, deciding.values()))
-
-
-def play_lanes(
-    env: HeronEnv,
-    cases: Sequence[Case],
-    policies: Sequence[Policies],
-    schedule: AnySchedule,
-    record: Sequence[str] = (),
-) -> Any:
-    """The EventBatchEnv whose lanes have played the cases to their ends, each under its policies.
-
-    Args:
-        env: of all cases; their options are given at the reset.
-        policies: of each case; one and the same object decides for all its cases at once.
-        record: as of BatchEnv.
-    """
-    from heron_env.envs.batch.env import BatchEnv
-
-    batch: Any = BatchEnv(
-        env, len(cases), clock="event", schedule=schedule, autoreset="disabled", threads=1, record=tuple(record)
-    )
-    specs = env.simulation.specs
-    asked = _PolicyOfLane([resolve_policies(of_case, env) for of_case in policies], len(env.hierarchy))
-    width = max(specs[rank].size for rank in env.simulation.possible)
-    rows = batch.reset([case.seed for case in cases], options=[case.options or None for case in cases])
-    while len(rows):
-        actions = np.zeros((len(rows), width))
-        for policy, places in asked.by_policy(rows):
-            size = specs[rows.rank[places][0]].size
-            actions[places, :size] = _decisions(env, batch._lanes.steps, rows, policy, places)
-        rows = batch.answer(actions)
-    return batch
-
-
-def _decisions(env: HeronEnv, engine: Any, rows: Rows, policy: Any, places: Any) -> NDArray[np.float64]:
-    """Actions `[n, k]` of one policy for its rows, which are of agents of one group."""
-    lanes, ranks, more = rows.lane[places], rows.rank[places], dict[str, Any]()
-    rank = int(ranks[0])
-    if isinstance(policy, Remembering):
-        more = {"who": lanes * len(env.hierarchy) + ranks, "first": rows.first[places]}
-    actions: NDArray[np.float64] = forward_rows(
-        policy.forward_rows if more else policy.forward_batch,
-        rows.obs[places, : env.simulation.plan.size(rank)],
-        partial(_masks, rows, places, int(env.simulation.specs[rank].ncats.sum())),
-        partial(
-            draws_of, engine.seeds[lanes], engine.episodes[lanes], env.hierarchy.hashes[ranks], rows.number[places]
-        ),
-        **more,
-    )
-    return actions
-
-
-def _masks(rows: Rows, places: Any, choices: int) -> NDArray[np.int8] | None:
-    return None if rows.mask is None else rows.mask[places, :choices].astype(np.int8)
-
-
-def ticks_in_step(env: HeronEnv) -> bool:
-    """Do all agents tick at boundaries of control steps, as the synchronous clock demands?"""
-    return all(timing.tick % env.dt_ns == timing.phase % env.dt_ns == 0 for timing in env.timings)
-
-
-def in_step(env: HeronEnv) -> dict[Key, ScheduleConfig]:
-    """The schedule under which lanes are the synchronous clock: its ticks, and nothing takes time or is lost."""
-    return {
-        timing.agent: ScheduleConfig(
-            tick_interval=to_seconds(timing.tick), phase=to_seconds(timing.phase), own_rows=timing.config.own_rows
-        )
-        for timing in env.timings
-    }
-
-
-def noted_lanes(batch: EventBatchEnv) -> Iterator[Noted]:
-    """What each lane of `play_lanes` has noted, in arrays."""
-    from heron_env.envs.batch.event_lanes import Noted
-
-    return (Noted(batch.env, batch._lanes, lane) for lane in range(batch.num_envs))
-
-
-def _decides_for_many(policy: AnyPolicy) -> bool:
-    """Is it a function of many vectors at once, and of nothing else but what a Remembering one remembers?"""
-    remembers = any(callable(getattr(policy, name, None)) for name in ("begin", "begin_lanes", "answer"))
-    return (isinstance(policy, Remembering) and policy.on_rows) or (
-        callable(getattr(policy, "forward_batch", None)) and not remembers
-    )
-
-
-class _PolicyOfLane:
-    """Which policy decides for whom: one number for each policy object."""
-
-    def __init__(self, policies: Sequence[Mapping[int, Any]], ranks: int) -> None:
-        numbers: dict[int, int] = {}
-        self._objects: list[Any] = []
-        self._which = np.zeros((len(policies), ranks), dtype=np.int64)
-        for lane, by_rank in enumerate(policies):
-            for rank, policy in by_rank.items():
-                if id(policy) not in numbers:
-                    numbers[id(policy)] = len(self._objects)
-                    self._objects.append(policy)
-                self._which[lane, rank] = numbers[id(policy)]
-
-    def by_policy(self, rows: Rows) -> Iterator[tuple[Any, Any]]:
-        """Each policy with its rows, a slice or places; those of a group at a time."""
-        which = self._which[rows.lane, rows.rank]
-        for part in rows.parts.values():
-            mine = which[part]
-            if not len(mine):
-                continue
-            if (mine == mine[0]).all():
-                yield self._objects[mine[0]], part
-                continue
-            for one in np.unique(mine).tolist():
-                yield self._objects[one], part.start + np.flatnonzero(mine == one)

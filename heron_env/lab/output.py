@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 
 def dumps(value: Any) -> str:
     """The value as indented text that every reader of JSON takes."""
-    return json.dumps(_finite(value), indent=1, allow_nan=False)
+    return json.dumps(finite(value), indent=1, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """The value with null for every number that is none."""
     match value:
         case float():
             return value if math.isfinite(value) else None
         case dict():
-            return {key: _finite(item) for key, item in value.items()}
+            return {key: finite(item) for key, item in value.items()}
         case list() | tuple():
-            return [_finite(item) for item in value]
+            return [finite(item) for item in value]
     return value
 
 

@@ -1,11 +1,13 @@
-"""Policies by name: baselines, run folders, names in Python, and other programs (addresses, agents.yaml, fixtures).
+"""Policies by their words, `kind:value`: one table says what each kind is, what else means it, and what builds it.
 
-`module:policy` and `path.py:policy` name one in Python, `model.zip` is one of Stable-Baselines3, `model.onnx` any. Who
-writes that in a command or a call vouches for it; where a file names it, the rule of `heron_env.trust` holds.
+A name as the table's shortest form says it is enough where nothing else reads like it: a folder is a run, `http://...`
+an endpoint, `x.yaml` an agents file, `x.jsonl` a recording, `module:name` Python, and what is left a rule.
 
-Naming an address allows exactly its host and port, on a command line as in a file: public ones over https, those of
-this machine (localhost, 127.0.0.1) over http, too. What an endpoint answers is asked anew in every run, so it is live;
-a fixture answers the same for ever, without a socket. NAME=URL gives an endpoint a name of its own in tables.
+Who writes a name in Python, or of a model, in a command or a call vouches for it; where a file names it, the rule of
+`heron_env.trust` holds. Naming an address allows exactly its host and port, on a command line as in a file: public ones
+over https, those of this machine (localhost, 127.0.0.1) over http, too. What an endpoint answers is asked anew in every
+run, so it is live; a fixture answers the same for ever, without a socket. NAME=URL names an endpoint in tables, and
+NAME=RUN,RUN,... pools training seeds.
 """
 
 from __future__ import annotations
@@ -13,23 +15,24 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from glob import glob
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 
 from heron_env.core.policy import Policies
-from heron_env.errors import ConfigError, FixtureError, did_you_mean
+from heron_env.errors import ConfigError, did_you_mean
 from heron_env.files.reading import is_folder, read
-from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.lab import benchmark
-from heron_env.lab.model_files import policies_in
-from heron_env.registry import imported, imported_module
-from heron_env.trust import MODEL_FILES, require_trust
+from heron_env.registry import imported, imported_module, is_here, names_environment
+from heron_env.trust import MODEL_FILES, named, require_trust, speak_for, trusting
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.injection.recording import Fixture
+    from heron_env.injection.endpoint import Connection, Endpoint
+    from heron_env.lab.runs import RunFolder
 
 SCHEMES: Final = ("http://", "https://")
 BLOCKS: Final = (".yaml", ".yml")
@@ -42,270 +45,10 @@ ENDING: Final = ".safetensors"
 """Of a run in one file."""
 ENDINGS: Final = (ENDING, ".npz")
 """With that of versions before 0.3."""
-OF_THE_CLIENT: Final = ("timeout", "api_key_env", "breaker", "concurrency")
-"""What all questions to one address share."""
-
-
-@dataclass(frozen=True)
-class About:
-    """The episode that an external policy is asked for.
-
-    Attributes:
-        env_id, options: as the environment was made with; None: what it says of itself.
-        label: policy, case and condition; requests of others have other ids. Never a seed.
-        episode: the same without the policy, for names of files.
-        record: the fixture that questions and answers go into; None: as the policy says itself.
-        lines: makes the way to an endpoint.
-    """
-
-    env_id: str | None = None
-    options: Mapping[str, Any] | None = None
-    label: str = ""
-    episode: str = ""
-    record: Path | None = None
-    lines: Callable[[Endpoint], Connection] = Connection
-
-    @property
-    def run(self) -> dict[str, Any]:
-        """What ExternalPolicy wants of it."""
-        return {"env_id": self.env_id, "options": self.options, "label": self.label}
-
-    def named(self, path: str) -> Path:
-        """The fixture of this episode, where several keep theirs side by side."""
-        end = re.sub(r"[^\w.=-]+", "-", self.episode)
-        return Path(path).with_stem(f"{Path(path).stem}-{end}") if end else Path(path)
-
-
-class EndpointConnections:
-    """The ways to endpoints, one for each address: its caps, pace and breaker hold for all who ask there."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Connection] = {}
-
-    def __call__(self, endpoint: Endpoint) -> Connection:
-        """The way. Raises ConfigError: another policy asks there on other terms, no such key, a refused address."""
-        line = self._known.setdefault(endpoint.url, Connection(endpoint))
-        for name in OF_THE_CLIENT:
-            ours, theirs = getattr(endpoint, name), getattr(line.endpoint, name)
-            if ours != theirs:
-                raise ConfigError(
-                    f"two policies ask {endpoint.host} with {name}={theirs!r} and {ours!r}: one client asks for both; "
-                    "write the same, or compare them in two sweeps"
-                )
-        _ = line.client  # made here, so that what it lacks is said before anything runs
-        return line
-
-    def __enter__(self) -> Self:
-        """Itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close all connections."""
-        for line in self._known.values():
-            line.close()
-
-
-class External(ABC):
-    """A PolicySpec of another program's policy. `live`: is it asked anew in every run?"""
-
-    live: ClassVar[bool] = True
-
-    def build(self, env: HeronEnv, seed: int) -> Policies:
-        """As every PolicySpec does it: with breaker and caps of its own."""
-        return self.asked(env, seed, About())
-
-    @abstractmethod
-    def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
-        """The policies for one episode in `env`. Raises ConfigError, FixtureError."""
-
-    @abstractmethod
-    def identity(self) -> str:
-        """What distinguishes it from others, without a secret. Raises ConfigError for a file that can't be read."""
-
-
-@dataclass(frozen=True, repr=False)
-class EndpointPolicy(External):
-    """All agents are played by one endpoint."""
-
-    endpoint: Endpoint
-
-    def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
-        """One policy for all, which asks them together."""
-        from heron_env.injection.policy import ExternalPolicy
-        from heron_env.injection.recording import Recording
-
-        policy = ExternalPolicy(self.endpoint, env=env, line=about.lines(self.endpoint), **about.run)
-        return {"*": policy if about.record is None else Recording(policy, about.record)}
-
-    def identity(self) -> str:
-        """Host and port; path, query and terms by digest."""
-        return f"endpoint {self.endpoint.host} {_digest(repr(self.endpoint).encode())}"
-
-    def __repr__(self) -> str:
-        """The same."""
-        return f"EndpointPolicy({self.identity()!r})"
-
-
-@dataclass(frozen=True)
-class AgentsFile(External):
-    """The agents that a block `agent_injection` names are played by its endpoints, others by the strongest baseline.
-
-    Where it says `record: true`, each episode of a sweep has a fixture of its own beside `fixture_path`.
-    """
-
-    path: str
-
-    def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
-        """Raises ConfigError with file and line."""
-        from heron_env.declared.configuration import BenchmarkConfig
-        from heron_env.injection import load_agents, policies
-
-        block = load_agents(self.path)
-        kept = about.named(block.benchmark.fixture_path) if block.benchmark.record else None
-        if (path := about.record or kept) is not None:
-            block = block.model_copy(update={"benchmark": BenchmarkConfig(record=True, fixture_path=str(path))})
-        return {**strongest_policies(env, seed), **policies(block, env, lines=about.lines, **about.run)}
-
-    def identity(self) -> str:
-        """By content."""
-        return f"agents {self.path} {digest_of([Path(self.path)])}"
-
-
-@dataclass(frozen=True)
-class FixturePolicy(External):
-    """The agents whose answers a fixture holds answer so again; others are played by the strongest baseline.
-
-    A fixture has one environment, its options and its seeds. What a sweep recorded has a file for each episode, and is
-    named by what was its `fixture_path`.
-    """
-
-    path: str
-    live: ClassVar[bool] = False
-
-    def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
-        """Raises FixtureError, also for a fixture of another environment, other options, or other seeds."""
-        result = side_by_side(about.named(self.path)) if about.episode else []
-        files = result or side_by_side(Path(self.path))
-        if not files:
-            raise FixtureError(f"{self.path}: no such fixture; record one with `heron trace`, or correct the path")
-        return {**strongest_policies(env, seed), **answers_of(files, env, seed, about)}
-
-    def identity(self) -> str:
-        """By content, with all episodes of a sweep."""
-        path = Path(self.path)
-        files = sorted({*side_by_side(path), *path.parent.glob(f"{path.stem}-case-*{path.suffix}")})
-        return f"fixture {path} {digest_of(files)}"
-
-
-def external_spec(text: str) -> External | None:
-    """What the text names, if it reads like an address, a YAML file or a fixture. Raises ConfigError."""
-    if names_endpoint(text):
-        return EndpointPolicy(Endpoint(split_name(text)[1]))
-    suffix = Path(text).suffix
-    if suffix in BLOCKS:
-        return AgentsFile(text)
-    return FixturePolicy(text) if suffix in FIXTURES else None
-
-
-def names_external(text: str) -> bool:
-    """Does it read like one? It need not exist."""
-    return names_endpoint(text) or Path(text).suffix in (*BLOCKS, *FIXTURES)
-
-
-def names_endpoint(text: str) -> bool:
-    """Is it an address, or NAME=URL?"""
-    return text.startswith(SCHEMES) or text.partition("=")[2].startswith(SCHEMES)
-
-
-def split_name(text: str) -> tuple[str, str]:
-    """The name and the address of NAME=URL; of an address alone no name. Raises ConfigError, which tells no address."""
-    if text.startswith(SCHEMES):
-        return "", text
-    name, _, url = text.partition("=")
-    if not NAME.fullmatch(name) or name in (benchmark.NOTHING, benchmark.RANDOM):
-        raise ConfigError(
-            f"NAME=URL: {name!r:.60} can't be the name of an endpoint; write 1 to 40 letters, digits, '.', '-', '_' or "
-            f"blanks, and not {benchmark.NOTHING!r} or {benchmark.RANDOM!r}"
-        )
-    return name, url
-
-
-def display_names(texts: Iterable[str]) -> dict[str, str]:
-    """A name for each text, in their order: itself, of an address its host and port, since the rest may be secret.
-
-    NAME=URL gives an address its name. Raises ConfigError where two policies have one name.
-    """
-    names: dict[str, str] = {}
-    chosen: set[str] = set()
-    for text in texts:
-        name, url = split_name(text) if names_endpoint(text) else (text, text)
-        if name in chosen or (name in names and url != text):
-            raise ConfigError(f"two policies are named {name!r}; give each endpoint a name of its own")
-        chosen |= {name} if url != text else set()
-        name = name or Endpoint(url).host
-        names[f"{name} {_digest(url.encode())[:6]}" if names.get(name, url) != url else name] = url
-    return names
-
-
-def strongest_policies(env: HeronEnv, seed: int) -> Policies:
-    """The strongest baseline, for the agents that are not played from outside."""
-    return benchmark.baselines(env, seed)[env.benchmark().strongest or benchmark.RANDOM]
-
-
-def numbered(path: Path, number: int) -> Path:
-    """The file of one of several endpoints, counted from 0: `run.jsonl`, `run-2.jsonl` and so on."""
-    return path.with_stem(f"{path.stem}-{number + 1}") if number else path
-
-
-def side_by_side(path: Path) -> list[Path]:
-    """The fixtures of one episode that are there, one for each endpoint."""
-    result: list[Path] = []
-    while (after := numbered(path, len(result))).is_file():
-        result.append(after)
-    return result
-
-
-def answers_of(paths: Iterable[Path], env: HeronEnv, seed: int, about: About) -> Policies:
-    """By agent, the answers that these fixtures hold. Raises FixtureError."""
-    from heron_env.injection.recording import Recorded
-
-    chosen: dict[str, Any] = {}
-    for path in paths:
-        recorded = Recorded(path)
-        _require_of(recorded.fixture, env, seed, about)
-        chosen |= {decision.agent: recorded for decision in recorded.fixture.decisions.values()}
-    return chosen
-
-
-def _require_of(fixture: Fixture, env: HeronEnv, seed: int, about: About) -> None:
-    """Raise FixtureError unless the fixture is of this environment and seed; the first difference is named."""
-    from heron_env.injection.contract import difference
-    from heron_env.injection.setting import EnvironmentFacts
-
-    def told(setting: Any) -> dict[str, Any]:
-        return {"env_id": setting.env_id, "options": setting.options}
-
-    there = told(fixture.header)
-    asked = told(EnvironmentFacts.of(env, env_id=about.env_id, options=about.options))
-    if (where := difference(there, asked)) and difference(there, told(EnvironmentFacts.of(env))):
-        raise FixtureError(
-            f"{fixture.path}: was recorded in another environment ({where}); give that one, or record this"
-        )
-    seeds = sorted({of for of, _ in fixture.decisions})
-    if seed not in seeds:
-        raise FixtureError(f"{fixture.path}: has answers for seeds {seeds}, none for {seed}; record it with that seed")
-
-
-def digest_of(paths: Iterable[Path]) -> str:
-    """Of the contents of files. Raises ConfigError."""
-    try:
-        return _digest(b"".join(hashlib.blake2b(read(path)).digest() for path in paths))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"no such file, or it can't be read ({error}); correct the path") from error
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+HOLD: Final = "+hold"
+"""What may stand at the end of a name, for what every policy does by itself."""
+TRAINED: Final = "trained"
+"""The name of run folders that are pooled."""
 
 
 class PolicySpec(Protocol):
@@ -336,15 +79,32 @@ class Baseline:
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """What a run folder or a checkpoint holds."""
+    """What a run folder or a checkpoint holds; once `opened`, with its weights, wherever it travels."""
 
     folder: str
+    kept: RunFolder | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def run(self) -> RunFolder:
+        """Itself, as it is kept, or as it is now. Raises RunFolderError, Untrusted."""
+        if self.kept is not None:
+            return self.kept
+        from heron_env.lab.runs import open_run
+
+        run = open_run(self.folder)
+        if is_here(run.config.env_id):
+            _ = run.env_id  # whose environment nobody trusts is not played anywhere
+        return run
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
         """Raises RunFolderError, Untrusted."""
-        from heron_env.lab.checkpoints import load_policy
+        run = self.run
+        corrects = run.config.base is not None  # a rule with the constants of the run's own environment
+        return dict(run.policies(env=None if corrects else env))
 
-        return load_policy(self.folder)
+    def identity(self) -> str:
+        """Its folder, and a digest of all that decides. Raises RunFolderError."""
+        return f"run {self.folder} {self.run.digest()}"
 
 
 @dataclass(frozen=True)
@@ -361,6 +121,8 @@ class PythonPolicy:
         """Raises ConfigError for what can't be imported, Untrusted where only a file names it."""
         require_trust(self.name)
         if self.name.endswith(MODEL_FILES):
+            from heron_env.lab.model_files import policies_in
+
             return policies_in(self.name, env)
         found = imported(self.name, f"policy {self.name!r}")
         found = found() if isinstance(found, type) else found
@@ -376,22 +138,307 @@ class PythonPolicy:
         return f"python {self.name} {digest_of([Path(file)] if file else [])}"
 
 
-def names_python(text: str) -> bool:
-    """Does it read like `module:policy` or `path.py:policy`, or like a file with a model?"""
-    return bool(PYTHON.fullmatch(text)) or text.endswith(MODEL_FILES)
+@dataclass(frozen=True)
+class InMemory:
+    """Policies that this program holds, such as those of a training, shared by all episodes."""
+
+    policies: Policies
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Themselves."""
+        return self.policies
+
+
+@dataclass(frozen=True)
+class About:
+    """The episode that an external policy is asked for.
+
+    Attributes:
+        env_id, options: as the environment was made with; None: what it says of itself.
+        label: policy, case and condition; requests of others have other ids. Never a seed.
+        episode: the same without the policy, for names of files.
+        record: the fixture that questions and answers go into; None: as the policy says itself.
+        lines: makes the way to an endpoint; None: each policy has its own.
+    """
+
+    env_id: str | None = None
+    options: Mapping[str, Any] | None = None
+    label: str = ""
+    episode: str = ""
+    record: Path | None = None
+    lines: Callable[[Endpoint], Connection] | None = None
+
+    @property
+    def run(self) -> dict[str, Any]:
+        """What ExternalPolicy wants of it."""
+        return {"env_id": self.env_id, "options": self.options, "label": self.label}
+
+    def named(self, path: str) -> Path:
+        """The fixture of this episode, where several keep theirs side by side."""
+        end = re.sub(r"[^\w.=-]+", "-", self.episode)
+        return Path(path).with_stem(f"{Path(path).stem}-{end}") if end else Path(path)
+
+
+class External(ABC):
+    """A PolicySpec of another program's policy. `live`: is it asked anew in every run?"""
+
+    live: ClassVar[bool] = True
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """As every PolicySpec does it: with breaker and caps of its own."""
+        return self.asked(env, seed, About())
+
+    @abstractmethod
+    def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
+        """The policies for one episode in `env`. Raises ConfigError, FixtureError."""
+
+    @abstractmethod
+    def identity(self) -> str:
+        """What distinguishes it from others, without a secret. Raises ConfigError for a file that can't be read."""
+
+
+class PolicyKind(NamedTuple):
+    """What builds a policy of its value, "module:name", and which words mean it without `kind:`."""
+
+    entry_point: str
+    means: Callable[[str], object]
+
+    def spec(self, value: str) -> PolicySpec:
+        """Raises ConfigError."""
+        module, _, name = self.entry_point.partition(":")
+        made: PolicySpec = getattr(import_module(module), name)(value)
+        return made
+
+
+def names_address(text: str) -> bool:
+    """Is it an address, or NAME=URL?"""
+    return text.startswith(SCHEMES) or text.partition("=")[2].startswith(SCHEMES)
+
+
+_HERE, _OUTSIDE = __name__, "heron_env.lab.external"
+KINDS: Final[Mapping[str, PolicyKind]] = {
+    "shipped": PolicyKind(f"{_HERE}:shipped_run", lambda text: False),
+    "run": PolicyKind(f"{_HERE}:TrainedRun", lambda text: text.endswith(ENDINGS) or is_folder(text)),
+    "http": PolicyKind(f"{_OUTSIDE}:endpoint", names_address),
+    "agents": PolicyKind(f"{_OUTSIDE}:AgentsFile", lambda text: Path(text).suffix in BLOCKS),
+    "recorded": PolicyKind(f"{_OUTSIDE}:FixturePolicy", lambda text: Path(text).suffix in FIXTURES),
+    "sb3": PolicyKind(f"{_HERE}:PythonPolicy", lambda text: text.endswith(".zip")),
+    "onnx": PolicyKind(f"{_HERE}:PythonPolicy", lambda text: text.endswith(".onnx")),
+    "file": PolicyKind(f"{_HERE}:PythonPolicy", lambda text: ".py:" in text and PYTHON.fullmatch(text)),
+    "py": PolicyKind(f"{_HERE}:PythonPolicy", PYTHON.fullmatch),
+    "rule": PolicyKind(f"{_HERE}:Baseline", lambda text: True),
+}
+"""In the order in which words without a kind are read."""
+
+
+def shipped_run(id: str) -> TrainedRun:
+    """A shipped policy by what stands behind `shipped:`."""
+    return TrainedRun(f"{SHIPPED}{id}")
+
+
+def kind_of(text: str) -> tuple[str, str]:
+    """The kind and the value of `kind:value`, or the first kind that the words mean, which are its value then."""
+    text = text.removesuffix(HOLD)
+    kind, colon, value = text.partition(":")
+    if colon and kind in KINDS and not text.startswith(SCHEMES):
+        return kind, value
+    return next((kind, text) for kind, of in KINDS.items() if of.means(text))
+
+
+def policy_spec(given: str | Endpoint) -> PolicySpec:
+    """What the words mean; an Endpoint is one that plays all. Raises ConfigError."""
+    if not isinstance(given, str):
+        from heron_env.lab.external import EndpointPolicy
+
+        return EndpointPolicy(given)
+    kind, value = kind_of(given)
+    return KINDS[kind].spec(value)
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """The name and the address of NAME=URL; of an address alone no name. Raises ConfigError, which tells no address."""
+    if text.startswith(SCHEMES):
+        return "", text
+    name, _, url = text.partition("=")
+    if not NAME.fullmatch(name) or name in (benchmark.NOTHING, benchmark.RANDOM):
+        raise ConfigError(
+            f"NAME=URL: {name!r:.60} can't be the name of an endpoint; write 1 to 40 letters, digits, '.', '-', '_' or "
+            f"blanks, and not {benchmark.NOTHING!r} or {benchmark.RANDOM!r}"
+        )
+    return name, url
+
+
+def display_names(texts: Iterable[str]) -> dict[str, str]:
+    """A name for each text, in their order: itself, of an address its host and port, since the rest may be secret.
+
+    NAME=URL gives an address its name. Raises ConfigError where two policies have one name.
+    """
+    names: dict[str, str] = {}
+    chosen: set[str] = set()
+    for text in texts:
+        kind, value = kind_of(text)
+        name, url = split_name(value) if kind == "http" else (text.removeprefix("rule:"), text)
+        own = kind == "http" and name != ""
+        if name in chosen or (own and name in names):
+            raise ConfigError(f"two policies are named {name!r}; give each endpoint a name of its own")
+        chosen |= {name} if own else set()
+        name = name or _host(url)
+        names[f"{name} {digest(url.encode())[:6]}" if names.get(name, url) != url else name] = url
+    return names
+
+
+def _host(url: str) -> str:
+    from heron_env.injection.endpoint import Endpoint
+
+    return Endpoint(url).host
+
+
+@dataclass(frozen=True)
+class Words:
+    """What the words of a command name, each run opened once.
+
+    Attributes:
+        environments: ids, and "module:function" where it comes first.
+        policies: by the name that tables show; run folders of several training seeds are one.
+        names: of all policies one by one.
+        rules: words that only an environment can know.
+        runs: that are among the policies.
+    """
+
+    environments: tuple[str, ...]
+    policies: dict[str, PolicySpec | list[PolicySpec]]
+    names: tuple[str, ...]
+    rules: tuple[str, ...]
+    runs: tuple[RunFolder, ...]
+
+    @classmethod
+    def of(cls, words: Sequence[str], *, pool: bool = False) -> Words:
+        """`pool`: run folders are one policy. Raises ConfigError, RunFolderError for a folder of something else."""
+        found = [word for word in words if _reads_like_environment(word)]
+        environments = [word for number, word in enumerate(found) if not (number and kind_of(word)[0] == "py")]
+        return cls.apart(environments, [word for word in words if word not in environments], pool=pool)
+
+    @classmethod
+    def apart(cls, environments: Sequence[str], names: Sequence[str], *, pool: bool = False) -> Words:
+        """The same, where it is clear which is which."""
+        with trusting(*(name for id in environments for name in named(id))):
+            policies = named_policies(names, pool)
+        specs = [spec for of in policies.values() for spec in (of if isinstance(of, list) else [of])]
+        return cls(
+            tuple(environments), policies, tuple(display_names(names)),
+            tuple(name for name in names if kind_of(name)[0] == "rule"),
+            tuple(spec.run for spec in specs if isinstance(spec, TrainedRun)),
+        )  # fmt: skip
+
+    def environment_or(self, default: str | None) -> tuple[str, dict[str, Any]]:
+        """The environment that is named, that of the runs, or this one; with the options of the first run.
+
+        Raises ConfigError.
+        """
+        if len(self.environments) > 1:
+            raise ConfigError(f"{list(self.environments)}: one environment at a time")
+        of_runs = self.runs[0].env_id if self.runs and not self.environments else default
+        env_id = next(iter(self.environments), of_runs)
+        if env_id is None:
+            missing = f"{list(self.rules)}: no such run folder; " if self.rules else ""
+            raise ConfigError(f"{missing}name an environment (`heron envs` lists them), a run folder, or a --preset")
+        return env_id, self.run_options()
+
+    def run_options(self) -> dict[str, Any]:
+        """Of the first run; what they name must be trusted from now on, to the end of the command."""
+        if self.runs:
+            speak_for(str(self.runs[0].file))
+        return dict(self.runs[0].config.env_options) if self.runs else {}
+
+
+def _reads_like_environment(word: str) -> bool:
+    kind = kind_of(word)
+    return names_environment(word) and "=" not in word and kind in (("rule", word), ("py", word))
+
+
+def _members(name: str) -> list[str]:
+    """Of `NAME=RUN,RUN*,...` the run folders, one or more; of anything else nothing.
+
+    Raises ConfigError where a part names no folder.
+    """
+    given, equals, parts = name.partition("=")
+    if not (equals and NAME.fullmatch(given)) or kind_of(name)[0] in ("run", "http"):
+        return []
+    found = {part: [part] if names_run(part) else sorted(filter(is_folder, glob(part))) for part in parts.split(",")}
+    for part, folders in found.items():
+        if not folders:
+            raise ConfigError(
+                f"{given}={parts}: {part!r} is no run folder; write NAME=RUN,RUN,... or NAME=runs/x-seed*"
+            )
+    return [folder for folders in found.values() for folder in folders]
 
 
 def names_run(text: str) -> bool:
     """Is it a folder that is there, or does it read like a checkpoint, shipped or not?"""
-    return text.startswith(SHIPPED) or text.endswith(ENDINGS) or is_folder(text)
+    return kind_of(text)[0] in ("run", "shipped")
 
 
-def policy_spec(given: str | Endpoint) -> PolicySpec:
-    """A run folder where a folder of that name exists; an address, a YAML file, a fixture, a name in Python or a model
-    in a file, where it reads like one; else the name of a baseline. Raises ConfigError.
+def named_policies(names: Sequence[str], pool: bool = False) -> dict[str, PolicySpec | list[PolicySpec]]:
+    """Each under its own name, an endpoint under its host; the run folders as one policy where they are pooled.
+
+    Raises ConfigError, RunFolderError.
     """
-    if isinstance(given, Endpoint):
-        return EndpointPolicy(given)
-    if names_run(given):
-        return TrainedRun(given)
-    return external_spec(given) or (PythonPolicy(given) if names_python(given) else Baseline(given))
+    folders = [name for name in names if names_run(name)]
+    runs = {name: of for name in names if (of := _members(name))}
+    groups = [(name.partition("=")[0], of if len(of) > 1 else of[0]) for name, of in runs.items()]
+    others = display_names(name for name in names if name not in runs and not (pool and name in folders))
+    named: dict[str, str | list[str]] = dict(groups)
+    if len(named) < len(groups) or named.keys() & others.keys():
+        raise ConfigError(f"{[name for name, _ in groups]} beside {list(others)}: give each policy a name of its own")
+    if pool and len(folders) < 2:
+        raise ConfigError(f"--pool: two run folders at least, of one recipe and several seeds; given are {folders}")
+    named = {**({TRAINED: folders} if pool else {}), **named, **others}
+    return {name: [*map(_spec, of)] if isinstance(of, list) else _spec(of) for name, of in named.items()}
+
+
+def _spec(text: str) -> PolicySpec:
+    return opened(policy_spec(text))
+
+
+def opened(policy: PolicySpec) -> PolicySpec:
+    """The same, with the weights of every run in it, which is read once. Raises RunFolderError, Untrusted."""
+    if isinstance(policy, TrainedRun):
+        return replace(policy, kept=policy.run)
+    if not is_dataclass(policy) or isinstance(policy, External):
+        return policy
+    parts = {part.name: getattr(policy, part.name) for part in fields(policy) if part.init}
+    within = {name: opened(part) for name, part in parts.items() if is_dataclass(part) and not isinstance(part, type)}
+    changed = {name: part for name, part in within.items() if part is not parts[name]}
+    return replace(policy, **changed) if changed else policy
+
+
+def identity(policy: PolicySpec) -> str:
+    """What distinguishes a policy from others: a run folder's path and digest, the name of a baseline, a repr."""
+    match policy:
+        case Baseline(name):
+            return f"baseline {name}"
+        case TrainedRun() | External() | PythonPolicy():
+            return policy.identity()
+    return " ".join([repr(policy), *map(identity, _runs_within(policy))])
+
+
+def _runs_within(policy: object) -> Iterator[TrainedRun]:
+    """The run folders of policies around policies, such as a Smoothing: trained anew they are other policies."""
+    if isinstance(policy, TrainedRun):
+        yield policy
+    elif is_dataclass(policy) and not isinstance(policy, type):
+        for part in fields(policy):
+            yield from _runs_within(getattr(policy, part.name))
+
+
+def digest_of(paths: Iterable[Path]) -> str:
+    """Of the contents of files. Raises ConfigError."""
+    try:
+        return digest(b"".join(hashlib.blake2b(read(path)).digest() for path in paths))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"no such file, or it can't be read ({error}); correct the path") from error
+
+
+def digest(data: bytes) -> str:
+    """128 bits, in hexadecimal."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()

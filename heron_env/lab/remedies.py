@@ -71,19 +71,6 @@ class Fallback(OnBatches):
         return np.where(old[:, None], local, other)
 
 
-class Blind(OnBatches):
-    """Shows a policy the first `width` columns alone."""
-
-    def __init__(self, policy: Policy | Decide, width: int) -> None:
-        self.policy, self.width = policy, width
-
-    def forward_batch(
-        self, vectors: Vectors, masks: NDArray[np.int8] | None = None, draws: Keys | None = None
-    ) -> Floats:
-        """Actions `[n, k]` of observations `[n, d]`."""
-        return decide_batch(self.policy, np.asarray(vectors)[:, : self.width], masks, draws)
-
-
 @dataclass(frozen=True)
 class Smoothing:
     """`Smoothed` around each policy of `of`.
@@ -152,31 +139,6 @@ class LocalFallback:
             return Fallback(policy, on_vectors(local[agent]), ages, self.oldest)
 
         return around(env, self.of.build(env, seed), guarded)
-
-
-@dataclass(frozen=True)
-class WithoutAges:
-    """A policy made for an environment without ages, in one with `observe_age=True`: it does not see them."""
-
-    of: PolicySpec
-
-    def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Ages are the last columns of an observation. Raises ConfigError where they are not: it is padded."""
-
-        def blind(agent: str, policy: Policy | Decide) -> Blind:
-            aged = [name.startswith(AGE) for name in env.observation_names(agent)]
-            if aged != sorted(aged):
-                raise ConfigError(
-                    f"WithoutAges: the ages that {agent!r} sees are not its last numbers, "
-                    "as its observation is padded; build the environment without pad=True"
-                )
-            return Blind(policy, aged.count(False))
-
-        return around(env, self.of.build(env, seed), blind)
-
-
-HOLD = "+hold"
-"""What may stand at the end of a policy's name, for what every policy does by itself."""
 
 
 def forgetful(policy: AnyPolicy) -> Policy | Decide:

@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from heron_env._version import __version__
 from heron_env.declared.configuration import Strategy
 from heron_env.errors import ExternalAgentError, HeronError, ResetNeeded, RunFolderError
-from heron_env.injection.answers import ExternalAgentMetrics
+from heron_env.injection.tally import ExternalAgentMetrics
 from heron_env.net.access import LOOPBACK, GuardedApplication, listening, server_of
 from heron_env.net.guard import Guard
 from heron_env.serve.journal import Injection, NewSimulation, Removal, Reset, Steps

@@ -26,7 +26,7 @@ LAST = (0.0, 0.001, 0.004, 0.02, 0.1, 0.4)
 
 TRAIN = """
 import sys
-from heron_env.lab.learning.ppo import Hyperparameters, train
+from heron_env.lab.learning.train import Hyperparameters, train
 tiny = Hyperparameters(num_envs=1, n_steps=8, batch_size=8, n_epochs=1, hidden=(4,))
 train("heron/BatteryGrid-v0", sys.argv[1], total_steps=64, hyperparameters=tiny, seed=int(sys.argv[2]), validations=4,
       validation_episodes=1, env_options={"num_batteries": 2, "max_steps": 4}, progress=False)

@@ -324,7 +324,7 @@ def endpoints() -> dict[str, Entry]:
 def lab() -> dict[str, Entry]:
     """What is made of results."""
     from heron_env import lab
-    from heron_env.lab.sweep import running
+    from heron_env.lab.sweep import executors
 
     @cache
     def gap() -> Any:
@@ -350,7 +350,7 @@ def lab() -> dict[str, Entry]:
         "describe_environment": entry(described),
         "RunFolder.open": entry(lab.RunFolder.open),
         "Sweep.run, ray": entry(on_ray),
-        "Cluster": entry(running.RayCluster),
+        "Cluster": entry(executors.RayCluster),
     }
 
 

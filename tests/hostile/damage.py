@@ -182,7 +182,7 @@ def _policies(folder: Path) -> None:
 
 
 def _start(folder: Path) -> None:
-    from heron_env.lab.learning.plan import make_plan
+    from heron_env.lab.learning.train import make_plan
 
     make_plan(
         GRID,

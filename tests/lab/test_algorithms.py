@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.stats import t, ttest_ind
 from training_kit import trained
 
-from heron_env.cli.sweep import named_policies
 from heron_env.errors import ConfigError
 from heron_env.lab import Condition, Sources, Sweep, finding, report_of
+from heron_env.lab.policies import Baseline, TrainedRun, named_policies
 from heron_env.lab.robust_stats import Intervals
 from heron_env.lab.show.document import render
 from heron_env.lab.show.figures import profile_figure
@@ -105,13 +105,14 @@ def test_a_name_stands_for_one_algorithm(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in ("ra", "rb", "r[1]"):
         trained(tmp_path / folder)
-    assert named_policies(["a=ra,rb", "x"], pool=False) == {"a": ["ra", "rb"], "x": "x"}
-    assert named_policies(["a=r[1]", "b=r?"], pool=False) == {"a": "r[1]", "b": ["ra", "rb"]}
+    two = [TrainedRun("ra"), TrainedRun("rb")]
+    assert named_policies(["a=ra,rb", "x"]) == {"a": two, "x": Baseline("x")}
+    assert named_policies(["a=r[1]", "b=r?"]) == {"a": TrainedRun("r[1]"), "b": two}
     for names in (["a=ra", "a=rb"], ["rb=ra", "rb"]):
         with pytest.raises(ConfigError, match="give each policy a name of its own"):
-            named_policies(names, pool=False)
+            named_policies(names)
     with pytest.raises(ConfigError, match="'none' is no run folder"):
-        named_policies(["a=ra,none"], pool=False)
+        named_policies(["a=ra,none"])
 
 
 def test_only_policies_of_several_seeds_are_algorithms_under_both_clocks(apart):

@@ -75,7 +75,7 @@ def test_a_sweep_of_gymnasium_has_the_returns_of_runs_by_hand(policies: Path):
 
 def test_a_team_earns_what_its_agents_earn(policies: Path):
     env = make("pettingzoo:black_boxes", noop=0, steps=9)
-    assert env.hierarchy.ids == ["team", "hare_0", "hare_1", "fox"] and env.dt == 1.0
+    assert env.hierarchy.ids == ("team", "hare_0", "hare_1", "fox") and env.dt == 1.0
     condition = Condition(loss={"hare": 0.5})
     result = env.run_event_driven(
         {"*": lambda seen: seen % 3}, seed=3, schedule=condition.schedule(env), record=("rewards",)
@@ -139,8 +139,8 @@ def test_what_there_is_not_is_refused_in_words(policies: Path):
     ):
         make("gymnasium:CartPole-v1")
     with refuses(
-        ConfigError, "a black box has no 'layout': sweep, margin, trace, replay and watch take it; all else needs an "
-        "environment of this library"):  # fmt: skip
+        ConfigError, "a black box has no 'simulation': sweep, margin, trace, replay and watch take it; all else needs "
+        "an environment of this library"):  # fmt: skip
         _ = make("gymnasium:CartPole-v1", noop=0).simulation.layout
     with refuses(ConfigError, "run(disturbances=...): nobody looks into a black box; leave it out"):
         record_episode("gymnasium:CartPole-v1", "random", options={"noop": 0}, disturbances=[Disturbance(1.0, "x", {})])

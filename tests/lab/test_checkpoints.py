@@ -18,9 +18,8 @@ from training_kit import GRID, tiny, trained
 from heron_env import load_policy, make
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.lab import RunFolder
-from heron_env.lab.policies import TrainedRun, policy_spec
+from heron_env.lab.policies import TrainedRun, identity, policy_spec
 from heron_env.lab.runs import MOST
-from heron_env.lab.sweep.plan import identity
 from heron_env.lab.weights import ACTS, packed_weights, weights_in
 
 WORLDS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -17,8 +17,8 @@ import pytest
 from heron_env import Condition, Sweep
 from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, WorkerLost
-from heron_env.lab.sweep import running
-from heron_env.lab.sweep.running import Driver, Machine, RayCluster, bundles, run_task
+from heron_env.lab.sweep.executors import OTHER, Driver, Machine, RayCluster, run_task
+from heron_env.lab.sweep.play import Worlds, bundles
 
 GRID = "heron/BatteryGrid-v0"
 NETWORK = [Condition(msg_delay=0.4, loss=0.1), Condition(act_delay=1.5)]
@@ -74,31 +74,31 @@ def without_times(folder: Path) -> dict[str, Any]:
 
 def test_what_ran_on_another_machine_says_so_and_in_what_it_differs() -> None:
     items = a_sweep(Slow(), 1).items()
-    (bundle, *_) = bundles(items, 1)
+    (bundle, *_) = bundles(items, 1, Worlds())
     here = Driver.here()
     assert [record.outcome.notes for record in run_task(bundle, here)] == [[]] * len(bundle)
     features = here.machine.features.replace("+sse2", "-sse2") + ",+made_up"
     other = replace(here, machine=replace(here.machine, cpu="made-up", features=features))
     (note,) = run_task(bundle, other)[0].outcome.notes
     mine = Machine.here().cpu
-    assert note == f"{running.OTHER}: cpu {mine} instead of made-up, features +sse2 -made_up"
+    assert note == f"{OTHER}: cpu {mine} instead of made-up, features +sse2 -made_up"
 
 
 def test_the_note_is_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep, there = a_sweep(Slow(), 2), replace(Driver.here(), machine=replace(Machine.here(), heron_env="0.0.9"))
 
     class Elsewhere:
-        cpus = 1
+        count = 1
 
         def __init__(self, address: str) -> None:
             assert address == "auto"
 
-        def run(self, some: Any) -> Iterator[Any]:
+        def run(self, some: Any, worlds: Any) -> Any:
             yield from ((bundle, run_task(bundle, there)) for bundle in some)
 
-    monkeypatch.setattr("heron_env.lab.sweep.sweep.RayCluster", Elsewhere)
+    monkeypatch.setattr("heron_env.lab.sweep.executors.RayCluster", Elsewhere)
     sweep.run(tmp_path, ray="auto", progress=False)
-    note = f"{running.OTHER}: heron_env {Machine.here().heron_env} instead of 0.0.9"
+    note = f"{OTHER}: heron_env {Machine.here().heron_env} instead of 0.0.9"
     assert note in (tmp_path / "table.md").read_text()
     assert all(note in row["notes"] for row in json.loads((tmp_path / "table.json").read_text())["rows"])
 
@@ -162,7 +162,7 @@ def failing(where: str, error: Exception) -> WorkerLost:
     cluster = RayCluster.__new__(RayCluster)
     cluster._ray = FailingRay(where, error)
     with pytest.raises(WorkerLost) as caught:
-        list(cluster.run(bundles(a_sweep(Slow(), 1).items(), 1)))
+        list(cluster.run(bundles(a_sweep(Slow(), 1).items(), 1, Worlds()), Worlds()))
     return caught.value
 
 
@@ -226,7 +226,7 @@ def test_a_node_that_is_killed_in_the_middle_loses_nothing(nodes: Any, tmp_path:
     killing = threading.Thread(target=kill)
     killing.start()
     sweep = a_sweep(Slow(0.5, str(times)))
-    assert RayCluster(nodes.address).cpus == 2
+    assert RayCluster(nodes.address).count == 2
     sweep.run(tmp_path / "there", ray=nodes.address, progress=False)
     killing.join()
     built = [each.name.partition("-")[0] for each in times.iterdir()]

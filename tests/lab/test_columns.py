@@ -25,7 +25,7 @@ from heron_env.errors import ConfigError, FixtureError, HeronError, RunFolderErr
 from heron_env.injection import ExternalPolicy, Recorded, Recording
 from heron_env.lab import export_onnx, record_episode
 from heron_env.lab.policies import policy_spec
-from heron_env.lab.sweep.plan import require_fit
+from heron_env.lab.sweep.study import require_fit
 from heron_env.lab.traces import file
 from heron_env.lab.traces.replaying import film_again, replay
 

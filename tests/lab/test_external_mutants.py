@@ -14,8 +14,8 @@ from lab import test_external_traces as traces
 from heron_env import make
 from heron_env.errors import HeronError
 from heron_env.injection import answers, serve_policy
-from heron_env.lab import benchmark, policies
-from heron_env.lab.sweep import records, results, sweep
+from heron_env.lab import benchmark, external, policies
+from heron_env.lab.sweep import play, results, study, sweep
 from heron_env.lab.traces import recording, replaying
 
 
@@ -77,18 +77,18 @@ def told_of_source(original: Any) -> Any:
 
 LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = {
     "each episode has a breaker of its own": (
-        records, "_policies", ways_of_their_own,
+        play, "_policies", ways_of_their_own,
         lambda _: sweeps.test_one_breaker_holds_for_all_who_ask_at_an_address(),
     ),
     "endpoints are asked by workers": (
-        sweep.Sweep, "items", everywhere,
+        study.Study, "items", everywhere,
         alone(sweeps.test_endpoints_are_asked_here_while_workers_run_the_others),
     ),
     "terms are those of the first": (
-        policies, "OF_THE_CLIENT", lambda _: (), served(sweeps.test_one_address_is_asked_on_one_set_of_terms),
+        external, "OF_THE_CLIENT", lambda _: (), served(sweeps.test_one_address_is_asked_on_one_set_of_terms),
     ),
     "silence is told of every episode": (
-        sweep, "_tell_silence", lambda original: lambda record: (original(record), original(record)),
+        play, "_tell_silence", lambda original: lambda record: (original(record), original(record)),
         alone(sweeps.test_an_endpoint_that_answers_nothing_is_said_once_and_its_rows_are_marked),
     ),
     "a stand-in is no fallback": (
@@ -131,18 +131,18 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         alone(sweeps.test_a_name_that_reads_like_an_address_or_a_file_is_one),
     ),
     "addresses are told": (
-        policies.EndpointPolicy, "identity", lambda _: lambda self: f"endpoint {self.endpoint.url}",
+        external.EndpointPolicy, "identity", lambda _: lambda self: f"endpoint {self.endpoint.url}",
         alone(sweeps.test_nothing_after_the_port_is_ever_told),
     ),
     "a file is known by its name": (
-        policies, "digest_of", lambda _: str, alone(sweeps.test_a_file_that_changed_is_another_policy),
+        external, "digest_of", lambda _: str, alone(sweeps.test_a_file_that_changed_is_another_policy),
     ),
     "others do nothing": (
-        policies, "strongest_policies", lambda _: lambda env, seed: benchmark.baselines(env, seed)["do nothing"],
+        external, "strongest_policies", lambda _: lambda env, seed: benchmark.baselines(env, seed)["do nothing"],
         alone(sweeps.test_agents_that_a_file_does_not_name_are_played_by_the_strongest_baseline),
     ),
     "fixtures fit everywhere": (
-        policies, "_require_of", lambda _: lambda *of: None,
+        external, "_require_of", lambda _: lambda *of: None,
         served(sweeps.test_a_recorded_sweep_is_repeated_without_a_socket),
     ),
     "all episodes in one file": (

@@ -20,17 +20,11 @@ from hypothesis import strategies as st
 from heron_env import Answer, make
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
 from heron_env.injection import BreakerConfig, Fixture, serve_policy
-from heron_env.injection.answers import AnswerTally, metrics
+from heron_env.injection.tally import AnswerTally, metrics
 from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, benchmark, finding, read_sweep
+from heron_env.lab.external import AgentsFile, EndpointPolicy
 from heron_env.lab.output import Progress
-from heron_env.lab.policies import (
-    AgentsFile,
-    EndpointConnections,
-    EndpointPolicy,
-    FixturePolicy,
-    display_names,
-    policy_spec,
-)
+from heron_env.lab.policies import display_names, policy_spec
 from heron_env.lab.sweep.records import Record
 from heron_env.lab.sweep.results import elo
 from heron_env.lab.sweep.tables import columns, lines, to_csv, to_json, to_markdown
@@ -177,13 +171,6 @@ def test_live_runs_are_not_said_to_be_identical_or_different(url: str):
     assert "Its answers were live" in both
 
 
-def test_tables_without_external_agents_have_nothing_of_them():
-    result = swept({"random": "random"}, IDEAL)
-    text = to_json(result) + to_csv(result) + to_markdown(result)
-    assert not any(word in text for word in ("external", "fallback", "elo", "Elo", "comparisons", "deterministic"))
-    assert "fallback" not in columns(result)
-
-
 def test_a_sweep_that_was_stopped_goes_on_without_asking_again(url: str, tmp_path: Path):
     def stop(progress: Progress) -> None:
         if progress.done == 2:
@@ -280,8 +267,6 @@ def test_ratings_and_preferences_are_of_the_same_pairs(url: str):
 
 def test_a_name_that_reads_like_an_address_or_a_file_is_one():
     assert isinstance(policy_spec("http://127.0.0.1:9/respond"), EndpointPolicy)
-    assert isinstance(policy_spec("agents.yaml"), AgentsFile)
-    assert isinstance(policy_spec("runs/trace/fixture.jsonl"), FixturePolicy)
     assert not names_environment("http://127.0.0.1:9/respond")
     assert names_environment("mine:world")
     with pytest.raises(ConfigError, match="must be https"):
@@ -424,10 +409,3 @@ def test_a_recorded_sweep_is_repeated_without_a_socket(tmp_path: Path, url: str)
         Sweep.of("heron/Spread-v0", {"one": str(kept)}, [], cases=2)
     with pytest.raises(FixtureError, match=r"has answers for seeds \[1000000\], none for 7"):
         Sweep.of(GRID, {"one": str(kept)}, [], cases=[type(live.sweep.cases[0])(7)], options=OPTIONS)
-
-
-def test_ways_to_endpoints_are_shared_within_a_sweep():
-    with EndpointConnections() as ways:
-        first = ways(at("http://127.0.0.1:9/"))
-        assert ways(at("http://127.0.0.1:9/", privacy_tier="full")) is first
-        assert ways(at("http://127.0.0.1:9/other")) is not first

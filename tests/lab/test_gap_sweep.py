@@ -33,9 +33,9 @@ from heron_env.lab.episodes import Outcome
 from heron_env.lab.output import TextTable
 from heron_env.lab.show.sweeps import gap_part
 from heron_env.lab.sweep.conditions import coalitions
-from heron_env.lab.sweep.plan import Key
+from heron_env.lab.sweep.play import Worlds, play_one
 from heron_env.lab.sweep.presets import PRESETS, preset
-from heron_env.lab.sweep.records import Record, SweepJournal, run_item
+from heron_env.lab.sweep.records import Key, Record, SweepJournal
 from heron_env.lab.sweep.tables import cells, columns, to_json, to_markdown, to_rich
 from heron_env.lab.sweep.words import NEGLIGIBLE
 
@@ -233,9 +233,9 @@ def test_a_sweep_of_a_removed_environment_says_why(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"options": {"max_steps": 21}}, r"options.max_steps: 20 there, 21 asked for"),
-        ({"cases": 4}, r"cases: 3 there, 4 asked for"),
-        ({"cases": [Case(1), Case(2), Case(3)]}, r"cases\[0\].seed: 1000000 there, 1 asked for"),
+        ({"options": {"max_steps": 21}}, r"options.max_steps: 20 there, 21 asked"),
+        ({"cases": 4}, r"cases: 3 there, 4 asked"),
+        ({"cases": [Case(1), Case(2), Case(3)]}, r"cases\[0\].seed: 1000000 there, 1 asked"),
         ({"conditions": [IDEAL, Condition(act_delay=3.0)]}, r"conditions\[2\].name: \"act_delay=2\" there"),
         ({"policies": {"push": Push(0.5)}}, r"policies.push: .*Push\(size=1.0\).* there, .*Push\(size=0.5\)"),
     ],
@@ -301,25 +301,23 @@ def test_a_return_that_is_no_number_is_refused(tmp_path: Path, monkeypatch):
     assert any("policy 'push'" in note for note in caught.value.__notes__)
 
 
-def test_what_can_not_be_run_is_refused_before_anything_runs():
-    with pytest.raises(ConfigError, match=r"policy 'randon': neither a run folder nor a baseline.*'random'"):
-        sweep({"randon": "randon"})
-    with pytest.raises(UnknownEnvironment, match="Did you mean 'heron/BatteryGrid-v0'"):
-        Sweep.of("heron/BatteryGrit-v0", {"random": "random"}, [LATE])
-    with pytest.raises(ConfigError, match=r"sync_only=\['nobody'\]: must be some of the policies \['push'\]"):
-        sweep(sync_only=["nobody"])
-    with pytest.raises(ConfigError, match="and leave one at least"):
-        sweep(sync_only=["push"])
-    with pytest.raises(ConfigError, match="one policy at least"):
-        Sweep.of(GRID, {}, [LATE])
-    with pytest.raises(ConfigError, match=r"Sweep\.of\(conditions\): 3: must be a Condition"):
-        Sweep.of(GRID, {"random": "random"}, [3])
-    with pytest.raises(ConfigError, match="one Case at least"):
-        sweep(cases=[])
-    with pytest.raises(ConfigError, match=r"Sweep\.of\(cases\): 3: must be a Case"):
-        sweep(cases=[3])
-    with pytest.raises(ConfigError, match="processes=0: must be a whole number from 1"):
-        sweep().run(processes=0)
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"policies": {"randon": "randon"}}, r"policy 'randon': neither a run folder nor a baseline.*'random'"),
+        ({"env_id": "heron/BatteryGrit-v0"}, "Did you mean 'heron/BatteryGrid-v0'"),
+        ({"sync_only": ["nobody"]}, r"sync_only=\['nobody'\]: must be some of the policies \['push'\]"),
+        ({"sync_only": ["push"]}, "and leave one at least"),
+        ({"policies": {}}, "one policy at least"),
+        ({"conditions": [3]}, r"Sweep\.of\(conditions\): 3: must be a Condition"),
+        ({"cases": []}, "one Case at least"),
+        ({"cases": [3]}, r"Sweep\.of\(cases\): 3: must be a Case"),
+    ],
+)
+def test_what_can_not_be_run_is_refused_before_anything_runs(asked, words: str):
+    given = {"env_id": GRID, "policies": {"push": Push(1.0)}, "conditions": [LATE], "cases": 3, **asked}
+    with pytest.raises((ConfigError, UnknownEnvironment), match=words):
+        Sweep.of(**given, options=OPTIONS)
 
 
 def test_the_parts_of_a_measured_gap_add_up_in_every_case():
@@ -400,7 +398,7 @@ def test_policies_are_compared_on_the_synchronous_clock_in_pairs():
 )
 def test_an_order_is_told_where_the_cases_can_tell_it(before, after, told):
     asked = sweep({"quick": Push(1.0), "calm": Push(0.5)}, [LATE])
-    records = {item.key: run_item(item) for item in asked.items()}
+    records = {item.key: play_one(item, Worlds()) for item in asked.items()}
     for condition, ahead in ((SYNC, before), (LATE, after)):
         for case, more in enumerate(ahead):
             value = -100.0 * (condition == LATE)  # so much that it is the costliest

@@ -10,7 +10,7 @@ from heron_env import make
 from heron_env.cli import app
 from heron_env.errors import ConfigError, TraceError, Untrusted
 from heron_env.lab import Sweep, along, record_episode
-from heron_env.lab.policies import PythonPolicy, policy_spec
+from heron_env.lab.policies import policy_spec
 from heron_env.lab.traces.replaying import replay
 
 GRID, SHORT = "heron/BatteryGrid-v0", {"max_steps": 6}
@@ -124,9 +124,3 @@ def test_a_record_runs_it_again_only_where_somebody_vouches(controllers):
     controllers.write_text(SOURCE.replace("0.9", "0.5"))
     with pytest.raises(TraceError, match="has changed since the episode was recorded"):
         replay(episode, trust="controllers.py:fill")
-
-
-def test_a_class_of_another_name_is_no_run_of_code():
-    assert isinstance(policy_spec("controllers.py:fill"), PythonPolicy)
-    assert not isinstance(policy_spec("MPC(follow=0.15)"), PythonPolicy)
-    assert not isinstance(policy_spec("grid-friendly with zone feedback"), PythonPolicy)

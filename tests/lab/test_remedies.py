@@ -4,7 +4,7 @@ import pytest
 from heron_env import HeronEnv, ScheduleConfig, make
 from heron_env.errors import ConfigError
 from heron_env.lab import Baseline, Condition, LocalFallback, Smoothing, Sweep
-from heron_env.lab.remedies import Fallback, Smoothed, WithoutAges, forgetful
+from heron_env.lab.remedies import Fallback, Smoothed, forgetful
 from heron_env.lab.remembering import Remembering
 from heron_env.worlds.energy_management import MPC, STRONGEST, Foresight, TunedRule, Tuning
 from heron_env.worlds.energy_management.baselines import baselines
@@ -66,23 +66,6 @@ def test_fallback_is_the_policy_while_all_is_fresh_and_the_local_rule_while_noth
         8:
     ]
     assert not local.same_course(env.run_event_driven(RULE.build(env, 0), seed=3, schedule=deaf))
-
-
-def test_a_policy_made_without_ages_is_not_shown_them():
-    bare, aged = day(), day(observe_age=True)
-    width = len(bare.observation_names("battery_1"))
-
-    def strict(vector: np.ndarray) -> np.ndarray:
-        assert vector.shape == (width,)
-        return np.clip(np.array([vector[3] - vector[2]], dtype=np.float64), -5.0, 5.0)
-
-    class Given:
-        def build(self, env: HeronEnv, seed: int) -> dict:
-            return {"*": strict}
-
-    blind = WithoutAges(Given()).build(aged, 0)
-    assert aged.run_synchronous(blind, seed=1).same_course(bare.run_synchronous({"*": strict}, seed=1))
-    assert len({id(policy) for policy in blind.values()}) == 1  # still asked once for all
 
 
 def test_rules_of_zones_of_different_size_keep_their_own():

@@ -1,8 +1,6 @@
 """Cases of a sweep that run as lanes of the compiled event clock yield what they yield one by one, to the last bit."""
 
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +12,11 @@ from laws.test_event_batch import worlds
 from strategies import Recipe
 
 from heron_env import ScheduleConfig, make
-from heron_env.errors import HeronWarning
 from heron_env.lab import SYNC, Condition, Sweep, team_return
-from heron_env.lab.episodes import course, in_step, lane_outcome, noted_lanes, outcome, ticks_in_step
-from heron_env.lab.sweep import running
-from heron_env.lab.sweep.records import RECORD, run_item
-from heron_env.lab.sweep.running import bundles, run_bundle
+from heron_env.lab.episodes import course, lane_outcome, outcome
+from heron_env.lab.sweep import play
+from heron_env.lab.sweep.play import Worlds, bundles, in_step, noted_lanes, play_bundle, play_one, ticks_in_step
+from heron_env.lab.sweep.records import RECORD
 
 ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
 NOISY = Condition(obs_delay=5.0, noise=0.1)
@@ -36,21 +33,21 @@ def told(record: Any) -> str:
 
 
 @pytest.mark.parametrize("name", WORLDS)
-def test_a_bundle_is_its_episodes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bundle_is_its_episodes(name: str) -> None:
     options, policies, condition = WORLDS[name]
     sweep = Sweep.of(name, {p: p for p in policies}, [condition], cases=3, options={**options, "compile": True})
-    are_their_episodes(
-        [item for item in sweep.items() if item.condition != SYNC and item.name in policies], monkeypatch
-    )
+    are_their_episodes([item for item in sweep.items() if item.condition != SYNC and item.name in policies])
 
 
-def are_their_episodes(items: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bundles of three, with the records of the episodes one by one."""
-    found = bundles(items, 1)
+def are_their_episodes(items: list[Any]) -> None:
+    """Bundles of three, with the records of the episodes one by one, each in an environment of its own or in one."""
+    worlds = Worlds()
+    found = bundles(items, 1, worlds)
     assert {len(bundle) for bundle in found} == {3}
-    alone = [[told(run_item(item)) for item in bundle] for bundle in found]
-    monkeypatch.delattr(running, "run_item")  # nothing falls back on it
-    assert [[*map(told, run_bundle(bundle))] for bundle in found] == alone
+    alone = [[told(play_one(item, Worlds())) for item in bundle] for bundle in found]
+    for _ in range(2):  # in environments that have played already, too
+        assert [[*map(told, play_bundle(bundle, worlds))] for bundle in found] == alone
+        assert [[told(play_one(item, worlds)) for item in bundle] for bundle in found] == alone
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -65,9 +62,9 @@ def test_the_synchronous_condition_is_lanes_at_zero_delay(name: str, monkeypatch
     options = {**options, "compile": True, "schedule": own}
     sweep = Sweep.of(name, {p: p for p in policies}, [SYNC], cases=3, options=options)
     items = [item for item in sweep.items() if item.name in policies]
-    assert all(len(bundle) == 1 for bundle in bundles(items, 1)), "few are done before lanes are compiled"
-    monkeypatch.setattr(running, "LEAST", 3)
-    are_their_episodes(items, monkeypatch)
+    assert all(len(bundle) == 1 for bundle in bundles(items, 1, Worlds())), "few are done before lanes are compiled"
+    monkeypatch.setattr(play, "LEAST", 3)
+    are_their_episodes(items)
 
 
 @given(worlds(), st.sampled_from([1, 2, 3]), st.sampled_from([0, 1, 2]), st.sampled_from([None, "local", "proxy"]))
@@ -91,10 +88,10 @@ def test_what_can_not_run_side_by_side_runs_alone() -> None:
     corridor = Sweep.of(
         "heron/TrafficCorridor-v0", {"f": "fixed cycle"}, [NOISY], cases=2, options={"max_steps": 20, "compile": True}
     )
-    alone = [bundle for bundle in bundles(corridor.items(), 1) if bundle[0].name == "f"]
+    alone = [bundle for bundle in bundles(corridor.items(), 1, Worlds()) if bundle[0].name == "f"]
     assert len(alone) == 4 and all(len(bundle) == 1 for bundle in alone), "a function has no forward_batch"
     plain = tariff(compile=False)
-    assert all(len(bundle) == 1 for bundle in bundles(plain.items(), 1)), "plain Python is not compiled"
+    assert all(len(bundle) == 1 for bundle in bundles(plain.items(), 1, Worlds())), "plain Python is not compiled"
 
 
 def tariff(**options: Any) -> Sweep:
@@ -103,41 +100,22 @@ def tariff(**options: Any) -> Sweep:
     return Sweep.of("heron/EnergyManagement-v1", {"t": "tariff"}, [ROUGH], cases=2, options=options)
 
 
-def test_the_tables_of_a_sweep_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sweep = tariff()
-    sweep.run(tmp_path / "together", processes=1, progress=False)
-    monkeypatch.setattr(running, "_can", lambda item: False)
-    sweep.run(tmp_path / "alone", processes=1, progress=False)
-    together, alone = (tmp_path / name for name in ("together", "alone"))
-    assert (together / "table.md").read_bytes() == (alone / "table.md").read_bytes()
-    with_times = [(folder / "table.json").read_text() for folder in (together, alone)]
-    assert re.sub(r'"seconds.*', "", with_times[0]) == re.sub(r'"seconds.*', "", with_times[1])
-
-
-def test_an_episode_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever goes wrong side by side, the episodes are run one by one, and the one at fault says so."""
-    sweep = tariff()
+def test_what_fails_side_by_side_is_raised_with_its_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is played again one by one, and the environment in which it failed is not used again."""
+    sweep, worlds = tariff(), Worlds()
 
     def fails(self: Any, vectors: Any) -> Any:
         raise ValueError("no idea")
 
     kind = type(next(iter(sweep.policies["t"].build(sweep.env.make(**sweep.options), 0).values())))
-    monkeypatch.setattr(kind, "forward_batch", fails)
-    bundle = next(b for b in bundles(sweep.items(), 1) if len(b) == 2)
-    with pytest.raises(ValueError, match="no idea") as caught:
-        run_bundle(bundle)
-    assert "while running policy 't'" in caught.value.__notes__[0] and "case 0" in caught.value.__notes__[0]
-
-
-def test_who_runs_one_by_one_after_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    sweep = Sweep.of(
-        "heron/BatteryGrid-v0", {"still": "do nothing"}, [NOISY], cases=2, options={"max_steps": 5, "compile": True}
-    )
-    bundle = next(b for b in bundles(sweep.items(), 1) if len(b) == 2)
-    monkeypatch.setattr(running, "_run", lambda bundle: 1 / 0)
-    with pytest.warns(HeronWarning, match="2 cases ran one by one, for side by side there was ZeroDivisionError"):
-        found = run_bundle(bundle)
-    assert [*map(told, found)] == [told(run_item(item)) for item in bundle]
+    bundle = next(b for b in bundles(sweep.items(), 1, worlds) if len(b) == 2)
+    with monkeypatch.context() as patch, pytest.raises(ValueError, match="no idea") as caught:
+        patch.setattr(kind, "forward_batch", fails)
+        play_bundle(bundle, worlds)
+    (note,) = caught.value.__notes__
+    assert note.startswith("while running policy 't' in heron/EnergyManagement-v1, case 0")
+    assert note.endswith(", and 1 more cases side by side")
+    assert [*map(told, play_bundle(bundle, worlds))] == [told(play_one(item, Worlds())) for item in bundle]
 
 
 @pytest.mark.parametrize("recipe", [TALK, SILENT], ids=["with hooks", "without"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heron_env.errors import ConfigError, WorkerLost
-from heron_env.lab.sweep.running import finished
+from heron_env.lab.sweep.executors import executor_of, finished
 
 
 def half(number: int) -> float:
@@ -18,15 +18,10 @@ def half(number: int) -> float:
     return number / 2
 
 
-def test_what_can_not_travel_is_told_and_works_in_this_process():
+@pytest.mark.parametrize(("function", "items"), [(lambda number: number, [1, 2]), (str, [1, lambda: 2, 3])])
+def test_what_can_not_travel_is_an_error_that_says_where_it_works(function, items):
     with pytest.raises(ConfigError, match=r"can't travel to another process \(.*<lambda>.*processes=1\)"):
-        list(finished(lambda number: number, [1, 2], 2))
-    assert list(finished(lambda number: number, [1, 2], 1)) == [(1, 1), (2, 2)]
-
-
-def test_not_only_the_first_item_is_asked_whether_it_can_travel():
-    with pytest.raises(ConfigError, match=r"can't travel to another process \(.*<lambda>.*processes=1\)"):
-        list(finished(str, [1, lambda: 2, 3], 2))
+        list(finished(function, items, 2))
 
 
 def test_workers_are_where_this_process_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -44,3 +39,8 @@ def test_a_process_that_is_killed_is_an_error_that_names_what_was_under_way():
         WorkerLost, match=r"a worker process ended suddenly.*was under way: (\d; )*3(; \d)*(; and \d more)?\. Run"
     ):
         list(finished(half, [1, 2, 3, 4, 5], 2))
+
+
+def test_no_process_at_all_is_refused():
+    with pytest.raises(ConfigError, match="processes=0: must be a whole number from 1"):
+        executor_of(0)

@@ -27,9 +27,10 @@ from heron_env.core import masking
 from heron_env.core.action import ActionSpec
 from heron_env.core.policy import draw_of, draws_of
 from heron_env.envs.batch import lane_groups
-from heron_env.lab import NetworkPolicy, benchmark, episodes
+from heron_env.lab import NetworkPolicy, benchmark
 from heron_env.lab.benchmark import RANDOM, Case, RandomPolicy
-from heron_env.lab.remedies import Blind
+from heron_env.lab.remedies import Fallback
+from heron_env.lab.sweep import play
 from heron_env.lab.trained import Correction, Network, Scaling
 from heron_env.seeding import h
 from heron_env.testing.clock import Timing
@@ -107,8 +108,8 @@ POLICIES: dict[str, Callable[[], Any]] = {
     "sampled": sampled,
     "function": lambda: by_hand,
     "states": OnStates,
-    "wrapped": lambda: Blind(RandomPolicy(spec()), 1),
-    "wrapped function": lambda: Blind(by_hand, 1),
+    "wrapped": lambda: Fallback(RandomPolicy(spec()), by_hand, [0], np.inf),
+    "wrapped function": lambda: Fallback(by_hand, by_hand, [0], np.inf),
 }
 Course = dict[str, list[float]]
 """What each gambler earned step by step, which is what it drew last."""
@@ -143,7 +144,7 @@ def clocks_agree(make: Callable[[], Any], schedule: Any) -> None:
         assert sync(gamblers(schedule, compile=False), one, seed) == expected
         if hasattr(one, "forward_batch"):
             policies = {"gambler": one, "player": benchmark.NoOp(np.zeros(1))}
-            lanes = episodes.play_lanes(env, [Case(7), Case(seed)], [policies] * 2, episodes.in_step(env), ("rewards",))
+            lanes = play.play_lanes(env, [Case(7), Case(seed)], [policies] * 2, play.in_step(env), ("rewards",))
             assert course(lanes.results()[1]) == expected
 
 
@@ -287,7 +288,7 @@ def a_batch_has_keys_of_its_own(original: Any) -> Any:
     return lambda seeds, episodes, agents, numbers: original(seeds, episodes, agents, numbers + 1)
 
 
-@mutant(episodes, "draws_of")
+@mutant(play, "draws_of")
 def lanes_have_keys_of_their_own(original: Any) -> Any:
     return lambda seeds, episodes, agents, numbers: original(seeds, episodes + np.uint64(1), agents, numbers)
 

@@ -15,9 +15,7 @@ from strategies import Node, Recipe, recipes
 
 from heron_env import BatchEnv, ConditionMonitor, Disturbance, HeronVectorEnv, ObservabilityConfig, TrainingDelays
 from heron_env.adapters import HeronVecEnv
-from heron_env.errors import ConfigError
 from heron_env.lab import describe_environment
-from heron_env.lab.remedies import WithoutAges
 from heron_env.lab.run_files import group_config, misfit
 from heron_env.lab.trained import Scaling
 from heron_env.testing import Status, check_env
@@ -149,13 +147,3 @@ def test_checks_descriptions_and_trained_runs_take_it():
     kept = group_config(env(pad=True), "unit", Scaling(np.zeros(34), np.ones(34)), 1.0)
     assert misfit(env(pad=True), "unit", kept) == ""
     assert "pad[15]" in misfit(env(), "unit", kept)
-
-
-def test_a_policy_without_ages_is_refused_where_these_are_not_last():
-    class Idle:
-        def build(self, env: LawEnv, seed: int) -> dict:
-            return {"*": lambda vector: np.zeros(1)}
-
-    WithoutAges(Idle()).build(env(observe_age=True), 0)
-    with pytest.raises(ConfigError, match=r"WithoutAges: the ages that 'unit_1' sees.*without pad=True"):
-        WithoutAges(Idle()).build(env(observe_age=True, pad=True), 0)

@@ -16,7 +16,7 @@ from heron_env import DrawnSchedule, ScheduleConfig, SystemAgent, TrainingDefaul
 from heron_env.agents.vertical import VectorDecomposition
 from heron_env.errors import ConfigError, HeronWarning
 from heron_env.lab import RunFolder
-from heron_env.lab.learning.plan import Plan, make_plan
+from heron_env.lab.learning.train import Plan, make_plan
 from heron_env.scheduling.sources import Empirical, Markov, Recorded
 from heron_env.worlds.battery_grid import Battery, BatteryGridEnv, Zone
 

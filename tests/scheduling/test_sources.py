@@ -411,7 +411,6 @@ def test_the_name_of_a_file_of_delays_stands_for_it(tmp_path: Path, monkeypatch:
 
 def test_conditions_of_a_sweep_may_come_from_data() -> None:
     from heron_env.lab import Condition
-    from heron_env.lab.sweep.plan import ConditionSettings
 
     long = Empirical([n / 7 for n in range(100)])
     conditions = [
@@ -427,7 +426,7 @@ def test_conditions_of_a_sweep_may_come_from_data() -> None:
     assert re.fullmatch(r"act_delay=empirical\[mean=7.07,[0-9a-f]{16}\]", conditions[-1].name)
     for condition in conditions:
         kept = json.loads(json.dumps({"name": condition.name, **condition.to_dict()}))
-        assert Condition(**ConditionSettings.model_validate(kept).amounts()) == condition
+        assert Condition.from_dict(kept) == condition
     env = make("heron/BatteryGrid-v0", num_batteries=2)
     assert conditions[3].schedule(env)["battery_1"].msg_delay == BURSTS
     assert conditions[3].schedule(env)[env.hierarchy.ids[0]].msg_delay == 0.5

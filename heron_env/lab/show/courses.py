@@ -19,8 +19,8 @@ from heron_env.lab.output import EARNS, Tile
 from heron_env.lab.policies import Baseline, TrainedRun
 from heron_env.lab.show.document import NOT_DRAWN, Picture, Section
 from heron_env.lab.sweep.conditions import SYNC, Condition
-from heron_env.lab.sweep.plan import Item
-from heron_env.lab.sweep.records import run_episode
+from heron_env.lab.sweep.play import run_episode
+from heron_env.lab.sweep.study import Item
 from heron_env.lab.traces.episode import Episode
 from heron_env.lab.traces.lanes import lanes
 from heron_env.lab.traces.recording import record_episode

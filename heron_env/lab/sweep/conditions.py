@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
-from heron_env.errors import ConfigError, DataError, ScheduleError, did_you_mean
+from heron_env.envs.base import HeronEnv
+from heron_env.errors import ConfigError, DataError, HeronError, ScheduleError, did_you_mean
 from heron_env.files.reading import decimal
-from heron_env.given import all_of, is_finite, require_type
-from heron_env.lab.black_boxes import BlackBox
-from heron_env.scheduling.drawn import plain
+from heron_env.given import is_finite, require_type
+from heron_env.lab.benchmark import Env
+from heron_env.scheduling.drawn import AnySchedule, plain
 from heron_env.scheduling.sources import KINDS, Source, as_source, label
 from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
 
 if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
     from heron_env.observability.config import ObservabilityConfig
     from heron_env.scheduling.disturbances import Disturbance
 
@@ -155,10 +155,25 @@ class Condition:
         }
         return {**values, DISTURBANCES: list(self.disturbances)} if self.disturbances else values
 
-    def schedule(self, env: HeronEnv) -> dict[Key, ScheduleConfig]:
+    @classmethod
+    def from_dict(cls, values: object) -> Condition:
+        """What `to_dict` wrote, beside its name. Raises ValueError for what none wrote."""
+        if not isinstance(values, Mapping) or not values.keys() <= {"name", *CAUSES, DISTURBANCES, "synchronous"}:
+            raise ValueError(f"{values!r:.100} is no condition")
+        amounts: dict[str, Any] = {name: value for name, value in values.items() if name != "name"}
+        try:
+            condition = cls(**amounts)
+            name = condition.name
+        except (HeronError, TypeError, OverflowError) as error:
+            raise ValueError(str(error)) from error
+        if name != values.get("name") or type(condition.synchronous) is not bool:
+            raise ValueError(f"{name!r:.60} is called {values.get('name')!r:.60}")
+        return condition
+
+    def schedule(self, env: Env) -> dict[Key, ScheduleConfig]:
         """The timing of every agent of `env`. Raises ScheduleError for keys that mean no agent, ConfigError."""
         self._require_keys(env)
-        if self.noise and isinstance(env, BlackBox):
+        if self.noise and not isinstance(env, HeronEnv):
             raise ConfigError(f"condition {self.name!r}: a black box has no noise; leave noise out")
         group_of = {member: group for group, members in env.groups.items() for member in members}
         schedules: dict[Key, ScheduleConfig] = {}
@@ -181,7 +196,7 @@ class Condition:
         base = own or ByTags()
         return base.model_copy(update={"common_noise": base.common_noise + self.noise})
 
-    def happenings(self, env: HeronEnv, seed: int) -> list[Disturbance]:
+    def happenings(self, env: Env, seed: int) -> list[Disturbance]:
         """The disturbances of one episode. Raises ConfigError for a set that `env` does not have."""
         sets = env.disturbance_sets()
         for name in self.disturbances:
@@ -192,7 +207,7 @@ class Condition:
                 )
         return [disturbance for name in self.disturbances for disturbance in sets[name](seed)]
 
-    def _require_keys(self, env: HeronEnv) -> None:
+    def _require_keys(self, env: Env) -> None:
         keys = [*env.hierarchy.ids, *env.groups, *LEVELS.values(), "*"]
         for cause, key in self._keys():
             if key not in keys:
@@ -284,6 +299,27 @@ def amount_text(amount: Amount | Names) -> str:
     return str(int(amount)) if amount == int(amount) and abs(amount) < 1e15 else repr(amount)
 
 
+@dataclass(frozen=True)
+class Scheduled:
+    """The event clock under a schedule as it is, which may be drawn anew for each case; None: the environment's own."""
+
+    under: AnySchedule
+    name: str = "schedule"
+    words: ClassVar[str] = "event-driven under its schedule"
+    synchronous: ClassVar[bool] = False
+    noise: ClassVar[float] = 0.0
+    disturbances: ClassVar[Names] = ()
+
+    def schedule(self, env: Env) -> AnySchedule:
+        """Itself."""
+        return self.under
+
+    def happenings(self, env: Env, seed: int) -> list[Disturbance]:
+        """None."""
+        return []
+
+
+AnyCondition = Condition | Scheduled
 SYNC: Final = Condition(synchronous=True)
 IDEAL: Final = Condition()
 """Event-driven with nothing wrong: the same as `SYNC`, bit for bit, where the environment's ticks allow both."""
@@ -333,51 +369,24 @@ def one_at_a_time(all_of_it: Condition) -> list[Condition]:
     >>> [condition.name for condition in one_at_a_time(Condition(act_delay=30, loss=0.1))]
     ['ideal', 'act_delay=30', 'loss=0.1', 'act_delay=30 loss=0.1']
     """
-    _require_condition(all_of_it, "one_at_a_time")
+    require_type(f"one_at_a_time({all_of_it!r:.60})", all_of_it, Condition, "a Condition")
     return unique([IDEAL, *(all_of_it.only(cause) for cause in all_of_it.causes), all_of_it])
 
 
 def coalitions(all_of_it: Condition) -> list[Condition]:
-    """Every subset of the causes, small ones first: what exact Shapley values need.
-
-    Args:
-        all_of_it: the condition with all causes.
-
-    Returns:
-        2^k conditions for k causes.
-
-    Raises:
-        ConfigError: it is no Condition.
+    """Every subset of the k causes, small ones first, 2^k conditions: what exact Shapley values need.
 
     >>> len(coalitions(Condition(act_delay=30, msg_delay=1, loss=0.1)))
     8
     """
-    _require_condition(all_of_it, "coalitions")
     causes = tuple(all_of_it.causes)
     subsets = chain.from_iterable(combinations(causes, size) for size in range(len(causes) + 1))
     return unique(all_of_it.only(*subset) for subset in subsets)
 
 
 def unique(conditions: Iterable[Condition]) -> list[Condition]:
-    """Each condition once, where it comes first.
-
-    Args:
-        conditions: in their order.
-
-    Returns:
-        Without repeats.
-
-    Raises:
-        ConfigError: one is no Condition.
-
-    >>> unique([IDEAL, SYNC, Condition()]) == [IDEAL, SYNC]
-    True
-    """
-    return list(dict.fromkeys(all_of(conditions, "unique(conditions)", Condition)))
-
-
-def _require_condition(given: object, caller: str) -> None:
-    require_type(f"{caller}({given!r:.60})", given, Condition, "a Condition")
+    """Each condition once, where it comes first."""
+    return list(dict.fromkeys(conditions))
 
 
 def parsed_axis(text: str, option: str = "--axis") -> tuple[str, tuple[GivenAmount, ...]]:

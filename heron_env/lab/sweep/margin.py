@@ -23,9 +23,10 @@ from heron_env.lab.crossing import Crossing, first_crossing
 from heron_env.lab.output import dumps, with_unit
 from heron_env.lab.robust_stats import Intervals
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, SYNC, Condition, amount_text
-from heron_env.lab.sweep.plan import Given, Key
-from heron_env.lab.sweep.sweep import Sweep, in_memory, workers_of
-from heron_env.trust import Trust, trusting
+from heron_env.lab.sweep.executors import executor_of
+from heron_env.lab.sweep.records import Key
+from heron_env.lab.sweep.sweep import Sweep
+from heron_env.trust import Trust
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -164,7 +165,7 @@ def read_margin(folder: str | Path) -> Margin:
 
 def margin(
     env: str | Callable[..., HeronEnv],
-    policy: Given,
+    policy: Any,
     *,
     name: str | None = None,
     fault: str = "act_delay",
@@ -206,7 +207,7 @@ def margin(
     _require(name, fault, keep, under)
     sweep = Sweep.of(env, {name: policy}, [under], cases=cases, options=options, trust=trust)
     ladder, step = _ladder(sweep, under, fault, largest)
-    intervals, workers = Intervals([sorted(case.options.items()) for case in sweep.cases]), workers_of(processes)
+    intervals, workers = Intervals([sorted(case.options.items()) for case in sweep.cases]), executor_of(processes)
     if intervals.units < 2:
         raise ConfigError(f"margin(cases={cases!r:.60}): needs two cases or more, better 32; repeats count as one")
 
@@ -214,11 +215,11 @@ def margin(
     def returns(name: str, condition: Condition, units: range) -> NDArray[np.float64]:
         """By case that counts, means over its repeats and over training seeds, `[n]`."""
         numbers, members = np.flatnonzero(np.isin(intervals.unit, units)).tolist(), sweep.members(name)
-        plan = replace(sweep, conditions=(condition,))
-        items = [item for item in plan.items() if item.name in members and item.number in numbers]
+        study = replace(sweep, conditions=(condition,))
+        items = [item for item in study.items() if item.name in members and item.number in numbers]
         if progress is not None:
             progress(f"{name} under {condition.words}: {len(items)} episodes")
-        done = in_memory(items, workers, lambda _: None)
+        done = study.play(workers, items=items)
         rows = [[done[Key(member, n, condition.name)].outcome.value for n in numbers] for member in members]
         places = intervals.unit[numbers] - units.start
         return np.asarray(np.bincount(places, np.mean(rows, axis=0)) / np.bincount(places))
@@ -228,8 +229,7 @@ def margin(
         at, without = (returns(name, under.but(**{fault: x}), units) for x in (level, ladder[0]))
         return np.asarray((at - nothing) - keep * (without - nothing))
 
-    with trusting(*sweep.trust):
-        found = first_crossing(kept, ladder, intervals.units, step=step)
+    found = first_crossing(kept, ladder, intervals.units, step=step)
     plain = dict(sweep.settings()["options"])
     return Margin(found.probes, sweep.env.id, plain, name, fault, keep, under.name, sweep.unit, step, intervals.units)
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, did_you_mean
 from heron_env.given import is_one_of
-from heron_env.lab.black_boxes import BlackBox
 from heron_env.lab.sweep.conditions import IDEAL, Condition, along, coalitions, grid, one_at_a_time, unique
 from heron_env.scheduling.sources import GilbertElliott
 
@@ -65,7 +65,7 @@ class Preset:
     def conditions_in(self, env: Any) -> list[Condition]:
         """Those of an environment; in a black box nobody measures anew, so they have no noise."""
         found = self.conditions(env.dt)
-        return unique(each.but(noise=0.0) for each in found) if isinstance(env, BlackBox) else found
+        return unique(each.but(noise=0.0) for each in found) if not isinstance(env, HeronEnv) else found
 
 
 def realistic(dt: float) -> Condition:

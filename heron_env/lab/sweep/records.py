@@ -1,4 +1,4 @@
-"""Episodes of a sweep: how one is run, what is kept of it, and their journal.
+"""What is kept of a sweep: its settings, a record of each episode, and their journal.
 
 The journal is one line of JSON for each finished episode, on the disk before the next one is counted. Killed at any
 point, it holds every episode that was reported as done, and perhaps half a last line, which is cut off. A folder is
@@ -10,36 +10,80 @@ from __future__ import annotations
 import json
 import math
 import os
-import time
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Final, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from heron_env._version import __version__
-from heron_env.core.policy import Policies
-from heron_env.errors import ConfigError, RunFolderError, path_text
+from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, full_lines, lock_folder, write
-from heron_env.injection.answers import AnswerTally
-from heron_env.injection.endpoint import Connection
-from heron_env.injection.recording import Recording
-from heron_env.lab.episodes import Outcome, outcome
-from heron_env.lab.output import dumps
-from heron_env.lab.policies import About, EndpointConnections, External
-from heron_env.lab.robust_stats import LARGEST
+from heron_env.injection.tally import AnswerTally
+from heron_env.lab.benchmark import Case
+from heron_env.lab.episodes import TEAM, Outcome
+from heron_env.lab.output import dumps, finite
 from heron_env.lab.sweep.conditions import Condition
-from heron_env.lab.sweep.plan import SETTINGS, Item, Key, Number, read_settings
 
-if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
-    from heron_env.envs.episodes import EpisodeResult
-
+SETTINGS: Final = "sweep.json"
+SCHEMA: Final = 1
+"""Version of sweep.json and of the lines of results.jsonl."""
+Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
-RECORD = ("rewards", "actions")
+
+
+class Key(NamedTuple):
+    """Which episode of a sweep: name of the policy, number of the case, name of the condition."""
+
+    policy: str
+    case: int
+    condition: str
+
+
+class SweepSettings(BaseModel):
+    """The whole of sweep.json; `heron_env` is the version that wrote it, `policies` says who each one is, by name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    schema_: Annotated[int, Field(alias="schema")]
+    heron_env: str
+    env: str
+    preset: str | None
+    dt: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+    unit: str
+    return_of: str = TEAM
+    options: dict[str, Any]
+    policies: dict[str, str] = Field(min_length=1)
+    sync_only: list[str]
+    cases: list[Case] = Field(min_length=1)
+    conditions: list[Annotated[Condition, PlainValidator(Condition.from_dict)]] = Field(min_length=1)
+    pools: dict[str, list[str]] = {}
+
+
+def read_settings(path: Path) -> SweepSettings:
+    """Raises RunFolderError where it is none, damaged, or of another schema version."""
+    try:
+        values = parsed(read(path))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise RunFolderError(f"{path}: no folder of a sweep ({why}); make one with `heron sweep`") from error
+    if not isinstance(values, dict) or "schema" not in values:
+        raise RunFolderError(f"{path}: no folder of a sweep (it has no 'schema'); make one with `heron sweep`")
+    schema = values["schema"]
+    if schema != SCHEMA or isinstance(schema, bool):
+        raise RunFolderError(f"{path} has schema {schema!r:.60}, this heron_env reads {SCHEMA}: run the sweep again")
+    try:
+        return SweepSettings.model_validate(values)
+    except ValidationError as error:
+        raise RunFolderError(
+            f"{path} is damaged: {first_fault(error)}; run the sweep again in another folder"
+        ) from error
+
+
+RECORD: Final = ("rewards", "actions")
+"""What an episode keeps for its record."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +100,7 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        values = {**self.key._asdict(), **asdict(self.outcome), "seconds": self.seconds}
+        values = {**self.key._asdict(), **vars(self.outcome), "seconds": self.seconds}
         for name in ("by_group", "tokens"):
             if not values[name]:
                 del values[name]
@@ -98,84 +142,6 @@ class _Line(BaseModel):
 
 def _nan_for_none(value: float | None) -> float:
     return math.nan if value is None else value
-
-
-def run_item(item: Item, lines: EndpointConnections | None = None) -> Record:
-    """Run one episode and keep what a sweep needs of it. What it raises bears the item as a note.
-
-    `lines`: the ways to endpoints that all items of a sweep share.
-    """
-    try:
-        begun = time.perf_counter()
-        env = made(item)
-        policies = _policies(item, env, lines)
-        asked = {**policies, **injected(env)}
-        done = False
-        try:
-            result = run_under(item.condition, env, policies, item.case.seed, RECORD)
-            done = True
-        finally:
-            for policy in asked.values():
-                if isinstance(policy, Recording):
-                    policy.close(finished=done)  # without a footer it can be continued
-        figures = outcome(env, result)
-        require_finite(figures)
-        return Record(item.key, figures, round(time.perf_counter() - begun, 3), AnswerTally.of(result, asked))
-    except Exception as error:
-        error.add_note(f"while running {item}")
-        raise
-
-
-def require_finite(figures: Outcome) -> None:
-    """Raise ConfigError where the return is no number to reckon with."""
-    if not abs(figures.value) <= LARGEST:
-        raise ConfigError(f"the team's return is {figures.value}: no statistics can be made of it; mend the rewards")
-
-
-def run_episode(item: Item, record: Sequence[str] = RECORD) -> tuple[HeronEnv, EpisodeResult]:
-    """Run one episode, in an environment built for it alone; `record` as for `run_event_driven`."""
-    env = made(item)
-    return env, run_under(item.condition, env, _policies(item, env), item.case.seed, record)
-
-
-def injected(env: HeronEnv) -> dict[str, Any]:
-    """Policies of the agents that the environment itself lets endpoints play."""
-    return {agent.agent_id: agent.policy for agent in env.hierarchy.agents if agent.injected}
-
-
-def made(item: Item) -> HeronEnv:
-    """The environment of an item, fresh."""
-    condition, options = item.condition, {**item.options, **item.case.options}
-    env = item.env.make(**options)
-    if condition.noise:
-        env = item.env.make(**{**options, "observability": condition.observability(env.observability)})
-    return env
-
-
-def _policies(item: Item, env: HeronEnv, lines: EndpointConnections | None = None) -> Policies:
-    """The policies of the item; those that ask endpoints have their ways from `lines`."""
-    if lines is not None:
-        for own in injected(env).values():
-            asking = getattr(own, "policy", own)  # a recording has one within
-            asking.line = lines(asking.endpoint)
-    if not isinstance(item.policy, External):
-        return item.policies(env)
-    episode = f"case-{item.number}-{item.condition.name}"
-    about = About(
-        item.env.id, {**item.options, **item.case.options}, label=f"{item.name}, {episode}", episode=episode,
-        lines=lines or Connection,
-    )  # fmt: skip
-    return item.policy.asked(env, item.case.seed, about)
-
-
-def run_under(
-    condition: Condition, env: HeronEnv, policies: Policies, seed: int, record: Sequence[str], **event_driven: Any
-) -> EpisodeResult:
-    """Run an episode in the clock of `condition`; `event_driven`: what only that clock takes, its schedule or t_end."""
-    options: dict[str, Any] = {"seed": seed, "disturbances": condition.happenings(env, seed), "record": record}
-    if condition.synchronous:
-        return env.run_synchronous(policies, **options)
-    return env.run_event_driven(policies, **{**options, "schedule": condition.schedule(env), **event_driven})
 
 
 RESULTS = "results.jsonl"
@@ -220,7 +186,7 @@ class SweepJournal:
 
         Raises OSError naming the file, as for a full disk: all lines before count.
         """
-        line = json.dumps(json.loads(dumps(record.to_dict())))
+        line = json.dumps(finite(record.to_dict()), allow_nan=False)
         self._file.append(f"{line}\n".encode("ascii"))
         self.done[record.key] = Record.from_dict(parsed(line))
 
@@ -264,30 +230,13 @@ def _read_folder(folder: Path, text: str, keys: set[Key]) -> tuple[dict[Key, Rec
             "not mixed: install that version to resume it, or choose another folder for this one"
         )
     if before != text and begun:
+        from heron_env.injection.contract import difference
+
+        where = difference(parsed(before), parsed(text)) or "written in another form"
         raise ConfigError(
-            f"{path} holds a sweep with other settings ({_first_difference(before, text)}); "
-            "choose another folder for this one, or remove that"
+            f"{path} holds a sweep with other settings ({where}); choose another folder for this one, or remove that"
         )
     return (read_records(results, keys), full_lines(_bytes(results))) if begun else ({}, 0)
-
-
-def _first_difference(before: str, now: str) -> str:
-    return _difference(parsed(before), parsed(now), ()) or "written in another form"
-
-
-def _difference(old: Any, new: Any, path: tuple[str | int, ...]) -> str:
-    """`cases[2].seed: 4 there, 5 asked for`; "" where nothing differs."""
-    if old == new:
-        return ""
-    if isinstance(old, dict) and isinstance(new, dict):
-        pairs = [(name, old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new])]
-        return next(filter(None, (_difference(a, b, (*path, name)) for name, a, b in pairs)), "")
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        pairs = [(number, a, b) for number, (a, b) in enumerate(zip(old, new, strict=True))]
-        return next(filter(None, (_difference(a, b, (*path, number)) for number, a, b in pairs)), "")
-    if isinstance(old, list) and isinstance(new, list):
-        return f"{path_text(path)}: {len(old)} there, {len(new)} asked for"
-    return f"{path_text(path)}: {json.dumps(old)} there, {json.dumps(new)} asked for"
 
 
 def read_records(path: Path, keys: Collection[Key]) -> dict[Key, Record]:

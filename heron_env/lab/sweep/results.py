@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heron_env._version import __version__
 from heron_env.errors import ConfigError, did_you_mean
-from heron_env.injection.answers import ExternalAgentMetrics, metrics
+from heron_env.injection.tally import ExternalAgentMetrics, metrics
 from heron_env.lab.benchmark import NOTHING
 from heron_env.lab.episodes import Earned, means
 from heron_env.lab.robust_stats import Estimate, Intervals
@@ -28,8 +28,8 @@ from heron_env.lab.sweep.decomposition import (
     shapley,
 )
 from heron_env.lab.sweep.decomposition import one_at_a_time as alone
-from heron_env.lab.sweep.plan import Key, SweepPlan
-from heron_env.lab.sweep.records import Record
+from heron_env.lab.sweep.records import Key, Record
+from heron_env.lab.sweep.study import SweepPlan
 from heron_env.scheduling.sources import mean_s
 
 ELO_START: Final = 1000.0

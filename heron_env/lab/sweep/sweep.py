@@ -1,48 +1,40 @@
-"""A sweep: policies x held-out cases x conditions, run by several processes, in a folder where it can be resumed."""
+"""A sweep: policies compared over cases and conditions, in a folder where it can be resumed; and its result."""
 
 from __future__ import annotations
 
-import math
-import time
-import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heron_env import registry
-from heron_env.errors import ConfigError, HeronWarning, RunFolderError, UnknownEnvironment, did_you_mean
+from heron_env.core.policy import Policies
+from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment, did_you_mean
 from heron_env.given import all_of, is_one_of, mapping, path_of, require_one_of, several
-from heron_env.injection.answers import metrics
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.output import Progress, sweep_bar
-from heron_env.lab.policies import Baseline, EndpointConnections, External, PythonPolicy
-from heron_env.lab.show.figures import sweep_figure
+from heron_env.lab.policies import KINDS, Baseline, PolicySpec, PythonPolicy, identity
 from heron_env.lab.sweep.conditions import CAUSES, SYNC, Condition, unique
-from heron_env.lab.sweep.plan import (
+from heron_env.lab.sweep.executors import executor_of
+from heron_env.lab.sweep.play import injected
+from heron_env.lab.sweep.records import (
+    RESULTS,
     SETTINGS,
-    Given,
-    Item,
     Key,
-    SweepPlan,
+    Record,
+    SweepJournal,
     SweepSettings,
-    expanded,
-    identity,
-    policy_of,
+    read_records,
     read_settings,
-    require_answers,
-    require_fit,
 )
-from heron_env.lab.sweep.records import RESULTS, Record, SweepJournal, injected, read_records, run_item
 from heron_env.lab.sweep.results import Measurements
-from heron_env.lab.sweep.running import Bundle, RayCluster, bundles, finished, run_bundle
+from heron_env.lab.sweep.study import SweepPlan, expanded, require_all_fit
 from heron_env.lab.sweep.tables import headings, legend, lines, write_tables
 from heron_env.pictures.notebook import counted, html_table
-from heron_env.trust import Trust, listed, named, trusting
+from heron_env.trust import Trust, listed, named, on_behalf_of, trusting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,6 +42,7 @@ if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
 
+@dataclass(frozen=True, kw_only=True)
 class Sweep(SweepPlan):
     """What is compared with what. `Sweep.of(...)` checks and completes; `run` runs it.
 
@@ -67,7 +60,7 @@ class Sweep(SweepPlan):
     def of(
         cls,
         env_id: str | Callable[..., HeronEnv],
-        policies: Mapping[str, Given],
+        policies: Mapping[str, Any],
         conditions: Sequence[Condition],
         *,
         cases: Sequence[Case] | int = 5,
@@ -75,60 +68,62 @@ class Sweep(SweepPlan):
         options: Mapping[str, Any] | None = None,
         preset: str | None = None,
         trust: Trust = (),
+        env: HeronEnv | None = None,
     ) -> Sweep:
         """The sweep of an environment.
 
         Args:
             env_id: a registered environment, or "module:function" of one's own, or that function.
-            policies: by name: a run folder, the name of a baseline, an Endpoint or its address, an `agents.yaml`, a
-                fixture, or any picklable PolicySpec with a clear repr; or several of them, such as the run folders of
-                five training seeds, which are pooled as one policy.
+            policies: by name: words as on the command line (`run:DIR`, `rule:NAME`, `http:URL`, ..., or their short
+                forms), an Endpoint, or any picklable PolicySpec with a clear repr; or several of them, such as the run
+                folders of five training seeds, which are pooled as one policy.
             conditions: in the order of the table; `SYNC` comes first, asked for or not.
             cases: held-out cases, or how many of the environment's own test cases to take.
             sync_only: names of policies that only the synchronous clock is wanted for.
             options: of the environment.
             trust: other environments that the run folders name, "module:function", where they are not registered.
+            env: the environment, where it is built already with these options.
 
         Raises ConfigError, ScheduleError, RunFolderError for what can't be run, before anything runs.
         """
         env_id = registry.id_of(env_id, "Sweep.of(env_id)")
-        spec, given = registry.spec(env_id), mapping({} if options is None else options, "Sweep.of(options)")
-        believed = (*named(env_id), *listed(trust))
+        spec, options = registry.spec(env_id), mapping({} if options is None else options, "Sweep.of(options)")
         policies = mapping(policies, "Sweep.of(policies)")
         conditions = all_of(conditions, "Sweep.of(conditions)", Condition)
         sync_only = several(sync_only, "Sweep.of(sync_only)")
-        env = spec.make(**given)
+        env = spec.make(**options) if env is None else env
         if not policies:
             raise ConfigError("Sweep.of(policies={}): give one policy at least, as {'random': 'random'}")
         chosen = benchmark.cases(env, cases) if isinstance(cases, int) else list(all_of(cases, "Sweep.of(cases)", Case))
         if not chosen:
             raise ConfigError(f"Sweep.of(cases={cases!r:.200}): give one Case at least, or how many")
-        specs, pools = expanded(policies)
-        believed = (*believed, *(policy.name for policy in specs.values() if isinstance(policy, PythonPolicy)))
+        with trusting(*named(env_id), *listed(trust)):
+            specs, pools = expanded(policies)
+        believed = (*named(env_id), *listed(trust), *(p.name for p in specs.values() if isinstance(p, PythonPolicy)))
         if not all(is_one_of(name, policies) for name in sync_only) or not set(sync_only) < set(policies):
             raise ConfigError(
                 f"sync_only={list(sync_only)}: must be some of the policies {list(policies)}, and leave one at least"
             )
-        beside = [member for name in sync_only for member in pools.get(name, (name,))]
-        alone = dict.fromkeys(beside if NOTHING in specs else (*beside, NOTHING))
-        specs.setdefault(NOTHING, Baseline(NOTHING))
-        cases = tuple(benchmark.with_optima(env, chosen, given))
-        with trusting(*believed), EndpointConnections() as lines:
-            for name, policy in specs.items():
-                if isinstance(policy, External):
-                    require_answers(policy, (env, spec.id, given), cases, lines)
-                else:
-                    require_fit(env, name, policy)
-            names = {name: identity(policy) for name, policy in specs.items()}
+        alone = [member for name in sync_only for member in pools.get(name, (name,))]
+        if NOTHING not in specs:
+            specs[NOTHING] = Baseline(NOTHING)
+            alone.append(NOTHING)
+        cases = tuple(benchmark.with_optima(env, chosen, options))
+        with trusting(*believed):
+            require_all_fit(env, (spec.id, options), specs, cases)
+            identities = {name: identity(policy) for name, policy in specs.items()}
         for condition in conditions:
             env.timings_of(condition.schedule(env))
             condition.happenings(env, 0)
-        ordered = tuple(unique([SYNC, *conditions]))
-        unit = env.benchmark().unit
-        return cls(
-            spec, given, specs, names, ordered, cases, unit, env.dt, preset, tuple(alone), pools, believed,
-            bool(injected(env)), env.hierarchy.ids[0],
+        sweep = cls(
+            env=spec, options=options, policies=specs, identities=identities,
+            conditions=tuple(unique([SYNC, *conditions])), cases=cases, unit=env.benchmark().unit, dt=env.dt,
+            preset=preset, sync_only=tuple(dict.fromkeys(alone)), pools=pools, trust=believed,
+            injected=bool(injected(env)), return_of=env.hierarchy.ids[0],
         )  # fmt: skip
+        if not cases[0].options:
+            sweep.worlds.keep(sweep.items()[0], env)
+        return sweep
 
     def run(
         self,
@@ -154,86 +149,15 @@ class Sweep(SweepPlan):
         Raises ConfigError where `out` holds another sweep, or no cluster answers; RunFolderError where its lines can't
         be read. What an episode raises is raised here, with the episode as a note; the others' results are kept.
         """
-        items = self.items()
-        hands = workers_of(processes, ray)
-        with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell, trusting(*self.trust):
+        executor = executor_of(processes, ray)
+        with nullcontext(progress) if callable(progress) else sweep_bar(progress) as tell:
             if out is None:
-                return SweepResult(self, in_memory(items, hands, tell))
+                return SweepResult(self, self.play(executor, progress=tell))
+            items = self.items()
             with SweepJournal(Path(out), self.settings(), [item.key for item in items]) as journal:
-                _complete(items, journal.done, journal.add, hands, tell)
-        result = SweepResult(self, journal.done)
+                result = SweepResult(self, self.play(executor, journal, items=items, progress=tell))
         result.write(Path(out))
         return result
-
-
-@dataclass(frozen=True)
-class Workers:
-    """Who runs bundles: how many at once, and the function that yields each with its records."""
-
-    count: int
-    run: Callable[[Sequence[Bundle]], Generator[tuple[Bundle, list[Record]], None, None]]
-
-
-def workers_of(processes: int, ray: str | None = None) -> Workers:
-    """These processes, or the CPUs of a Ray cluster. Raises ConfigError where no cluster answers."""
-    if ray is None:
-        return Workers(processes, lambda some: finished(run_bundle, some, processes))
-    cluster = RayCluster(ray)
-    return Workers(cluster.cpus, cluster.run)
-
-
-def in_memory(items: list[Item], hands: Workers, tell: Callable[[Progress], None]) -> dict[Key, Record]:
-    """What came of the items, by their keys."""
-    done: dict[Key, Record] = {}
-    _complete(items, done, lambda record: done.update({record.key: record}), hands, tell)
-    return done
-
-
-def _complete(
-    items: list[Item],
-    done: Mapping[Key, Record],
-    add: Callable[[Record], None],
-    hands: Workers,
-    tell: Callable[[Progress], None],
-) -> None:
-    """Run the items that are not done."""
-    missing = [item for item in items if item.key not in done]
-    before, begun, processes = len(done), 0.0, hands.count
-    tell(Progress(before, len(items), None if missing else 0.0))
-    for count, record in enumerate(_records(missing, hands), start=1):
-        add(record)
-        begun = time.monotonic() if count == min(processes, len(missing)) else begun  # they have started and compiled
-        each = (time.monotonic() - begun) / (count - processes) if count > processes else math.nan
-        left = each * (len(missing) - count) if count < len(missing) else 0.0
-        tell(Progress(before + count, len(items), None if math.isnan(left) else left))
-
-
-def _records(items: list[Item], hands: Workers) -> Iterator[Record]:
-    """What came of each item: of those that ask endpoints here, one after another, while workers run the others."""
-    live, rest = [item for item in items if item.live], [item for item in items if not item.live]
-    unheard = {item.name for item in live}
-    with EndpointConnections() as lines, closing(hands.run(bundles(rest, hands.count))) as others:
-        for item in live:
-            record = run_item(item, lines)
-            if item.name in unheard:
-                unheard.remove(item.name)
-                _tell_silence(record)
-            yield record
-            yield from (record for _, records in islice(others, 1) for record in records)
-        yield from (record for _, records in others for record in records)
-
-
-def _tell_silence(record: Record) -> None:
-    """Warn where no answer of an episode was the endpoint's own."""
-    answers = metrics([] if record.answers is None else [record.answers])
-    if answers is not None and answers.fallback_rate == 1.0:
-        codes = ", ".join(f"{origin} {count}" for origin, count in answers.counts.items())
-        warnings.warn(
-            f"policy {record.key.policy!r}: not one of {answers.decisions} answers of its first episode is the "
-            f"endpoint's ({codes}); all figures are those of the fallback. Is it running, and is its address "
-            "right? The sweep continues",
-            HeronWarning, stacklevel=2,
-        )  # fmt: skip
 
 
 class SweepResult(Measurements):
@@ -269,6 +193,8 @@ class SweepResult(Measurements):
         if cause is not None:
             require_one_of(f"plot(cause={cause!r:.60})", cause, tuple(CAUSES))
         chosen = cause or max(CAUSES, key=lambda name: len(self.along(names[0], name)))
+        from heron_env.lab.show.figures import sweep_figure
+
         return sweep_figure(self, chosen, names)
 
     def __repr__(self) -> str:
@@ -348,12 +274,10 @@ def _read(folder: Path) -> tuple[Sweep, dict[Key, Record], str]:
 
 def _sweep_of(settings: SweepSettings, named_by: str) -> Sweep:
     """Raises ConfigError, ValueError for what no sweep has."""
-    conditions = tuple(Condition(**condition.amounts()) for condition in settings.conditions)
-    policies, pools = settings.policies, {name: tuple(members) for name, members in settings.pools.items()}
+    conditions, policies = tuple(settings.conditions), settings.policies
+    pools = {name: tuple(members) for name, members in settings.pools.items()}
     members = [member for name in pools for member in pools[name]]
     for fault, wrong in {
-        "conditions that are not what they are called": [c.name for c in conditions]
-        != [condition.name for condition in settings.conditions],
         "conditions that do not begin with the synchronous clock, or are there twice": conditions[0] != SYNC
         or len(set(conditions)) < len(conditions),
         f"no policy {NOTHING!r}": NOTHING not in policies,
@@ -371,7 +295,7 @@ def _sweep_of(settings: SweepSettings, named_by: str) -> Sweep:
         policies={name: policy_of(text, named_by) for name, text in policies.items()},
         identities=policies,
         conditions=conditions,
-        cases=tuple(Case(case.seed, case.options, case.optimum) for case in settings.cases),
+        cases=tuple(settings.cases),
         unit=settings.unit,
         dt=settings.dt,
         preset=settings.preset,
@@ -379,3 +303,31 @@ def _sweep_of(settings: SweepSettings, named_by: str) -> Sweep:
         pools=pools,
         return_of=settings.return_of,
     )
+
+
+@dataclass(frozen=True)
+class NamedPolicy:
+    """A policy in Python, a model, or an object of the program that ran the sweep, of which a file has the identity."""
+
+    text: str
+    file: str
+
+    def build(self, env: HeronEnv, seed: int) -> Policies:
+        """Raises Untrusted where nobody vouches for it; ConfigError where it is not what the sweep ran."""
+        kind, _, rest = self.text.partition(" ")
+        if kind != "python":
+            raise ConfigError(f"the policy {self.text} lives in the program that made the sweep; build it there")
+        policy = PythonPolicy(rest.rpartition(" ")[0])
+        with on_behalf_of(self.file):
+            if policy.identity() != self.text:
+                raise ConfigError(f"the file of {policy.name!r} has changed since the sweep; run the sweep again")
+            return policy.build(env, seed)
+
+
+def policy_of(text: str, file: str) -> PolicySpec:
+    """From its `identity` in a file."""
+    kind, _, rest = text.partition(" ")
+    kinds = {"run": "run", "agents": "agents", "fixture": "recorded"}
+    if kind == "baseline":
+        return Baseline(rest)
+    return KINDS[kinds[kind]].spec(rest.rpartition(" ")[0]) if kind in kinds else NamedPolicy(text, file)

@@ -16,6 +16,7 @@ from heron_env.core.policy import Policies
 from heron_env.core.rule import one_by_one
 from heron_env.envs.event.message_log import Fate
 from heron_env.errors import TraceError
+from heron_env.lab.external import strongest_policies
 from heron_env.lab.policies import (
     Baseline,
     PythonPolicy,
@@ -23,7 +24,6 @@ from heron_env.lab.policies import (
     display_names,
     names_run,
     policy_spec,
-    strongest_policies,
 )
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
@@ -33,7 +33,6 @@ from heron_env.scheduling.trace import exact
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
-    from heron_env.lab.runs import RunFolder
 
 SCHEMA: Final = 1
 """Version of the form on disk; it grows when a reader of the old one would be misled."""

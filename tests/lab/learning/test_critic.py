@@ -31,8 +31,7 @@ from heron_env.adapters import HeronVecEnv
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.lab import Hyperparameters, RunFolder
-from heron_env.lab.learning.group import FARTHEST, StateScaling, measure_rows
-from heron_env.lab.learning.step_rows import Role, StepRows
+from heron_env.lab.learning.rows import FARTHEST, Role, StateScaling, StepRows, measure_rows
 
 TINY = tiny(num_envs=4, batch_size=64)
 CRITICS = ("local", "central")

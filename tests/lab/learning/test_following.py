@@ -211,7 +211,8 @@ def test_where_there_is_no_terminal_a_line_is_written_every_ten_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """Ten rollouts of 4 s each: three lines within 40 s, and the last."""
-    lines = line_after(monkeypatch, capsys, tmp_path)
+    said, *lines = line_after(monkeypatch, capsys, tmp_path)
+    assert said == f"{GRID}: 320 transitions in 10 rollouts of 32 (2 lanes, 8 steps, 2 agents)"
     assert [line.split(",")[0] for line in lines] == [f"{GRID}: {share}%" for share in (30, 50, 80, 100)]
     assert lines[0].startswith(f"{GRID}: 30%, 96 transitions, return 5.999, about 28 s left")
     assert lines[-1].startswith(f"{GRID}: 100%, 320 transitions, return") and "left" not in lines[-1]
@@ -255,7 +256,7 @@ def test_compiling_is_no_part_of_the_time_limit_and_is_shown(tmp_path: Path, cap
     run = quick(tmp_path, clock=clock, callbacks=passes, progress=True, total_steps=10**9, time_limit=5.0)
     assert run.config.transitions == 4 * 32  # one a second; another would end when the time is up
     assert (run.config.seconds, run.config.compile_seconds) == (4.0, 12.3)
-    line = capsys.readouterr().err.splitlines()[0]
+    line = capsys.readouterr().err.splitlines()[1]
     assert ", compiled in 12.3 s, about 4 s left" in line
 
 
@@ -284,7 +285,7 @@ def test_the_time_limit_is_looked_at_within_a_rollout(tmp_path: Path):
 
 def test_the_last_validation_is_within_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Each validation takes 5 s, each rollout 1: there are two validations, and rollouts in what is left."""
-    from heron_env.lab.learning.validation import Validation
+    from heron_env.lab.learning.train import Validation
 
     clock, measure = Ticking(), Validation.measure
 

@@ -9,9 +9,8 @@ from training_kit import tiny, trained
 from heron_env import ScheduleConfig, load_policy
 from heron_env.lab import NetworkPolicy
 from heron_env.lab.episodes import Earned
-from heron_env.lab.learning.validation import Validation
+from heron_env.lab.learning.train import Episodes, Validation
 
-JUDGES = {"synchronous": "returns", "network": "under_schedule"}
 EARNED = [3.0, 1.0, 7.0, 2.0, 5.0, 4.0]
 """On the way, from the start on; not what they really earn."""
 
@@ -24,15 +23,16 @@ def weights(policies: Any) -> list[bytes]:
 @pytest.mark.parametrize("clock", ["synchronous", pytest.param("network", marks=pytest.mark.e2e)])
 def test_the_best_of_the_curve_is_kept(clock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     seen: list[list[bytes]] = []
-    judge = getattr(Validation, JUDGES[clock])
+    judge = Validation.measure
 
-    def judged(self: Validation, policies: Any, stops: Any) -> list[Earned]:
+    def judged(self: Validation, policies: Any, stops: Any) -> Episodes:
         if not any(isinstance(policy, NetworkPolicy) for policy in policies.values()) or len(seen) == len(EARNED):
-            return judge(self, policies)
+            return judge(self, policies, stops)
         seen.append(weights(policies))
-        return [Earned(EARNED[len(seen) - 1], {})]
+        earned, other = [Earned(EARNED[len(seen) - 1], {})], [Earned(float(len(seen)), {})]
+        return Episodes(other, earned) if clock == "network" else Episodes(earned, [])
 
-    monkeypatch.setattr(Validation, JUDGES[clock], judged)
+    monkeypatch.setattr(Validation, "measure", judged)
     run = trained(
         tmp_path / "run",
         total_steps=400,

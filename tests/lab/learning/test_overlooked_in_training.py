@@ -31,7 +31,7 @@ def test_train_tells_it_in_python_and_on_the_command_line(tmp_path: Path, monkey
     def stop(*arguments: Any, **keywords: Any) -> Any:
         raise stopped
 
-    monkeypatch.setattr("heron_env.lab.learning.ppo.Validation", stop)
+    monkeypatch.setattr("heron_env.lab.learning.train.Validation", stop)
     with pytest.warns(HeronWarning, match="nobody earns anything: no agent has a reward"), pytest.raises(RuntimeError):
         train("idleworld:idle", tmp_path / "run", total_steps=8)
     with warnings.catch_warnings():

@@ -1,382 +1,340 @@
-import csv
-import json
-import re
-import sys
-from functools import partial
-from pathlib import Path
+"""Laws of PPO, on invented streams of rows.
+
+Plan: advantages are those of a hand-written recursion over each agent's own decisions, several control steps each, with
+ends, cut-offs, and decisions that never took effect; every decision is learned from exactly once, with what it was
+decided with, also if it was under way at an update; before anything is learned every probability ratio is 1 (plain,
+masked, mixed, with memory across updates and episodes, which also shows that a first row resets it); what is forbidden
+is never chosen; decisions that did not take effect move the critic and not the actor; windows hold each decision once,
+in order, behind a warm-up of its own episode; equal seeds give equal bits.
+"""
+
+from collections import defaultdict
+from itertools import pairwise
 from typing import Any
 
-import black_boxes
 import numpy as np
 import pytest
-from cli_kit import heron
-from ends import Mixed
-from mixed_world import carts
-from training_kit import Ticking, tiny, trained
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from heron_env import (
-    Condition,
-    HeronEnv,
-    SystemAgent,
-    TrainingDefaults,
-    TrainingDelays,
-    load_policy,
-    make,
-    register,
-    registered,
-)
-from heron_env.errors import ConfigError, HeronWarning
-from heron_env.lab import Hyperparameters, RunFolder, Sweep, record_episode
-from heron_env.lab.learning.lean_ppo import Learner
-from heron_env.lab.learning.logs import COLUMNS
-from heron_env.lab.learning.plan import make_plan
-from heron_env.lab.show.training import training_facts, training_part
+from heron_env import Hyperparameters
+from heron_env.core.action import ActionSpec
+from heron_env.lab.learning.ppo import LENGTH, WARM_UP, Learner, advantages, last_of_each, windows
+from heron_env.lab.learning.rows import DecisionRewards, PolicyInputs
 
-SHORT = {
-    "heron/BatteryGrid-v0": {"max_steps": 6},
-    "heron/EnergyManagement-v1": {"dt": 3600.0, "physics_substeps": 1},
-    "heron/Economy-v0": {"max_steps": 6},
-    "heron/Spread-v0": {"max_steps": 6},
-    "heron/Tag-v0": {"max_steps": 6},
-    "heron/Adversary-v0": {"max_steps": 6},
-    "heron/Push-v0": {"max_steps": 6},
-    "heron/Reference-v0": {"max_steps": 6},
-    "heron/SpeakerListener-v0": {"max_steps": 6},
-    "heron/Crypto-v0": {"max_steps": 6},
-    "heron/WorldComm-v0": {"max_steps": 6},
-    "heron/TrafficCorridor-v0": {"max_steps": 6, "num_intersections": 2},
-    "heron/GraphColoring-v0": {"max_steps": 6},
+NUMBERS = ActionSpec(low=-np.ones(2), high=np.ones(2), noop=np.zeros(2))
+CHOICES = ActionSpec(ncats=np.array([3, 2]), noop=np.zeros(2))
+MIXED = ActionSpec(low=-np.ones(1), high=np.ones(1), ncats=np.array([4]), noop=np.zeros(2))
+WIDTH, STATE, SLOTS = 3, 2, 5
+
+
+def learner(spec: ActionSpec = NUMBERS, *, masked: bool = False, seed: int = 1, **options: Any) -> Learner:
+    hyperparameters = Hyperparameters(
+        **{"batch_size": 10**6, "n_epochs": 1, "hidden": (8,), "gamma": 0.9, "log_std": -0.5, **options}
+    )
+    return Learner(SLOTS, WIDTH, STATE, spec, hyperparameters, corrects=False, masked=masked, seed=seed)
+
+
+class Stream:
+    """Rows and ends of some agents at their own times, fed to a learner; and by hand what each decision brought.
+
+    Every observation is another, so that a decision is known by it.
+    """
+
+    def __init__(self, student: Learner, seed: int, spec: ActionSpec = NUMBERS, masked: bool = False) -> None:
+        self.student, self.spec, self.masked = student, spec, masked
+        self.rng = np.random.default_rng(seed)
+        self.deciding: dict[int, int] = {}  # the decision under way of each slot
+        self.decisions: list[dict[str, Any]] = []
+        self.calls = 0
+
+    def seen(self, slots: list[int], first: list[bool]) -> PolicyInputs:
+        n = len(slots)
+        obs = self.rng.normal(size=(n, WIDTH)).astype(np.float32)
+        state = self.rng.normal(size=(n, STATE)).astype(np.float32)
+        mask = None
+        if self.masked:
+            mask = self.rng.random((n, int(self.spec.ncats.sum()))) < 0.5
+            mask[:, np.cumsum(self.spec.ncats) - self.spec.ncats] = True
+        return PolicyInputs(np.array(slots, dtype=np.int64), obs, state, mask, np.array(first, dtype=bool))
+
+    def brought(self, n: int) -> DecisionRewards:
+        steps = self.rng.integers(0, 5, n)
+        return DecisionRewards(self.rng.normal(size=n), steps, self.rng.random(n) < 0.8)
+
+    def note(self, slots: list[int], brought: DecisionRewards, after: list[Any]) -> None:
+        for i, slot in enumerate(slots):
+            if slot in self.deciding:
+                told = self.decisions[self.deciding.pop(slot)]
+                told |= {name: part[i] for name, part in brought._asdict().items()} | {"after": after[i]}
+
+    def call(self) -> None:
+        """Some agents end, some (also of these) are asked."""
+        rng, student = self.rng, self.student
+        ending = sorted(s for s in self.deciding if rng.random() < 0.15)
+        if ending:
+            seen, brought = self.seen(ending, [False] * len(ending)), self.brought(len(ending))
+            cut_off = rng.random(len(ending)) < 0.5
+            values = [self.value_of(seen, i) if cut else 0.0 for i, cut in enumerate(cut_off)]
+            student.end(seen, brought, cut_off)
+            self.note(ending, brought, values)
+        slots = sorted(rng.choice(SLOTS, rng.integers(1, SLOTS + 1), replace=False).tolist())
+        first = [slot not in self.deciding for slot in slots]
+        seen, brought = self.seen(slots, first), self.brought(len(slots))
+        student.ask(seen, brought)
+        later = [slot for slot, fresh in zip(slots, first, strict=True) if not fresh]
+        self.note(later, DecisionRewards(*(part[~np.array(first)] for part in brought)), [None] * len(later))
+        self.pending, self.values = seen, student._answer[1].numpy()
+
+    def value_of(self, seen: PolicyInputs, i: int) -> float:
+        hidden = self.student._hidden[seen.slot[i : i + 1]]
+        return float(self.student._ask(seen.obs[i : i + 1], seen.state[i : i + 1], hidden)[1][0])
+
+    def decide(self) -> np.ndarray:
+        seen, actions = self.pending, self.student.decide()
+        for i, slot in enumerate(seen.slot.tolist()):
+            self.deciding[slot] = len(self.decisions)
+            told = {"slot": slot, "obs": seen.obs[i].tobytes(), "action": actions[i], "value": self.values[i]}
+            told["call"] = self.calls
+            self.decisions.append(told)
+        self.calls += 1
+        return actions
+
+    def run(self, calls: int, rate: float = 0.0) -> list[dict[str, Any]]:
+        """So many calls, then an update: what the learner took for it, decision by decision."""
+        for _ in range(calls):
+            self.call()
+            self.decide()
+        self.call()
+        taken: list[dict[str, Any]] = []
+        improve = self.student._improve
+
+        def noting(told: dict[str, torch.Tensor], mine: torch.Tensor | None) -> torch.Tensor:
+            outputs, values, _ = self.student.network(told["obs"], told["state"], told["hidden"][0])
+            where = torch.ones(told["took"].shape, dtype=torch.bool) if mine is None else mine
+            likely = self.student.network.log_probability(
+                outputs[where], told["action"][where], told["mask"][where] if "mask" in told else None
+            ).value
+            for n, (t, i) in enumerate(torch.nonzero(where).tolist()):
+                one = {name: column[t, i].detach().numpy() for name, column in told.items()}
+                taken.append(
+                    one
+                    | {
+                        "ratio": float(torch.exp(likely[n] - told["likely"][t, i]).detach()),
+                        "now": float(values[t, i].detach()),
+                    }
+                )
+            return improve(told, mine)
+
+        self.student._improve = noting  # type: ignore[method-assign]
+        self.student.learn(rate)
+        self.student._improve = improve  # type: ignore[method-assign]
+        return taken
+
+
+def by_hand(stream: Stream, gamma: float, lam: float) -> dict[bytes, float]:
+    """The advantage of each whole decision, agent by agent, from the last to the first."""
+    found: dict[bytes, float] = {}
+    own: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for told in stream.decisions:
+        own[told["slot"]].append(told)
+    asked = dict(zip(stream.pending.slot.tolist(), stream.values, strict=True))
+    for slot, chain in own.items():
+        gain: float | None = None
+        for told, later in reversed([*pairwise([*chain, None])]):
+            if "reward" not in told:  # under way
+                gain = None
+                continue
+            ended = told["after"] is not None
+            value = told["after"] if ended else (asked[slot] if later is None else later["value"])
+            shrink = gamma ** int(told["steps"])
+            delta = told["reward"] + shrink * value - told["value"]
+            gain = delta + (0.0 if ended or gain is None else shrink * lam * gain)
+            found[told["obs"]] = gain
+    return found
+
+
+@given(st.integers(0, 10**6), st.integers(1, 12), st.sampled_from([0.0, 0.5, 0.9, 1.0]))
+def test_advantages_are_those_of_a_recursion_by_hand(seed: int, calls: int, lam: float):
+    stream = Stream(learner(gae_lambda=lam), seed)
+    told = {one["obs"].tobytes(): one for one in stream.run(calls)}
+    expected = by_hand(stream, 0.9, lam)
+    assert told.keys() == expected.keys()
+    for key, one in told.items():
+        assert float(one["gain"]) == pytest.approx(expected[key], abs=2e-5)
+        assert float(one["return"]) == pytest.approx(float(one["gain"]) + float(one["value"]), abs=1e-6)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 12))
+def test_twins_are_compared_with_one_another_at_each_time(seed: int, calls: int):
+    """Lanes 0 and 1 are twins, 2 and 3, and 4 alone; also where a decision was under way at the update before."""
+    stream = Stream(learner(gae_lambda=0.7, twins=2), seed)
+    for _ in range(2):
+        taken = stream.run(calls)
+        told = {d["obs"]: d for d in stream.decisions}
+        own = [(told[one["obs"].tobytes()], float(one["return"]) - float(one["value"])) for one in taken]
+        for (mine, gain), one in zip(own, taken, strict=True):
+            others = [g for d, g in own if d["call"] == mine["call"] and d["slot"] // 2 == mine["slot"] // 2]
+            beside = (sum(others) - gain) / max(len(others) - 1, 1)
+            assert float(one["gain"]) == pytest.approx(gain - beside, abs=2e-5)
+
+
+def test_agents_of_a_lane_have_their_own_twins():
+    spec, settings_ = NUMBERS, Hyperparameters(hidden=(8,), twins=2)
+    student = Learner(8, WIDTH, STATE, spec, settings_, corrects=False, masked=False, seed=1, agents=2)
+    assert student._twin.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
+
+
+def test_advantages_of_a_chain_worked_out():
+    told = [np.array(part) for part in ([1.0, 2.0, 4.0], [2, 1, 3], [0.5, 1.0, 1.5], [1.0, 1.5, 8.0])]
+    gains = advantages(*told, np.array([1, 2, -1]), [0, 1, 2, 3], gamma=0.5, lam=0.5)
+    last = 4.0 + 8.0 / 8 - 1.5
+    middle = 2.0 + 1.5 / 2 - 1.0 + 0.25 * last
+    assert gains.tolist() == [1.0 + 1.0 / 4 - 0.5 + 0.125 * middle, middle, last]
+
+
+KINDS = {
+    "numbers": {},
+    "choices": {"spec": CHOICES, "masked": True},
+    "mixed": {"spec": MIXED, "masked": True},
+    "memory": {"gru": 6},
+    "memory and choices": {"gru": 6, "spec": CHOICES, "masked": True},
 }
-SEVERAL_GROUPS = (
-    "heron/Tag-v0", "heron/Adversary-v0", "heron/Push-v0", "heron/SpeakerListener-v0", "heron/Crypto-v0",
-    "heron/WorldComm-v0", "heron/TrafficCorridor-v0", "heron/GraphColoring-v0",
-)  # fmt: skip
-ONE_CONTROL = ("heron/Economy-v0", "heron/Spread-v0", "heron/Reference-v0", *SEVERAL_GROUPS)
-VARIANTS = [
-    (env_id, options)
-    for env_id in registered()
-    if env_id.startswith("heron/")
-    for options in ([{}] if env_id in ONE_CONTROL else [{"control": "field"}, {"control": "zone"}])
-]
 
 
-def quick(env_id: str, folder: Path, **options) -> RunFolder:
-    return trained(folder, env_id, **options)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_decision_is_learned_from_once_as_it_was_made_also_if_it_was_under_way(kind: str):
+    options = KINDS[kind]
+    student = learner(**options)
+    stream = Stream(student, 3, options.get("spec", NUMBERS), options.get("masked", False))
+    learned: list[bytes] = []
+    late = 0
+    for calls in (3, 40, 1, 9, 30):
+        before = {d["obs"] for d in stream.decisions}
+        taken = stream.run(calls)
+        for one in taken:
+            told = next(d for d in stream.decisions if d["obs"] == one["obs"].tobytes())
+            assert one["action"].tobytes() == told["action"].tobytes()
+            assert one["ratio"] == pytest.approx(1.0, abs=1e-5)
+            assert one["now"] == pytest.approx(told["value"], abs=1e-5)
+            late += told["obs"] in before
+            learned.append(told["obs"])
+    whole = [d["obs"] for d in stream.decisions if "reward" in d]
+    assert sorted(learned) == sorted(whole)
+    assert late > 3 and len(whole) > 150
 
 
-@pytest.mark.parametrize(
-    ("env_id", "options", "critic"),
-    [(*variant, "central") for variant in VARIANTS] + [(*VARIANTS[at], "local") for at in (0, -1)],
-)  # numbers, choices, and several groups of both
-def test_every_registered_environment_learns_saves_and_loads(env_id: str, options: dict, critic: str, tmp_path: Path):
-    options = {**SHORT[env_id], **options}
-    run = quick(env_id, tmp_path, env_options=options, critic=critic)
-    assert run == RunFolder.open(tmp_path)
-    env = make(env_id, **options)
-    policies = load_policy(tmp_path)
-    assert list(policies) == list(env.group_map)
-    sync = env.run_synchronous(policies, seed=1)
-    assert sync.same_course(env.run_synchronous(load_policy(tmp_path), seed=1))
-    assert sync.same_course(env.run_event_driven(policies, seed=1))
+def test_the_memory_of_another_episode_shows():
+    student = learner(gru=6)
+    stream = Stream(student, 5)
+    stream.call()
+    stream.decide()
+    assert np.abs(student._hidden[stream.pending.slot]).min(axis=1).max() > 0.0
+    again = PolicyInputs(*stream.pending[:4], first=np.ones(len(stream.pending.slot), dtype=bool))
+    values = stream.values
+    student.ask(again, stream.brought(len(again.slot)))
+    assert student._answer[1].numpy().tobytes() == values.tobytes()
+    going_on = again._replace(first=np.zeros(len(again.slot), dtype=bool))
+    student.decide()
+    student.ask(going_on, stream.brought(len(again.slot)))
+    assert (student._answer[1].numpy() != values).all()
 
 
-def test_validation_does_not_change_what_is_learned(tmp_path: Path):
-    runs = [quick("heron/BatteryGrid-v0", tmp_path / str(n), validations=n, total_steps=128) for n in (0, 4)]
-    one, other = (run.policies()["battery"].network.layers for run in runs)
-    assert all(np.array_equal(x[0], y[0]) for x, y in zip(one, other, strict=True))
+@pytest.mark.parametrize("spec", [CHOICES, MIXED])
+def test_what_is_forbidden_is_never_chosen_and_the_rest_is_chosen_fairly(spec: ActionSpec):
+    student, drawn = learner(spec, masked=True), defaultdict(int)
+    rng = np.random.default_rng(0)
+    masks = rng.random((400, int(spec.ncats.sum()))) < 0.4
+    masks[:, np.cumsum(spec.ncats) - spec.ncats] = True
+    outputs = torch.zeros(400, spec.dim_c + int(spec.ncats.sum()))
+    for _ in range(30):
+        actions = student.network.draw(outputs, torch.from_numpy(masks), student.generator).detach().numpy()
+        for element, start in enumerate(np.cumsum(spec.ncats) - spec.ncats):
+            chosen = actions[:, spec.dim_c + element].astype(int)
+            assert masks[np.arange(400), start + chosen].all()
+            for row in range(400):
+                drawn[tuple(masks[row, start : start + spec.ncats[element]]), chosen[row]] += 1
+    for (mask, choice), count in drawn.items():
+        total = sum(n for (other, _), n in drawn.items() if other == mask)
+        assert count / total == pytest.approx(1.0 / sum(mask), abs=5.0 / total**0.5), choice
 
 
-def test_training_goes_without_validation(tmp_path: Path):
-    run = quick("heron/BatteryGrid-v0", tmp_path, validation_episodes=0, progress=True)
-    assert RunFolder.open(tmp_path).config.validation == {}
-    assert {row["validation_return"] for row in run.curve()} == {"nan"}
-    run = quick("heron/BatteryGrid-v0", tmp_path, validations=0)
-    *before, last = [row["validation_return"] for row in run.curve()]
-    assert set(before) == {"nan"} and last == f"{run.config.validation['trained']:.6g}"
+def test_the_probability_of_mixed_actions_is_that_of_their_parts():
+    network = learner(MIXED).network
+    outputs, actions = torch.tensor([[0.3, 1.0, 2.0, -1.0, 0.5]]), torch.tensor([[0.7, 2.0]])
+    allowed = torch.tensor([[True, False, True, True]])
+    normal = torch.distributions.Normal(0.3, np.exp(-0.5)).log_prob(torch.tensor(0.7))
+    choice = torch.tensor([1.0, -1.0, 0.5]).softmax(0)[1].log()
+    found = network.log_probability(outputs, actions, allowed).value.detach()
+    assert float(found[0]) == pytest.approx(float(normal + choice), abs=1e-6)
 
 
-def test_a_training_says_whose_return_it_has_and_what_each_group_earned_beside_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    """Also of a run of version 0.1.0, which kept none of it."""
-    with pytest.warns(HeronWarning, match="Tower.compute_local_reward adds .* nobody learns from it"):
-        run = quick("lab.dropping:drones", tmp_path, progress=True)
-    assert (run.config.return_of, run.config.validation["trained"]) == ("tower", -3.0)
-    own = run.config.validation_by_group["trained"]
-    assert list(own) == ["wing", "drone", "mast"] and own["wing"] == 0.0 != own["drone"]
-    printed = capsys.readouterr().out
-    assert "return of tower" in " ".join(printed.replace("┃", " ").split()) and "drone" in printed
-    rows = run.curve()
-    assert {row["validation_return"] for row in rows} == {"-3", "nan"}
-    assert (rows[-1]["group"], rows[-1]["group_return"]) == ("mast", f"{own['mast']:.6g}")
-    facts, pictures = training_facts(run)["Validation"], training_part(run).blocks
-    assert "Mean return of tower" in facts and f"trained: wing 0.00, drone {own['drone']:.2f}" in facts
-    assert "return of tower" in pictures[0].caption and "Sum of the returns of drone" in pictures[0].svg.decode()
-    for name in ("return_of", "validation_by_group"):
-        del (config := json.loads((tmp_path / "config.json").read_text()))[name]
-        (tmp_path / "config.json").write_text(json.dumps(config))
-    with (tmp_path / run.config.curve).open("w", newline="") as stream:
-        old = csv.DictWriter(stream, COLUMNS[:-1], extrasaction="ignore")
-        old.writeheader()
-        old.writerows(rows)
-    run = RunFolder.open(tmp_path)
-    facts, pictures = training_facts(run)["Validation"], training_part(run).blocks
-    assert "Mean return of the team" in facts and "In sum" not in facts
-    assert "return of the team" in pictures[0].caption and "Below" not in pictures[0].caption
+def test_decisions_that_took_no_effect_move_the_critic_and_not_the_actor():
+    def moved(took: bool) -> dict[str, bool]:
+        student = learner(seed=2)
+        stream = Stream(student, 8)
+        stream.brought = lambda n: DecisionRewards(np.arange(1.0, n + 1), np.ones(n, int), np.full(n, took))  # type: ignore
+        before = {name: tensor.clone() for name, tensor in student.network.state_dict().items()}
+        stream.run(6, rate=1e-2)
+        return {name: not torch.equal(t, before[name]) for name, t in student.network.state_dict().items()}
+
+    assert all(moved(True).values())
+    for name, changed in moved(False).items():
+        assert changed == ("value_net" in name)
 
 
-def test_ppo_learns_to_charge(tmp_path: Path):
-    settings = Hyperparameters(num_envs=8, n_steps=50, batch_size=400, n_epochs=5, learning_rate=3e-3, gamma=0.9)
-    options = {"max_steps": 50}
-    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=16_000, hyperparameters=settings, env_options=options)
-    best = 2 * sum(0.5 + 0.01 * step for step in range(1, 51))  # full power from the first step to the last
-    assert run.config.validation["do nothing"] == pytest.approx(50.0)
-    assert run.config.validation["trained"] > 50.0 + 0.9 * (best - 50.0)
+def test_the_actor_never_sees_the_state():
+    student = learner(gru=6)
+    obs, hidden = torch.randn(1, 4, WIDTH), torch.zeros(4, 6)
+    one, other = (student.network(obs, state, hidden) for state in torch.randn(2, 1, 4, STATE))
+    assert torch.equal(one[0], other[0]) and torch.equal(one[2], other[2])
+    assert not torch.isclose(one[1], other[1]).any()
 
 
-class Choosing(HeronEnv):
-    """Two choosers, and a mover whose baseline is to stand at 0.3."""
+def test_equal_seeds_give_equal_bits_and_others_do_not():
+    def weights(seed: int) -> bytes:
+        student = learner(MIXED, masked=True, seed=seed, gru=4, batch_size=8, n_epochs=3)
+        stream = Stream(student, 1, MIXED, True)
+        for _ in range(3):
+            stream.run(10, rate=1e-2)
+        return b"".join(t.numpy().tobytes() for t in student.network.state_dict().values())
 
-    def training_defaults(self) -> TrainingDefaults:
-        return TrainingDefaults({"max_steps": 4})
-
-
-def choosing(max_steps: int = 5, kind: type[Choosing] = Choosing) -> HeronEnv:
-    return kind(SystemAgent("system_agent", *Mixed.choosers(2), Mixed.pair()[0]), max_steps=max_steps)
-
-
-register("test/Choosing-v0", choosing)
+    assert weights(4) == weights(4) != weights(5)
 
 
-class Particular(Choosing):
-    """Knows with what it is best trained."""
-
-    def training_defaults(self) -> TrainingDefaults:
-        return TrainingDefaults({"max_steps": 4}, hyperparameters={"n_steps": 4, "hidden": (8, 8)})
-
-
-class Misspelt(Choosing):
-    """Means n_steps."""
-
-    def training_defaults(self) -> TrainingDefaults:
-        return TrainingDefaults(hyperparameters={"n_step": 4})
+def test_the_network_of_a_learner_is_one_tensor_and_loads_in_place():
+    student, other = learner(gru=4), learner(gru=4, seed=9)
+    student.network.load_state_dict(other.network.state_dict())
+    assert torch.equal(student._weights, other._weights)
+    student._weights.data.zero_()
+    assert not any(t.any() for t in student.network.state_dict().values())
 
 
-register("test/Particular-v0", lambda: choosing(kind=Particular))
-register("test/Misspelt-v0", lambda: choosing(kind=Misspelt))
+@given(st.data())
+@settings(max_examples=60)
+def test_windows_hold_each_decision_once_behind_a_warm_up_of_its_own_episode(data: st.DataObject):
+    n = data.draw(st.integers(0, 120))
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    slot, first = rng.integers(0, 3, n), rng.random(n) < 0.1
+    known = np.ones(n, dtype=bool)
+    for s in range(3):
+        known[np.flatnonzero(slot == s)[-1:]] = rng.random() < 0.5
+    old = np.arange(n) < data.draw(st.integers(0, 30))
+    index, mine = windows(slot, first, known, known & ~old)
+    assert sorted(index[mine].tolist()) == np.flatnonzero(known & ~old).tolist()
+    for column, wanted in zip(index.T, mine.T, strict=True):
+        low, high = np.flatnonzero(wanted)[[0, -1]]
+        assert wanted[low : high + 1].all() and high - low < LENGTH and low <= WARM_UP
+        held = column[: high + 1]
+        own = np.flatnonzero((slot == slot[held[0]]) & known)
+        at = np.searchsorted(own, held)
+        assert own[at].tolist() == held.tolist() and (np.diff(at) == 1).all()  # nothing of its agent is left out
+        assert not first[held[1:]].any()
+        if low < WARM_UP:
+            assert first[held[0]] or at[0] == 0
 
 
-def planned(env_id: str, training_options: dict | None = None, hyperparameters: Hyperparameters | None = None):
-    return make_plan(
-        env_id, Path("run"), {}, training_options, None, total_steps=1, seed=0, time_limit=None, validations=0,
-        hyperparameters=hyperparameters,
-    ).hyperparameters  # fmt: skip
-
-
-def test_an_environment_s_hyperparameters_go_with_its_training_options_unless_others_are_given():
-    assert planned("test/Particular-v0") == Hyperparameters(n_steps=4, hidden=(8, 8))
-    assert planned("test/Particular-v0", training_options={}) == Hyperparameters()
-    assert planned("test/Particular-v0", hyperparameters=tiny()) == tiny()
-    with pytest.raises(
-        ConfigError, match=r"test/Misspelt-v0: training_defaults\(\) has the hyperparameter 'n_step'.*n_st"
-    ):
-        planned("test/Misspelt-v0")
-
-
-def test_groups_of_choices_and_of_numbers_are_trained_together(tmp_path: Path):
-    settings = Hyperparameters(num_envs=4, n_steps=16, batch_size=32, learning_rate=1e-2)
-    run = quick("test/Choosing-v0", tmp_path, total_steps=1500, hyperparameters=settings)
-    assert run.config.training_options == {"max_steps": 4}
-    env = choosing()
-    result = env.run_synchronous(load_policy(tmp_path), seed=0)
-    assert [v for _, v in result.rewards["chooser_1"]] == [2.0] * 5  # the best choice
-    assert result.returns["mover_1"] > 4.0
-    with (tmp_path / "progress.csv").open() as stream:
-        rows = list(csv.DictReader(stream))
-    assert [row["group"] for row in rows] == ["chooser", "mover"] * 18  # two choosers, one mover
-    counted = [number for rollout in range(17) for number in (128 * rollout, 64 * rollout)]
-    assert [int(row["transitions"]) for row in rows] == [*counted, 2048, 1024]
-
-
-def test_drawn_actions_repeat_with_their_seed_and_follow_the_policy_s_spread(tmp_path: Path):
-    quick("heron/BatteryGrid-v0", tmp_path / "numbers")
-    quick("test/Choosing-v0", tmp_path / "choices")
-    vectors = np.linspace(0, 1, 4000, dtype=np.float32)[:, None]
-    drawn = load_policy(tmp_path / "choices", deterministic=False, seed=4)["chooser"]
-    draws = np.arange(4000, dtype=np.uint64)
-    assert np.array_equal(drawn.forward_batch(vectors, None, draws), drawn.forward_batch(vectors, None, draws))
-    assert np.array_equal(drawn.forward_batch(vectors, None, draws)[17], drawn.forward(vectors[17], draw=17))
-    share = np.bincount(drawn.forward_batch(vectors, None, draws)[:, 0].astype(int), minlength=3) / 4000
-    logits = drawn.network(drawn.scaling(vectors)).astype(np.float64)
-    likely = (np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)).mean(axis=0)
-    assert np.abs(share - likely).max() < 0.04
-    numbers, other = (load_policy(tmp_path / "numbers", deterministic=False, seed=s)["battery"] for s in (4, 5))
-    vectors = np.random.default_rng(0).uniform(size=(2000, 4)).astype(np.float32)
-    draws = draws[:2000]
-    assert not np.array_equal(numbers.forward_batch(vectors, draws=draws), other.forward_batch(vectors, draws=draws))
-    noise = numbers._draw(draws, np.zeros((2000, 1), np.float32)) / np.exp(numbers.log_std)
-    assert abs(noise.mean()) < 0.1 and abs(noise.std() - 1.0) < 0.06
-
-
-def test_a_time_limit_ends_training_cleanly_and_anneals_the_learning_rate_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    rates = []
-    learn = Learner.learn
-    monkeypatch.setattr(
-        Learner, "learn", lambda student, rate, stops: (rates.append(rate), learn(student, rate, stops))[1]
-    )
-    run = quick("heron/BatteryGrid-v0", tmp_path, total_steps=10**9, time_limit=20.0, clock=Ticking(0.02))
-    assert run.config.transitions < 10**9
-    assert run.config.deterministic is False
-    assert rates[0] == pytest.approx(1e-3, rel=0.01) and rates[-1] < 3e-4 and rates == sorted(rates, reverse=True)
-    assert load_policy(tmp_path)
-
-
-def test_the_table_of_baselines_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    run = quick("heron/BatteryGrid-v0", tmp_path, progress=True)
-    printed = capsys.readouterr().out
-    assert all(name in printed for name in ("trained", "random", "do nothing", "1 validation episode"))
-    assert set(run.config.validation) == {"trained", "random", "do nothing"}
-    assert json.loads((tmp_path / "config.json").read_text())["seed"] == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"total_steps": 0}, "train(total_steps=0): must be a whole number >= 1"),
-        ({"seed": -1}, "train(seed=-1): must be a whole number >= 0"),
-        ({"time_limit": 0.0}, "train(time_limit=0.0): must be > 0 s, or None"),
-        (
-            {"residual": "do nothin"},
-            "train(residual='do nothin'): heron/BatteryGrid-v0 has the baselines ['do nothing'] to correct."
-            " Did you mean 'do nothing'?",
-        ),
-    ],
-)
-def test_a_wrong_argument_is_named(options: dict, words: str, tmp_path: Path):
-    with pytest.raises(ConfigError) as error:
-        quick("heron/BatteryGrid-v0", tmp_path, **options)
-    assert str(error.value) == words
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("trainer", "sb3", "leave it out; Stable-Baselines3 trains on a HeronVecEnv, and heron_env.lab.save_run"),
-        ("algorithm", "qmix", "it trains with PPO alone; VDN and QMIX are in BenchMARL, on a HeronTask"),
-    ],
-)
-def test_an_argument_of_an_earlier_version_says_what_to_use(name: str, value: Any, words: str, tmp_path: Path):
-    with pytest.raises(ConfigError) as error:
-        quick("heron/BatteryGrid-v0", tmp_path / "run", **{name: value})
-    assert str(error.value).startswith(f"train({name}={value!r}): is gone since an earlier 0.x: {words}")
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("mixer", "it was of VDN and QMIX; train them with BenchMARL on a HeronTask"),
-        ("frames", r"for memory write gru=\.\.\.; SuperSuit's frame_stack_v1 stacks observations"),
-        ("augment", r"for memory write gru=\.\.\.; a wrapper around the environment shows an agent its own last"),
-    ],
-)
-def test_a_hyperparameter_of_an_earlier_version_says_what_to_use(name: str, words: str):
-    with pytest.raises(ConfigError, match=rf"^Hyperparameters\({name}=3\): is gone since an earlier 0.x: {words}"):
-        Hyperparameters(**{name: 3})
-
-
-def test_a_baseline_that_reads_states_in_object_form_can_be_no_base(tmp_path: Path):
-    with pytest.raises(ConfigError) as error:
-        quick("heron/Economy-v0", tmp_path, residual="carry")
-    assert str(error.value) == (
-        "Carry decides on a SimulationState; what a trained policy corrects must take the vector: give it a "
-        "forward(vector), or train without a residual"
-    )
-
-
-@pytest.mark.parametrize("env_id", ["heron/BatteryGrid-v0", "heron/EnergyManagement-v1"])
-def test_a_run_folder_keeps_the_delays_of_its_training_and_evaluation_has_none(env_id: str, tmp_path: Path):
-    delays = TrainingDelays(observation=1, action=(0, 2))
-    run = quick(env_id, tmp_path, env_options=SHORT[env_id], training_delays=delays)
-    kept = RunFolder.open(tmp_path)
-    assert kept == run
-    assert kept.config.training_delays == delays
-    assert kept.make().training_delays is None
-    assert "training_delays" not in {**kept.config.env_options, **kept.config.training_options}
-
-
-def test_delays_among_the_training_options_are_kept_alike_and_change_what_is_learned(tmp_path: Path):
-    delays, options = TrainingDelays(observation=2), SHORT["heron/BatteryGrid-v0"]
-    asked = {"late": {"training_delays": delays}, "same": {"training_options": {"training_delays": delays}}, "none": {}}
-    runs = {
-        name: quick("heron/BatteryGrid-v0", tmp_path / name, env_options=options, **how) for name, how in asked.items()
-    }
-    assert [run.config.training_delays for run in runs.values()] == [delays, delays, None]
-    weights = [run.policies()["battery"].network.layers[0][0].tolist() for run in runs.values()]
-    assert weights[0] == weights[1] != weights[2]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"training_delays": 3}, "train(training_delays=3): must be a TrainingDelays, or None"),
-        (
-            {"env_options": {"training_delays": TrainingDelays(action=1)}},
-            "train(env_options=...): training_delays are of training alone; "
-            "write train(training_delays=TrainingDelays(observation=0, action=1))",
-        ),
-    ],
-    ids=["a number", "for evaluation"],
-)
-def test_delays_that_are_none(options: dict, message: str, tmp_path: Path):
-    with pytest.raises(ConfigError) as caught:
-        quick("heron/BatteryGrid-v0", tmp_path, **options)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    "env_id", ["gymnasium:Pendulum-v1", "black_boxes:parallel_env", "black_boxes:Walk", black_boxes.under]
-)
-def test_a_black_box_is_refused_with_the_names_of_those_who_train_it(env_id: Any, tmp_path: Path):
-    words = (
-        r"is a black box, \w+; .* under_network\(env, \.\.\.\) with any trainer .*: Stable-Baselines3, CleanRL"
-        r"|returned <[\w.]*Walk.*trained by any trainer of theirs \(docs/how_to/black_box\.md\)"
-    )
-    with pytest.raises(ConfigError, match=words):
-        trained(tmp_path / "run", env_id)
-    if isinstance(env_id, str):
-        assert re.search(words, heron("train", env_id, "--out", tmp_path / "run", code=2).stderr.replace("\n", " "))
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_function_that_builds_the_environment_trains_what_its_name_does(tmp_path: Path):
-    named, given = (
-        trained(tmp_path / what, env, validations=0) for what, env in (("named", "mixed_world:carts"), ("given", carts))
-    )
-    assert given.config.env_id == named.config.env_id == "mixed_world:carts"
-    weights = [run.weights("cart") for run in (given, named)]
-    assert all(np.array_equal(values, weights[1][name]) for name, values in weights[0].items())
-    late = Condition(act_delay=1.0)
-    swept = [
-        Sweep.of(env, {"random": "random"}, [late], cases=2).run(processes=2).point("random", late).values
-        for env in ("mixed_world:carts", carts)
-    ]
-    assert swept[0] == swept[1]
-    assert record_episode(carts, "random").setting.env_id == "mixed_world:carts"
-
-
-@pytest.mark.parametrize("function", [lambda **options: carts(**options), partial(carts, max_steps=4), carts.__call__])
-def test_a_function_that_no_name_leads_to_is_refused(function: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for caller, run in {
-        "train": lambda f: trained(tmp_path / "run", f),
-        "Sweep.of": lambda f: Sweep.of(f, {"random": "random"}, []),
-        "record_episode": lambda f: record_episode(f, "random"),
-    }.items():
-        with pytest.raises(ConfigError, match=rf"{caller}\(env_id\): .* can't be found by a name in a module.*options"):
-            run(function)
-    monkeypatch.setattr(carts, "__module__", "__main__")  # of a script
-    monkeypatch.setattr(sys.modules["__main__"], "carts", carts, raising=False)
-    with pytest.raises(ConfigError, match="can't be found by a name in a module"):
-        trained(tmp_path / "run", carts)
+def test_a_warm_up_is_the_last_eight():
+    slot = np.array([0, 1] * 12 + [2])
+    assert last_of_each(slot).tolist() == [*range(8, 24), 24]

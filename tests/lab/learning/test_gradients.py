@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from lab.learning.test_lean_ppo import CHOICES, MIXED, NUMBERS, STATE, WIDTH, Stream, learner
+from lab.learning.test_ppo import CHOICES, MIXED, NUMBERS, STATE, WIDTH, Stream, learner
 from torch import Tensor
 from torch._functorch.config import patch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from training_kit import GRID, tiny, trained
+from training_kit import tiny, trained
 
 from heron_env.core.action import ActionSpec
 from heron_env.errors import ConfigError
-from heron_env.lab.learning.actor_critic import ActorCritic
-from heron_env.lab.learning.lean_ppo import CLIP, VALUE_WEIGHT, Learner
-from heron_env.lab.learning.ppo import _device
-from heron_env.lab.learning.validation import Validation
+from heron_env.lab.learning.ppo import CLIP, VALUE_WEIGHT, ActorCritic, Learner
+from heron_env.lab.learning.train import _device
 from heron_env.lab.trained import NetworkPolicy
 
 ROWS = 40
@@ -115,8 +113,8 @@ def test_a_policy_of_relu_is_kept_and_loaded_as_one(tmp_path: Path):
         made = torch.relu(made @ x[f"{name}.weight"].T + x[f"{name}.bias"])
     outputs = made @ x["action_net.weight"].T + x["action_net.bias"]
     assert np.allclose(policy.network(seen.numpy()), outputs.numpy(), atol=1e-5)
-    again = Validation(run.make(), GRID, run.config.env_options, 1).returns(run.policies())
-    assert run.config.validation["trained"] == again[0].value  # while training it was measured as what it is
+    again = run.make().run_synchronous(run.policies(), seed=2_000_000)  # while training it was measured as what it is
+    assert run.config.validation["trained"] == again.returns[run.config.return_of]
 
 
 @pytest.mark.parametrize("spec,masked", [(NUMBERS, False), (CHOICES, True), (MIXED, True)])

@@ -8,6 +8,7 @@ clock, each agent for itself, and forgets where an episode begins; wrong argumen
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +42,15 @@ from heron_env import (
     rule,
 )
 from heron_env.adapters import HeronVecEnv
-from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, RunFolderError, ScheduleError
 from heron_env.lab import Hyperparameters, RunFolder
 from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import can_play, play_lanes
-from heron_env.lab.learning.group import measure_rows
-from heron_env.lab.learning.lean_ppo import ActorCritic, Learner
-from heron_env.lab.learning.plan import make_plan
-from heron_env.lab.learning.row_training import RowTraining
-from heron_env.lab.learning.step_rows import Role, StepRows
-from heron_env.lab.learning.validation import Validation
+from heron_env.lab.learning.events import Monitor, Stopwatch
+from heron_env.lab.learning.ppo import ActorCritic, Learner
+from heron_env.lab.learning.rows import Role, StepRows, measure_rows
+from heron_env.lab.learning.train import Training, Validation, make_plan
 from heron_env.lab.remembering import RememberingPolicy
+from heron_env.lab.sweep.play import can_play, play_lanes
 from heron_env.lab.sweep.records import RECORD
 
 pytestmark = pytest.mark.filterwarnings("ignore:train.schedule:heron_env.errors.HeronWarning")
@@ -172,14 +170,14 @@ def test_twins_live_the_same_days(schedule: Any, tmp_path: Path, monkeypatch: py
     """What the network draws too: lanes 0 and 1 are asked at the same times, and see the same until they act."""
     seen: list[Rows] = []
     seeds: list[int] = []
-    take = RowTraining._take
+    take = Training._take
 
-    def noting(self: RowTraining, rows: Rows) -> None:
+    def noting(self: Training, rows: Rows) -> None:
         seen.append(rows)
         seeds[:] = self._seeds
         take(self, rows)
 
-    monkeypatch.setattr(RowTraining, "_take", noting)
+    monkeypatch.setattr(Training, "_take", noting)
     quick(tmp_path, hyperparameters=tiny(num_envs=4, twins=2), schedule=schedule)
     lanes = [[(rows.rank[rows.lane == b], rows.time[rows.lane == b]) for rows in seen] for b in range(4)]
     for one, other in ((0, 1), (2, 3)):
@@ -201,13 +199,10 @@ def test_lean_training_and_what_it_leaves_need_no_stable_baselines3(tmp_path: Pa
 # What a learner is told
 
 
-def course_of(env_id: str, folder: Path, **options: Any) -> RowTraining:
+def course_of(env_id: str, folder: Path, **options: Any) -> Training:
     """A training that has not begun."""
-    settings = {"total_steps": 1, "seed": 0, "time_limit": None, "validations": 0, "hyperparameters": None}
-    env_options = options.pop("env_options", {})
-    plan = make_plan(env_id, folder, env_options, {}, None, **{**settings, **options})
-    env = plan.make()
-    return RowTraining(plan, env, {}, Validation(env, env_id, {}, 0))
+    plan = make_plan(env_id, folder, options.pop("env_options", {}), {}, None, total_steps=1, **options)
+    return Training(plan, {}, Validation(plan, 0), Monitor([], Stopwatch(time.monotonic), None))
 
 
 def test_a_learner_is_told_what_the_rows_tell_in_its_own_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -219,18 +214,18 @@ def test_a_learner_is_told_what_the_rows_tell_in_its_own_units(tmp_path: Path, m
     course = course_of(
         "heron/EnergyManagement-v1", tmp_path, env_options=options, hyperparameters=settings, critic="central"
     )
-    (student,) = course.students
-    rows, ends = course._source.begin(), 0
+    (role, scales, _), ends = next(course._students()), 0
+    rows = course._source.reset()
     for _ in range(14):
         course._take(rows)
         for where in (rows.ended, rows) if len(rows.ended) else (rows,):
             seen, brought, *more = told.pop(0)
-            place = np.searchsorted(student.role.ranks, where.rank)
+            place = np.searchsorted(role.ranks, where.rank)
             assert seen.slot.tolist() == (6 * where.lane + place).tolist()
-            assert seen.obs.tobytes() == student.scales.seen(where.obs).tobytes()
-            state = student.scales.state(np.concatenate([where.state, np.eye(6, dtype=np.float32)[place]], axis=1))
+            assert seen.obs.tobytes() == scales.seen(where.obs).tobytes()
+            state = scales.state(np.concatenate([where.state, np.eye(6, dtype=np.float32)[place]], axis=1))
             assert seen.state.tobytes() == state.tobytes()
-            assert brought.reward.tolist() == (where.training_reward * student.scales.reward).tolist()
+            assert brought.reward.tolist() == (where.training_reward * scales.reward).tolist()
             assert (where.training_reward != where.reward).any() or where is rows
             assert [part.tolist() for part in brought[1:]] == [where.steps.tolist(), where.took.tolist()]
             if more:
@@ -238,7 +233,7 @@ def test_a_learner_is_told_what_the_rows_tell_in_its_own_units(tmp_path: Path, m
                 ends += 1
         rows = course._source.answer(course._decide(rows))
     assert ends == 1 and not told
-    assert student.transitions == {"battery": 2 * 6 * 13}
+    assert course.transitions == {"battery": 2 * 6 * 13}
 
 
 @pytest.mark.parametrize(
@@ -254,7 +249,7 @@ def test_only_what_a_limit_cut_off_has_a_future(ends: Any, limit: int, expected:
     register("test/Endings-v0", lambda: endings(ends, limit))
     settings = tiny(num_envs=1)
     course = course_of("test/Endings-v0", tmp_path, hyperparameters=settings)
-    rows = course._source.begin()
+    rows = course._source.reset()
     for _ in range(limit):
         course._take(rows)
         rows = course._source.answer(course._decide(rows))
@@ -266,15 +261,15 @@ def test_only_what_a_limit_cut_off_has_a_future(ends: Any, limit: int, expected:
 def test_what_is_trained_remembers_as_what_is_loaded_will(schedule: Any, tmp_path: Path):
     options = {"max_steps": 5, "compile": True}
     course = course_of(GRID, tmp_path, hyperparameters=tiny(gru=4), schedule=schedule, env_options=options)
-    (student,) = course.students
+    (learner,) = course.learners
     with torch.no_grad():
-        student.learner.network.action_net.weight *= 30.0
-        student.learner.network.log_std.fill_(-30.0)  # what is done is what the policy would do, and then sees
+        learner.network.action_net.weight *= 30.0
+        learner.network.log_std.fill_(-30.0)  # what is done is what the policy would do, and then sees
     policies = {(lane, agent): policy for lane in range(2) for agent, policy in course.policies().items()}
-    rows, ids, episodes, spread = course._source.begin(), course._source.env.hierarchy.ids, 0, []
+    rows, ids, episodes, spread = course._source.reset(), course._source.env.hierarchy.ids, 0, []
     for _ in range(14):
         course._take(rows)
-        outputs = student.learner._answer[0].numpy()
+        outputs = learner._answer[0].numpy()
         for i, (lane, rank) in enumerate(zip(rows.lane.tolist(), rows.rank.tolist(), strict=True)):
             policy = policies[lane, ids[rank]]
             if rows.first[i]:
@@ -301,7 +296,7 @@ RULES = {"battery_1": one_rule, "battery_2": another_rule}
 def test_each_agent_s_own_rule_is_corrected_also_where_not_all_tick():
     ticks = {"battery_2": ScheduleConfig(tick_interval=2.0), "*": ScheduleConfig()}
     source = StepRows(GRID, 2, schedule=ticks, max_steps=5)
-    role, rows, alone = Role(source.env, ["battery"], RULES), source.begin(), 0
+    role, rows, alone = Role(source.env, ["battery"], RULES), source.reset(), 0
     for outputs in np.linspace(-1.5, 1.5, 8, dtype=np.float32):
         actions = role.act(rows, np.full((len(rows), 1), outputs))
         for i, agent in enumerate(source.env.hierarchy.ids[rank] for rank in rows.rank):
@@ -465,12 +460,12 @@ def test_numbers_and_choices_in_one_action_are_learned_together(tmp_path: Path):
 
 
 def test_forbidden_choices_are_never_made_while_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    forbidden, decide = [], RowTraining._decide
+    forbidden, decide = [], Training._decide
 
-    def checked(course: RowTraining, rows: Any) -> Any:
+    def checked(course: Training, rows: Any) -> Any:
         actions = decide(course, rows)
-        for student in course.students:
-            spec, part = student.role.spec, student.role.part(rows)
+        for role in course.roles:
+            spec, part = role.spec, role.part(rows)
             for mask, action in zip(rows.mask[part], actions[part], strict=True):
                 flags = np.split(mask[: spec.ncats.sum()], np.cumsum(spec.ncats)[:-1])
                 chosen = action[spec.dim_c : spec.size].astype(int)
@@ -478,7 +473,7 @@ def test_forbidden_choices_are_never_made_while_training(tmp_path: Path, monkeyp
                 forbidden.append(not mask.all())
         return actions
 
-    monkeypatch.setattr(RowTraining, "_decide", checked)
+    monkeypatch.setattr(Training, "_decide", checked)
     run = quick(tmp_path, "test/Lamps-v0", total_steps=512, validations=0)
     assert list(run.config.groups) == ["lamp", "pair", "dimmer"]
     assert sum(forbidden) > 500
@@ -566,23 +561,6 @@ def test_a_damaged_memory_is_refused(with_memory: RunFolder, tmp_path: Path):
     file.write_text(json.dumps(config))
     with pytest.raises(RunFolderError, match="has a memory that does not fit"):
         load_policy(tmp_path)
-
-
-class Refill(OnBatches):
-    """Towards a charge of 0.9."""
-
-    def forward_batch(self, vectors: np.ndarray) -> np.ndarray:
-        return 0.05 * (0.9 - vectors[:, :1].astype(np.float64))
-
-
-@pytest.mark.parametrize("ticks", [1.0, 2.0])
-def test_without_a_network_validation_on_lanes_is_the_synchronous_one(ticks: float):
-    options = {"max_steps": 6, "schedule": ScheduleConfig(tick_interval=ticks), "compile": True}
-    env = make(GRID, **options)
-    rule = {agent: Refill() for agent in env.possible_agents}
-    on_lanes = Validation(env, GRID, options, 3, ScheduleConfig(act_delay=1.5, tick_interval=ticks))
-    assert on_lanes._plays(rule)
-    assert on_lanes.returns(rule) == Validation(env, GRID, options, 3).returns(rule) != on_lanes.under_schedule(rule)
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,12 @@
-"""How the episodes of a sweep are run: over processes, side by side in lanes, or as Ray tasks on many machines.
+"""Who plays the bundles of a study: several processes, or the tasks of a Ray cluster on many machines.
 
-On many machines one sweep drives, and its journal is all that is kept. A task that is lost with its worker or its node
+On many machines one study drives, and its journal is all that is kept. A task that is lost with its worker or its node
 is run again by Ray. Equal seeds give equal courses, bit for bit, on one kind of machine with one version of this
 library; what ran elsewhere says so in its notes.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
 import multiprocessing
 import os
 import pickle
@@ -17,29 +15,20 @@ import signal
 import socket
 import sys
 import threading
-import time
-import warnings
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
 from heron_env._version import __version__
-from heron_env.errors import ConfigError, HeronWarning, WorkerLost
+from heron_env.errors import ConfigError, WorkerLost
 from heron_env.given import whole
-from heron_env.lab.benchmark import Case
-from heron_env.lab.episodes import can_play, in_step, lane_outcome, noted_lanes, play_lanes, ticks_in_step
-from heron_env.lab.policies import External, TrainedRun
-from heron_env.lab.sweep.plan import Item
-from heron_env.lab.sweep.records import RECORD, Record, made, require_finite, run_item
+from heron_env.lab.sweep.play import Bundle, Executor, Worlds, play_bundle
+from heron_env.lab.sweep.records import Record
 from heron_env.trust import VARIABLE, vouched
-
-if TYPE_CHECKING:
-    from heron_env.envs.base import HeronEnv
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 FEW, LONG = 3, 160
@@ -56,25 +45,55 @@ def finished(
     Processes are spawned in this working directory: function, items and results must pickle. They end with this one,
     even if it is killed. The first error is raised here, and what has not begun is dropped.
 
-    Raises ConfigError for less than one process, and for what does not pickle; WorkerLost where a process dies, naming
-    what was under way.
+    Raises ConfigError for what does not pickle; WorkerLost where a process dies, naming what was under way.
     """
-    whole(processes, "processes", 1)
-    if min(processes, len(items)) <= 1:
-        for item in items:
-            yield item, function(item)
-        return
     before = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    here = os.getcwd(), sys.path, vouched()
-    with ProcessPoolExecutor(min(processes, len(items)), context, _start_worker, here) as pool:
+    context, running = multiprocessing.get_context("spawn"), dict[Any, Work]()
+    with ProcessPoolExecutor(min(processes, len(items)), context, _start_worker, (Driver.here(),)) as pool:
+
+        def submit(item: Work) -> Future[Result]:
+            _require_picklable(function, item)  # the pool's own error would not say what to do
+            return pool.submit(function, item)
+
         try:
-            yield from _as_completed(pool, function, items, processes)
-        except BaseException:
+            for future, item in _under_way(items, running, lambda: processes, submit, _done):
+                yield item, future.result()
+        except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in set(multiprocessing.active_children()) - before:
                 child.terminate()
+            if isinstance(error, BrokenProcessPool):
+                raise WorkerLost(
+                    "a worker process ended suddenly (killed? out of memory? a script that starts it without "
+                    "`if __name__ == '__main__':`?) while one of these was under way: "
+                    f"{_listed(list(running.values()))}. Run it again, with fewer processes if it was memory"
+                ) from error
             raise
+
+
+def _under_way(
+    items: Sequence[Work],
+    running: dict[Any, Work],
+    workers: Callable[[], int],
+    submit: Callable[[Work], Any],
+    done: Callable[[list[Any]], Iterable[Any]],
+) -> Iterator[tuple[Any, Work]]:
+    """What was submitted, once it is done, with its item; two a worker, so that a long list is not pickled at once."""
+    waiting = iter(items)
+    while True:
+        while len(running) < 2 * workers() and (item := next(waiting, None)) is not None:
+            running[submit(item)] = item
+        if not running:
+            return
+        for one in done(list(running)):
+            yield one, running[one]
+            del running[one]
+
+
+def _done(futures: list[Future[Any]]) -> list[Future[Any]]:
+    """Those that are, in their order."""
+    done, _ = wait(futures, return_when=FIRST_COMPLETED)
+    return sorted(done, key=futures.index)
 
 
 def _require_picklable(function: Callable[..., Any], item: object) -> None:
@@ -87,46 +106,15 @@ def _require_picklable(function: Callable[..., Any], item: object) -> None:
         ) from error
 
 
-def _as_completed(
-    pool: ProcessPoolExecutor, function: Callable[[Work], Result], items: Sequence[Work], processes: int
-) -> Iterator[tuple[Work, Result]]:
-    """A few items ahead of the processes, so that a long list is not pickled at once."""
-    waiting = iter(items)
-    running: dict[Future[Any], Work] = {}
-    try:
-        while True:
-            while len(running) < 2 * processes and (item := next(waiting, None)) is not None:
-                _require_picklable(function, item)  # the pool's own error would not say what to do
-                running[pool.submit(function, item)] = item
-            if not running:
-                return
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in sorted(done, key=list(running).index):
-                result = future.result()
-                yield running.pop(future), result
-    except BrokenProcessPool as error:
-        raise WorkerLost(
-            "a worker process ended suddenly (killed? out of memory? a script that starts it without "
-            "`if __name__ == '__main__':`?) while one of these was under way: "
-            f"{_listed(list(running.values()))}. Run it again, with fewer processes if it was memory"
-        ) from error
-
-
 def _listed(items: Sequence[object]) -> str:
     """The first ones, each in a line's length."""
     texts = [text if len(text := str(item)) <= LONG else f"{text[:LONG]}..." for item in items[:FEW]]
     return "; ".join(texts) + (f"; and {len(items) - FEW} more" if len(items) > FEW else "")
 
 
-def _start_worker(folder: str, path: list[str], trust: frozenset[str]) -> None:
-    """One thread for each worker; an interrupt is the parent's business, and without it there is nothing to do.
-
-    `folder`, `path`: where the parent is now, and looks for modules; by itself a worker is where the parent began.
-    `trust`: what files may name there.
-    """
-    os.environ[VARIABLE] = ",".join(sorted(trust))
-    os.chdir(folder)
-    sys.path[:] = path
+def _start_worker(driver: Driver) -> None:
+    """One thread for each worker; an interrupt is the parent's business, and without it there is nothing to do."""
+    driver.enter()
     for name in THREADS:
         os.environ[name] = "1"
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -140,92 +128,45 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-MOST = 256
-"""Episodes in a bundle: what 256 days note takes some 300 MB."""
-LEAST = 16
-"""Cases of a synchronous condition, from which on they are lanes: fewer are done before those are compiled."""
-Bundle = tuple[Item, ...]
+def executor_of(processes: int, ray: str | None = None) -> Executor:
+    """This process, several, or the CPUs of a Ray cluster. Raises ConfigError where no cluster answers."""
+    if ray is not None:
+        return RayCluster(ray)
+    return Here() if whole(processes, "processes", 1) == 1 else Processes(processes)
 
 
-def bundles(items: Sequence[Item], processes: int) -> list[Bundle]:
-    """The items, in their order by the first of each bundle: those that can run side by side, and the others alone."""
-    together: dict[tuple[Any, ...], list[Item]] = {}
-    possible: dict[tuple[str, bool], bool] = {}
-    cases = Counter((item.name, item.condition.name) for item in items)
-    for number, item in enumerate(items):
-        of, kind = (item.name, item.condition.name), (item.name, item.condition.synchronous)
-        kept = not (item.condition.disturbances or item.live or (kind[1] and cases[of] < LEAST))
-        if kept and kind not in possible:
-            possible[kind] = _can(item)
-        together.setdefault(of if kept and possible[kind] else (number,), []).append(item)
-    result, parts = [], processes if isinstance(processes, int) and processes > 1 else 1  # who runs them checks it
-    for some in together.values():
-        size = min(MOST, -(-len(some) // parts))
-        result += [tuple(some[k : k + size]) for k in range(0, len(some), size)]
-    return result
+class Here:
+    """This process, one bundle after another."""
+
+    count = 1
+
+    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Generator[tuple[Bundle, list[Record]], None, None]:
+        """In their order."""
+        for bundle in bundles:
+            yield bundle, play_bundle(bundle, worlds)
 
 
-def run_bundle(bundle: Bundle) -> list[Record]:
-    """Run them; where anything goes wrong side by side, one by one, so that the episode at fault is named."""
-    if len(bundle) == 1:
-        return [run_item(bundle[0])]
-    try:
-        return _run(bundle)
-    except Exception as error:  # noqa: BLE001  (what it is will be raised by the episode itself)
-        result = [run_item(item) for item in bundle]
-        where = f"{bundle[0].name}, {bundle[0].condition.name}"
-        warnings.warn(
-            f"{where}: {len(bundle)} cases ran one by one, for side by side there was {error!r:.300}; their results "
-            "are right, and took longer. Please report it",
-            HeronWarning,
-            stacklevel=2,
-        )
-        return result
+@dataclass(frozen=True)
+class Processes:
+    """Worker processes of this machine."""
+
+    count: int
+
+    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Generator[tuple[Bundle, list[Record]], None, None]:
+        """In any order; one bundle alone is played here."""
+        if len(bundles) > 1:
+            yield from finished(play_here, bundles, self.count)
+        else:
+            yield from Here().run(bundles, worlds)
 
 
-def _world(item: Item) -> HeronEnv:
-    """The environment of the item's policy and condition, whatever the case."""
-    return made(replace(item, case=Case(item.case.seed)))
+_worlds: Final = Worlds()
+"""Of a worker."""
 
 
-def _can(item: Item) -> bool:
-    """May the cases of this policy run side by side?"""
-    if isinstance(item.policy, External):
-        return False
-    env = _world(item)
-    if item.condition.synchronous and not ticks_in_step(env):
-        return False
-    return can_play(env, item.policies(env), item.case.options)
-
-
-def _run(bundle: Bundle) -> list[Record]:
-    begun, first, synchronous = time.perf_counter(), bundle[0], bundle[0].condition.synchronous
-    env, cases = _world(first), [item.case for item in bundle]
-    schedule = in_step(env) if synchronous else first.condition.schedule(env)
-    batch = play_lanes(env, cases, _policies(bundle, env), schedule, RECORD if synchronous else (*RECORD, "ages"))
-    result = [lane_outcome(env, lane) for lane in noted_lanes(batch)]  # one by one: what lanes note is large
-    if synchronous:  # which measures no time
-        result = [replace(each, staleness_p95=math.nan, latency_p95=math.nan) for each in result]
-    for each in result:
-        require_finite(each)
-    seconds = round((time.perf_counter() - begun) / len(bundle), 3)
-    return [Record(item.key, each, seconds) for item, each in zip(bundle, result, strict=True)]
-
-
-def _policies(bundle: Bundle, env: HeronEnv) -> list[Any]:
-    """Of each item; one and the same where those of several cases are equal to the last byte."""
-    spec = bundle[0].policy
-    first = bundle[0].policies(env)
-    if isinstance(spec, TrainedRun):
-        return [first] * len(bundle)
-    by_content: dict[bytes, Any] = {}
-    result = []
-    for item in bundle:
-        policy = item.policies(env)
-        with contextlib.suppress(Exception):  # what does not pickle is its case's own
-            policy = by_content.setdefault(pickle.dumps(policy), policy)
-        result.append(policy)
-    return result
+def play_here(bundle: Bundle) -> list[Record]:
+    """In a worker, whose environments serve all its bundles."""
+    return play_bundle(bundle, _worlds)
 
 
 RETRIES: Final = 3
@@ -274,7 +215,7 @@ def _more(mine: str, theirs: str) -> str:
 
 @dataclass(frozen=True)
 class Driver:
-    """Where the sweep runs, as its tasks need to know it."""
+    """Where the study runs, as its workers need to know it; by itself one is where this program began."""
 
     machine: Machine
     folder: str
@@ -286,18 +227,19 @@ class Driver:
         """This process."""
         return cls(Machine.here(), os.getcwd(), tuple(sys.path), vouched())
 
+    def enter(self) -> None:
+        """Work in its folder, if that is here, look for modules where it does, and trust whom it trusts."""
+        os.environ[VARIABLE] = ",".join(sorted(self.trust))
+        if os.path.isdir(self.folder):
+            os.chdir(self.folder)
+        sys.path[:] = [*self.path, *(place for place in sys.path if place not in self.path)]
+
 
 def run_task(bundle: Bundle, driver: Driver) -> list[Record]:
-    """A bundle on whatever machine this is: in the driver's folder, if it is there, with the driver's trust.
-
-    What it raises bears the machine's name as a note.
-    """
-    os.environ[VARIABLE] = ",".join(sorted(driver.trust))
-    if os.path.isdir(driver.folder):
-        os.chdir(driver.folder)
-    sys.path += [place for place in driver.path if place not in sys.path]
+    """A bundle on whatever machine this is. What it raises bears the machine's name as a note."""
+    driver.enter()
     try:
-        records = run_bundle(bundle)
+        records = play_here(bundle)
     except Exception as error:
         error.add_note(f"on {platform.node()}, in {os.getcwd()}")
         raise
@@ -334,11 +276,11 @@ class RayCluster:
             raise _nobody(address, str(error).partition("\n")[0]) from error
 
     @property
-    def cpus(self) -> int:
+    def count(self) -> int:
         """Of all nodes that are alive; one at least."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
-    def run(self, bundles: Sequence[Bundle]) -> Generator[tuple[Bundle, list[Record]], None, None]:
+    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Generator[tuple[Bundle, list[Record]], None, None]:
         """Each bundle with its records, as soon as they are there; a few more are under way than there are CPUs.
 
         The first error of a task is raised here. No more are submitted then, and those under way end by themselves:
@@ -357,15 +299,12 @@ class RayCluster:
     def _run(self, bundles: Sequence[Bundle]) -> Generator[tuple[Bundle, list[Record]], None, None]:
         task = self._ray.remote(run_task).options(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")
         driver = self._ray.put(Driver.here())
-        waiting, running = iter(bundles), dict[Any, Bundle]()
-        while True:
-            while len(running) < 2 * self.cpus and (bundle := next(waiting, None)) is not None:
-                running[task.remote(bundle, driver)] = bundle
-            if not running:
-                return
-            (reference, *_), _ = self._ray.wait(list(running))
-            records = self._got(reference, running[reference])
-            yield running.pop(reference), records
+        under_way = _under_way(
+            bundles, {}, lambda: self.count, lambda bundle: task.remote(bundle, driver),
+            lambda references: self._ray.wait(references)[0][:1],
+        )  # fmt: skip
+        for reference, bundle in under_way:
+            yield bundle, self._got(reference, bundle)
 
     def _got(self, reference: Any, bundle: Bundle) -> list[Record]:
         errors = self._ray.exceptions
