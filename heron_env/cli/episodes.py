@@ -210,7 +210,7 @@ def wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tupl
         if not names_environment(run_or_env):
             raise ConfigError(f"{run_or_env!r}: neither a run folder nor an environment (`heron envs` lists them)")
         return run_or_env, policy, options
-    from heron_env.lab.checkpoints import open_run
+    from heron_env.lab.runs import open_run
 
     run = open_run(run_or_env)
     on_behalf(run)

@@ -199,9 +199,9 @@ def export(
 
     Names, units and versions are in the metadata; onnxruntime and numpy are all that is needed to run them.
     """
-    from heron_env.lab.checkpoints import open_run
     from heron_env.lab.onnx_file import export_onnx
     from heron_env.lab.output import dumps
+    from heron_env.lab.runs import open_run
 
     if not run.endswith(".zip"):
         on_behalf(open_run(run))

@@ -117,7 +117,7 @@ def _serve_policy(
     folder: Path, env_id: str | None, option: list[str] | None, *, host: str, port: int, token_env: str | None
 ) -> None:
     from heron_env.injection.sdk import serve_policy
-    from heron_env.lab.checkpoints import load_policy, open_run
+    from heron_env.lab.runs import load_policy, open_run
 
     run = open_run(folder)
     on_behalf(run)

@@ -269,7 +269,7 @@ def members(name: str) -> list[str]:
 
 def run_folders(names: Sequence[str]) -> list[RunFolder]:
     """Those of the names that are folders. Raises RunFolderError for a folder of something else."""
-    from heron_env.lab.checkpoints import open_run
+    from heron_env.lab.runs import open_run
 
     return [open_run(folder) for name in names for folder in members(name)]
 

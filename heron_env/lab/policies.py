@@ -342,7 +342,7 @@ class TrainedRun:
 
     def build(self, env: HeronEnv, seed: int) -> Policies:
         """Raises RunFolderError, Untrusted."""
-        from heron_env.lab.checkpoints import load_policy
+        from heron_env.lab.runs import load_policy
 
         return load_policy(self.folder)
 

@@ -22,7 +22,7 @@ from heron_env.lab.learning.plan import Hyperparameters, Plan
 from heron_env.lab.learning.step_rows import Role, RowSource, StepRows
 from heron_env.lab.learning.validation import Episodes, Validation
 from heron_env.lab.remembering import RememberingPolicy, recurrent_of
-from heron_env.lab.run_groups import GroupConfig
+from heron_env.lab.run_files import GroupConfig
 from heron_env.lab.trained import NetworkPolicy, Scaling, act_of, network_of
 from heron_env.seeding import stream
 

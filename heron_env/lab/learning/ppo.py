@@ -25,7 +25,7 @@ from heron_env.lab.learning.logs import LOGGERS, Logger, each_of, opened, progre
 from heron_env.lab.learning.plan import DEFAULT, Hyperparameters, Plan, make_plan
 from heron_env.lab.learning.validation import Episodes, Validation, print_baselines
 from heron_env.lab.policies import Baseline
-from heron_env.lab.run_groups import GroupConfig
+from heron_env.lab.run_files import GroupConfig
 from heron_env.lab.runs import RunConfig, RunFolder, files_of_run, replace_run, unused, versions
 from heron_env.registry import id_of
 from heron_env.scheduling.drawn import AnySchedule, as_dict

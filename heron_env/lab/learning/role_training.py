@@ -20,8 +20,9 @@ from heron_env.lab.learning.plan import Plan, load_weights
 from heron_env.lab.learning.step_rows import Role
 from heron_env.lab.learning.validation import Validation
 from heron_env.lab.remembering import RememberingPolicy
-from heron_env.lab.run_groups import GroupConfig, group_config, packed_weights
+from heron_env.lab.run_files import GroupConfig, group_config
 from heron_env.lab.trained import NetworkPolicy
+from heron_env.lab.weights import packed_weights
 
 
 class RoleStudent:

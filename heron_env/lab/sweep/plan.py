@@ -17,7 +17,6 @@ from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.injection.endpoint import Endpoint
 from heron_env.lab.benchmark import Case
-from heron_env.lab.checkpoints import open_run
 from heron_env.lab.episodes import TEAM
 from heron_env.lab.policies import (
     About,
@@ -32,6 +31,7 @@ from heron_env.lab.policies import (
     policy_spec,
 )
 from heron_env.lab.remedies import HOLD
+from heron_env.lab.runs import open_run
 from heron_env.lab.sweep.conditions import SYNC, Condition
 from heron_env.trust import on_behalf_of
 
