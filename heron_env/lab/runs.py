@@ -245,7 +245,10 @@ def open_run(run_dir: str | Path) -> RunFolder:
     file = path / NAME
     text = _read(file, f": {path} is no finished run folder; train one, or correct the path")
     config = config_in(text, file)
-    models = {kept.model: _read(path / kept.model, f"; {MEND}") for kept in config.groups.values()}
+    models = {
+        kept.model: _read(path / kept.model, f", the model of group {group!r}; {MEND}")
+        for group, kept in config.groups.items()
+    }
     return RunFolder(path, config, {NAME: text, **models})
 
 

@@ -115,14 +115,6 @@ def test_ids_are_those_of_the_table():
     assert [ids.run[14], ids.run[19] in "89ab"] == ["8", True]
 
 
-def test_a_decision_that_is_asked_again_under_its_number_has_ids_of_its_own():
-    asker = Questions(SETTING, Telling())
-    first, again, third = (asker.request(question()) for _ in range(3))
-    assert len({first.turn_id, again.turn_id, third.turn_id}) == 3
-    asker.begin()
-    assert asker.request(question()).turn_id == first.turn_id
-
-
 def test_ids_and_hashes_are_the_same_in_every_process_and_for_every_seed():
     program = (
         "from endpoint_kit import question; from heron_env.injection.setting import EnvironmentFacts; "

@@ -77,15 +77,6 @@ def test_recorded_decisions_are_replayed_bit_for_bit_without_a_socket(tmp_path: 
     assert "canary-thought" not in path.read_text()
 
 
-def test_what_stood_in_is_replayed_without_what_stood_in(tmp_path: Path):
-    path = tmp_path / "run.jsonl"
-    live = record(path, questions(6), fallback=lambda vector: vector[:1])
-    replayed = run(Recorded(path), questions(6))
-    assert same(live, replayed)
-    assert [answer.origin.code for answer in replayed] == [answer.origin.code for answer in live]
-    assert {answer.origin.code for answer in live} == {"", "CLIPPED", "INTERNAL"}
-
-
 def test_the_file_is_as_documented(tmp_path: Path):
     path = tmp_path / "run-{timestamp}.jsonl"
     record(path, questions(2))

@@ -14,12 +14,10 @@ from endpoint_kit import fast, no_sockets, serving
 
 from heron_env import Answer, Asked, EpisodeResult, HeronEnv, Letter, Mail, ScheduleConfig, SystemAgent, make
 from heron_env.injection import (
-    AgentInjectionConfig,
     ExternalPolicy,
     Latency,
     Recorded,
     Recording,
-    policies,
     serve_policy,
 )
 
@@ -161,14 +159,6 @@ def test_no_canary_is_in_what_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert "canary-key-77" not in sent + path.read_text()
     for line in path.read_text().splitlines()[1:-1]:
         assert str(seed) not in json.dumps(json.loads(line)["request"])
-
-
-def test_the_block_plays_any_environment():
-    env = grid()
-    with serving(served) as endpoint:
-        block = {"endpoints": [{"agent_id": "battery", "url": endpoint.url}], "concurrency": {"qps_cap": 10_000}}
-        chosen = policies(AgentInjectionConfig.model_validate(block), env)
-        assert env.run_synchronous(chosen, seed=5).same_course(grid().run_synchronous({"*": rule}, seed=5))
 
 
 def test_a_step_asks_an_injected_agent_itself_unless_the_caller_acts_for_it():

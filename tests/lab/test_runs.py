@@ -110,7 +110,8 @@ REFUSALS: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "no weights": (
         lambda folder: (folder / "battery.safetensors").unlink(),
-        "RUN/battery.safetensors does not exist; copy it from where the run was made, or train again",
+        "RUN/battery.safetensors does not exist, the model of group 'battery'; copy it from where the run was made, or "
+        "train again",
     ),
     "another schema": (
         schema,
