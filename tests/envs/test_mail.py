@@ -54,6 +54,13 @@ class Pen:
         return Answer(np.array([0.5]), self.write(asked), thinking=self.thinking)  # type: ignore[arg-type]
 
 
+class Meeting(Pen):
+    """One that is asked for all its agents together."""
+
+    def answer_all(self, questions: Sequence[Asked]) -> list[Answer]:
+        return [self.answer(asked) for asked in questions]
+
+
 class ToTheNext(Pen):
     """Each writes to all it may."""
 
@@ -247,7 +254,7 @@ def test_letters_of_one_step_are_read_by_the_rank_of_their_senders_however_polic
     def to_ann(asked: Asked) -> list[Letter]:
         return [Letter(asked.agent, "ann", "note", asked.number)] if asked.agent != "ann" else []
 
-    shared, alone = Pen(to_ann), Pen(to_ann)
+    shared, alone = Meeting(to_ann), Meeting(to_ann)
     env.run_synchronous({"cid": shared, "ann": shared, "bob": alone})
     sync = shared.read.copy()
     shared.read.clear()

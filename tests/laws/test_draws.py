@@ -33,7 +33,6 @@ from heron_env.lab.remedies import Fallback
 from heron_env.lab.sweep import play
 from heron_env.lab.trained import Correction, Network, Scaling
 from heron_env.seeding import h
-from heron_env.testing.clock import Timing
 from tests.laws.mutants import mutant_in, require_held
 from tests.masked_worlds import lamps
 
@@ -266,13 +265,6 @@ MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MUTANTS)
 
 
-@mutant(RandomPolicy, "forward_batch")
-def keyed_by_what_is_observed(original: Any) -> Any:
-    return lambda self, vectors, masks=None, draws=None: original(
-        self, vectors, masks, np.array([h(repr(row.tolist())) for row in vectors], dtype=np.uint64)
-    )
-
-
 @mutant(HeronEnv, "draw_of")
 def the_seed_is_left_out(original: Any) -> Any:
     return lambda self, rank, number: draw_of(0, self._episode, self.hierarchy.ids[rank], number)
@@ -293,13 +285,11 @@ def lanes_have_keys_of_their_own(original: Any) -> Any:
     return lambda seeds, episodes, agents, numbers: original(seeds, episodes + np.uint64(1), agents, numbers)
 
 
-@mutant(Timing, "number")
-def the_phase_is_forgotten(original: Any) -> Any:
-    return lambda self, ns: ns // self.tick - 1
-
-
-CAUGHT = {"a_batch_has_keys_of_its_own": "batches", "lanes_have_keys_of_their_own": "clocks",
-          "steps_are_counted_for_ticks": "clocks", "the_phase_is_forgotten": "clocks"}  # fmt: skip
+CAUGHT = {
+    "a_batch_has_keys_of_its_own": "batches",
+    "lanes_have_keys_of_their_own": "clocks",
+    "steps_are_counted_for_ticks": "clocks",
+}
 
 
 @pytest.mark.parametrize("name", MUTANTS)

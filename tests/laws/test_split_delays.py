@@ -19,11 +19,9 @@ from laws.mutants import mutant_in, require_caught
 from strategies import Node, Recipe, recipes, ticks
 
 from heron_env import TrainingDelays
-from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.training_delays import DelayLines
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import Leg
-from heron_env.testing.clock import SECOND
 
 Delays = dict[str, tuple[int, int]]
 """By agent: tenths of a step until it sees, and from there to its effect. Commanded agents share their commander's."""
@@ -160,22 +158,6 @@ def obs_delay_is_left_out(original: Any) -> Any:
     return lambda self, nominal, cause, leg, *rest, **twin: (
         0 if leg == Leg.GATHERING else original(self, nominal, cause, leg, *rest, **twin)
     )
-
-
-@mutant(Link, "delay")
-def actions_wait_for_whole_steps(original: Any) -> Any:
-    return lambda self, nominal, cause, leg, *rest, **twin: original(
-        self, nominal - nominal % SECOND if leg == Leg.ACTION else nominal, cause, leg, *rest, **twin
-    )
-
-
-@mutant(AgentLoop, "complete_observation")
-def an_observation_is_as_of_its_arrival(original: Any) -> Any:
-    def complete(self: Any, message: Any, now: int) -> Any:
-        message.vector[:] = self.context.proxy.cache[self._columns[message.agent]]
-        return original(self, message, now)
-
-    return complete
 
 
 @mutant(DelayLines, "seen_in")

@@ -9,7 +9,6 @@ import pytest
 from heron_env import Disturbance
 from heron_env.worlds.energy_management import MPC, STRONGEST, Battery, TransformerZone, energy_management
 from heron_env.worlds.energy_management.agents import bin_at, bins_of, home_series
-from heron_env.worlds.energy_management.baselines import baselines
 
 
 @pytest.mark.parametrize(
@@ -148,30 +147,6 @@ def test_disturbances_leave_the_tables_columns_alone():
         for env in (calm, shaken):
             env.step(dict.fromkeys(env.agents, 0.0))
         assert np.array_equal(shaken.simulation.truth[written], calm.simulation.truth[written])
-
-
-@pytest.mark.parametrize("control", ["field", "zone"])
-@pytest.mark.parametrize("compile", [True, False])
-def test_without_delay_both_clocks_run_one_course_with_telemetry_in_bins(control, compile):
-    env = energy_management(day=172, control=control, max_steps=30, compile=compile)
-    assert env.report_interval == 10.0
-    record = ("rewards", "actions", "observations")
-    policies = baselines(env)[STRONGEST]
-    sync = env.run_synchronous(policies, seed=3, record=record)
-    event = env.run_event_driven(policies, seed=3, record=record)
-    assert event.same_course(sync)
-    assert event.kpis == sync.kpis
-
-
-def test_compiled_and_plain_rules_take_the_same_bins():
-    truths = []
-    for compile in (True, False):
-        env = energy_management(compile=compile)
-        env.reset(seed=3, options={"day": 172})
-        for _ in range(5):
-            env.step(dict.fromkeys(env.agents, 2.0))
-        truths.append(env.simulation.truth.copy())
-    assert np.allclose(*truths, rtol=1e-12, atol=1e-12)
 
 
 def test_a_feature_of_so_many_bins_is_one_class_that_copies_and_pickles_find():

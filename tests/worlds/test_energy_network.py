@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heron_env import BatchEnv, Disturbance
+from heron_env import Disturbance
 from heron_env.errors import ConfigError, RuleError
 from heron_env.power_flow import Feeder, Fixed, Line, PowerFlow
 from heron_env.worlds.energy_management import Battery, EnergyManagementEnv, energy_management
@@ -131,19 +131,6 @@ SHAPES = [{}, {"control": "zone"}, {"num_batteries": 7, "passive_per_zone": 0}]
 @pytest.mark.parametrize("options", SHAPES, ids=["field", "zone", "unequal zones"])
 def test_a_batch_is_its_lanes_bit_for_bit(options, compile):
     batch_is_its_lanes("heron/EnergyManagement-v1", **COARSE, **options, network=WEAK, compile=compile)
-
-
-def test_threads_change_nothing():
-    def course(threads):
-        batch = BatchEnv("heron/EnergyManagement-v1", 5, threads=threads, **COARSE, network=WEAK, compile=True)
-        batch._engine.lanes.parallel_from = 0
-        batch.reset(seed=5)
-        rng = np.random.default_rng(1)
-        for _ in range(4):
-            batch.step({name: rng.uniform(-5.0, 5.0, (5, len(ids), 1)) for name, ids in batch.groups.items()})
-        return batch._engine.truth
-
-    assert np.array_equal(course(3), course(1))
 
 
 def test_what_ends_each_substep_is_compiled_unless_a_subclass_has_its_own():
