@@ -38,8 +38,7 @@ def actions_of(env: Any, rng: np.random.Generator, *shape: int) -> Any:
     return rng.integers(5, size=(*shape, size)) if whole else rng.random((*shape, size), np.float32)
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("options", VARIANTS, ids=IDS)
+@pytest.mark.parametrize(("options", "compiled"), [*zip(VARIANTS, [True, False] * 2, strict=True)], ids=IDS)
 def test_without_delay_they_are_exact(options: dict[str, Any], compiled: bool):
     """Spaces, observations, rewards and ends of an episode with contacts are equal bit for bit."""
     exact, message = make(**options, compile=compiled), told(**options, compile=compiled)
@@ -55,8 +54,7 @@ def test_without_delay_they_are_exact(options: dict[str, Any], compiled: bool):
     assert len(ids) == 1 or message.kpis()["contacts"] > 0.0
 
 
-@pytest.mark.parametrize("lanes", [3, 21])
-@pytest.mark.parametrize("options", VARIANTS, ids=IDS)
+@pytest.mark.parametrize(("options", "lanes"), [*zip(VARIANTS, [21, 3, 3, 21], strict=True)], ids=IDS)
 def test_batches_are_exact_too(options: dict[str, Any], lanes: int):
     """One by one and in tiles, over the end of the episode, with what is seen last."""
     exact, message = (BatchEnv(build(**options), lanes, seed=4, final_observations=True) for build in (make, told))
@@ -86,8 +84,7 @@ def test_both_event_clocks_are_exact_without_delay(rows: str):
     check_event_batch(partial(told, compile=True), ScheduleConfig(own_rows=rows), seed=7)
 
 
-@pytest.mark.parametrize("own_rows", ["proxy", "local"])
-@pytest.mark.parametrize("observability", [None, NOISY], ids=["exact", "noisy"])
+@pytest.mark.parametrize(("own_rows", "observability"), [("proxy", None), ("local", NOISY)], ids=["exact", "noisy"])
 def test_the_compiled_event_clock_is_the_python_clock(own_rows: str, observability: Any):
     """With delays, jitter, loss and messages that travel twice; ages and ends, too."""
     schedule = {name: replace(config, own_rows=own_rows) for name, config in ROUGH.items()}
