@@ -314,7 +314,7 @@ def test_the_page_has_every_cell_and_names_what_is_missing(made: Path, tmp_path:
     text = page.read_text()
     report = board_report([*made.glob("*.json")])
     assert "do nothing, assigned landmark, nearest landmark, ppo (0 of 5 training seeds), ppo-constant (0 of 5" in text
-    (gaps,) = [part.blocks[0].items for part in report.parts if part.title == "Missing"]
+    (gaps,) = [part.blocks[0] for part in report.parts if part.title == "Missing"]
     cells = {line.partition(":")[0] for line in gaps}
     assert cells == {f"{world}, {condition}" for world in board() for condition in CONDITIONS}
     assert [line for line in gaps if line.startswith(f"{SPREAD}, constant") and "random" in line] == []

@@ -161,7 +161,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
     ),
     "any answers will do": (
         recording, "digest_of", lambda _: lambda files: "the same",
-        alone(traces.test_answers_that_are_gone_or_others_are_refused),
+        alone(traces.test_answers_that_are_gone_or_of_another_episode_are_refused_with_what_differs),
     ),
     "a cut-off recording is finished": (
         recording.Recording, "close", lambda original: lambda self, finished=True: original(self),

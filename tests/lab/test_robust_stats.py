@@ -175,6 +175,7 @@ def test_one_case_has_no_interval_and_equal_values_an_empty_one():
     assert one.value == 3.0
     assert math.isnan(one.low) and math.isnan(one.high) and not one.excludes_zero
     assert repr(mean_interval([3.0])) == repr(one) and str(one) == "3.00"
+    assert math.isnan(mean_interval([1.0, math.nan]).mean), "of what is not known nothing is"
     assert Intervals(range(5)).mean([2.0] * 5) == Estimate(2.0, 2.0, 2.0, 5)
 
 

@@ -84,11 +84,9 @@ def hierarchy_figure(d: Description) -> Figure:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write SVG or PNG by the file's ending: the same bytes for the same figure. Raises ConfigError."""
-    if path.suffix.lower() not in (".svg", ".png"):
-        raise ConfigError(f"{path}: a picture's name ends with .svg or .png")
+    """Write SVG, or PNG where the name ends so: the same bytes for the same figure. Raises ConfigError."""
     try:
-        write(path, to_svg(figure) if path.suffix.lower() == ".svg" else to_png(figure))
+        write(path, to_png(figure) if path.suffix.lower() == ".png" else to_svg(figure))
     except OSError as error:
         raise ConfigError(f"{path}: can't write the picture ({error.strerror}); choose another file") from error
 
