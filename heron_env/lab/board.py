@@ -250,10 +250,10 @@ def placed(path: str | Path, weights: str | Path | None = None) -> Iterator[Plac
 
 def earned(sweep: Sweep, numbers: Collection[int]) -> list[float]:
     """What the policy earns in the cases with these numbers, in their order."""
-    asked = [item for item in sweep.items() if item.name == PLAYED and item.number in numbers]
-    wanted = [item for item in asked if item.condition == sweep.conditions[-1]]
-    records = sweep.play(items=wanted)
-    return [records[item.key].outcome.value for item in wanted]
+    own = [item for item in sweep.items() if item.name == PLAYED and item.number in numbers]
+    items = [item for item in own if item.condition == sweep.conditions[-1]]
+    records = sweep.play(items=items)
+    return [records[item.key].outcome.value for item in items]
 
 
 def intervals_of(cases: list[PlayedCase]) -> Intervals:
@@ -293,17 +293,17 @@ def contradictions(entry: BoardEntry, weights: Path | None) -> Iterator[str]:
 
     Without its checkpoint, what an entry says of that is believed.
     """
-    world, told = world_of(entry.env), entry.model_dump(mode="json")
+    world, claims = world_of(entry.env), entry.model_dump(mode="json")
     facts = world.facts(entry.condition, None if weights is None else open_run(weights))
     if weights is None and entry.checkpoint is not None:
-        facts |= {name: told[name] for name in OF_CHECKPOINT}
+        facts |= {name: claims[name] for name in OF_CHECKPOINT}
     cases = world.sweep(Baseline(NOTHING), entry.condition).cases
-    told["cases"] = [{"seed": case.seed, "options": case.options} for case in entry.cases]
+    claims["cases"] = [{"seed": case.seed, "options": case.options} for case in entry.cases]
     facts["cases"] = [{"seed": case.seed, "options": case.options} for case in cases]
-    yield from filter(None, (difference(told[name], fact, (name,)) for name, fact in facts.items()))
+    yield from filter(None, (difference(claims[name], fact, (name,)) for name, fact in facts.items()))
     for name, value in asdict(intervals_of(entry.cases).mean(entry.values)).items():
-        if not math.isclose(told["returns"][name], value, rel_tol=1e-12, abs_tol=1e-12):
-            yield f"returns.{name}: {told['returns'][name]!r} there, the cases give {value!r}"
+        if not math.isclose(claims["returns"][name], value, rel_tol=1e-12, abs_tol=1e-12):
+            yield f"returns.{name}: {claims['returns'][name]!r} there, the cases give {value!r}"
 
 
 @dataclass(frozen=True)
@@ -358,10 +358,10 @@ def own_files() -> list[Path]:
 
 def cards() -> list[dict[str, Any]]:
     """Of each shipped policy: its name, condition and seed of its training, and its size."""
-    found = list[dict[str, Any]]()
+    rows = list[dict[str, Any]]()
     for name, path in shipped().items():
         run = open_run(path)
         facts = world_of(run.env_id).facts(NONE, run)
         kilobytes = round(path.stat().st_size / 1000)
-        found.append({"policy": name, "trained": facts["trained_under"], "seed": facts["seed"], "kB": kilobytes})
-    return found
+        rows.append({"policy": name, "trained": facts["trained_under"], "seed": facts["seed"], "kB": kilobytes})
+    return rows

@@ -63,12 +63,12 @@ def policies_in(file: str, env: Any) -> Policies:
     try:
         data = Path(file).read_bytes()
         for agent in env.possible_agents:
-            seen, done = env.observation_space(agent), env.action_space(agent)
+            observed, acted = env.observation_space(agent), env.action_space(agent)
             spec = None if isinstance(env, BlackBox) else env.simulation.specs[env.hierarchy.index[agent]]
-            model, masked = model_of(data, seen, done, env, agent)
+            model, masked = model_of(data, observed, acted, env, agent)
             missing = UNMASKED.format(file=file, agent=agent) if masked and spec is None else ""  # of ours: all allowed
-            policy = ModelPolicy(model, partial(fitted, f"{file!r} for {agent!r}", done, spec), missing)
-            example = deepcopy(seen)
+            policy = ModelPolicy(model, partial(fitted, f"{file!r} for {agent!r}", acted, spec), missing)
+            example = deepcopy(observed)
             example.seed(0)
             policy.decide(example.sample(), None)
             policy.begin(0, 0)
@@ -78,7 +78,7 @@ def policies_in(file: str, env: Any) -> Policies:
         raise ConfigError(f"policy {file!r}: {error}; pip install 'heron_env[{extra}]'") from error
     except Exception as error:  # a file may hold anything
         names = "" if isinstance(env, BlackBox) or not agent else f" ({listed_names(env.observation_names(agent))})"
-        where = f" for {agent!r}, who observes {seen}{names} and does {done}" if agent else ""
+        where = f" for {agent!r}, who observes {observed}{names} and does {acted}" if agent else ""
         raise ConfigError(
             f"policy {file!r}: is no model that decides{where} ({type(error).__name__}: {error}); give one that was "
             "trained in these spaces"
@@ -128,18 +128,18 @@ def saved_model(data: bytes) -> tuple[Any, dict[str, Any]]:
     return policy, facts
 
 
-def _zipped(data: bytes, seen: Any, done: Any, env: Any, agent: str) -> tuple[Model, bool]:
+def _zipped(data: bytes, observed: Any, acted: Any, env: Any, agent: str) -> tuple[Model, bool]:
     """The policy that a .zip of any algorithm holds: its own class says which. True: it decides by a mask."""
     policy, _ = saved_model(data)
-    theirs = policy.observation_space, policy.action_space
-    if theirs != (_in_training(seen), done):  # as their own check_for_correct_spaces
-        raise ValueError(f"it observes {theirs[0]} and does {theirs[1]}")
+    own = policy.observation_space, policy.action_space
+    if own != (_in_training(observed), acted):  # as their own check_for_correct_spaces
+        raise ValueError(f"it observes {own[0]} and does {own[1]}")
     if hasattr(policy, "lstm_actor"):
         raise ValueError("it remembers, which is lost between two decisions here")
     masked = takes(policy.predict, "action_masks")
 
     def decide(observation: Any, mask: Any, memory: dict[str, Any]) -> Any:
-        more = {} if mask is None or not masked else {"action_masks": flags_of(mask, done)}
+        more = {} if mask is None or not masked else {"action_masks": flags_of(mask, acted)}
         return policy.predict(observation, deterministic=True, **more)[0]
 
     return decide, masked
@@ -168,16 +168,16 @@ def _session(data: bytes) -> Any:
 
 
 def _require_same(
-    about: Mapping[str, Any], seen: spaces.Space[Any], done: spaces.Space[Any], env: Any, agent: str
+    about: Mapping[str, Any], observed: spaces.Space[Any], acted: spaces.Space[Any], env: Any, agent: str
 ) -> None:
     """Raise ValueError where a file of `heron export` says that it acts or observes otherwise than the agent here."""
     if "observed" in about:  # of a model of Stable-Baselines3: ours name their columns
-        limits = [np.ravel(getattr(seen, end, ())).tolist() for end in ("low", "high")]
+        limits = [np.ravel(getattr(observed, end, ())).tolist() for end in ("low", "high")]
         if [about["observed"][end] for end in ("low", "high")] != limits:
             raise ValueError(f"it observes numbers from {about['observed']['low']} to {about['observed']['high']}")
-    theirs = about["action"]
-    low, high, choices = theirs["numbers"]["low"], theirs["numbers"]["high"], theirs["choices"]
-    parts = list(done.values()) if isinstance(done, spaces.Dict) else [done]
+    numbers, choices = about["action"]["numbers"], about["action"]["choices"]
+    low, high = numbers["low"], numbers["high"]
+    parts = list(acted.values()) if isinstance(acted, spaces.Dict) else [acted]
     boxes = [part for part in parts if isinstance(part, spaces.Box)]
     ours = [[float(x) for box in boxes for x in np.ravel(getattr(box, end))] for end in ("low", "high")]
     counts = [int(n) for part in parts for n in np.ravel(getattr(part, "nvec", getattr(part, "n", ())))]
@@ -199,7 +199,7 @@ def _corrected(about: Mapping[str, Any], env: Any, agent: str) -> Callable[[Any]
     return lambda vectors: decide_batch(rule, vectors)
 
 
-def _onnx(data: bytes, seen: Any, done: Any, env: Any, agent: str) -> tuple[Model, bool]:
+def _onnx(data: bytes, observed: Any, acted: Any, env: Any, agent: str) -> tuple[Model, bool]:
     session = _session(data)
     about = json.loads(session.get_modelmeta().custom_metadata_map.get("heron_env", "{}"))
     inputs, outputs = {i.name: i for i in session.get_inputs()}, [o.name for o in session.get_outputs()]
@@ -211,21 +211,21 @@ def _onnx(data: bytes, seen: Any, done: Any, env: Any, agent: str) -> tuple[Mode
             "'action' (torch.onnx.export(..., output_names=['action', ...]))"
         )
     if about:
-        _require_same(about, seen, done, env, agent)
+        _require_same(about, observed, acted, env, agent)
     corrected = _corrected(about, env, agent) if "anchor" in inputs else None
     dtype = np.float64 if "double" in inputs[own[0]].type else np.float32
 
     def decide(observation: Any, mask: Any, memory: dict[str, Any]) -> Any:
-        flat = observation if isinstance(seen, spaces.Box) else spaces.flatten(seen, observation)
-        given = {own[0]: np.asarray(flat, dtype)[None], **memory}
-        given |= {} if corrected is None else {"anchor": corrected(given[own[0]])}
-        for name in inputs.keys() - given.keys():
+        flat = observation if isinstance(observed, spaces.Box) else spaces.flatten(observed, observation)
+        values = {own[0]: np.asarray(flat, dtype)[None], **memory}
+        values |= {} if corrected is None else {"anchor": corrected(values[own[0]])}
+        for name in inputs.keys() - values.keys():
             one = np.ones if name in ("first", "mask") else np.zeros
-            given[name] = one(inputs[name].shape, bool if one is np.ones else np.float32)
+            values[name] = one(inputs[name].shape, bool if one is np.ones else np.float32)
         if "mask" in inputs and mask is not None:
             choices = mask["d"] if isinstance(mask, Mapping) else mask
-            given["mask"] = np.concatenate([*choices] if isinstance(choices, tuple) else [choices])[None] != 0
-        answers = dict(zip(outputs, session.run(None, given), strict=True))
+            values["mask"] = np.concatenate([*choices] if isinstance(choices, tuple) else [choices])[None] != 0
+        answers = dict(zip(outputs, session.run(None, values), strict=True))
         memory |= {name: answers[f"next_{name}"] for name in ("shown", "hidden") if name in inputs}
         memory |= {"first": np.zeros(1, bool)} if "first" in inputs else {}
         return answers[results[0]]

@@ -141,8 +141,8 @@ def _example(operand: Any) -> Any:
 
 def _as(dtype: np.dtype[Any], operand: Any) -> Any:
     """The operands of a node are of one type."""
-    there = _example(operand)
-    if getattr(there, "dtype", None) == dtype:
+    example = _example(operand)
+    if getattr(example, "dtype", None) == dtype:
         return operand
     return operand.astype(dtype) if isinstance(operand, Traced) else np.asarray(operand, dtype)
 
@@ -246,24 +246,24 @@ def _of_zip(file: str | Path) -> bytes:
         policy, _ = saved_model(Path(file).read_bytes())
     except Exception as error:  # a file may hold anything
         raise ConfigError(f"{file}: is no model of Stable-Baselines3 ({type(error).__name__}: {error})") from error
-    seen, done, activation = policy.observation_space, policy.action_space, activation_of(policy)
+    observed, acted, activation = policy.observation_space, policy.action_space, activation_of(policy)
     flat = type(getattr(policy, "features_extractor", None)).__name__ == "FlattenExtractor"
     plain = flat and hasattr(policy, "mlp_extractor") and not hasattr(policy, "lstm_actor")
-    bounded = isinstance(done, spaces.Box) and not policy.squash_output
-    choices = isinstance(done, spaces.Discrete | spaces.MultiDiscrete) and not np.any(done.start)
-    if not (plain and activation and isinstance(seen, spaces.Box) and (bounded or choices)):
+    bounded = isinstance(acted, spaces.Box) and not policy.squash_output
+    choices = isinstance(acted, spaces.Discrete | spaces.MultiDiscrete) and not np.any(acted.start)
+    if not (plain and activation and isinstance(observed, spaces.Box) and (bounded or choices)):
         raise ConfigError(
-            f"{file}: {type(policy).__name__}, which observes {seen} and does {done}, is more than fully connected "
-            f"layers with tanh or ReLU and bounds behind them; {BY_HAND}"
+            f"{file}: {type(policy).__name__}, which observes {observed} and does {acted}, is more than fully "
+            f"connected layers with tanh or ReLU and bounds behind them; {BY_HAND}"
         )
     graph, (network, _) = OnnxGraph(), network_of(policy.state_dict(), activation)
-    observation = graph.input("observation", FLOAT, 1, *seen.shape)
+    observation = graph.input("observation", FLOAT, 1, *observed.shape)
     row = graph.node("Reshape", observation.example.reshape(1, -1), observation, np.array([1, -1]))
-    low, high, ncats = np.zeros(0), np.zeros(0), np.ravel(getattr(done, "nvec", getattr(done, "n", ()))).tolist()
+    low, high, ncats = np.zeros(0), np.zeros(0), np.ravel(getattr(acted, "nvec", getattr(acted, "n", ()))).tolist()
     mask = graph.input("mask", BOOL, 1, sum(ncats)) if takes(policy.predict, "action_masks") else None
     values = graph.network(network)(row)
     if bounded:
-        low, high = np.ravel(done.low), np.ravel(done.high)
+        low, high = np.ravel(acted.low), np.ravel(acted.high)
         action = np.minimum(np.maximum(values, low.astype(FLOAT)), high.astype(FLOAT)).astype(DOUBLE)
     else:
         logits = values if mask is None else allowed(values, mask)
@@ -271,5 +271,5 @@ def _of_zip(file: str | Path) -> bytes:
     return graph.model({"action": action}, {
         "model": digest_of([Path(file)]),
         "action": {"numbers": {"low": low.tolist(), "high": high.tolist()}, "choices": ncats},
-        "observed": {"low": np.ravel(seen.low).tolist(), "high": np.ravel(seen.high).tolist()},
+        "observed": {"low": np.ravel(observed.low).tolist(), "high": np.ravel(observed.high).tolist()},
     })  # fmt: skip

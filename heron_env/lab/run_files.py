@@ -167,14 +167,14 @@ def group_config(
     )
 
 
-def misfit(env: HeronEnv, group: str, kept: GroupConfig) -> str:
+def misfit(env: HeronEnv, group: str, config: GroupConfig) -> str:
     """What a group sees or does otherwise now, in words; empty where nothing is."""
     if group not in env.group_map:
         return f"the environment has groups {list(env.group_map)}, the run has {group!r}"
     now = group_config(env, group, Scaling(np.zeros(0), np.zeros(0)), 1.0)
-    if differs := columns_misfit(kept.observation_names, now.observation_names, env, now.agents[0]):
+    if differs := columns_misfit(config.observation_names, now.observation_names, env, now.agents[0]):
         return f"group {group!r} was trained on observations with other columns: {differs}"
-    old, new = ((of.action_low, of.action_high, of.ncats) for of in (kept, now))
+    old, new = ((of.action_low, of.action_high, of.ncats) for of in (config, now))
     return "" if old == new else f"group {group!r} was trained on actions {old}, the environment now has {new}"
 
 

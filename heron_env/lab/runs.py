@@ -72,9 +72,14 @@ class RunFolder:
         return open_run(path)
 
     @property
+    def in_one_file(self) -> bool:
+        """Is it one file? That has no learning curve, and no weights of what values."""
+        return NAME not in self.contents
+
+    @property
     def file(self) -> Path:
         """The one that holds the configuration: config.json, or the run's one file."""
-        return self.path / NAME if NAME in self.contents else self.path
+        return self.path if self.in_one_file else self.path / NAME
 
     def digest(self) -> str:
         """128 bits, in hexadecimal, of all that decides: the configuration and the weights."""
@@ -85,27 +90,26 @@ class RunFolder:
 
     def has_digest(self, digest: str) -> bool:
         """Is it the run of this digest? The text `formerly` is that of a shipped one in the format before 0.3."""
-        return digest == self.digest() or (
-            self.file == self.path and weights_in(self.contents[self.path.name], self.path)[1].get("formerly") == digest
-        )
+        formerly = weights_in(self.contents[self.path.name], self.path)[1].get("formerly") if self.in_one_file else None
+        return digest in (self.digest(), formerly)
 
     def weights(self, group: str) -> Arrays:
         """Arrays by the names of torch's state dict; one file has but those that act. Raises RunFolderError."""
         file = self._file_of(group)
         arrays = weights_in(self.contents[file.name], file)[0]
-        if file != self.path:
+        if not self.in_one_file:
             return arrays
         begin = f"{[*self.config.groups].index(group)}."
         return {name.removeprefix(begin): arrays[name] for name in arrays if name.startswith(begin)}
 
     def _file_of(self, group: str) -> Path:
-        return self.path / self.config.groups[group].model if NAME in self.contents else self.path
+        return self.path if self.in_one_file else self.path / self.config.groups[group].model
 
     @functools.cached_property
     def actors(self) -> Mapping[str, Actor]:
         """What acts in each group. Raises RunFolderError unless it fits the configuration."""
         groups = self.config.groups.items()
-        return {group: actor_of(self.weights(group), kept, self._file_of(group)) for group, kept in groups}
+        return {name: actor_of(self.weights(name), group, self._file_of(name)) for name, group in groups}
 
     def __getstate__(self) -> dict[str, Any]:
         """What was read, without what follows from it."""
@@ -149,29 +153,29 @@ class RunFolder:
         if env is None and is_here(self.config.env_id):
             env = self.make()
         loaded: dict[str, LoadedPolicy] = {}
-        for group, kept in self.config.groups.items():
-            if env is not None and (fault := misfit(env, group, kept)):
+        for name, group in self.config.groups.items():
+            if env is not None and (fault := misfit(env, name, group)):
                 raise RunFolderError(f"{self.file}: {fault}; correct env_options, or train again")
-            actor = self.actors[group]
-            remembers = actor.recurrent is not None or kept.frames > 1 or kept.augment > 0
-            for key, rule in self.rules(env, group, by_agent=remembers).items():
-                loaded[key] = policy_of(kept, actor, rule, deterministic, seed)
+            actor = self.actors[name]
+            remembers = actor.recurrent is not None or group.frames > 1 or group.augment > 0
+            for key, rule in self.rules(env, name, by_agent=remembers).items():
+                loaded[key] = policy_of(group, actor, rule, deterministic, seed)
         return loaded
 
     def misfit(self, env: HeronEnv) -> str:
         """In words: what `env` has otherwise than what the run was trained on; empty where all is the same."""
-        kept, there = self.config.groups, env.group_map
-        others = [agent for group, agents in there.items() if group not in kept for agent in agents]
+        ours, theirs = self.config.groups, env.group_map
+        others = [agent for group, agents in theirs.items() if group not in ours for agent in agents]
         alone = all(env.hierarchy.agents[env.hierarchy.index[agent]].policy is not None for agent in others)
-        if not alone or not set(kept) <= set(there):  # whoever has a policy of its own needs none
-            return f"the environment has groups {list(there)}, the run has {list(kept)}"
-        return next(filter(None, (misfit(env, group, kept[group]) for group in kept)), "")
+        if not alone or not set(ours) <= set(theirs):  # whoever has a policy of its own needs none
+            return f"the environment has groups {list(theirs)}, the run has {list(ours)}"
+        return next(filter(None, (misfit(env, group, ours[group]) for group in ours)), "")
 
     def rules(self, env: HeronEnv | None, group: str, *, by_agent: bool = False) -> dict[str, Policy | Decide | None]:
         """The rules that a policy corrects: one for the group, or one per agent where they differ, or if asked."""
-        base, kept = self.config.base, self.config.groups[group]
-        if base is None or kept.ncats:
-            return dict.fromkeys(kept.agents if by_agent else [group])
+        base, config = self.config.base, self.config.groups[group]
+        if base is None or config.ncats:
+            return dict.fromkeys(config.agents if by_agent else [group])
         if env is None:
             raise RunFolderError(
                 f"{self.file}: the policy corrects the baseline {base!r} of {self.config.env_id!r}, "
@@ -183,7 +187,7 @@ class RunFolder:
                 f"{self.file}: {self.config.env_id!r} has no baseline {base!r}, only "
                 f"{list(benchmark.baselines(env))}; install the heron_env that wrote the folder, or train again"
             )
-        rules = {agent: on_vectors(rule) for agent, rule in benchmark.rules_of(result, group, kept.agents).items()}
+        rules = {agent: on_vectors(rule) for agent, rule in benchmark.rules_of(result, group, config.agents).items()}
         first = next(iter(rules.values()))
         shared = not by_agent and all(rule is first for rule in rules.values())
         return {group: first} if shared else dict(rules)
@@ -210,18 +214,18 @@ class RunFolder:
 
 
 def policy_of(
-    kept: GroupConfig, actor: Actor, rule: Policy | Decide | None, deterministic: bool = True, seed: int = 0
+    group: GroupConfig, actor: Actor, rule: Policy | Decide | None, deterministic: bool = True, seed: int = 0
 ) -> LoadedPolicy:
     """The policy of a group, or of one agent, that corrects this rule."""
-    low, high = np.array(kept.action_low, np.float64), np.array(kept.action_high, np.float64)
+    low, high = np.array(group.action_low, np.float64), np.array(group.action_high, np.float64)
     decides = NetworkPolicy(
-        actor.network, kept.scaling, act_of(low, high, tuple(kept.ncats), rule), log_std=actor.log_std,
-        deterministic=deterministic, seed=seed, columns=kept.observation_names,
+        actor.network, group.scaling, act_of(low, high, tuple(group.ncats), rule), log_std=actor.log_std,
+        deterministic=deterministic, seed=seed, columns=group.observation_names,
     )  # fmt: skip
-    own = OwnDecisions.of(kept.augment, low, high, kept.ncats) if kept.augment else None
-    if actor.recurrent is None and own is None and kept.frames == 1:
+    own = OwnDecisions.of(group.augment, low, high, group.ncats) if group.augment else None
+    if actor.recurrent is None and own is None and group.frames == 1:
         return decides
-    return RememberingPolicy(decides, frames=kept.frames, recurrent=actor.recurrent, own=own)
+    return RememberingPolicy(decides, frames=group.frames, recurrent=actor.recurrent, own=own)
 
 
 def shipped() -> dict[str, Path]:
@@ -246,8 +250,8 @@ def open_run(run_dir: str | Path) -> RunFolder:
     text = _read(file, f": {path} is no finished run folder; train one, or correct the path")
     config = config_in(text, file)
     models = {
-        kept.model: _read(path / kept.model, f", the model of group {group!r}; {MEND}")
-        for group, kept in config.groups.items()
+        group.model: _read(path / group.model, f", the model of group {name!r}; {MEND}")
+        for name, group in config.groups.items()
     }
     return RunFolder(path, config, {NAME: text, **models})
 
@@ -294,7 +298,7 @@ def replace_run(path: Path, config: RunConfig, models: Mapping[str, bytes], form
     """Write a run: its weights, then what names them, and only then remove the files of the `former` run there."""
     taken = {*former, config.curve}
     names = {group: unused(group, ENDING, taken) for group in config.groups}
-    groups = {group: kept.model_copy(update={"model": names[group]}) for group, kept in config.groups.items()}
+    groups = {name: group.model_copy(update={"model": names[name]}) for name, group in config.groups.items()}
     config = config.model_copy(update={"groups": groups})
     text = f"{config.model_dump_json(indent=2)}\n".encode()
     contents = {NAME: text, **{name: models[group] for group, name in names.items()}}

@@ -56,7 +56,7 @@ def save_run(model: Any, env: Any, folder: str | Path) -> RunFolder:
         policy, facts = (one.policy, vars(one)) if hasattr(one, "policy") else saved_model(_bytes(one))
         groups[lanes.group], models[lanes.group] = _converted(policy, lanes, normalizer)
         steps += int(facts.get("num_timesteps", 0))
-    former, there = files_of_run(path), lanes.batch.env
+    former, built = files_of_run(path), lanes.batch.env
     env_id, options = lanes.built_from
     config = RunConfig(
         env_id=id_of(env_id, "save_run(env)"),
@@ -73,11 +73,11 @@ def save_run(model: Any, env: Any, folder: str | Path) -> RunFolder:
         critic="central" if lanes.central else "local",
         groups=groups,
         curve=unused("progress", ".csv", set(former)),
-        return_of=there.hierarchy.ids[0],
+        return_of=built.hierarchy.ids[0],
         validation={},
         versions=versions(),
     )
-    if fault := RunFolder(path, config, models).misfit(there):
+    if fault := RunFolder(path, config, models).misfit(built):
         raise ConfigError(f"save_run(): {fault}; give models and environments of all: save_run({{group: model}}, ...)")
     write(path / config.curve, ",".join(CurvePoint.model_fields) + "\n")
     return replace_run(path, config, models, former)
@@ -114,38 +114,40 @@ def _unwrapped(env: Any) -> tuple[HeronVecEnv, Any]:
 
 def _converted(policy: Any, lanes: HeronVecEnv, normalizer: Any) -> tuple[GroupConfig, bytes]:
     """What config.json keeps of a group, and its model file. Raises ConfigError."""
-    seen, widths = lanes.observation_space, lanes.widths
-    if (policy.observation_space.shape, policy.action_space) != (seen.shape, lanes.action_space):
+    observed, widths = lanes.observation_space, lanes.widths
+    if (policy.observation_space.shape, policy.action_space) != (observed.shape, lanes.action_space):
         raise ConfigError(
             f"save_run(): the model observes {policy.observation_space} and does {policy.action_space}, the "
-            f"environment {seen} and {lanes.action_space}; give the one that it was trained in"
+            f"environment {observed} and {lanes.action_space}; give the one that it was trained in"
         )
     obs, *state = (_scaling(normalizer, part, width) for part, width in widths.items())
     reward = 1.0
     if normalizer is not None and normalizer.norm_reward:
         reward = float(1.0 / np.sqrt(normalizer.ret_rms.var + normalizer.epsilon))
     activation = activation_of(policy) or "tanh"  # another one decides otherwise on the rows below, and is refused
-    kept = group_config(
+    group = group_config(
         lanes.batch.env, lanes.group, obs, reward, state=state[0] if state else None, activation=activation
     )
-    weights = _in_units(policy.state_dict(), np.array(kept.action_low), np.array(kept.action_high))
+    weights = _in_units(policy.state_dict(), np.array(group.action_low), np.array(group.action_high))
     try:
-        actor = actor_of(weights, kept, Path("the model"))
-        act = act_of(np.array(kept.action_low), np.array(kept.action_high), tuple(kept.ncats))
+        actor = actor_of(weights, group, Path("the model"))
+        act = act_of(np.array(group.action_low), np.array(group.action_high), tuple(group.ncats))
         rows = np.random.default_rng(0).normal(obs.center, obs.scale, (ROWS, widths["obs"])).astype(np.float32)
         ours = NetworkPolicy(actor.network, obs, act).forward_batch(rows)
         inputs: Any = obs(rows)
         if state:
             inputs = {"obs": inputs, "state": np.zeros((ROWS, widths["state"]), dtype=np.float32)}
         theirs = policy.predict(inputs, deterministic=True)[0].reshape(ROWS, -1)
-        if not np.allclose(ours, theirs, rtol=0.0, atol=1e-4 * np.ptp([0.0, 1.0, *kept.action_low, *kept.action_high])):
+        if not np.allclose(
+            ours, theirs, rtol=0.0, atol=1e-4 * np.ptp([0.0, 1.0, *group.action_low, *group.action_high])
+        ):
             raise ValueError("it decides otherwise than its layers alone do")
     except (RunFolderError, ValueError) as error:
         raise ConfigError(
             f"save_run(): a run can't be made of {type(policy).__name__} ({error}): it takes fully connected layers "
             "with tanh or ReLU and bounds behind them; sweeps and reports play the .zip itself"
         ) from error
-    return kept, packed_weights(weights)
+    return group, packed_weights(weights)
 
 
 def _scaling(normalizer: Any, part: str, width: int) -> Scaling:
@@ -161,13 +163,13 @@ def _in_units(weights: Mapping[str, Any], low: NDArray[Any], high: NDArray[Any])
     """The tensors that a run keeps: its outputs are numbers in units of half their range, theirs the actions."""
     import torch
 
-    kept = {name: value.detach().cpu() for name, value in weights.items() if name.startswith(KEPT)}
-    if len(low) and {"action_net.weight", "action_net.bias", "log_std"} <= kept.keys():
+    tensors = {name: value.detach().cpu() for name, value in weights.items() if name.startswith(KEPT)}
+    if len(low) and {"action_net.weight", "action_net.bias", "log_std"} <= tensors.keys():
         middle, reach = (torch.as_tensor(x, dtype=torch.float32) for x in ((low + high) / 2.0, (high - low) / 2.0))
-        kept["action_net.weight"] = kept["action_net.weight"] / reach[:, None]
-        kept["action_net.bias"] = (kept["action_net.bias"] - middle) / reach
-        kept["log_std"] = kept["log_std"] - torch.log(reach)
-    return kept
+        tensors["action_net.weight"] = tensors["action_net.weight"] / reach[:, None]
+        tensors["action_net.bias"] = (tensors["action_net.bias"] - middle) / reach
+        tensors["log_std"] = tensors["log_std"] - torch.log(reach)
+    return tensors
 
 
 def _hyperparameters(policy: Any, group: GroupConfig, facts: Mapping[str, Any], lanes: HeronVecEnv) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from heron_env.errors import HeronError
 from heron_env.injection import (
-    answers,
     comparing,
     contract,
     policy,
@@ -46,16 +45,6 @@ def constant(value: Any) -> Fault:
     return lambda original: lambda *_, **__: value
 
 
-def always(**fixed: Any) -> Fault:
-    """One keyword is fixed."""
-    return lambda original: lambda *given, **named: original(*given, **{**named, **fixed})
-
-
-def rounded(values: Any) -> tuple[float, ...]:
-    """Six digits are enough for anybody."""
-    return tuple(round(float(value), 6) for value in values)
-
-
 def truthy(self: Any, given: Any, mask: Any) -> Any:
     """Whatever equals a whole number is one."""
     if given != int(given) or not 0 <= given < self.n[0]:
@@ -86,26 +75,13 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         questions.Aliases, "of", lambda original: lambda self, agent: agent,
         alone(test_privacy.test_minimal_is_told_no_name_and_no_trait),
     ),
-    "texts keep names": (
-        questions.Aliases, "text", lambda original: lambda self, text: text,
-        alone(test_privacy.test_minimal_is_told_no_name_and_no_trait),
-    ),
     "hashes have no key": (
         questions.Telling, "of_a_run", lambda original: lambda self: self,
-        alone(test_privacy.test_no_id_and_no_hash_of_minimal_is_found_by_guessing),
-    ),
-    "ids have no key": (
-        questions, "Ids", lambda original: lambda env_id, options, label, key: original(env_id, options, label),
         alone(test_privacy.test_no_id_and_no_hash_of_minimal_is_found_by_guessing),
     ),
     "a recording goes on under another key": (
         recording.Header, "resumed", lambda original: lambda self, before: self,
         folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line", "minimal"),
-    ),
-    "a persona in minimal": (
-        questions.Questions, "_snapshot",
-        lambda original: lambda self, agent: questions.c.PersonaSnapshot(name="Lisa", background="", traits={}),
-        alone(test_privacy.test_minimal_is_told_no_name_and_no_trait),
     ),
     "texts are not redacted": (
         questions, "redacted", lambda original: lambda text: text,
@@ -117,14 +93,6 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
     "pseudonyms go on": (
         questions.Aliases, "begin", constant(None), alone(test_privacy.test_pseudonyms_begin_anew_with_each_episode),
     ),
-    "numbers are rounded": (
-        test_contract, "decimals", constant((0.1,)),
-        alone(test_contract.test_numbers_are_told_as_short_as_possible, 1 / 3),
-    ),
-    "six digits": (
-        test_contract, "decimals", lambda original: rounded,
-        alone(test_contract.test_an_endpoint_that_casts_back_has_the_same_bits),
-    ),
     "the attempt is not in the id": (
         setting.Ids, "_of", lambda original: lambda self, *parts: original(self, *parts[:3]),
         alone(test_contract.test_ids_are_those_of_the_table),
@@ -133,17 +101,9 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         setting, "uuid8", after(lambda text: text[:14] + "4" + text[15:]),
         alone(test_contract.test_every_field_of_the_specification_is_there_and_no_other),
     ),
-    "reasoning stays in debug": (
-        test_contract, "without_private", lambda original: lambda given: ({**given}, 0),
-        alone(test_contract.test_private_reasoning_is_dropped_and_counted_wherever_it_is),
-    ),
     "1.0 is a choice": (
         contract.Wire, "_choices", lambda original: truthy,
         alone(test_answers.test_what_is_no_action_is_an_invalid_action, test_answers.ONE, 1.0),
-    ),
-    "true is a choice": (
-        contract.Wire, "_choices", lambda original: truthy,
-        alone(test_answers.test_what_is_no_action_is_an_invalid_action, test_answers.ONE, True),
     ),
     "masks are not read": (
         contract.Wire, "masks", constant(None),
@@ -157,10 +117,6 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
         questions.Aliases, "real", constant("zone_1"),
         alone(test_answers.test_each_answer_has_its_code, {**IDLE, "letters": [{"receiver": "x"}]}, "INVALID_RESPONSE"),
     ),
-    "request ids are not compared": (
-        answers, "response_in", lambda original: lambda value, _: original(value, value.get("request_id")),
-        alone(test_answers.test_each_answer_has_its_code, {**IDLE, "request_id": "another"}, "INVALID_RESPONSE"),
-    ),
     "one after another": (
         policy.ExternalPolicy, "answer_all",
         lambda original: lambda self, asked: [original(self, [one])[0] for one in asked],
@@ -168,10 +124,6 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
     ),
     "draws are not keyed by the number": (
         policy, "draw_of", lambda original: lambda *parts: original(*parts[:-1], 0),
-        alone(test_policy.test_without_a_policy_of_its_own_a_simulated_agent_draws_what_is_allowed_keyed_by_its_question),
-    ),
-    "draws are not keyed by the seed": (
-        policy, "draw_of", lambda original: lambda seed, *parts: original(0, *parts),
         alone(test_policy.test_without_a_policy_of_its_own_a_simulated_agent_draws_what_is_allowed_keyed_by_its_question),
     ),
     "the local policy is not copied": (
@@ -195,12 +147,6 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
     "asked again under one id": (
         questions.Questions, "where", lambda original: lambda self, asked: (asked.episode, asked.agent, asked.number),
         folder(test_fixtures.test_what_is_asked_again_under_its_number_is_recorded_too),
-    ),
-    "requests are sent under other ids": (
-        comparing.Questions, "body", lambda original: staticmethod(
-            lambda request, left: original({**request, "turn_id": setting.uuid8(b"other")}, left)
-        ),
-        folder(test_comparing.test_the_recorded_requests_are_sent_as_they_are_in_their_order, "full"),
     ),
     "a fixture is asked in any order": (
         comparing, "groupby", lambda original: lambda asked, key: [(0, reversed([*asked]))],
@@ -229,10 +175,6 @@ CASES: dict[str, tuple[Any, str, Fault, Callable[[Path], Any]]] = {
     "torn lines stay": (
         recording.Journal, "truncate", constant(None),
         folder(test_fixtures.test_a_recording_that_was_cut_off_is_continued, "in a line", "basic"),
-    ),
-    "recordings are never finished": (
-        recording.FixtureWriter, "close", lambda original: lambda self, finished=True: original(self, False),
-        folder(test_fixtures.test_recorded_decisions_are_replayed_bit_for_bit_without_a_socket),
     ),
 }  # fmt: skip
 

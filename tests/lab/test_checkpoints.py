@@ -231,6 +231,11 @@ def test_what_is_too_large_or_called_otherwise_is_not_written(runs: Callable[[st
     assert not (tmp_path / "large.safetensors").exists()
 
 
+def test_no_training_goes_on_from_one_file(file: Path, tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"start_from=.*grid\.safetensors'\): one file has no weights of what values"):
+        trained(tmp_path / "next", start_from=file)
+
+
 def test_it_stands_wherever_a_run_folder_does(runs: Callable[[str], RunFolder], file: Path, tmp_path: Path):
     run = runs("numbers")
     assert policy_spec(str(file)) == TrainedRun(str(file))

@@ -477,6 +477,10 @@ def _opened(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
     Raises RunFolderError; ConfigError for another environment, algorithm or critic, or what is no longer trained.
     """
     run = RunFolder.open(start_from)
+    if run.in_one_file:
+        raise ConfigError(
+            f"train(start_from={str(start_from)!r}): one file has no weights of what values; give the run folder"
+        )
     for what, ours in (("env_id", env_id), ("algorithm", "ppo"), ("critic", critic)):
         if ours != (its := getattr(run.config, what)):
             raise ConfigError(

@@ -54,7 +54,7 @@ def standings(entries: Sequence[BoardEntry]) -> list[Standing]:
         pools.setdefault(entry.policy, []).append(entry)
     tables = {name: np.array([entry.values for entry in pool]) for name, pool in pools.items()}
     make = intervals_of(entries[0].cases)
-    found = [
+    ranked = [
         Standing(
             1 + sum(make.difference(other, table).low > 0.0 for other in tables.values()),
             name,
@@ -63,12 +63,12 @@ def standings(entries: Sequence[BoardEntry]) -> list[Standing]:
         )
         for name, table in tables.items()
     ]
-    return sorted(found, key=lambda each: (each.rank, -each.returns.value))
+    return sorted(ranked, key=lambda each: (each.rank, -each.returns.value))
 
 
-def missing(world: BoardWorld, condition: str, found: Sequence[Standing]) -> Iterator[str]:
+def missing(world: BoardWorld, condition: str, ranked: Sequence[Standing]) -> Iterator[str]:
     """What the board wants there and has not."""
-    seeds = {each.policy: each.seeds for each in found}
+    seeds = {each.policy: each.seeds for each in ranked}
     yield from (name for name in (NOTHING, RANDOM, *world.rules) if name not in seeds)
     for name in dict.fromkeys(("ppo", trained_name(condition))):
         if (there := seeds.get(name, 0)) < SEEDS:
@@ -88,9 +88,9 @@ def board_report(paths: Sequence[str | Path]) -> Report:
         tables = []
         for condition in CONDITIONS:
             of = [entry for entry in entries.values() if (entry.env, entry.condition) == (world.id, condition)]
-            found = standings(of) if of else []
-            lacks = list(missing(world, condition, found))
-            rows = [(each.words, str(each.rank), str(each.returns)) for each in found]
+            ranked = standings(of) if of else []
+            lacks = list(missing(world, condition, ranked))
+            rows = [(each.words, str(each.rank), str(each.returns)) for each in ranked]
             caption = f"{condition}: {world.condition(condition).words}"
             tables.append(
                 TextTable(
@@ -101,7 +101,7 @@ def board_report(paths: Sequence[str | Path]) -> Report:
                 )
             )
             gaps += [f"{world.id}, {condition}: {name}" for name in lacks]
-            best = [each.policy for each in found if each.rank == 1]
+            best = [each.policy for each in ranked if each.rank == 1]
             first += [f"{world.id}, {condition}: {' and '.join(best)}"] if best else []
         cases = f"{world.cases} test cases, options {dict(world.options) or 'of the environment'}."
         parts.append(Section(world.id, [cases, *tables]))
