@@ -120,7 +120,7 @@ def _clear(out: Path) -> None:
 def _delays(plan: DemoPlan, run: RunFolder, out: Path, *, progress: bool) -> SweepResult:
     """The policy beside what it corrects, the environment's best rule, doing nothing and chance."""
     from heron_env.lab.sweep.conditions import along
-    from heron_env.lab.sweep.study import Sweep
+    from heron_env.lab.sweep.sweep import Sweep
     from heron_env.registry import make
 
     names = [run.config.base, make(plan.env_id).benchmark().strongest, *_alone()]
@@ -133,7 +133,7 @@ def _causes(plan: DemoPlan, run: RunFolder, out: Path, *, progress: bool) -> Swe
     """The gap of the policy under a realistic network, by cause."""
     from heron_env.lab.sweep.conditions import one_at_a_time
     from heron_env.lab.sweep.presets import realistic
-    from heron_env.lab.sweep.study import Sweep
+    from heron_env.lab.sweep.sweep import Sweep
     from heron_env.registry import make
 
     conditions = one_at_a_time(realistic(make(plan.env_id).dt))

@@ -29,7 +29,7 @@ from heron_env.errors import ConfigError, HeronWarning
 from heron_env.lab import Hyperparameters, RunFolder, Sweep, record_episode
 from heron_env.lab.learning.events import COLUMNS
 from heron_env.lab.learning.ppo import Learner
-from heron_env.lab.learning.train import _fitting, make_plan
+from heron_env.lab.learning.train import Plan, _fitting
 from heron_env.lab.show.parts import training_facts, training_part
 
 SHORT = {
@@ -145,7 +145,7 @@ def test_a_small_training_runs_what_it_says_in_few_environments(
     words = ["train", "heron/BatteryGrid-v0", "--steps", 2000, "-o", f"compile={compiled}", "--out", tmp_path / "run"]
     said = heron(*words).stderr.splitlines()[0]
     run = RunFolder.open(tmp_path / "run")
-    assert said == "heron/BatteryGrid-v0: 2,304 transitions in 6 rollouts of 384 (2 lanes, 96 steps, 2 agents)"
+    assert said == "heron/BatteryGrid-v0: 2,304 transitions, 6 x 384 (2 lanes, 96 steps, 2 agents)"
     assert run.config.transitions == 2304 and len(built) <= most
     assert run.config.hyperparameters["num_envs"] == 64  # what a longer training that starts from it has
 
@@ -198,7 +198,7 @@ register("test/Misspelt-v0", lambda: choosing(kind=Misspelt))
 
 
 def planned(env_id: str, training_options: dict | None = None, hyperparameters: Hyperparameters | None = None):
-    return make_plan(
+    return Plan(
         env_id, Path("run"), {}, training_options, None, total_steps=1, seed=0, time_limit=None, validations=0,
         hyperparameters=hyperparameters,
     ).hyperparameters  # fmt: skip
