@@ -545,22 +545,14 @@ class Training:
         env, seed = plan.env, FIRST_SEED + SEEDS * plan.seed
         policies = [[*env.group_map]] if settings.shared else [[group] for group in env.group_map]
         self.roles = [Role(env, groups, rules) for groups in policies]
-        central, built = plan.critic == "central", list[HeronEnv]()
-        self._source: Any
-
-        def lanes(number: int, first_seed: int) -> Any:
-            """A batch of environments that are built once, for warm-up and training alike."""
-            return rows_of(
-                _one_by_one(built, plan.make), number, seed=first_seed, schedule=plan.schedule, gamma=settings.gamma,
-                with_state=central or has_training_rewards(env),
-            )  # fmt: skip
-
+        central, self._built = plan.critic == "central", list[HeronEnv]()
         if plan.start is None:
-            warm_up = lanes(min(plan.lanes, WARM_UP_ENVS), seed + SEEDS // 2)
+            warm_up = self._batch(min(plan.lanes, WARM_UP_ENVS), seed + SEEDS // 2)
             self.scales = measure_rows(warm_up, self.roles, seed=plan.seed, discount=settings.gamma, central=central)
         else:
             self.scales = [Scales.of(plan.start.config.groups[role.groups[0]]) for role in self.roles]
-        self._source, self._seeds = lanes(plan.lanes, seed), [seed + i // settings.twins for i in range(plan.lanes)]
+        self._source = self._batch(plan.lanes, seed)
+        self._seeds = [seed + lane // settings.twins for lane in range(plan.lanes)]
         self.learners = [
             Learner(
                 plan.lanes * len(role.agents), role.width, (len(env.state_names) + role.identity) * central, role.spec,
@@ -580,6 +572,20 @@ class Training:
         self._best, self._best_episodes, self._best_weights = -np.inf, self.episodes, list[Any]()
         self._until, self._began, self._rate = math.inf, 0.0, settings.learning_rate
         self._rows: Rows  # set by `begin`
+
+    def _batch(self, lanes: int, seed: int) -> Any:
+        """A batch that asks in rows, of environments that are built once, for warm-up and training alike."""
+        plan, waiting = self.plan, iter(tuple(self._built))
+
+        def next_one() -> HeronEnv:
+            if (env := next(waiting, None)) is None:
+                self._built.append(env := plan.make())
+            return env
+
+        return rows_of(
+            next_one, lanes, seed=seed, schedule=plan.schedule, gamma=plan.hyperparameters.gamma,
+            with_state=plan.critic == "central" or has_training_rewards(plan.env),
+        )  # fmt: skip
 
     def run(self) -> None:
         """Train to the plan's transitions, until it is time, or until a callback stops it."""
@@ -716,19 +722,6 @@ class Training:
 
     def _students(self) -> Iterator[tuple[Role, Scales, Any]]:
         return zip(self.roles, self.scales, self.learners, strict=True)
-
-
-def _one_by_one(built: list[HeronEnv], build: Callable[[], HeronEnv]) -> Callable[[], HeronEnv]:
-    """A function that gives the environments built so far, one after the other, then builds more."""
-    waiting = iter(tuple(built))
-
-    def next_one() -> HeronEnv:
-        env = next(waiting, None)
-        if env is None:
-            built.append(env := build())
-        return env
-
-    return next_one
 
 
 def _load(network: Any, run: RunFolder, group: str) -> None:
