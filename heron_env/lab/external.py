@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from heron_env.core.policy import Policies
 from heron_env.declared.configuration import BenchmarkConfig
 from heron_env.errors import ConfigError, FixtureError
 from heron_env.injection import load_agents, policies
+from heron_env.injection.answers import DecisionTally, ExternalAgentMetrics
 from heron_env.injection.contract import difference
 from heron_env.injection.endpoint import Connection, Endpoint
 from heron_env.injection.policy import ExternalPolicy
@@ -21,7 +25,9 @@ from heron_env.lab.policies import About, External, digest, digest_of, split_nam
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.envs.episodes import EpisodeResult
 
+Count = Annotated[int, Field(ge=0)]
 OF_THE_CLIENT: Final = ("timeout", "api_key_env", "breaker", "concurrency")
 """What all questions to one address share."""
 
@@ -173,3 +179,61 @@ def _require_of(fixture: Fixture, env: HeronEnv, seed: int, about: About) -> Non
     seeds = sorted({of for of, _ in fixture.decisions})
     if seed not in seeds:
         raise FixtureError(f"{fixture.path}: has answers for seeds {seeds}, none for {seed}; record it with that seed")
+
+
+class AnswerCounts(BaseModel):
+    """Of one episode, as a line of results.jsonl holds it.
+
+    Attributes:
+        counts: answers by origin and code, `fallback TIMEOUT`.
+        requests: that were sent, retries included.
+        latencies_ms: calls by what they took, to three digits, ms; of recorded answers there are none.
+        circuit: the breaker's state at the last answer.
+        deterministic: would another run be answered the same?
+        reasoning_dropped: fields with private reasoning that were dropped.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    counts: dict[str, Count]
+    requests: Count
+    latencies_ms: dict[str, Count]
+    circuit: str
+    deterministic: bool
+    reasoning_dropped: Count = 0
+
+    @classmethod
+    def of(cls, result: EpisodeResult, policies: Policies) -> AnswerCounts | None:
+        """Of an episode that these policies have just played; None where no agent of another program answered."""
+        origins = sorted(((t, o) for of in result.origins.values() for t, o in of), key=lambda each: each[0])
+        if not origins:
+            return None
+        policies_asked = {
+            id(policy): policy for policy in policies.values() if isinstance(policy, ExternalPolicy | Recording)
+        }
+        latencies = Counter(f"{ms:.3g}" for policy in policies_asked.values() for ms in policy.latencies_ms())
+        return cls(
+            counts=dict(sorted(Counter(origin_words(o.source, o.code) for _, o in origins).items())),
+            requests=sum(o.attempts for _, o in origins if o.source != "replay"),
+            latencies_ms=dict(sorted(latencies.items(), key=lambda pair: float(pair[0]))),
+            circuit=origins[-1][1].circuit,
+            deterministic=result.deterministic,
+            reasoning_dropped=sum(policy.metrics().reasoning_dropped for policy in policies_asked.values()),
+        )
+
+
+def metrics(answers: Sequence[AnswerCounts]) -> ExternalAgentMetrics | None:
+    """Of several episodes together; None where nobody answered. Judgements of quality, which nobody made, are None."""
+    if not answers:
+        return None
+    tally = DecisionTally()
+    for each in answers:
+        rest = ExternalAgentMetrics(
+            requests=each.requests, circuit_state=each.circuit, reasoning_dropped=each.reasoning_dropped
+        )
+        tally.take(each.counts, each.latencies_ms, rest)
+    return tally.figures()
+
+
+def origin_words(source: str, code: str) -> str:
+    """`fallback TIMEOUT`."""
+    return f"{source} {code}".strip()

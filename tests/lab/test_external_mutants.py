@@ -15,7 +15,7 @@ from heron_env import make
 from heron_env.errors import HeronError
 from heron_env.injection import answers, serve_policy
 from heron_env.lab import benchmark, external, policies
-from heron_env.lab.sweep import play, records, results, study, sweep
+from heron_env.lab.sweep import play, results, study, sweep
 from heron_env.lab.traces import recording, replaying
 
 
@@ -104,12 +104,12 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         alone(sweeps.test_percentiles_of_several_episodes_are_those_of_all_their_calls),
     ),
     "unknown quality is bad quality": (
-        results, "metrics",
+        results, "_metrics",
         lambda original: lambda of: (found := original(of)) and replace(found, persona_consistency=0.0),
         served(sweeps.test_quality_is_null_and_so_is_a_comparison_with_nobody),
     ),
     "live runs count as repeatable": (
-        records.AnswerCounts, "of",
+        external.AnswerCounts, "of",
         lambda original: lambda *of: (found := original(*of)) and found.model_copy(update={"deterministic": True}),
         served(sweeps.test_live_runs_are_not_said_to_be_identical_or_different),
     ),

@@ -21,10 +21,10 @@ from heron_env import Answer, make
 from heron_env.errors import ConfigError, FixtureError, HeronWarning
 from heron_env.injection import BreakerConfig, Fixture, serve_policy
 from heron_env.lab import IDEAL, SYNC, Condition, Sweep, SweepResult, benchmark, finding, read_sweep
-from heron_env.lab.external import AgentsFile, EndpointPolicy
+from heron_env.lab.external import AgentsFile, AnswerCounts, EndpointPolicy, metrics
 from heron_env.lab.output import Progress
 from heron_env.lab.policies import display_names, policy_spec
-from heron_env.lab.sweep.records import AnswerCounts, Record, metrics
+from heron_env.lab.sweep.records import Record
 from heron_env.lab.sweep.results import elo
 from heron_env.lab.sweep.tables import columns, lines, to_csv, to_json, to_markdown
 from heron_env.registry import names_environment

@@ -33,7 +33,7 @@ from heron_env.lab.policies import About, External, TrainedRun
 from heron_env.lab.remembering import Remembering
 from heron_env.lab.robust_stats import LARGEST
 from heron_env.lab.sweep.conditions import AnyCondition, Condition
-from heron_env.lab.sweep.records import RECORD, AnswerCounts, Record, metrics
+from heron_env.lab.sweep.records import RECORD, Record
 from heron_env.scheduling.drawn import AnySchedule
 from heron_env.scheduling.timing import Key, ScheduleConfig, to_seconds
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from heron_env.envs.batch.event_lanes import Noted
     from heron_env.envs.batch.rows import Rows
     from heron_env.envs.episodes import EpisodeResult
-    from heron_env.lab.external import EndpointConnections
+    from heron_env.lab.external import AnswerCounts, EndpointConnections
     from heron_env.lab.sweep.study import Item
 
 MOST: Final = 256
@@ -152,6 +152,8 @@ def _asked(live: Sequence[Item], others: Iterator[tuple[Bundle, list[Record]]], 
 
 def _tell_silence(record: Record) -> None:
     """Warn where no answer of an episode was the endpoint's own."""
+    from heron_env.lab.external import metrics
+
     answers = metrics([] if record.answers is None else [record.answers])
     if answers is not None and answers.fallback_rate == 1.0:
         codes = ", ".join(f"{origin} {count}" for origin, count in answers.counts.items())
@@ -217,10 +219,19 @@ def play_one(item: Item, worlds: Worlds, lines: EndpointConnections | None = Non
                 _close_recordings(asked, done)
             figures = outcome(env, result) if item.record else sums(env, result)
             require_finite(figures)
-        return Record(item.key, figures, round(time.perf_counter() - begun, 3), AnswerCounts.of(result, asked))
+        return Record(item.key, figures, round(time.perf_counter() - begun, 3), _answers(result, asked))
     except Exception as error:
         error.add_note(f"while running {item}")
         raise
+
+
+def _answers(result: EpisodeResult, policies: Policies) -> AnswerCounts | None:
+    """Of agents that other programs played, if any did."""
+    if not any(result.origins.values()):
+        return None
+    from heron_env.lab.external import AnswerCounts
+
+    return AnswerCounts.of(result, policies)
 
 
 def _close_recordings(policies: Policies, finished: bool) -> None:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from heron_env._version import __version__
-from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError
 from heron_env.files.reading import first_fault, parsed, read
 from heron_env.files.writing import Journal, full_lines, lock_folder, write
@@ -30,8 +28,7 @@ from heron_env.lab.output import dumps, finite
 from heron_env.lab.sweep.conditions import Condition
 
 if TYPE_CHECKING:
-    from heron_env.envs.episodes import EpisodeResult
-    from heron_env.injection.answers import ExternalAgentMetrics
+    from heron_env.lab.external import AnswerCounts
 
 SETTINGS: Final = "sweep.json"
 SCHEMA: Final = 1
@@ -87,69 +84,6 @@ def read_settings(path: Path) -> SweepSettings:
         ) from error
 
 
-class AnswerCounts(BaseModel):
-    """Of one episode, as a line of results.jsonl holds it.
-
-    Attributes:
-        counts: answers by origin and code, `fallback TIMEOUT`.
-        requests: that were sent, retries included.
-        latencies_ms: calls by what they took, to three digits, ms; of recorded answers there are none.
-        circuit: the breaker's state at the last answer.
-        deterministic: would another run be answered the same?
-        reasoning_dropped: fields with private reasoning that were dropped.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    counts: dict[str, Count]
-    requests: Count
-    latencies_ms: dict[str, Count]
-    circuit: str
-    deterministic: bool
-    reasoning_dropped: Count = 0
-
-    @classmethod
-    def of(cls, result: EpisodeResult, policies: Policies) -> AnswerCounts | None:
-        """Of an episode that these policies have just played; None where no agent of another program answered."""
-        origins = sorted(((t, o) for of in result.origins.values() for t, o in of), key=lambda each: each[0])
-        if not origins:
-            return None
-        from heron_env.injection.policy import ExternalPolicy
-        from heron_env.injection.recording import Recording
-
-        policies_asked = {
-            id(policy): policy for policy in policies.values() if isinstance(policy, ExternalPolicy | Recording)
-        }
-        latencies = Counter(f"{ms:.3g}" for policy in policies_asked.values() for ms in policy.latencies_ms())
-        return cls(
-            counts=dict(sorted(Counter(origin_words(o.source, o.code) for _, o in origins).items())),
-            requests=sum(o.attempts for _, o in origins if o.source != "replay"),
-            latencies_ms=dict(sorted(latencies.items(), key=lambda pair: float(pair[0]))),
-            circuit=origins[-1][1].circuit,
-            deterministic=result.deterministic,
-            reasoning_dropped=sum(policy.metrics().reasoning_dropped for policy in policies_asked.values()),
-        )
-
-
-def metrics(answers: Sequence[AnswerCounts]) -> ExternalAgentMetrics | None:
-    """Of several episodes together; None where nobody answered. Judgements of quality, which nobody made, are None."""
-    if not answers:
-        return None
-    from heron_env.injection.answers import DecisionTally, ExternalAgentMetrics
-
-    tally = DecisionTally()
-    for each in answers:
-        rest = ExternalAgentMetrics(
-            requests=each.requests, circuit_state=each.circuit, reasoning_dropped=each.reasoning_dropped
-        )
-        tally.take(each.counts, each.latencies_ms, rest)
-    return tally.figures()
-
-
-def origin_words(source: str, code: str) -> str:
-    """`fallback TIMEOUT`."""
-    return f"{source} {code}".strip()
-
-
 RECORD: Final = ("rewards", "actions")
 """What an episode keeps for its record."""
 
@@ -181,12 +115,22 @@ class Record:
             line = _Line.model_validate(values)
         except ValidationError as error:
             raise ValueError(first_fault(error)) from error
+        answers = None if line.answers is None else _answers_in(line.answers)
         kept = {field.name: getattr(line, field.name) for field in fields(Outcome)}
         for name in ("staleness_p95", "latency_p95"):
             kept[name] = _nan_for_none(kept[name])
         for name in ("kpis", "by_group"):
             kept[name] = {key: _nan_for_none(x) for key, x in kept[name].items()}
-        return cls(Key(line.policy, line.case, line.condition), Outcome(**kept), line.seconds, line.answers)
+        return cls(Key(line.policy, line.case, line.condition), Outcome(**kept), line.seconds, answers)
+
+
+def _answers_in(values: dict[str, Any]) -> AnswerCounts:
+    from heron_env.lab.external import AnswerCounts
+
+    try:
+        return AnswerCounts.model_validate(values)
+    except ValidationError as error:
+        raise ValueError(f"answers.{first_fault(error)}") from error
 
 
 class _Line(BaseModel):
@@ -205,7 +149,7 @@ class _Line(BaseModel):
     by_group: dict[str, Number | None] = {}
     tokens: Count = 0
     seconds: Number
-    answers: AnswerCounts | None = None
+    answers: dict[str, Any] | None = None
 
 
 def _nan_for_none(value: float | None) -> float:

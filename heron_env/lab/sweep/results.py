@@ -27,12 +27,13 @@ from heron_env.lab.sweep.decomposition import (
     shapley,
 )
 from heron_env.lab.sweep.decomposition import one_at_a_time as alone
-from heron_env.lab.sweep.records import Key, Record, metrics
+from heron_env.lab.sweep.records import Key, Record
 from heron_env.lab.sweep.study import SweepPlan
 from heron_env.scheduling.sources import mean_s
 
 if TYPE_CHECKING:
     from heron_env.injection.answers import ExternalAgentMetrics
+    from heron_env.lab.external import AnswerCounts
 
 ELO_START: Final = 1000.0
 ELO_K: Final = 32.0
@@ -275,7 +276,7 @@ class Measurements:
             notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
             seconds=round(sum(record.seconds for record in records), 3),
             tokens=_mean([run.tokens for run in runs]),
-            external=metrics(answers),
+            external=_metrics(answers),
             deterministic=repeatable,
         )
 
@@ -288,6 +289,15 @@ class Measurements:
         ]
         possible = sum(best for _, best in gains)
         return sum(gained for gained, _ in gains) / possible if possible > 0.0 else math.nan
+
+
+def _metrics(answers: Sequence[AnswerCounts]) -> ExternalAgentMetrics | None:
+    """Of episodes in which other programs answered; None where none did."""
+    if not answers:
+        return None
+    from heron_env.lab.external import metrics
+
+    return metrics(answers)
 
 
 def _mean(values: Sequence[float]) -> float:

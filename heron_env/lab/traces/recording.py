@@ -19,11 +19,10 @@ from heron_env.envs.event.message_log import copies
 from heron_env.errors import TraceError
 from heron_env.given import mapping, path_of, whole
 from heron_env.injection.recording import Fixture, Recording
-from heron_env.lab.external import FixturePolicy, answers_of, numbered, side_by_side
+from heron_env.lab.external import FixturePolicy, answers_of, numbered, origin_words, side_by_side
 from heron_env.lab.policies import About, External, digest_of, policy_spec
 from heron_env.lab.runs import versions
 from heron_env.lab.sweep.play import injected
-from heron_env.lab.sweep.records import origin_words
 from heron_env.lab.traces.episode import (
     PHYSICS,
     PROXY,
