@@ -773,8 +773,8 @@ class Validation:
             env=spec_of(plan.env_id), options=plan.options, policies={}, cases=self.cases, record=(),
             conditions=[SYNC] if plan.schedule is None else [SYNC, Scheduled(plan.schedule)],
         )  # fmt: skip
-        for item in self._of({}).items()[:1]:
-            self._study.worlds.keep(item, plan.env)
+        if self.cases and not self.cases[0].options:
+            self._study.worlds.keep(self._of({}).items()[0], plan.env)
 
     def _of(self, policies: Policies) -> Study:
         return replace(self._study, policies={"": _AsTheyAre(policies)})

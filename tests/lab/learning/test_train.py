@@ -26,7 +26,8 @@ from heron_env import (
     registered,
 )
 from heron_env.errors import ConfigError, HeronWarning
-from heron_env.lab import Hyperparameters, RunFolder, Sweep, record_episode
+from heron_env.lab import Hyperparameters, RunFolder, Sweep, record_episode, team_return
+from heron_env.lab.benchmark import baselines, cases
 from heron_env.lab.learning.events import COLUMNS
 from heron_env.lab.learning.ppo import Learner
 from heron_env.lab.learning.train import Plan, _fitting
@@ -93,6 +94,19 @@ def test_training_goes_without_validation(tmp_path: Path):
     run = quick("heron/BatteryGrid-v0", tmp_path, validations=0)
     *before, last = [row["validation_return"] for row in run.curve()]
     assert set(before) == {"nan"} and last == f"{run.config.validation['trained']:.6g}"
+
+
+@pytest.mark.parametrize("env_id", ["heron/BatteryGrid-v0", "heron/EnergyManagement-v1"])
+def test_validation_is_what_the_held_out_cases_earn(env_id: str, tmp_path: Path):
+    """Each case with its options, say its day; also of the trained policies."""
+    options = SHORT[env_id]
+    run = quick(env_id, tmp_path, env_options=options, training_options={}, residual=None, validation_episodes=2)
+    for name, policies in {"trained": run.policies(), "do nothing": baselines(make(env_id))["do nothing"]}.items():
+        earned = []
+        for case in cases(make(env_id, **options), 2, split="validation"):
+            env = make(env_id, **options, **case.options)
+            earned.append(team_return(env, env.run_synchronous(policies, seed=case.seed)))
+        assert run.config.validation[name] == np.mean(earned) and earned[0] != earned[1]
 
 
 def test_a_training_says_whose_return_it_has_and_what_each_group_earned_beside_it(
