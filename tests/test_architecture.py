@@ -76,6 +76,8 @@ HEAVY = {
 
 MAX_LINES = 450
 LONG_FILES: dict[str, str] = {  # file: why one concept needs the length
+    "lab/learning/ppo.py": "network and update: gradients are written out, and use each other's intermediate results",
+    "lab/learning/train.py": "one training, from its settings to its run folder, in the order in which it happens",
     "engine/branches.py": "one transformation, statement by statement and expression by expression",
 }
 EMPTY_NAMES = ("Manager", "Helper", "Helpers", "Util", "Utils")

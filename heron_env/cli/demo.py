@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -20,6 +21,8 @@ WORSE: Final = 1
 TRAINED: Final = "trained"
 RUN, DELAYS, CAUSES = "policy", "delays", "causes"
 """Folders of the run and of the two sweeps."""
+ALONE: Final = ("do nothing", "random")
+"""What needs no network to be measured."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def demo(
     """
     from heron_env.lab.learning.train import train, unfinished
     from heron_env.lab.output import styled, terminal
-    from heron_env.lab.show.document import PAGE, write_report
+    from heron_env.lab.show.document import write_report
     from heron_env.lab.show.report import Sources, report_of
     from heron_env.lab.sweep.tables import to_rich
 
@@ -70,10 +73,10 @@ def demo(
         console.print(styled(("1. Training", "bold"), f" on {plan.env_id}, synchronous clock"))
         run = train(plan.env_id, out / RUN, seed=seed, progress=not as_json, **plan.training)
         console.print(styled(("2. Evaluation", "bold"), f" on both clocks, {plan.days} held-out cases"))
-        delays = _delays(plan, run, out, progress=not as_json)
-        console.print(to_rich(delays))
+        sweeps = _sweeps(plan, run, out, progress=not as_json)
+        console.print(to_rich(delays := next(sweeps)))
         console.print(styled(("3. Causes", "bold"), f" of the gap, {plan.cause_days} held-out cases"))
-        causes = _causes(plan, run, out, progress=not as_json)
+        causes = next(sweeps)
     except KeyboardInterrupt as error:
         left = unfinished(out / RUN)
         if run is not None:
@@ -84,58 +87,40 @@ def demo(
     report = report_of(Sources(sweeps=[delays, causes], runs=[run]), title=title)
     write_report(out, report)
     console.print("\n".join(report.finding), style="bold")
-    console.print(", ".join(str(out / name) for name in (PAGE, RUN, DELAYS, CAUSES)))
+    console.print(", ".join(str(out / name) for name in ("report.html", RUN, DELAYS, CAUSES)))
     if as_json:
         typer.echo((out / DELAYS / "table.json").read_text(encoding="utf-8"), nl=False)
     if not _beats_others(delays):
-        console.print(f"In the mean {TRAINED!r} earns no more than {' and '.join(map(repr, _alone()))}.", style="red")
+        console.print(f"In the mean {TRAINED!r} earns no more than {' and '.join(map(repr, ALONE))}.", style="red")
         raise typer.Exit(WORSE)
 
 
 def _beats_others(delays: SweepResult) -> bool:
     """Does the policy earn more than chance and doing nothing?"""
-    own, *others = (delays.point(name).mean.value for name in (TRAINED, *_alone()))
+    own, *others = (delays.point(name).mean.value for name in (TRAINED, *ALONE))
     return own > max(others)
-
-
-def _alone() -> tuple[str, str]:
-    """What needs no network to be measured."""
-    from heron_env.lab.benchmark import NOTHING, RANDOM
-
-    return NOTHING, RANDOM
 
 
 def _clear(out: Path) -> None:
     """Remove what a former demo left there, which is of another policy."""
-    from heron_env.lab.show.document import PAGE
-    from heron_env.lab.sweep.records import SETTINGS
-
     out.mkdir(parents=True, exist_ok=True)
-    (out / PAGE).unlink(missing_ok=True)
+    (out / "report.html").unlink(missing_ok=True)
     for folder in (out / DELAYS, out / CAUSES):
-        if (folder / SETTINGS).is_file():
+        if (folder / "sweep.json").is_file():
             shutil.rmtree(folder)
 
 
-def _delays(plan: DemoPlan, run: RunFolder, out: Path, *, progress: bool) -> SweepResult:
-    """The policy beside what it corrects, the environment's best rule, doing nothing and chance."""
-    from heron_env.lab.sweep.conditions import along
-    from heron_env.lab.sweep.sweep import Sweep
-    from heron_env.registry import make
-
-    names = [run.config.base, make(plan.env_id).benchmark().strongest, *_alone()]
-    policies = {TRAINED: str(run.path), **{name: name for name in names if name is not None}}
-    sweep = Sweep.of(plan.env_id, policies, along(act_delay=plan.delays), cases=plan.days, sync_only=_alone())
-    return sweep.run(out / DELAYS, processes=plan.processes, progress=progress)
-
-
-def _causes(plan: DemoPlan, run: RunFolder, out: Path, *, progress: bool) -> SweepResult:
-    """The gap of the policy under a realistic network, by cause."""
-    from heron_env.lab.sweep.conditions import one_at_a_time
+def _sweeps(plan: DemoPlan, run: RunFolder, out: Path, *, progress: bool) -> Iterator[SweepResult]:
+    """Under late actions, beside what it corrects and rules; under a realistic network, cause by cause."""
+    from heron_env.lab.sweep.conditions import along, one_at_a_time
     from heron_env.lab.sweep.presets import realistic
     from heron_env.lab.sweep.sweep import Sweep
     from heron_env.registry import make
 
-    conditions = one_at_a_time(realistic(make(plan.env_id).dt))
-    sweep = Sweep.of(plan.env_id, {TRAINED: str(run.path)}, conditions, cases=plan.cause_days)
-    return sweep.run(out / CAUSES, processes=plan.processes, progress=progress)
+    env, policy = make(plan.env_id), {TRAINED: str(run.path)}
+    rules = {name: name for name in (run.config.base, env.benchmark().strongest, *ALONE) if name is not None}
+    late, causes = along(act_delay=plan.delays), one_at_a_time(realistic(env.dt))
+    first = Sweep.of(plan.env_id, {**policy, **rules}, late, cases=plan.days, sync_only=ALONE)
+    yield first.run(out / DELAYS, processes=plan.processes, progress=progress)
+    second = Sweep.of(plan.env_id, policy, causes, cases=plan.cause_days)
+    yield second.run(out / CAUSES, processes=plan.processes, progress=progress)

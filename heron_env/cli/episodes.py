@@ -207,7 +207,7 @@ def wanted(run_or_env: str, policy: str | None, options: dict[str, Any]) -> tupl
         if not names_environment(run_or_env):
             raise ConfigError(f"{run_or_env!r}: neither a run folder nor an environment (`heron envs` lists them)")
         return run_or_env, policy, options
-    run = Words.apart([], [run_or_env]).runs[0]
+    run = Words.of([run_or_env]).runs[0]
     on_behalf(run)
     if policy is not None and isinstance(spec := policy_spec(policy), PythonPolicy):
         vouch(spec.name)  # the command names it, not the run folder

@@ -65,7 +65,7 @@ def margin(
     from heron_env.lab.policies import Words
     from heron_env.lab.sweep import margin as of_sweeps
 
-    words = Words.apart([env], [policy])
+    words = Words.of([policy], environment=env)
     ((name, given),) = words.policies.items()
     options = {**words.run_options(), **parsed_options(option)}
     found = of_sweeps.margin(

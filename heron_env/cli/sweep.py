@@ -139,7 +139,11 @@ def sweep(
     If interrupted, run the same command again: it resumes. Naming an address allows its host and port, no others.
     Only registered environments, and those that you name here or with --trust, are run.
     """
-    chosen = preset_of(preset or QUICK) if preset or not axis else None
+    chosen = None
+    if preset or not axis:
+        from heron_env.lab.sweep.presets import preset as named
+
+        chosen = named(preset or QUICK)
     of_axes = axes_of(axis or [], product)
     study, shown = resolve(
         what or [], chosen, of_axes, parsed_options(option), cases or seeds, repeats, split, seed, pool
@@ -147,13 +151,6 @@ def sweep(
     names = [re.sub(r"\W+", "-", Path(name).name).strip("-") for name in shown]
     folder = out or Path("runs") / "-".join(["sweep", chosen.name if chosen else "axes", *names])
     show(finished(study, folder, processes, ray), [folder / "table.md", folder / "table.json"], as_json)
-
-
-def preset_of(name: str) -> Preset:
-    """Raises ConfigError with the nearest one."""
-    from heron_env.lab.sweep.presets import preset
-
-    return preset(name)
 
 
 def axes_of(texts: list[str], product: bool) -> list[Condition]:
@@ -201,9 +198,10 @@ def resolve(
     options = {**run_options, **of_preset, **options}
     env = built(env_id, options)
     drawn = benchmark.cases(env, cases or (preset.cases if preset else 5), split=split, repeats=repeats)
+    strongest = env.benchmark().strongest or benchmark.RANDOM
     sweep = Sweep.of(
-        env_id, words.policies or {name: name for name in [env.benchmark().strongest or benchmark.RANDOM]},
-        [*(preset.conditions_in(env) if preset else []), *of_axes], options=options,
+        env_id, words.policies or {strongest: strongest}, [*(preset.conditions_in(env) if preset else []), *of_axes],
+        options=options,
         cases=[replace(case, seed=case.seed + shift) for case in drawn], preset=preset.name if preset else None,
         env=env,
     )  # fmt: skip

@@ -301,34 +301,28 @@ class Words:
         environments: ids, and "module:function" where it comes first.
         policies: by the name that tables show; run folders of several training seeds are one.
         names: of all policies one by one.
-        rules: words that only an environment can know.
         runs: that are among the policies.
     """
 
-    environments: tuple[str, ...]
-    policies: dict[str, PolicySpec | list[PolicySpec]]
-    names: tuple[str, ...]
-    rules: tuple[str, ...]
-    runs: tuple[RunFolder, ...]
+    environments: Sequence[str]
+    policies: Mapping[str, PolicySpec | list[PolicySpec]]
+    names: Sequence[str]
+    runs: Sequence[RunFolder]
 
     @classmethod
-    def of(cls, words: Sequence[str], *, pool: bool = False) -> Words:
-        """`pool`: run folders are one policy. Raises ConfigError, RunFolderError for a folder of something else."""
-        found = [word for word in words if _reads_like_environment(word)]
+    def of(cls, words: Sequence[str], *, environment: str = "", pool: bool = False) -> Words:
+        """Of words, the `environment` apart where one is. `pool`: run folders are one policy.
+
+        Raises ConfigError, RunFolderError for a folder of something else.
+        """
+        found = [environment] if environment else [word for word in words if _reads_like_environment(word)]
         environments = [word for number, word in enumerate(found) if not (number and kind_of(word)[0] == "py")]
-        return cls.apart(environments, [word for word in words if word not in environments], pool=pool)
-
-    @classmethod
-    def apart(cls, environments: Sequence[str], names: Sequence[str], *, pool: bool = False) -> Words:
-        """The same, where it is clear which is which."""
+        names = [word for word in words if word not in environments]
         with trusting(*(name for id in environments for name in named(id))):
             policies = named_policies(names, pool)
         specs = [spec for of in policies.values() for spec in (of if isinstance(of, list) else [of])]
-        return cls(
-            tuple(environments), policies, tuple(display_names(names)),
-            tuple(name for name in names if kind_of(name)[0] == "rule"),
-            tuple(spec.run for spec in specs if isinstance(spec, TrainedRun)),
-        )  # fmt: skip
+        runs = [spec.run for spec in specs if isinstance(spec, TrainedRun)]
+        return cls(environments, policies, [*display_names(names)], runs)
 
     def environment_or(self, default: str | None) -> tuple[str, dict[str, Any]]:
         """The environment that is named, that of the runs, or this one; with the options of the first run.
@@ -340,7 +334,8 @@ class Words:
         of_runs = self.runs[0].env_id if self.runs and not self.environments else default
         env_id = next(iter(self.environments), of_runs)
         if env_id is None:
-            missing = f"{list(self.rules)}: no such run folder; " if self.rules else ""
+            rules = [name for name in self.names if kind_of(name)[0] == "rule"]
+            missing = f"{rules}: no such run folder; " if rules else ""
             raise ConfigError(f"{missing}name an environment (`heron envs` lists them), a run folder, or a --preset")
         return env_id, self.run_options()
 

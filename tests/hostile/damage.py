@@ -182,9 +182,9 @@ def _policies(folder: Path) -> None:
 
 
 def _start(folder: Path) -> None:
-    from heron_env.lab.learning.train import make_plan
+    from heron_env.lab.learning.train import Plan
 
-    make_plan(
+    Plan(
         GRID,
         folder / "out",
         {},

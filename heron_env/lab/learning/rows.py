@@ -294,7 +294,7 @@ class Role:
         self._place[self.ranks] = np.arange(len(self.ranks))
         self.corrects = bool(rules) and not self.spec.dim_d
         self.rules = {agent: on_vectors(rules[agent]) for agent in self.agents} if self.corrects else {}
-        distinct: list[Policy | Decide | None] = [*{id(rule): rule for rule in self.rules.values()}.values()] or [None]
+        distinct: list[Any] = list({id(rule): rule for rule in self.rules.values()}.values()) or [None]
         self._moves = [Correction(self.spec.low, self.spec.high, rule) for rule in distinct]
         self._which = np.array([[r is self.rules.get(agent) for r in distinct].index(True) for agent in self.agents])
 

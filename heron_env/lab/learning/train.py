@@ -1,6 +1,6 @@
 """Train one policy per group with PPO, on either clock, and leave a run folder behind.
 
-`make_plan` settles what is trained on what, once; `Training` collects rollouts, lets the learners learn from them, and
+A `Plan` settles what is trained on what, once; `Training` collects rollouts, lets the learners learn from them, and
 is measured on the way; `train` writes the run folder. torch is imported when a training begins.
 """
 
@@ -262,12 +262,11 @@ def train(
     callbacks = each_of("callbacks", callbacks, 1, "a function of one event")
     env_id = id_of(env_id, "train(env_id)")
     options = mapping({} if env_options is None else env_options, "train(env_options)")
-    plan = make_plan(
+    plan = Plan(
         env_id, path_of(run_dir, "train(run_dir)"), options, training_options, residual, total_steps=total_steps,
         seed=seed, time_limit=time_limit, hyperparameters=hyperparameters, validations=validations, critic=critic,
-        delays=training_delays, start_from=start_from, schedule=schedule,
+        device=device, delays=training_delays, start_from=start_from, schedule=schedule,
     )  # fmt: skip
-    plan = replace(plan, device=_device(device))
     former = files_of_run(plan.run_dir)
     curve, env = unused("progress", ".csv", set(former)), plan.env
     facts = {"env_id": env_id, "seed": seed, **asdict(plan.hyperparameters)}
@@ -309,33 +308,71 @@ def train(
 # The plan
 
 
-@dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is trained on what: everything that `train()` was called with, the environment's defaults filled in.
+    """What is trained on what: everything that `train()` is called with, the environment's defaults filled in.
+
+    Args: as of `train()`; run_dir and env_options are a path and a dictionary.
 
     Attributes:
         env: one of those that are trained in, to look at and to validate in.
+        training_options: what comes on top of env_options while training, but the delays.
+        base: name of the baseline to correct; start: the run to go on from; None: there is none.
         lanes, n_steps: of a rollout: the hyperparameters' own, fewer in a training that is shorter than one.
+
+    Raises ConfigError, and what building the environment raises.
     """
 
-    env_id: str
-    run_dir: Path
-    env_options: dict[str, Any]
-    training_options: dict[str, Any]
-    base: str | None
-    total_steps: int
-    seed: int
-    time_limit: float | None
-    hyperparameters: Hyperparameters
-    validations: int
-    critic: str
-    delays: TrainingDelays | None
-    start: RunFolder | None
-    schedule: AnySchedule
-    env: HeronEnv
-    lanes: int
-    n_steps: int
-    device: str = "cpu"
+    def __init__(
+        self, env_id: str, run_dir: Path, env_options: dict[str, Any],
+        training_options: Mapping[str, Any] | None = None, residual: str | None = DEFAULT, *, total_steps: int,
+        seed: int = 0, time_limit: float | None = None,
+        hyperparameters: Hyperparameters | None = None, validations: int = 0, critic: str = "local",
+        device: str = "cpu", delays: TrainingDelays | None = None, start_from: str | Path | None = None,
+        schedule: AnySchedule = None,
+    ) -> None:  # fmt: skip
+        for name, value, least in (("total_steps", total_steps, 1), ("seed", seed, 0), ("validations", validations, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ConfigError(f"train({name}={value!r}): must be a whole number >= {least}")
+        if time_limit is not None and not time_limit > 0.0:
+            raise ConfigError(f"train(time_limit={time_limit!r}): must be > 0 s, or None")
+        require_critic(critic, "train")
+        _require_delays(delays, env_options)
+        self.env_id, self.run_dir, self.total_steps, self.seed = env_id, run_dir, total_steps, seed
+        self.time_limit, self.validations, self.critic, self.schedule = time_limit, validations, critic, schedule
+        self.start, own = None, hyperparameters
+        if start_from is not None:
+            self.start = start = _opened(start_from, env_id, critic)
+            env_options = {**start.config.env_options, **env_options}
+            residual = start.config.base if residual == DEFAULT else residual
+            own = hyperparameters or Hyperparameters.of_run(start)
+        self.env_options = env_options
+        with on_behalf_of("" if self.start is None else str(self.start.path / "config.json")):
+            world = make(env_id, **env_options)
+            require_trainable(world, env_id)
+            if self.start is not None and own is not None:
+                _require_same(self.start, world, residual, own)
+            defaults = world.training_defaults() if schedule is None else world.training_defaults().scheduled()
+            own_choice = training_options is None
+            if training_options is None:
+                training_options = {name: x for name, x in defaults.options.items() if name not in env_options}
+            self.training_options = chosen = dict(training_options)
+            self.delays = chosen.pop(DELAYS, None) if delays is None else delays
+            if schedule is not None:
+                _require_schedule(schedule, self.delays, world)
+            self.env = world if self.options == env_options else self.make()
+        if schedule is not None:
+            for note in require_resolved(schedule, world, self.env, chosen):
+                warnings.warn(f"train(schedule=...): {note}", HeronWarning, stacklevel=4)
+        self.base = defaults.base if residual == DEFAULT else residual
+        if self.base is not None:
+            _require_correctable(world, env_id, self.base, seed)
+        self.hyperparameters = own or Hyperparameters.of(env_id, defaults if own_choice else TrainingDefaults())
+        self.hyperparameters.require_able()
+        self.lanes, self.n_steps = self.hyperparameters.num_envs, self.hyperparameters.n_steps
+        if hyperparameters is None:
+            transitions = total_steps * len(self.env.group_map)
+            self.lanes, self.n_steps = _fitting(self.hyperparameters, transitions, len(self.env.possible_agents))
+        self.device = _device(device)
 
     def make(self) -> HeronEnv:
         """An environment to train in."""
@@ -357,61 +394,9 @@ class Plan:
         rollouts = math.ceil(self.total_steps * len(self.env.group_map) / self.rollout)
         limit = "" if self.time_limit is None else f", {self.time_limit:g} s at the most"
         return (
-            f"{rollouts * self.rollout:,} transitions in {rollouts} rollouts of {self.rollout:,} ({self.lanes} lanes, "
+            f"{rollouts * self.rollout:,} transitions, {rollouts} x {self.rollout:,} ({self.lanes} lanes, "
             f"{self.n_steps} steps, {len(self.env.possible_agents)} agents){limit}"
         )
-
-
-def make_plan(
-    env_id: str, run_dir: Path, env_options: dict[str, Any], training_options: Mapping[str, Any] | None = None,
-    residual: str | None = DEFAULT, *, total_steps: int, seed: int = 0, time_limit: float | None = None,
-    hyperparameters: Hyperparameters | None = None, validations: int = 0, critic: str = "local",
-    delays: TrainingDelays | None = None, start_from: str | Path | None = None, schedule: AnySchedule = None,
-) -> Plan:  # fmt: skip
-    """Fill in the environment's defaults. Raises ConfigError."""
-    for name, value, least in (("total_steps", total_steps, 1), ("seed", seed, 0), ("validations", validations, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ConfigError(f"train({name}={value!r}): must be a whole number >= {least}")
-    if time_limit is not None and not time_limit > 0.0:
-        raise ConfigError(f"train(time_limit={time_limit!r}): must be > 0 s, or None")
-    require_critic(critic, "train")
-    _require_delays(delays, env_options)
-    start, own = None, hyperparameters
-    if start_from is not None:
-        start = _opened(start_from, env_id, critic)
-        env_options = {**start.config.env_options, **env_options}
-        residual = start.config.base if residual == DEFAULT else residual
-        own = hyperparameters or Hyperparameters.of_run(start)
-    with on_behalf_of("" if start is None else str(start.path / "config.json")):
-        world = make(env_id, **env_options)
-        require_trainable(world, env_id)
-        if start is not None and own is not None:
-            _require_same(start, world, residual, own)
-        defaults = world.training_defaults() if schedule is None else world.training_defaults().scheduled()
-        chosen = dict(training_options or {})
-        if training_options is None:
-            chosen = {name: value for name, value in defaults.options.items() if name not in env_options}
-        delays = chosen.pop(DELAYS, None) if delays is None else delays
-        if schedule is not None:
-            _require_schedule(schedule, delays, world)
-        late = {} if delays is None else {DELAYS: delays}
-        env = make(env_id, **{**env_options, **chosen, **late}) if chosen or late else world
-    if schedule is not None:
-        for note in require_resolved(schedule, world, env, chosen):
-            warnings.warn(f"train(schedule=...): {note}", HeronWarning, stacklevel=4)
-    base = defaults.base if residual == DEFAULT else residual
-    if base is not None:
-        _require_correctable(world, env_id, base, seed)
-    settings = own or Hyperparameters.of(env_id, defaults if training_options is None else TrainingDefaults())
-    settings.require_able()
-    lanes, n_steps = settings.num_envs, settings.n_steps
-    if hyperparameters is None:
-        lanes, n_steps = _fitting(settings, total_steps * len(env.group_map), len(env.possible_agents))
-    return Plan(
-        env_id=env_id, run_dir=run_dir, env_options=env_options, training_options=chosen, base=base,
-        total_steps=total_steps, seed=seed, time_limit=time_limit, hyperparameters=settings, validations=validations,
-        critic=critic, delays=delays, start=start, schedule=schedule, env=env, lanes=lanes, n_steps=n_steps,
-    )  # fmt: skip
 
 
 def _fitting(settings: Hyperparameters, transitions: int, agents: int) -> tuple[int, int]:
@@ -565,22 +550,14 @@ class Training:
         env, seed = plan.env, FIRST_SEED + SEEDS * plan.seed
         policies = [[*env.group_map]] if settings.shared else [[group] for group in env.group_map]
         self.roles = [Role(env, groups, rules) for groups in policies]
-        central, built = plan.critic == "central", list[HeronEnv]()
-        self._source: Any
-
-        def lanes(number: int, first_seed: int) -> Any:
-            """A batch of environments that are built once, for warm-up and training alike."""
-            return rows_of(
-                _one_by_one(built, plan.make), number, seed=first_seed, schedule=plan.schedule, gamma=settings.gamma,
-                with_state=central or has_training_rewards(env),
-            )  # fmt: skip
-
+        central, self._built = plan.critic == "central", list[HeronEnv]()
         if plan.start is None:
-            warm_up = lanes(min(plan.lanes, WARM_UP_ENVS), seed + SEEDS // 2)
+            warm_up = self._batch(min(plan.lanes, WARM_UP_ENVS), seed + SEEDS // 2)
             self.scales = measure_rows(warm_up, self.roles, seed=plan.seed, discount=settings.gamma, central=central)
         else:
             self.scales = [Scales.of(plan.start.config.groups[role.groups[0]]) for role in self.roles]
-        self._source, self._seeds = lanes(plan.lanes, seed), [seed + i // settings.twins for i in range(plan.lanes)]
+        self._source = self._batch(plan.lanes, seed)
+        self._seeds = [seed + lane // settings.twins for lane in range(plan.lanes)]
         self.learners = [
             Learner(
                 plan.lanes * len(role.agents), role.width, (len(env.state_names) + role.identity) * central, role.spec,
@@ -600,6 +577,20 @@ class Training:
         self._best, self._best_episodes, self._best_weights = -np.inf, self.episodes, list[Any]()
         self._until, self._began, self._rate = math.inf, 0.0, settings.learning_rate
         self._rows: Rows  # set by `begin`
+
+    def _batch(self, lanes: int, seed: int) -> Any:
+        """A batch that asks in rows, of environments that are built once, for warm-up and training alike."""
+        plan, waiting = self.plan, iter(tuple(self._built))
+
+        def next_one() -> HeronEnv:
+            if (env := next(waiting, None)) is None:
+                self._built.append(env := plan.make())
+            return env
+
+        return rows_of(
+            next_one, lanes, seed=seed, schedule=plan.schedule, gamma=plan.hyperparameters.gamma,
+            with_state=plan.critic == "central" or has_training_rewards(plan.env),
+        )  # fmt: skip
 
     def run(self) -> None:
         """Train to the plan's transitions, until it is time, or until a callback stops it."""
@@ -737,19 +728,6 @@ class Training:
         return zip(self.roles, self.scales, self.learners, strict=True)
 
 
-def _one_by_one(built: list[HeronEnv], build: Callable[[], HeronEnv]) -> Callable[[], HeronEnv]:
-    """A function that gives the environments built so far, one after the other, then builds more."""
-    waiting = iter(tuple(built))
-
-    def next_one() -> HeronEnv:
-        env = next(waiting, None)
-        if env is None:
-            built.append(env := build())
-        return env
-
-    return next_one
-
-
 def _load(network: Any, run: RunFolder, group: str) -> None:
     """Put the run's actor, critic and spread into a network, read without unpickling. Raises ConfigError."""
     import torch
@@ -801,8 +779,8 @@ class Validation:
             env=spec_of(plan.env_id), options=plan.options, policies={}, cases=self.cases, record=(),
             conditions=[SYNC] if plan.schedule is None else [SYNC, Scheduled(plan.schedule)],
         )  # fmt: skip
-        for item in self._of({}).items()[:1]:
-            self._study.worlds.keep(item, plan.env)
+        if self.cases and not self.cases[0].options:
+            self._study.worlds.keep(self._of({}).items()[0], plan.env)
 
     def _of(self, policies: Policies) -> Study:
         return replace(self._study, policies={"": _AsTheyAre(policies)})

@@ -7,7 +7,7 @@ number, so two conditions with one seed share every draw that both make (T8, T9)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError, DataError, HeronError, ScheduleError, did_you_mean
 from heron_env.files.reading import decimal
-from heron_env.given import is_finite, require_type
+from heron_env.given import is_number, require_type
 from heron_env.lab.benchmark import Env
 from heron_env.scheduling.drawn import AnySchedule, plain
 from heron_env.scheduling.sources import KINDS, Source, as_source, label
@@ -209,19 +209,14 @@ class Condition:
 
     def _require_keys(self, env: Env) -> None:
         keys = [*env.hierarchy.ids, *env.groups, *LEVELS.values(), "*"]
-        for cause, key in self._keys():
+        amounts = {cause: getattr(self, cause) for cause in CAUSES}
+        for cause, key in ((c, key) for c, of in amounts.items() if isinstance(of, tuple) for key, _ in of):
             if key not in keys:
                 raise ScheduleError(
                     f"condition {self.name!r}: {cause} of {key!r}: no such agent, group or level; groups are "
                     f"{sorted(env.groups)}, levels {list(LEVELS.values())}, and '*' means all."
                     f"{did_you_mean(key, keys)}"
                 )
-
-    def _keys(self) -> Iterator[tuple[str, str]]:
-        for cause in CAUSES:
-            amount = getattr(self, cause)
-            if isinstance(amount, tuple):
-                yield from ((cause, key) for key, _ in amount)
 
 
 def _law_of_jitter(own: ScheduleConfig, jitter: float) -> Literal["none", "uniform", "gaussian", "lognormal"]:
@@ -268,15 +263,13 @@ def checked_amount(cause: str, given: object) -> Amount:
 
 def _checked_number(cause: str, value: Any) -> float | Source:
     if cause == "tick_ratio":
-        ratio = isinstance(value, int | float) and not isinstance(value, bool)
-        if not ratio or not (is_finite(value) and value > 0.0):
+        if not is_number(value) or value <= 0.0:
             raise ConfigError(f"tick_ratio={value!r}: must be above 0; 4 ticks four times more rarely")
+    elif cause == "noise":
+        if not is_number(value) or value < 0.0:
+            raise ConfigError(f"noise={value!r}: must be a factor >= 0, as 0.1 is")
     elif cause == "jitter":
         ScheduleConfig(jitter_ratio=value, jitter_type=JITTER)
-    elif cause == "noise":
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not (is_finite(value) and value >= 0.0):
-            raise ConfigError(f"noise={value!r}: must be a factor >= 0, as 0.1 is")
     else:
         ScheduleConfig(**{cause: value})
     return value if isinstance(value, Source) else float(value)
@@ -409,15 +402,10 @@ def parsed_axis(text: str, option: str = "--axis") -> tuple[str, tuple[GivenAmou
 
 
 def _amount(text: str) -> GivenAmount:
-    """A number, or numbers by key as a condition's name shows them. Raises ValueError."""
-    if ":" not in text:
-        return _one_amount(text)
-    pairs = [part.rsplit(":", 1) for part in text.split("/")]
-    return {key: _one_amount(value) for key, value in pairs}
-
-
-def _one_amount(text: str) -> float | Source:
-    """A number, or a file of delays. Raises ValueError."""
+    """A number, a file of delays, or these by key as a condition's name shows them. Raises ValueError."""
+    if ":" in text:
+        pairs = [part.rsplit(":", 1) for part in text.split("/")]
+        return {key: _amount(value) for key, value in pairs}  # type: ignore[misc]
     amount: float | Source = as_source(text) if text.endswith(".csv") else decimal(text)
     return amount
 

@@ -212,7 +212,7 @@ def test_where_there_is_no_terminal_a_line_is_written_every_ten_seconds(
 ):
     """Ten rollouts of 4 s each: three lines within 40 s, and the last."""
     said, *lines = line_after(monkeypatch, capsys, tmp_path)
-    assert said == f"{GRID}: 320 transitions in 10 rollouts of 32 (2 lanes, 8 steps, 2 agents)"
+    assert said == f"{GRID}: 320 transitions, 10 x 32 (2 lanes, 8 steps, 2 agents)"
     assert [line.split(",")[0] for line in lines] == [f"{GRID}: {share}%" for share in (30, 50, 80, 100)]
     assert lines[0].startswith(f"{GRID}: 30%, 96 transitions, return 5.999, about 28 s left")
     assert lines[-1].startswith(f"{GRID}: 100%, 320 transitions, return") and "left" not in lines[-1]

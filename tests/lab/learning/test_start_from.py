@@ -86,7 +86,7 @@ def test_the_command_does_not_overwrite_a_finished_run(first: RunFolder):
 def test_a_sweep_refuses_a_run_that_does_not_fit_before_anything_runs(first: RunFolder):
     for env_id, options, told in (
         (GRID, {"observe_age": True}, "was trained on observations"),
-        ("heron/Spread-v0", {}, "'battery' is neither an agent nor a group"),
+        ("heron/Spread-v0", {}, r"the environment has groups \['agent'\], the run has"),
     ):
         with pytest.raises(HeronError, match=told):
             Sweep.of(env_id, {"mine": str(first.path)}, [], cases=1, options=options)

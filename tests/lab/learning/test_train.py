@@ -26,10 +26,11 @@ from heron_env import (
     registered,
 )
 from heron_env.errors import ConfigError, HeronWarning
-from heron_env.lab import Hyperparameters, RunFolder, Sweep, record_episode
+from heron_env.lab import Hyperparameters, RunFolder, Sweep, record_episode, team_return
+from heron_env.lab.benchmark import baselines, cases
 from heron_env.lab.learning.events import COLUMNS
 from heron_env.lab.learning.ppo import Learner
-from heron_env.lab.learning.train import _fitting, make_plan
+from heron_env.lab.learning.train import Plan, _fitting
 from heron_env.lab.show.training import training_facts, training_part
 
 SHORT = {
@@ -95,6 +96,19 @@ def test_training_goes_without_validation(tmp_path: Path):
     assert set(before) == {"nan"} and last == f"{run.config.validation['trained']:.6g}"
 
 
+@pytest.mark.parametrize("env_id", ["heron/BatteryGrid-v0", "heron/EnergyManagement-v1"])
+def test_validation_is_what_the_held_out_cases_earn(env_id: str, tmp_path: Path):
+    """Each case with its options, say its day; also of the trained policies."""
+    options = SHORT[env_id]
+    run = quick(env_id, tmp_path, env_options=options, training_options={}, residual=None, validation_episodes=2)
+    for name, policies in {"trained": run.policies(), "do nothing": baselines(make(env_id))["do nothing"]}.items():
+        earned = []
+        for case in cases(make(env_id, **options), 2, split="validation"):
+            env = make(env_id, **options, **case.options)
+            earned.append(team_return(env, env.run_synchronous(policies, seed=case.seed)))
+        assert run.config.validation[name] == np.mean(earned)
+
+
 def test_a_training_says_whose_return_it_has_and_what_each_group_earned_beside_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -145,7 +159,7 @@ def test_a_small_training_runs_what_it_says_in_few_environments(
     words = ["train", "heron/BatteryGrid-v0", "--steps", 2000, "-o", f"compile={compiled}", "--out", tmp_path / "run"]
     said = heron(*words).stderr.splitlines()[0]
     run = RunFolder.open(tmp_path / "run")
-    assert said == "heron/BatteryGrid-v0: 2,304 transitions in 6 rollouts of 384 (2 lanes, 96 steps, 2 agents)"
+    assert said == "heron/BatteryGrid-v0: 2,304 transitions, 6 x 384 (2 lanes, 96 steps, 2 agents)"
     assert run.config.transitions == 2304 and len(built) <= most
     assert run.config.hyperparameters["num_envs"] == 64  # what a longer training that starts from it has
 
@@ -198,7 +212,7 @@ register("test/Misspelt-v0", lambda: choosing(kind=Misspelt))
 
 
 def planned(env_id: str, training_options: dict | None = None, hyperparameters: Hyperparameters | None = None):
-    return make_plan(
+    return Plan(
         env_id, Path("run"), {}, training_options, None, total_steps=1, seed=0, time_limit=None, validations=0,
         hyperparameters=hyperparameters,
     ).hyperparameters  # fmt: skip
