@@ -1,5 +1,6 @@
 """A study: what its words mean, what it opens and builds, and how little of the lab a sweep goes through."""
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,12 @@ def test_a_sweep_goes_through_few_files_of_the_lab(tmp_path: Path):
     finally:
         sys.setprofile(None)
     assert len(entered) <= 23, sorted(entered)
+
+
+def test_policies_and_sweeps_load_neither_endpoints_nor_trainers():
+    heavy = "heron_env.injection", "heron_env.adapters", "stable_baselines3", "torch", "httpx"
+    code = f"import sys, heron_env.lab.policies, heron_env.lab.sweep.sweep; assert not {{*{heavy}}} & {{*sys.modules}}"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(
