@@ -13,7 +13,7 @@ from lab import test_external_traces as traces
 
 from heron_env import make
 from heron_env.errors import HeronError
-from heron_env.injection import answers, serve_policy
+from heron_env.injection import serve_policy, tally
 from heron_env.lab import benchmark, external, policies
 from heron_env.lab.sweep import play, results, study, sweep
 from heron_env.lab.traces import recording, replaying
@@ -92,15 +92,15 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         alone(sweeps.test_an_endpoint_that_answers_nothing_is_said_once_and_its_rows_are_marked),
     ),
     "a stand-in is no fallback": (
-        answers, "stood_in", lambda _: lambda source, code: False,
+        tally, "stood_in", lambda _: lambda source, code: False,
         alone(sweeps.test_rates_and_percentiles_are_those_of_all_answers),
     ),
     "a recorded failure is no fallback": (
-        answers, "stood_in", lambda _: lambda source, code: source == "fallback",
+        tally, "stood_in", lambda _: lambda source, code: source == "fallback",
         alone(sweeps.test_what_a_recording_has_a_code_of_counts_as_stood_in),
     ),
     "percentiles round down": (
-        answers, "percentile", lambda _: floor,
+        tally, "percentile", lambda _: floor,
         alone(sweeps.test_percentiles_of_several_episodes_are_those_of_all_their_calls),
     ),
     "unknown quality is bad quality": (
@@ -109,7 +109,7 @@ LAWS: dict[str, tuple[Any, str, Callable[[Any], Any], Callable[[Path], Any]]] = 
         served(sweeps.test_quality_is_null_and_so_is_a_comparison_with_nobody),
     ),
     "live runs count as repeatable": (
-        answers.AnswerTally, "of",
+        tally.AnswerTally, "of",
         lambda original: lambda *of: (found := original(*of)) and found.model_copy(update={"deterministic": True}),
         served(sweeps.test_live_runs_are_not_said_to_be_identical_or_different),
     ),

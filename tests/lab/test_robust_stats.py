@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from heron_env.errors import ConfigError
 from heron_env.lab import Estimate, Intervals, mean_interval, paired_difference
 from heron_env.lab.robust_stats import t_quantile, wilson
-from heron_env.lab.sweep.records import require_finite
+from heron_env.lab.sweep.play import require_finite
 
 values = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=1, max_size=25)
 several = st.lists(st.floats(-1e3, 1e3, allow_nan=False), min_size=2, max_size=25)
