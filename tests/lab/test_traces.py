@@ -259,6 +259,10 @@ def test_disturbances_and_monitors_happen_again(tmp_path: Path):
     assert replay(tmp_path).identical
     assert list(faults(json.loads(perfetto_text(found)))) == []
     assert "observation push" in perfetto_text(found)
+    data = json.loads(file.as_text(found))
+    del next(event for event in data["events"] if event["kind"] == "Disturbed")["content"]["disturbance"]["duration"]
+    with pytest.raises(TraceError, match="is a disturbance without a duration"):
+        file.read(spoilt(data, tmp_path))
     by_hand = ConditionMonitor(agent="battery_1", when=lambda world: True)
     with pytest.raises(TraceError, match=r"ConditionMonitor\.when is a function, which a recorded episode can't hold"):
         record_episode(GRID, "random", options=OPTIONS, monitors=[by_hand])

@@ -115,7 +115,7 @@ def _of_event(event: Event, names: set[str]) -> Iterator[str]:
             yield "is a disturbance without a beginning or end"
         elif not isinstance(about.get("type"), str) or not isinstance(about.get("payload"), dict):
             yield "is a disturbance of no type"
-        elif not _lasts(about.get("duration")):
+        elif "duration" not in about or not _lasts(about["duration"]):
             yield "is a disturbance without a duration"
 
 
