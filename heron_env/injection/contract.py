@@ -443,10 +443,8 @@ def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:
             if found := difference(old[name], new[name], (*path, name)):
                 return found
         return ""
-    if isinstance(old, list) and isinstance(new, list):
-        if len(old) != len(new):
-            return f"{path_text(path)}: {len(old)} there, {len(new)} asked"
-        each = (difference(a, b, (*path, place)) for place, (a, b) in enumerate(zip(old, new, strict=True)))
-        return next(filter(None, each), "")
-    first, second = json.dumps(old), json.dumps(new)
+    if (lists := isinstance(old, list) and isinstance(new, list)) and len(old) == len(new):
+        each = enumerate(zip(old, new, strict=True))
+        return next(filter(None, (difference(a, b, (*path, place)) for place, (a, b) in each)), "")
+    first, second = (str(len(of)) if lists else json.dumps(of) for of in (old, new))
     return "" if first == second else f"{path_text(path)}: {first:.60} there, {second:.60} asked"

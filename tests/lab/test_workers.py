@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from heron_env.errors import ConfigError, WorkerLost
-from heron_env.lab.sweep.executors import executor_of, finished
+from heron_env.lab.sweep.executors import finished
+from heron_env.lab.sweep.sweep import executor_of
 
 
 def half(number: int) -> float:

@@ -25,8 +25,7 @@ import numpy as np
 
 from heron_env._version import __version__
 from heron_env.errors import ConfigError, WorkerLost
-from heron_env.given import whole
-from heron_env.lab.sweep.play import Bundle, Executor, Worlds, play_bundle
+from heron_env.lab.sweep.play import Bundle, Played, Worlds, play_bundle
 from heron_env.lab.sweep.records import Record
 from heron_env.trust import VARIABLE, vouched
 
@@ -128,36 +127,18 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def executor_of(processes: int, ray: str | None = None) -> Executor:
-    """This process, several, or the CPUs of a Ray cluster. Raises ConfigError where no cluster answers."""
-    if ray is not None:
-        return RayCluster(ray)
-    return Here() if whole(processes, "processes", 1) == 1 else Processes(processes)
-
-
-class Here:
-    """This process, one bundle after another."""
-
-    count = 1
-
-    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Generator[tuple[Bundle, list[Record]], None, None]:
-        """In their order."""
-        for bundle in bundles:
-            yield bundle, play_bundle(bundle, worlds)
-
-
 @dataclass(frozen=True)
 class Processes:
     """Worker processes of this machine."""
 
     count: int
 
-    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Generator[tuple[Bundle, list[Record]], None, None]:
+    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Played:
         """In any order; one bundle alone is played here."""
         if len(bundles) > 1:
             yield from finished(play_here, bundles, self.count)
         else:
-            yield from Here().run(bundles, worlds)
+            yield from ((bundle, play_bundle(bundle, worlds)) for bundle in bundles)
 
 
 _worlds: Final = Worlds()
@@ -280,7 +261,7 @@ class RayCluster:
         """Of all nodes that are alive; one at least."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
-    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Generator[tuple[Bundle, list[Record]], None, None]:
+    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Played:
         """Each bundle with its records, as soon as they are there; a few more are under way than there are CPUs.
 
         The first error of a task is raised here. No more are submitted then, and those under way end by themselves:
@@ -296,7 +277,7 @@ class RayCluster:
                 "is done is kept: run the sweep again"
             ) from error
 
-    def _run(self, bundles: Sequence[Bundle]) -> Generator[tuple[Bundle, list[Record]], None, None]:
+    def _run(self, bundles: Sequence[Bundle]) -> Played:
         task = self._ray.remote(run_task).options(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")
         driver = self._ray.put(Driver.here())
         under_way = _under_way(

@@ -23,9 +23,8 @@ from heron_env.lab.crossing import Crossing, first_crossing
 from heron_env.lab.output import dumps, with_unit
 from heron_env.lab.robust_stats import Intervals
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, SYNC, Condition, amount_text
-from heron_env.lab.sweep.executors import executor_of
 from heron_env.lab.sweep.records import Key
-from heron_env.lab.sweep.sweep import Sweep
+from heron_env.lab.sweep.sweep import Sweep, executor_of
 from heron_env.trust import Trust
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,19 +53,6 @@ WORLDS: Final = 16
 """Environments that are kept to be used again."""
 Bundle = tuple["Item", ...]
 """Episodes that are played together: one, or lanes side by side."""
-
-
-class Executor(Protocol):
-    """Who plays bundles: this process, several, or the machines of a cluster."""
-
-    @property
-    def count(self) -> int:
-        """How many at once."""
-        ...
-
-    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Generator[tuple[Bundle, list[Record]], None, None]:
-        """Each bundle with its records, as soon as they are there; `worlds` are this process's."""
-        ...
 
 
 class Worlds:
@@ -120,14 +107,16 @@ def injected(env: Env) -> dict[str, Any]:
 # A study's records
 
 
-def played(items: Sequence[Item], executor: Executor, worlds: Worlds) -> Iterator[Record]:
+Played = Generator[tuple[Bundle, list[Record]], None, None]
+"""Bundles with their records, as soon as they are there."""
+
+
+def played(live: Sequence[Item], others: Played, worlds: Worlds) -> Iterator[Record]:
     """What came of each item: of those that ask endpoints here, one after another, while workers play the others.
 
     A HeronWarning names an endpoint that gave not one answer in its first episode. What an episode raises is raised
     here, with the episode as a note.
     """
-    live, rest = [item for item in items if item.live], [item for item in items if not item.live]
-    others = executor.run(bundles(rest, executor.count, worlds), worlds)
     try:
         if live:
             yield from _asked(live, others, worlds)
@@ -136,7 +125,7 @@ def played(items: Sequence[Item], executor: Executor, worlds: Worlds) -> Iterato
         others.close()
 
 
-def _asked(live: Sequence[Item], others: Iterator[tuple[Bundle, list[Record]]], worlds: Worlds) -> Iterator[Record]:
+def _asked(live: Sequence[Item], others: Played, worlds: Worlds) -> Iterator[Record]:
     from heron_env.lab.external import EndpointConnections
 
     unheard = {item.name for item in live}

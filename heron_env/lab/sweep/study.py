@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from heron_env import registry
 from heron_env._version import __version__
@@ -26,8 +26,7 @@ from heron_env.lab.policies import (
     policy_spec,
 )
 from heron_env.lab.sweep.conditions import SYNC, AnyCondition, Condition
-from heron_env.lab.sweep.executors import Here
-from heron_env.lab.sweep.play import Executor, Worlds, played
+from heron_env.lab.sweep.play import Bundle, Played, Worlds, bundles, play_bundle, played
 from heron_env.lab.sweep.records import RECORD, SCHEMA, Key, Record, SweepJournal
 from heron_env.trust import trusting
 
@@ -71,6 +70,30 @@ class Item:
         return (
             f"policy {self.name!r} in {self.env.id}, case {self.number} ({self.case}), condition {self.condition.name}"
         )
+
+
+class Executor(Protocol):
+    """Who plays bundles: this process, several, or the machines of a cluster."""
+
+    @property
+    def count(self) -> int:
+        """How many at once."""
+        ...
+
+    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Played:
+        """Each bundle with its records, as soon as they are there; `worlds` are this process's."""
+        ...
+
+
+class Here:
+    """This process, one bundle after another."""
+
+    count = 1
+
+    def run(self, bundles: Sequence[Bundle], worlds: Worlds) -> Played:
+        """In their order."""
+        for bundle in bundles:
+            yield bundle, play_bundle(bundle, worlds)
 
 
 def _untold(progress: Progress) -> None:
@@ -140,7 +163,9 @@ class Study:
         before, begun, workers = len(done), 0.0, executor.count
         with trusting(*self.trust):
             progress(Progress(before, len(items), None if missing else 0.0))
-            for count, record in enumerate(played(missing, executor, self.worlds), start=1):
+            live, rest = [item for item in missing if item.live], [item for item in missing if not item.live]
+            others = executor.run(bundles(rest, executor.count, self.worlds), self.worlds)
+            for count, record in enumerate(played(live, others, self.worlds), start=1):
                 if journal is None:
                     done[record.key] = record
                 else:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from heron_env import registry
 from heron_env.core.policy import Policies
 from heron_env.errors import ConfigError, RunFolderError, UnknownEnvironment, did_you_mean
-from heron_env.given import all_of, is_one_of, mapping, path_of, require_one_of, several
+from heron_env.given import all_of, is_one_of, mapping, path_of, require_one_of, several, whole
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.output import Progress, sweep_bar
 from heron_env.lab.policies import KINDS, Baseline, PolicySpec, PythonPolicy, identity
 from heron_env.lab.sweep.conditions import CAUSES, SYNC, Condition, unique
-from heron_env.lab.sweep.executors import executor_of
 from heron_env.lab.sweep.play import injected
 from heron_env.lab.sweep.records import (
     RESULTS,
@@ -31,7 +30,7 @@ from heron_env.lab.sweep.records import (
     read_settings,
 )
 from heron_env.lab.sweep.results import Measurements
-from heron_env.lab.sweep.study import SweepPlan, expanded, require_all_fit
+from heron_env.lab.sweep.study import Executor, Here, SweepPlan, expanded, require_all_fit
 from heron_env.lab.sweep.tables import headings, legend, lines, write_tables
 from heron_env.pictures.notebook import counted, html_table
 from heron_env.trust import Trust, listed, named, on_behalf_of, trusting
@@ -158,6 +157,15 @@ class Sweep(SweepPlan):
                 result = SweepResult(self, self.play(executor, journal, items=items, progress=tell))
         result.write(Path(out))
         return result
+
+
+def executor_of(processes: int, ray: str | None = None) -> Executor:
+    """This process, several, or the CPUs of a Ray cluster. Raises ConfigError where no cluster answers."""
+    if ray is None and whole(processes, "processes", 1) == 1:
+        return Here()
+    from heron_env.lab.sweep.executors import Processes, RayCluster
+
+    return Processes(processes) if ray is None else RayCluster(ray)
 
 
 class SweepResult(Measurements):
