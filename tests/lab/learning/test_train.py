@@ -152,8 +152,8 @@ def test_ppo_learns_to_charge(tmp_path: Path):
 def test_a_small_training_runs_what_it_says_in_few_environments(
     compiled: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """2,000 transitions are less than a rollout of 64 lanes: there are six of two. The command's environment, the plan's,
-    which validates, and lanes, which the warm-up has before.
+    """2,000 transitions are less than a rollout of 64 lanes: there are six of two. Built are the command's environment,
+    the plan's, which validates, and lanes, which the warm-up has before.
     """
     built: list[HeronEnv] = []
     begin = HeronEnv.__init__
