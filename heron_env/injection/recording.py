@@ -33,7 +33,6 @@ from heron_env.injection.tally import AnswerTally, ExternalAgentMetrics
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
 
-
 FIXTURE_VERSION: Final = "1.0"
 BEGINNING: Final = b'{"fixture_version":'
 Now = Callable[[], datetime]

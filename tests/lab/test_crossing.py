@@ -247,7 +247,7 @@ def by_sign(probe: Probe) -> str:
 
 
 def test_a_search_without_bonferroni_is_caught(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(crossing, "quantile", lambda level, df: float(stats.t.ppf(0.95, df)))
+    monkeypatch.setattr(crossing, "t_quantile", lambda level, df: float(stats.t.ppf(0.95, df)))
     assert searched("normal", 100).held < ENOUGH
 
 

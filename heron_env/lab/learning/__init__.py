@@ -1,4 +1,5 @@
 """Training: PPO on either clock, into a run folder. Needs the extra `train`.
 
-`heron_env.train`; torch is imported when training starts, not before, Stable-Baselines3 where it is asked for.
+`train.py`: `heron_env.train`. It needs `rows.py`, decisions as rows, `ppo.py`, which learns from them, and `events.py`,
+what callbacks get. torch is imported when training starts, not before.
 """

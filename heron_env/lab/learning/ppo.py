@@ -61,12 +61,12 @@ class ActorCritic(nn.Module):
     What acts never sees the state. Numbers come from a normal distribution around the outputs, choices from logits.
     """
 
-    def __init__(self, seen: int, state: int, spec: ActionSpec, settings: Hyperparameters, log_std: float) -> None:
+    def __init__(self, obs: int, state: int, spec: ActionSpec, settings: Hyperparameters, log_std: float) -> None:
         super().__init__()
         self.numbers, self.ncats = spec.dim_c, [int(n) for n in spec.ncats]
-        width, last = seen + settings.gru, (settings.hidden or (seen + settings.gru,))[-1]
+        width, last = obs + settings.gru, (settings.hidden or (obs + settings.gru,))[-1]
         if settings.gru:
-            self.memory = nn.GRU(seen, settings.gru)
+            self.memory = nn.GRU(obs, settings.gru)
         self.units, self._relu = settings.gru, settings.activation == "relu"
         actor, critic = (_tower(inputs, settings) for inputs in (width, width + state))
         self.mlp_extractor = nn.ModuleDict({"policy_net": actor, "value_net": critic})
@@ -77,19 +77,19 @@ class ActorCritic(nn.Module):
         self._actor = [*_layers(actor), self.action_net]
         self._critic = [*_layers(critic), self.value_net]
 
-    def forward(self, seen: Tensor, state: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, obs: Tensor, state: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """`[t, n, d]`, `[t, n, s]`, `[n, units]` -> outputs `[t, n, k]`, values `[t, n]`, hidden then `[n, units]`."""
-        features, hidden = self.features(seen, hidden)
+        features, hidden = self.features(obs, hidden)
         passed = self.through(features.flatten(0, 1), state.flatten(0, 1))
-        outputs, values = (layers[-1].view(*seen.shape[:2], layers[-1].shape[1]) for layers in passed)
+        outputs, values = (layers[-1].view(*obs.shape[:2], layers[-1].shape[1]) for layers in passed)
         return outputs, values[..., 0], hidden
 
-    def features(self, seen: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    def features(self, obs: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """What is seen and remembered, `[t, n, d + units]`, and hidden then."""
         if not self.units:
-            return seen, hidden
-        remembered, after = self.memory(seen, hidden[None])
-        return torch.cat([seen, remembered], dim=-1), after[0]
+            return obs, hidden
+        remembered, after = self.memory(obs, hidden[None])
+        return torch.cat([obs, remembered], dim=-1), after[0]
 
     def through(self, features: Tensor, state: Tensor) -> Passed:
         """Run the layers on features `[n, d + units]` and states `[n, s]`."""
@@ -109,12 +109,12 @@ class ActorCritic(nn.Module):
     def backward(self, passed: Passed, likely: LogProbability, by_likely: Tensor, by_values: Tensor) -> None:
         """Write all gradients, from those of the log-probabilities `[n]` and of the values `[n]`."""
         features = passed.actor[0]
-        seen = self._back(self._actor, passed.actor, likely.by_outputs * by_likely[:, None])
+        obs = self._back(self._actor, passed.actor, likely.by_outputs * by_likely[:, None])
         both = self._back(self._critic, passed.critic, by_values[:, None])
         if self.numbers:
             torch.sub(by_likely @ likely.squares, by_likely.sum(), out=self.log_std.grad)
         if self.units:
-            features.backward(seen + both[:, : features.shape[1]])  # type: ignore[no-untyped-call]
+            features.backward(obs + both[:, : features.shape[1]])  # type: ignore[no-untyped-call]
 
     def _back(self, layers: Sequence[nn.Linear], passed: Sequence[Tensor], slope: Tensor) -> Tensor:
         """The gradient of what went into the first layer, if something remembers."""
@@ -203,7 +203,7 @@ class Learner:
 
     Args:
         slots: how many agents it decides for, over all lanes.
-        seen, state: widths of what actor and critic see.
+        obs, state: widths of what actor and critic see.
         corrects: is there a rule that it corrects?
         masked: may choices be forbidden?
         seed: of the network, of actions, and of the order of minibatches.
@@ -215,18 +215,18 @@ class Learner:
     """
 
     def __init__(
-        self, slots: int, seen: int, state: int, spec: ActionSpec, settings: Hyperparameters, *, corrects: bool,
+        self, slots: int, obs: int, state: int, spec: ActionSpec, settings: Hyperparameters, *, corrects: bool,
         masked: bool, seed: int, agents: int = 1, device: str = "cpu",
     ) -> None:  # fmt: skip
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             log_std = (-2.0 if corrects else 0.0) if settings.log_std is None else settings.log_std
-            build = partial(ActorCritic, seen, state, spec, settings, log_std)
+            build = partial(ActorCritic, obs, state, spec, settings, log_std)
             self.network = build()
         self.settings, self.generator = settings, torch.Generator().manual_seed(key(seed, "actions") % 2**63)
         self._acting = _in_one(self.network)
         self._learn_on(torch.device(device), build)
-        widths = {"obs": seen, "state": state, "action": spec.size, "hidden": settings.gru}
+        widths = {"obs": obs, "state": state, "action": spec.size, "hidden": settings.gru}
         widths["outputs"] = spec.dim_c + int(np.sum(spec.ncats))
         self._columns: dict[str, NDArray[Any]] = {name: np.zeros(0, dtype=kind) for name, kind in COLUMNS.items()}
         self._columns |= {name: np.zeros((0, width), dtype=np.float32) for name, width in widths.items()}
@@ -253,63 +253,63 @@ class Learner:
 
     # Collecting
 
-    def end(self, seen: PolicyInputs, brought: DecisionRewards, cut_off: NDArray[np.bool_]) -> None:
+    def end(self, inputs: PolicyInputs, brought: DecisionRewards, cut_off: NDArray[np.bool_]) -> None:
         """Agents have ended, the last decision of each is whole; only where a limit cut one off is there a future."""
         after = np.zeros(len(cut_off), dtype=np.float32)
         if cut_off.any():
-            parts = (seen.obs[cut_off], seen.state[cut_off], self._hidden[seen.slot[cut_off]])
+            parts = (inputs.obs[cut_off], inputs.state[cut_off], self._hidden[inputs.slot[cut_off]])
             after[cut_off] = self._ask(*parts)[1].numpy()
-        self._close(seen.slot, brought, after, np.full(len(cut_off), -1))
-        self._open[seen.slot] = -1
+        self._close(inputs.slot, brought, after, np.full(len(cut_off), -1))
+        self._open[inputs.slot] = -1
 
-    def ask(self, seen: PolicyInputs, brought: DecisionRewards) -> None:
+    def ask(self, inputs: PolicyInputs, brought: DecisionRewards) -> None:
         """Rows have come: the decisions before are whole, and new ones wait for `decide`."""
-        self._hidden[seen.slot[seen.first]] = 0.0
-        self.seen, self._answer = seen, self._ask(seen.obs, seen.state, self._hidden[seen.slot])
-        later = ~seen.first
+        self._hidden[inputs.slot[inputs.first]] = 0.0
+        self.inputs, self._answer = inputs, self._ask(inputs.obs, inputs.state, self._hidden[inputs.slot])
+        later = ~inputs.first
         rewards = DecisionRewards(brought.reward[later], brought.steps[later], brought.took[later])
-        self._close(seen.slot[later], rewards, self._answer[1].numpy()[later], self.count + np.flatnonzero(later))
+        self._close(inputs.slot[later], rewards, self._answer[1].numpy()[later], self.count + np.flatnonzero(later))
 
     def decide(self) -> Vectors:
         """Actions `[n, k]` of the rows that came last, drawn from the policy."""
-        seen, (outputs, values, hidden) = self.seen, self._answer
-        allowed = None if seen.mask is None else torch.from_numpy(seen.mask)
+        inputs, (outputs, values, hidden) = self.inputs, self._answer
+        allowed = None if inputs.mask is None else torch.from_numpy(inputs.mask)
         with torch.no_grad():
             actions = self.network.draw(outputs, allowed, self.generator)
-        first, last = self.count, self.count + len(seen.slot)
+        first, last = self.count, self.count + len(inputs.slot)
         self._make_room(last)
         fresh = {
-            "slot": seen.slot, "first": seen.first, "obs": seen.obs, "state": seen.state, "value": values.numpy(),
-            "outputs": outputs.numpy(), "action": actions.numpy(), "hidden": self._hidden[seen.slot], "next": -1,
-            "whole": False, "old": False, "call": self._call,
+            "slot": inputs.slot, "first": inputs.first, "obs": inputs.obs, "state": inputs.state,
+            "value": values.numpy(), "outputs": outputs.numpy(), "action": actions.numpy(), "call": self._call,
+            "hidden": self._hidden[inputs.slot], "next": -1, "whole": False, "old": False,
         }  # fmt: skip
-        for name, given in (fresh if seen.mask is None else {**fresh, "mask": seen.mask}).items():
-            self._columns[name][first:last] = given
+        for name, part in (fresh if inputs.mask is None else {**fresh, "mask": inputs.mask}).items():
+            self._columns[name][first:last] = part
         self.count, self._call = last, self._call + 1
         self._calls.append(last)
-        self._open[seen.slot] = np.arange(first, last)
-        self._hidden[seen.slot] = hidden.numpy()
+        self._open[inputs.slot] = np.arange(first, last)
+        self._hidden[inputs.slot] = hidden.numpy()
         return np.asarray(actions.numpy())
 
     @torch.no_grad()
     def _ask(self, obs: Vectors, state: Vectors, hidden: Vectors) -> tuple[Tensor, Tensor, Tensor]:
-        given = [torch.from_numpy(np.ascontiguousarray(part)) for part in (obs, state, hidden)]
-        outputs, values, after = self.network(given[0][None], given[1][None], given[2])
+        parts = [torch.from_numpy(np.ascontiguousarray(part)) for part in (obs, state, hidden)]
+        outputs, values, after = self.network(parts[0][None], parts[1][None], parts[2])
         return outputs[0], values[0], after
 
     def _close(self, slot: Ints, brought: DecisionRewards, after: Vectors, number: Ints) -> None:
         at = self._open[slot]
         waiting = at >= 0  # an agent may end that has never decided
         at = at[waiting]
-        for name, given in {**brought._asdict(), "after": after, "next": number}.items():
-            self._columns[name][at] = given[waiting]
+        for name, part in {**brought._asdict(), "after": after, "next": number}.items():
+            self._columns[name][at] = part[waiting]
         self._columns["whole"][at] = True
         self.whole += len(at)
 
-    def _make_room(self, wanted: int) -> None:
-        if wanted > len(self._columns["slot"]):
+    def _make_room(self, count: int) -> None:
+        if count > len(self._columns["slot"]):
             for name, column in self._columns.items():
-                self._columns[name] = np.zeros((max(2 * wanted, 1024), *column.shape[1:]), dtype=column.dtype)
+                self._columns[name] = np.zeros((max(2 * count, 1024), *column.shape[1:]), dtype=column.dtype)
                 self._columns[name][: self.count] = column[: self.count]
 
     # Learning
@@ -334,7 +334,7 @@ class Learner:
         losses = [self._improve(part, mine) for part, mine in takewhile(lambda _: not stops(), batches)]
         self._acting.data.copy_(self._weights.data)
         self._forget()
-        self._answer = self._ask(self.seen.obs, self.seen.state, self._hidden[self.seen.slot])
+        self._answer = self._ask(self.inputs.obs, self.inputs.state, self._hidden[self.inputs.slot])
         return dict(zip(LOSSES, torch.stack(losses).mean(dim=0).tolist(), strict=True)) if losses else {}
 
     @torch.no_grad()
@@ -391,16 +391,16 @@ class Learner:
         gradient = self._weights.grad
         assert gradient is not None
         gradient.zero_()
-        seen, which = self._learning.features(batch["obs"], batch["hidden"][0])[0], 0 if mine is None else mine
-        losses = self._backward(seen[which], {name: column[which] for name, column in batch.items()})
+        features, which = self._learning.features(batch["obs"], batch["hidden"][0])[0], 0 if mine is None else mine
+        losses = self._backward(features[which], {name: column[which] for name, column in batch.items()})
         gradient *= (MOST_GRADIENT / (gradient.dot(gradient).sqrt() + 1e-6)).clamp_max(1.0)
         self.optimizer.step()
         return losses
 
     @torch.no_grad()
-    def _backward(self, seen: Tensor, batch: dict[str, Tensor]) -> Tensor:
+    def _backward(self, features: Tensor, batch: dict[str, Tensor]) -> Tensor:
         """Gradients of all weights, for decisions `[n]`; their `LOSSES`."""
-        passed, took, gain = self._learning.through(seen, batch["state"]), batch["took"], batch["gain"]
+        passed, took, gain = self._learning.through(features, batch["state"]), batch["took"], batch["gain"]
         number = took.sum().clamp_min(1.0)
         gain = gain - took.dot(gain) / number
         spread = (took.dot(gain * gain) / (number - 1.0).clamp_min(1.0)).sqrt() + 1e-8
@@ -424,10 +424,10 @@ class Learner:
         keep = under_way.copy()
         if self.settings.gru:
             keep[last_of_each(self.column("slot"))] = True
-        kept = np.flatnonzero(keep)
+        rest = np.flatnonzero(keep)
         for name in self._columns:
-            self._columns[name][: len(kept)] = self._columns[name][kept]
-        self.count, self.whole, self._weighed, self._calls = len(kept), 0, len(kept), [0, len(kept)]
+            self._columns[name][: len(rest)] = self._columns[name][rest]
+        self.count, self.whole, self._weighed, self._calls = len(rest), 0, len(rest), [0, len(rest)]
         self._columns["old"][: self.count] = self.column("whole")
         self._open[self.column("slot")[~self.column("whole")]] = np.flatnonzero(~self.column("whole"))
 
@@ -450,26 +450,26 @@ def advantages(
     return np.asarray(result)
 
 
-def windows(slot: Ints, first: Bools, known: Bools, wanted: Bools) -> tuple[Ints, Bools]:
+def windows(slot: Ints, first: Bools, usable: Bools, chosen: Bools) -> tuple[Ints, Bools]:
     """Numbers of decisions `[t, n]`, a window in each column, and which of them are learned from.
 
-    Decisions `[m]` stand in the order in which they fell. Each wanted one is in one window as such; before it stand up
+    Decisions `[m]` stand in the order in which they fell. Each chosen one is in one window as such; before it stand up
     to WARM_UP others of its agent and episode. Short windows are filled up with their last decision.
 
     Args:
-        slot: whose each decision is.
+        slot: of each decision.
         first: does an episode begin with it?
-        known: others are left out.
-        wanted: those to learn from; in each run behind all that are not.
+        usable: others are left out.
+        chosen: those to learn from; in each run behind all that are not.
     """
-    order = np.flatnonzero(known)
+    order = np.flatnonzero(usable)
     order = order[np.argsort(slot[order], kind="stable")]
     if not len(order):
         return np.zeros((1, 0), dtype=np.int64), np.zeros((1, 0), dtype=bool)
     begins = first[order] | np.append(True, np.diff(slot[order]) != 0)
     start = np.flatnonzero(begins)
     length = np.diff(np.append(start, len(order)))
-    own = np.add.reduceat(wanted[order].astype(np.int64), start)
+    own = np.add.reduceat(chosen[order].astype(np.int64), start)
     pieces = -(-own // LENGTH)
     run = np.repeat(np.arange(len(start)), pieces)
     number = np.arange(len(run)) - np.repeat(np.cumsum(pieces) - pieces, pieces)

@@ -93,7 +93,7 @@ class StepRows:
         self._trained = np.zeros(agents) if with_state and has_training_rewards(self.env) else None
         self._signal = np.zeros(0)
         self._last_state = np.zeros((num_envs, len(self.env.state_names)), dtype=np.float32)
-        self._silent, self._asked = np.zeros(num_envs, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self._silent, self._deciding = np.zeros(num_envs, dtype=np.int64), np.zeros(0, dtype=np.int64)
         if with_state:
             self.batch.at_close.append(self._look)
 
@@ -114,7 +114,7 @@ class StepRows:
         Elements behind an agent's own are ignored. Raises InvalidAction naming lane and agent: nothing has changed
         then.
         """
-        at = self._asked
+        at = self._deciding
         self._actions[at] = actions
         stepped = self.batch.step(self._actions_of)
         self._waiting[at] = True
@@ -159,11 +159,11 @@ class StepRows:
         self, at: Ints, observations: Arrays, infos: Mapping[str, Infos], by_rule: Bools, by_limit: Bools
     ) -> Ended:
         lane, over, parts = self._lane[at], self.batch.over, self._parts(at)
-        obs = self._seen(at, parts, observations)
+        obs = self._observed(at, parts, observations)
         state = (self.batch.state() if len(at) else self._last_state)[lane] if self._with_state else None
         if len(at) and over.any():
             again = over[lane, None]
-            last = self._seen(at, parts, {name: infos[name]["final_obs"] for name in self.groups})
+            last = self._observed(at, parts, {name: infos[name]["final_obs"] for name in self.groups})
             obs = np.where(again, last, obs)
             state = None if state is None else np.where(again, self._last_state[lane], state)
         return Ended(
@@ -173,13 +173,13 @@ class StepRows:
         )  # fmt: skip
 
     def _rows(self, observations: Arrays, infos: Mapping[str, Infos], ended: Ended) -> Rows:
-        self._asked = at = np.flatnonzero(self._flat({name: infos[name]["is_active"] for name in self.groups}))
+        self._deciding = at = np.flatnonzero(self._flat({name: infos[name]["is_active"] for name in self.groups}))
         lane, first, parts, mask = self._lane[at], ~self._waiting[at], self._parts(at), None
         if self._choices:  # a group in which nothing is ever forbidden has no masks
             masks = {name: infos[name]["action_mask"] for name in self.groups if "action_mask" in infos[name]}
             mask = self._gathered(at, parts, masks, np.ones((len(at), self._choices), dtype=bool))
         return Rows(
-            lane=lane, rank=self._rank[at], parts=parts, obs=self._seen(at, parts, observations), mask=mask,
+            lane=lane, rank=self._rank[at], parts=parts, obs=self._observed(at, parts, observations), mask=mask,
             number=self._number[at], time=self.batch.steps[lane] * self.env.dt_ns / SECOND, first=first,
             reward=np.where(first, 0.0, self._earned[at]), steps=np.where(first, 0, self._since[at]), took=~first,
             ended=ended, training_reward=None if self._trained is None else np.where(first, 0.0, self._trained[at]),
@@ -194,7 +194,7 @@ class StepRows:
         stops = np.searchsorted(at, self._bounds).tolist()
         return dict(zip(self.groups, map(slice, stops, stops[1:]), strict=False))
 
-    def _seen(self, at: Ints, parts: Mapping[str, slice], observations: Arrays) -> Vectors:
+    def _observed(self, at: Ints, parts: Mapping[str, slice], observations: Arrays) -> Vectors:
         """What they see, float32 `[n, d]` of d of the widest group."""
         return self._gathered(at, parts, observations, np.zeros((len(at), self._width), dtype=np.float32))
 
@@ -247,7 +247,7 @@ class StateScaling(Scaling):
 class Scales:
     """Of what agents see, of rewards (a factor), and of the state, which is None for a local critic."""
 
-    seen: Scaling
+    obs: Scaling
     reward: float
     state: StateScaling | None = None
 
@@ -315,7 +315,7 @@ class Role:
         """lane * agents + place of each of its own rows, `[n]`."""
         return rows.lane[self.part(rows)] * len(self.agents) + self.places(rows)
 
-    def seen(self, rows: Rows | Ended) -> Vectors:
+    def observed(self, rows: Rows | Ended) -> Vectors:
         """What its own see, `[n, d]`."""
         return rows.obs[self.part(rows), : self.width]
 
@@ -335,16 +335,16 @@ class Role:
             which = np.eye(len(self.agents), dtype=np.float32)[self.places(rows), : self.identity]
             state = scales.state(np.concatenate([rows.state[mine], which], axis=1))
         brought = DecisionRewards(self.earned(rows) * scales.reward, rows.steps[mine], rows.took[mine])
-        return PolicyInputs(slots, scales.seen(self.seen(rows)), state, mask, first), brought
+        return PolicyInputs(slots, scales.obs(self.observed(rows)), state, mask, first), brought
 
     def act(self, rows: Rows, outputs: NDArray[np.float32]) -> Floats:
         """Actions of its own rows, from the network's numbers in units of half their range, and its choices."""
-        seen, which, numbers = self.seen(rows), self._which[self.places(rows)], self.spec.dim_c
+        observed, which, numbers = self.observed(rows), self._which[self.places(rows)], self.spec.dim_c
         actions = outputs.astype(np.float64)
         for number, move in enumerate(self._moves if numbers else ()):
             mine = which == number
             if mine.any():
-                actions[mine, :numbers] = move(seen[mine], outputs[mine, :numbers])
+                actions[mine, :numbers] = move(observed[mine], outputs[mine, :numbers])
         return actions
 
 
@@ -384,13 +384,13 @@ class _WarmUp:
         agents = len(role.agents)
         self._actions = np.zeros((lanes * agents, role.spec.size))
         self._returns, self._running = list[Floats](), np.zeros(lanes * agents)
-        self._seen = [np.zeros((0, role.width))]
+        self._observed = [np.zeros((0, role.width))]
         self.ended = np.zeros((lanes, agents), dtype=np.int64)
 
     def answer(self, rows: Rows) -> Floats:
         """Note rows, and act: as the rule does, or as drawn when the episode began."""
         role, slots, mine, spec = self.role, self.role.slots(rows), self.role.part(rows), self.role.spec
-        self._seen.append(role.seen(rows).astype(np.float64))
+        self._observed.append(role.observed(rows).astype(np.float64))
         later = ~rows.first[mine]
         self._add(slots[later], role.earned(rows)[later], rows.steps[mine][later])
         if role.corrects:
@@ -415,8 +415,8 @@ class _WarmUp:
 
     def scales(self, states: Floats | None) -> Scales:
         """Of what its agents saw (where nobody saw anything, as it is), of returns, of the states `[n, s]`."""
-        seen, returns, width = np.concatenate(self._seen), np.concatenate(self._returns), self.role.width
-        scaling = _columns(seen) if len(seen) else Scaling(np.zeros(width), np.ones(width))
+        observed, returns, width = np.concatenate(self._observed), np.concatenate(self._returns), self.role.width
+        scaling = _columns(observed) if len(observed) else Scaling(np.zeros(width), np.ones(width))
         spread, state = float(np.std(returns)) if len(returns) else 0.0, None
         if states is not None:
             columns, identity = _columns(states), self.role.identity

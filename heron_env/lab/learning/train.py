@@ -534,7 +534,7 @@ class Training:
         plan: what is trained on what.
         rules: the baseline to correct, by agent; empty: none.
         validation: episodes to measure on.
-        monitor: is told what happens, and says when to stop.
+        monitor: hears what happens, and says when to stop.
 
     Attributes:
         roles, scales, learners: one of each for each policy.
@@ -660,14 +660,14 @@ class Training:
                 mine = role.part(each)
                 if mine.start == mine.stop:
                     continue
-                seen, brought = role.scaled(each, scales)
+                inputs, brought = role.scaled(each, scales)
                 if isinstance(each, Rows):
-                    learner.ask(seen, brought)
+                    learner.ask(inputs, brought)
                 else:
-                    learner.end(seen, brought, each.truncated[mine] & ~each.terminated[mine])
+                    learner.end(inputs, brought, each.truncated[mine] & ~each.terminated[mine])
                 for group in role.groups:
                     part = slice(each.parts[group].start - mine.start, each.parts[group].stop - mine.start)
-                    earned = role.earned(each)[part][~seen.first[part]]
+                    earned = role.earned(each)[part][~inputs.first[part]]
                     self.transitions[group] += earned.size
                     self._signals[group][0] += float(earned.sum())
                     self._signals[group][1] += earned.size
@@ -709,7 +709,7 @@ class Training:
             recurrent = recurrent_of(weights) if settings.gru else None
             for agent in role.agents:
                 act = act_of(spec.low, spec.high, tuple(map(int, spec.ncats)), role.rules.get(agent))
-                decides = NetworkPolicy(network, scales.seen, act, log_std=log_std)
+                decides = NetworkPolicy(network, scales.obs, act, log_std=log_std)
                 result[agent] = decides if recurrent is None else RememberingPolicy(decides, recurrent=recurrent)
         return result
 
@@ -719,7 +719,7 @@ class Training:
         for role, scales, learner in self._students():
             for group in role.groups:
                 configs[group] = group_config(
-                    self.plan.env, group, scales.seen, scales.reward, state=scales.state, activation=activation
+                    self.plan.env, group, scales.obs, scales.reward, state=scales.state, activation=activation
                 )
                 models[group] = packed_weights(learner.network.state_dict())
         return configs, models

@@ -210,7 +210,7 @@ def test_a_learner_is_told_what_the_rows_tell_in_its_own_units(tmp_path: Path, m
             seen, brought, *more = told.pop(0)
             place = np.searchsorted(role.ranks, where.rank)
             assert seen.slot.tolist() == (6 * where.lane + place).tolist()
-            assert seen.obs.tobytes() == scales.seen(where.obs).tobytes()
+            assert seen.obs.tobytes() == scales.obs(where.obs).tobytes()
             state = scales.state(np.concatenate([where.state, np.eye(6, dtype=np.float32)[place]], axis=1))
             assert seen.state.tobytes() == state.tobytes()
             assert brought.reward.tolist() == (where.training_reward * scales.reward).tolist()
@@ -317,7 +317,7 @@ def test_scales_are_means_and_spreads_of_what_slots_see(central: bool):
     role = Role(source.env, ["battery"], RULES)
     (mine,) = measure_rows(source, [role], seed=0, discount=0.9, central=central)
     seen, states, returns = seen_on_slots(HeronVecEnv(GRID, 3, **options))
-    pairs = [(mine.seen, seen), (mine.state, states)] if central else [(mine.seen, seen)]
+    pairs = [(mine.obs, seen), (mine.state, states)] if central else [(mine.obs, seen)]
     for scaling, table in pairs:
         columns, moves = table.shape[1], table.std(axis=0) > 1e-6
         assert np.allclose(scaling.center[:columns], table.mean(axis=0), rtol=1e-6)
