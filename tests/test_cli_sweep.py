@@ -67,7 +67,6 @@ def test_axes_are_swept_one_after_another_or_as_a_product(tmp_path: Path):
         ([GRID, "--product"], "--product: of what?"),
         ([GRID, "random", "--axis", "loss=0", "--pool"], "--pool: two run folders at least"),
         ([GRID, "heron/Spread-v0"], "one environment at a time"),
-        ([GRID, "randon"], "Did you mean 'random'"),
         (["heron/BateryGrid-v0"], "no such environment"),
         (["nowhere:env"], "No module named 'nowhere'"),
         ([GRID, "-o", "max_stepz=1"], "max_steps"),
