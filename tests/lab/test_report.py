@@ -1,5 +1,6 @@
 """The report: one file, nothing from elsewhere, every picture told in words too; figures that say what they show."""
 
+import json
 import re
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
@@ -8,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from lab.browsing import checked_in_a_browser
+from serve.browser import browsing
 
 from heron_env import (
     Continuous,
@@ -537,6 +538,12 @@ addEventListener("load", () => {
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 500])
 def test_a_browser_shows_every_image_without_a_complaint(text: str, tmp_path: Path, chromium: list[str], width: int):
-    found = checked_in_a_browser(chromium, text, CHECK, tmp_path, width)
-    assert found.pop("scrolls") or width == 1280
-    assert found == {"images": 6, "bad": 0, "wide": False, "stops": 0, "links": 6, "unreachable": 0}
+    page = tmp_path / "page.html"
+    page.write_text(text.replace("</body>", f"{CHECK}</body>"), encoding="utf-8")
+    with browsing([*chromium, f"--window-size={width},900"]) as browser:
+        browser.open(page.as_uri())
+        title = browser.until("document.title.startsWith('checked: ') && document.title")
+        assert browser.complaints == []
+    shown = json.loads(title.removeprefix("checked: "))
+    assert shown.pop("scrolls") or width == 1280
+    assert shown == {"images": 6, "bad": 0, "wide": False, "stops": 0, "links": 6, "unreachable": 0}
