@@ -21,7 +21,7 @@ def blocks(page: Path) -> list[str]:
     return re.findall(r"^```py(?:thon)?\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-PROGRAMS = [page for page in PAGES if blocks(page)]
+PROGRAMS = [page if page == PAGES[0] else pytest.param(page, marks=pytest.mark.e2e) for page in PAGES if blocks(page)]
 
 
 FORKS = """
@@ -88,6 +88,7 @@ def test_the_blocks_of_a_page_run_one_after_another(page: Path, tmp_path: Path, 
         assert told in printed, printed
 
 
+@pytest.mark.e2e
 def test_the_first_command_of_the_readme_gives_the_answer_that_stands_below_it(tmp_path: Path):
     text = PAGES[0].read_text(encoding="utf-8")
     (console,) = re.findall(r"^```console\n\$ heron (.*?)^```", text, re.DOTALL | re.MULTILINE)

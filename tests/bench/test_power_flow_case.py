@@ -8,6 +8,7 @@ from benchmarks.case import Role, Setting
 from heron_env.power_flow import PowerFlow
 
 
+@pytest.mark.e2e
 def test_ours_is_timed_alone_and_with_threads(monkeypatch):
     monkeypatch.setattr(power_flow, "SCENARIOS", 64)
     (comparison,) = power_flow.comparisons()

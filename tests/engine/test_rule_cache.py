@@ -228,6 +228,7 @@ print(batch.compiled, reward, told)
 """
 
 
+@pytest.mark.e2e
 def test_so_is_what_lanes_in_plain_python_share(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")

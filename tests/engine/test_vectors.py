@@ -142,6 +142,7 @@ def given(size: Any) -> dict[str, Any]:
     return {"keeper": np.asarray(size, dtype=np.float64).reshape(-1, 1, 1).repeat(2, axis=1)}
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("lanes", "size", "says"),
     [
@@ -193,6 +194,7 @@ def test_lanes_that_stand_still_stay_what_they_are() -> None:
     assert not told.rewards[ended].any() and told.rewards[~ended].all()
 
 
+@pytest.mark.e2e
 def test_rules_that_vectors_do_not_know_run_lane_by_lane() -> None:
     def build() -> Wave:
         return Wave(SystemAgent("system", Keeper("keeper_1"), Keeper("keeper_2")), max_steps=5, compile=True)

@@ -144,6 +144,7 @@ def same_as_child() -> Sweep:
     return Sweep.of(GRID, {"random": "random"}, conditions, cases=4, options={"max_steps": 20})
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_killed_again_and_again_the_result_is_that_of_an_uninterrupted_run(tmp_path: Path):
     once, often = tmp_path / "once", tmp_path / "often"

@@ -29,6 +29,7 @@ def loss() -> Margin:
         return margin(SPREAD, RULE, fault="loss", cases=12, options=LONG)
 
 
+@pytest.mark.e2e
 def test_the_means_are_those_of_a_sweep_paired_by_case(loss: Margin):
     levels = [probe.level for probe in loss.probes]
     result = Sweep.of(SPREAD, {RULE: RULE}, along(loss=levels), cases=12, options=LONG).run(processes=1)

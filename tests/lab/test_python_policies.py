@@ -51,6 +51,7 @@ def test_each_form_of_a_policy_is_the_same_controller(controllers, form):
     assert all(each == earned[0] for each in earned) and earned[0] != returns("do nothing")
 
 
+@pytest.mark.e2e
 def test_the_command_line_evaluates_it_beside_the_rules(controllers):
     words = [
         "sweep",

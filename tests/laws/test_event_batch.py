@@ -249,9 +249,8 @@ def look_late(delay: float = 0.0, **options: Any) -> None:
         check_event_batch(LATE, ScheduleConfig(msg_delay=late), lanes=2, **options)
 
 
-@pytest.mark.parametrize(
-    "text", [pytest.param(False, marks=pytest.mark.e2e, id="compiled"), pytest.param(True, id="in Python")]
-)
+@pytest.mark.e2e
+@pytest.mark.parametrize("text", [False, True], ids=["compiled", "in Python"])
 def test_its_text_in_python_is_the_same_clock(text: bool) -> None:
     look(text=text)
     look_on_and_on(text=text)

@@ -49,11 +49,11 @@ def bad(report: CheckReport) -> list[str]:
 
 
 OWN = [name for name in registered() if name.startswith("heron/")]
-LONG = ["heron/EnergyManagement-v1", "heron/Economy-v0"]
-LONG += [f"heron/{name}-v0" for name in ("Adversary", "Push", "SpeakerListener", "Crypto", "WorldComm")]
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.e2e) if n in LONG else n for n in OWN])
+@pytest.mark.parametrize(
+    "name", [n if n == "heron/BatteryGrid-v0" else pytest.param(n, marks=pytest.mark.e2e) for n in OWN]
+)
 def test_our_own_environments_pass(name: str):
     report = check_env(name, options=OPTIONS.get(name), steps=12)
     report.raise_if_failed()

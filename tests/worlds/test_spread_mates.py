@@ -38,7 +38,13 @@ def actions_of(env: Any, rng: np.random.Generator, *shape: int) -> Any:
     return rng.integers(5, size=(*shape, size)) if whole else rng.random((*shape, size), np.float32)
 
 
-@pytest.mark.parametrize(("options", "compiled"), [*zip(VARIANTS, [True, False] * 2, strict=True)], ids=IDS)
+@pytest.mark.parametrize(
+    ("options", "compiled"),
+    [
+        pytest.param(options, compiled, id=name, marks=pytest.mark.e2e if compiled else ())
+        for options, compiled, name in zip(VARIANTS, [True, False] * 2, IDS, strict=True)
+    ],
+)
 def test_without_delay_they_are_exact(options: dict[str, Any], compiled: bool):
     """Spaces, observations, rewards and ends of an episode with contacts are equal bit for bit."""
     exact, message = make(**options, compile=compiled), told(**options, compile=compiled)
