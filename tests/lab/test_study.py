@@ -135,8 +135,8 @@ def test_environments_that_differ_are_apart_and_the_last_few_are_kept():
     with worlds.lent(sync) as first, worlds.lent(sync) as second, worlds.lent(noisy) as other:
         assert first is not second, "one that is lent is nobody else's"
         assert other.observability is not None and first.observability is None
-    with worlds.lent(sync) as again:
-        assert again in (first, second)
+    with worlds.lent(sync) as again, worlds.lent(noisy) as noisy_again:
+        assert again in (first, second) and noisy_again is other
     with pytest.raises(ConfigError), worlds.lent(sync) as left:
         raise ConfigError("half-way")
     with worlds.lent(sync) as another:
