@@ -35,7 +35,7 @@ WARM_UP, LENGTH = 8, 16
 """Decisions on which a memory warms up before a window, and the most that are learned from in one."""
 
 
-# The network. Its gradients are written out: with autograd a training takes 1.3 to 1.4 times as long. Only that of the
+# The network. Its gradients are written out: with autograd a training takes 1.3 to 1.5 times as long. Only that of the
 # recurrent layer is left to it, which goes on from the gradient of what it made.
 
 
