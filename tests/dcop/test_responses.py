@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_env.dcop import Part, Problem, best_response, best_responses, counterfactuals, g15
+from heron_env.dcop import Part, Problem, best_response, best_responses, counterfactuals
 from heron_env.dcop import responses as responses_module
 
 COLOURS = ("red", "green", "blue")
@@ -91,14 +91,3 @@ def test_the_table_holds_the_best_response_to_every_colouring(case, data):
             part.preferences.get(node, without[node]).get(colour, 0.0) for node, colour in response.items()
         )
         assert table.penalty[codes] == bare
-
-
-def test_of_equals_the_first_in_product_order_answers():
-    part = g15().part("Agent2")
-    assert best_response(part, {})[1] == {"b1": "red", "b2": "green", "b3": "red", "b4": "green", "b5": "blue"}
-
-
-def test_fixed_comes_before_forced_and_forced_before_forbidden():
-    part = g15(fixed={"b1": "blue"}).part("Agent2")
-    _, best = best_response(part, {}, {"b1": "red", "b2": "green"}, {"b2": {"green"}, "b3": {"red", "green"}})
-    assert (best["b1"], best["b2"], best["b3"]) == ("blue", "green", "blue")

@@ -1,4 +1,7 @@
-"""Answers: an action counts if it is one in its space, in the form that the request told; all else has a code."""
+"""Answers: an action counts if it is one in its space, in the form that the request told; all else has a code.
+
+Planted once and caught: 1.0 for a choice, masks that are not read, numbers that are always clipped, letters to anybody.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,8 @@
-"""`compare`: another agent is asked what a recorded one was asked, and every answer, or its lack, is in the figures."""
+"""`compare`: another agent is asked what a recorded one was asked, and every answer, or its lack, is in the figures.
+
+Planted once and caught: questions in any order, failures that agree, what stood in compared, distances that are no
+shares, answers without their masks.
+"""
 
 import hashlib
 import json

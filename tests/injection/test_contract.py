@@ -1,4 +1,7 @@
-"""The contract: its schema is published, its ids repeat, its numbers keep their bits."""
+"""The contract: its schema is published, its ids repeat, its numbers keep their bits.
+
+Planted once and caught: an id without its attempt, a UUID of version 4.
+"""
 
 import json
 import subprocess

@@ -1,4 +1,8 @@
-"""Fixtures: what was recorded is replayed bit for bit without a socket, and whatever differs is named."""
+"""Fixtures: what was recorded is replayed bit for bit without a socket, and whatever differs is named.
+
+Planted once and caught: replays that compare nothing, float32 in the file, torn lines that stay, another key after a
+cut, what is asked again under one id.
+"""
 
 import copy
 import hashlib

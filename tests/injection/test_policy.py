@@ -1,4 +1,8 @@
-"""The policy: an endpoint's answer is its own, and where none counts the fallback stands in, always the same."""
+"""The policy: an endpoint's answer is its own, and where none counts the fallback stands in, always the same.
+
+Planted once and caught: questions one after another, draws without their number, a local policy that is not copied,
+thinking that is drawn anew.
+"""
 
 import copy
 import dataclasses

@@ -1,4 +1,8 @@
-"""Privacy: a tier only removes, nothing hidden is told, and personal data is taken out of all text."""
+"""Privacy: a tier only removes, nothing hidden is told, and personal data is taken out of all text.
+
+Planted once and caught: a seed hashed into an id, others named in basic, names kept in minimal, hashes without a key,
+texts that are not redacted, every long number a card, pseudonyms that go on.
+"""
 
 import json
 from typing import Any

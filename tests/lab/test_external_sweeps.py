@@ -1,4 +1,10 @@
-"""Endpoints, agents.yaml and fixtures as policies of a sweep: the same comparison, and figures of how they answered."""
+"""Endpoints, agents.yaml and fixtures as policies of a sweep: the same comparison, and figures of how they answered.
+
+Planted once and caught: a breaker for each episode, endpoints that workers ask, terms of the last policy, silence that
+is told of every episode, a stand-in that is no fallback, percentiles rounded down, quality that is unknown told as
+bad, live answers that count as repeatable, ratings that change within a case, an address in an identity, a file known
+by its name alone, others that do nothing, fixtures that fit everywhere, all episodes in one file.
+"""
 
 import json
 import math

@@ -1,4 +1,8 @@
-"""`heron trace` with endpoints keeps what they answered, and `heron replay` holds without a socket."""
+"""`heron trace` with endpoints keeps what they answered, and `heron replay` holds without a socket.
+
+Planted once and caught: a trace that asks again, sources that are compared, any answers that will do, a recording that
+was cut off and counts as finished.
+"""
 
 import inspect
 import json

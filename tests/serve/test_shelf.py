@@ -126,19 +126,6 @@ def test_what_waits_behind_a_removal_finds_nothing(tmp_path: Path, shelf: Shelf)
     assert not (tmp_path / "1").exists()
 
 
-def test_who_only_looks_does_not_wait_for_a_step(shelf: Shelf):
-    gate = Gate()
-    with serving(gate) as endpoint, ThreadPoolExecutor() as pool:
-        made = played(shelf, endpoint.url)
-        stepping = pool.submit(made.do, Steps())
-        assert gate.came.wait(10)
-        assert pool.submit(made.state).result(5)["step"] == 0
-        assert pool.submit(made.injected).result(5)[0]["agent_id"] == "battery_1"
-        gate.go.set()
-        stepping.result(10)
-        assert made.state()["step"] == 1
-
-
 def test_a_removal_breaks_off_a_series_of_steps(tmp_path: Path, shelf: Shelf):
     gate = Gate()
     with serving(gate) as endpoint, ThreadPoolExecutor() as pool:
