@@ -16,6 +16,8 @@ from heron_env.engine.vector.compiling import converter
 from heron_env.engine.vector.types import ALL, VectorArray, types
 from heron_env.errors import InvalidAction, RuleError
 
+pytestmark = pytest.mark.e2e
+
 SCALE = (0.5, 2.0, 4.0)
 
 
@@ -142,7 +144,6 @@ def given(size: Any) -> dict[str, Any]:
     return {"keeper": np.asarray(size, dtype=np.float64).reshape(-1, 1, 1).repeat(2, axis=1)}
 
 
-@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("lanes", "size", "says"),
     [
@@ -194,7 +195,6 @@ def test_lanes_that_stand_still_stay_what_they_are() -> None:
     assert not told.rewards[ended].any() and told.rewards[~ended].all()
 
 
-@pytest.mark.e2e
 def test_rules_that_vectors_do_not_know_run_lane_by_lane() -> None:
     def build() -> Wave:
         return Wave(SystemAgent("system", Keeper("keeper_1"), Keeper("keeper_2")), max_steps=5, compile=True)

@@ -237,7 +237,7 @@ def test_options_that_are_no_mapping(compile: bool) -> None:
 
 
 def test_an_option_of_reset_that_a_shipped_world_does_not_read_is_refused_by_name() -> None:
-    for id in registered():
+    for id in (id for id in registered() if id.startswith("heron/")):
         env = make(id)
         assert env.reset_options is not None
         for name in {"agents", "landmarks", "day", "seed", "dissturbances"} - {*env.reset_options}:

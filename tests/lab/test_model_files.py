@@ -24,6 +24,8 @@ from heron_env.lab.policies import policy_spec
 from heron_env.lab.sweep.conditions import SYNC
 from heron_env.lab.traces.replaying import replay
 
+pytestmark = pytest.mark.e2e
+
 sb3 = pytest.importorskip("stable_baselines3")
 onnx = pytest.importorskip("onnx")
 contrib = pytest.importorskip("sb3_contrib")
@@ -90,7 +92,6 @@ def test_a_saved_model_of_any_algorithm_decides_as_it_does_itself(name: str, tmp
     assert len(distinct) > 1 or name == "DQN"
 
 
-@pytest.mark.e2e
 def test_sweep_trace_and_margin_take_a_zip(ppo: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     model, env = sb3.PPO.load(ppo), under_network(gymnasium.make("CartPole-v1"), noop=0)

@@ -58,6 +58,8 @@ from heron_env.lab.sweep.records import Record
 from heron_env.lab.sweep.words import costliest
 from heron_env.registry import spec
 
+pytestmark = pytest.mark.e2e
+
 pytest.importorskip("matplotlib")
 
 GRID = "heron/BatteryGrid-v0"

@@ -18,6 +18,8 @@ from heron_env.lab.sweep import play
 from heron_env.lab.sweep.play import Worlds, bundles, in_step, noted_lanes, play_bundle, play_one, ticks_in_step
 from heron_env.lab.sweep.records import RECORD
 
+pytestmark = pytest.mark.e2e
+
 ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
 NOISY = Condition(obs_delay=5.0, noise=0.1)
 WORLDS: dict[str, tuple[dict[str, Any], list[str], Any]] = {
@@ -32,9 +34,7 @@ def told(record: Any) -> str:
     return repr(replace(record, seconds=0.0))
 
 
-@pytest.mark.parametrize(
-    "name", [name if name == "heron/BatteryGrid-v0" else pytest.param(name, marks=pytest.mark.e2e) for name in WORLDS]
-)
+@pytest.mark.parametrize("name", WORLDS)
 def test_a_bundle_is_its_episodes(name: str) -> None:
     options, policies, condition = WORLDS[name]
     sweep = Sweep.of(name, {p: p for p in policies}, [condition], cases=3, options={**options, "compile": True})
@@ -52,9 +52,7 @@ def are_their_episodes(items: list[Any]) -> None:
         assert [[told(play_one(item, worlds)) for item in bundle] for bundle in found] == alone
 
 
-@pytest.mark.parametrize(
-    "name", [name if name == "heron/BatteryGrid-v0" else pytest.param(name, marks=pytest.mark.e2e) for name in WORLDS]
-)
+@pytest.mark.parametrize("name", WORLDS)
 def test_the_synchronous_condition_is_lanes_at_zero_delay(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where ticks are slow, wavering in the event clock, and links are what a sweep's network is not."""
     options, policies, _ = WORLDS[name]
@@ -71,7 +69,6 @@ def test_the_synchronous_condition_is_lanes_at_zero_delay(name: str, monkeypatch
     are_their_episodes(items)
 
 
-@pytest.mark.e2e
 @given(worlds(), st.sampled_from([1, 2, 3]), st.sampled_from([0, 1, 2]), st.sampled_from([None, "local", "proxy"]))
 @example(TALK, 1, 0, None)
 @example(SILENT, 2, 1, "local")
@@ -123,7 +120,6 @@ def test_what_fails_side_by_side_is_raised_with_its_episodes(monkeypatch: pytest
     assert [*map(told, play_bundle(bundle, worlds))] == [told(play_one(item, Worlds())) for item in bundle]
 
 
-@pytest.mark.e2e
 @pytest.mark.parametrize("recipe", [TALK, SILENT], ids=["with hooks", "without"])
 def test_an_outcome_of_whole_arrays_is_that_of_the_result(recipe: Recipe) -> None:
     """Also where agents end one after another, are commanded, or see and do unequally much."""

@@ -262,6 +262,7 @@ LONG |= {*GOING_ON_MUTANTS, *(name for name, fault in EVENT_MUTANTS.items() if f
 MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS | LATE_MUTANTS
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.e2e] if name in LONG else []) for name in MUTANTS]
 )

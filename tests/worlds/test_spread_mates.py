@@ -76,6 +76,7 @@ def test_batches_are_exact_too(options: dict[str, Any], lanes: int):
         assert np.array_equal(*(seen.view(np.uint32) for seen in last))
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("rows", ["proxy", "local"])
 def test_both_event_clocks_are_exact_without_delay(rows: str):
     """The Python clock shows what it does with exact mates; lanes of the compiled one are the Python clock's."""

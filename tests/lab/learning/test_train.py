@@ -65,6 +65,7 @@ def quick(env_id: str, folder: Path, **options) -> RunFolder:
     return trained(folder, env_id, **options)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("env_id", "options", "critic"),
     [(*variant, "central") for variant in VARIANTS] + [(*VARIANTS[at], "local") for at in (0, -1)],
