@@ -6,6 +6,7 @@ with phases, ends by rule and by limit, masks, gamma); states and training rewar
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from laws.checks_event_batch import note, policies_of
 from laws.examples import TALK
 from laws.test_event_batch import worlds
-from strategies import Recipe
+from strategies import Node, Recipe
 
 from heron_env import BatchEnv, Rows, ScheduleConfig, make
 from heron_env.errors import InvalidAction, ScheduleError
@@ -23,6 +24,21 @@ from heron_env.lab.learning.rows import StepRows
 
 GAMMA = 0.75
 """A power of two's multiple: products are exact however they are ordered."""
+APART = replace(
+    TALK,
+    root=Node(
+        "system",
+        children=(
+            Node("zone", protocol="vector", children=(Node("unit"), Node("talker"), Node("unit", named=True))),
+            Node("zone", protocol="uneven", children=(Node("unit", value=1.0), Node("unit"))),
+            Node("team", exchange="ring", children=(Node("talker"), Node("talker"), Node("talker", value=1.0))),
+            Node("team", children=(Node("unit", above=0.6), Node("unit", own_policy=True))),
+        ),
+    ),
+    mode="any",
+    max_steps=9,
+)
+"""Lanes whose episodes end each at a time of its own: where the first of all is above a level."""
 
 
 def course(batch: Any, rows: Rows, lanes: int, calls: int) -> list[list[dict[str, Any]]]:
@@ -53,6 +69,7 @@ def by_agent(events: list[dict[str, Any]]) -> dict[int, list[dict[str, bytes | N
 @settings(max_examples=25)
 @given(worlds(), st.sampled_from([1, 1, 2, 3]), st.sampled_from([0, 0, 1, 2]))
 @example(TALK, 1, 0)
+@example(APART, 1, 0)
 def test_rows_are_those_of_the_event_clock_at_zero_delay(recipe: Recipe, tick: int, phase: int):
     """Which laws/test_event_batch.py holds to the Python clock: masks, states, ends by rule and by limit, gamma."""
     schedule = ScheduleConfig(tick_interval=tick * recipe.dt, phase=phase * recipe.dt)
@@ -60,7 +77,8 @@ def test_rows_are_those_of_the_event_clock_at_zero_delay(recipe: Recipe, tick: i
     steps = StepRows(recipe.build(schedule), 2, **options)
     events = BatchEnv(recipe.build(), 2, clock="event", schedule=schedule, **options)
     try:
-        mine, theirs = course(steps, steps.reset(), 2, 12), course(events, events.begin(), 2, 12)
+        course(steps, steps.reset(), 2, 2)  # and begun anew in the middle of an episode
+        mine, theirs = course(steps, steps.reset(3), 2, 12), course(events, events.begin(), 2, 12)
     except ScheduleError as error:
         assert re.search("nobody decides anything|without a single (tick|observation)", str(error))
         return
