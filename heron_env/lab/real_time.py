@@ -135,8 +135,8 @@ def run_real_time(
             if threads.open:
                 if (came := threads.next(early)) is not None:
                     run.come(came, (now() - begun) * speed)
-                    for _, asked in came.questions:
-                        punctuality.answers.setdefault(asked.agent, []).append(came.seconds)
+                    for _, question in came.questions:
+                        punctuality.answers.setdefault(question.agent, []).append(came.seconds)
                     continue
             elif early > 0.0:
                 sleep(early)

@@ -218,10 +218,10 @@ class Intervals:
         """The mean without the floor(N/4) lowest and highest of all N values, as scipy.stats.trim_mean(x, 0.25)."""
         x = self.checked(values)
         ordered, cut = np.sort(x, axis=None), x.size // 4
-        kept = ordered[cut : x.size - cut]
-        clipped = np.clip(x, kept[0], kept[-1])
+        middle = ordered[cut : x.size - cut]
+        clipped = np.clip(x, middle[0], middle[-1])
         return self._estimate(
-            float(kept.mean()), [(clipped - clipped.mean()) * x.size / len(kept)], lost=2 * (self.units // 4)
+            float(middle.mean()), [(clipped - clipped.mean()) * x.size / len(middle)], lost=2 * (self.units // 4)
         )
 
     def difference(self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats) -> Estimate:

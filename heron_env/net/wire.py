@@ -58,8 +58,8 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 async def resolve(host: str, port: int) -> list[str]:
     """The IP addresses of a name, by the system. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(where[0]) for *_, where in found]
+    addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(where[0]) for *_, where in addresses]
 
 
 class PinnedNetwork(httpcore.AsyncNetworkBackend):

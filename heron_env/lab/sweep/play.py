@@ -198,16 +198,16 @@ def play_one(item: Item, worlds: Worlds, lines: EndpointConnections | None = Non
         begun = time.perf_counter()
         with worlds.lent(item) as env:
             policies = _policies(item, env, lines)
-            asked = {**policies, **injected(env)}
+            all_policies = {**policies, **injected(env)}
             done = False
             try:
                 result = run_under(item.condition, env, policies, item.case.seed, item.record)
                 done = True
             finally:
-                _close_recordings(asked, done)
+                _close_recordings(all_policies, done)
             figures = outcome(env, result) if item.record else sums(env, result)
             require_finite(figures)
-        return Record(item.key, figures, round(time.perf_counter() - begun, 3), AnswerTally.of(result, asked))
+        return Record(item.key, figures, round(time.perf_counter() - begun, 3), AnswerTally.of(result, all_policies))
     except Exception as error:
         error.add_note(f"while running {item}")
         raise
@@ -333,12 +333,12 @@ def play_lanes(
         env, len(cases), clock="event", schedule=schedule, autoreset="disabled", threads=1, record=tuple(record)
     )
     specs = env.simulation.specs
-    asked = _PolicyOfLane([resolve_policies(of_case, env) for of_case in policies], len(env.hierarchy))
+    by_lane = _PolicyOfLane([resolve_policies(of_case, env) for of_case in policies], len(env.hierarchy))
     width = max(specs[rank].size for rank in env.simulation.possible)
     rows = batch.reset([case.seed for case in cases], options=[case.options or None for case in cases])
     while len(rows):
         actions = np.zeros((len(rows), width))
-        for policy, places in asked.by_policy(rows):
+        for policy, places in by_lane.by_policy(rows):
             size = specs[rows.rank[places][0]].size
             actions[places, :size] = _decisions(env, batch._lanes.steps, rows, policy, places)
         rows = batch.answer(actions)

@@ -337,7 +337,7 @@ def legend(result: Measurements) -> str:
     return f"{n} case{'s' * (n > 1)}{unit}{intervals_words(result)}. {text}."
 
 
-def intervals_words(result: Measurements, drawn: str = "brackets") -> str:
+def intervals_words(result: Measurements, marks: str = "brackets") -> str:
     """`; brackets are 95 % t intervals over the cases alone ...`, with what they can't say; nothing of one case."""
     n, pools = result.intervals.units, result.sweep.pools
     if n < 2:
@@ -353,7 +353,7 @@ def intervals_words(result: Measurements, drawn: str = "brackets") -> str:
     )
     seed = "; a trained policy that is not pooled is one training seed: other seeds may differ" if single else ""
     few = FEW if n < ENOUGH else ""
-    return f"; {drawn} are 95 % t intervals {over}, each for itself{few}{seed}"
+    return f"; {marks} are 95 % t intervals {over}, each for itself{few}{seed}"
 
 
 def columns(result: Measurements) -> list[str]:

@@ -308,10 +308,10 @@ def written_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options themselves. Raises TraceError for one that JSON would not give back."""
     for name, value in options.items():
         try:
-            kept = json.loads(json.dumps(value)) == value
+            same = json.loads(json.dumps(value)) == value
         except (TypeError, ValueError, OverflowError):
-            kept = False
-        if not kept:
+            same = False
+        if not same:
             raise TraceError(
                 f"option {name}={value!r} can't be written down; use words, numbers, lists and dictionaries, "
                 "or register the environment with it under an id of its own"
@@ -380,10 +380,10 @@ def schedule_of(entries: list[dict[str, Any]] | None) -> AnySchedule:
     )
 
 
-def happening_entries(given: Iterable[Any]) -> list[dict[str, Any]]:
+def happening_entries(items: Iterable[Any]) -> list[dict[str, Any]]:
     """Disturbances, monitors or events as they are written down. Raises TraceError for one that is a function."""
     return [
-        {f.name: plain(getattr(one, f.name), f"{type(one).__name__}.{f.name}") for f in fields(one)} for one in given
+        {f.name: plain(getattr(one, f.name), f"{type(one).__name__}.{f.name}") for f in fields(one)} for one in items
     ]
 
 
