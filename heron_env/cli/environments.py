@@ -215,15 +215,15 @@ def joint_view(subject: Subject) -> Iterator[Remark]:
     except ConfigError as error:
         yield Remark(Status.SKIPPED, str(error))
         return
-    problem, said = quietly(lambda: check_env(joint, skip_render_check=True), "gymnasium")
+    problem, advice = quietly(lambda: check_env(joint, skip_render_check=True), "gymnasium")
     if problem is not None:
         yield Remark(
             Status.FAILED,
             f"{type(problem).__name__}: {problem}",
             "Gymnasium's word; reset() and step() as HeronEnv has them pass it, so look at what overrides them",
         )
-    elif said:
-        yield Remark(Status.WARNING, said[0], "Gymnasium's advice; harmless where you mean it so")
+    elif advice:
+        yield Remark(Status.WARNING, advice[0], "Gymnasium's advice; harmless where you mean it so")
 
 
 def _print_findings(console: Console, report: CheckReport) -> None:

@@ -33,12 +33,12 @@ def finished(sweep: Sweep, folder: Path | None, processes: int, ray: str | None 
                 typer.echo(f"episodes are stored in {folder} as they end; the same command resumes there", err=True)
             return sweep.run(folder, processes=processes, ray=ray, progress=True if watched() else _Lines())
     except (KeyboardInterrupt, OSError, WorkerLost) as error:
-        for note in _kept(folder):
+        for note in _resume_notes(folder):
             error.add_note(note)
         raise
 
 
-def _kept(folder: Path | None) -> list[str]:
+def _resume_notes(folder: Path | None) -> list[str]:
     """What to say of a sweep that did not come to its end."""
     from heron_env.lab.sweep.records import RESULTS
 

@@ -143,8 +143,8 @@ def _letters(response: Response, query: Asked, questions: Questions) -> tuple[Le
     if questions.telling.chat:
         if response.response_text is None:
             raise Failure(Code.INVALID_RESPONSE, "it has no response_text")
-        hear = audience(query, questions)
-        written += [Letter(sender, receiver, WORDS, response.response_text) for receiver in hear]
+        receivers = audience(query, questions)
+        written += [Letter(sender, receiver, WORDS, response.response_text) for receiver in receivers]
     reachable = questions.setting.facts(sender).can_message
     for letter in written:
         try:

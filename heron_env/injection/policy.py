@@ -51,7 +51,7 @@ class StandIn:
         if isinstance(fallback, str) and fallback not in STRATEGIES:
             raise ConfigError(f"fallback={fallback!r}: must be one of {', '.join(STRATEGIES)}, or a policy")
         self.strategy: str = fallback if isinstance(fallback, str) else "simulated_agent"
-        self._given = None if isinstance(fallback, str) else _own_copy(fallback)
+        self._fallback = None if isinstance(fallback, str) else _own_copy(fallback)
         self._own: dict[str, Any] = {}
         self._env = env if self.strategy == "simulated_agent" else None
         if self._env is not None:
@@ -61,7 +61,7 @@ class StandIn:
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins for the local policies, too."""
-        for policy in {id(policy): policy for policy in [self._given, *self._own.values()]}.values():
+        for policy in {id(policy): policy for policy in [self._fallback, *self._own.values()]}.values():
             begin = getattr(policy, "begin", None)
             if begin is not None:
                 begin(seed, episode)
@@ -86,7 +86,7 @@ class StandIn:
 
     def _simulated(self, query: Asked, questions: Questions) -> tuple[Any, tuple[Letter, ...]]:
         wire = questions.wire(query)
-        policy = self._own.get(query.agent) if self._given is None else self._given
+        policy = self._own.get(query.agent) if self._fallback is None else self._fallback
         draw = draw_of(query.seed, query.episode, query.agent, query.number)
         if questions.telling.chat and policy is None:
             return wire.written(wire.noop), ()
@@ -105,7 +105,7 @@ class StandIn:
     def _object_view(self, agent: str) -> Any:
         """How an agent's observations read in object form."""
         if self._env is None:
-            raise ConfigError(f"fallback={self._given!r:.100}: it wants observations in object form; give env=...")
+            raise ConfigError(f"fallback={self._fallback!r:.100}: it wants observations in object form; give env=...")
         return self._env.shown_to(self._env.hierarchy.index[agent])
 
 

@@ -76,22 +76,22 @@ class Aliases:
         names = sorted(agents, key=len, reverse=True)
         self._taken = frozenset(names)
         self._names = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)") if names and hidden else None
-        self._told: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
         self._real: dict[str, str] = {}
 
     def begin(self) -> None:
         """An episode begins: nobody was told of."""
-        self._told.clear()
+        self._aliases.clear()
         self._real.clear()
 
     def of(self, agent: str) -> str:
         """What the endpoint is told for this agent's name."""
-        if agent not in self._told:
+        if agent not in self._aliases:
             secret = self._hidden or (self._redact and redacted(agent) != agent)
             free = (name for name in map("a{}".format, count(1)) if name not in self._taken | self._real.keys())
             alias = next(free) if secret else agent
-            self._told[agent], self._real[alias] = alias, agent
-        return self._told[agent]
+            self._aliases[agent], self._real[alias] = alias, agent
+        return self._aliases[agent]
 
     def real(self, alias: str) -> str:
         """Whom the endpoint means; empty for a name that it was not told."""

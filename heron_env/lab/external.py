@@ -30,11 +30,11 @@ class EndpointConnections:
     """The ways to endpoints, one for each address: its caps, pace and breaker hold for all who ask there."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Connection] = {}
+        self._connections: dict[str, Connection] = {}
 
     def __call__(self, endpoint: Endpoint) -> Connection:
         """The way. Raises ConfigError: another policy asks there on other terms, no such key, a refused address."""
-        line = self._known.setdefault(endpoint.url, Connection(endpoint))
+        line = self._connections.setdefault(endpoint.url, Connection(endpoint))
         for name in OF_THE_CLIENT:
             ours, theirs = getattr(endpoint, name), getattr(line.endpoint, name)
             if ours != theirs:
@@ -51,7 +51,7 @@ class EndpointConnections:
 
     def __exit__(self, *_: object) -> None:
         """Close all connections."""
-        for line in self._known.values():
+        for line in self._connections.values():
             line.close()
 
 

@@ -268,8 +268,8 @@ class Intervals:
             return Estimate(math.nan, math.nan, math.nan, self.n, max(len(own), len(late)))
         gap = float((whole - late).mean())
         share = float(own.mean() - late.mean()) / gap
-        beside = (1.0 - share) * late + share * whole
-        return self._estimate(share, [(own - own.mean()) / gap, (beside.mean() - beside) / gap])
+        mixed = (1.0 - share) * late + share * whole
+        return self._estimate(share, [(own - own.mean()) / gap, (mixed.mean() - mixed) / gap])
 
     def improvement(self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats) -> Estimate:
         """Probability that one of `ours` is higher than one of `theirs` in the same case; ties count half."""

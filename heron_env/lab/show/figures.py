@@ -126,8 +126,8 @@ def gap_figure(result: Measurements, lines: Sequence[PolicyLine], cause: str) ->
             end_labels(axes, labels, gap)
             axes.set_ylabel(unit)
         amounts = np.unique(np.concatenate([line.amounts for line in lines]))
-        said = CAUSES[cause]
-        label = said.words if said.unit == "1" else f"{said.words}, {said.unit}"
+        entry = CAUSES[cause]
+        label = entry.words if entry.unit == "1" else f"{entry.words}, {entry.unit}"
         bottom.set(xlabel=label, xticks=amounts[apart(amounts, 0.06)], title="Gap: synchronous minus this, same case")
         top.set_title(f"Return of {result.sweep.return_of} above doing nothing\n(dashed: synchronous clock)")
         figure.draw_without_rendering()

@@ -60,7 +60,7 @@ class Worlds:
     """Environments by all that they are built with; the last few are kept."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[bytes, bool], HeronEnv] = {}
+        self._envs: dict[tuple[bytes, bool], HeronEnv] = {}
 
     @contextmanager
     def lent(self, item: Item, *, lanes: bool = False) -> Iterator[HeronEnv]:
@@ -71,7 +71,7 @@ class Worlds:
         if lanes:
             item = replace(item, case=Case(item.case.seed))
         key = _key(item, lanes)
-        env = self._kept.pop(key, None) if key else None
+        env = self._envs.pop(key, None) if key else None
         env = made(item) if env is None else env
         yield env
         self.keep(item, env, lanes=lanes)
@@ -79,9 +79,9 @@ class Worlds:
     def keep(self, item: Item, env: HeronEnv, *, lanes: bool = False) -> None:
         """Lend this one next time; nothing of a black box, nor of endpoints, is used again."""
         if isinstance(env, HeronEnv) and not injected(env) and (key := _key(item, lanes)):
-            self._kept[key] = env
-            for oldest in list(self._kept)[:-WORLDS]:
-                del self._kept[oldest]
+            self._envs[key] = env
+            for oldest in list(self._envs)[:-WORLDS]:
+                del self._envs[oldest]
 
 
 def _key(item: Item, lanes: bool) -> tuple[bytes, bool] | None:
@@ -120,13 +120,13 @@ def played(live: Sequence[Item], others: Played, worlds: Worlds) -> Iterator[Rec
     """
     try:
         if live:
-            yield from _asked(live, others, worlds)
+            yield from _played_live(live, others, worlds)
         yield from (record for _, records in others for record in records)
     finally:
         others.close()
 
 
-def _asked(live: Sequence[Item], others: Played, worlds: Worlds) -> Iterator[Record]:
+def _played_live(live: Sequence[Item], others: Played, worlds: Worlds) -> Iterator[Record]:
     from heron_env.lab.external import EndpointConnections
 
     unheard = {item.name for item in live}

@@ -272,10 +272,10 @@ def to_rich(result: Measurements) -> Group:
             table.add_row(*(Text(row[name]) for name in ("condition", *names)))
         return table
 
-    beside = [part for grid in more_tables(result, short=True) for part in grid.to_rich()]
+    extra = [part for grid in more_tables(result, short=True) for part in grid.to_rich()]
     unit = f", {result.sweep.unit}" if result.sweep.unit else ""
     head = Text(f"Mean {return_head(result)}{unit}, {len(result.sweep.cases)} cases")
-    return Group(head, part(None), *map(part, rows), *beside)
+    return Group(head, part(None), *map(part, rows), *extra)
 
 
 def more_tables(result: Measurements, *, short: bool = False) -> list[TextTable]:

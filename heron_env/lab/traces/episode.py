@@ -235,8 +235,8 @@ class Episode:
     def ages(self, agent: str) -> Iterator[Age]:
         """The age of information (T12) of each observation that a deciding agent received, in the order received."""
         owners = self.world.sources[agent]
-        came = [m for m in self.messages if m.kind in OBSERVATIONS and m.agent == agent and m.place is not None]
-        for message in sorted(came, key=lambda m: m.place or 0):
+        received = [m for m in self.messages if m.kind in OBSERVATIONS and m.agent == agent and m.place is not None]
+        for message in sorted(received, key=lambda m: m.place or 0):
             assert message.arrives is not None
             old = (max(message.arrives - as_of, 0) / 1e9 for as_of in message.content["as_of"])
             yield Age(message.arrives, message.number, dict(zip(owners, old, strict=True)))
