@@ -147,4 +147,4 @@ def test_environments_that_differ_are_apart_and_the_last_few_are_kept():
         raise ConfigError("half-way")
     with worlds.lent(sync) as another:
         assert another is not left
-    assert len(worlds._kept) <= WORLDS
+    assert len(worlds._envs) <= WORLDS
