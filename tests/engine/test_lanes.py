@@ -37,7 +37,7 @@ EXACT = ("BatteryGrid", "BatteryGrid by zone")
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.e2e) if n == "EnergyManagement" else n for n in WORLDS]
+    "name", [pytest.param(n, marks=pytest.mark.e2e) if n in ("rule kit", "EnergyManagement") else n for n in WORLDS]
 )
 def test_lanes_are_single_lanes_in_any_number_of_threads_and_are_plain_python(name: str):
     lanes, seed, rng = 4, 5, np.random.default_rng(1)
