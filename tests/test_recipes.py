@@ -4,7 +4,6 @@ import importlib.util
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -104,10 +103,3 @@ def test_heron_env_is_this_checkout_and_the_rest_comes_from_the_index(tmp_path: 
         runner.needs(twice)
     with pytest.raises(SystemExit, match="no recipe begins with nothing; there are"):
         runner.recipes(["nothing"])
-
-
-def test_the_extras_of_the_needs_are_there():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    for path in RECIPES:
-        for named in re.findall(r"heron_env\[([\w,-]+)\]", " ".join(runner.needs(path))):
-            assert set(named.split(",")) <= set(extras), path.stem

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 import record_release as recorded
+from cli_kit import heron
 from endpoint_kit import no_sockets
-from typer.testing import CliRunner
 
 from heron_env import __version__, make
-from heron_env.cli import app
 from heron_env.errors import ConfigError, FixtureError, ResetNeeded, RunFolderError, TraceError
 from heron_env.injection import Fixture, Recorded, Recording
 from heron_env.lab import RunFolder, SweepResult, load_policy, read_sweep, report_of, train
@@ -54,12 +53,6 @@ def left(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.fixture
 def made(left: Path) -> Any:
     return json.loads((left / "made.json").read_text())
-
-
-def heron(*words: str, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, words)
-    assert result.exit_code == code, result.output
-    return result
 
 
 def told(text: str) -> str:

@@ -56,8 +56,3 @@ def test_a_file_below_a_clone_named_as_the_package_is_not_ours(tmp_path: Path):
     scope: dict[str, Any] = {}
     exec(compile("def call(): return {}['x']", caller, "exec"), scope)
     assert asked(scope["call"]).kind == "python"
-
-
-def test_the_scripts_lie_beside_each_other():
-    scripts = ("run", "calls", "beyond", "served", "damage", "values", "verdict")
-    assert {f"{name}.py" for name in scripts} <= {p.name for p in Path(run.__file__).parent.iterdir()}

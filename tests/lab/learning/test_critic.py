@@ -20,7 +20,6 @@ from heron_env import (
     Vector,
     World,
     load_policy,
-    make,
     quantity,
     register,
     rule,
@@ -203,15 +202,6 @@ def test_a_run_folder_says_which_critic_it_had(central: RunFolder, tmp_path: Pat
     file.write_text(json.dumps(config | {"critic": "both"}))
     with pytest.raises(RunFolderError, match=r"critic.*Input should be 'local' or 'central'"):
         RunFolder.open(tmp_path)
-
-
-def test_groups_are_trained_together_with_a_central_critic(tmp_path: Path):
-    options = {"num_batteries": 3, "zone_size": 2, "control": "zone", "max_steps": 5}
-    run = quick(tmp_path, "central", env_id="heron/BatteryGrid-v0", env_options=options)
-    env = make("heron/BatteryGrid-v0", **options)
-    assert list(run.config.groups) == list(env.group_map)
-    result = env.run_synchronous(load_policy(tmp_path), seed=1)
-    assert result.same_course(env.run_event_driven(load_policy(tmp_path), seed=1))
 
 
 @pytest.mark.e2e

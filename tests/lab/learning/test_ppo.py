@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from heron_env import Hyperparameters
 from heron_env.core.action import ActionSpec
-from heron_env.lab.learning.ppo import LENGTH, WARM_UP, Learner, advantages, last_of_each, windows
+from heron_env.lab.learning.ppo import LENGTH, WARM_UP, Learner, last_of_each, windows
 from heron_env.lab.learning.rows import DecisionRewards, PolicyInputs
 
 NUMBERS = ActionSpec(low=-np.ones(2), high=np.ones(2), noop=np.zeros(2))
@@ -186,14 +186,6 @@ def test_agents_of_a_lane_have_their_own_twins():
     assert student._twin.tolist() == [0, 1, 0, 1, 2, 3, 2, 3]
 
 
-def test_advantages_of_a_chain_worked_out():
-    told = [np.array(part) for part in ([1.0, 2.0, 4.0], [2, 1, 3], [0.5, 1.0, 1.5], [1.0, 1.5, 8.0])]
-    gains = advantages(*told, np.array([1, 2, -1]), [0, 1, 2, 3], gamma=0.5, lam=0.5)
-    last = 4.0 + 8.0 / 8 - 1.5
-    middle = 2.0 + 1.5 / 2 - 1.0 + 0.25 * last
-    assert gains.tolist() == [1.0 + 1.0 / 4 - 0.5 + 0.125 * middle, middle, last]
-
-
 KINDS = {
     "numbers": {},
     "choices": {"spec": CHOICES, "masked": True},
@@ -290,17 +282,6 @@ def test_the_actor_never_sees_the_state():
     one, other = (student.network(obs, state, hidden) for state in torch.randn(2, 1, 4, STATE))
     assert torch.equal(one[0], other[0]) and torch.equal(one[2], other[2])
     assert not torch.isclose(one[1], other[1]).any()
-
-
-def test_equal_seeds_give_equal_bits_and_others_do_not():
-    def weights(seed: int) -> bytes:
-        student = learner(MIXED, masked=True, seed=seed, gru=4, batch_size=8, n_epochs=3)
-        stream = Stream(student, 1, MIXED, True)
-        for _ in range(3):
-            stream.run(10, rate=1e-2)
-        return b"".join(t.numpy().tobytes() for t in student.network.state_dict().values())
-
-    assert weights(4) == weights(4) != weights(5)
 
 
 def test_the_network_of_a_learner_is_one_tensor_and_loads_in_place():

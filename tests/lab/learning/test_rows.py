@@ -66,7 +66,7 @@ def by_agent(events: list[dict[str, Any]]) -> dict[int, list[dict[str, bytes | N
     return agents
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(worlds(), st.sampled_from([1, 1, 2, 3]), st.sampled_from([0, 0, 1, 2]))
 @example(TALK, 1, 0)
 @example(APART, 1, 0)
