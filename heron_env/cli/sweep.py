@@ -211,8 +211,8 @@ def resolve(
 def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
     """The table as JSON, or for people with what was found and the files that tell more."""
     from heron_env.lab.output import terminal
+    from heron_env.lab.sweep.sentences import finding
     from heron_env.lab.sweep.tables import to_json, to_rich
-    from heron_env.lab.sweep.words import finding
 
     if as_json:
         typer.echo(to_json(result), nl=False)

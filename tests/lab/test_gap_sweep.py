@@ -36,8 +36,8 @@ from heron_env.lab.sweep.conditions import coalitions
 from heron_env.lab.sweep.play import Worlds, play_one
 from heron_env.lab.sweep.presets import PRESETS, preset
 from heron_env.lab.sweep.records import Key, Record, SweepJournal
+from heron_env.lab.sweep.sentences import NEGLIGIBLE
 from heron_env.lab.sweep.tables import cells, columns, to_json, to_markdown, to_rich
-from heron_env.lab.sweep.words import NEGLIGIBLE
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}

@@ -392,14 +392,14 @@ class Learner:
         assert gradient is not None
         gradient.zero_()
         features, which = self._learning.features(batch["obs"], batch["hidden"][0])[0], 0 if mine is None else mine
-        losses = self._backward(features[which], {name: column[which] for name, column in batch.items()})
+        losses = self._losses(features[which], {name: column[which] for name, column in batch.items()})
         gradient *= (MOST_GRADIENT / (gradient.dot(gradient).sqrt() + 1e-6)).clamp_max(1.0)
         self.optimizer.step()
         return losses
 
     @torch.no_grad()
-    def _backward(self, features: Tensor, batch: dict[str, Tensor]) -> Tensor:
-        """Gradients of all weights, for decisions `[n]`; their `LOSSES`."""
+    def _losses(self, features: Tensor, batch: dict[str, Tensor]) -> Tensor:
+        """PPO's clipped loss and that of the values for decisions `[n]`, as `LOSSES`; its gradients by all weights."""
         passed, took, gain = self._learning.through(features, batch["state"]), batch["took"], batch["gain"]
         number = took.sum().clamp_min(1.0)
         gain = gain - took.dot(gain) / number

@@ -23,7 +23,7 @@ from heron_env.lab.sweep.conditions import CAUSES, DISTURBANCES, SYNC, amount_te
 from heron_env.lab.sweep.decomposition import Decomposition
 from heron_env.lab.sweep.records import TABLES
 from heron_env.lab.sweep.results import ELO_K, ELO_START
-from heron_env.lab.sweep.words import finding, shows_gap
+from heron_env.lab.sweep.sentences import finding, shows_gap
 
 if TYPE_CHECKING:
     from rich.console import Group
