@@ -73,6 +73,7 @@ def test_wrong_arguments_are_one_line_on_stderr_and_exit_code_2(arguments: list[
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("command", "checks"),
     [

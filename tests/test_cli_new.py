@@ -70,6 +70,7 @@ def test_the_licence_is_left_to_the_user(package: Path):
     assert "Choose a licence" in (package / "README.md").read_text()
 
 
+@pytest.mark.e2e
 def test_its_id_is_known_and_its_rule_beats_chance(package: Path, installed: dict[str, str]):
     listed = python(package, installed, "-m", "heron_env", "envs")
     assert "small_grid/SmallGrid-v0 of the package small_grid 0.1.0" in " ".join(listed.stdout.split())

@@ -15,6 +15,8 @@ from heron_env.cli import demo
 from heron_env.cli.demo import CAUSES, DELAYS, FULL, RUN, SHORT, WORSE, DemoPlan
 from heron_env.lab import RunFolder, read_sweep
 
+pytestmark = pytest.mark.e2e
+
 pytest.importorskip("matplotlib")
 EXAMPLE = Path(__file__).parent.parent / "examples" / "demo.py"
 LEARNING = {

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.e2e
+
 TESTS = """
 import pytest
 
 def test_runs(): pass
 
-@pytest.mark.e2e
 def test_takes_long(): raise AssertionError
 
 @pytest.mark.parametrize("n", [1, 2])

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.e2e
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "tests" / "golden" / "user_program.py"
 DOCS = ROOT / "docs"
@@ -100,7 +102,6 @@ def test_the_first_command_of_the_readme_gives_the_answer_that_stands_below_it(t
     assert (done.returncode, done.stdout.split()) == (0, answer.split()), done.stderr
 
 
-@pytest.mark.e2e
 def test_the_user_program_type_checks_strictly(tmp_path: Path):
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml", str(PROGRAM)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -118,7 +119,6 @@ TOLD = "".join((DOCS / page).read_text(encoding="utf-8") for page in ("science/s
 COMMANDS = re.findall(rf"^({NAMES}) ([^#\n]*)", TOLD, re.MULTILINE)
 
 
-@pytest.mark.e2e
 def test_the_commands_of_the_pages_run_one_after_another(tmp_path: Path):
     assert [*dict.fromkeys(name for name, _ in COMMANDS)] == list(SHORTER)
     here = {**os.environ, "PYTHONPATH": str(ROOT), "HERON_COMPILE": "1"}  # as for users; benchmarks run from a clone
@@ -131,7 +131,6 @@ def test_the_commands_of_the_pages_run_one_after_another(tmp_path: Path):
     assert (tmp_path / "runs" / "mine" / "config.json").is_file()
 
 
-@pytest.mark.e2e
 def test_an_environment_of_ones_own_goes_from_training_to_its_report(tmp_path: Path):
     page = DOCS / "how_to" / "own_environment.md"
     (tmp_path / "storage.py").write_text(blocks(page)[0].partition("\nenv = storage(")[0], encoding="utf-8")

@@ -27,7 +27,7 @@ runner = loaded()
 RECIPES = runner.recipes()
 LIGHT = {"heron_env", "heron_env[train]"}
 """What the extra `dev` has."""
-QUICK = {"pettingzoo_aec", "gymnasium_vector", "sb3_ppo"}
+QUICK = {"pettingzoo_aec"}
 HERE = [
     pytest.param(path, marks=[] if path.stem in QUICK else pytest.mark.e2e, id=path.stem)
     for path in RECIPES
@@ -66,7 +66,8 @@ def test_a_recipe_runs_and_what_it_learns_beats_chance(path: Path, monkeypatch: 
 ONE_FILE = ROOT / "examples" / "ppo_in_one_file.py"
 
 
-@pytest.mark.parametrize("lanes", ["32", pytest.param("0", marks=pytest.mark.e2e)])
+@pytest.mark.e2e
+@pytest.mark.parametrize("lanes", ["32", "0"])
 def test_ppo_in_one_file_learns_on_one_environment_and_on_a_batch(lanes: str):
     assert len(ONE_FILE.read_text(encoding="utf-8").splitlines()) <= 200
     words = [sys.executable, "-W", "error", str(ONE_FILE), "--lanes", lanes, "--steps", "20000"]

@@ -105,16 +105,16 @@ app = typer.Typer(
 )
 
 
-def _print_versions(asked: bool) -> None:
+def _print_versions(requested: bool) -> None:
     from importlib.metadata import PackageNotFoundError, version
 
-    if not asked:
+    if not requested:
         return
-    found = [f"heron_env {__version__}", f"Python {platform.python_version()}"]
+    versions = [f"heron_env {__version__}", f"Python {platform.python_version()}"]
     for package in ("numpy", "numba", "gymnasium", "pettingzoo", "torch"):
         with suppress(PackageNotFoundError):
-            found.append(f"{package} {version(package)}")
-    typer.echo(", ".join(found))
+            versions.append(f"{package} {version(package)}")
+    typer.echo(", ".join(versions))
     raise typer.Exit()
 
 
@@ -194,10 +194,10 @@ def on_behalf(run: RunFolder) -> None:
     speak_for(str(run.file))
 
 
-def parsed_options(given: Sequence[str] | None) -> dict[str, Any]:
+def parsed_options(texts: Sequence[str] | None) -> dict[str, Any]:
     """`["dt=900", "control=zone"]` as a dictionary; values are JSON where they can be. Raises ConfigError."""
     options: dict[str, Any] = {}
-    for text in given or ():
+    for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
             raise ConfigError(f"--option {text!r}: must read name=value, as dt=900 does")

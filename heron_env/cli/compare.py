@@ -54,19 +54,19 @@ def compare(
     if kind != "http":
         raise ConfigError(f"{endpoint!r:.60}: is no address; write http(s)://HOST:PORT/..., or NAME=URL")
     name, url = split_name(value)
-    found = compared(fixture, Endpoint(url, api_key_env=api_key_env, model=name), within=within)
+    comparison = compared(fixture, Endpoint(url, api_key_env=api_key_env, model=name), within=within)
     if as_json:
-        typer.echo(dumps(found.to_dict()))
+        typer.echo(dumps(comparison.to_dict()))
     else:
         console = terminal()
-        for table in (_by_agent(found), _furthest(found)):
+        for table in (_by_agent(comparison), _furthest(comparison)):
             for part in table.to_rich() if table.rows else ():
                 console.print(part)
-    answered = all(point.answer is not None for point in found.points)
-    raise typer.Exit(0 if answered and (found.total.agreement or 0.0) >= least else 1)
+    answered = all(point.answer is not None for point in comparison.points)
+    raise typer.Exit(0 if answered and (comparison.total.agreement or 0.0) >= least else 1)
 
 
-def _by_agent(found: Comparison) -> TextTable:
+def _by_agent(comparison: Comparison) -> TextTable:
     from heron_env.lab.output import TextTable
     from heron_env.lab.sweep.tables import NONE, percent
 
@@ -79,24 +79,24 @@ def _by_agent(found: Comparison) -> TextTable:
             *(NONE if ms is None else f"{ms:.3g} ms" for ms in latencies),
         ]  # fmt: skip
 
-    both = [agent["model"] or agent["host"] for agent in (found.rival, found.baseline)]
-    missing = found.total.not_recorded
+    both = [agent["model"] or agent["host"] for agent in (comparison.rival, comparison.baseline)]
+    missing = comparison.total.not_recorded
     notes = [
-        f"Both received requests of the privacy tier {found.privacy_tier!r}.",
-        *([] if found.whole else ["The recording is incomplete, so the comparison is incomplete, too."]),
+        f"Both received requests of the privacy tier {comparison.privacy_tier!r}.",
+        *([] if comparison.whole else ["The recording is incomplete, so the comparison is incomplete, too."]),
         *([f"At {missing} decisions a fallback replaced the recorded agent."] if missing else []),
     ]
-    rows = [row("all", found.total), *(row(name, of) for name, of in found.agents.items())]
+    rows = [row("all", comparison.total), *(row(name, of) for name, of in comparison.agents.items())]
     head = ["agent", "answers", "compared", "agree", "distance", "most", "p50", "p99"]
     return TextTable(f"{both[0]} beside {both[1]}", head, rows, 2, " ".join([AGREEMENT, *notes]))
 
 
-def _furthest(found: Comparison) -> TextTable:
+def _furthest(comparison: Comparison) -> TextTable:
     from heron_env.lab.output import TextTable
     from heron_env.lab.sweep.tables import NONE
 
     apart = sorted(
-        (point for point in found.points if point.agrees is False),
+        (point for point in comparison.points if point.agrees is False),
         key=lambda point: -1.0 if point.distance is None else -point.distance,
     )
     rows = [

@@ -77,7 +77,7 @@ def by_observer(
             )
             rows[row.observer].append(f"{row.target} {_clarity(row)}{variables}")
     others = [f"others {_clarity(config.default)}", *on_top]
-    return {observer: "; ".join([*seen, *others]) for observer, seen in rows.items()}
+    return {observer: "; ".join([*parts, *others]) for observer, parts in rows.items()}
 
 
 def _clarity(source: RowOrDefault) -> str:
@@ -91,15 +91,15 @@ def warnings_of(config: ObservabilityConfig | None, visible: Visible | None = No
     """What is legal and surely not meant."""
     if config is None:
         return []
-    found = [] if config.enabled else [IDLE]
+    notes = [] if config.enabled else [IDLE]
     for index, row in enumerate(config.matrix):
-        found += _of_row(index, row, config.default)
+        notes += _of_row(index, row, config.default)
     if config.default.level is Level.UNAWARE and config.default.noise:
-        found.append(f"default.noise {config.default.noise:g} has no effect: the default is unaware")
+        notes.append(f"default.noise {config.default.noise:g} has no effect: the default is unaware")
     listed = config.variable_visibility
     if "external" in listed.model_fields_set and not listed.external:
-        found.append("variable_visibility.external is empty: what is not listed as internal stays as it was declared")
-    return found + (_without_observer(config, visible) if visible is not None and config.enabled else [])
+        notes.append("variable_visibility.external is empty: what is not listed as internal stays as it was declared")
+    return notes + (_without_observer(config, visible) if visible is not None and config.enabled else [])
 
 
 def _of_row(index: int, row: ObservabilityEntry, default: DefaultObservability) -> list[str]:
@@ -116,14 +116,14 @@ def _without_observer(config: ObservabilityConfig, visible: Visible) -> list[str
     if config.default.level is Level.INSIDER:
         return []
     insiders = [row for row in config.matrix if row.level is Level.INSIDER and row.observer != row.target]
-    found = []
+    notes = []
     if all(row.target == GLOBAL for row in insiders):
         hidden = [name for name, external in visible.of_agents.items() if not external]
-        found += [f"nobody but its owner sees {name}: it is internal, and no agent is an insider" for name in hidden]
+        notes += [f"nobody but its owner sees {name}: it is internal, and no agent is an insider" for name in hidden]
     if all(row.target != GLOBAL for row in insiders):
         hidden = [name for name, external in visible.of_world.items() if not external]
-        found += [f"nobody sees {name}: it is internal, and nobody is an insider of global" for name in hidden]
-    return found
+        notes += [f"nobody sees {name}: it is internal, and nobody is an insider of global" for name in hidden]
+    return notes
 
 
 MOST_LINES = 40

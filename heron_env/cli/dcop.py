@@ -33,23 +33,23 @@ def solve(
     from heron_env.dcop import problem_of
     from heron_env.dcop import solve as solved
 
-    given = problem_of(problem)
-    found = solved(given, algo, seed=seed, cycles=cycles, seconds=seconds)
-    sign, word, least = {"min": (1, "cost", "costs less"), "max": (-1, "utility", "has more")}[given.objective]
+    instance = problem_of(problem)
+    result = solved(instance, algo, seed=seed, cycles=cycles, seconds=seconds)
+    sign, word, least = {"min": (1, "cost", "costs less"), "max": (-1, "utility", "has more")}[instance.objective]
     if as_json:
         from heron_env.lab.output import dumps
 
-        figures: dict[str, Any] = {"algo": found.algo, "conflicts": found.conflicts}
-        figures |= {word: sign * found.cost, "bound": sign * found.bound, "proven": found.proven}
-        figures |= {"messages": found.messages, "cycles": found.cycles, "seconds": found.seconds}
-        typer.echo(dumps({**figures, "curve": (sign * found.curve).tolist(), "assignment": dict(found.assignment)}))
+        figures: dict[str, Any] = {"algo": result.algo, "conflicts": result.conflicts}
+        figures |= {word: sign * result.cost, "bound": sign * result.bound, "proven": result.proven}
+        figures |= {"messages": result.messages, "cycles": result.cycles, "seconds": result.seconds}
+        typer.echo(dumps({**figures, "curve": (sign * result.curve).tolist(), "assignment": dict(result.assignment)}))
         return
-    for colour in given.domain:
-        typer.echo(f"{colour}: {' '.join(node for node, own in found.assignment.items() if own == colour) or '-'}")
-    proven = f"; no assignment {least}" if found.proven else ""
-    figure = f"{word} {sign * found.cost + 0.0:g}"
-    typer.echo(f"{found.conflicts} of {len(given.edges)} edges in conflict, {figure}{proven}")
-    typer.echo(f"{algo}: {found.cycles} cycles, {found.messages} messages, {found.seconds:.3g} s")
+    for colour in instance.domain:
+        typer.echo(f"{colour}: {' '.join(node for node, own in result.assignment.items() if own == colour) or '-'}")
+    proven = f"; no assignment {least}" if result.proven else ""
+    figure = f"{word} {sign * result.cost + 0.0:g}"
+    typer.echo(f"{result.conflicts} of {len(instance.edges)} edges in conflict, {figure}{proven}")
+    typer.echo(f"{algo}: {result.cycles} cycles, {result.messages} messages, {result.seconds:.3g} s")
 
 
 @dcop.command(

@@ -35,9 +35,9 @@ def envs(as_json: Json = False) -> None:
     declared, faults = registry.installed()
     for fault in faults.values():
         typer.echo(f"warning: {fault}", err=True)
-    known = {name: summary(name) for name in registry.registered() if name not in declared}
-    known |= {name: f"of the package {found.package}" for name, found in declared.items()}
-    listed = [{"id": name, "summary": text} for name, text in known.items()]
+    summaries = {name: summary(name) for name in registry.registered() if name not in declared}
+    summaries |= {name: f"of the package {declaration.package}" for name, declaration in declared.items()}
+    listed = [{"id": name, "summary": text} for name, text in summaries.items()]
     if as_json:
         typer.echo(dumps(listed))
         return
@@ -215,15 +215,15 @@ def joint_view(subject: Subject) -> Iterator[Remark]:
     except ConfigError as error:
         yield Remark(Status.SKIPPED, str(error))
         return
-    problem, said = quietly(lambda: check_env(joint, skip_render_check=True), "gymnasium")
+    problem, advice = quietly(lambda: check_env(joint, skip_render_check=True), "gymnasium")
     if problem is not None:
         yield Remark(
             Status.FAILED,
             f"{type(problem).__name__}: {problem}",
             "Gymnasium's word; reset() and step() as HeronEnv has them pass it, so look at what overrides them",
         )
-    elif said:
-        yield Remark(Status.WARNING, said[0], "Gymnasium's advice; harmless where you mean it so")
+    elif advice:
+        yield Remark(Status.WARNING, advice[0], "Gymnasium's advice; harmless where you mean it so")
 
 
 def _print_findings(console: Console, report: CheckReport) -> None:
@@ -236,13 +236,13 @@ def _print_findings(console: Console, report: CheckReport) -> None:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(ratio=1)
-    for found in report.findings:
-        colour = COLOURS[found.status.value]
-        words = Text(found.what)
-        if found.mend:
-            words.append("\nmend: ", "italic").append(found.mend)
-        elif found.status.value == "passed":
+    for finding in report.findings:
+        colour = COLOURS[finding.status.value]
+        words = Text(finding.what)
+        if finding.mend:
+            words.append("\nmend: ", "italic").append(finding.mend)
+        elif finding.status.value == "passed":
             words.no_wrap, words.overflow = True, "ellipsis"
-        table.add_row(Text(found.status.value, colour), found.check, words)
+        table.add_row(Text(finding.status.value, colour), finding.check, words)
     console.print(Padding(table, (0, 0, 0, 2)))
     console.print(report.summary, style="green" if report.ok else "bold red")

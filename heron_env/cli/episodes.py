@@ -146,8 +146,8 @@ def _print_trace(episode: Episode, files: dict[str, Path], answers: Mapping[str,
     if answers:
         counts = ", ".join(f"{count} {kind}" for kind, count in answers.items())
         typer.echo(f"answers in {files['fixture'].name}: {counts}")
-    if drawn := len(setting.disturbances):
-        typer.echo(f"{len(summary['disturbances'])} of {drawn} disturbances begin before its end")
+    if planned := len(setting.disturbances):
+        typer.echo(f"{len(summary['disturbances'])} of {planned} disturbances begin before its end")
     _list([f"disturbance {disturbance}" for disturbance in summary["disturbances"]])
     _list([f"return of {name}: {value:.6g}" for name, value in summary["returns"].items()])
     for path in files.values():
@@ -180,20 +180,20 @@ def replay(
     from heron_env.lab.traces.replaying import replay as run_again
 
     done = run_again(trace, policy=policy, fixture=fixture, any_version=any_version)
-    found = done.difference
+    first = done.difference
     if as_json:
-        difference = None if found is None else asdict(found)
+        difference = None if first is None else asdict(first)
         typer.echo(
             dumps(
                 {"identical": done.identical, "difference": difference, "changed": done.changed, **_summary(done.now)}
             )
         )
         raise typer.Exit(0 if done.identical else 1)
-    if found is None:
+    if first is None:
         counts = sum(done.now.counts.values())
         typer.echo(f"identical: {counts} messages, {len(done.now.events)} events, every reward, action and end")
         return
-    typer.echo(f"first difference: {found}")
+    typer.echo(f"first difference: {first}")
     for name, (then, now) in done.changed.items():
         typer.echo(f"  {name} was {then}, is {now}")
     raise typer.Exit(1)

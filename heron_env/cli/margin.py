@@ -66,17 +66,17 @@ def margin(
     from heron_env.lab.sweep import margin as of_sweeps
 
     words = Words.of([policy], environment=env)
-    ((name, given),) = words.policies.items()
+    ((name, chosen),) = words.policies.items()
     options = {**words.run_options(), **parsed_options(option)}
-    found = of_sweeps.margin(
-        env, given, name=name, fault=fault, keep=_share(keep), largest=largest, under=_condition(under or []),
+    result = of_sweeps.margin(
+        env, chosen, name=name, fault=fault, keep=_share(keep), largest=largest, under=_condition(under or []),
         cases=benchmark.cases(built(env, options), cases, split=split, repeats=repeats), options=options,
         processes=processes, progress=lambda line: typer.echo(line, err=True),
     )  # fmt: skip
     if out is not None:
-        found.write(out)
-    typer.echo(dumps(found.to_dict()) if as_json else str(found))
-    raise typer.Exit(0 if found.gains else 1)
+        result.write(out)
+    typer.echo(dumps(result.to_dict()) if as_json else str(result))
+    raise typer.Exit(0 if result.gains else 1)
 
 
 def _share(text: str) -> float:

@@ -57,6 +57,6 @@ def _require_name(name: str) -> None:
         raise ConfigError(
             f"heron new {name!r}: must be a name that Python imports, of ASCII letters, digits and _ between them"
         )
-    found = find_spec(name)  # imports nothing; a mere folder of that name has no origin
-    if found is not None and found.origin is not None:
-        raise ConfigError(f"heron new {name}: there is a module of that name ({found.origin}); choose another")
+    existing = find_spec(name)  # imports nothing; a mere folder of that name has no origin
+    if existing is not None and existing.origin is not None:
+        raise ConfigError(f"heron new {name}: there is a module of that name ({existing.origin}); choose another")

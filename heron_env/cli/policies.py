@@ -99,10 +99,10 @@ def train(
     from heron_env.lab.schedules import with_settings
 
     options, delays = parsed_options(option), _training_delays(train_delays)
-    there = built(env, options)
-    require_trainable(there, env)
-    timed = with_settings(there.schedule, schedule) if schedule else None
-    for entry in unused_rules(there.simulation):  # what is wrong is told before torch is imported
+    environment = built(env, options)
+    require_trainable(environment, env)
+    timed = with_settings(environment.schedule, schedule) if schedule else None
+    for entry in unused_rules(environment.simulation):  # what is wrong is told before torch is imported
         typer.echo(f"warning: {entry.what}; {entry.mend}", err=True)
     folder = _new_folder(out or Path("runs") / f"{env.rpartition('/')[2].replace(':', '-')}-seed{seed}")
     if time_limit is not None and time_limit > 0.0:  # of the command
@@ -156,7 +156,7 @@ def _training_delays(text: str | None) -> TrainingDelays | None:
 
     if text is None:
         return None
-    names, found = {"obs": "observation", "act": "action"}, dict[str, Any]()
+    names, delays = {"obs": "observation", "act": "action"}, dict[str, Any]()
     for part in text.split(","):
         name, _, steps = part.strip().partition("=")
         least, _, most = steps.partition("-")
@@ -164,8 +164,8 @@ def _training_delays(text: str | None) -> TrainingDelays | None:
             raise ConfigError(
                 f"--train-delays {text!r}: must read obs=1,act=0-2: whole control steps, or the least and the most"
             )
-        found[names[name]] = (int(least), int(most)) if most else int(least)
-    return TrainingDelays(**found)
+        delays[names[name]] = (int(least), int(most)) if most else int(least)
+    return TrainingDelays(**delays)
 
 
 def export(

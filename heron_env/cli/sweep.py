@@ -33,12 +33,12 @@ def finished(sweep: Sweep, folder: Path | None, processes: int, ray: str | None 
                 typer.echo(f"episodes are stored in {folder} as they end; the same command resumes there", err=True)
             return sweep.run(folder, processes=processes, ray=ray, progress=True if watched() else _Lines())
     except (KeyboardInterrupt, OSError, WorkerLost) as error:
-        for note in _kept(folder):
+        for note in _resume_notes(folder):
             error.add_note(note)
         raise
 
 
-def _kept(folder: Path | None) -> list[str]:
+def _resume_notes(folder: Path | None) -> list[str]:
     """What to say of a sweep that did not come to its end."""
     from heron_env.lab.sweep.records import RESULTS
 
@@ -197,12 +197,12 @@ def resolve(
     of_preset = preset.options if preset and preset.env_id == env_id else {}
     options = {**run_options, **of_preset, **options}
     env = built(env_id, options)
-    drawn = benchmark.cases(env, cases or (preset.cases if preset else 5), split=split, repeats=repeats)
+    selected = benchmark.cases(env, cases or (preset.cases if preset else 5), split=split, repeats=repeats)
     strongest = env.benchmark().strongest or benchmark.RANDOM
     sweep = Sweep.of(
         env_id, words.policies or {strongest: strongest}, [*(preset.conditions_in(env) if preset else []), *of_axes],
         options=options,
-        cases=[replace(case, seed=case.seed + shift) for case in drawn], preset=preset.name if preset else None,
+        cases=[replace(case, seed=case.seed + shift) for case in selected], preset=preset.name if preset else None,
         env=env,
     )  # fmt: skip
     return sweep, [*words.environments, *words.names]
@@ -211,8 +211,8 @@ def resolve(
 def show(result: SweepResult, files: Sequence[Path], as_json: bool) -> None:
     """The table as JSON, or for people with what was found and the files that tell more."""
     from heron_env.lab.output import terminal
+    from heron_env.lab.sweep.sentences import finding
     from heron_env.lab.sweep.tables import to_json, to_rich
-    from heron_env.lab.sweep.words import finding
 
     if as_json:
         typer.echo(to_json(result), nl=False)

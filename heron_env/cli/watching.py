@@ -76,14 +76,14 @@ def watch(
     if clock not in CLOCKS:
         raise ConfigError(f"--clock {clock!r}: must be one of {list(CLOCKS)}.{did_you_mean(clock, CLOCKS)}")
     start, end = (0.0, None) if window is None else time_window(window)
-    given = {"--schedule": schedule, "--delay": delay, "--disturbances": disturbances, "--until": until}
+    flags = {"--schedule": schedule, "--delay": delay, "--disturbances": disturbances, "--until": until}
     if is_trace(env_or_run_or_trace):
         changes = {"--clock": None if clock == "event" else clock, "--policy": policy, "--seed": seed or None}
-        _require_none({**given, **changes, "--option": option}, "a trace")
+        _require_none({**flags, **changes, "--option": option}, "a trace")
         result = film_again(env_or_run_or_trace)
     else:
         env_id, chosen, options = wanted(env_or_run_or_trace, policy, parsed_options(option))
-        result = _played(env_id, chosen, options, clock, seed, given)
+        result = _played(env_id, chosen, options, clock, seed, flags)
     film = result.watch(agent, start=start, end=end, every=every)
     film.save(out, fps=fps)
     facts = {"film": str(out), "frames": len(film), "start": film.times[0], "end": film.times[-1], "agent": film.agent}
@@ -97,7 +97,7 @@ def watch(
 
 
 def _played(
-    env_id: str, chosen: str | None, options: dict[str, Any], clock: str, seed: int, given: dict[str, Any]
+    env_id: str, chosen: str | None, options: dict[str, Any], clock: str, seed: int, flags: dict[str, Any]
 ) -> EpisodeResult:
     """Run the episode in its clock. Raises ConfigError."""
     from heron_env.envs.episodes import FILMED
@@ -108,14 +108,14 @@ def _played(
 
     env = built(env_id, filmable(env_id, options))
     policies = local_policies(chosen or env.benchmark().strongest or "random", env, seed)
-    condition = Condition(disturbances=given["--disturbances"] or (), synchronous=clock == "sync")
+    condition = Condition(disturbances=flags["--disturbances"] or (), synchronous=clock == "sync")
     if condition.synchronous:
-        _require_none({name: given[name] for name in ("--schedule", "--delay", "--until")}, "--clock sync")
-    schedule = with_settings(env.schedule, settings_of(given["--schedule"], given["--delay"]))
-    return run_under(condition, env, policies, seed, FILMED, schedule=schedule, t_end=given["--until"])
+        _require_none({name: flags[name] for name in ("--schedule", "--delay", "--until")}, "--clock sync")
+    schedule = with_settings(env.schedule, settings_of(flags["--schedule"], flags["--delay"]))
+    return run_under(condition, env, policies, seed, FILMED, schedule=schedule, t_end=flags["--until"])
 
 
-def _require_none(given: dict[str, Any], what: str) -> None:
+def _require_none(flags: dict[str, Any], what: str) -> None:
     """Raise ConfigError for an option that does not go with `what`."""
-    if wrong := [name for name, value in given.items() if value is not None and value != []]:
+    if wrong := [name for name, value in flags.items() if value is not None and value != []]:
         raise ConfigError(f"{wrong[0]}: does not go with {what}; leave it out")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 import zlib
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+"""What stands for half a character or more."""
 MOST: Final = 512 * 2**20
 """Bytes of a file, packed or not, that are read at most: its values take many times that."""
 VALUE: Final = 60
@@ -102,17 +105,47 @@ class RepeatedKey(ValueError):
     """A key that stands twice in one object."""
 
 
+class HalfCharacter(ValueError):
+    """A text with half a surrogate pair, which nobody can print or write again."""
+
+    def __init__(self) -> None:
+        super().__init__("half a surrogate pair, which no UTF-8 text can hold")
+
+
 def parsed(data: bytes | str, *, hostile: bool = False) -> Any:
-    """The values of strict JSON. Raises ValueError, also for what is nested too deeply; NotFinite for such a number.
+    """The values of strict JSON.
+
+    Raises ValueError, also for what is nested too deeply; NotFinite for such a number, HalfCharacter for such a text.
 
     `hostile`: written by who may want to deceive. Then a key twice in one object is a RepeatedKey, and a whole number
     that no float64 comes near to is NotFinite, too.
     """
     hooks: dict[str, Any] = {"object_pairs_hook": _unique, "parse_int": _whole} if hostile else {}
+    text = data if isinstance(data, str) else data.decode(json.detect_encoding(data))  # json itself lets halves pass
     try:
-        return json.loads(data, parse_constant=_not_finite, parse_float=_finite, **hooks)
+        value = json.loads(text, parse_constant=_not_finite, parse_float=_finite, **hooks)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    if SURROGATE.search(text) and not _encodable(value):
+        raise HalfCharacter
+    return value
+
+
+def _encodable(value: Any) -> bool:
+    """Can every text in it be written as UTF-8?"""
+    left = [value]
+    while left:
+        match left.pop():
+            case dict() as entries:
+                left += [*entries, *entries.values()]
+            case list() as items:
+                left += items
+            case str() as text:
+                try:
+                    text.encode("utf-8")
+                except UnicodeEncodeError:
+                    return False
+    return True
 
 
 def read_json(path: str | Path, most: int = MOST) -> Any:

@@ -21,6 +21,7 @@ _STR: Final = "tag:yaml.org,2002:str"
 _MERGE: Final = "tag:yaml.org,2002:merge"
 MOST: Final = 16 * 2**20
 """Bytes; who sees what of a thousand agents takes one in a hundred of it."""
+_HALF: Final = re.compile("[\\ud800-\\udfff]")
 _EXPONENT: Final = re.compile(r"([-+]?\d+)(\.\d*)?[eE]([-+]?)(\d+)")
 
 
@@ -151,14 +152,17 @@ def _trap(node: yaml.Node | None, message: str) -> str:
 
 
 def _flaws(node: yaml.Node, name: str, path: PathParts, above: frozenset[int], done: set[int]) -> Iterator[Problem]:
-    """Repeated keys and numbers as 1_0, which YAML itself lets pass, and aliases that lead back to themselves."""
+    """What YAML itself lets pass: repeated keys, numbers as 1_0, halves of characters, aliases back to themselves."""
     if id(node) in above:
         yield Problem(path, "an alias (*) leads back to what it is part of; write it out", f"{name}:{_line(node)}")
     if id(node) in done:
         return
     done.add(id(node))
     above |= {id(node)}
-    if isinstance(node, yaml.ScalarNode):
+    if isinstance(node, yaml.ScalarNode) and _HALF.search(node.value):
+        words = f"'{_printable(node.value[:80])}' has half a surrogate pair, which no UTF-8 text can hold"
+        yield Problem(path, f"{words}; write whole characters", f"{name}:{_line(node)}")
+    elif isinstance(node, yaml.ScalarNode):
         try:
             value = _constructed(node)
         except ValueError as error:  # looks like a date or a number and is none: PyYAML lets Python's error through
@@ -174,14 +178,19 @@ def _flaws(node: yaml.Node, name: str, path: PathParts, above: frozenset[int], d
     elif isinstance(node, yaml.MappingNode):
         first: dict[tuple[str, str], yaml.Node] = {}
         for key, value in node.value:
-            inside = (*path, key.value if isinstance(key, yaml.ScalarNode) else "?")
+            inside = (*path, _printable(key.value) if isinstance(key, yaml.ScalarNode) else "?")
             if key.tag != _MERGE:
                 yield from _flaws(key, name, inside, above, done)
             earlier = first.setdefault((key.tag, str(key.value)), key)
             if earlier is not key:
-                words = f"Duplicate key {key.value!r}, see line {_line(earlier)}; keep one"
+                words = f"Duplicate key {_printable(str(key.value))!r}, see line {_line(earlier)}; keep one"
                 yield Problem(inside, words, f"{name}:{_line(key)}")
             yield from _flaws(value, name, inside, above, done)
+
+
+def _printable(text: str) -> str:
+    """The text, with escapes for what can't be printed."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _raise_syntax_error(name: str, error: yaml.YAMLError) -> NoReturn:

@@ -57,15 +57,15 @@ class Consulted(WireModel):
         """That its response counts."""
         return tokens_of(self.response) or 0
 
-    def letters_of(self, asked: Asked) -> tuple[Letter, ...]:
+    def letters_of(self, query: Asked) -> tuple[Letter, ...]:
         """As the clocks take them."""
-        return tuple(Letter(asked.agent, one.receiver, one.kind or WORDS, one.body) for one in self.letters)
+        return tuple(Letter(query.agent, one.receiver, one.kind or WORDS, one.body) for one in self.letters)
 
-    def answer(self, asked: Asked, wire: Wire, replayed: bool = False) -> Answer:
+    def answer(self, query: Asked, wire: Wire, replayed: bool = False) -> Answer:
         """As the clocks take it: the same for what was recorded as for what happens now, but for its source."""
         source: Literal["external", "fallback", "replay"] = "replay" if replayed else self.source
         origin = Origin(source, self.code, self.attempts, self.circuit)
-        return Answer(wire.ours(self.action), self.letters_of(asked), self.thinking, origin, self.tokens)
+        return Answer(wire.ours(self.action), self.letters_of(query), self.thinking, origin, self.tokens)
 
 
 def tokens_of(response: Mapping[str, Any] | None) -> int | None:
@@ -97,15 +97,15 @@ class Reading:
     dropped: int
 
 
-def read(value: Any, asked: Asked, questions: Questions, request_id: str, clip: bool = False) -> Reading:
+def read(value: Any, query: Asked, questions: Questions, request_id: str, clip: bool = False) -> Reading:
     """What an answer means; `value` is its strict JSON. Raises Failure, which quotes nothing of it."""
     response, dropped = response_in(value, request_id)
-    letters = _letters(response, asked, questions)
-    wire = questions.wire(asked)
+    letters = _letters(response, query, questions)
+    wire = questions.wire(query)
     if questions.telling.chat:
         action, code = wire.written(wire.noop), ""
     else:
-        action, code = action_in(response, asked.agent, wire, asked.mask, clip)
+        action, code = action_in(response, query.agent, wire, query.mask, clip)
     return Reading(response.model_dump(mode="json", exclude_unset=True), action, letters, code, dropped)
 
 
@@ -120,9 +120,9 @@ def action_in(response: Response, agent: str, wire: Wire, mask: Any, clip: bool 
 
 def response_in(value: Any, request_id: str) -> tuple[Response, int]:
     """The response in strict JSON, and how many private fields were dropped. Raises Failure."""
-    kept, dropped = without_private(value)
+    remaining, dropped = without_private(value)
     try:
-        response = Response.model_validate(kept)
+        response = Response.model_validate(remaining)
     except ValidationError as error:
         first = ".".join(map(str, error.errors(include_url=False, include_input=False)[0]["loc"]))
         raise Failure(Code.INVALID_RESPONSE, f"its field {first!r:.60} has another type than the contract's") from None
@@ -135,16 +135,16 @@ def response_in(value: Any, request_id: str) -> tuple[Response, int]:
     return response, dropped
 
 
-def _letters(response: Response, asked: Asked, questions: Questions) -> tuple[Letter, ...]:
+def _letters(response: Response, query: Asked, questions: Questions) -> tuple[Letter, ...]:
     """To agents that it can write to, under the names that it was told; in a conversation what it says, too."""
-    sender, written = asked.agent, []
-    for given in response.letters or ():
-        written.append(Letter(sender, questions.aliases.real(given.receiver), given.kind or WORDS, given.body))
+    sender, written = query.agent, []
+    for entry in response.letters or ():
+        written.append(Letter(sender, questions.aliases.real(entry.receiver), entry.kind or WORDS, entry.body))
     if questions.telling.chat:
         if response.response_text is None:
             raise Failure(Code.INVALID_RESPONSE, "it has no response_text")
-        hear = audience(asked, questions)
-        written += [Letter(sender, receiver, WORDS, response.response_text) for receiver in hear]
+        receivers = audience(query, questions)
+        written += [Letter(sender, receiver, WORDS, response.response_text) for receiver in receivers]
     reachable = questions.setting.facts(sender).can_message
     for letter in written:
         try:
@@ -157,8 +157,8 @@ def _letters(response: Response, asked: Asked, questions: Questions) -> tuple[Le
     return tuple(written)
 
 
-def audience(asked: Asked, questions: Questions) -> tuple[str, ...]:
+def audience(query: Asked, questions: Questions) -> tuple[str, ...]:
     """Who hears what an agent says to nobody by name: the last who wrote to it, else all it can write to."""
-    reachable = questions.setting.facts(asked.agent).can_message
-    senders = [letter.sender for letter in asked.letters if letter.sender in reachable]
+    reachable = questions.setting.facts(query.agent).can_message
+    senders = [letter.sender for letter in query.letters if letter.sender in reachable]
     return tuple(senders[-1:]) or reachable

@@ -71,7 +71,7 @@ class ScriptedPersona:
         ]
         for letter in asked.letters[-self.most :]:
             said = as_text(letter.body)
-            lines = next((told for word, told in self.answers.items() if word.casefold() in said.casefold()), None)
+            lines = next((texts for word, texts in self.answers.items() if word.casefold() in said.casefold()), None)
             if lines := self.otherwise if lines is None else lines:
                 draw = stream(asked.seed, "persona", asked.episode, asked.agent, asked.number, letter.sender)
                 line = lines[int(draw.integers(len(lines)))]

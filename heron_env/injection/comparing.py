@@ -108,14 +108,14 @@ class Comparison:
 class _Question:
     """A recorded decision that is asked again. Raises FixtureError where that can't be."""
 
-    def __init__(self, found: Consulted, path: Path, within: float) -> None:
-        self.found, self._path, self._within = found, path, within
+    def __init__(self, record: Consulted, path: Path, within: float) -> None:
+        self.record, self._path, self._within = record, path, within
         try:
-            self.request = Request.model_validate(current(found.request))
+            self.request = Request.model_validate(current(record.request))
             decision = self.request.decision
             self._wire = None if decision is None else Wire.of_description(decision.action_space)
             self._mask = None if self._wire is None or decision is None else self._wire.flags(decision.action_mask)
-            own = found.source == "external" and found.code in ("", CLIPPED)
+            own = record.source == "external" and record.code in ("", CLIPPED)
             self.baseline = self._recorded() if own else None
         except ValidationError as error:
             self._refuse(f"its request is none that agents get ({first_fault(error)})", error)
@@ -123,47 +123,47 @@ class _Question:
             self._refuse(f"its action or its space is none ({error})", error)
 
     def _refuse(self, why: str, cause: Exception) -> NoReturn:
-        found = self.found
+        record = self.record
         raise FixtureError(
-            f"{self._path}: {found.agent!r}, decision {found.number} of episode {found.episode}: {why}; "
+            f"{self._path}: {record.agent!r}, decision {record.number} of episode {record.episode}: {why}; "
             "compare a recording of external agents"
         ) from cause
 
     @property
     def moment(self) -> tuple[Any, ...]:
         """What is asked at one moment is asked together; letters come one after another."""
-        found, decision = self.found, self.request.decision
-        return found.seed, found.episode, (found.number, found.agent) if decision is None else decision.time_s
+        record, decision = self.record, self.request.decision
+        return record.seed, record.episode, (record.number, record.agent) if decision is None else decision.time_s
 
     def _recorded(self) -> Any:
         if self._wire is not None:
-            self._wire.flat(self.found.action)
-            return self.found.action
-        return (self.found.response or {})["response_text"]
+            self._wire.flat(self.record.action)
+            return self.record.action
+        return (self.record.response or {})["response_text"]
 
     def question(self) -> Question:
         from heron_env.net.client import Question
 
-        return Question(lambda _, left: Questions.body(self.found.request, left), self._check)
+        return Question(lambda _, left: Questions.body(self.record.request, left), self._check)
 
     def _check(self, value: dict[str, Any]) -> tuple[Any, str]:
         response, _ = response_in(value, self.request.request_id)
         if self._wire is not None:
-            return action_in(response, self.found.agent, self._wire, self._mask)
+            return action_in(response, self.record.agent, self._wire, self._mask)
         if response.response_text is None:
             raise Failure(Code.INVALID_RESPONSE, "it has no response_text")
         return response.response_text, ""
 
     def point(self, outcome: CallOutcome) -> Point:
         """Both answers."""
-        found = self.found
+        record = self.record
         answer, code = (None, str(outcome.code)) if outcome.value is None else outcome.value
         distance = agrees = None
         if self.baseline is not None and answer is not None:
             each = None if self._wire is None else apart(self._wire, self.baseline, answer)
             agrees = self.baseline == answer if each is None else bool((each <= self._within).all())
             distance = None if each is None else float(each.mean())
-        where = (found.seed, found.episode, found.agent, found.number)
+        where = (record.seed, record.episode, record.agent, record.number)
         return Point(*where, self.baseline, answer, code, distance, agrees, outcome.seconds * 1000.0)
 
 
@@ -199,17 +199,17 @@ def compare(
     if isinstance(within, bool) or not is_finite(within) or not 0 <= within <= 1:
         raise ConfigError(f"compare(within={within!r:.60}): must be a share of a number's range, from 0 to 1")
     recorded = Fixture(fixture)
-    asked = [_Question(found, recorded.path, within) for found in recorded.decisions.values()]
-    if all(each.baseline is None for each in asked):
+    questions = [_Question(record, recorded.path, within) for record in recorded.decisions.values()]
+    if all(each.baseline is None for each in questions):
         raise FixtureError(
-            f"{recorded.path}: of {len(asked)} decisions the recorded agent answered none, so there is nothing to "
+            f"{recorded.path}: of {len(questions)} decisions the recorded agent answered none, so there is nothing to "
             "compare with; record it again"
         )
     endpoint = Endpoint(endpoint) if isinstance(endpoint, str) else endpoint
     telling = recorded.header.telling
     line = line or Connection(replace(endpoint, timeout=telling.timeout_ms / 1000.0))
     try:
-        answered = [(each.point(outcome), outcome) for each, outcome in _answered(asked, line)]
+        answered = [(each.point(outcome), outcome) for each, outcome in _answered(questions, line)]
     finally:
         line.close()
     points = tuple(point for point, _ in answered)
@@ -219,8 +219,8 @@ def compare(
     return Comparison(recorded.header.baseline_agent, rival, telling.tier, recorded.whole, points, total, agents)
 
 
-def _answered(asked: list[_Question], line: Connection) -> Iterator[tuple[_Question, CallOutcome]]:
-    for _, group in groupby(asked, key=lambda each: each.moment):
+def _answered(questions: list[_Question], line: Connection) -> Iterator[tuple[_Question, CallOutcome]]:
+    for _, group in groupby(questions, key=lambda each: each.moment):
         together = list(group)
         yield from zip(together, line.client.call_all([each.question() for each in together]), strict=True)
 

@@ -194,30 +194,30 @@ class Response(Given):
     error: ErrorGiven | None = None
 
 
-def without_private(given: Any) -> tuple[Any, int]:
+def without_private(document: Any) -> tuple[Any, int]:
     """Parsed JSON without the fields that tell of private reasoning, at any depth, and how many those were.
 
     What agents say to each other (letters, actions) is theirs and stays.
     """
-    if isinstance(given, dict):
-        kept, dropped = {}, 0
-        for name, value in given.items():
+    if isinstance(document, dict):
+        remaining, dropped = {}, 0
+        for name, value in document.items():
             if name.lower() in PRIVATE:
                 dropped += 1
                 continue
-            kept[name], more = (value, 0) if name in ("letters", "action") else without_private(value)
+            remaining[name], more = (value, 0) if name in ("letters", "action") else without_private(value)
             dropped += more
-        return kept, dropped
-    if isinstance(given, list):
-        parts = [without_private(value) for value in given]
+        return remaining, dropped
+    if isinstance(document, list):
+        parts = [without_private(value) for value in document]
         return [part for part, _ in parts], sum(more for _, more in parts)
-    return given, 0
+    return document, 0
 
 
 def schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of both bodies, under `$defs`: `Request` and `Response`."""
-    _, told = models_json_schema([(Request, "validation"), (Response, "validation")], title="heron_env agent injection")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **told}
+    _, defs = models_json_schema([(Request, "validation"), (Response, "validation")], title="heron_env agent injection")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **defs}
 
 
 def current(request: Any) -> Any:
@@ -331,40 +331,40 @@ class Wire:
             raise ValueError("its mask has another length than its choices")
         return parts
 
-    def read(self, given: Any, mask: Any = None, clip: bool = False) -> tuple[Any, bool]:
+    def read(self, action: Any, mask: Any = None, clip: bool = False) -> tuple[Any, bool]:
         """The action that an answer means, as environments take it, and was it clipped? Raises Illegal.
 
         A forbidden choice is none, but for the no-op, which may always fall; `clip`: numbers beyond a bound become it.
         """
         if self.kind == "mixed":
-            if not isinstance(given, dict) or given.keys() != {"c", "d"}:
+            if not isinstance(action, dict) or action.keys() != {"c", "d"}:
                 raise Illegal('needs {"c": [numbers], "d": choices}')
-            numbers, clipped = self._numbers(given["c"], clip)
-            return {"c": numbers, "d": self._choices(given["d"], mask)}, clipped
-        return self._numbers(given, clip) if self.kind == "box" else (self._choices(given, mask), False)
+            numbers, clipped = self._numbers(action["c"], clip)
+            return {"c": numbers, "d": self._choices(action["d"], mask)}, clipped
+        return self._numbers(action, clip) if self.kind == "box" else (self._choices(action, mask), False)
 
-    def _numbers(self, given: Any, clip: bool) -> tuple[NDArray[np.float64], bool]:
-        if not isinstance(given, list) or len(given) != len(self.low):
+    def _numbers(self, numbers: Any, clip: bool) -> tuple[NDArray[np.float64], bool]:
+        if not isinstance(numbers, list) or len(numbers) != len(self.low):
             raise Illegal(f"needs a list of {len(self.low)} numbers")
-        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in given):
+        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in numbers):
             raise Illegal("needs numbers")
         try:
-            values = np.array(given, dtype=np.float64)
+            values = np.array(numbers, dtype=np.float64)
         except OverflowError as error:  # a whole number of hundreds of digits
             raise Illegal("needs finite numbers") from error
         if not np.isfinite(values).all():
             raise Illegal("needs finite numbers")
         with np.errstate(over="ignore"):
-            seen = values.astype(np.float32)
-        outside = (seen < self.low) | (seen > self.high)
+            rounded = values.astype(np.float32)
+        outside = (rounded < self.low) | (rounded > self.high)
         if not outside.any():
             return values, False
         if not clip:
             raise Illegal("lies outside its bounds")
         return np.where(outside, np.clip(values, self.low, self.high), values), True
 
-    def _choices(self, given: Any, mask: Any) -> Any:
-        chosen = [given] if self.single else given
+    def _choices(self, choices: Any, mask: Any) -> Any:
+        chosen = [choices] if self.single else choices
         if not isinstance(chosen, list) or len(chosen) != len(self.n):
             raise Illegal(f"needs a list of {len(self.n)} choices")
         masks = self.masks(mask)
@@ -440,8 +440,8 @@ def difference(old: Any, new: Any, path: tuple[str | int, ...] = ()) -> str:
         for name in dict.fromkeys([*old, *new]):
             if (name in old) != (name in new):
                 return f"{path_text((*path, name))}: {'there' if name in old else 'asked'} alone"
-            if found := difference(old[name], new[name], (*path, name)):
-                return found
+            if nested := difference(old[name], new[name], (*path, name)):
+                return nested
         return ""
     if (lists := isinstance(old, list) and isinstance(new, list)) and len(old) == len(new):
         each = enumerate(zip(old, new, strict=True))

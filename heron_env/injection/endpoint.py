@@ -64,11 +64,11 @@ class Endpoint:
     def __post_init__(self) -> None:
         """Check what was given, as in a file."""
         fields = EndpointConfig.model_fields.keys() - {"agent_id", "timeout_seconds"}
-        given = {"agent_id": "any", "timeout_seconds": self.timeout, **{name: getattr(self, name) for name in fields}}
+        values = {"agent_id": "any", "timeout_seconds": self.timeout, **{name: getattr(self, name) for name in fields}}
         try:
-            EndpointConfig.model_validate(given)
+            EndpointConfig.model_validate(values)
         except DeclarationError as error:
-            words = "; ".join(f"{'.'.join(map(str, found.path))}: {found.message}" for found in error.problems)
+            words = "; ".join(f"{'.'.join(map(str, problem.path))}: {problem.message}" for problem in error.problems)
             raise ConfigError(f"Endpoint(...): {words}") from None
         kinds = ((self.latency, Latency), (self.breaker, BreakerConfig), (self.concurrency, ConcurrencyConfig))
         for value, kind in kinds:

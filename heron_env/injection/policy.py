@@ -51,7 +51,7 @@ class StandIn:
         if isinstance(fallback, str) and fallback not in STRATEGIES:
             raise ConfigError(f"fallback={fallback!r}: must be one of {', '.join(STRATEGIES)}, or a policy")
         self.strategy: str = fallback if isinstance(fallback, str) else "simulated_agent"
-        self._given = None if isinstance(fallback, str) else _own_copy(fallback)
+        self._fallback = None if isinstance(fallback, str) else _own_copy(fallback)
         self._own: dict[str, Any] = {}
         self._env = env if self.strategy == "simulated_agent" else None
         if self._env is not None:
@@ -61,51 +61,51 @@ class StandIn:
 
     def begin(self, seed: int, episode: int) -> None:
         """An episode begins for the local policies, too."""
-        for policy in {id(policy): policy for policy in [self._given, *self._own.values()]}.values():
+        for policy in {id(policy): policy for policy in [self._fallback, *self._own.values()]}.values():
             begin = getattr(policy, "begin", None)
             if begin is not None:
                 begin(seed, episode)
 
-    def answer(self, asked: Asked, outcome: CallOutcome, questions: Questions) -> tuple[Any, tuple[Letter, ...]]:
+    def answer(self, query: Asked, outcome: CallOutcome, questions: Questions) -> tuple[Any, tuple[Letter, ...]]:
         """Action, as it is written, and letters. Raises ExternalAgentError if the strategy is "fail"."""
-        wire = questions.wire(asked)
+        wire = questions.wire(query)
         match self.strategy:
             case "fail":
                 raise ExternalAgentError(
-                    f"external agent {asked.agent!r}, decision {asked.number} of episode {asked.episode}: "
+                    f"external agent {query.agent!r}, decision {query.number} of episode {query.episode}: "
                     f"{outcome.code}, {outcome.message}; mend the endpoint, or let fallback='simulated_agent' stand in"
                 )
             case "simulated_agent":
-                return self._simulated(asked, questions)
+                return self._simulated(query, questions)
             case "error_message":
                 letters = (
-                    Letter(asked.agent, one, "error", {"code": str(outcome.code)}) for one in audience(asked, questions)
+                    Letter(query.agent, one, "error", {"code": str(outcome.code)}) for one in audience(query, questions)
                 )
                 return wire.written(wire.noop), tuple(letters)
         return wire.written(wire.noop), ()
 
-    def _simulated(self, asked: Asked, questions: Questions) -> tuple[Any, tuple[Letter, ...]]:
-        wire = questions.wire(asked)
-        policy = self._own.get(asked.agent) if self._given is None else self._given
-        draw = draw_of(asked.seed, asked.episode, asked.agent, asked.number)
+    def _simulated(self, query: Asked, questions: Questions) -> tuple[Any, tuple[Letter, ...]]:
+        wire = questions.wire(query)
+        policy = self._own.get(query.agent) if self._fallback is None else self._fallback
+        draw = draw_of(query.seed, query.episode, query.agent, query.number)
         if questions.telling.chat and policy is None:
             return wire.written(wire.noop), ()
         if policy is None:
-            return wire.sampled(uniforms(draw, len(wire.noop)), asked.mask), ()
+            return wire.sampled(uniforms(draw, len(wire.noop)), query.mask), ()
         if hasattr(policy, "reset"):
             policy.reset(draw)
         if isinstance(policy, AnsweringPolicy):
-            answer = policy.answer(asked)
+            answer = policy.answer(query)
             for letter in answer.letters:
-                sealed(letter, f"local policy of {asked.agent!r}")
+                sealed(letter, f"local policy of {query.agent!r}")
             return wire.written(answer.action), tuple(answer.letters)
-        decide = decide_with(policy, lambda: self._object_view(asked.agent), lambda vector: asked.mask)
-        return wire.written(decide(asked.vector, asked.turn, lambda: draw)), ()
+        decide = decide_with(policy, lambda: self._object_view(query.agent), lambda vector: query.mask)
+        return wire.written(decide(query.vector, query.turn, lambda: draw)), ()
 
     def _object_view(self, agent: str) -> Any:
         """How an agent's observations read in object form."""
         if self._env is None:
-            raise ConfigError(f"fallback={self._given!r:.100}: it wants observations in object form; give env=...")
+            raise ConfigError(f"fallback={self._fallback!r:.100}: it wants observations in object form; give env=...")
         return self._env.shown_to(self._env.hierarchy.index[agent])
 
 
@@ -117,9 +117,9 @@ def _own_copy(policy: Any) -> Any:
 class Due:
     """One question that is due: its request, its bodies attempt by attempt, and the check of what comes back."""
 
-    def __init__(self, asked: Asked, questions: Questions, endpoint: Endpoint | None = None) -> None:
-        self.asked, self.questions, self.endpoint = asked, questions, endpoint
-        self._where, request = questions.due(asked)
+    def __init__(self, query: Asked, questions: Questions, endpoint: Endpoint | None = None) -> None:
+        self.asked, self.questions, self.endpoint = query, questions, endpoint
+        self._where, request = questions.due(query)
         self.request = in_version(request.model_dump(mode="json"), questions.version)
         self._request_id = request.request_id
 
@@ -180,13 +180,13 @@ class ExternalPolicy:
         require_type(f"ExternalPolicy(label={label!r:.60})", label, str, "a text")
         require_switch(f"ExternalPolicy(chat={chat!r:.60})", chat)
         setting = EnvironmentFacts.of(env, env_id=env_id, options=options, personas=personas)
-        told = self.endpoint
+        receiver = self.endpoint
         telling = Telling(
-            privacy_tier=told.privacy_tier,
-            send_persona_details_externally=told.send_persona_details_externally,
-            redact_pii_patterns=told.redact_pii_patterns,
+            privacy_tier=receiver.privacy_tier,
+            send_persona_details_externally=receiver.send_persona_details_externally,
+            redact_pii_patterns=receiver.redact_pii_patterns,
             label=label,
-            timeout_ms=round(told.timeout * 1000),
+            timeout_ms=round(receiver.timeout * 1000),
             chat=chat,
         )
         self.questions = Questions(setting, telling.of_a_run())
@@ -206,12 +206,12 @@ class ExternalPolicy:
 
     def answer_all(self, asked: Sequence[Asked]) -> list[Answer]:
         """The answers to questions that are sent together."""
-        found = self.consult(self.due(asked))
-        return [each.answer(one, self.questions.wire(one)) for one, each in zip(asked, found, strict=True)]
+        decisions = self.consult(self.due(asked))
+        return [each.answer(one, self.questions.wire(one)) for one, each in zip(asked, decisions, strict=True)]
 
-    def due(self, asked: Sequence[Asked]) -> list[Due]:
+    def due(self, queries: Sequence[Asked]) -> list[Due]:
         """What is to be asked; it counts as asked."""
-        return [Due(one, self.questions, self.endpoint) for one in asked]
+        return [Due(one, self.questions, self.endpoint) for one in queries]
 
     def consult(self, due: Sequence[Due]) -> list[Consulted]:
         """The answers with all that a recording keeps of them."""
@@ -220,19 +220,19 @@ class ExternalPolicy:
         outcomes = self.line.client.call_all([Question(each.body, each.check) for each in due])
         return [self._consulted(each, outcome) for each, outcome in zip(due, outcomes, strict=True)]
 
-    def _consulted(self, question: Due, outcome: CallOutcome) -> Consulted:
-        asked, reading = question.asked, outcome.value
+    def _consulted(self, due: Due, outcome: CallOutcome) -> Consulted:
+        query, reading = due.asked, outcome.value
         response = reading.response if isinstance(reading, Reading) else None
         if isinstance(reading, Reading):
             action, letters = reading.action, reading.letters
         else:
-            action, letters = self._stand_in.answer(asked, outcome, self.questions)
-        found = Consulted(
-            seed=asked.seed,
-            episode=asked.episode,
-            agent=asked.agent,
-            number=asked.number,
-            request=question.request,
+            action, letters = self._stand_in.answer(query, outcome, self.questions)
+        decision = Consulted(
+            seed=query.seed,
+            episode=query.episode,
+            agent=query.agent,
+            number=query.number,
+            request=due.request,
             response=response,
             source="external" if isinstance(reading, Reading) else "fallback",
             code=reading.code if isinstance(reading, Reading) else str(outcome.code),
@@ -240,18 +240,18 @@ class ExternalPolicy:
             circuit=str(outcome.circuit),
             action=action,
             letters=tuple(LetterGiven(receiver=one.receiver, kind=one.kind, body=one.body) for one in letters),
-            thinking=thinking(self.endpoint.latency, asked, outcome.seconds, tokens_of(response) or 0),
+            thinking=thinking(self.endpoint.latency, query, outcome.seconds, tokens_of(response) or 0),
             latency_ms=outcome.seconds * 1000.0,
         )
-        self.happened(asked, found, reading.dropped if isinstance(reading, Reading) else 0)
-        return found
+        self.happened(query, decision, reading.dropped if isinstance(reading, Reading) else 0)
+        return decision
 
-    def happened(self, asked: Asked, found: Consulted, dropped: int = 0) -> None:
+    def happened(self, query: Asked, decision: Consulted, dropped: int = 0) -> None:
         """Remember what the agent wrote, and count."""
-        self.questions.said(asked, found.letters_of(asked))
-        origin = Origin(found.source, found.code, found.attempts, found.circuit)
-        for whose in (None, asked.agent):
-            self._tallies[whose].add(origin, found.latency_ms, dropped)
+        self.questions.said(query, decision.letters_of(query))
+        origin = Origin(decision.source, decision.code, decision.attempts, decision.circuit)
+        for agent in (None, query.agent):
+            self._tallies[agent].add(origin, decision.latency_ms, dropped)
 
     def metrics(self, agent: str | None = None) -> ExternalAgentMetrics:
         """How one agent fared, or all that asked."""
@@ -271,7 +271,7 @@ class ExternalPolicy:
         return f"ExternalPolicy({self.endpoint.host!r})"
 
 
-def thinking(latency: Latency, asked: Asked, measured: float, tokens: int = 0) -> float:
+def thinking(latency: Latency, query: Asked, measured: float, tokens: int = 0) -> float:
     """Virtual time that an answer takes, s; drawn as delays are: mean exact, standard deviation `ratio * mean`."""
     match latency.mode:
         case "ignored":
@@ -281,5 +281,5 @@ def thinking(latency: Latency, asked: Asked, measured: float, tokens: int = 0) -
         case "tokens":
             return tokens / (latency.tokens_per_second or 1.0)
     spread = math.sqrt(math.log1p(latency.ratio**2))
-    normal = standard_normal(uniform(key(asked.seed, "thinking", asked.episode, asked.agent, asked.number)))
+    normal = standard_normal(uniform(key(query.seed, "thinking", query.episode, query.agent, query.number)))
     return latency.mean * math.exp(spread * normal - spread**2 / 2.0)

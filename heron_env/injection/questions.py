@@ -46,8 +46,8 @@ def redacted(text: str) -> str:
     """The text without e-mail addresses, IBANs, social security, card (by Luhn's sum) and telephone numbers."""
     if not any(letter.isdigit() or letter == "@" for letter in text):
         return text
-    text = _CARD.sub(lambda found: REDACTED if _luhn(found[0]) else found[0], _PATTERNS.sub(REDACTED, text))
-    return _PHONE.sub(lambda found: REDACTED if _dialled(found[0]) else found[0], text)
+    text = _CARD.sub(lambda match: REDACTED if _luhn(match[0]) else match[0], _PATTERNS.sub(REDACTED, text))
+    return _PHONE.sub(lambda match: REDACTED if _dialled(match[0]) else match[0], text)
 
 
 def _luhn(text: str) -> bool:
@@ -76,31 +76,31 @@ class Aliases:
         names = sorted(agents, key=len, reverse=True)
         self._taken = frozenset(names)
         self._names = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)") if names and hidden else None
-        self._told: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
         self._real: dict[str, str] = {}
 
     def begin(self) -> None:
         """An episode begins: nobody was told of."""
-        self._told.clear()
+        self._aliases.clear()
         self._real.clear()
 
     def of(self, agent: str) -> str:
         """What the endpoint is told for this agent's name."""
-        if agent not in self._told:
+        if agent not in self._aliases:
             secret = self._hidden or (self._redact and redacted(agent) != agent)
             free = (name for name in map("a{}".format, count(1)) if name not in self._taken | self._real.keys())
-            told = next(free) if secret else agent
-            self._told[agent], self._real[told] = told, agent
-        return self._told[agent]
+            alias = next(free) if secret else agent
+            self._aliases[agent], self._real[alias] = alias, agent
+        return self._aliases[agent]
 
-    def real(self, told: str) -> str:
+    def real(self, alias: str) -> str:
         """Whom the endpoint means; empty for a name that it was not told."""
-        return self._real.get(told, "")
+        return self._real.get(alias, "")
 
     def text(self, text: str) -> str:
         """A text as the endpoint may read it."""
         if self._names is not None:
-            text = self._names.sub(lambda found: self.of(found[0]), text)
+            text = self._names.sub(lambda match: self.of(match[0]), text)
         return redacted(text) if self._redact else text
 
 
@@ -177,30 +177,30 @@ class Questions:
         self._turns.clear()
         self._often.clear()
 
-    def wire(self, asked: Asked) -> Wire:
+    def wire(self, query: Asked) -> Wire:
         """The asked agent's action space on the wire."""
-        return self._of(asked).wire
+        return self._of(query).wire
 
-    def where(self, asked: Asked) -> Where:
+    def where(self, query: Asked) -> Where:
         """Which decision it is; a pushed observation, or a step taken back, may ask again under the same number."""
-        where = (asked.episode, asked.agent, asked.number)
+        where = (query.episode, query.agent, query.number)
         self._often[where] += 1
         return where if self._often[where] == 1 else (*where, "again", self._often[where] - 1)
 
-    def request(self, asked: Asked) -> c.Request:
+    def request(self, query: Asked) -> c.Request:
         """The request of a question, at its first attempt; it counts as asked."""
-        return self.due(asked)[1]
+        return self.due(query)[1]
 
-    def due(self, asked: Asked) -> tuple[Where, c.Request]:
+    def due(self, query: Asked) -> tuple[Where, c.Request]:
         """The same, with which decision it is."""
-        agent, where = asked.agent, self.where(asked)
-        told, turns = self.aliases.of(agent), self._turns.setdefault(agent, deque(maxlen=LAST_K))
-        turns.extend((letter.sender, as_text(letter.body), asked.time) for letter in asked.letters)
+        agent, where = query.agent, self.where(query)
+        alias, turns = self.aliases.of(agent), self._turns.setdefault(agent, deque(maxlen=LAST_K))
+        turns.extend((letter.sender, as_text(letter.body), query.time) for letter in query.letters)
         context = self._context(turns)
         facts, telling = self.setting.facts(agent), self.telling
         neighbours = () if self.tier == "minimal" else tuple(map(self.aliases.of, facts.can_message))
         persona_hash = self.persona_hash(agent)
-        stimulus = as_text(asked.letters[-1].body) if asked.letters else ""
+        stimulus = as_text(query.letters[-1].body) if query.letters else ""
         return where, c.Request(
             schema_version=c.SCHEMA_VERSION,
             request_id=self.ids.request(where, 0),
@@ -209,9 +209,9 @@ class Questions:
             message_id=self.ids.message(where),
             simulation_config_hash=self.config_hash,
             persona_hash=persona_hash,
-            agent_id=told,
+            agent_id=alias,
             persona_ref=c.PersonaRef(
-                persona_id=self.aliases.text(facts.persona.persona_id) or told,
+                persona_id=self.aliases.text(facts.persona.persona_id) or alias,
                 persona_version=self.setting.env_id,
                 persona_hash=persona_hash,
             ),
@@ -221,7 +221,7 @@ class Questions:
             topology_edge_context=c.TopologyEdgeContext(can_message=neighbours),
             timeout_ms=telling.timeout_ms,
             response_format=c.ResponseFormat(type="text" if telling.chat else "action"),
-            decision=None if telling.chat else self._decision(asked),
+            decision=None if telling.chat else self._decision(query),
         )
 
     @staticmethod
@@ -230,10 +230,10 @@ class Questions:
         timeout_ms = min(request["timeout_ms"], max(0, round(left * 1000.0)))
         return compact({**request, "timeout_ms": timeout_ms}).encode()
 
-    def said(self, asked: Asked, letters: Sequence[Letter]) -> None:
+    def said(self, query: Asked, letters: Sequence[Letter]) -> None:
         """Remember what the agent wrote."""
-        turns = self._turns.setdefault(asked.agent, deque(maxlen=LAST_K))
-        turns.extend((letter.sender, as_text(letter.body), asked.time) for letter in letters)
+        turns = self._turns.setdefault(query.agent, deque(maxlen=LAST_K))
+        turns.extend((letter.sender, as_text(letter.body), query.time) for letter in letters)
 
     def persona_hash(self, agent: str) -> str:
         """Of the whole persona, whatever of it is told."""
@@ -255,50 +255,50 @@ class Questions:
         return c.PersonaSnapshot(name=text(persona.name), background=text(background), traits=traits)
 
     def _context(self, turns: Sequence[tuple[str, str, float]]) -> c.ConversationContext:
-        kept: list[c.Turn] = []
+        recent: list[c.Turn] = []
         left = min(MAX_CONTEXT_CHARS, TOKEN_BUDGET * CHARS_A_TOKEN)
         for sender, content, time in reversed(turns):
             turn = c.Turn(sender=self.aliases.of(sender), content=self.aliases.text(content), timestamp=stamp(time))
             left -= len(turn.sender) + len(turn.content)
             if left < 0:
                 break
-            kept.append(turn)
+            recent.append(turn)
         return c.ConversationContext(
-            last_k_turns=tuple(reversed(kept)),
+            last_k_turns=tuple(reversed(recent)),
             conversation_summary="",
             token_budget=TOKEN_BUDGET,
             max_context_chars=MAX_CONTEXT_CHARS,
         )
 
-    def _decision(self, asked: Asked) -> c.Decision:
-        constants = self._of(asked)
-        if not np.isfinite(asked.vector).all():
-            first = asked.names[int(np.argmin(np.isfinite(asked.vector)))]
-            raise ConfigError(f"{asked.agent!r} sees {first!r} as no finite number, which JSON has none of; bound it")
+    def _decision(self, query: Asked) -> c.Decision:
+        constants = self._of(query)
+        if not np.isfinite(query.vector).all():
+            first = query.names[int(np.argmin(np.isfinite(query.vector)))]
+            raise ConfigError(f"{query.agent!r} sees {first!r} as no finite number, which JSON has none of; bound it")
         return c.Decision(
             kind="action",
-            step=asked.turn,
-            episode=asked.episode,
-            time_s=float(asked.time),
-            observation=c.Observed(vector=decimals(asked.vector), names=constants.names_on_wire, units=constants.units),
+            step=query.turn,
+            episode=query.episode,
+            time_s=float(query.time),
+            observation=c.Observed(vector=decimals(query.vector), names=constants.names_on_wire, units=constants.units),
             action_space=constants.space,
-            action_mask=constants.wire.action_mask(asked.mask),
+            action_mask=constants.wire.action_mask(query.mask),
             reward_prev=None,
         )
 
-    def _of(self, asked: Asked) -> _AgentConstants:
-        constants = self._constants.get(asked.agent)
-        if constants is None or (constants.names is not asked.names and constants.names != asked.names):
-            facts = self.setting.facts(asked.agent)
-            wire = Wire.of(asked.space, facts.noop)
-            told: tuple[str, ...] = ()
+    def _of(self, query: Asked) -> _AgentConstants:
+        constants = self._constants.get(query.agent)
+        if constants is None or (constants.names is not query.names and constants.names != query.names):
+            facts = self.setting.facts(query.agent)
+            wire = Wire.of(query.space, facts.noop)
+            names: tuple[str, ...] = ()
             shown: tuple[str, ...] = ()
             if self.tier != "minimal":
-                told = tuple(map(self._named, asked.names))
-                units = facts.units if len(facts.units) == len(told) else ("",) * len(told)
-                shown = tuple(unit if name else "" for name, unit in zip(told, units, strict=True))
-            constants = self._constants[asked.agent] = _AgentConstants(
-                asked.names, told, shown, wire, wire.description()
+                names = tuple(map(self._named, query.names))
+                units = facts.units if len(facts.units) == len(names) else ("",) * len(names)
+                shown = tuple(unit if name else "" for name, unit in zip(names, units, strict=True))
+            constants = self._constants[query.agent] = _AgentConstants(
+                query.names, names, shown, wire, wire.description()
             )
         return constants
 

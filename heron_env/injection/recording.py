@@ -73,8 +73,8 @@ class Header(WireModel):
         """The same with the time, the versions and the key of a recording that was cut off."""
         telling = self.telling.model_copy(update={"key": before.telling.key})
         hashes = _hashes(Questions(self.setting, telling))
-        kept = {"created_at": before.created_at, "versions": before.versions}
-        return self.model_copy(update={**kept, "telling": telling, "hashes": hashes})
+        unchanged = {"created_at": before.created_at, "versions": before.versions}
+        return self.model_copy(update={**unchanged, "telling": telling, "hashes": hashes})
 
 
 def _hashes(questions: Questions) -> dict[str, str]:
@@ -116,14 +116,14 @@ class Fixture:
                 self.ends.append(self.ends[-1] + len(line))
 
     def _add(self, number: int, line: bytes) -> None:
-        given = self._parsed(line, number)
-        digest = given.pop("sha256", None) if isinstance(given, dict) else None
-        found = self._built(Consulted, given, number)
-        if "turn_id" not in found.request or sha256(found.request) != digest:
+        entry = self._parsed(line, number)
+        digest = entry.pop("sha256", None) if isinstance(entry, dict) else None
+        decision = self._built(Consulted, entry, number)
+        if "turn_id" not in decision.request or sha256(decision.request) != digest:
             self._damaged(number, "its request is not what its sha256 says")
-        if found.key in self.decisions:
+        if decision.key in self.decisions:
             self._damaged(number, "this decision is there twice")
-        self.decisions[found.key] = found
+        self.decisions[decision.key] = decision
         self._digest.update(line)
 
     def _check_footer(self, number: int, line: bytes) -> None:
@@ -137,9 +137,9 @@ class Fixture:
         except ValueError as error:
             self._damaged(number, str(error), error)
 
-    def _built(self, model: type[WireModel], given: Any, number: int) -> Any:
+    def _built(self, model: type[WireModel], value: Any, number: int) -> Any:
         try:
-            return model.model_validate(self._parsed(given, number) if isinstance(given, bytes) else given)
+            return model.model_validate(self._parsed(value, number) if isinstance(value, bytes) else value)
         except ValidationError as error:
             self._damaged(number, first_fault(error), error)
         except ValueError as error:  # of a persona, which says so itself
@@ -157,12 +157,12 @@ class Fixture:
             "baseline_agent": {"endpoint": header.baseline_agent["host"], "model": header.baseline_agent["model"]},
             "payloads": [
                 {
-                    "turn_id": found.request["turn_id"],
-                    "agent_id": found.agent,
-                    "request": found.request,
-                    "baseline_response": found.response,
+                    "turn_id": decision.request["turn_id"],
+                    "agent_id": decision.agent,
+                    "request": decision.request,
+                    "baseline_response": decision.response,
                 }
-                for found in self.decisions.values()
+                for decision in self.decisions.values()
             ],
         }
 
@@ -208,10 +208,10 @@ class FixtureWriter:
     def _continue(self, first: bytes) -> int:
         """Take up what is there; the length of its whole lines."""
         self._digest, self._ends = hashlib.sha256(first), [len(first)]
-        there = self._file.read(2**26)
-        if not there.startswith(BEGINNING[: len(there)]):
+        content = self._file.read(2**26)
+        if not content.startswith(BEGINNING[: len(content)]):
             raise FixtureError(f"{self.path}: is no recording, and is left as it is; choose another file")
-        if b"\n" not in there:  # not even the header is whole
+        if b"\n" not in content:  # not even the header is whole
             return 0
         before = Fixture(self.path)
         if before.whole:
@@ -232,13 +232,13 @@ class FixtureWriter:
 
     def add(self, decisions: Sequence[Consulted]) -> None:
         """Append a line each. Raises OSError naming the file."""
-        for found in decisions:
-            line = {**found.model_dump(mode="json"), "sha256": sha256(found.request)}
+        for decision in decisions:
+            line = {**decision.model_dump(mode="json"), "sha256": sha256(decision.request)}
             data = f"{compact(line)}\n".encode()
             self._file.append(data)
             self._digest.update(data)
             self._ends.append(self._ends[-1] + len(data))
-            self.done[found.key] = found
+            self.done[decision.key] = decision
 
     def keep(self, many: int) -> None:
         """Drop all decisions but the first ones. Raises OSError."""
@@ -336,9 +336,9 @@ class Recording:
         due = self.policy.due(asked)
         self._due.update(each.key for each in due)
         for each in due:
-            if (found := writer.done.get(each.key)) is not None:
-                require_same(each, found, self.path)
-                self.policy.happened(each.asked, found)
+            if (decision := writer.done.get(each.key)) is not None:
+                require_same(each, decision, self.path)
+                self.policy.happened(each.asked, decision)
         writer.add(self.policy.consult([each for each in due if each.key not in writer.done]))
         return [writer.done[each.key].answer(each.asked, questions.wire(each.asked)) for each in due]
 
@@ -413,18 +413,18 @@ class Recorded:
     def answer(self, asked: Asked) -> Answer:
         """The recorded answer. Raises FixtureError."""
         due = Due(asked, self.questions)
-        found = self.fixture.decisions.get(due.key)
-        if found is None:
+        decision = self.fixture.decisions.get(due.key)
+        if decision is None:
             raise FixtureError(
                 f"{self.fixture.path}: holds no answer for {asked.agent!r}, decision {asked.number} of episode "
                 f"{asked.episode}, seed {asked.seed}; record these episodes, too"
             )
-        require_same(due, found, self.fixture.path)
-        self.questions.said(asked, found.letters_of(asked))
+        require_same(due, decision, self.fixture.path)
+        self.questions.said(asked, decision.letters_of(asked))
         wire = self.questions.wire(asked)
         try:
-            wire.written(wire.ours(found.action))
-            return found.answer(asked, wire, replayed=True)
+            wire.written(wire.ours(decision.action))
+            return decision.answer(asked, wire, replayed=True)
         except (KeyError, TypeError, ValueError) as error:
             raise FixtureError(
                 f"{self.fixture.path}: the action of {asked.agent!r} is none; record it again"
@@ -439,12 +439,12 @@ class Recorded:
         return self.fixture.to_adr()
 
 
-def require_same(due: Due, found: Consulted, path: Path) -> None:
+def require_same(due: Due, decision: Consulted, path: Path) -> None:
     """Raise FixtureError unless the request that is due is the recorded one; it names the first difference."""
-    where = request_change(found.request, due.request)
+    where = request_change(decision.request, due.request)
     if where:
-        asked = due.asked
+        query = due.asked
         raise FixtureError(
-            f"{path}: {asked.agent!r}, decision {asked.number} of episode {asked.episode}, is asked something else: "
+            f"{path}: {query.agent!r}, decision {query.number} of episode {query.episode}, is asked something else: "
             f"{where}; run what was recorded, or record this"
         )

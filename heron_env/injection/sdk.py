@@ -76,11 +76,11 @@ class ServedAgent:
             number = self._timing.number(to_ns(decision.time_s, "decision.time_s"))
             draw = partial(draw_of, seed, decision.episode, self.agent, number)
             return {"action": self.wire.written(self._decide(vector, decision.step, draw))}
-        asked = Asked(
+        query = Asked(
             self.agent, vector, self._names, decision.step, decision.step, decision.time_s, seed,
             decision.episode, self._space, self._mask, self._letters(request),
         )  # fmt: skip
-        answer = cast(AnsweringPolicy, self.policy).answer(asked)
+        answer = cast(AnsweringPolicy, self.policy).answer(query)
         letters = [{"receiver": one.receiver, "kind": one.kind, "body": one.body} for one in answer.letters]
         usage = {"usage": {"completion_tokens": answer.tokens}} if answer.tokens else {}
         return {"action": self.wire.written(answer.action), **({"letters": letters} if letters else {}), **usage}
@@ -139,13 +139,13 @@ def _request(body: bytes) -> tuple[Request, bool]:
     """It, and is it a health check?"""
     probe = False
     try:
-        given = parsed(body)
+        payload = parsed(body)
     except ValueError:
         raise Refused(400, "the body is no JSON") from None
-    if isinstance(given, dict):
-        probe = given.pop(PROBE, None) is True
+    if isinstance(payload, dict):
+        probe = payload.pop(PROBE, None) is True
     try:
-        return Request.model_validate(current(given)), probe
+        return Request.model_validate(current(payload)), probe
     except (ValidationError, RecursionError) as error:
         if isinstance(error, RecursionError):
             raise Refused(422, "the body is nested too deep") from None

@@ -101,8 +101,8 @@ class Ids:
         self.run = uuid8(self._prefix + b"]", key)
 
     def _of(self, *parts: str | int) -> str:
-        told = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))  # canonical for text and whole numbers
-        return uuid8(self._prefix + b"," + told[1:].encode("utf-8", "replace"), self._key)
+        text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))  # canonical for text and whole numbers
+        return uuid8(self._prefix + b"," + text[1:].encode("utf-8", "replace"), self._key)
 
     def turn(self, where: Where) -> str:
         """Of one decision."""
@@ -167,9 +167,9 @@ class EnvironmentFacts(WireModel):
                 noop=tuple(env.simulation.specs[rank].noop.tolist()),
                 can_message=tuple(env.may_write_to(name)),
             )
-        told = {"dt": env.dt, "max_steps": env.termination.max_steps, "agents": list(env.possible_agents)}
+        defaults = {"dt": env.dt, "max_steps": env.termination.max_steps, "agents": list(env.possible_agents)}
         name = str(env.metadata["name"]) if env_id is None else env_id
-        return cls(env_id=name, options=plain(told if options is None else options), agents=facts)
+        return cls(env_id=name, options=plain(defaults if options is None else options), agents=facts)
 
     def facts(self, agent: str) -> AgentFacts:
         """Of an agent; of one that nothing is known of, its name."""

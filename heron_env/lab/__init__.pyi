@@ -35,10 +35,10 @@ from heron_env.lab.sweep.conditions import one_at_a_time as one_at_a_time
 from heron_env.lab.sweep.margin import Margin as Margin
 from heron_env.lab.sweep.margin import margin as margin
 from heron_env.lab.sweep.margin import read_margin as read_margin
+from heron_env.lab.sweep.sentences import finding as finding
 from heron_env.lab.sweep.sweep import Sweep as Sweep
 from heron_env.lab.sweep.sweep import SweepResult as SweepResult
 from heron_env.lab.sweep.sweep import read_sweep as read_sweep
-from heron_env.lab.sweep.words import finding as finding
 from heron_env.lab.traces.file import TimeSeries as TimeSeries
 from heron_env.lab.traces.recording import record_episode as record_episode
 from heron_env.lab.traces.timeline import draw as draw

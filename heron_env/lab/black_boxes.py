@@ -180,8 +180,8 @@ class ObliviousPolicy:
 
 def filmable(id: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of an environment that is to be filmed: a black box draws its own frames."""
-    drawn = {"render_mode": "rgb_array"} if id.partition(":")[0] in LIBRARIES else {}
-    return {**drawn, **options}
+    rendering = {"render_mode": "rgb_array"} if id.partition(":")[0] in LIBRARIES else {}
+    return {**rendering, **options}
 
 
 def _built(id: str, options: dict[str, Any]) -> Any:

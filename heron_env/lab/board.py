@@ -244,8 +244,8 @@ def placed(path: str | Path, weights: str | Path | None = None) -> Iterator[Plac
         name = f"{entry.env}/{entry.stem}" if packed else str(path)
         folders = [] if weights is None else [Path(weights) / entry.env]
         files = [folder / str(entry.checkpoint) for folder in (*folders, ZOO / entry.env if packed else path.parent)]
-        there = next(filter(is_file, files), None if packed else files[-1])
-        yield Placed(name, entry, None if entry.checkpoint is None else there)
+        checkpoint = next(filter(is_file, files), None if packed else files[-1])
+        yield Placed(name, entry, None if entry.checkpoint is None else checkpoint)
 
 
 def earned(sweep: Sweep, numbers: Collection[int]) -> list[float]:

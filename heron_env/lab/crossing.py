@@ -118,14 +118,14 @@ def _probed(evaluate: Evaluate, level: float, looks: Sequence[int], chance: floa
     return probe
 
 
-def _between(found: Crossing, start: float, step: float) -> float | None:
+def _between(crossing: Crossing, start: float, step: float) -> float | None:
     """The next level to try, in whole steps: where it may move one end of the interval most; None if nowhere.
 
     Beside an undecided level that is where the line through the means meets its bound: nearer to it nothing would be
     decided, either.
     """
-    inside = [probe for probe in found.probes if found.low <= probe.level <= found.high]
-    ends = [inside[:2], inside[:-3:-1]][: 1 if found.high == math.inf else 2]
+    inside = [probe for probe in crossing.probes if crossing.low <= probe.level <= crossing.high]
+    ends = [inside[:2], inside[:-3:-1]][: 1 if crossing.high == math.inf else 2]
     moves = {}
     for end, near in (pair for pair in ends if len(pair) == 2):
         share = 0.5

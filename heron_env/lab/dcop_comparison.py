@@ -29,13 +29,13 @@ class ComparedAlgorithm:
 
     problem: Problem
     algo: str
-    found: tuple[Solution, ...]
+    results: tuple[Solution, ...]
     why_not: str = ""
 
     @property
     def conflicts(self) -> float:
         """Median."""
-        return median(one.conflicts for one in self.found)
+        return median(one.conflicts for one in self.results)
 
     def against_optimum(self) -> tuple[float, float] | None:
         """(sat_ratio, norm_gap), medians; None where the optimum is not known.
@@ -43,7 +43,7 @@ class ComparedAlgorithm:
         sat_ratio = (E - c) / (E - c*): of the edges that can be satisfied, the share that is. norm_gap = (E/D - c) /
         (E/D - c*): 0 is a random colouring with D colours in the mean, 1 the optimum. E edges, c conflicts, c* least.
         """
-        if self.problem.optimum is None or not self.found:
+        if self.problem.optimum is None or not self.results:
             return None
         edges, least = len(self.problem.edges), self.problem.optimum.conflicts
         chance = edges / len(self.problem.domain)
@@ -55,21 +55,21 @@ class ComparedAlgorithm:
         """For JSON."""
         ratios = self.against_optimum() or (None, None)
         values: dict[str, Any] = {"instance": self.problem.name, "algorithm": self.algo}
-        if not self.found:
+        if not self.results:
             return {**values, "why_not": self.why_not}
-        runs = {"conflicts": [one.conflicts for one in self.found], "seconds": [one.seconds for one in self.found]}
-        means = {name: median(getattr(one, name) for one in self.found) for name in ("messages", "cycles")}
+        runs = {"conflicts": [one.conflicts for one in self.results], "seconds": [one.seconds for one in self.results]}
+        means = {name: median(getattr(one, name) for one in self.results) for name in ("messages", "cycles")}
         return {**values, **runs, "sat_ratio": ratios[0], "norm_gap": ratios[1], **means}
 
     def words(self) -> tuple[str, ...]:
         """For a table: instance, algorithm, conflicts, sat_ratio, norm_gap, messages, cycles, seconds."""
-        if not self.found:
+        if not self.results:
             return self.problem.name, self.algo, *["-"] * 6
-        each = [one.conflicts for one in self.found]
+        each = [one.conflicts for one in self.results]
         spread = f" [{min(each)}-{max(each)}]" if len(each) > 1 else ""
         ratios = [f"{ratio:.3f}" for ratio in self.against_optimum() or ()] or ["?", "?"]
-        counts = [f"{median(getattr(one, name) for one in self.found):g}" for name in ("messages", "cycles")]
-        seconds = f"{median(one.seconds for one in self.found):.2g}"
+        counts = [f"{median(getattr(one, name) for one in self.results):g}" for name in ("messages", "cycles")]
+        seconds = f"{median(one.seconds for one in self.results):.2g}"
         return self.problem.name, self.algo, f"{self.conflicts:g}{spread}", *ratios, *counts, seconds
 
 
@@ -112,7 +112,7 @@ def anytime_figure(rows: Sequence[ComparedAlgorithm]) -> Figure:
     from heron_env.lab.figure_style import blank, house_style
 
     named = {
-        row.problem.name: [other for other in rows if other.problem is row.problem and other.found] for row in rows
+        row.problem.name: [other for other in rows if other.problem is row.problem and other.results] for row in rows
     }
     with house_style():
         figure, panels = blank(2.3 * len(named), rows=len(named))
@@ -127,11 +127,11 @@ def _anytime_panel(axes: Axes, rows: Sequence[ComparedAlgorithm]) -> None:
     from heron_env.lab.figure_style import GREY, SERIES, end_labels
 
     colours = dict(zip(DRAWING, SERIES, strict=False))
-    longest = max((len(one.curve) for row in rows for one in row.found), default=1)
+    longest = max((len(one.curve) for row in rows for one in row.results), default=1)
     ends: dict[tuple[float, str], list[str]] = {}
     axes.set_yscale("symlog", linthresh=1.0)
     for row in rows:
-        left = np.array([np.pad(one.curve, (0, longest - len(one.curve)), "edge") for one in row.found])
+        left = np.array([np.pad(one.curve, (0, longest - len(one.curve)), "edge") for one in row.results])
         left /= row.problem.conflict_penalty
         low, middle, high = lines = np.array([left.min(axis=0), np.median(left, axis=0), left.max(axis=0)])
         colour, moves = colours.get(row.algo, GREY), np.any(np.diff(lines, axis=1) != 0.0, axis=0)

@@ -30,11 +30,11 @@ class EndpointConnections:
     """The ways to endpoints, one for each address: its caps, pace and breaker hold for all who ask there."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Connection] = {}
+        self._connections: dict[str, Connection] = {}
 
     def __call__(self, endpoint: Endpoint) -> Connection:
         """The way. Raises ConfigError: another policy asks there on other terms, no such key, a refused address."""
-        line = self._known.setdefault(endpoint.url, Connection(endpoint))
+        line = self._connections.setdefault(endpoint.url, Connection(endpoint))
         for name in OF_THE_CLIENT:
             ours, theirs = getattr(endpoint, name), getattr(line.endpoint, name)
             if ours != theirs:
@@ -51,7 +51,7 @@ class EndpointConnections:
 
     def __exit__(self, *_: object) -> None:
         """Close all connections."""
-        for line in self._known.values():
+        for line in self._connections.values():
             line.close()
 
 
@@ -93,8 +93,8 @@ class AgentsFile(External):
     def asked(self, env: HeronEnv, seed: int, about: About) -> Policies:
         """Raises ConfigError with file and line."""
         block = load_agents(self.path)
-        kept = about.named(block.benchmark.fixture_path) if block.benchmark.record else None
-        if (path := about.record or kept) is not None:
+        fixture = about.named(block.benchmark.fixture_path) if block.benchmark.record else None
+        if (path := about.record or fixture) is not None:
             block = block.model_copy(update={"benchmark": BenchmarkConfig(record=True, fixture_path=str(path))})
         own = policies(block, env, lines=about.lines or Connection, **about.run)
         return {**strongest_policies(env, seed), **own}
@@ -161,12 +161,12 @@ def answers_of(paths: Iterable[Path], env: HeronEnv, seed: int, about: About) ->
 def _require_of(fixture: Fixture, env: HeronEnv, seed: int, about: About) -> None:
     """Raise FixtureError unless the fixture is of this environment and seed; the first difference is named."""
 
-    def told(setting: Any) -> dict[str, Any]:
+    def facts(setting: Any) -> dict[str, Any]:
         return {"env_id": setting.env_id, "options": setting.options}
 
-    there = told(fixture.header)
-    asked = told(EnvironmentFacts.of(env, env_id=about.env_id, options=about.options))
-    if (where := difference(there, asked)) and difference(there, told(EnvironmentFacts.of(env))):
+    recorded = facts(fixture.header)
+    current = facts(EnvironmentFacts.of(env, env_id=about.env_id, options=about.options))
+    if (where := difference(recorded, current)) and difference(recorded, facts(EnvironmentFacts.of(env))):
         raise FixtureError(
             f"{fixture.path}: was recorded in another environment ({where}); give that one, or record this"
         )

@@ -108,13 +108,13 @@ def line_and_band(axes: Axes, x: Any, line: Any, band: tuple[Any, Any], **style:
 def end_labels(axes: Axes, labels: Sequence[tuple[float, str, str]], gap: float = 0.085) -> None:
     """Names right of the axes at heights (data), pushed apart where they would overlap: (height, text, colour)."""
     low, high = axes.get_ylim()
-    wanted = sorted(((y - low) / (high - low), text, colour) for y, text, colour in labels)
-    heights = [y for y, _, _ in wanted]
+    targets = sorted(((y - low) / (high - low), text, colour) for y, text, colour in labels)
+    heights = [y for y, _, _ in targets]
     for i in range(1, len(heights)):
         heights[i] = max(heights[i], heights[i - 1] + gap)
     for i in range(len(heights) - 1, -1, -1):
         heights[i] = min(heights[i], 0.98 if i == len(heights) - 1 else heights[i + 1] - gap)
-    for height, (_, text, colour) in zip(heights, wanted, strict=True):
+    for height, (_, text, colour) in zip(heights, targets, strict=True):
         axes.annotate(
             text, (1.0, height), xycoords="axes fraction", xytext=(6, 0), textcoords="offset points",
             color=colour, va="center", fontsize=9.0, annotation_clip=False,

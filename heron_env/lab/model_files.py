@@ -86,7 +86,7 @@ def policies_in(file: str, env: Any) -> Policies:
     return policies
 
 
-def fitted(whose: str, space: spaces.Space[Any], spec: Any, numbers: Any) -> Any:
+def fitted(label: str, space: spaces.Space[Any], spec: Any, numbers: Any) -> Any:
     """An action: of one number for each choice the greatest, of others what the Box holds. `spec`: of our agents.
 
     Choices count from the space's `start`. Raises ConfigError for what is no action.
@@ -106,7 +106,7 @@ def fitted(whose: str, space: spaces.Space[Any], spec: Any, numbers: Any) -> Any
             action = int(values) if isinstance(space, spaces.Discrete) else values.astype(space.dtype)
             if space.contains(action):
                 return action
-    raise ConfigError(f"policy {whose} answers {np.asarray(answer).tolist()!r:.100}, which is no action of {space}")
+    raise ConfigError(f"policy {label} answers {np.asarray(answer).tolist()!r:.100}, which is no action of {space}")
 
 
 def activation_of(policy: Any) -> Activation | None:

@@ -32,7 +32,7 @@ def _tanh(x: Any) -> Any:
 
 
 @on_arrays
-def outputs(rows: Any, sizes: Any, weights: Any, relu: bool, between: Any, found: Any) -> None:
+def outputs(rows: Any, sizes: Any, weights: Any, relu: bool, between: Any, result: Any) -> None:
     """What a network of fully connected layers makes of each row, with tanh or ReLU in between.
 
     Args:
@@ -41,7 +41,7 @@ def outputs(rows: Any, sizes: Any, weights: Any, relu: bool, between: Any, found
         weights: float32, layer after layer: weights `[inputs, outputs]`, then bias `[outputs]`.
         relu: instead of tanh.
         between: float32 `[2, max(sizes)]`, written over.
-        found: float32 `[n, sizes[-1]]`, written.
+        result: float32 `[n, sizes[-1]]`, written.
     """
     layers = len(sizes) - 1
     for n in range(len(rows)):
@@ -50,11 +50,11 @@ def outputs(rows: Any, sizes: Any, weights: Any, relu: bool, between: Any, found
         first = 0
         for layer in range(layers):
             inputs, outs = sizes[layer], sizes[layer + 1]
-            known, made = between[layer % 2], between[1 - layer % 2]
+            source, made = between[layer % 2], between[1 - layer % 2]
             for j in range(outs):
                 made[j] = np.float32(0.0)
             for k in range(inputs):
-                value, row = known[k], weights[first : first + outs]
+                value, row = source[k], weights[first : first + outs]
                 for j in range(outs):
                     made[j] += value * row[j]
                 first += outs
@@ -66,4 +66,4 @@ def outputs(rows: Any, sizes: Any, weights: Any, relu: bool, between: Any, found
                     made[j] = (np.float32(0.0) if x < 0.0 else x) if relu else _tanh(x)
             else:
                 for j in range(outs):
-                    found[n, j] = made[j] + bias[j]
+                    result[n, j] = made[j] + bias[j]

@@ -140,12 +140,12 @@ def _in_notebook() -> bool:
 
 
 @contextmanager
-def bar(name: str, wanted: bool = True) -> Iterator[Callable[[float, str], None]]:
+def bar(name: str, enabled: bool = True) -> Iterator[Callable[[float, str], None]]:
     """A function to tell how far `name` is: (share done in [0, 1], words beside the bar).
 
     Drawn by rich if it is wanted and somebody looks; the environment variable TERM=dumb switches it off.
     """
-    if not (wanted and watched()):
+    if not (enabled and watched()):
         yield lambda share, words: None
         return
     from rich import progress
@@ -155,20 +155,20 @@ def bar(name: str, wanted: bool = True) -> Iterator[Callable[[float, str], None]
         progress.BarColumn(),
         progress.TextColumn("{task.fields[words]}", markup=False),
     )
-    with progress.Progress(*columns, console=terminal(stderr=True), auto_refresh=False) as drawn:  # no thread to fork
-        task = drawn.add_task(name, total=1.0, words="")
+    with progress.Progress(*columns, console=terminal(stderr=True), auto_refresh=False) as display:  # no thread to fork
+        task = display.add_task(name, total=1.0, words="")
 
         def tell(share: float, words: str) -> None:
-            done = max(drawn.tasks[0].completed, min(share, 1.0))
-            drawn.update(task, completed=done, words=words, refresh=True)
+            done = max(display.tasks[0].completed, min(share, 1.0))
+            display.update(task, completed=done, words=words, refresh=True)
 
         yield tell
 
 
 @contextmanager
-def sweep_bar(wanted: bool = True) -> Iterator[Callable[[Progress], None]]:
+def sweep_bar(enabled: bool = True) -> Iterator[Callable[[Progress], None]]:
     """What `Sweep.run(progress=...)` may call."""
-    with bar("episodes", wanted) as tell:
+    with bar("episodes", enabled) as tell:
         yield lambda p: tell(p.done / max(p.total, 1), f"{p.done} of {p.total}{left(p, ', ')}")
 
 

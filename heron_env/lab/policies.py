@@ -124,10 +124,10 @@ class PythonPolicy:
             from heron_env.lab.model_files import policies_in
 
             return policies_in(self.name, env)
-        found = imported(self.name, f"policy {self.name!r}")
-        found = found() if isinstance(found, type) else found
-        found = found.build(env, seed) if hasattr(found, "build") else found
-        return found if isinstance(found, Mapping) else {"*": found}
+        loaded = imported(self.name, f"policy {self.name!r}")
+        loaded = loaded() if isinstance(loaded, type) else loaded
+        loaded = loaded.build(env, seed) if hasattr(loaded, "build") else loaded
+        return loaded if isinstance(loaded, Mapping) else {"*": loaded}
 
     def identity(self) -> str:
         """Its name, and the content of its file. Raises as `build`."""
@@ -245,13 +245,13 @@ def kind_of(text: str) -> tuple[str, str]:
     return next((kind, text) for kind, of in KINDS.items() if of.means(text))
 
 
-def policy_spec(given: str | Endpoint) -> PolicySpec:
+def policy_spec(policy: str | Endpoint) -> PolicySpec:
     """What the words mean; an Endpoint is one that plays all. Raises ConfigError."""
-    if not isinstance(given, str):
+    if not isinstance(policy, str):
         from heron_env.lab.external import EndpointPolicy
 
-        return EndpointPolicy(given)
-    kind, value = kind_of(given)
+        return EndpointPolicy(policy)
+    kind, value = kind_of(policy)
     return KINDS[kind].spec(value)
 
 
@@ -315,8 +315,8 @@ class Words:
 
         Raises ConfigError, RunFolderError for a folder of something else.
         """
-        found = [environment] if environment else [word for word in words if _reads_like_environment(word)]
-        environments = [word for number, word in enumerate(found) if not (number and kind_of(word)[0] == "py")]
+        candidates = [environment] if environment else [word for word in words if _reads_like_environment(word)]
+        environments = [word for number, word in enumerate(candidates) if not (number and kind_of(word)[0] == "py")]
         names = [word for word in words if word not in environments]
         with trusting(*(name for id in environments for name in named(id))):
             policies = named_policies(names, pool)
@@ -356,16 +356,16 @@ def _members(name: str) -> list[str]:
 
     Raises ConfigError where a part names no folder.
     """
-    given, equals, parts = name.partition("=")
-    if not (equals and NAME.fullmatch(given)) or kind_of(name)[0] in ("run", "http"):
+    label, equals, parts = name.partition("=")
+    if not (equals and NAME.fullmatch(label)) or kind_of(name)[0] in ("run", "http"):
         return []
-    found = {part: [part] if names_run(part) else sorted(filter(is_folder, glob(part))) for part in parts.split(",")}
-    for part, folders in found.items():
+    matches = {part: [part] if names_run(part) else sorted(filter(is_folder, glob(part))) for part in parts.split(",")}
+    for part, folders in matches.items():
         if not folders:
             raise ConfigError(
-                f"{given}={parts}: {part!r} is no run folder; write NAME=RUN,RUN,... or NAME=runs/x-seed*"
+                f"{label}={parts}: {part!r} is no run folder; write NAME=RUN,RUN,... or NAME=runs/x-seed*"
             )
-    return [folder for folders in found.values() for folder in folders]
+    return [folder for folders in matches.values() for folder in folders]
 
 
 def names_run(text: str) -> bool:

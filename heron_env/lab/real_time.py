@@ -133,18 +133,18 @@ def run_real_time(
             at = begun + due / speed
             early = min(at - now(), TIMEOUT_MAX)
             if threads.open:
-                if (came := threads.next(early)) is not None:
-                    run.come(came, (now() - begun) * speed)
-                    for _, asked in came.questions:
-                        punctuality.answers.setdefault(asked.agent, []).append(came.seconds)
+                if (thought := threads.next(early)) is not None:
+                    run.come(thought, (now() - begun) * speed)
+                    for _, question in thought.questions:
+                        punctuality.answers.setdefault(question.agent, []).append(thought.seconds)
                     continue
             elif early > 0.0:
                 sleep(early)
             punctuality.began.append(max(now() - at, 0.0))
             run.until(due if due != options.get("t_end") else None)
             punctuality.done.append(max(now() - at, 0.0))
-            for agent, fallen in actions.items():
-                fresh = len(fallen) - punctuality.actions[agent]
+            for agent, applied in actions.items():
+                fresh = len(applied) - punctuality.actions[agent]
                 punctuality.actions[agent] += fresh
                 punctuality.missed[agent] += fresh * (punctuality.done[-1] > tolerance)
     except KeyboardInterrupt:

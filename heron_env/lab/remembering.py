@@ -58,9 +58,9 @@ class Recurrent:
         """`[n, d]` and `[n, units]` -> what is remembered then, `[n, units]`."""
         return self.remembered(self.seen(x), self.kept(hidden), hidden)
 
-    def remembered(self, seen: Vectors, kept: Vectors, hidden: Vectors) -> Vectors:
+    def remembered(self, x: Vectors, h: Vectors, hidden: Vectors) -> Vectors:
         """`[n, units]` from the gates' shares, each `[n, 3 units]`, and what was remembered before."""
-        (reset, update, new), (kept_reset, kept_update, kept_new) = (np.split(each, 3, axis=1) for each in (seen, kept))
+        (reset, update, new), (kept_reset, kept_update, kept_new) = (np.split(each, 3, axis=1) for each in (x, h))
         reset, update = _gate(reset + kept_reset), _gate(update + kept_update)
         new = np.tanh(new + reset * kept_new)
         later: Vectors = new + update * (hidden - new)
@@ -77,13 +77,13 @@ def recurrent_of(weights: Mapping[str, Any]) -> Recurrent | None:
     """The recurrent layer in a state dict of torch, if there is one."""
     if "memory.weight_ih_l0" not in weights:
         return None
-    seen, kept = (
+    inputs, memory = (
         Network(
             ((array_of(weights[f"memory.weight_{side}_l0"]).T.copy(), array_of(weights[f"memory.bias_{side}_l0"])),)
         )
         for side in ("ih", "hh")
     )
-    return Recurrent(seen, kept)
+    return Recurrent(inputs, memory)
 
 
 class Remembering(ABC):
@@ -160,9 +160,9 @@ class RememberingPolicy(Remembering):
         """As any that remembers."""
         vectors = self.decides.require_width(np.asarray(vectors, dtype=np.float32))
         self._make_room(int(who.max(initial=-1)) + 1)
-        seen = self.decides.scaling(vectors)[:, None]
-        shown = np.concatenate([self._shown[who, 1:], seen], axis=1)
-        self._shown[who] = shown = np.where(first[:, None, None], seen, shown)
+        scaled = self.decides.scaling(vectors)[:, None]
+        shown = np.concatenate([self._shown[who, 1:], scaled], axis=1)
+        self._shown[who] = shown = np.where(first[:, None, None], scaled, shown)
         inputs = shown.reshape(len(shown), -1)
         decided = np.where(first[:, None, None], np.float32(0.0), self._decided[who])
         inputs = np.concatenate([inputs, decided.reshape(len(inputs), self._decided[0].size)], axis=1)

@@ -218,10 +218,10 @@ class Intervals:
         """The mean without the floor(N/4) lowest and highest of all N values, as scipy.stats.trim_mean(x, 0.25)."""
         x = self.checked(values)
         ordered, cut = np.sort(x, axis=None), x.size // 4
-        kept = ordered[cut : x.size - cut]
-        clipped = np.clip(x, kept[0], kept[-1])
+        middle = ordered[cut : x.size - cut]
+        clipped = np.clip(x, middle[0], middle[-1])
         return self._estimate(
-            float(kept.mean()), [(clipped - clipped.mean()) * x.size / len(kept)], lost=2 * (self.units // 4)
+            float(middle.mean()), [(clipped - clipped.mean()) * x.size / len(middle)], lost=2 * (self.units // 4)
         )
 
     def difference(self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats) -> Estimate:
@@ -268,8 +268,8 @@ class Intervals:
             return Estimate(math.nan, math.nan, math.nan, self.n, max(len(own), len(late)))
         gap = float((whole - late).mean())
         share = float(own.mean() - late.mean()) / gap
-        beside = (1.0 - share) * late + share * whole
-        return self._estimate(share, [(own - own.mean()) / gap, (beside.mean() - beside) / gap])
+        mixed = (1.0 - share) * late + share * whole
+        return self._estimate(share, [(own - own.mean()) / gap, (mixed.mean() - mixed) / gap])
 
     def improvement(self, ours: Sequence[float] | Floats, theirs: Sequence[float] | Floats) -> Estimate:
         """Probability that one of `ours` is higher than one of `theirs` in the same case; ties count half."""

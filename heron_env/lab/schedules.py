@@ -85,8 +85,8 @@ def with_settings(own: AnySchedule, settings: Sequence[str]) -> AnySchedule:
 def _source(entries: Sequence[ScheduleSetting], who: Key, name: str) -> str:
     """Where this field was set last; of fields that only go together, where the other was."""
     names = TOGETHER if name in TOGETHER else (name,)
-    said = [one.said for own in (who, EVERYONE) for one in reversed(entries) if one.who == own and one.name in names]
-    return said[0] if said else f"schedule[{who!r}]"
+    sources = [one.said for own in (who, EVERYONE) for one in reversed(entries) if one.who == own and one.name in names]
+    return sources[0] if sources else f"schedule[{who!r}]"
 
 
 def _said(text: str) -> Iterator[ScheduleSetting]:

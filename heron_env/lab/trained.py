@@ -152,8 +152,8 @@ def decide_batch(
     if batch is not None:
         return np.asarray(forward_rows(batch, vectors, lambda: masks, lambda: draws), dtype=np.float64)
     decide: Any = policy.forward if isinstance(policy, Policy) else policy
-    drawn = draws is not None and takes(decide, "draw")
-    keys = [{"draw": draw} for draw in draws.tolist()] if draws is not None and drawn else [{}] * len(vectors)
+    takes_draws = draws is not None and takes(decide, "draw")
+    keys = [{"draw": draw} for draw in draws.tolist()] if draws is not None and takes_draws else [{}] * len(vectors)
     actions = (decide(vector, **key) for vector, key in zip(vectors, keys, strict=True))
     return np.stack([np.asarray(action, dtype=np.float64).reshape(-1) for action in actions])
 
@@ -235,12 +235,12 @@ class NetworkPolicy(OnBatches):
         """Outputs with noise: normal for numbers, Gumbel for logits (whose maximum is then a fair draw)."""
         u = uniform_rows(keys(self.seed, "trained policy", draws), (2, outputs.shape[1]))
         u = np.maximum(u, 2.0**-54)
-        drawn: Floats = np.asarray(outputs - np.log(-np.log(u[:, 0])), dtype=np.float64)
+        noisy: Floats = np.asarray(outputs - np.log(-np.log(u[:, 0])), dtype=np.float64)
         if self.log_std is not None:
             numbers = len(self.log_std)
             normal = np.sqrt(-2.0 * np.log(u[:, 0, :numbers])) * np.cos(2.0 * np.pi * u[:, 1, :numbers])
-            drawn[:, :numbers] = outputs[:, :numbers] + np.exp(self.log_std) * normal
-        return drawn
+            noisy[:, :numbers] = outputs[:, :numbers] + np.exp(self.log_std) * normal
+        return noisy
 
 
 def allowed(outputs: NDArray[Any], may: NDArray[np.bool_]) -> NDArray[Any]:

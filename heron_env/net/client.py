@@ -260,13 +260,13 @@ class Client:
         headers = [*home.headers, (b"Authorization", f"Bearer {key}".encode())] if key else home.headers
         try:
             async with home.pool.stream("POST", home.where, headers=headers, content=body) as response:
-                told = await self._read(response)
+                received = await self._read(response)
         except (httpcore.NetworkError, httpcore.TimeoutException, OSError):
             raise Failure(Code.CONNECTION, "can't be reached, or hung up; is it running there?") from None
         except (httpcore.ProtocolError, ValueError):
             raise Failure(Code.INVALID_RESPONSE, "what came is no complete HTTP/1.1 response") from None
-        answer = parse(told)
-        if key and len(key) >= TELLING and _holds(told, answer, key):
+        answer = parse(received)
+        if key and len(key) >= TELLING and _holds(received, answer, key):
             raise Failure(Code.INVALID_RESPONSE, "it sends back the key that it was brought, so nothing of it is kept")
         return answer
 
@@ -317,19 +317,19 @@ class _Home:
     pacing: Pacing
 
 
-def _holds(told: bytearray, answer: dict[str, Any], key: str) -> bool:
+def _holds(received: bytearray, answer: dict[str, Any], key: str) -> bool:
     """Is the key in an answer, as it is or escaped?"""
-    escaped = b"\\" in told
-    return key.encode() in told or (escaped and json.dumps(key)[1:-1] in json.dumps(answer, ensure_ascii=False))
+    escaped = b"\\" in received
+    return key.encode() in received or (escaped and json.dumps(key)[1:-1] in json.dumps(answer, ensure_ascii=False))
 
 
 def _joined(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     """By name in lower case; those that come several times in one."""
-    told: dict[str, str] = {}
+    joined: dict[str, str] = {}
     for name, value in headers:
         key = name.decode("latin-1").lower()
-        told[key] = f"{told[key]}, {value.decode('latin-1')}" if key in told else value.decode("latin-1")
-    return told
+        joined[key] = f"{joined[key]}, {value.decode('latin-1')}" if key in joined else value.decode("latin-1")
+    return joined
 
 
 def _hang_up(loop: asyncio.AbstractEventLoop, pool: httpcore.AsyncConnectionPool) -> None:

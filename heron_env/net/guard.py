@@ -93,14 +93,14 @@ class Guard:
 
     def passed(self, url: str) -> Address:
         """The address of an endpoint, as far as it can be judged without asking anybody. Raises ConfigError."""
-        found = URL.fullmatch(url) if isinstance(url, str) else None
-        if found is None:
+        match = URL.fullmatch(url) if isinstance(url, str) else None
+        if match is None:
             raise ConfigError(
                 "the address of an endpoint must be like 'https://host:port/path': printable ASCII without blanks, "
                 "user name, password or fragment (not quoted here, as it may hold a secret)"
             )
-        scheme, host, target = found[1].lower(), found[2].lower(), found[4] or "/"
-        port, named = int(found[3] or PORTS[scheme]), f"{scheme}://{host}"
+        scheme, host, target = match[1].lower(), match[2].lower(), match[4] or "/"
+        port, named = int(match[3] or PORTS[scheme]), f"{scheme}://{host}"
         literal = _literal(host, named)
         local = host == "localhost" or (literal is not None and literal.is_loopback)
         host = host if literal is None else str(literal)
@@ -170,12 +170,12 @@ def _is_private(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
 
 def _listed(entry: object) -> tuple[str, int]:
     """Host and port of an entry of the list. Raises ConfigError."""
-    found = URL.fullmatch(f"https://{entry}") if isinstance(entry, str) else None
-    if found is None or found[4]:
+    match = URL.fullmatch(f"https://{entry}") if isinstance(entry, str) else None
+    if match is None or match[4]:
         raise ConfigError(f"allow={entry!r:.200}: must be 'host' or 'host:port', as 'agent.example.org:443'")
-    host = found[2].lower()
+    host = match[2].lower()
     literal = _literal(host, f"allow={host!r}")
-    return host if literal is None else str(literal), int(found[3] or 443)
+    return host if literal is None else str(literal), int(match[3] or 443)
 
 
 def _literal(host: str, named: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from heron_env.files.reading import NotFinite, RepeatedKey, parsed
+from heron_env.files.reading import SURROGATE, HalfCharacter, NotFinite, RepeatedKey, parsed
 
 
 class Code(StrEnum):
@@ -74,7 +74,6 @@ MOST_TEXT = 3 * 2**20
 
 # A string, also one without an end, so that no quote is looked at twice; or a bracket or comma.
 TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
-SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse(body: bytes | bytearray) -> dict[str, Any]:
@@ -90,15 +89,12 @@ def parse(body: bytes | bytearray) -> dict[str, Any]:
         text = ""
     if not text:
         raise _invalid("empty or not UTF-8")
-    surrogates = SURROGATE.search(text) is not None
-    if max(sys.getsizeof(text), 4 * len(text) * surrogates) > MOST_TEXT:
+    if max(sys.getsizeof(text), 4 * len(text) * bool(SURROGATE.search(text))) > MOST_TEXT:
         raise Failure(Code.RESPONSE_TOO_LARGE, f"its text takes more than {MOST_TEXT:,} bytes of memory")
     value = _loaded(text)
     del text
     if not isinstance(value, dict):
         raise _invalid("not an object in valid JSON")
-    if surrogates and not _encodable(value):
-        raise _invalid("half a surrogate pair, which no UTF-8 text can hold")
     return value
 
 
@@ -126,27 +122,10 @@ def _loaded(text: str) -> Any:
         return parsed(text, hostile=True)
     except NotFinite:
         raise Failure(Code.INVALID_ACTION, "a number that is NaN, infinite, or beyond float64") from None
-    except RepeatedKey as error:
+    except (RepeatedKey, HalfCharacter) as error:
         raise _invalid(str(error)) from None
     except ValueError:
         return None
-
-
-def _encodable(value: Any) -> bool:
-    """Can every text in it be written as UTF-8?"""
-    left = [value]
-    while left:
-        match left.pop():
-            case dict() as entries:
-                left += [*entries, *entries.values()]
-            case list() as items:
-                left += items
-            case str() as text:
-                try:
-                    text.encode("utf-8")
-                except UnicodeEncodeError:
-                    return False
-    return True
 
 
 def _invalid(what: str) -> Failure:

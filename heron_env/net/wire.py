@@ -58,8 +58,8 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 async def resolve(host: str, port: int) -> list[str]:
     """The IP addresses of a name, by the system. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(where[0]) for *_, where in found]
+    addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(where[0]) for *_, where in addresses]
 
 
 class PinnedNetwork(httpcore.AsyncNetworkBackend):
@@ -104,38 +104,38 @@ class CountedStream(httpcore.AsyncNetworkStream):
 
     def __init__(self, below: httpcore.AsyncNetworkStream, most: int) -> None:
         self._below, self._most = below, most
-        self._came, self._head, self._asked = 0, bytearray(), False
+        self._received, self._head, self._written = 0, bytearray(), False
 
     def beyond(self, length: int) -> bool:
         """Did more come than the head and a body of that length?"""
         end = HEAD_END.search(self._head)
-        return end is not None and self._came > end.end() + length
+        return end is not None and self._received > end.end() + length
 
     @property
     def asked_first(self) -> bool:
         """Did anything come after the request was sent? What was there before it is no answer to it."""
-        return self._came > 0
+        return self._received > 0
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """The next bytes; empty at the end. Raises Failure."""
-        self._asked = False
+        self._written = False
         data = await self._below.read(max_bytes, timeout)
-        if not data and not self._came:
+        if not data and not self._received:
             raise httpcore.ReadError
-        self._came += len(data)
-        if self._came > self._most:
+        self._received += len(data)
+        if self._received > self._most:
             raise Failure(Code.RESPONSE_TOO_LARGE, "its answer has too many bytes")
         if not HEAD_END.search(self._head):
             self._head += data
             while self._head.startswith(b"HTTP/1.1 1") and (end := HEAD_END.search(self._head)):
-                self._came -= end.end()
+                self._received -= end.end()
                 del self._head[: end.end()]
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send; the first bytes after an answer begin the next count."""
-        if not self._asked:
-            self._came, self._head, self._asked = 0, bytearray(), True
+        if not self._written:
+            self._received, self._head, self._written = 0, bytearray(), True
         await self._below.write(buffer, timeout)
 
     async def aclose(self) -> None:

@@ -8,6 +8,7 @@ from benchmarks.case import Role, Setting
 from heron_env.power_flow import PowerFlow
 
 
+@pytest.mark.e2e
 def test_ours_is_timed_alone_and_with_threads(monkeypatch):
     monkeypatch.setattr(power_flow, "SCENARIOS", 64)
     (comparison,) = power_flow.comparisons()
@@ -18,6 +19,7 @@ def test_ours_is_timed_alone_and_with_threads(monkeypatch):
         case.close()
 
 
+@pytest.mark.e2e
 def test_power_grid_model_is_given_the_same_grid_and_loads():
     pgm = pytest.importorskip("power_grid_model", reason="the peer is in the extra 'dev': pip install -e '.[dev]'")
     p, q = power_flow.scenarios(8)

@@ -154,6 +154,7 @@ def test_a_package_that_can_not_be_imported_is_named_with_its_entry_point(instal
     assert heron("describe", ID, code=2).stderr == f"error: {told}\n"
 
 
+@pytest.mark.e2e
 def test_a_module_before_the_id_is_imported_and_registers_it(install: Install):
     install("couriers", "", REGISTERS)
     assert heron_env.make(f"couriers:{ID}").possible_agents[-1] == "battery_3", "the registered option"

@@ -23,6 +23,8 @@ from training.reproductions.dcops import FAMILIES, Dcop, drawn
 from training.reproductions.letters_world import LettersWorld, Player
 from training.reproductions.searches import OFFERING, SEARCHES, Member
 
+pytestmark = pytest.mark.e2e
+
 ROOT = Path(__file__).resolve().parents[2]
 AGENTS, STEPS, NUMBER = 6, 160, 5
 LATE = [name for name in CONDITIONS if name != LOSS]

@@ -25,6 +25,8 @@ from heron_env import (
 from heron_env.errors import RuleError
 from heron_env.testing import inspect
 
+pytestmark = pytest.mark.e2e
+
 GAINS = [0.25, 0.125]
 
 

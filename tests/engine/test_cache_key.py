@@ -12,6 +12,8 @@ from heron_env import make
 from heron_env.engine import cache
 from heron_env.testing import inspect
 
+pytestmark = pytest.mark.e2e
+
 PACKAGE = Path(heron_env.__file__).parent
 COMPILED = re.compile(r"^@(leaf|general|phase|on_arrays|inlined|kept|allocating)\b|^\w+: Jit", re.M)
 

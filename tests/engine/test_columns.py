@@ -60,7 +60,7 @@ def test_text_that_cannot_be_run_reads_and_writes_everything() -> None:
     assert all(array.read.all() and array.written.all() for array in touched([(odd, ())], SIZES, {}).values())
 
 
-@pytest.mark.parametrize("name", ["BatteryGrid", "TrafficCorridor"])
+@pytest.mark.parametrize("name", ["BatteryGrid", pytest.param("TrafficCorridor", marks=pytest.mark.e2e)])
 def test_tiles_of_our_own_worlds_move_no_more_than_they_must(name: str) -> None:
     batch = BatchEnv(f"heron/{name}-v0", 8, threads=1, compile=True)
     batch.reset(seed=0)

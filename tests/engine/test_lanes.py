@@ -36,7 +36,9 @@ EXACT = ("BatteryGrid", "BatteryGrid by zone")
 """Nothing but sums and products in the order written: plain Python gives the same bits."""
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.e2e) if n in ("rule kit", "EnergyManagement") else n for n in WORLDS]
+)
 def test_lanes_are_single_lanes_in_any_number_of_threads_and_are_plain_python(name: str):
     lanes, seed, rng = 4, 5, np.random.default_rng(1)
     batch = Batch(WORLDS[name](), lanes, seed)

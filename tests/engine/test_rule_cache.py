@@ -17,6 +17,8 @@ from heron_env.engine.kernels import SealedFiles
 from heron_env.errors import HeronWarning
 from heron_env.testing import inspect
 
+pytestmark = pytest.mark.e2e
+
 CONSTANTS = "GAIN = {gain}\nTABLE = (1.0, 2.0)\n"
 WORLD = """
 import numpy as np
@@ -163,7 +165,6 @@ def started(folder: Path, hash_seed: int) -> "subprocess.Popen[str]":
     )
 
 
-@pytest.mark.e2e
 def test_processes_race_for_one_file_and_the_next_one_loads_what_they_left(tmp_path: Path):
     racing = [started(tmp_path, hash_seed) for hash_seed in (1, 2)]
     told = [process.communicate() for process in racing]

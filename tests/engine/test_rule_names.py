@@ -116,7 +116,7 @@ def check_names_decide(cases: list[tuple[str, Any]], compile: bool) -> None:
 UNDERSTOOD = [case for case in CASES if truth(*case) is not None]
 
 
-@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.e2e)])
 def test_a_parameter_that_is_understood_is_right(compile: bool):
     check_names_decide(UNDERSTOOD, compile)
 
@@ -139,7 +139,7 @@ def annotation_first(function: Any, *rest: Any) -> Any:
 FAULTY = ("child_rewards", Vector)
 
 
-@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.e2e)])
 def test_an_annotation_that_beats_the_name_is_found(compile: bool):
     with (
         patch.object(binding, "parameters", annotation_first),
@@ -150,6 +150,7 @@ def test_an_annotation_that_beats_the_name_is_found(compile: bool):
     check_names_decide([FAULTY], compile)  # what was compiled with the fault is not used
 
 
+@pytest.mark.e2e
 def test_the_check_finds_a_rule_that_means_something_else_compiled():
     with patch.object(source, "parameters", annotation_first):
         (finding,) = check_env(lambda: street([FAULTY], compile=True), only=["compiled"], steps=2).findings

@@ -10,6 +10,8 @@ from heron_env import BatchEnv, make
 from heron_env.engine import lanes as timed
 from heron_env.testing import inspect
 
+pytestmark = pytest.mark.e2e
+
 
 def test_both_ways_are_tried_in_turn_and_then_the_faster_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     gone, clock = list[str](), [0.0]

@@ -16,6 +16,8 @@ from heron_env.engine.vector.compiling import converter
 from heron_env.engine.vector.types import ALL, VectorArray, types
 from heron_env.errors import InvalidAction, RuleError
 
+pytestmark = pytest.mark.e2e
+
 SCALE = (0.5, 2.0, 4.0)
 
 

@@ -11,6 +11,8 @@ from refusing import refuses
 from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, World, quantity, rule
 from heron_env.errors import RuleError, UnknownFeature
 
+pytestmark = pytest.mark.e2e
+
 
 class Tank(FeatureProvider):
     level: float = quantity(default=0.5, low=0.0, high=2.0)

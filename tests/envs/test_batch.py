@@ -173,6 +173,7 @@ def test_policies_of_the_batch_act_where_step_says_nothing(compile: bool):
     assert policy.calls == 1
 
 
+@pytest.mark.e2e
 def test_who_decides_may_change_from_step_to_step_in_one_call_too():
     """The coordinator has a policy of its own; where somebody looks `at_close`, a step has parts."""
     whole, parts = (BatchEnv("heron/TrafficCorridor-v0", LANES, max_steps=5, compile=True) for _ in range(2))
@@ -204,7 +205,7 @@ def test_options_reach_the_lanes_that_are_reset(compile: bool):
     near(other["battery"][0], np.stack(list(seen.values())))
 
 
-@pytest.mark.parametrize("compile", ENGINES)
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.e2e)])
 def test_a_lane_can_be_looked_at(compile: bool):
     batch = BatchEnv("heron/EnergyManagement-v1", 2, dt=3600.0, physics_substeps=1, compile=compile)
     alone = make("heron/EnergyManagement-v1", dt=3600.0, physics_substeps=1, compile=compile)

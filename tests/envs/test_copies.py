@@ -63,10 +63,13 @@ def own_state() -> HeronEnv:
     return world(Counting)
 
 
+COMPILED = pytest.param(rules, marks=pytest.mark.e2e)
 every_world = pytest.mark.parametrize(
-    "make", [rules, split, masked, by_hand, own_state], ids=lambda make: make.__name__
+    "make",
+    [COMPILED, split, masked, by_hand, own_state],
+    ids=lambda make: make.__name__,
 )
-two_worlds = pytest.mark.parametrize("make", [rules, by_hand], ids=lambda make: make.__name__)
+two_worlds = pytest.mark.parametrize("make", [COMPILED, by_hand], ids=lambda make: make.__name__)
 
 
 def going_on(env: HeronEnv, steps: int, begun: int = 0) -> list[Any]:

@@ -108,7 +108,7 @@ def test_a_trained_policy_never_chooses_what_is_forbidden():
         assert (bound[kept] == free[kept]).all() and not kept.all()
 
 
-@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.e2e)])
 def test_the_environment_tells_whose_choice_was_masked_and_keeps_it_in_snapshots(compile: bool):
     env = lamps("pair", "dimmer", "lamp", compile=compile)  # the classes of above: they are compiled once
     env.reset(seed=0)

@@ -28,6 +28,7 @@ def test_a_forbidden_choice_becomes_the_no_op_and_its_number_stays():
     assert env.simulation.hierarchy.agents[1].current_action.vector().tolist() == [0.75, 0.0]
 
 
+@pytest.mark.e2e
 def test_the_conformance_kit_and_pettingzoo_pass():
     report = check_env(CARTS)
     report.raise_if_failed()

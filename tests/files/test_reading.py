@@ -54,15 +54,22 @@ def test_a_packed_file_is_whole_or_refused(spoil):
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, '{"a":' * 100_000, "NaN", "[-Infinity]", "1e999", "1" * 5000, "", "{", b"\xff", '{"a": 1}}'],
-    ids=lambda text: str(text[:12]),
-)
+    [
+        "[" * 100_000, '{"a":' * 100_000, "NaN", "[-Infinity]", "1e999", "1" * 5000, "", "{", b"\xff", '{"a": 1}}',
+        '{"a": ["\\ud800"]}', '{"\\uDFFF": 1}', b'"\xed\xa0\x80"',
+    ],
+    ids=lambda text: ascii(text[:12]),
+)  # fmt: skip
 def test_what_is_no_strict_json_is_a_value_error(text: str | bytes, tmp_path: Path):
     with pytest.raises(ValueError, match=r"\w"):
         parsed(text)
     (tmp_path / "file").write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(ValueError, match=r"\w"):
         read_json(tmp_path / "file")
+
+
+def test_a_whole_pair_is_one_character():
+    assert parsed(b'{"a": "\\ud83d\\ude00", "b": "\\\\ud800"}') == {"a": "😀", "b": "\\ud800"}
 
 
 def archive(tmp_path: Path, content: bytes) -> Path:

@@ -12,6 +12,7 @@ from heron_env.errors import ConfigError
 CALLS, FILES = 900, 220
 
 
+@pytest.mark.draw
 def test_hostile_calls_get_an_answer_or_an_error_of_ours_and_the_clocks_agree():
     found = [
         f"call {number}, {name}: {answer.told}" for number, name, answer in run.all_calls(CALLS, 7) if answer.is_finding
@@ -19,6 +20,7 @@ def test_hostile_calls_get_an_answer_or_an_error_of_ours_and_the_clocks_agree():
     assert found == []
 
 
+@pytest.mark.draw
 def test_damaged_files_get_an_answer_or_an_error_of_ours():
     pytest.importorskip("stable_baselines3")
     found = [

@@ -76,7 +76,7 @@ def test_a_tier_never_adds_a_byte(letters: list[tuple[str, str]], redact: bool):
         questions = Questions(setting(), Telling(privacy_tier=tier, redact_pii_patterns=redact))
         bodies[tier] = questions.request(asked).model_dump(mode="json")
         if tier == "minimal":
-            alias = {name: questions.aliases._told[name] for name in questions.aliases._told}
+            alias = {name: questions.aliases._aliases[name] for name in questions.aliases._aliases}
     assert is_part(bodies["minimal"], bodies["basic"], alias)
     assert is_part(bodies["basic"], bodies["full"], {})
     sizes = [len(json.dumps(bodies[tier])) for tier in TIERS]

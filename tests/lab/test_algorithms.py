@@ -16,7 +16,7 @@ from heron_env.lab.policies import Baseline, TrainedRun, named_policies
 from heron_env.lab.robust_stats import Intervals
 from heron_env.lab.show.document import render
 from heron_env.lab.show.figures import profile_figure
-from heron_env.lab.sweep.words import AlgorithmComparison, comparisons
+from heron_env.lab.sweep.sentences import AlgorithmComparison, comparisons
 
 GRID, SHORT, LATE = "heron/BatteryGrid-v0", {"max_steps": 8}, Condition(act_delay=2.0)
 

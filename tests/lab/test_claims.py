@@ -18,8 +18,8 @@ from heron_env.lab.benchmark import NOTHING, Case
 from heron_env.lab.episodes import Outcome
 from heron_env.lab.show.sweeps import gap_part, sweep_verdict
 from heron_env.lab.sweep.records import Record
+from heron_env.lab.sweep.sentences import NEGLIGIBLE, Changes, Level, finding, orders, reasons
 from heron_env.lab.sweep.tables import legend, to_json, to_markdown
-from heron_env.lab.sweep.words import NEGLIGIBLE, Changes, Level, finding, orders, reasons
 
 CONDITIONS = (Condition(act_delay=1.0), Condition(act_delay=2.0), Condition(loss=0.1), Condition(noise=0.5))
 
@@ -229,7 +229,7 @@ def test_a_picture_says_what_its_intervals_are_over(seeds: int):
     ],
 )
 def test_a_planted_overclaim_is_caught(monkeypatch: pytest.MonkeyPatch, where: str, planted: object):
-    monkeypatch.setattr(f"heron_env.lab.sweep.words.{where}", planted)
+    monkeypatch.setattr(f"heron_env.lab.sweep.sentences.{where}", planted)
     random = np.random.default_rng(0)
     noisy = made(asked(3, 3, 1), lambda name, condition, case: 9.0 * random.normal() + (9.0 if name == "rule" else 0.0))
     plain = made(

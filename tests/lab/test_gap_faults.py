@@ -55,6 +55,7 @@ def test_sets_that_are_not_there_are_refused_before_anything_runs(wrong, message
         wrong()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("condition", [FAULTS, BOTH])
 def test_a_report_looks_at_the_case_that_was_swept_faults_included(condition: Condition, ran: tuple[Path, SweepResult]):
     result = ran[1]

@@ -36,8 +36,8 @@ from heron_env.lab.sweep.conditions import coalitions
 from heron_env.lab.sweep.play import Worlds, play_one
 from heron_env.lab.sweep.presets import PRESETS, preset
 from heron_env.lab.sweep.records import Key, Record, SweepJournal
+from heron_env.lab.sweep.sentences import NEGLIGIBLE
 from heron_env.lab.sweep.tables import cells, columns, to_json, to_markdown, to_rich
-from heron_env.lab.sweep.words import NEGLIGIBLE
 
 GRID = "heron/BatteryGrid-v0"
 OPTIONS = {"max_steps": 20}
@@ -144,6 +144,7 @@ def same_as_child() -> Sweep:
     return Sweep.of(GRID, {"random": "random"}, conditions, cases=4, options={"max_steps": 20})
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 def test_killed_again_and_again_the_result_is_that_of_an_uninterrupted_run(tmp_path: Path):
     once, often = tmp_path / "once", tmp_path / "often"

@@ -43,7 +43,7 @@ def watched(delay: Any, seed: int = 3, **options: Any) -> Any:
     return both[0], both[1][:, :14]
 
 
-@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("compile", [False, pytest.param(True, marks=pytest.mark.e2e)])
 def test_without_delay_it_is_spread(compile: bool) -> None:
     """Velocity, place, landmarks and others, and rewards, bit for bit; only what nobody says is left out."""
     sensed, spread = make(rdc.ENV, compile=compile), make("heron/Spread-v0", continuous=False, compile=compile)
@@ -122,6 +122,7 @@ def command(study: Study, folder: Path) -> Any:
     return packed.load(folder / "out" / f"{study.name}.json.gz")
 
 
+@pytest.mark.e2e
 def test_rdc_runs_and_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rule loses most of what it gains under 12 steps, and gets it back by reckoning; a second run adds nothing."""
     monkeypatch.setenv("HERON_COMPILE", "1")
@@ -142,6 +143,7 @@ def test_rdc_runs_and_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pyte
     assert config["hyperparameters"]["gru"] == 32 and config["env_options"] == {"observe_age": True}
 
 
+@pytest.mark.e2e
 def test_damarl_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It learns without the delay and under it."""
     monkeypatch.setenv("HERON_COMPILE", "1")

@@ -18,6 +18,8 @@ from heron_env.lab.output import Tile
 from heron_env.lab.show.report import read_sources
 from heron_env.lab.show.tolerance import margin_figure, margin_tile
 
+pytestmark = pytest.mark.e2e
+
 SPREAD, RULE = "heron/Spread-v0", "assigned landmark"
 SHORT, LONG = {"max_steps": 10}, {"max_steps": 30}
 
@@ -46,7 +48,6 @@ def test_the_answer_is_an_interval_around_an_estimate(loss: Margin):
     assert str(loss).startswith(f"'{RULE}' keeps 95 % of its gain up to loss {loss.estimate:.2f} [{loss.low:g}, ")
 
 
-@pytest.mark.e2e
 def test_workers_change_no_number():
     one, two = (margin(SPREAD, "random", cases=4, options=SHORT, processes=count) for count in (1, 2))
     assert one == two
@@ -231,7 +232,6 @@ def test_without_a_gain_there_is_nothing_to_draw():
         margin_figure(made((0.0, 32, 0.0)))
 
 
-@pytest.mark.e2e
 def test_the_study_of_the_card_leaves_margins_and_figures_and_makes_none_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

@@ -24,6 +24,8 @@ from heron_env.lab.policies import policy_spec
 from heron_env.lab.sweep.conditions import SYNC
 from heron_env.lab.traces.replaying import replay
 
+pytestmark = pytest.mark.e2e
+
 sb3 = pytest.importorskip("stable_baselines3")
 onnx = pytest.importorskip("onnx")
 contrib = pytest.importorskip("sb3_contrib")

@@ -22,6 +22,8 @@ from heron_env.lab.run_files import GroupConfig
 from heron_env.lab.trained import decide_batch
 from heron_env.worlds.energy_management import STRONGEST
 
+pytestmark = pytest.mark.e2e
+
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 

@@ -56,8 +56,10 @@ from heron_env.lab.show.tree import hierarchy_figure
 from heron_env.lab.sweep.conditions import grid
 from heron_env.lab.sweep.presets import PRESETS
 from heron_env.lab.sweep.records import Record
-from heron_env.lab.sweep.words import costliest
+from heron_env.lab.sweep.sentences import costliest
 from heron_env.registry import spec
+
+pytestmark = pytest.mark.e2e
 
 pytest.importorskip("matplotlib")
 

@@ -18,6 +18,8 @@ from heron_env.lab.sweep import play
 from heron_env.lab.sweep.play import Worlds, bundles, in_step, noted_lanes, play_bundle, play_one, ticks_in_step
 from heron_env.lab.sweep.records import RECORD
 
+pytestmark = pytest.mark.e2e
+
 ROUGH = Condition(msg_delay=40.0, act_delay=20.0, jitter=0.5, loss=0.2)
 NOISY = Condition(obs_delay=5.0, noise=0.1)
 WORLDS: dict[str, tuple[dict[str, Any], list[str], Any]] = {

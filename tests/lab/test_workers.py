@@ -11,6 +11,8 @@ from heron_env.errors import ConfigError, WorkerLost
 from heron_env.lab.sweep.executors import finished
 from heron_env.lab.sweep.sweep import executor_of
 
+pytestmark = pytest.mark.e2e
+
 
 def half(number: int) -> float:
     """Three's process is killed, as by a system that runs out of memory."""

@@ -151,6 +151,7 @@ def test_a_late_command_is_dropped_and_the_noop_counts() -> None:
         assert commanded and (missing == "hold") == any(value != [0.0] for value in commanded)
 
 
+@pytest.mark.e2e
 def test_calls_of_python_depend_neither_on_agents_nor_on_lanes() -> None:
     check_calls_do_not_grow(agents=(2, 20, 80), lanes=(1, 8, 64))
 

@@ -14,6 +14,8 @@ from strategies import delays, recipes, schedules
 
 from heron_env import ScheduleConfig
 
+pytestmark = pytest.mark.e2e
+
 TESTS = Path(__file__).parents[1]
 
 

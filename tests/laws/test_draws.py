@@ -186,6 +186,7 @@ def test_a_draw_is_a_function_of_seed_episode_agent_and_tick(kind: str, schedule
     draws_are_its_own(POLICIES[kind], schedule)
 
 
+@pytest.mark.e2e
 @EACH
 def test_draws_are_equal_in_both_clocks_and_in_lanes(kind: str, schedule: Any):
     clocks_agree(POLICIES[kind], schedule)

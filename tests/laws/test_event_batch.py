@@ -249,9 +249,8 @@ def look_late(delay: float = 0.0, **options: Any) -> None:
         check_event_batch(LATE, ScheduleConfig(msg_delay=late), lanes=2, **options)
 
 
-@pytest.mark.parametrize(
-    "text", [pytest.param(False, marks=pytest.mark.e2e, id="compiled"), pytest.param(True, id="in Python")]
-)
+@pytest.mark.e2e
+@pytest.mark.parametrize("text", [False, True], ids=["compiled", "in Python"])
 def test_its_text_in_python_is_the_same_clock(text: bool) -> None:
     look(text=text)
     look_on_and_on(text=text)
@@ -263,6 +262,7 @@ LONG |= {*GOING_ON_MUTANTS, *(name for name, fault in EVENT_MUTANTS.items() if f
 MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS | LATE_MUTANTS
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.e2e] if name in LONG else []) for name in MUTANTS]
 )

@@ -77,6 +77,7 @@ def test_every_mutant_has_its_law() -> None:
     assert {name for name, _ in CASES} == MUTANTS.keys()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("fault", "world"), [("--hash", "field"), ("--hash-noise", "seen")])
 def test_names_hashed_by_the_interpreter_break_determinism(fault: str, world: str) -> None:
     assert len(set(rollouts(fault, world))) > 1

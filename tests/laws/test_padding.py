@@ -139,6 +139,7 @@ def test_adapters_have_one_slot_for_each_of_the_group():
     assert batch.reset(seed=5)[0]["unit"].shape == (2, 4, 32)
 
 
+@pytest.mark.e2e
 def test_checks_descriptions_and_trained_runs_take_it():
     report = check_env(lambda **options: env(pad=True, **options), steps=4)
     assert [f.check for f in report.findings if f.status is Status.FAILED] == []

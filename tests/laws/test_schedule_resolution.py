@@ -71,6 +71,7 @@ def test_a_schedule_leaves_out_what_makes_a_clock_coarser_and_nothing_else():
     assert plan(COARSE, None).options == {"max_steps": 30, "dt": 30.0, "physics_substeps": 1}
 
 
+@pytest.mark.e2e
 def test_delays_of_energy_management_give_policies_of_their_own(tmp_path: Path):
     few = {"env_id": ENERGY, "hyperparameters": tiny(), "env_options": {"compile": True}}
     found = [weights(tmp_path / f"{s}", ScheduleConfig(msg_delay=s), **few) for s in (20.0, 23.0, 100.0)]

@@ -124,6 +124,14 @@ def test_a_key_repeated_within_one_line_is_told():
     )
 
 
+def test_half_a_character_is_told_by_escapes():
+    words = "has half a surrogate pair, which no UTF-8 text can hold; write whole characters"
+    assert refusal('matrix: ["x\\udfff"]\n"\\ud800": 1').splitlines() == [
+        f"m.yaml:1: matrix[0]: 'x\\udfff' {words}",
+        f"m.yaml:2: ['\\\\ud800']: '\\ud800' {words}",
+    ]
+
+
 def test_a_merged_mapping_is_told_where_it_was_written():
     text = "default: &usual\n  noise: -1\nmatrix:\n  - <<: *usual\n    observer: a\n    target: b\n    level: insider\n"
     assert refusal(text).splitlines() == [

@@ -23,6 +23,8 @@ from heron_env.pictures.panels import LEGEND, PROXY_AT, MessagePanel, NetworkPic
 from heron_env.pictures.quantities import draw_quantities
 from heron_env.worlds import battery_grid
 
+pytestmark = pytest.mark.e2e
+
 GRID = "heron/BatteryGrid-v0"
 HALF = {"*": lambda vector: 0.5}
 LATE = ScheduleConfig(msg_delay=0.4, obs_delay=0.1, jitter_type="lognormal", jitter_ratio=0.3, loss=0.2, duplicate=0.1)

@@ -321,6 +321,7 @@ def test_the_whole_graph_may_be_one_seat():
     assert run.join().kpis["consensus"] == 1.0
 
 
+@pytest.mark.e2e
 def test_a_seat_is_served_from_the_shell():
     command = [sys.executable, "-m", "heron_env", "serve", "--seat", "Human", "--env", "heron/GraphColoring-v0"]
     command += ["--others", "talking process", "-o", "max_steps=4"]

@@ -33,6 +33,8 @@ from heron_env.errors import CheckFailed, ConfigError, HeronError, UnknownEnviro
 from heron_env.testing import CHECKS, Check, CheckReport, Finding, Remark, Status, check_env
 from heron_env.testing.cost import lines
 
+pytestmark = pytest.mark.e2e
+
 HERE = tuple(check.name for check in CHECKS if check.name != "processes")
 """All but the one that starts processes, which takes seconds."""
 OPTIONS: dict[str, dict[str, Any]] = {"heron/EnergyManagement-v1": {"max_steps": 30}}
@@ -49,11 +51,9 @@ def bad(report: CheckReport) -> list[str]:
 
 
 OWN = [name for name in registered() if name.startswith("heron/")]
-LONG = ["heron/EnergyManagement-v1", "heron/Economy-v0"]
-LONG += [f"heron/{name}-v0" for name in ("Adversary", "Push", "SpeakerListener", "Crypto", "WorldComm")]
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.e2e) if n in LONG else n for n in OWN])
+@pytest.mark.parametrize("name", OWN)
 def test_our_own_environments_pass(name: str):
     report = check_env(name, options=OPTIONS.get(name), steps=12)
     report.raise_if_failed()

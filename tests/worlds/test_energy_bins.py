@@ -10,6 +10,8 @@ from heron_env import Disturbance
 from heron_env.worlds.energy_management import MPC, STRONGEST, Battery, TransformerZone, energy_management
 from heron_env.worlds.energy_management.agents import bin_at, bins_of, home_series
 
+pytestmark = pytest.mark.e2e
+
 
 @pytest.mark.parametrize(
     ("dt", "substeps", "bins"),

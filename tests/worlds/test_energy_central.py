@@ -12,6 +12,8 @@ from heron_env.worlds.energy_management.baselines import NOTHING, baselines
 from heron_env.worlds.energy_management.calendar import evaluation_seed
 from heron_env.worlds.energy_management.central import STAGES, CentralProgram, Outlook, Planner
 
+pytestmark = pytest.mark.e2e
+
 pytest.importorskip("highspy")
 
 

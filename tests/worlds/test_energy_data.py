@@ -19,6 +19,8 @@ from heron_env.worlds.energy_management.calendar import (
 from heron_env.worlds.energy_management.site import COLUMNS, QUARTERS_PER_YEAR, draw_neighbourhood, load_profiles
 from tests.worlds.energy_day_oracle import local_hours, tariff_series
 
+pytestmark = pytest.mark.e2e
+
 SPRING, AUTUMN = 88, 298  # March 30 and October 26, 2025
 HOURS = np.arange(24) * 3600.0
 

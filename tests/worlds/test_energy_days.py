@@ -15,6 +15,8 @@ from heron_env.worlds.energy_management.days import Days
 from heron_env.worlds.energy_management.site import Profiles, Site, draw_neighbourhood, load_profiles
 from tests.worlds.energy_day_oracle import Oracle
 
+pytestmark = pytest.mark.e2e
+
 GRIDS = [
     (60.0, 10.0),
     (900.0, 900.0),

@@ -10,6 +10,8 @@ from heron_env.errors import ConfigError, UnknownAgent
 from heron_env.worlds.energy_management import Battery, TransformerZone
 from heron_env.worlds.energy_management.disturbances import SETS, TYPES
 
+pytestmark = pytest.mark.e2e
+
 NOON = 43_200.0
 OPTIONS: dict[str, Any] = {"dt": 900.0, "physics_substeps": 3, "day": 172}
 

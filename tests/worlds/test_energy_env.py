@@ -12,6 +12,8 @@ from heron_env.worlds.energy_management import Battery, TransformerZone, energy_
 from heron_env.worlds.energy_management.baselines import baselines
 from heron_env.worlds.energy_management.calendar import TimeOfUse
 
+pytestmark = pytest.mark.e2e
+
 
 def independent_day(env, actions, substeps):
     """The specification's formulas in plain numbers: team's EUR, stored energy, slow means and meters after each step.

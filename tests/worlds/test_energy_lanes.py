@@ -9,6 +9,8 @@ from heron_env import Disturbance
 from heron_env.envs.batch.views import BatchWorld
 from heron_env.worlds.energy_management import Battery, TransformerZone, energy_management
 
+pytestmark = pytest.mark.e2e
+
 SEEDS = (3, 4, 11, 12, 40)
 OPTIONS = {"dt": 3600.0, "physics_substeps": 1}
 

@@ -18,6 +18,8 @@ from heron_env.worlds.energy_management.baselines import (
 )
 from heron_env.worlds.energy_management.calendar import TimeOfUse, evaluation_cases, summer_time
 
+pytestmark = pytest.mark.e2e
+
 NAMES = [*SEEN, *CLOCK]
 CONSTANTS = Constants()
 

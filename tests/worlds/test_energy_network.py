@@ -21,6 +21,8 @@ from heron_env.worlds.energy_management.network import (
 )
 from worlds.batches import batch_is_its_lanes
 
+pytestmark = pytest.mark.e2e
+
 VILLAGE = Path(__file__).parents[1] / "power_flow" / "data" / "village.json"
 COARSE = {"dt": 3600.0, "physics_substeps": 2}
 WEAK = Network(voltage_band=(0.98, 1.02), distance=150.0)
@@ -127,7 +129,7 @@ def test_voltages_money_and_accounts_agree_with_an_independent_loop():
 SHAPES = [{}, {"control": "zone"}, {"num_batteries": 7, "passive_per_zone": 0}]
 
 
-@pytest.mark.parametrize("compile", [pytest.param(True, marks=pytest.mark.e2e), False], ids=["compiled", "plain"])
+@pytest.mark.parametrize("compile", [True, False], ids=["compiled", "plain"])
 @pytest.mark.parametrize("options", SHAPES, ids=["field", "zone", "unequal zones"])
 def test_a_batch_is_its_lanes_bit_for_bit(options, compile):
     batch_is_its_lanes("heron/EnergyManagement-v1", **COARSE, **options, network=WEAK, compile=compile)

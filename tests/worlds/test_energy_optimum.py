@@ -16,6 +16,8 @@ from heron_env.worlds.energy_management.calendar import OPTIMA, evaluation_cases
 from heron_env.worlds.energy_management.optimum import ZoneDay, ZoneProgram, _solve_zone, solve
 from tools.compute_optima import closer, fingerprint, order, replayed, save
 
+pytestmark = pytest.mark.e2e
+
 pytest.importorskip("scipy")
 
 

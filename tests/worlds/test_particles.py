@@ -174,6 +174,7 @@ def earned(name: str, continuous: bool, playing: tuple[str, ...], groups: tuple[
     return np.array([sum(run[a] for group in groups for a in env.group_map[group]) for run in runs])
 
 
+@pytest.mark.draw
 @pytest.mark.parametrize("continuous", [True, False])
 @pytest.mark.parametrize(("name", "team"), [(name, team) for name, teams in TEAMS.items() for team in teams])
 def test_who_plays_by_rule_earns_more_than_who_plays_by_chance(name: str, team: str, continuous: bool):

@@ -38,7 +38,13 @@ def actions_of(env: Any, rng: np.random.Generator, *shape: int) -> Any:
     return rng.integers(5, size=(*shape, size)) if whole else rng.random((*shape, size), np.float32)
 
 
-@pytest.mark.parametrize(("options", "compiled"), [*zip(VARIANTS, [True, False] * 2, strict=True)], ids=IDS)
+@pytest.mark.parametrize(
+    ("options", "compiled"),
+    [
+        pytest.param(options, compiled, id=name, marks=pytest.mark.e2e if compiled else ())
+        for options, compiled, name in zip(VARIANTS, [True, False] * 2, IDS, strict=True)
+    ],
+)
 def test_without_delay_they_are_exact(options: dict[str, Any], compiled: bool):
     """Spaces, observations, rewards and ends of an episode with contacts are equal bit for bit."""
     exact, message = make(**options, compile=compiled), told(**options, compile=compiled)
@@ -70,6 +76,7 @@ def test_batches_are_exact_too(options: dict[str, Any], lanes: int):
         assert np.array_equal(*(seen.view(np.uint32) for seen in last))
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("rows", ["proxy", "local"])
 def test_both_event_clocks_are_exact_without_delay(rows: str):
     """The Python clock shows what it does with exact mates; lanes of the compiled one are the Python clock's."""

@@ -35,7 +35,7 @@ WARM_UP, LENGTH = 8, 16
 """Decisions on which a memory warms up before a window, and the most that are learned from in one."""
 
 
-# The network. Its gradients are written out: with autograd a training takes 1.3 to 1.4 times as long. Only that of the
+# The network. Its gradients are written out: with autograd a training takes 1.3 to 1.5 times as long. Only that of the
 # recurrent layer is left to it, which goes on from the gradient of what it made.
 
 
@@ -392,14 +392,14 @@ class Learner:
         assert gradient is not None
         gradient.zero_()
         features, which = self._learning.features(batch["obs"], batch["hidden"][0])[0], 0 if mine is None else mine
-        losses = self._backward(features[which], {name: column[which] for name, column in batch.items()})
+        losses = self._losses(features[which], {name: column[which] for name, column in batch.items()})
         gradient *= (MOST_GRADIENT / (gradient.dot(gradient).sqrt() + 1e-6)).clamp_max(1.0)
         self.optimizer.step()
         return losses
 
     @torch.no_grad()
-    def _backward(self, features: Tensor, batch: dict[str, Tensor]) -> Tensor:
-        """Gradients of all weights, for decisions `[n]`; their `LOSSES`."""
+    def _losses(self, features: Tensor, batch: dict[str, Tensor]) -> Tensor:
+        """PPO's clipped loss and that of the values for decisions `[n]`, as `LOSSES`; its gradients by all weights."""
         passed, took, gain = self._learning.through(features, batch["state"]), batch["took"], batch["gain"]
         number = took.sum().clamp_min(1.0)
         gain = gain - took.dot(gain) / number

@@ -396,8 +396,8 @@ class _WarmUp:
         if role.corrects:
             return role.act(rows, np.zeros((len(slots), spec.size), dtype=np.float32))
         fresh = slots[rows.first[mine]]
-        drawn = self._random.uniform(size=(len(fresh), spec.size))
-        numbers, choices = drawn[:, : spec.dim_c], drawn[:, spec.dim_c :]
+        sample = self._random.uniform(size=(len(fresh), spec.size))
+        numbers, choices = sample[:, : spec.dim_c], sample[:, spec.dim_c :]
         choices = np.minimum(np.floor(choices * spec.ncats), spec.ncats - 1)
         self._actions[fresh] = np.concatenate([spec.low + numbers * (spec.high - spec.low), choices], axis=1)
         return self._actions[slots]

@@ -71,8 +71,8 @@ def missing(world: BoardWorld, condition: str, ranked: Sequence[Standing]) -> It
     seeds = {each.policy: each.seeds for each in ranked}
     yield from (name for name in (NOTHING, RANDOM, *world.rules) if name not in seeds)
     for name in dict.fromkeys(("ppo", trained_name(condition))):
-        if (there := seeds.get(name, 0)) < SEEDS:
-            yield f"{name} ({there} of {SEEDS} training seeds)"
+        if (count := seeds.get(name, 0)) < SEEDS:
+            yield f"{name} ({count} of {SEEDS} training seeds)"
 
 
 def board_report(paths: Sequence[str | Path]) -> Report:

@@ -117,8 +117,8 @@ def _column_name(names: Sequence[str], end: str) -> str | None:
 
 def _column(run: EpisodeResult, agent: str, column: int) -> Series:
     """Hours, and what the agent saw then."""
-    seen = run.observations[agent]
-    return [t / HOUR for t, _ in seen], [float(vector[column]) for _, vector in seen]
+    observations = run.observations[agent]
+    return [t / HOUR for t, _ in observations], [float(vector[column]) for _, vector in observations]
 
 
 def _mean(run: EpisodeResult, columns: Mapping[str, int]) -> Series:

@@ -126,8 +126,8 @@ def gap_figure(result: Measurements, lines: Sequence[PolicyLine], cause: str) ->
             end_labels(axes, labels, gap)
             axes.set_ylabel(unit)
         amounts = np.unique(np.concatenate([line.amounts for line in lines]))
-        said = CAUSES[cause]
-        label = said.words if said.unit == "1" else f"{said.words}, {said.unit}"
+        entry = CAUSES[cause]
+        label = entry.words if entry.unit == "1" else f"{entry.words}, {entry.unit}"
         bottom.set(xlabel=label, xticks=amounts[apart(amounts, 0.06)], title="Gap: synchronous minus this, same case")
         top.set_title(f"Return of {result.sweep.return_of} above doing nothing\n(dashed: synchronous clock)")
         figure.draw_without_rendering()
@@ -159,11 +159,11 @@ def _dots(axes: Axes, x: Floats, values: Floats, colour: str) -> None:
 
 def apart(places: Floats, least: float) -> list[int]:
     """Which of the rising places can all be read: the last, and those before that are as far as that from the next."""
-    kept = [len(places) - 1]
+    chosen = [len(places) - 1]
     for number in range(len(places) - 2, -1, -1):
-        if places[kept[-1]] - places[number] >= least * np.ptp(places):
-            kept.append(number)
-    return kept[::-1]
+        if places[chosen[-1]] - places[number] >= least * np.ptp(places):
+            chosen.append(number)
+    return chosen[::-1]
 
 
 TOGETHER: Final = "all together"
@@ -172,9 +172,9 @@ OF_CAUSES: Final = 46
 METHODS: Final = {"one at a time": "each cause alone, then what they do together", "shapley": "Shapley values"}
 
 
-def waterfall_figure(found: Decomposition, unit: str) -> Figure:
+def waterfall_figure(costs: Decomposition, unit: str) -> Figure:
     """What each cause takes from a policy: each bar begins where the one before ended."""
-    rows = [(part.words, part.mean) for part in found.parts] + [(TOGETHER, found.gap.mean)]
+    rows = [(part.words, part.mean) for part in costs.parts] + [(TOGETHER, costs.gap.mean)]
     with house_style():
         figure, (axes,) = blank(0.34 * len(rows) + 1.3)
         reached = 0.0
@@ -190,10 +190,10 @@ def waterfall_figure(found: Decomposition, unit: str) -> Figure:
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.grid(visible=False, axis="y")
         axes.margins(x=0.04)
-        _costs_beside(axes, found.texts())
+        _costs_beside(axes, costs.texts())
         axes.set_xlabel(f"less than on the synchronous clock{f', {unit}' if unit else ''}")
         axes.set_title(
-            "\n".join(textwrap.wrap(f"What each cause takes from {found.policy!r} ({found.method})", OF_CAUSES))
+            "\n".join(textwrap.wrap(f"What each cause takes from {costs.policy!r} ({costs.method})", OF_CAUSES))
         )
         return figure
 

@@ -17,8 +17,8 @@ from heron_env.lab.show.document import NOT_DRAWN, Report, Section
 from heron_env.lab.sweep.margin import FILE, Margin, read_margin
 from heron_env.lab.sweep.presets import realistic
 from heron_env.lab.sweep.records import SETTINGS
+from heron_env.lab.sweep.sentences import costliest, finding, reasons
 from heron_env.lab.sweep.sweep import SweepResult, read_sweep
-from heron_env.lab.sweep.words import costliest, finding, reasons
 from heron_env.lab.traces import file as trace_file
 from heron_env.lab.traces.episode import Episode
 from heron_env.lab.traces.replaying import RECORD
@@ -87,13 +87,13 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     require_type(f"report_of(title={title!r:.60})", title, (str, type(None)), "a text, or None")
     env, options = _environment(sources)
     parts, words, notes = list[Section](), list[str](), list[list[str]]()
-    known, (about, folders) = dict(sweeps.EVERY_SWEEP) if sources.sweeps else {}, _names(sources)
+    details, (about, folders) = dict(sweeps.EVERY_SWEEP) if sources.sweeps else {}, _names(sources)
     for number, result in enumerate(sources.sweeps):
         suffix = "" if len(sources.sweeps) == 1 else f": {about[number]}"
         parts += _sweep_sections(result, number, suffix)
         new = set(result.policies) - {policy for before in sources.sweeps[:number] for policy in before.policies}
         words += [sentence for sentence in (finding(result) if new else reasons(result)) if sentence not in words]
-        known |= {f"{name}{suffix}": text for name, text in sweeps.sweep_facts(result).items()}
+        details |= {f"{name}{suffix}": text for name, text in sweeps.sweep_facts(result).items()}
         notes += filter(None, [sweeps.sweep_notes(result)])
     if sources.sweeps:
         parts += _closely(sources.sweeps, with_messages=not sources.traces)
@@ -103,12 +103,12 @@ def report_of(sources: Sources, *, title: str | None = None, facts: Mapping[str,
     parts += [tolerance.margin_part(one, _numbered("margin", number)) for number, one in enumerate(sources.margins)]
     parts += _learning(sources.runs)
     for number, run in enumerate(sources.runs):
-        known |= {f"{name}, {folders[number]}": text for name, text in training.training_facts(run).items()}
+        details |= {f"{name}, {folders[number]}": text for name, text in training.training_facts(run).items()}
         words += [] if sources.sweeps else [training.training_facts(run)["Validation"]]
     if sources.sweeps and (more := sweeps.held_out_words(env, options)):
-        known["Held out"] = f"{sweeps.EVERY_SWEEP['Held out']} {more}"
-    known |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
-    parts += [_hierarchy(sources, env, options), Section(HOW, [known, *notes])]
+        details["Held out"] = f"{sweeps.EVERY_SWEEP['Held out']} {more}"
+    details |= {**mapping({} if facts is None else facts, "report_of(facts)"), "Versions": _versions(sources)}
+    parts += [_hierarchy(sources, env, options), Section(HOW, [details, *notes])]
     what = "return under the network" if sources.sweeps or sources.margins else "what was recorded"
     return Report(
         title or f"{env.id}: {what}", [*words, *(f"{one}." for one in sources.margins)], parts, _verdict(sources)
@@ -157,8 +157,8 @@ def _sweep_sections(result: SweepResult, number: int, suffix: str) -> list[Secti
 def _versions(sources: Sources) -> str:
     """Of the program that writes the page, and of those that made what it shows, where they are others."""
     now = versions()
-    kept = [run.config.versions for run in sources.runs] + [episode.setting.versions for episode in sources.traces]
-    made = [result.made_by for result in sources.sweeps] + [of.get("heron_env", "unknown") for of in kept]
+    recorded = [run.config.versions for run in sources.runs] + [episode.setting.versions for episode in sources.traces]
+    made = [result.made_by for result in sources.sweeps] + [of.get("heron_env", "unknown") for of in recorded]
     others = [version for version in dict.fromkeys(made) if version != now["heron_env"]]
     text = ", ".join(f"{name} {version}" for name, version in now.items())
     return f"{text}; parts of this page were made by heron_env {', '.join(others)}" if others else text
@@ -182,7 +182,7 @@ def _environment(sources: Sources) -> tuple[EnvironmentSpec, dict[str, Any]]:
         *((result.sweep.env, dict(result.sweep.options)) for result in sources.sweeps),
         *((spec(episode.setting.env_id, RECORD), dict(episode.setting.options)) for episode in sources.traces),
         *((run.spec, dict(run.config.env_options)) for run in sources.runs),
-        *((spec(found.env, FILE), dict(found.options)) for found in sources.margins),
+        *((spec(margin.env, FILE), dict(margin.options)) for margin in sources.margins),
     ]
     ids = list(dict.fromkeys(env.id for env, _ in candidates))
     if len(ids) != 1:

@@ -16,10 +16,10 @@ from heron_env.lab.show.document import Block, Picture, Section
 from heron_env.lab.sweep.conditions import CAUSES, IDEAL, Condition
 from heron_env.lab.sweep.decomposition import Decomposition
 from heron_env.lab.sweep.results import Measurements, SweepPoint
+from heron_env.lab.sweep.sentences import NEGLIGIBLE, UNCLEAR, Changes, Level, comparisons, shows_gap
 from heron_env.lab.sweep.study import Item
 from heron_env.lab.sweep.sweep import SweepResult
 from heron_env.lab.sweep.tables import by_policy, headings, intervals_words, legend, lines, more_tables, return_head
-from heron_env.lab.sweep.words import NEGLIGIBLE, UNCLEAR, Changes, Level, comparisons, shows_gap
 from heron_env.registry import EnvironmentSpec
 from heron_env.trust import on_behalf_of
 

@@ -23,54 +23,56 @@ APART = 0.07
 """Of the axis: what is between two of its numbers at least."""
 
 
-def margin_tile(found: Margin) -> Tile:
+def margin_tile(margin: Margin) -> Tile:
     """The estimate in large figures, its interval below."""
-    label, note = f"Tolerated {CAUSES[found.fault].words}", str(found)
-    if not found.gains:
+    label, note = f"Tolerated {CAUSES[margin.fault].words}", str(margin)
+    if not margin.gains:
         return Tile(label, "no gain", note)
-    value = f"{found.amount(found.low)} or more" if found.high == math.inf else found.amount(found.nearest)
+    value = f"{margin.amount(margin.low)} or more" if margin.high == math.inf else margin.amount(margin.nearest)
     return Tile(label, value, note)
 
 
-def margin_part(found: Margin, name: str) -> Section:
+def margin_part(margin: Margin, name: str) -> Section:
     """The figure and what was tried; `name`: of the figure's files."""
-    head = [CAUSES[found.fault].words, "verdict", "cases", "gain kept"]
-    if not found.gains:
-        return Section(f"Margin: {head[0]}", [f"{found}."])
+    head = [CAUSES[margin.fault].words, "verdict", "cases", "gain kept"]
+    if not margin.gains:
+        return Section(f"Margin: {head[0]}", [f"{margin}."])
     rows = [
-        [found.amount(p.level), p.verdict, str(p.cases), f"{100 * share:.1f} % ± {100 * half:.1f}"]
-        for p, (share, half) in zip(found.probes, found.shares, strict=True)
+        [margin.amount(p.level), p.verdict, str(p.cases), f"{100 * share:.1f} % ± {100 * half:.1f}"]
+        for p, (share, half) in zip(margin.probes, margin.shares, strict=True)
     ]
     shares = "; ".join(f"{row[0]}: {row[3]}, {row[1]}" for row in rows)
     caption = (
-        f"{found}. Bars are the bounds of the tests, jointly correct with 95 %. "
-        f"The band is the interval. Mean gain without the fault: {with_unit(f'{found.gain:.3g}', found.unit)}."
+        f"{margin}. Bars are the bounds of the tests, jointly correct with 95 %. "
+        f"The band is the interval. Mean gain without the fault: {with_unit(f'{margin.gain:.3g}', margin.unit)}."
     )
-    picture = Picture(name, margin_figure(found), caption, f"Share of the gain kept against {head[0]}. {shares}.")
+    picture = Picture(name, margin_figure(margin), caption, f"Share of the gain kept against {head[0]}. {shares}.")
     return Section(f"Margin: {head[0]}", [picture, TextTable("What was tried", head, rows, words=2)])
 
 
-def margin_figure(found: Margin) -> Figure:
+def margin_figure(margin: Margin) -> Figure:
     """The share of its gain that a policy keeps, by the amount of a fault. Raises ConfigError as `Margin.plot`."""
-    if not found.gains:
-        raise ConfigError(f"plot(): {found}; there is nothing to draw")
-    places = np.sqrt([probe.level for probe in found.probes])
-    shares, halves = 100.0 * np.array(found.shares).T
+    if not margin.gains:
+        raise ConfigError(f"plot(): {margin}; there is nothing to draw")
+    places = np.sqrt([probe.level for probe in margin.probes])
+    shares, halves = 100.0 * np.array(margin.shares).T
     with house_style():
         figure, (axes,) = blank(3.6)
-        ends = np.sqrt([found.low, min(found.high, found.probes[-1].level)])
+        ends = np.sqrt([margin.low, min(margin.high, margin.probes[-1].level)])
         axes.axvspan(*ends, color=PALE, alpha=0.7, linewidth=0, zorder=0.5)
         axes.plot(places, shares, color=INK, linewidth=1.0, zorder=1.5)
-        for probe, x, share, half in zip(found.probes, places, shares, halves, strict=True):
+        for probe, x, share, half in zip(margin.probes, places, shares, halves, strict=True):
             colour = COLOURS[probe.verdict]
             axes.errorbar(x, share, half, color=colour, fmt="o", markersize=4.5, elinewidth=1.4, capsize=2.5)
-        axes.axhline(100.0 * found.keep, color=INK, linewidth=1.0, linestyle=(0, (5, 3)))
+        axes.axhline(100.0 * margin.keep, color=INK, linewidth=1.0, linestyle=(0, (5, 3)))
         ticks = apart(places, APART)
-        axes.set_xticks(places[ticks], [f"{found.probes[number].level:g}" for number in ticks])
-        cause = CAUSES[found.fault]
+        axes.set_xticks(places[ticks], [f"{margin.probes[number].level:g}" for number in ticks])
+        cause = CAUSES[margin.fault]
         axes.set_xlabel(f"{cause.words if cause.unit == '1' else f'{cause.words}, {cause.unit}'} (square-root scale)")
         axes.set_ylabel("gain kept, %")
-        labels = [(float(shares[-1]), "mean", INK), (100.0 * found.keep, f"{100 * found.keep:g} %", INK)]
+        labels = [(float(shares[-1]), "mean", INK), (100.0 * margin.keep, f"{100 * margin.keep:g} %", INK)]
         end_labels(axes, labels)
-        axes.set_title(f"Share of its gain that {found.policy!r} keeps\n(blue: confirmed kept, orange: confirmed lost)")
+        axes.set_title(
+            f"Share of its gain that {margin.policy!r} keeps\n(blue: confirmed kept, orange: confirmed lost)"
+        )
         return figure

@@ -104,13 +104,13 @@ def training_part(run: RunFolder, name: str = "learning") -> Section:
     """A curve for each group. Raises RunFolderError where progress.csv is missing."""
     rows, config = [row for row in run.curve() if math.isfinite(float(row["validation_return"]))], run.config
     curves = [[row for row in rows if row["group"] == group] for group in config.groups]
-    drawn = [
+    pictures = [
         _learning(run, group, curve, name if len(curves) == 1 else f"{name}-{group.replace(':', '_')}")
         for group, curve in zip(config.groups, curves, strict=True)
         if len(curve) > 1
     ]
     return Section(
-        "Training", drawn or ["The run folder has no learning curve, because the training had no validations."]
+        "Training", pictures or ["The run folder has no learning curve, because the training had no validations."]
     )
 
 
@@ -137,8 +137,8 @@ def training_facts(run: RunFolder) -> dict[str, str]:
 
 def _by_group(config: RunConfig) -> str:
     """What each group earned in sum, where that is not what the root did."""
-    kept = config.validation_by_group
-    earned = {name: Earned(root, kept[name]) for name, root in config.validation.items() if name in kept}
+    by_group = config.validation_by_group
+    earned = {name: Earned(root, by_group[name]) for name, root in config.validation.items() if name in by_group}
     apart = groups_apart([*earned.values()])
     text = "; ".join(f"{name}: {each.words(apart)}" for name, each in earned.items())
     return f" In sum by group: {text}." if apart else ""

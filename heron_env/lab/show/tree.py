@@ -52,9 +52,9 @@ def description_figure(d: Description, matrix: VisibilityMatrix) -> Figure:
     with picture_style():
         from matplotlib.figure import Figure
 
-        tree, seen = TreeDrawing(d), drawing_of(matrix.plan, matrix.critic, matrix.tellings)
-        wide, beside = seen.width + 3.4, max(tree.width + 0.3, NARROWEST)
-        width, heights = max(wide, beside), (tree.height + 0.75, seen.height + 2.3)
+        tree, sights = TreeDrawing(d), drawing_of(matrix.plan, matrix.critic, matrix.tellings)
+        wide, tree_width = sights.width + 3.4, max(tree.width + 0.3, NARROWEST)
+        width, heights = max(wide, tree_width), (tree.height + 0.75, sights.height + 2.3)
         figure = Figure(figsize=(width, sum(heights)), layout="constrained")
         parts: Any = figure.subfigures(2, 1, height_ratios=heights)
         top, bottom = parts
@@ -66,8 +66,8 @@ def description_figure(d: Description, matrix: VisibilityMatrix) -> Figure:
         matrix_axes = below[0] if room > 0.6 else below
         if room > 0.6:
             below[1].axis("off")
-        seen.draw(matrix_axes)
-        matrix_axes.set_title(f"Who sees what, by {BY[d.seen.by]}", pad=seen.letters)
+        sights.draw(matrix_axes)
+        matrix_axes.set_title(f"Who sees what, by {BY[d.seen.by]}", pad=sights.letters)
         return figure
 
 
@@ -103,8 +103,8 @@ class TreeDrawing:
         self.lines = tree_lines(d.agents, MOST_LINES)
         self.at = {line.agent.id: y for y, line in enumerate(self.lines) if line.agent is not None}
         pairs = message_pairs(d.exchange)
-        drawn = {pair: both for pair, both in pairs.items() if all(agent in self.at for agent in pair)}
-        self.arcs = drawn if len(drawn) <= MOST_ARCS else {}
+        shown = {pair: both for pair, both in pairs.items() if all(agent in self.at for agent in pair)}
+        self.arcs = shown if len(shown) <= MOST_ARCS else {}
         self.not_drawn = len(pairs) - len(self.arcs)
         names = max(INDENT * line.depth + LETTER * 1.15 * len(line.name) for line in self.lines)
         self.lane = names + 0.12

@@ -135,8 +135,8 @@ class Condition:
         """The same with these causes alone; without any: `Condition()`. Raises ConfigError for an unknown one."""
         for cause in causes:
             require_cause(cause)
-        kept: dict[str, Any] = {cause: amount for cause, amount in self.causes.items() if cause in causes}
-        return Condition(**kept)
+        amounts: dict[str, Any] = {cause: amount for cause, amount in self.causes.items() if cause in causes}
+        return Condition(**amounts)
 
     def but(self, **amounts: GivenAmount) -> Condition:
         """The same, with other amounts of some causes. Raises ConfigError."""
@@ -233,32 +233,30 @@ def require_cause(name: str) -> None:
         raise ConfigError(f"{name!r} is no cause; there are {names}.{did_you_mean(name, names)}")
 
 
-def checked_names(given: object) -> Names:
+def checked_names(raw: object) -> Names:
     """Names of sets, each once; one name stands for itself. Raises ConfigError."""
-    names = (given,) if isinstance(given, str) else given
+    names = (raw,) if isinstance(raw, str) else raw
     if not isinstance(names, Sequence) or not all(isinstance(name, str) and name for name in names):
-        raise ConfigError(
-            f"disturbances={given!r}: give names of sets, as the environment's disturbance_sets() has them"
-        )
+        raise ConfigError(f"disturbances={raw!r}: give names of sets, as the environment's disturbance_sets() has them")
     return tuple(dict.fromkeys(names))
 
 
-def checked_amount(cause: str, given: object) -> Amount:
+def checked_amount(cause: str, raw: object) -> Amount:
     """An amount in its normal form, which is hashable: a float, or pairs by key. Raises ConfigError, ScheduleError."""
-    if isinstance(given, Mapping) and len(given) == 1 and next(iter(given)) in KINDS:
-        given = as_source(given)
-    if isinstance(given, Mapping | tuple):
+    if isinstance(raw, Mapping) and len(raw) == 1 and next(iter(raw)) in KINDS:
+        raw = as_source(raw)
+    if isinstance(raw, Mapping | tuple):
         if cause == "noise":
-            raise ConfigError(f"noise={given!r}: noise is one number for all agents")
-        pairs = tuple(given.items()) if isinstance(given, Mapping) else given
+            raise ConfigError(f"noise={raw!r}: noise is one number for all agents")
+        pairs = tuple(raw.items()) if isinstance(raw, Mapping) else raw
         if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
             raise ConfigError(
-                f"{cause}={given!r}: must be one number, or a mapping of agents, groups or levels to numbers; "
+                f"{cause}={raw!r}: must be one number, or a mapping of agents, groups or levels to numbers; "
                 "several amounts are an axis: along() and grid() take them"
             )
-        kept = tuple((key, _checked_number(cause, as_source(value))) for key, value in dict(pairs).items())
-        return kept if any(amount != CAUSES[cause].ideal for _, amount in kept) else CAUSES[cause].ideal
-    return _checked_number(cause, given)
+        checked = tuple((key, _checked_number(cause, as_source(value))) for key, value in dict(pairs).items())
+        return checked if any(amount != CAUSES[cause].ideal for _, amount in checked) else CAUSES[cause].ideal
+    return _checked_number(cause, raw)
 
 
 def _checked_number(cause: str, value: Any) -> float | Source:

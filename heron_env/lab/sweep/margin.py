@@ -223,14 +223,14 @@ def margin(
         places = intervals.unit[numbers] - units.start
         return np.asarray(np.bincount(places, np.mean(rows, axis=0)) / np.bincount(places))
 
-    def kept(level: float, units: range) -> NDArray[np.float64]:
+    def advantage(level: float, units: range) -> NDArray[np.float64]:
         nothing = returns(NOTHING, SYNC, units)
         at, without = (returns(name, under.but(**{fault: x}), units) for x in (level, ladder[0]))
         return np.asarray((at - nothing) - keep * (without - nothing))
 
-    found = first_crossing(kept, ladder, intervals.units, step=step)
+    edge = first_crossing(advantage, ladder, intervals.units, step=step)
     plain = dict(sweep.settings()["options"])
-    return Margin(found.probes, sweep.env.id, plain, name, fault, keep, under.name, sweep.unit, step, intervals.units)
+    return Margin(edge.probes, sweep.env.id, plain, name, fault, keep, under.name, sweep.unit, step, intervals.units)
 
 
 def _require(name: str, fault: str, keep: float, under: Condition) -> None:

@@ -60,7 +60,7 @@ class Worlds:
     """Environments by all that they are built with; the last few are kept."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[bytes, bool], HeronEnv] = {}
+        self._envs: dict[tuple[bytes, bool], HeronEnv] = {}
 
     @contextmanager
     def lent(self, item: Item, *, lanes: bool = False) -> Iterator[HeronEnv]:
@@ -71,7 +71,7 @@ class Worlds:
         if lanes:
             item = replace(item, case=Case(item.case.seed))
         key = _key(item, lanes)
-        env = self._kept.pop(key, None) if key else None
+        env = self._envs.pop(key, None) if key else None
         env = made(item) if env is None else env
         yield env
         self.keep(item, env, lanes=lanes)
@@ -79,9 +79,9 @@ class Worlds:
     def keep(self, item: Item, env: HeronEnv, *, lanes: bool = False) -> None:
         """Lend this one next time; nothing of a black box, nor of endpoints, is used again."""
         if isinstance(env, HeronEnv) and not injected(env) and (key := _key(item, lanes)):
-            self._kept[key] = env
-            for oldest in list(self._kept)[:-WORLDS]:
-                del self._kept[oldest]
+            self._envs[key] = env
+            for oldest in list(self._envs)[:-WORLDS]:
+                del self._envs[oldest]
 
 
 def _key(item: Item, lanes: bool) -> tuple[bytes, bool] | None:
@@ -120,13 +120,13 @@ def played(live: Sequence[Item], others: Played, worlds: Worlds) -> Iterator[Rec
     """
     try:
         if live:
-            yield from _asked(live, others, worlds)
+            yield from _played_live(live, others, worlds)
         yield from (record for _, records in others for record in records)
     finally:
         others.close()
 
 
-def _asked(live: Sequence[Item], others: Played, worlds: Worlds) -> Iterator[Record]:
+def _played_live(live: Sequence[Item], others: Played, worlds: Worlds) -> Iterator[Record]:
     from heron_env.lab.external import EndpointConnections
 
     unheard = {item.name for item in live}
@@ -198,16 +198,16 @@ def play_one(item: Item, worlds: Worlds, lines: EndpointConnections | None = Non
         begun = time.perf_counter()
         with worlds.lent(item) as env:
             policies = _policies(item, env, lines)
-            asked = {**policies, **injected(env)}
+            all_policies = {**policies, **injected(env)}
             done = False
             try:
                 result = run_under(item.condition, env, policies, item.case.seed, item.record)
                 done = True
             finally:
-                _close_recordings(asked, done)
+                _close_recordings(all_policies, done)
             figures = outcome(env, result) if item.record else sums(env, result)
             require_finite(figures)
-        return Record(item.key, figures, round(time.perf_counter() - begun, 3), AnswerTally.of(result, asked))
+        return Record(item.key, figures, round(time.perf_counter() - begun, 3), AnswerTally.of(result, all_policies))
     except Exception as error:
         error.add_note(f"while running {item}")
         raise
@@ -333,12 +333,12 @@ def play_lanes(
         env, len(cases), clock="event", schedule=schedule, autoreset="disabled", threads=1, record=tuple(record)
     )
     specs = env.simulation.specs
-    asked = _PolicyOfLane([resolve_policies(of_case, env) for of_case in policies], len(env.hierarchy))
+    by_lane = _PolicyOfLane([resolve_policies(of_case, env) for of_case in policies], len(env.hierarchy))
     width = max(specs[rank].size for rank in env.simulation.possible)
     rows = batch.reset([case.seed for case in cases], options=[case.options or None for case in cases])
     while len(rows):
         actions = np.zeros((len(rows), width))
-        for policy, places in asked.by_policy(rows):
+        for policy, places in by_lane.by_policy(rows):
             size = specs[rows.rank[places][0]].size
             actions[places, :size] = _decisions(env, batch._lanes.steps, rows, policy, places)
         rows = batch.answer(actions)

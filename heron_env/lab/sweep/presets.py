@@ -64,8 +64,8 @@ class Preset:
 
     def conditions_in(self, env: Any) -> list[Condition]:
         """Those of an environment; in a black box nobody measures anew, so they have no noise."""
-        found = self.conditions(env.dt)
-        return unique(each.but(noise=0.0) for each in found) if not isinstance(env, HeronEnv) else found
+        conditions = self.conditions(env.dt)
+        return unique(each.but(noise=0.0) for each in conditions) if not isinstance(env, HeronEnv) else conditions
 
 
 def realistic(dt: float) -> Condition:

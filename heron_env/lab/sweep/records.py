@@ -113,12 +113,12 @@ class Record:
             line = _Line.model_validate(values)
         except ValidationError as error:
             raise ValueError(first_fault(error)) from error
-        kept = {field.name: getattr(line, field.name) for field in fields(Outcome)}
+        figures = {field.name: getattr(line, field.name) for field in fields(Outcome)}
         for name in ("staleness_p95", "latency_p95"):
-            kept[name] = _nan_for_none(kept[name])
+            figures[name] = _nan_for_none(figures[name])
         for name in ("kpis", "by_group"):
-            kept[name] = {key: _nan_for_none(x) for key, x in kept[name].items()}
-        return cls(Key(line.policy, line.case, line.condition), Outcome(**kept), line.seconds, line.answers)
+            figures[name] = {key: _nan_for_none(x) for key, x in figures[name].items()}
+        return cls(Key(line.policy, line.case, line.condition), Outcome(**figures), line.seconds, line.answers)
 
 
 class _Line(BaseModel):

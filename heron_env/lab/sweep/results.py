@@ -201,12 +201,12 @@ class Measurements:
     @cached_property
     def interactions(self) -> tuple[Interaction, ...]:
         """Of faults with the network, of each policy for each condition with faults whose other three were run."""
-        there, result = set(self.sweep.conditions), []
+        played, result = set(self.sweep.conditions), []
         for policy in self.policies:
             for condition in self.sweep.conditions:
                 network = condition.but(disturbances=())
                 faults = Condition(synchronous=True, disturbances=condition.disturbances)
-                if condition.disturbances and network != SYNC and {network, faults} <= there:
+                if condition.disturbances and network != SYNC and {network, faults} <= played:
                     arms = (self.table(policy, arm) for arm in (SYNC, network, faults, condition))
                     result.append(interaction(policy, condition, arms, self.intervals))
         return tuple(result)
@@ -216,20 +216,20 @@ class Measurements:
 
         Of several the last one, which as a rule has the greatest amounts.
         """
-        there = {*self.sweep.conditions, IDEAL}  # whose cost is 0, run or not
+        played = {*self.sweep.conditions, IDEAL}  # whose cost is 0, run or not
         fitting = [
             whole
             for whole in self.sweep.conditions
-            if 2 <= len(whole.causes) <= MOST_CAUSES and there.issuperset(needed(whole))
+            if 2 <= len(whole.causes) <= MOST_CAUSES and played.issuperset(needed(whole))
         ]
         return max(reversed(fitting), key=lambda whole: len(whole.causes), default=None)
 
     def _costs(self, policy: str, whole: Condition) -> Costs:
         """Of every subset of the causes that was run. Nothing wrong costs nothing: that is the synchronous clock."""
-        sync, there = self.table(policy), set(self.sweep.conditions)
+        sync, played = self.table(policy), set(self.sweep.conditions)
         costs = {frozenset[str](): np.zeros(sync.shape)}
         for part in coalitions(whole):
-            if part.causes and part in there:
+            if part.causes and part in played:
                 costs[frozenset(part.causes)] = sync - self.table(policy, part)
         return costs
 

@@ -245,9 +245,9 @@ def expanded(policies: Mapping[str, Any]) -> tuple[dict[str, PolicySpec], dict[s
     """
     specs: dict[str, PolicySpec] = {}
     pools: dict[str, tuple[str, ...]] = {}
-    for name, given in policies.items():
-        pooled = isinstance(given, Sequence) and not isinstance(given, str)
-        members = _specs(given)
+    for name, entry in policies.items():
+        pooled = isinstance(entry, Sequence) and not isinstance(entry, str)
+        members = _specs(entry)
         names = [f"{name}, run {number}" for number in range(1, len(members) + 1)] if pooled else [name]
         if pooled:
             _require_one_recipe(name, members)
@@ -258,10 +258,10 @@ def expanded(policies: Mapping[str, Any]) -> tuple[dict[str, PolicySpec], dict[s
     return specs, pools
 
 
-def _specs(given: Any) -> list[PolicySpec]:
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return [spec for each in given for spec in _specs(each)]
-    return [opened(policy_spec(given) if isinstance(given, str) or hasattr(given, "url") else given)]
+def _specs(entry: Any) -> list[PolicySpec]:
+    if isinstance(entry, Sequence) and not isinstance(entry, str):
+        return [spec for each in entry for spec in _specs(each)]
+    return [opened(policy_spec(entry) if isinstance(entry, str) or hasattr(entry, "url") else entry)]
 
 
 def _require_one_recipe(name: str, members: Sequence[PolicySpec]) -> None:

@@ -300,7 +300,7 @@ def _sweep_of(settings: SweepSettings, named_by: str) -> Sweep:
     return Sweep(
         env=registry.spec(settings.env, named_by),
         options=settings.options,
-        policies={name: policy_of(text, named_by) for name, text in policies.items()},
+        policies={name: spec_of_identity(text, named_by) for name, text in policies.items()},
         identities=policies,
         conditions=conditions,
         cases=tuple(settings.cases),
@@ -332,7 +332,7 @@ class NamedPolicy:
             return policy.build(env, seed)
 
 
-def policy_of(text: str, file: str) -> PolicySpec:
+def spec_of_identity(text: str, file: str) -> PolicySpec:
     """From its `identity` in a file."""
     kind, _, rest = text.partition(" ")
     kinds = {"run": "run", "agents": "agents", "fixture": "recorded"}

@@ -23,7 +23,7 @@ from heron_env.lab.sweep.conditions import CAUSES, DISTURBANCES, SYNC, amount_te
 from heron_env.lab.sweep.decomposition import Decomposition
 from heron_env.lab.sweep.records import TABLES
 from heron_env.lab.sweep.results import ELO_K, ELO_START
-from heron_env.lab.sweep.words import finding, shows_gap
+from heron_env.lab.sweep.sentences import finding, shows_gap
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -272,10 +272,10 @@ def to_rich(result: Measurements) -> Group:
             table.add_row(*(Text(row[name]) for name in ("condition", *names)))
         return table
 
-    beside = [part for grid in more_tables(result, short=True) for part in grid.to_rich()]
+    extra = [part for grid in more_tables(result, short=True) for part in grid.to_rich()]
     unit = f", {result.sweep.unit}" if result.sweep.unit else ""
     head = Text(f"Mean {return_head(result)}{unit}, {len(result.sweep.cases)} cases")
-    return Group(head, part(None), *map(part, rows), *beside)
+    return Group(head, part(None), *map(part, rows), *extra)
 
 
 def more_tables(result: Measurements, *, short: bool = False) -> list[TextTable]:
@@ -337,7 +337,7 @@ def legend(result: Measurements) -> str:
     return f"{n} case{'s' * (n > 1)}{unit}{intervals_words(result)}. {text}."
 
 
-def intervals_words(result: Measurements, drawn: str = "brackets") -> str:
+def intervals_words(result: Measurements, marks: str = "brackets") -> str:
     """`; brackets are 95 % t intervals over the cases alone ...`, with what they can't say; nothing of one case."""
     n, pools = result.intervals.units, result.sweep.pools
     if n < 2:
@@ -353,7 +353,7 @@ def intervals_words(result: Measurements, drawn: str = "brackets") -> str:
     )
     seed = "; a trained policy that is not pooled is one training seed: other seeds may differ" if single else ""
     few = FEW if n < ENOUGH else ""
-    return f"; {drawn} are 95 % t intervals {over}, each for itself{few}{seed}"
+    return f"; {marks} are 95 % t intervals {over}, each for itself{few}{seed}"
 
 
 def columns(result: Measurements) -> list[str]:

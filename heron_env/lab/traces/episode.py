@@ -235,8 +235,8 @@ class Episode:
     def ages(self, agent: str) -> Iterator[Age]:
         """The age of information (T12) of each observation that a deciding agent received, in the order received."""
         owners = self.world.sources[agent]
-        came = [m for m in self.messages if m.kind in OBSERVATIONS and m.agent == agent and m.place is not None]
-        for message in sorted(came, key=lambda m: m.place or 0):
+        received = [m for m in self.messages if m.kind in OBSERVATIONS and m.agent == agent and m.place is not None]
+        for message in sorted(received, key=lambda m: m.place or 0):
             assert message.arrives is not None
             old = (max(message.arrives - as_of, 0) / 1e9 for as_of in message.content["as_of"])
             yield Age(message.arrives, message.number, dict(zip(owners, old, strict=True)))
@@ -308,10 +308,10 @@ def written_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options themselves. Raises TraceError for one that JSON would not give back."""
     for name, value in options.items():
         try:
-            kept = json.loads(json.dumps(value)) == value
+            same = json.loads(json.dumps(value)) == value
         except (TypeError, ValueError, OverflowError):
-            kept = False
-        if not kept:
+            same = False
+        if not same:
             raise TraceError(
                 f"option {name}={value!r} can't be written down; use words, numbers, lists and dictionaries, "
                 "or register the environment with it under an id of its own"
@@ -380,10 +380,10 @@ def schedule_of(entries: list[dict[str, Any]] | None) -> AnySchedule:
     )
 
 
-def happening_entries(given: Iterable[Any]) -> list[dict[str, Any]]:
+def happening_entries(items: Iterable[Any]) -> list[dict[str, Any]]:
     """Disturbances, monitors or events as they are written down. Raises TraceError for one that is a function."""
     return [
-        {f.name: plain(getattr(one, f.name), f"{type(one).__name__}.{f.name}") for f in fields(one)} for one in given
+        {f.name: plain(getattr(one, f.name), f"{type(one).__name__}.{f.name}") for f in fields(one)} for one in items
     ]
 
 

@@ -80,20 +80,20 @@ def record_answers(
     chosen: dict[str, Any] = dict(
         policies.asked(env, setting.seed, about) if isinstance(policies, External) else policies
     )
-    kept = {id(p): p for p in chosen.values() if isinstance(p, Recording)}
+    recordings = {id(p): p for p in chosen.values() if isinstance(p, Recording)}
     for agent, policy in own.items():
-        if id(policy) not in kept:
-            kept[id(policy)] = Recording(getattr(policy, "policy", policy), numbered(part, len(kept)))
-        chosen[agent] = kept[id(policy)]
+        if id(policy) not in recordings:
+            recordings[id(policy)] = Recording(getattr(policy, "policy", policy), numbered(part, len(recordings)))
+        chosen[agent] = recordings[id(policy)]
     done = False
     try:
         episode = play(chosen)
         done = True
     finally:
-        for recording in kept.values():
+        for recording in recordings.values():
             recording.close(finished=done)
     copies = side_by_side(Path(policies.path)) if isinstance(policies, FixturePolicy) else []
-    files = _placed(copies, [recording.path for recording in kept.values()], fixture)
+    files = _placed(copies, [recording.path for recording in recordings.values()], fixture)
     return replace(episode, setting=replace(setting, fixture=digest_of(files)))
 
 
@@ -189,9 +189,9 @@ def record_episode(
     )
     with trusting(*named(env_id)):
         spec = policy_spec(policy) if isinstance(policy, str) else None
-        given = policies_of(setting.policy, env, seed) if isinstance(policy, str) else policy
+        resolved = policies_of(setting.policy, env, seed) if isinstance(policy, str) else policy
         path = None if fixture is None else path_of(fixture, "record_episode(fixture)")
-        deciding = spec if isinstance(spec, External) else given
+        deciding = spec if isinstance(spec, External) else resolved
         return record_answers(env, deciding, setting, path, lambda policies: record(env, policies, setting, series))
 
 

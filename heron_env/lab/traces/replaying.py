@@ -273,9 +273,9 @@ def _require_same_data(setting: TraceSetting, env: Any) -> None:
             )
 
 
-def _fixture(trace: Episode | str | Path, given: str | Path | None) -> Path:
-    if given is not None:
-        return path_of(given, "replay(fixture)")
+def _fixture(trace: Episode | str | Path, fixture: str | Path | None) -> Path:
+    if fixture is not None:
+        return path_of(fixture, "replay(fixture)")
     if isinstance(trace, Episode):
         raise TraceError(
             "endpoints decided in this episode: name the file of their answers, replay(episode, fixture=path)"

@@ -105,10 +105,10 @@ def legible(episode: Episode, window: tuple[float, float] | None) -> tuple[int, 
 
 def _messages(episode: Episode, start: int, end: int) -> Iterator[tuple[str, str, str, list[SentMessage]]]:
     """Label, colour, dashes, and the messages that arrived, by what they are for."""
-    came = [m for m in episode.messages if arrived(m) and m.sent <= end and (m.arrives or 0) >= start]
-    asked = ("ObservationRequest", *OBSERVATIONS)
-    yield "observation: request, reply", BLUE, "-", [m for m in came if m.kind in asked]
-    yield "other message", GREY, ":", [m for m in came if m.kind not in asked and not m.kind.startswith(CYCLE)]
+    arrivals = [m for m in episode.messages if arrived(m) and m.sent <= end and (m.arrives or 0) >= start]
+    requests = ("ObservationRequest", *OBSERVATIONS)
+    yield "observation: request, reply", BLUE, "-", [m for m in arrivals if m.kind in requests]
+    yield "other message", GREY, ":", [m for m in arrivals if m.kind not in requests and not m.kind.startswith(CYCLE)]
 
 
 def _instants(episode: Episode) -> Iterator[tuple[str, str, int, str, list[tuple[int, str]]]]:

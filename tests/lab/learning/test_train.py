@@ -65,6 +65,7 @@ def quick(env_id: str, folder: Path, **options) -> RunFolder:
     return trained(folder, env_id, **options)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("env_id", "options", "critic"),
     [(*variant, "central") for variant in VARIANTS] + [(*VARIANTS[at], "local") for at in (0, -1)],
@@ -398,6 +399,7 @@ def test_a_black_box_is_refused_with_the_names_of_those_who_train_it(env_id: Any
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.e2e
 def test_a_function_that_builds_the_environment_trains_what_its_name_does(tmp_path: Path):
     named, given = (
         trained(tmp_path / what, env, validations=0) for what, env in (("named", "mixed_world:carts"), ("given", carts))

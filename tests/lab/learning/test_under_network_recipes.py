@@ -127,6 +127,7 @@ def test_where_mpe2_is_missing_it_says_how_to_get_it(monkeypatch: pytest.MonkeyP
         spread.Lanes(None, 1)
 
 
+@pytest.mark.e2e
 @pytest.mark.usefixtures("ours")
 @pytest.mark.parametrize(("script", "name"), [(sb3, "sb3"), (spread, "spread")], ids=["sb3", "spread"])
 def test_it_runs_quickly_goes_on_and_writes_what_it_prints(

@@ -107,8 +107,8 @@ class Level:
         seeds = f" ({runs} training seeds)" if runs > 1 else ""
         earned = f"{self.policy!r}{seeds} earns {sweep.return_of} a return of {with_unit(self.sync, sweep.unit)}"
         share = f", {self.foresight}" if self.foresight else ""
-        told = self.no_gain and NOTHING
-        others = ", ".join(f"{more} to {other!r}" for other, more in self.against if other != told)
+        covered = self.no_gain and NOTHING
+        others = ", ".join(f"{more} to {other!r}" for other, more in self.against if other != covered)
         difference = f"Its mean difference is {others}." if others else ""
         text = f"On {self.cases} {earned} on the synchronous clock{share}."
         return " ".join(filter(None, (text, difference, self.no_gain)))
