@@ -14,6 +14,7 @@ import pytest
 
 def test_runs(): pass
 
+@pytest.mark.e2e
 def test_takes_long(): raise AssertionError
 
 @pytest.mark.parametrize("n", [1, 2])
