@@ -118,6 +118,7 @@ OFTEN = ScheduleConfig(tick_interval=0.3 * YEAR, msg_delay=0.01 * YEAR)
 WAVERING = ScheduleConfig(tick_interval=5e9, msg_delay=9e9, jitter_type="gaussian", tick_jitter_ratio=0.4)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("schedule", [None, ScheduleConfig(tick_interval=9.1e9), OFTEN, WAVERING])
 def test_whatever_comes_first_beyond_it_both_event_clocks_name_the_step(schedule: Any):
     world = years(compile=True)

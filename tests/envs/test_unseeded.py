@@ -141,6 +141,7 @@ def test_workers_of_a_vector_that_nobody_seeded_differ():
         assert len({row.tobytes() for row in rows}) == 3
 
 
+@pytest.mark.e2e
 def test_a_batch_and_what_is_made_of_it_keep_the_seeds_that_they_name():
     batch, vector = BatchEnv(SPREAD, 3), HeronVectorEnv(SPREAD, 3)
     event = BatchEnv(SPREAD, 3, clock="event", autoreset="disabled", compile=True, max_steps=5, seed=4)

@@ -293,6 +293,7 @@ CAUGHT = {
 }
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", MUTANTS)
 def test_planted_faults_are_caught(name: str):
     check = CHECKS[CAUGHT.get(name, "its own")]

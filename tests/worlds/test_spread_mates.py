@@ -91,6 +91,7 @@ def test_both_event_clocks_are_exact_without_delay(rows: str):
     check_event_batch(partial(told, compile=True), ScheduleConfig(own_rows=rows), seed=7)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("own_rows", "observability"), [("proxy", None), ("local", NOISY)], ids=["exact", "noisy"])
 def test_the_compiled_event_clock_is_the_python_clock(own_rows: str, observability: Any):
     """With delays, jitter, loss and messages that travel twice; ages and ends, too."""
