@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from cli_kit import as_json, heron
 from training_kit import GRID, tiny, trained
 
 from heron_env import load_policy, make
-from heron_env.errors import ConfigError, RunFolderError
-from heron_env.lab import RunFolder
+from heron_env.errors import ConfigError, RunFolderError, TraceError
+from heron_env.lab import RunFolder, record_episode
 from heron_env.lab.policies import TrainedRun, identity, policy_spec
 from heron_env.lab.runs import MOST
+from heron_env.lab.traces import file as trace_file
+from heron_env.lab.traces.replaying import replay
 from heron_env.lab.weights import ACTS, packed_weights, weights_in
 
 WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -115,6 +118,20 @@ def test_what_0_2_shipped_is_read_and_decides_as_what_is_shipped_now():
     then, now = RunFolder.open(OLD), RunFolder.open("shipped:heron/Spread-v0/ppo")
     assert now.has_digest(then.digest()) and now.has_digest(now.digest()) and then.has_digest(then.digest())
     assert not then.has_digest(now.digest()) and then.config == now.config
+
+
+def test_a_trace_of_what_0_2_shipped_replays(tmp_path: Path):
+    """With the digest that the policy had then; with another it is not the one that decided."""
+    trace = record_episode("heron/Spread-v0", "shipped:heron/Spread-v0/ppo", options={"max_steps": 3})
+    policy = replace(trace.setting.policy, digest=RunFolder.open(OLD).digest())
+    for digest, replays in ((policy.digest, True), ("0" * 32, False)):
+        setting = replace(trace.setting, policy=replace(policy, digest=digest))
+        folder = trace_file.write(replace(trace, setting=setting), tmp_path / digest)
+        if replays:
+            assert replay(folder).identical
+        else:
+            with pytest.raises(TraceError, match="is not the one that decided in this episode"):
+                replay(folder)
 
 
 # Damage

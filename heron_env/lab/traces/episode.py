@@ -33,6 +33,7 @@ from heron_env.scheduling.trace import exact
 
 if TYPE_CHECKING:
     from heron_env.envs.base import HeronEnv
+    from heron_env.lab.runs import RunFolder
 
 SCHEMA: Final = 1
 """Version of the form on disk; it grows when a reader of the old one would be misled."""
@@ -326,16 +327,20 @@ def identity_of(policy: str | Policies) -> PolicyIdentity:
     """
     if not isinstance(policy, str):
         return PolicyIdentity("given", "")
-    from heron_env.lab.runs import open_run
-
     match policy_spec(policy):
         case TrainedRun(folder):
-            return PolicyIdentity("run", policy, open_run(folder).digest())
+            return PolicyIdentity("run", policy, _run(folder).digest())
         case Baseline(name):
             return PolicyIdentity("baseline", name)
         case PythonPolicy() as spec:
             return PolicyIdentity("python", policy, spec.identity().rpartition(" ")[2])
     return PolicyIdentity("external", *display_names([policy]))
+
+
+def _run(folder: str) -> RunFolder:
+    from heron_env.lab.runs import open_run
+
+    return open_run(folder)
 
 
 def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
@@ -354,7 +359,7 @@ def policies_of(identity: PolicyIdentity, env: HeronEnv, seed: int) -> Policies:
         raise TraceError(
             f"{name} that decided in this episode does not exist; copy it back, or name where it lies now with --policy"
         )
-    if identity.kind == "run" and identity_of(identity.name) != identity:
+    if identity.kind == "run" and not _run(identity.name).has_digest(identity.digest):
         raise TraceError(
             f"{name} is not the one that decided in this episode: its configuration or models have changed; restore "
             "it, or name a copy of the old one with --policy"
