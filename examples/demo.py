@@ -20,7 +20,8 @@ if __name__ == "__main__":
     seconds, days, cause_days = (25.0, 2, 1) if options.short else (90.0, 10, 3)
     sweeps = options.out / "delays", options.out / "causes"
     for folder in sweeps:
-        shutil.rmtree(folder, ignore_errors=True)  # of another policy
+        if (folder / "sweep.json").is_file():
+            shutil.rmtree(folder)  # of another policy
 
     run = train(ENV, options.out / "policy", total_steps=1_200_000, time_limit=seconds, seed=options.seed)
     policy, alone = str(run.path), ("do nothing", "random")

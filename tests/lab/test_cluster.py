@@ -75,17 +75,17 @@ def without_times(folder: Path) -> dict[str, Any]:
 def test_what_ran_on_another_machine_says_so_and_in_what_it_differs() -> None:
     items = a_sweep(Slow(), 1).items()
     (bundle, *_) = bundles(items, 1, Worlds())
-    here = Driver.here()
-    assert [record.outcome.notes for record in run_task(bundle, here)] == [[]] * len(bundle)
-    features = here.machine.features.replace("+sse2", "-sse2") + ",+made_up"
-    other = replace(here, machine=replace(here.machine, cpu="made-up", features=features))
-    (note,) = run_task(bundle, other)[0].outcome.notes
-    mine = Machine.here().cpu
-    assert note == f"{OTHER}: cpu {mine} instead of made-up, features +sse2 -made_up"
+    here, mine = Driver.here(), Machine.here()
+    assert [record.outcome.notes for record in run_task(bundle, here, mine)] == [[]] * len(bundle)
+    features = mine.features.replace("+sse2", "-sse2") + ",+made_up"
+    other = replace(mine, cpu="made-up", features=features)
+    (note,) = run_task(bundle, here, other)[0].outcome.notes
+    assert note == f"{OTHER}: cpu {mine.cpu} instead of made-up, features +sse2 -made_up"
 
 
 def test_the_note_is_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sweep, there = a_sweep(Slow(), 2), replace(Driver.here(), machine=replace(Machine.here(), heron_env="0.0.9"))
+    sweep, here = a_sweep(Slow(), 2), Driver.here()
+    there = replace(Machine.here(), heron_env="0.0.9")
 
     class Elsewhere:
         count = 1
@@ -94,7 +94,7 @@ def test_the_note_is_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert address == "auto"
 
         def run(self, some: Any, worlds: Any) -> Any:
-            yield from ((bundle, run_task(bundle, there)) for bundle in some)
+            yield from ((bundle, run_task(bundle, here, there)) for bundle in some)
 
     monkeypatch.setattr("heron_env.lab.sweep.executors.RayCluster", Elsewhere)
     sweep.run(tmp_path, ray="auto", progress=False)

@@ -25,6 +25,7 @@ from heron_env.files.writing import Journal, write
 from heron_env.given import accepts, is_one_of
 from heron_env.lab import output
 from heron_env.lab.output import Progress, bar, left
+from heron_env.lab.run_files import CurvePoint
 
 if TYPE_CHECKING:
     from heron_env.lab.runs import RunFolder
@@ -218,8 +219,8 @@ class Monitor:
 
 # Who follows
 
-COLUMNS = ("group", "transitions", "seconds", "training_signal", "validation_return", "group_return")
-UNDER = "return_under_schedule"
+*COLUMNS, UNDER = CurvePoint.model_fields
+"""Of progress.csv; the last one is of trainings under a schedule."""
 EVERY: Final = 10.0
 """s between two lines where there is no terminal."""
 FILES: Final = {"csv": "figures.csv", "tensorboard": "tensorboard"}

@@ -51,6 +51,7 @@ from heron_env.lab.learning.events import (
 )
 from heron_env.lab.learning.rows import Role, Scales, measure_rows, rows_of
 from heron_env.lab.output import TextTable, terminal
+from heron_env.lab.policies import InMemory
 from heron_env.lab.remembering import RememberingPolicy, recurrent_of
 from heron_env.lab.robust_stats import mean_interval, paired_difference
 from heron_env.lab.run_files import GroupConfig, RunConfig, group_config
@@ -753,17 +754,6 @@ class Episodes(NamedTuple):
     under: list[Earned]
 
 
-@dataclass(frozen=True)
-class _AsTheyAre:
-    """A PolicySpec of policies that are there already."""
-
-    policies: Policies
-
-    def build(self, env: HeronEnv, seed: int) -> Policies:
-        """Themselves."""
-        return self.policies
-
-
 class _EnoughError(Exception):
     """Ends a validation between two episodes."""
 
@@ -783,7 +773,7 @@ class Validation:
             self._study.worlds.keep(self._of({}).items()[0], plan.env)
 
     def _of(self, policies: Policies) -> Study:
-        return replace(self._study, policies={"": _AsTheyAre(policies)})
+        return replace(self._study, policies={"": InMemory(policies)})
 
     def measure(self, policies: Policies, stops: Callable[[], object] = bool) -> Episodes:
         """What they yield; `stops` is called before each episode, and nothing is yielded if it says so."""

@@ -27,6 +27,7 @@ from heron_env._version import __version__
 from heron_env.errors import ConfigError, WorkerLost
 from heron_env.lab.sweep.play import Bundle, Played, Worlds, play_bundle
 from heron_env.lab.sweep.records import Record
+from heron_env.lab.sweep.study import Here
 from heron_env.trust import VARIABLE, vouched
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -138,7 +139,7 @@ class Processes:
         if len(bundles) > 1:
             yield from finished(play_here, bundles, self.count)
         else:
-            yield from ((bundle, play_bundle(bundle, worlds)) for bundle in bundles)
+            yield from Here().run(bundles, worlds)
 
 
 _worlds: Final = Worlds()
@@ -198,7 +199,6 @@ def _more(mine: str, theirs: str) -> str:
 class Driver:
     """Where the study runs, as its workers need to know it; by itself one is where this program began."""
 
-    machine: Machine
     folder: str
     path: tuple[str, ...]
     trust: frozenset[str]
@@ -206,7 +206,7 @@ class Driver:
     @classmethod
     def here(cls) -> Self:
         """This process."""
-        return cls(Machine.here(), os.getcwd(), tuple(sys.path), vouched())
+        return cls(os.getcwd(), tuple(sys.path), vouched())
 
     def enter(self) -> None:
         """Work in its folder, if that is here, look for modules where it does, and trust whom it trusts."""
@@ -216,15 +216,15 @@ class Driver:
         sys.path[:] = [*self.path, *(place for place in sys.path if place not in self.path)]
 
 
-def run_task(bundle: Bundle, driver: Driver) -> list[Record]:
-    """A bundle on whatever machine this is. What it raises bears the machine's name as a note."""
+def run_task(bundle: Bundle, driver: Driver, machine: Machine) -> list[Record]:
+    """A bundle on whatever machine this is; `machine`: the driver's. What it raises bears this one's name as a note."""
     driver.enter()
     try:
         records = play_here(bundle)
     except Exception as error:
         error.add_note(f"on {platform.node()}, in {os.getcwd()}")
         raise
-    other = Machine.here().unlike(driver.machine)
+    other = Machine.here().unlike(machine)
     return [_noted(record, f"{OTHER}: {other}") for record in records] if other else records
 
 
@@ -279,9 +279,9 @@ class RayCluster:
 
     def _run(self, bundles: Sequence[Bundle]) -> Played:
         task = self._ray.remote(run_task).options(num_cpus=1, max_retries=RETRIES, scheduling_strategy="SPREAD")
-        driver = self._ray.put(Driver.here())
+        driver, machine = self._ray.put(Driver.here()), self._ray.put(Machine.here())
         under_way = _under_way(
-            bundles, {}, lambda: self.count, lambda bundle: task.remote(bundle, driver),
+            bundles, {}, lambda: self.count, lambda bundle: task.remote(bundle, driver, machine),
             lambda references: self._ray.wait(references)[0][:1],
         )  # fmt: skip
         for reference, bundle in under_way:
