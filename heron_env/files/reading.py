@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 """What stands for half a character or more."""
+HALF: Final = re.compile("[\\ud800-\\udfff]")
+HALF_CHARACTER: Final = "half a surrogate pair, which no UTF-8 text can hold"
 MOST: Final = 512 * 2**20
 """Bytes of a file, packed or not, that are read at most: its values take many times that."""
 VALUE: Final = 60
@@ -108,9 +111,6 @@ class RepeatedKey(ValueError):
 class HalfCharacter(ValueError):
     """A text with half a surrogate pair, which nobody can print or write again."""
 
-    def __init__(self) -> None:
-        super().__init__("half a surrogate pair, which no UTF-8 text can hold")
-
 
 def parsed(data: bytes | str, *, hostile: bool = False) -> Any:
     """The values of strict JSON.
@@ -126,13 +126,13 @@ def parsed(data: bytes | str, *, hostile: bool = False) -> Any:
         value = json.loads(text, parse_constant=_not_finite, parse_float=_finite, **hooks)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
-    if SURROGATE.search(text) and not _encodable(value):
-        raise HalfCharacter
+    if SURROGATE.search(text) and any(map(HALF.search, _texts(value))):
+        raise HalfCharacter(HALF_CHARACTER)
     return value
 
 
-def _encodable(value: Any) -> bool:
-    """Can every text in it be written as UTF-8?"""
+def _texts(value: Any) -> Iterator[str]:
+    """All in it, keys among them."""
     left = [value]
     while left:
         match left.pop():
@@ -141,11 +141,7 @@ def _encodable(value: Any) -> bool:
             case list() as items:
                 left += items
             case str() as text:
-                try:
-                    text.encode("utf-8")
-                except UnicodeEncodeError:
-                    return False
-    return True
+                yield text
 
 
 def read_json(path: str | Path, most: int = MOST) -> Any:

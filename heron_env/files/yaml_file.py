@@ -12,7 +12,7 @@ import yaml
 
 from heron_env.errors import ConfigError, DeclarationError, Problem, did_you_mean
 from heron_env.files.models import NO_NUMBER, NO_TEXT, NO_WORD, ROW, ConfigModel
-from heron_env.files.reading import is_folder, read
+from heron_env.files.reading import HALF, HALF_CHARACTER, is_folder, read
 
 Model = TypeVar("Model", bound=ConfigModel)
 PathParts = tuple[str | int, ...]
@@ -21,7 +21,6 @@ _STR: Final = "tag:yaml.org,2002:str"
 _MERGE: Final = "tag:yaml.org,2002:merge"
 MOST: Final = 16 * 2**20
 """Bytes; who sees what of a thousand agents takes one in a hundred of it."""
-_HALF: Final = re.compile("[\\ud800-\\udfff]")
 _EXPONENT: Final = re.compile(r"([-+]?\d+)(\.\d*)?[eE]([-+]?)(\d+)")
 
 
@@ -159,8 +158,8 @@ def _flaws(node: yaml.Node, name: str, path: PathParts, above: frozenset[int], d
         return
     done.add(id(node))
     above |= {id(node)}
-    if isinstance(node, yaml.ScalarNode) and _HALF.search(node.value):
-        words = f"'{_printable(node.value[:80])}' has half a surrogate pair, which no UTF-8 text can hold"
+    if isinstance(node, yaml.ScalarNode) and HALF.search(node.value):
+        words = f"'{_printable(node.value[:80])}' has {HALF_CHARACTER}"
         yield Problem(path, f"{words}; write whole characters", f"{name}:{_line(node)}")
     elif isinstance(node, yaml.ScalarNode):
         try:

@@ -30,7 +30,7 @@ from pydantic_core import CoreSchema
 
 from heron_env.declared.configuration import Strategy
 from heron_env.errors import RunFolderError
-from heron_env.files.reading import first_fault, parsed, read
+from heron_env.files.reading import HALF, HALF_CHARACTER, first_fault, parsed, read
 from heron_env.files.writing import Journal, compact
 
 MOST_STEPS: Final = 10_000
@@ -144,8 +144,8 @@ class Injection(Form):
 def _require_written(value: Any, depth: int = 0) -> None:
     """Raise ValueError for what JSON in UTF-8 can't hold: half a surrogate pair, a number that is not finite."""
     match value:
-        case str() if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise ValueError("half a surrogate pair, which no UTF-8 text can hold; send whole characters")
+        case str() if HALF.search(value):
+            raise ValueError(f"{HALF_CHARACTER}; send whole characters")
         case float() if not math.isfinite(value):
             raise ValueError("a number that is not finite, which JSON has none of; send a finite one")
         case dict() | list() if depth == MOST_DEPTH:
