@@ -212,8 +212,8 @@ class HeronVectorEnv(VectorEnv[Rows, NDArray[Any], NDArray[Any]]):
             raise InvalidAction(f"joint actions have shape {values.shape}, expected {self.action_space.shape}")
         by_group = {group: acted.of(values) for group, (_, acted) in self._places.items()}
         observations, rewards, terminated, truncated, raw = self.batch.step(by_group)
-        over, gone, quiet, infos = self.batch.over, self._gone, self.batch.quiet, self._infos(raw)
-        anybody_over = not quiet and bool(over.any())
+        over, gone, infos = self.batch.over, self._gone, self._infos(raw)
+        anybody_over = bool(over.any())
         if self._same_step and anybody_over:
             rows, last = self._join({g: raw[g]["final_obs"] for g in raw}, gone), np.full(len(over), None, object)
             for number in np.flatnonzero(over):
@@ -223,7 +223,7 @@ class HeronVectorEnv(VectorEnv[Rows, NDArray[Any], NDArray[Any]]):
         if gone is not None:
             fresh = (over if self._same_step else self.batch.steps == 0)[:, None]
             gone = {group: ended & ~fresh for group, ended in gone.items()}
-        ended = anybody_over or (not quiet and any(terminated[g].any() or truncated[g].any() for g in terminated))
+        ended = anybody_over or any(terminated[g].any() or truncated[g].any() for g in terminated)
         if ended or self._gone is not None:
             self._gone = self._who_ended()
         by_rule = by_rule_alone(over, terminated, truncated) if anybody_over else np.zeros(self.num_envs, bool)

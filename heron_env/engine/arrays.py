@@ -60,7 +60,11 @@ class Arrays(NamedTuple):
     last_length: Ints
     """`[B]`: its control steps."""
     chosen: Bytes
-    """`[B]`: which lanes restart; `close` chooses those whose episode ended."""
+    """`[B]`: which lanes begin an episode in this step, or in a restart."""
+    moving: Bytes
+    """`[B]`: 0 between a lane's substeps on the event clock; physics and hooks in Python are called of the others."""
+    substep: Ints
+    """`[B]`: number of the substep that is under way, or was last."""
     acting: Bytes
     """`[B, n]`. In: whose masks `offer` makes."""
     error: Ints
@@ -97,7 +101,8 @@ FORMS: dict[str, tuple[str, int]] = {
     "rewards": ("float64", 2), "terminated": ("uint8", 2), "truncated": ("uint8", 2),
     "over": ("uint8", 1), "ended": ("uint8", 1), "infos": ("float64", 2),
     "returns": ("float64", 2), "last_returns": ("float64", 2), "last_length": ("int64", 1),
-    "chosen": ("uint8", 1), "acting": ("uint8", 2), "error": ("int64", 1), "initial": ("float64", 1),
+    "chosen": ("uint8", 1), "moving": ("uint8", 1), "substep": ("int64", 1),
+    "acting": ("uint8", 2), "error": ("int64", 1), "initial": ("float64", 1),
     "seen": ("float64", 2), "allowed": ("uint8", 2), "masked": ("uint8", 2),
     # handed out
     "out_observations": ("float32", 2), "out_rewards": ("float64", 2),
@@ -123,6 +128,7 @@ NUMBERS: dict[str, str] = {
     "globals": "int64", "dt_ns": "int64", "substeps": "int64", "last_step": "int64", "any_ends": "int64",
     "steady": "int64", "block": "int64", "dt": "float64", "dt_physics": "float64", "dt_piece": "float64",
     "begun": "float64", "tile": "int64", "tiles_at": "int64", "shows": "int64", "fills": "int64", "moved": "int64",
+    "restarts": "int64",
 }  # fmt: skip
 """Single numbers in the table, behind the arrays, and their type."""
 PLACE = {name: k for k, name in enumerate([*FORMS, *NUMBERS])}
@@ -132,15 +138,20 @@ LANES = 8
 """Environments that go through a phase together where it is compiled for vectors."""
 LANE_ARRAYS = tuple(name for name in Arrays._fields if name != "initial")
 """Those with a row for each environment."""
+DISABLED, SAME_STEP, NEXT_STEP = range(3)
+"""What `restarts` says of a lane whose episode is over: it waits, begins the next one at once, or in its next step."""
 PHASES = (
-    "check", "decide", "affect", "clear", "physics", "close", "end", "finish",
-    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "add_noise", "step", "deliver", "tiles",
-    "vector_affect", "vector_clear", "vector_physics", "vector_close", "vector_finish",
+    "check", "decide", "affect", "clear", "before_physics", "physics", "close", "end", "finish", "deliver", "at_close",
+    "keep_final", "add_noise_to_final", "begin_episodes", "begin", "publish", "publish_others", "add_noise",
+    "apply", "offer", "step", "tiles", "vector_affect", "vector_clear", "vector_physics", "vector_close",
+    "vector_finish",
 )  # fmt: skip
-(CHECK, DECIDE, AFFECT, CLEAR, PHYSICS, CLOSE, END, FINISH, KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN,
- PUBLISH, ADD_NOISE, STEP, DELIVER, TILES, VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_PHYSICS, VECTOR_CLOSE, VECTOR_FINISH,
- ) = range(len(PHASES))  # fmt: skip
-"""Places of the phases' addresses in `phases`, from which a compiled step calls them."""
+(CHECK, DECIDE, AFFECT, CLEAR, BEFORE_PHYSICS, PHYSICS, CLOSE, END, FINISH, DELIVER, AT_CLOSE, KEEP_FINAL,
+ ADD_NOISE_TO_FINAL, BEGIN_EPISODES, BEGIN, PUBLISH, PUBLISH_OTHERS, ADD_NOISE, APPLY, OFFER, STEP, TILES,
+ VECTOR_AFFECT, VECTOR_CLEAR, VECTOR_PHYSICS, VECTOR_CLOSE, VECTOR_FINISH) = range(len(PHASES))  # fmt: skip
+"""Places of the phases' addresses in `phases`, in the order of a step (step.py); some have none, and are followed."""
+PYTHON = len(PHASES)
+"""Added to the place of what follows a phase in Python."""
 RULED = (AFFECT, CLEAR, PHYSICS, CLOSE)
 """Those that rules make, in their order; neighbours among them may run as tiles, and with CLOSE also FINISH."""
 

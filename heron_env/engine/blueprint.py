@@ -21,16 +21,17 @@ ENDLESS: Final = 2**63 - 1
 
 
 class Native(NamedTuple):
-    """Compiled code that follows a phase and is no rule: an environment's own, or what neighbours tell each other.
+    """Code that follows a phase and is no rule: an environment's own, what neighbours tell each other, or Python.
 
     phase: its name (arrays.py); before `begin`, for the rest of that reads what this writes. loop: f(the engine's
     table, `at`, first lane, last lane + 1) returns how many lanes failed. at: the address of a table of its arrays,
-    which live as long as the environment.
+    which live as long as the environment. python: does it call Python (called.py)? That comes after compiled code.
     """
 
     phase: str
     loop: Callable[[int, int, int, int], int]
     at: int
+    python: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,6 +45,8 @@ WRITTEN = 1_000_000_000
 PACKAGES = ("numba", "numpy", "llvmlite")
 LOOPS = Path(__file__).with_name("loop_kernels.py")
 """The loops that are the same for all rules; generated text calls them."""
+ORDER = LOOPS.with_name("step.py")
+"""The order in which a step calls them."""
 TILES = Path(__file__).with_name("vector") / "tiles.py"
 """What runs phases for several environments at once."""
 CONVERTING = (LOOPS, TILES, TILES.with_name("compiling.py"), *map(LOOPS.with_name, ("branches.py", "checking.py")))

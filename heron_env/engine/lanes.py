@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from math import inf
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.engine.arrays import LANES, Published
 from heron_env.engine.binding import FAILURES
-from heron_env.engine.blueprint import Blueprint, why_plain
-from heron_env.engine.lane_errors import RULE_CODES, WORLD_CODES, LaneErrors
+from heron_env.engine.blueprint import Blueprint, Native, why_plain
+from heron_env.engine.called import Called
+from heron_env.engine.lane_errors import ILLEGAL, RULE_CODES, WORLD_CODES, LaneErrors
 from heron_env.engine.memory import Memory
-from heron_env.engine.phases import Phases, Program, shared_loops, vector_phases
+from heron_env.engine.phases import Phases, Program, addresses_of, shared_loops, step_loops, vector_phases
 from heron_env.engine.source import Source
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 from heron_env.errors import RuleError
@@ -39,18 +40,10 @@ Mask = NDArray[np.uint8]
 ACTING, RESTARTING, MOVING = ("action_mask", "apply_action"), ("begin", "get_local_info"), ("advance",)
 CLOSING = ("compute_local_reward", "is_terminated", "is_truncated", "get_local_info", "finish")
 CALLED_BY = {
-    "affect": ACTING, "apply": ACTING, "substep": MOVING, "go_on": MOVING, "close": CLOSING, "begin": RESTARTING,
-    "restart": RESTARTING, "inform": ("get_local_info",), "offer": ("action_mask",),
+    "apply": ACTING, "begin_step": ACTING, "substep": MOVING, "go_on": MOVING, "close_step": CLOSING, "restart": RESTARTING,
+    "inform": ("get_local_info",), "offer": ("action_mask",),
 }  # fmt: skip
 """The rules, of agents and of the world, that a phase calls; others may call any."""
-
-
-class Entries(NamedTuple):
-    """Addresses of the engine's table, and of two phases (0: there is none)."""
-
-    table: int
-    apply: int
-    offer: int
 
 
 class Lanes:
@@ -70,6 +63,8 @@ class Lanes:
     Attributes:
         arrays: their state, to be read and written.
         attached: are there phases, and room for infos?
+        called: the functions of Python that follow phases, and in_python: are there any? One thread runs all then.
+        halfway: had anything changed when the last error was raised?
         published: what the last `observe` or `step` handed out; the set before it is still intact.
         position: of each rank, breadth first; rank_of: of each position.
         loops: what was compiled.
@@ -84,7 +79,7 @@ class Lanes:
 
     failures: tuple[type[Exception], ...] = FAILURES
     ends: bool
-    attached = False
+    attached = in_python = halfway = False
     tiled: tuple[str, ...] = ()
     infos_in_python: list[list[dict[str, float]]] | None = None
     """Those of all lanes, by rank, where rules run in Python; compiled, they are in `arrays`."""
@@ -109,6 +104,7 @@ class Lanes:
         self.position: tuple[int, ...] = tuple(tables.position.tolist())
         self.rank_of: tuple[int, ...] = tables.rank_of
         self._memory, self._front, self._final = Memory(blueprint, lanes, tables), 0, final
+        self.called, self._later = Called(), list[Native]()
         self.arrays = self._memory.arrays
         self.threads, self.parallel_from, self.always_shared = threads, PARALLEL_FROM, False
         self.in_tiles, self._given_up = lanes >= LANES, 0.0
@@ -132,32 +128,49 @@ class Lanes:
         self.arrays = self._memory.arrays
         self._errors = LaneErrors(blueprint, self.position, self.rank_of)
         self._ready: bool | None = None  # has a compiled step found its phases: True: for tiles, too
+        self._alone: list[int] | None = None  # the phases of lanes one by one, for where tiles give some up
         self._trials = dict[tuple[Any, int], Trial]()
         self._run_with(module)
         self.attached = True
+        self.follow([])
 
     def _run_with(self, module: Any) -> None:
+        self._order = step_loops()
         self._phases = Phases(
             module, shared_loops(), self.blueprint, final=self._final, noisy=self._noisy, relative=self._relative
         )
+
+    def follow(self, natives: Iterable[Native]) -> None:
+        """From now on these follow their phases, too, behind those of the blueprint."""
+        self._later += natives
+        if self.attached:
+            self._natives = [*self.blueprint.native, *self._later]
+            self.in_python = any(native.python for native in self._natives)
+            self._memory.set_natives(addresses_of(self._natives), python=self.in_python)
+            self._ready = self._alone = None
+
+    @property
+    def places_in_python(self) -> set[str]:
+        """Names of the phases that Python follows."""
+        return {native.phase for native in self._natives if native.python}
+
+    def restart_when_over(self, when: int) -> None:
+        """What `step` does with a lane whose episode is over: arrays.DISABLED, as long as nobody says more, or else."""
+        self._memory.set_restarts(when)
 
     # Phases
 
     def check(self, lanes: range | None = None) -> None:
         """Raise InvalidAction for the first given action that is illegal; nothing has changed then."""
-        self._run(self._phases.check, lanes)
+        self._run(self._phases.loops["check"], lanes)
 
-    def decide(self, lanes: range | None = None) -> None:
-        """Of legal actions: who decides goes into `source`, what with into `applied` (T10, T11)."""
-        self._run(self._phases.decide, lanes)
-
-    def affect(self, lanes: range | None = None) -> None:
-        """Then apply_action, top-down, for whom `source` says so, with what is in `applied`."""
-        self._run(self._phases.affect, lanes)
+    def act(self, lanes: range | None = None) -> None:
+        """Decisions (T10, T11) and what they do, top-down. Raises InvalidAction as `check` does."""
+        self._run(self._order.begin_step, lanes)
 
     def substep(self, number: int, lanes: range | None = None) -> None:
         """Physics: the agents' `advance`, bottom-up, then the world's; per_step columns are 0 at number 0."""
-        self._run(self._phases.substep, lanes, number)
+        self._run(self._order.substep, lanes, number)
 
     def part_of_substep(self, number: int, begun: float, length: float, lanes: range | None = None) -> None:
         """`length` s of substep `number`, of which `begun` s are over; columns per step are 0 when step and part begin.
@@ -166,31 +179,29 @@ class Lanes:
         """
         whole = self._memory.set_piece(begun, length)
         try:
-            self._run(self._phases.go_on if begun else self._phases.substep, lanes, number)
+            self._run(self._order.go_on if begun else self._order.substep, lanes, number)
         finally:
             self._memory.set_piece(0.0, whole)
 
+    @property
+    def piece(self) -> tuple[float, float]:
+        """(begun, length) s of what is carried out of a substep."""
+        return self._memory.piece
+
     def close(self, lanes: range | None = None) -> None:
-        """Rewards bottom-up, ends (T5), infos, returns; then the world rule `finish`."""
-        self._run(self._phases.close, lanes)
+        """Rewards bottom-up, ends (T5), infos, returns; then the next exogenous values."""
+        self._run(self._order.close_step, lanes)
 
-    def deliver(self, lanes: range | None = None) -> None:
-        """Neighbours hear what those tell who were in the step."""
-        self._run(self._phases.deliver, lanes)
-
-    def restart(self, which: Mask | None = None, lanes: range | None = None, *, final: bool = True) -> None:
-        """Start an episode in the lanes that are over, or in `which` (uint8 `[B]`), with the world rule `begin`.
-
-        `final`: what was seen last is kept, if that was asked for.
-        """
+    def restart(self, which: Mask | None = None, lanes: range | None = None) -> None:
+        """Start an episode in the lanes that are over, or in `which` (uint8 `[B]`), with the world rule `begin`."""
         self.arrays.chosen[:] = self.arrays.over if which is None else which
-        self._run(self._phases.restart if final else self._phases.begin, lanes)
+        self._run(self._order.restart, lanes)
 
     def begin(self, lane: int, seed: int, episode: int) -> None:
         """Start this episode in one lane, as `restart` does; nothing is kept of the last."""
         arrays = self.arrays
         arrays.seeds[lane], arrays.episodes[lane], arrays.over[lane] = seed & MASK, (episode - 1) & MASK, 1
-        self.restart(lanes=range(lane, lane + 1), final=False)
+        self.restart(lanes=range(lane, lane + 1))
 
     def inform(self, lanes: range | None = None) -> None:
         """Compute infos anew, from the truth as it is now: after a Python hook has changed it."""
@@ -200,14 +211,14 @@ class Lanes:
     def observe(self, lanes: range | None = None) -> Published:
         """Hand out observations with their noise, and the observers' rewards and ends."""
         self._front = 1 - self._front
-        self._run(self._phases.publish, lanes)
+        self._run(self._order.show, lanes)
         return self.published
 
     def look(self, lane: int) -> NDArray[np.float32]:
         """What the observers of one lane see now, float32 `[F]`, fresh; what was handed out stays as it is."""
         self._front = 1 - self._front
         try:
-            self._run(self._phases.publish, range(lane, lane + 1))
+            self._run(self._order.show, range(lane, lane + 1))
             seen: NDArray[np.float32] = self.published.observations[lane].copy()
             return seen
         finally:
@@ -217,46 +228,49 @@ class Lanes:
         """A control step in one call: check, decide, affect, substeps, close, restart where one ended, observe."""
         if self._ready is not True:
             self._find_phases(tiled=True)
-        memory, front = self._memory, 1 - self._front
-        if self._pool is not None:
-            self._run(self._phases.check, None)
-            self._front = front
-            self._run(self._phases.step, None)
-            return memory.sets[front]
-        at = memory.at[front]  # `_run`, without its calls: they would be a tenth of a step of few lanes
+        memory = self._memory
+        self._front = front = 1 - self._front
         try:
-            failures = self._phases.checked_step(at, 0, self.count)
+            if self._pool is not None and not self.in_python:
+                self._run(self._phases.loops["check"], None)
+                self._run(self._order.step, None)
+                return memory.sets[front]
+            at = memory.at[front]  # `_run`, without its calls: they would be a tenth of a step of few lanes
+            try:
+                failures = self._order.checked_step(at, 0, self.count)
+                if failures:
+                    self._redo(at)
+            except BaseException as error:
+                self._abandon(error)
+                raise
             if failures:
-                self._redo(at)
-        except BaseException as error:
-            self._abandon(error)
+                self.raise_errors()
+        except BaseException:
+            self._front = 1 - front
             raise
-        if failures:
-            self.raise_errors()
-        self._front = front
         return memory.sets[front]
 
     def _find_phases(self, *, tiled: bool = False) -> None:
         """Let a compiled step know its phases; `tiled`: several environments at once, where that is possible."""
         if self._ready is tiled:
             return
-        found: dict[str, int] = {}
+        in_tiles: dict[str, int] = {}
         if tiled and self.in_tiles and self._memory.tile <= TILE_BYTES:
             vector = vector_phases(self._program, self.loops)
-            found, self.not_in_tiles = self._phases.tiled(vector), vector.reasons
-        shows = self._phases.shows(found) and self._floats >= LANES
-        self.tiled = tuple(found)
-        self._memory.set_phases(self._phases.addresses(found, shows=shows), found, shows)
-        if found:
+            in_tiles, self.not_in_tiles = self._phases.tiled(vector, self._natives), vector.reasons
+        shows = self._phases.shows(in_tiles, self._natives) and self._floats >= LANES
+        self.tiled = tuple(in_tiles)
+        self._memory.set_phases(self._phases.addresses(in_tiles), in_tiles, shows)
+        if in_tiles:
             sizes, tables = self._memory.lane_sizes(), {**self._memory.fixed, **self._memory.numbers}
-            self._memory.set_moves(vector.touched(found, sizes, tables), shows)
-        self._memory.natives[:] = np.reshape(self._phases.natives(), (-1, 3))
+            self._memory.set_moves(vector.touched(in_tiles, sizes, tables), shows)
         self._ready = tiled
 
-    def entries(self) -> Entries:
-        """Where another loop finds the law in machine code; all `phases` are known then."""
+    @property
+    def table(self) -> int:
+        """The address of the table, for another loop; it knows all phases then."""
         self._find_phases()
-        return Entries(int(self._memory.at[0]), *self._phases.entries())
+        return int(self._memory.at[0])
 
     def run(self, loop: Callable[..., int], *more: Any) -> None:
         """Run a loop of somebody else's, `loop(address, first lane, last lane + 1, ...)`, over all lanes."""
@@ -264,16 +278,17 @@ class Lanes:
 
     def offer(self, lanes: range | None = None) -> None:
         """Masks, into `allowed`: of the agents in `acting` that have such a rule, on what is in `seen`."""
-        if self._phases.offer is not None:
-            self._run(self._phases.offer, lanes)
+        self._run(self._order.offer, lanes)
 
     # One lane at a time
 
     def apply(self, lane: int, rank: int) -> None:
         """One agent's apply_action, on what is in `actions`."""
-        loop = self._phases.apply
+        loop = self._order.apply
+        if self._ready is None:
+            self._find_phases()
         try:
-            if loop is not None and loop(self._memory.at[0], lane, self.position[rank]):
+            if loop(self._memory.at[0], lane, self.position[rank]):
                 self.raise_errors()
         except self.failures as error:
             raise self._failure(error, loop) from error
@@ -314,17 +329,22 @@ class Lanes:
         return slice(first, first + len(self.info_fields(rank)))
 
     def raise_errors(self) -> None:
-        """Raise what was refused in the first lane with an error; all errors are cleared."""
+        """Raise what Python raised, or what was refused in the first lane with an error; all errors are cleared."""
+        self.halfway = True
+        self.called.raise_error()
         found = np.flatnonzero(self.arrays.error)
         if len(found):
             lane = int(found[0])
             code = int(self.arrays.error[lane])
             self.arrays.error[:] = 0
+            self.halfway = code // 256 % 16 != ILLEGAL
             raise self._errors.of(code, self.arrays, lane)
 
     def _run(self, loop: Callable[..., int], lanes: range | None, *more: Any) -> None:
         span = self._all if lanes is None else lanes
-        at, pool = self._memory.at[self._front], self._pool
+        at, pool = self._memory.at[self._front], None if self.in_python else self._pool
+        if self._ready is None:
+            self._find_phases()
         try:
             if pool is not None and self.always_shared:
                 failures = self._run_in_parts(pool, span, lambda first, last: loop(at, first, last, *more))
@@ -352,20 +372,30 @@ class Lanes:
     def _abandon(self, error: BaseException, loop: Any = None) -> None:
         """No lane is left to be done again after this error. Raises it under its name, where it has one."""
         self._memory.redo[:] = 0
+        self.called.forget()
         if isinstance(error, self.failures):
             raise self._failure(error, loop) from error
 
     def _redo(self, at: int) -> None:
-        """Lanes that tiles have given up."""
-        redo = self._memory.redo
+        """Lanes that tiles have given up, one by one from where tiles begin."""
+        memory = self._memory
+        redo, begin = memory.redo, memory.tiles_at
         left = [(lane, lane + int(redo[lane])) for lane in np.flatnonzero(redo).tolist()]
         redo[:] = 0
-        for first, last in left:
-            try:
-                self._phases.redo(at, first, last, self.blueprint.substeps)
-            except self.failures as error:
-                raise self._failure(error, lanes=range(first, last)) from error
-        self._given_up += 0.1 * (len(left) * LANES / self.count - self._given_up) if left else 0.0
+        if not left:
+            return
+        if self._alone is None:
+            self._alone = self._phases.addresses()
+        in_tiles = memory.phases.copy()
+        memory.phases[:] = self._alone
+        try:
+            for first, last in left:
+                self._order.rest(at, first, last, begin)
+        except self.failures as error:
+            raise self._failure(error, lanes=range(first, last)) from error
+        finally:
+            memory.phases[:] = in_tiles
+        self._given_up += 0.1 * (len(left) * LANES / self.count - self._given_up)
         if self._given_up > GIVEN_UP:
             self.in_tiles, self._ready = False, None
 

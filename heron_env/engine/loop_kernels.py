@@ -1,4 +1,4 @@
-"""What loops do in every lane, whatever the rules: check actions, decide, end, restart, observe; and a whole step.
+"""What phases do in every lane, whatever the rules: check actions, decide, end, restart, observe; step.py orders them.
 
 `D` is the table of addresses (arrays.py), `b` the lane. Compiled once for an installation, from a copy of this file in
 the cache folder, and linked into the loops of each set of classes (loops.py).
@@ -10,27 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.arrays import (
-    ADD_NOISE,
-    ADD_NOISE_TO_FINAL,
-    BEGIN,
-    BEGIN_EPISODES,
-    CHECK,
-    DECIDE,
-    DELIVER,
-    END,
-    FINISH,
-    KEEP_FINAL,
-    LANES,
-    PHYSICS,
-    PUBLISH,
-    RULED,
-    STEP,
-    TILES,
-)
+from heron_env.engine.arrays import LANES, NEXT_STEP, SAME_STEP
 from heron_env.engine.decision_kernels import any_refused, decide_block, decide_lane, refused_action
 from heron_env.engine.draw_kernel import noise_row
-from heron_env.engine.kernels import call, fetch, general, inlined, kept, leaf, natively, number, phase, table, within
+from heron_env.engine.kernels import fetch, inlined, kept, number, phase, table, within
 from heron_env.engine.tables import NOOP_VALUE
 
 
@@ -74,12 +57,12 @@ def stand_still(D: Any, b: Any) -> None:
     for i in range(rewards.shape[1]):
         rewards[b, i] = 0.0
         terminated[b, i] = truncated[b, i] = 0
-    table(D, "ended")[b] = table(D, "chosen")[b] = 0
+    table(D, "ended")[b], table(D, "chosen")[b] = 0, number(D, "restarts") == NEXT_STEP
 
 
 @inlined
-def end_some(D: Any, b: Any, reached: Any) -> Any:
-    """The law, for a boundary where something ends; 1 if the episode is over."""
+def end_some(D: Any, b: Any, reached: Any) -> None:
+    """The law, for a boundary where something ends."""
     alive, terminated, truncated = table(D, "alive"), table(D, "terminated"), table(D, "truncated")
     possible, n = table(D, "possible"), alive.shape[1]
     if number(D, "any_ends") != 0:
@@ -102,17 +85,17 @@ def end_some(D: Any, b: Any, reached: Any) -> Any:
     for k in range(len(possible)):
         anyone_left |= alive[b, possible[k]] != 0
     if anyone_left:
-        return 0
+        return
     for i in range(n):  # those who only watched end with the others
         if alive[b, i] != 0:
             terminated[b, i], truncated[b, i] = not anyone_cut, anyone_cut
             alive[b, i] = 0
-    table(D, "over")[b] = table(D, "ended")[b] = table(D, "chosen")[b] = 1
+    table(D, "over")[b] = table(D, "ended")[b] = 1
+    table(D, "chosen")[b] = number(D, "restarts") == SAME_STEP
     returns, last = table(D, "returns"), table(D, "last_returns")
     for i in range(n):
         last[b, i] = returns[b, i]
     table(D, "last_length")[b] = table(D, "steps")[b]
-    return 1
 
 
 @inlined
@@ -216,10 +199,10 @@ def clear(D: Any, first: Any, last: Any) -> Any:
 
 @phase
 def end(D: Any, first: Any, last: Any) -> Any:
-    """Returns, and T5: who ends at this boundary. How many episodes ended."""
+    """Returns, and T5: who ends at this boundary; nothing can fail."""
     over, rewards, returns = table(D, "over"), table(D, "rewards"), table(D, "returns")
     ended, steps = table(D, "ended"), table(D, "steps")
-    last_step, count = number(D, "last_step"), 0
+    last_step = number(D, "last_step")
     for at in range(first, last):
         b = np.uintp(at)
         if over[b] != 0:
@@ -230,8 +213,8 @@ def end(D: Any, first: Any, last: Any) -> Any:
         reached = steps[b] >= last_step
         if ended[b] != 0 or reached:  # a rule says that its agent ends; or a limit
             ended[b] = 0
-            count += end_some(D, b, reached)
-    return count
+            end_some(D, b, reached)
+    return 0
 
 
 @phase
@@ -343,71 +326,3 @@ def relate_final(D: Any, first: Any, last: Any) -> Any:
         if chosen[b] != 0 and ended[b] != 0:
             relate(D, b, received, out)
     return 0
-
-
-@leaf
-def run(D: Any, address: Any, first: Any, last: Any) -> Any:
-    """Run the phase at this address, if these lanes need it: how many failed."""
-    return np.int64(0) if address == 0 else call(address, (D, np.int64(first), np.int64(last)))
-
-
-@general
-def run_some(D: Any, first: Any, last: Any, begin: Any, end: Any) -> Any:
-    """Those of RULED from number `begin` to `end` - 1, of these lanes: how many failed."""
-    phases, failures = table(D, "phases"), 0
-    for k in range(begin, end):
-        if RULED[k] != PHYSICS:
-            failures += run(D, phases[RULED[k]], first, last)
-        else:
-            for substep in range(number(D, "substeps")):
-                if phases[PHYSICS] != 0:
-                    failures += call(phases[PHYSICS], (D, np.int64(first), np.int64(last), np.int64(substep)))
-                failures += natively(D, PHYSICS, first, last)
-    return failures
-
-
-@leaf
-def conclude(D: Any, first: Any, last: Any) -> Any:
-    """What follows tiles, up to what is handed out: how many lanes failed."""
-    phases = table(D, "phases")
-    failures = run_some(D, first, last, number(D, "tiles_at"), len(RULED))
-    ended = run(D, phases[END], first, last)
-    failures += run(D, phases[FINISH], first, last)
-    failures += natively(D, FINISH, first, last) + natively(D, DELIVER, first, last)
-    if ended != 0:
-        for name in (KEEP_FINAL, ADD_NOISE_TO_FINAL, BEGIN_EPISODES):
-            run(D, phases[name], first, last)
-        failures += natively(D, BEGIN, first, last) + run(D, phases[BEGIN], first, last)
-    run(D, phases[PUBLISH], first, last)
-    run(D, phases[ADD_NOISE], first, last)
-    return failures
-
-
-@phase
-def step(D: Any, first: Any, last: Any) -> Any:
-    """All phases of a control step behind the check, for a few lanes, then for the next.
-
-    Lanes that a tile gives up are marked in `redo`; they count as failures, and are where tiles begin (`tiles_at`).
-    """
-    phases, size, redo, failures = table(D, "phases"), number(D, "block"), table(D, "redo"), 0
-    for start in range(first, last, size):
-        stop = min(start + size, last)
-        run(D, phases[DECIDE], start, stop)
-        failures += run_some(D, start, stop, 0, number(D, "tiles_at"))
-        left = run(D, phases[TILES], start, stop)
-        if left == 0:
-            failures += conclude(D, start, stop)
-            continue
-        failures += left
-        for tile in range(start, stop, LANES):
-            if redo[tile] == 0:
-                failures += conclude(D, tile, min(tile + LANES, stop))
-    return failures
-
-
-@phase
-def checked_step(D: Any, first: Any, last: Any) -> Any:
-    """The check, then `step` if no action is illegal: one call for one thread."""
-    phases = table(D, "phases")
-    refused = run(D, phases[CHECK], first, last)
-    return refused if refused != 0 else run(D, phases[STEP], first, last)

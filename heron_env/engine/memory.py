@@ -20,6 +20,7 @@ from heron_env.engine.arrays import (
     Ints,
     Published,
     address_table,
+    addresses,
     zeros,
 )
 from heron_env.engine.blueprint import Blueprint
@@ -38,8 +39,8 @@ class Memory:
     """Holds the arrays. The loops know addresses only: as long as they run, this must live.
 
     arrays: what changes; without room for infos until `complete`. sets: two of what is handed out. at: the address of
-    the table for each of the two. phases, natives: addresses of the loops themselves. fixed: arrays that never change,
-    by name; numbers: single ones.
+    the table for each of the two. phases: addresses of the loops themselves. fixed: arrays that never change, by name;
+    numbers: single ones.
     """
 
     sets: tuple[Published, Published]
@@ -62,14 +63,14 @@ class Memory:
         self.redo = self.fixed["redo"] = np.zeros(lanes, dtype=np.uint8)
         self.moves, self.tile = _moves(self.arrays)
         self.fixed["moves"] = self.moves
-        self.natives = self.fixed["natives"] = np.zeros((len(blueprint.native), 3), dtype=np.int64)
+        self.fixed["natives"] = np.zeros((0, 3), dtype=np.int64)
         rows = sum(array.nbytes for array in (*self.arrays, *self.sets[0])) // lanes
         self.numbers = numbers = {
             **_numbers(blueprint, tables, decisions),
             "tile": self.tile,
-            **dict.fromkeys(("tiles_at", "shows", "fills", "moved"), 0),
+            **dict.fromkeys(("tiles_at", "shows", "fills", "moved", "restarts"), 0),
         }
-        numbers["block"] = max(LANES, BLOCK_BYTES // rows // LANES * LANES)
+        self._block = numbers["block"] = max(LANES, BLOCK_BYTES // rows // LANES * LANES)
         self._tables = []
         for published in self.sets:
             out = {f"out_{name}": array for name, array in published._asdict().items()}
@@ -81,9 +82,19 @@ class Memory:
     def set_phases(self, addresses: list[int], tiled: Collection[str], shows: bool) -> None:
         """The phases that a step calls; `tiled`: those that run in tiles; `shows`: observations come from there."""
         self.phases[:] = addresses
-        self._set(
-            tiles_at=next((k for k, place in enumerate(RULED) if PHASES[place] in tiled), len(RULED)), shows=shows
-        )
+        self.tiles_at = next((k for k, place in enumerate(RULED) if PHASES[place] in tiled), len(RULED))
+        self._set(tiles_at=self.tiles_at, shows=shows)
+
+    def set_natives(self, natives: Ints, *, python: bool) -> None:
+        """What follows phases, int64 `[natives, 3]`; `python`: some of it in Python, which sees all lanes at once."""
+        self.fixed["natives"] = natives
+        for table in self._tables:
+            table[PLACE["natives"]] = addresses(FORMS, {"natives": natives})[PLACE["natives"]]
+        self._set(block=len(self.arrays.truth) if python else self._block)
+
+    def set_restarts(self, when: int) -> None:
+        """What a lane whose episode is over does: arrays.DISABLED, SAME_STEP or NEXT_STEP."""
+        self._set(restarts=when)
 
     def lane_sizes(self) -> dict[str, tuple[int, int]]:
         """LaneColumns and axes of each array with a row for each environment."""
@@ -140,7 +151,7 @@ def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint) -> Arrays:
         kind, axes = FORMS[name]
         made[name] = zeros(shapes.get(name, (lanes, n)[:axes]), getattr(np, kind), f"num_envs={lanes}")
     made["truth"][:, size + tables.scratch :] = constants
-    made["over"][:] = 1
+    made["over"][:] = made["moving"][:] = 1
     made["episodes"][:] = np.iinfo(np.uint64).max  # the first restart makes it 0
     return Arrays(**made)
 

@@ -1,4 +1,4 @@
-"""The phases of a control step for one blueprint, each a loop over lanes, called from Python or by a compiled step.
+"""The phases of a control step for one blueprint, each a loop over lanes, which step.py calls in their order.
 
 Those that do not depend on the rules are compiled once for an installation; the others once for each set of agent
 classes and of an environment's world rules (Program: text, cache, linking), and they are missing where no rule needs
@@ -11,14 +11,18 @@ import functools
 import importlib
 import linecache
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from heron_env.engine.arrays import BEGIN, DELIVER, FINISH, PHASES, PHYSICS, RULED
-from heron_env.engine.blueprint import Blueprint
-from heron_env.engine.cache import LOOPS, TILES, cached, cached_file, key_of, uncollected
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.engine.arrays import PHASES, PYTHON, RULED
+from heron_env.engine.blueprint import Blueprint, Native
+from heron_env.engine.cache import LOOPS, ORDER, TILES, cached, cached_file, key_of, uncollected
 from heron_env.engine.checking import examined, linkers_of_rules
 from heron_env.engine.loops import loops_text
 from heron_env.engine.source import SHARED, CompilerFacts, Source
@@ -119,6 +123,13 @@ def shared_loops() -> ModuleType:
         return cached_file(LOOPS)
 
 
+@functools.cache
+def step_loops() -> ModuleType:
+    """step.py, likewise."""
+    with _loading:
+        return cached_file(ORDER)
+
+
 def vector_phases(program: Program, loops: CompiledLoops) -> VectorPhases:
     """The phases of these rules for vectors, made once in a process."""
     from heron_env.engine.vector.compiling import VectorPhases
@@ -131,162 +142,83 @@ def vector_phases(program: Program, loops: CompiledLoops) -> VectorPhases:
 
 
 class Phases:
-    """The compiled phases of one blueprint; see Lanes for what they do.
+    """Where the machine code of one blueprint's phases lies, and of what follows them: what a compiled step calls.
 
-    step: all of them but the check, in one call that finds them by their `addresses`, and `natives`.
-    checked_step: the check, too.
+    step, checked_step and the rest of step.py find them by their `addresses` and `natives`.
     """
 
     def __init__(
         self, module: Any, shared: ModuleType, blueprint: Blueprint, *, final: bool, noisy: bool, relative: bool
     ) -> None:  # fmt: skip
-        """`module`: what has the phases of the rules by name, generated or in Python; `shared`: of everything else."""
-        self.check, self._decide, self._affect = shared.check, shared.decide, getattr(module, "affect", None)
-        self._clear = shared.clear if len(blueprint.layout.per_step) else None
-        self._physics = getattr(module, "substep", None)
-        self._native = [(PHASES.index(phase), loop, at) for phase, loop, at in blueprint.native]
-        self._close, self._end, self._finish = module.close, shared.end, getattr(module, "finish", None)
-        self._keep_final = shared.keep_final if final else None
-        self._add_noise = shared.add_noise_to_published if noisy else None
-        self._add_noise_to_final = shared.add_noise_to_final if noisy and final else None
-        if relative:
-            self._add_noise = shared.relate_published
-            self._add_noise_to_final = shared.relate_final if final else None
-        self._begin_episodes, self._begin = shared.begin_episodes, getattr(module, "begin", None)
-        self._publish, self._publish_others = shared.publish, shared.publish_others
-        self.inform = getattr(module, "inform", None)
-        self.apply, self.offer = getattr(module, "apply", None), getattr(module, "offer", None)
-        self.step, self.checked_step = shared.step, shared.checked_step
-        self._in_tiles: tuple[str, ...] = ()
+        """`module`: what has the phases of the rules by name; `shared`: loop_kernels."""
+        s, rules = shared, partial(getattr, module)
+        noise, final_noise = (
+            (s.relate_published, s.relate_final) if relative else (s.add_noise_to_published, s.add_noise_to_final)
+        )
+        some = noisy or relative
+        loops = {
+            "check": s.check, "decide": s.decide, "affect": rules("affect", None),
+            "clear": s.clear if len(blueprint.layout.per_step) else None, "physics": rules("substep", None),
+            "close": rules("close", None), "end": s.end, "finish": rules("finish", None),
+            "keep_final": s.keep_final if final else None,
+            "add_noise_to_final": final_noise if some and final else None, "begin_episodes": s.begin_episodes,
+            "begin": rules("begin", None), "publish": s.publish, "publish_others": s.publish_others,
+            "add_noise": noise if some else None, "apply": rules("apply", None), "offer": rules("offer", None),
+            "step": step_loops().step,
+        }  # fmt: skip
+        self.loops = {name: loop for name, loop in loops.items() if loop is not None}
+        self.inform: Any = rules("inform", None)
 
-    def shows(self, tiled: Collection[str]) -> bool:
-        """Is the truth in tiles final, if these phases run there?"""
-        follows = any(place in (FINISH, DELIVER) for place, _, _ in self._native)
-        return "close" in tiled and (self._finish is None or "finish" in tiled) and not follows
-
-    def addresses(self, tiled: Mapping[str, int] | None = None, *, shows: bool = False) -> list[int]:
+    def addresses(self, tiled: Mapping[str, int] | None = None) -> list[int]:
         """Where the machine code of each phase begins, by place; 0 where none is needed.
 
-        `tiled`: addresses of those that run in tiles; `shows`: these publish observations.
+        `tiled`: addresses of those that run in tiles.
         """
         from heron_env.engine.kernels import address_of
 
-        tiled, mine = tiled or {}, vars(self)
-        self._in_tiles = tuple(tiled)
-        loops = {name: mine.get(f"_{name}") or mine.get(name) for name in PHASES if name not in tiled}
+        tiled = tiled or {}
         made = {f"vector_{name}": address for name, address in tiled.items()}
         with uncollected():
-            for name, loop in loops.items():
-                if loop and name not in made:
+            for name, loop in self.loops.items():
+                if name not in tiled:
                     made[name] = address_of(loop, 3 + (name == "physics"))
-            if shows:
-                made["publish"] = address_of(self._publish_others)
             if tiled:
                 made["tiles"] = address_of(tile_loops().tiles)
         return [made.get(name, 0) for name in PHASES]
 
-    def tiled(self, vector: VectorPhases) -> dict[str, int]:
+    def tiled(self, vector: VectorPhases, natives: Collection[Native]) -> dict[str, int]:
         """Addresses of the phases that run in tiles: neighbours among RULED, as many as there are.
 
-        There are none without physics, where there is any: bringing an environment into a tile would cost more.
+        There are none without physics, where there is any: bringing an environment into a tile would cost more; and
+        none where anything follows one of them.
         """
         best: dict[str, int] = {}
-        found: dict[str, int] = {}
-        if any(place == PHYSICS for place, _, _ in self._native):
+        run: dict[str, int] = {}
+        ruled = [PHASES[place] for place in RULED]
+        if any(native.phase in ruled for native in natives):
             return {}
-        for name in (PHASES[place] for place in RULED):
-            if getattr(self, f"_{name}") is not None:
+        for name in ruled:
+            if name in self.loops:
                 address = vector.address(name)
-                found = {**found, name: address} if address else {}
-                best = found if len(found) > len(best) else best
-        if self._physics is not None and "physics" not in best:
+                run = {**run, name: address} if address else {}
+                best = run if len(run) > len(best) else best
+        if "physics" in self.loops and "physics" not in best:
             return {}
-        if "close" in best and self._finish is not None and (address := vector.address("finish")):
+        if "close" in best and "finish" in self.loops and (address := vector.address("finish")):
             best["finish"] = address
         return best
 
-    def redo(self, at: int, first: int, last: int, substeps: int) -> int:
-        """A control step of lanes that tiles have given up, from where tiles begin, without them: how many failed."""
-        failures, behind = 0, False
-        for name in (PHASES[place] for place in RULED):
-            behind |= name in self._in_tiles
-            if behind and name == "physics":
-                failures += sum(self.go_on(at, first, last, number) for number in range(substeps))
-            elif behind and (loop := getattr(self, f"_{name}")) is not None:
-                failures += int(loop(at, first, last))
-        ended = self._end(at, first, last)
-        failures += self._finish_all(at, first, last) + self.deliver(at, first, last)
-        failures += self.restart(at, first, last) if ended else 0
-        return failures + self.publish(at, first, last)
+    def shows(self, tiled: Collection[str], natives: Collection[Native]) -> bool:
+        """Is the truth in tiles final, if these phases run there?"""
+        follows = any(native.phase in ("end", "finish", "deliver", "at_close", "publish") for native in natives)
+        return "close" in tiled and ("finish" not in self.loops or "finish" in tiled) and not follows
 
-    def entries(self) -> tuple[int, int]:
-        """Where `apply` and `offer` begin; 0 where none is needed."""
-        from heron_env.engine.kernels import address_of
 
-        with uncollected():
-            apply, offer = (0 if loop is None else address_of(loop) for loop in (self.apply, self.offer))
-            return apply, offer
+def addresses_of(natives: Sequence[Native]) -> NDArray[np.int64]:
+    """Of what follows phases, int64 `[natives, 3]`: the place of the phase, where it begins, and its table."""
+    from heron_env.engine.kernels import address_of
 
-    def natives(self) -> list[tuple[int, int, int]]:
-        """Of what is no rule: the place of the phase that it follows, where it begins, and its table."""
-        from heron_env.engine.kernels import address_of
-
-        with uncollected():
-            return [(place, address_of(loop, 4), at) for place, loop, at in self._native]
-
-    def natively(self, place: int, at: int, first: int, last: int) -> int:
-        """What follows the phase of this place and is no rule."""
-        return sum(loop(at, own, first, last) for follows, loop, own in self._native if follows == place)
-
-    def decide(self, at: int, first: int, last: int) -> int:
-        """Decisions."""
-        return int(self._decide(at, first, last))
-
-    def affect(self, at: int, first: int, last: int) -> int:
-        """Their apply_action."""
-        return 0 if self._affect is None else int(self._affect(at, first, last))
-
-    def substep(self, at: int, first: int, last: int, number: int) -> int:
-        """Substep `number` of physics."""
-        if self._clear is not None and number == 0:
-            self._clear(at, first, last)
-        return self.go_on(at, first, last, number)
-
-    def go_on(self, at: int, first: int, last: int, number: int) -> int:
-        """The same with what counts per step left as it is."""
-        failures = 0 if self._physics is None else int(self._physics(at, first, last, number))
-        return failures + self.natively(PHYSICS, at, first, last)
-
-    def close(self, at: int, first: int, last: int) -> int:
-        """Rewards, ends and infos, then the rule `finish`."""
-        failures = self._close(at, first, last)
-        self._end(at, first, last)
-        return int(failures + self._finish_all(at, first, last))
-
-    def _finish_all(self, at: int, first: int, last: int) -> int:
-        """The rule `finish`, and what follows it."""
-        failures = 0 if self._finish is None else int(self._finish(at, first, last))
-        return failures + self.natively(FINISH, at, first, last)
-
-    def deliver(self, at: int, first: int, last: int) -> int:
-        """Neighbours hear what they are told."""
-        return self.natively(DELIVER, at, first, last)
-
-    def restart(self, at: int, first: int, last: int) -> int:
-        """The start of an episode in the lanes that are chosen; what was seen last is kept."""
-        if self._keep_final is not None:
-            self._keep_final(at, first, last)
-        if self._add_noise_to_final is not None:
-            self._add_noise_to_final(at, first, last)
-        return self.begin(at, first, last)
-
-    def begin(self, at: int, first: int, last: int) -> int:
-        """The same without looking back."""
-        self._begin_episodes(at, first, last)
-        failures = self.natively(BEGIN, at, first, last)
-        return failures if self._begin is None else failures + int(self._begin(at, first, last))
-
-    def publish(self, at: int, first: int, last: int) -> int:
-        """Observations with their noise, and the observers' rewards and ends."""
-        self._publish(at, first, last)
-        return 0 if self._add_noise is None else int(self._add_noise(at, first, last))
+    places = [PHASES.index(native.phase) + PYTHON * native.python for native in natives]
+    with uncollected():
+        rows = [(place, address_of(one.loop, 4), one.at) for place, one in zip(places, natives, strict=True)]
+    return np.array(rows, dtype=np.int64).reshape(-1, 3)

@@ -5,14 +5,15 @@ What a rule raises is the user's own error, with a note in which lane it was; no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.engine.arrays import Arrays
-from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.blueprint import Blueprint, Native
+from heron_env.engine.called import Called, running
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.python_rules import PythonRules
 from heron_env.engine.tables import HELD, AgentTables
@@ -22,21 +23,16 @@ Floats = NDArray[np.float64]
 
 
 class PythonPhases:
-    """The phases of B lanes, by the names that a generated module has; a phase that nothing needs is None.
-
-    Attributes:
-        piece: (begun, length) s of what is carried out of a substep.
-    """
+    """The phases of B lanes, as functions of a range of them."""
 
     def __init__(
         self, blueprint: Blueprint, arrays: Arrays, tables: AgentTables, rules: Sequence[PythonRules],
-        infos: list[list[dict[str, float]]],
+        infos: list[list[dict[str, float]]], piece: Callable[[], tuple[float, float]],
     ) -> None:  # fmt: skip
-        """`rules`, `infos`: of each lane; these are written, by rank."""
+        """`rules`, `infos`: of each lane; these are written, by rank. `piece`: as of Lanes."""
         self._arrays, self._rules, self._dt_ns = arrays, rules, blueprint.dt_ns
         self._dt_physics, self._place = blueprint.dt / blueprint.substeps, tables.position
-        self.piece = 0.0, self._dt_physics
-        self._infos = infos
+        self._infos, self._piece = infos, piece
         acting = [rank for rank, spec in enumerate(blueprint.specs) if spec.size]
         place = tables.position.tolist()
         self._acting = [(rank, place[rank], tables.slices[rank].start, tables.slices[rank].stop) for rank in acting]
@@ -47,14 +43,22 @@ class PythonPhases:
         own = [view.columns[: view.own] for view in blueprint.plan.views]
         masked = [rank for rank in acting if first[rank].mask is not None]
         self._masking = [(rank, place[rank], own[rank], tables.choices_of(rank)) for rank in masked]
-        self.substep = self._substep if any(bound.advance for bound in first) else None
-        self.offer = self._offer if masked else None
-        self.inform = self._inform if any(bound.info for bound in first) else None
+        self._moves, self._masks = any(bound.advance for bound in first), bool(masked)
+        self._informs = any(bound.info for bound in first)
 
-    def affect(self, at: int, first: int, last: int) -> int:
+    def natives(self, called: Called, between: Sequence[Native]) -> tuple[Native, ...]:
+        """What follows phases that rules don't have here; `between`: what follows them then, with hooks in Python."""
+        rules = [called.native("affect", self.affect), called.native("close", self.close)]
+        rules += [called.native("apply", self.apply)]
+        rules += [called.native("physics", self.substep)] if self._moves else []
+        rules += [called.native("offer", self.offer)] if self._masks else []
+        begun = [called.native("begin", self.begin)] if self._informs else []
+        return (*rules, *between, *begun)
+
+    def affect(self, first: int, last: int) -> None:
         """What actions do to the truth, top-down, of those whose `source` says that something takes effect."""
         self._arrays.masked[first:last] = 0
-        return self._each(self._running(first, last), self._affect_in)
+        self._each(self._running(first, last), self._affect_in)
 
     def _affect_in(self, b: int, rules: PythonRules, time: float) -> None:
         arrays = self._arrays
@@ -72,25 +76,29 @@ class PythonPhases:
         effect, arrays.masked[b, self._place[rank]] = rules.act(rank, arrays.applied[b, span].copy(), time)
         arrays.applied[b, span] = effect
 
-    def apply(self, at: int, lane: int, position: int) -> int:
+    def apply(self, lane: int, position: int) -> None:
         """One agent's action, in one lane."""
         rank, arrays = self._rank_of[position], self._arrays
         arrays.applied[lane, self._slices[rank]] = arrays.actions[lane, self._slices[rank]]
-        return self._each((lane,), lambda b, rules, time: self._enforce(b, rules, rank, time))
+        self._each((lane,), lambda b, rules, time: self._enforce(b, rules, rank, time))
 
-    def _substep(self, at: int, first: int, last: int, number: int) -> int:
+    def substep(self, first: int, last: int) -> None:
         """Physics: the agents' `advance`."""
-        start, (begun, dt) = number * self._dt_physics, self.piece
-        return self._each(self._running(first, last), lambda b, rules, time: rules.move(dt, time + start + begun))
+        (begun, dt), number, physics = self._piece(), self._arrays.substep, self._dt_physics
 
-    def close(self, at: int, first: int, last: int) -> int:
+        def move(b: int, rules: PythonRules, time: float) -> None:
+            rules.move(dt, time + int(number[b]) * physics + begun)
+
+        self._each(self._running(first, last), move)
+
+    def close(self, first: int, last: int) -> None:
         """Rewards, who ends by a rule, infos."""
         arrays, lanes = self._arrays, self._running(first, last)
         rows = slice(first, last) if len(lanes) == last - first else lanes
         arrays.steps[rows] += 1
         for flags in (arrays.ended, arrays.chosen, arrays.terminated, arrays.truncated):
             flags[rows] = 0
-        return self._each(lanes, self._close_in)
+        self._each(lanes, self._close_in)
 
     def _close_in(self, b: int, rules: PythonRules, time: float) -> None:
         arrays, place = self._arrays, self._place
@@ -100,20 +108,24 @@ class PythonPhases:
         if True in terminated or True in truncated:
             arrays.terminated[b, place], arrays.truncated[b, place] = terminated, truncated
             arrays.ended[b] = 1
-        if self.inform is not None:
+        if self._informs:
             self._infos[b] = rules.infos(time)
 
-    def _inform(self, at: int, first: int, last: int) -> int:
+    def begin(self, first: int, last: int) -> None:
+        """Infos of the lanes that begin an episode."""
+        self._each(first + np.flatnonzero(self._arrays.chosen[first:last]), self._inform_in)
+
+    def inform(self, first: int, last: int) -> None:
         """Infos from the truth as it is now."""
+        if self._informs:
+            self._each(range(first, last), self._inform_in)
 
-        def inform(b: int, rules: PythonRules, time: float) -> None:
-            self._infos[b] = rules.infos(time)
+    def _inform_in(self, b: int, rules: PythonRules, time: float) -> None:
+        self._infos[b] = rules.infos(time)
 
-        return self._each(range(first, last), inform)
-
-    def _offer(self, at: int, first: int, last: int) -> int:
+    def offer(self, first: int, last: int) -> None:
         """Masks on what agents are shown, of those in `acting`."""
-        return self._each(range(first, last), self._offer_in)
+        self._each(range(first, last), self._offer_in)
 
     def _offer_in(self, b: int, rules: PythonRules, time: float) -> None:
         arrays = self._arrays
@@ -122,11 +134,12 @@ class PythonPhases:
                 arrays.allowed[b, choices] = rules.offer(rank, arrays.seen[b, own])
 
     def _running(self, first: int, last: int) -> list[int]:
-        """Lanes in which an episode runs."""
-        return [b for b, over in enumerate(self._arrays.over[first:last].tolist(), first) if not over]
+        """Lanes in which an episode runs, and whose turn it is."""
+        lanes: list[int] = (first + np.flatnonzero(running(self._arrays, first, last))).tolist()
+        return lanes
 
-    def _each(self, lanes: Sequence[int], do: Callable[[int, PythonRules, float], None]) -> int:
-        """Do it in each lane, at its last boundary; no failures to be counted: they are raised."""
+    def _each(self, lanes: Iterable[int], do: Callable[[int, PythonRules, float], None]) -> None:
+        """Do it in each lane, at its last boundary."""
         steps, many = self._arrays.steps, len(self._rules) > 1
         for b in lanes:
             try:
@@ -135,40 +148,41 @@ class PythonPhases:
                 if many:
                     error.add_note(f"in lane {b}")
                 raise
-        return 0
 
 
 class PythonLanes(Lanes):
     """Lanes whose rules run in plain Python, one lane after another; what depends on no rule is compiled all the same.
 
     Args:
-        rules: (these lanes, number of one) -> what its agents do there.
+        rules: (these lanes, number of one) -> what its agents do there; None where others move them.
 
     Attributes:
         rules: what they do, by lane.
-        phases: those of the rules.
+        phases: those of the rules, in Python.
     """
 
     failures, ends = (), True
     infos_in_python: list[list[dict[str, float]]]
 
     def __init__(
-        self, blueprint: Blueprint, lanes: int, rules: Callable[[PythonLanes, int], PythonRules], *, final: bool = False
-    ) -> None:
+        self, blueprint: Blueprint, lanes: int, rules: Callable[[PythonLanes, int], PythonRules] | None, *,
+        final: bool = False,
+    ) -> None:  # fmt: skip
         self._lay_out(blueprint, lanes, None, 1, final)
         self.infos_in_python = [[{} for _ in blueprint.specs] for _ in range(lanes)]
-        self.rules = [rules(self, b) for b in range(lanes)]
+        self.rules = [] if rules is None else [rules(self, b) for b in range(lanes)]
 
     def attach(self, blueprint: Blueprint) -> None:
         """The phases of this blueprint; its hooks are what they are in Python."""
-        blueprint = replace(blueprint, hooks={})
-        self.phases = PythonPhases(blueprint, self.arrays, self._tables, self.rules, self.infos_in_python)
-        self._attach(blueprint, np.zeros((1, 2), dtype=np.int64), self.phases)
+        natives, self.in_tiles = blueprint.native, False
+        if self.rules:
+            self.phases = PythonPhases(
+                blueprint, self.arrays, self._tables, self.rules, self.infos_in_python, lambda: self.piece
+            )
+            natives = self.phases.natives(self.called, natives)
+        self._attach(replace(blueprint, hooks={}, native=natives), np.zeros((1, 2), dtype=np.int64), None)
 
-    def part_of_substep(self, number: int, begun: float, length: float, lanes: range | None = None) -> None:
+    def inform(self, lanes: range | None = None) -> None:
         """As in Lanes."""
-        whole, self.phases.piece = self.phases.piece, (begun, length)
-        try:
-            super().part_of_substep(number, begun, length, lanes)
-        finally:
-            self.phases.piece = whole
+        span = self._all if lanes is None else lanes
+        self.phases.inform(span.start, span.stop)

@@ -86,9 +86,6 @@ class Publisher:
         """The vectors of the agents in `live`: float32, fresh."""
         if self._late is not None:
             return {agent: self._late.vector(self._simulation.hierarchy.index[agent]) for agent in live}
-        course = self._simulation.course
-        if course is not None:
-            return {agent: course.vector(self._simulation.hierarchy.index[agent]) for agent in live}
         seen = None if outcome is None else outcome.seen
         if seen is None:
             seen = self._simulation.lane.observed()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from heron_env.scheduling.timing import to_seconds
 if TYPE_CHECKING:
     from heron_env.agents.proxy import ProxyAgent
     from heron_env.core.world import World
+    from heron_env.engine.lanes import Lanes
     from heron_env.envs.simulation import Simulation
 
 Floats = NDArray[np.float64]
@@ -85,6 +86,7 @@ class Course:
     """Carries out disturbances on a simulation. A disturbance writes the truth; agents and reports are told to wait.
 
     Attributes:
+        simulation: whose they are.
         disturbances: all of the episode.
         entries: their beginnings and ends in order; `done` of them are over.
         muted: by rank: whose reports vanish or freeze.
@@ -92,7 +94,7 @@ class Course:
     """
 
     def __init__(self, simulation: Simulation, proxy: ProxyAgent, disturbances: Sequence[Disturbance]) -> None:
-        self._simulation, self._proxy = simulation, proxy
+        self.simulation, self._proxy = simulation, proxy
         self.disturbances = tuple(disturbances)
         entries = [Entry(d.ns, True, index) for index, d in enumerate(self.disturbances)]
         ends = ((d.end_ns, index) for index, d in enumerate(self.disturbances))
@@ -102,8 +104,7 @@ class Course:
         self.muted: dict[int, Muted] = {}
         self._known: Floats | None = None
         self.measured: Callable[[int, int], tuple[Floats, int]] = self._at_a_boundary
-        simulation._smooth = False  # no step in one call: there is something to do in between
-        simulation.course = self
+        simulation.follow_course(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Never pickled with the environment: it is part of its state."""
@@ -128,26 +129,26 @@ class Course:
             self._find_muted(now)
         else:
             if entry.begins:
-                self._simulation.hooks.disturb(self._world(), disturbance)
+                self.simulation.hooks.disturb(self._world(), disturbance)
             if lasting:
                 self._uphold()
-            self._simulation._check(f"the disturbance {disturbance.type!r}")
+            self.simulation._check(f"the disturbance {disturbance.type!r}")
         return disturbance
 
     def uphold(self) -> None:
         """After `finish`: what lasts is in force in the next step, too."""
         if self._of_environment():
             self._uphold()
-            self._simulation._check("uphold()")
+            self.simulation._check("uphold()")
 
     def _world(self) -> World:
         """The world at the last boundary, whatever hook used it last."""
-        simulation = self._simulation
+        simulation = self.simulation
         simulation.world.step, simulation.world.time = simulation.step_index, simulation.time
         return simulation.world
 
     def _uphold(self) -> None:
-        self._simulation.hooks.uphold(self._world(), self._of_environment())
+        self.simulation.hooks.uphold(self._world(), self._of_environment())
 
     def _of_environment(self) -> list[Disturbance]:
         active = (self.disturbances[index] for index in self._active)
@@ -157,11 +158,11 @@ class Course:
         """Whom those in force of a built-in type concern, and their payloads; later ones last."""
         active = [d for d in (self.disturbances[index] for index in self._active) if d.type == kind]
         payloads = [BUILT_IN[kind].filled(d) for d in active]
-        return [(_ranks_of(self._simulation, payload["agent"], kind), payload) for payload in payloads]
+        return [(_ranks_of(self.simulation, payload["agent"], kind), payload) for payload in payloads]
 
     def _find_down(self) -> None:
         down = {rank: payload["meanwhile"] for ranks, payload in self._built_in(CRASH) for rank in ranks}
-        self._simulation.down = down
+        self.simulation.down = down
 
     def _find_muted(self, now: int) -> None:
         """Who goes on being muted keeps what was reported last; frozen reports vanish from now on only."""
@@ -185,20 +186,20 @@ class Course:
 
     def _at_a_boundary(self, row: int, now: int) -> tuple[Floats, int]:
         """What a row measures, and as of when, ns: there the truth is what is measured."""
-        simulation = self._simulation
+        simulation = self.simulation
         return simulation.truth[simulation.layout.rows[row].reported.columns], now
 
     def begin(self) -> None:
         """At reset: what is due at time 0; the proxy's knowledge is its own array if reports may fail."""
         if any(disturbance.type == SENSOR for disturbance in self.disturbances):
-            self._know(self._simulation.truth.copy())
+            self._know(self.simulation.truth.copy())
         self.catch_up()
-        self._simulation.lane.inform()
+        self.simulation.lane.inform()
 
     def catch_up(self) -> None:
         """At a boundary, everything that fell due since the last; nothing any more when the episode is over."""
-        simulation = self._simulation
-        now = simulation.step_index * self._simulation.dt_ns
+        simulation = self.simulation
+        now = simulation.step_index * self.simulation.dt_ns
         while not simulation.over and self.done < len(self.entries) and self.entries[self.done].ns <= now:
             self.carry_out(self.done, now)
         if self._known is not None:
@@ -218,18 +219,18 @@ class Course:
     @property
     def known(self) -> Floats:
         """What agents are shown of the truth: the proxy's knowledge."""
-        return self._simulation.truth if self._known is None else self._known
+        return self.simulation.truth if self._known is None else self._known
 
     def ages(self, rank: int) -> Floats:
         """How old that is for an agent, s, one for each of its sources."""
-        simulation = self._simulation
-        now, sources = simulation.step_index * self._simulation.dt_ns, simulation.plan.views[rank].sources.tolist()
+        simulation = self.simulation
+        now, sources = simulation.step_index * self.simulation.dt_ns, simulation.plan.views[rank].sources.tolist()
         old = {row: now - muted.since for row, muted in self.muted.items() if muted.mode == "vanish"}
         return np.array([to_seconds(old.get(row, 0)) for row in sources])
 
     def vector(self, rank: int) -> NDArray[np.float32]:
         """What an agent sees, float32 `[n]`, fresh."""
-        simulation = self._simulation
+        simulation = self.simulation
         ages = self.ages(rank) if simulation.plan.observe_age else None
         return simulation.plan.vector(rank, self.known, simulation.moment, ages)
 
@@ -252,3 +253,74 @@ class Course:
         self.muted = {rank: Muted(mode, since, values.copy()) for rank, (mode, since, values) in state["muted"].items()}
         if state["known"] is not None:
             self._know(state["known"].copy())
+
+
+class Courses:
+    """What compiled code can't know of some lanes, as what follows phases: disturbances, and protocols of the user's.
+
+    Who is down decides nothing; what lasts is upheld after `finish`; what is due happens when neighbours have heard;
+    what failing sensors hide is not published.
+
+    Args:
+        look: brings what somebody sees of a lane up to date.
+
+    Attributes:
+        of: the course of each lane that has one; splitting: simulations with protocols of the user's.
+    """
+
+    def __init__(self, lanes: Lanes, look: Callable[[int], Any] | None = None) -> None:
+        self._lanes, self._arrays, self._look = lanes, lanes.arrays, look
+        self.of: dict[int, Course] = {}
+        self.splitting: list[Simulation] = []
+        self._force = np.zeros(0)
+        after = {
+            "check": self._before_decisions, "decide": self._correct, "finish": self._uphold,
+            "deliver": self._catch_up, "add_noise_to_final": self._hide_final, "begin_episodes": self._forget,
+            "publish": self._hide,
+        }  # fmt: skip
+        lanes.follow([lanes.called.native(place, function) for place, function in after.items()])
+
+    def _before_decisions(self, first: int, last: int) -> None:
+        self._force = self._arrays.applied.copy()
+
+    def _correct(self, first: int, last: int) -> None:
+        down = [course.simulation for course in self.of.values() if course.simulation.down]
+        for simulation in {one.lane.number: one for one in (*self.splitting, *down)}.values():
+            if not simulation.over:
+                simulation.lane.correct(self._force[simulation.lane.number])
+
+    def _in_step(self) -> Iterator[Course]:
+        """Those of lanes that were in the step, each on its simulation as it is now."""
+        for lane, course in self.of.items():
+            if not self._arrays.over[lane] or self._arrays.ended[lane]:
+                if self._look is not None:
+                    self._look(lane)
+                yield course
+
+    def _uphold(self, first: int, last: int) -> None:
+        for course in self._in_step():
+            course.uphold()
+
+    def _catch_up(self, first: int, last: int) -> None:
+        for course in self._in_step():
+            course.catch_up()
+
+    def _hide(self, first: int, last: int) -> None:
+        self._write(self._lanes.published.observations, range(first, last))
+
+    def _hide_final(self, first: int, last: int) -> None:
+        chosen = self._arrays.chosen & self._arrays.ended
+        if self._lanes.published.final.size:
+            self._write(self._lanes.published.final, np.flatnonzero(chosen).tolist())
+
+    def _write(self, out: NDArray[np.float32], lanes: Collection[int]) -> None:
+        """What all observers see, where it may be other than the truth."""
+        for lane, course in self.of.items():
+            if lane in lanes and course.hides:
+                out[lane] = np.concatenate([course.vector(rank) for rank in self._lanes.blueprint.observers])
+
+    def _forget(self, first: int, last: int) -> None:
+        """The next episode has no disturbances, unless they are given again."""
+        for lane in [lane for lane in self.of if self._arrays.chosen[lane]]:
+            simulation = self.of.pop(lane).simulation
+            simulation.course, simulation.down = None, {}

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from heron_env.engine.blueprint import Blueprint, Native
 from heron_env.engine.tables import COMMAND, EXPLICIT, HELD, NOOP, POLICY
-from heron_env.errors import InvalidAction
 
 if TYPE_CHECKING:
     from heron_env.engine.lanes import Lanes
@@ -126,6 +125,7 @@ class Lane:
         arrays, ranks = lanes.arrays, range(len(simulation.hierarchy))
         self.truth: Floats = arrays.truth[number, : simulation.layout.size]
         self.rewards, self.over = arrays.rewards[number], arrays.over[number : number + 1]
+        self.steps = arrays.steps[number : number + 1]
         self.terminated, self.truncated = arrays.terminated[number], arrays.truncated[number]
         self._given, self._source, self._masked = arrays.given[number], arrays.source[number], arrays.masked[number]
         self._actions, self._applied = arrays.actions[number], arrays.applied[number]
@@ -144,7 +144,7 @@ class Lane:
         self._all_explicit = [EXPLICIT] * len(self.deciding)
         self._jointly = False
         self._members: list[bool] = []
-        self._alive = b""
+        self._flags, self._alive, self._everyone = b"", [True] * len(ranks), True
         self.nobody = np.zeros(len(ranks), dtype=bool)
         self.told: Any = lanes.infos_in_python or {number: [{} for _ in ranks]}
         self.informs, self.fields = False, list[tuple[tuple[str, ...], slice]]()
@@ -175,7 +175,6 @@ class Lane:
         self._jointly = False
         self.lanes.arrays.initial[:] = initial
         self.lanes.begin(self.number, seed, episode)
-        self._alive = self._living.tobytes()
         if not self.simulation.compiled:
             self._tell_rules()
 
@@ -206,14 +205,6 @@ class Lane:
             self._given[:], self._jointly = self._all_given, True
         return True
 
-    def is_legal(self) -> bool:
-        """Is what was read?"""
-        try:
-            self.lanes.check(self.range)
-        except InvalidAction:
-            return False
-        return True
-
     def take(self, given: Mapping[int, Floats], own: Mapping[int, Floats], answered: Mapping[int, int]) -> None:
         """What the caller and the agents' own policies decided, by rank: legal actions.
 
@@ -225,15 +216,6 @@ class Lane:
             for rank, values in decisions.items():
                 self._actions[self._spans[rank]] = values
                 self._given[self.position[rank]] = answered.get(rank, source)
-
-    def decide(self) -> None:
-        """Who decides and what with (T10, T11): what was taken, commands, no-ops, or what is held."""
-        self._members = self.simulation.alive
-        corrects = self.simulation.splits or self.simulation.down
-        force = self._applied.copy() if corrects else None
-        self.lanes.decide(self.range)
-        if force is not None:
-            self.correct(force)
 
     def correct(self, force: Floats) -> None:
         """Decisions that compiled code can't know: of agents that are down, and shares of protocols in Python.
@@ -254,22 +236,17 @@ class Lane:
             if source[place] != HELD:
                 told |= simulation.shares(rank, applied[span].copy())
 
-    def affect(self) -> None:
-        """What was decided acts on the truth, top-down."""
-        self.lanes.affect(self.range)
+    def step(self) -> StepOutcome:
+        """A whole step with what was read or taken. Raises InvalidAction; nothing has changed then."""
+        members, flags = self.alive, self._living.tobytes()
+        seen = self.lanes.step().observations[0].copy()
+        self._members = members
+        return StepOutcome(self, self.simulation.time, self._living.tobytes() != flags, seen)
 
-    def step_jointly(self) -> bool:
-        """A whole step in one call with what was read; for steps in which nobody can end. False if it is illegal."""
-        try:
-            self.lanes.step()
-        except InvalidAction:
-            return False
-        self._members = self.simulation.alive
-        return True
-
-    def outcome(self) -> StepOutcome:
-        """Of `step_jointly`."""
-        return StepOutcome(self, self.simulation.time, False, self.lanes.published.observations[0].copy())
+    def act(self) -> None:
+        """The beginning of a step: decisions, and what they do."""
+        self._members = self.alive
+        self.lanes.act(self.range)
 
     # One agent, and what follows
 
@@ -286,15 +263,11 @@ class Lane:
         else:
             self.lanes.part_of_substep(number, *self.simulation.piece, self.range)
 
-    def close(self, members: list[bool]) -> tuple[StepOutcome, list[bool]]:
-        """The step's outcome, and who is alive after it; then the rule `finish`."""
+    def close(self) -> StepOutcome:
+        """The step's outcome; the next exogenous values are there then."""
+        flags = self._living.tobytes()
         self.lanes.close(self.range)
-        alive = self._living.tobytes()
-        ended = alive != self._alive
-        if ended:
-            self._alive = alive
-            members = self.alive
-        return StepOutcome(self, self.simulation.time, ended), members
+        return StepOutcome(self, self.simulation.time, self._living.tobytes() != flags)
 
     # Looking
 
@@ -304,8 +277,17 @@ class Lane:
 
     @property
     def alive(self) -> list[bool]:
-        """Who has not ended."""
-        return self._living.take(self.position).astype(bool).tolist()  # type: ignore[no-any-return]
+        """Who has not ended: the same list until somebody does."""
+        flags = self._living.tobytes()
+        if flags != self._flags:
+            self._flags, self._alive = flags, self._living.take(self.position).astype(bool).tolist()
+            self._everyone = bool(self._living.take(self.deciding).all())
+        return self._alive
+
+    @property
+    def everyone(self) -> bool:
+        """Are all agents alive that decide?"""
+        return bool(self.alive) and self._everyone
 
     @property
     def last_rewards(self) -> list[float]:
@@ -352,15 +334,15 @@ class Lane:
         return [numbers[span] for span in self._spans]
 
     def restore(
-        self, actions: Sequence[Sequence[float]], alive: Sequence[bool], over: bool, rewards: Sequence[float]
-    ) -> None:
+        self, actions: Sequence[Sequence[float]], alive: Sequence[bool], over: bool, rewards: Sequence[float],
+        step: int,
+    ) -> None:  # fmt: skip
         """Take over a running episode; the truth is written already."""
         self.rewards[self.position] = rewards
         for span, values in zip(self._spans, actions, strict=True):
             self._applied[span] = values
-        self.lanes.arrays.steps[self.number], self.over[0] = self.simulation.step_index, over
+        self.steps[0], self.over[0] = step, over
         self._living[self.position] = alive
-        self._alive = self._living.tobytes()
         self._tell_rules()
         if self.lanes.attached:
             self.inform()

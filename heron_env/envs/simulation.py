@@ -17,9 +17,11 @@ from heron_env.core.world import World
 from heron_env.engine.blueprint import ENDLESS, splits_in_python, why_plain
 from heron_env.engine.checking import require_no_stores
 from heron_env.engine.python_rules import PythonRules
+from heron_env.envs.disturbing import Course, Courses
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks, require_numbers
 from heron_env.envs.lane import Lane, StepOutcome, blueprint_of
+from heron_env.envs.lane_hooks import LaneHooks
 from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
 from heron_env.envs.seeing import group_agents, kinds_of
@@ -32,7 +34,6 @@ from heron_env.seeding import MASK
 
 if TYPE_CHECKING:
     from heron_env.engine.lanes import Lanes
-    from heron_env.envs.disturbing import Course
     from heron_env.observability.config import ObservabilityConfig
 
 Floats = NDArray[np.float64]
@@ -48,12 +49,10 @@ class Simulation:
         splits: does a protocol of the user's split commands?
         clocks: by rank, the agent whose ticks count for this one: the topmost of the chain of commanders above it, or
             itself (T10).
-        alive: by rank; who has not ended.
-        everyone: are all deciding agents alive?
         compiled: do rules run compiled (`compile`)? Agents in the imperative style need plain Python; with one of them
             everything runs so.
         course: the disturbances of this episode, if there are any; down: by rank, who decides nothing because of them,
-            and what it does meanwhile: "hold" or "noop".
+            and what it does meanwhile: "hold" or "noop"; courses: of all lanes that this is one of.
         groups: ids of agents that see and act alike, by name; `group_map`: of those that decide.
         most_steps: how many fit into the time that there is.
         begin_instead: what the lanes of a batch begin by, in place of this one.
@@ -116,16 +115,12 @@ class Simulation:
         self.masks = Masks(self)
         self._may_end = any(bound.terminated or bound.truncated for bound in self.rules.bound)
         self._hooked: frozenset[str] = frozenset()
-        self._smooth = False
         self.world = World(self.layout, self.truth)
         self._bind_states()
         self.truth[self.layout.per_step] = 0.0  # the sum of no step yet
         self.initial = self.truth.copy()
-        self.alive = [True] * len(self.hierarchy)
-        self.everyone = True
-        self.step_index = 0
-        self.over = True
         self.course: Course | None = None
+        self.courses: Courses | None = None
         self.down: Mapping[int, str] = NOBODY
         self.piece: tuple[float, float] | None = None
         self.begin_instead: Callable[[], None] | None = None
@@ -163,8 +158,49 @@ class Simulation:
         return rules
 
     def attach(self) -> None:
-        """The phases of what the simulation is now; done at the first reset, when rules are compiled."""
-        self.lane.attach(blueprint_of(self, native=self.hooks.native_loops() if self.compiled else ()))
+        """The phases of what the simulation is now, when rules are compiled; done at the first reset."""
+        lanes = self.lane.lanes
+        hooks = LaneHooks(self, lanes, self._hooks_at, self._hooked - {"begin"}).natives()
+        native = self.hooks.native_loops() if self.compiled else ()
+        more = (*self.exchange.natives(), *hooks, *self.post.natives(lanes.called, self))
+        self.lane.attach(blueprint_of(self, native=(*native, *more)))
+        if self.splits and self.courses is None:
+            self._courses().splitting.append(self)
+
+    def follow_course(self, course: Course) -> None:
+        """From now on these disturbances happen in this episode."""
+        self.course = course
+        self._courses().of[self.lane.number] = course
+
+    def _courses(self) -> Courses:
+        """Those of its lanes; phases are followed by them from the first on."""
+        if self.courses is None:
+            self.courses = Courses(self.lane.lanes)
+        return self.courses
+
+    def _hooks_at(self, lane: int, step: int, time: float) -> Hooks:
+        self.world.step, self.world.time = step, time
+        return self.hooks
+
+    @property
+    def step_index(self) -> int:
+        """Control steps of the running episode."""
+        return int(self.lane.steps[0])
+
+    @property
+    def over(self) -> bool:
+        """Is no episode running?"""
+        return bool(self.lane.over[0])
+
+    @property
+    def alive(self) -> list[bool]:
+        """By rank; who has not ended. The same list as long as nobody ends; nobody changes it."""
+        return self.lane.alive
+
+    @property
+    def everyone(self) -> bool:
+        """Are all deciding agents alive?"""
+        return self.lane.everyone
 
     @property
     def time(self) -> float:
@@ -183,20 +219,17 @@ class Simulation:
 
     def reset(self, seed: int, episode: int) -> None:
         """Start an episode: initial values, no-op actions, everyone alive, then the `begin` hook."""
-        self.alive = [True] * len(self.hierarchy)
-        self.everyone = True
-        self.step_index = 0
-        self.over, self.course, self.down = False, None, NOBODY
-        self.exchange.reset()
+        self.course, self.down = None, NOBODY
         self.post.reset()
         self.begin(seed, episode)
 
     def begin(self, seed: int, episode: int) -> None:
         """Initial values, the world's keys, and the `begin` hook; the first time, rules are compiled."""
-        if not self.lane.lanes.attached:
+        hooked = self.hooks.called_in_python(compiled=self.compiled)
+        if not self.lane.lanes.attached or (hooked != self._hooked and self.lane.lanes.count == 1):
+            self._hooked = hooked
             self.attach()
-        self._hooked = self.hooks.called_in_python(compiled=self.compiled)
-        self._smooth = self.compiled and not (self._hooked or self.post.columns or self.exchange.edges or self._may_end)
+        self._hooked = hooked
         if self.begin_instead is not None:
             self.begin_instead()
             return
@@ -234,64 +267,22 @@ class Simulation:
         """Does an action of this agent do anything to its own state?"""
         return self.rules.bound[rank].apply is not None
 
-    def substep_times(self, number: int) -> tuple[float, float]:
-        """Length and start of substep `number`, s."""
-        dt = self.dt / self.substeps
-        begun, length = self.piece or (0.0, dt)
-        return length, self.time + number * dt + begun
+    # A step: in one call, or part by part, as the event clock asks for them
+
+    def step(self) -> StepOutcome:
+        """A control step (T15) with the actions in the lane. Raises InvalidAction: nothing has changed then."""
+        outcome = self.lane.step()
+        self.world.step, self.world.time = self.step_index, outcome.time
+        return outcome
 
     def substep(self, number: int) -> None:
         """Advance physics by dt / substeps; `number` counts from 0 within the step."""
-        for rank, column in self.post.columns.items():
-            self.truth[column] = min(self.post.written.get(rank, 0), self.layout.high[column])
         self.lane.advance(number)
-        if "advance" in self._hooked:
-            world, (dt, time) = self.world, self.substep_times(number)
-            world.step, world.time = self.step_index, time
-            self.hooks.run_hook("advance", world, dt)
-            if number + 1 < self.substeps:
-                self.layout.clip_columns(self.truth)
 
-    def close_step(self, *, deliver: bool = True) -> StepOutcome:
-        """Rewards and ends from the truth at this boundary (T4, T5), then the next exogenous values.
-
-        Then agents that were in the step tell their neighbours, unless `deliver` is False: the event clock sends that.
-        """
-        members = self.alive
-        self.step_index += 1
-        if "advance" in self._hooked:
-            self._check("advance()")
-        outcome, self.alive = self.lane.close(members)
-        self.everyone = self.everyone and (self.alive is members or all(self.alive[rank] for rank in self.possible))
-        self.over = self.over or outcome.over
-        world = self.world
-        world.step, world.time = self.step_index, outcome.time
-        if "finish" in self._hooked:
-            self.hooks.run_hook("finish", world)
-            self._check("finish()")
-        if self.course is not None:
-            self.course.uphold()
-        if self.post.receivers:
-            self.post.bury(self.alive)
-        if deliver and self.exchange.edges:
-            self.exchange.deliver(self.step_index - 1, members, self.truth)
-        if deliver and self.course is not None:
-            self.course.catch_up()
-        return outcome
-
-    def whole_step(self) -> StepOutcome | None:
-        """A step, with the actions that `lane.read`, in one call of the engine; None, and nothing happens, if it can't.
-
-        What stands against it: illegal actions, Python hooks, neighbours to tell, or somebody who may end here.
-        """
-        lane, after = self.lane, self.step_index + 1
-        if not self._smooth:
-            return None
-        if after >= lane.lanes.blueprint.last_step or not lane.step_jointly():
-            return None
-        self.step_index = self.world.step = after
-        outcome = lane.outcome()
-        self.world.time = outcome.time
+    def close_step(self) -> StepOutcome:
+        """Rewards and ends from the truth at this boundary (T4, T5), then the next exogenous values."""
+        outcome = self.lane.close()
+        self.world.step, self.world.time = self.step_index, outcome.time
         return outcome
 
     def require_end(self, where: str) -> None:
@@ -314,11 +305,8 @@ class Simulation:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from `state()`, after `begin`."""
-        self.step_index, self.over = state["step"], state["over"]
         self.truth[:] = state["truth"]
-        self.alive = list(state["alive"])
-        self.everyone = all(self.alive[rank] for rank in self.possible)
-        self.lane.restore(state["actions"], self.alive, self.over, state["last_rewards"])
+        self.lane.restore(state["actions"], state["alive"], state["over"], state["last_rewards"], state["step"])
         self.world.step, self.world.time = self.step_index, self.time
         self.exchange.restore(state["exchange"])
         self.post.restore(state["letters"])

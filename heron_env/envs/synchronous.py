@@ -40,7 +40,7 @@ from heron_env.envs.simulation import Simulation
 from heron_env.envs.snapshot import pickled, require_alike, require_version, restore, save
 from heron_env.envs.training_delays import TrainingDelays, make_late_lane
 from heron_env.envs.unused_rules import require_used
-from heron_env.errors import DeclarationError, ResetNeeded, checked_keywords
+from heron_env.errors import DeclarationError, InvalidAction, ResetNeeded, checked_keywords
 from heron_env.given import is_one_of
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
@@ -286,19 +286,14 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         simulation = self.simulation
         if simulation.step_index >= simulation.most_steps:
             require_before_the_end((simulation.step_index + 1) * self.dt_ns, "step(): its end")
-        self._ownership.changing = joint = self._takes(actions)
-        outcome = simulation.whole_step() if joint else None
+        outcome = self._joint_step() if self._takes(actions) else None
         if outcome is None:
-            self._ownership.changing = False
             if simulation.post.receivers:
-                simulation.post.unless_it_fails(self._act, actions, joint)
+                simulation.post.unless_it_fails(take, self, actions)
             else:
-                self._act(actions, joint)
-            for number in range(simulation.substeps):
-                simulation.substep(number)
-            outcome = simulation.close_step()
-        if self._late is not None:
-            self._late.look()
+                take(self, actions)
+            self._ownership.changing = True
+            outcome = simulation.step()
         self.proxy.time = outcome.time
         return outcome
 
@@ -307,20 +302,16 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         usual = self._publisher.always and self.simulation.everyone and not self._origins
         return usual and self.simulation.lane.read(self._read, actions)
 
-    def _act(self, actions: Mapping[str, Any], joint: bool = False) -> None:
-        """Decide and apply, top-down; `joint`: are all `actions` in the lane?
-
-        Raises InvalidAction, UnknownAgent; then nothing has changed.
-        """
-        lane = self.simulation.lane
-        if not (joint and lane.is_legal()):
-            take(self, actions)
+    def _joint_step(self) -> StepOutcome | None:
+        """The step of all these; None, and nothing has changed, where one is illegal: `take` says which, and why."""
         self._ownership.changing = True
-        if self._late is not None:
-            self._late.act(lane.decide)
-        else:
-            lane.decide()
-            lane.affect()
+        try:
+            return self.simulation.step()
+        except InvalidAction:
+            self._ownership.changing = self.simulation.lane.lanes.halfway
+            if self._ownership.changing:
+                raise
+            return None
 
     def _observe(self) -> dict[str, Obs]:
         return self._publisher.observations(self.agents)

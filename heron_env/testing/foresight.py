@@ -288,7 +288,7 @@ class Boundaries:
                 if values is not None:
                     self.simulation.truth[columns] = values
                 until_the_end(self.env, actions)
-                rewards = self.simulation.close_step(deliver=False).rewards
+                rewards = self.simulation.close_step().rewards
                 return np.concatenate([np.delete(self._end, columns), rewards])
         except Exception:  # noqa: BLE001  a step that breaks off comes out different
             return np.array([np.nan])

@@ -267,6 +267,6 @@ def _score(
         until_the_end(env, actions)
         if shares is not None:
             simulation.truth[inboxes] = other_values(simulation.layout, inboxes, shares)
-        rewards = simulation.close_step(deliver=False).rewards
+        rewards = simulation.close_step().rewards
         parts = (("reward", rewards), ("end", simulation.alive))
         return [(ids[rank], what, float(values[rank])) for rank in range(len(ids))[::-1] for what, values in parts]

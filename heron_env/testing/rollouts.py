@@ -156,16 +156,15 @@ def truth_of_steps(env: HeronEnv) -> Timed:
     columns = np.setdiff1d(np.arange(simulation.layout.size), inboxes_of(simulation.layout))
     names = [env.state_names[column] for column in columns]
 
-    def watched(close: Callable[..., StepOutcome | None]) -> Callable[..., Any]:
-        def closed(**how: bool) -> StepOutcome | None:
-            outcome = close(**how)
-            if outcome is not None:
-                timed.append((outcome.time, 2, entry("quantity", outcome.time, simulation.truth[columns], names)))
+    def watched(close: Callable[[], StepOutcome]) -> Callable[[], StepOutcome]:
+        def closed() -> StepOutcome:
+            outcome = close()
+            timed.append((outcome.time, 2, entry("quantity", outcome.time, simulation.truth[columns], names)))
             return outcome
 
         return closed
 
-    for name in ("close_step", "whole_step"):  # the one, or with it all that is before it
+    for name in ("close_step", "step"):  # the one, or with it all that is before it
         setattr(simulation, name, watched(getattr(simulation, name)))
     return timed
 
@@ -197,7 +196,8 @@ def until_the_end(
     env: HeronEnv, actions: Mapping[str, Any], before: Callable[[int], None] = lambda number: None
 ) -> None:
     """Carry out the coming step but for its end; `before` is called before each substep."""
-    env._act(actions)
+    take(env, actions)
+    env.simulation.lane.act()
     for number in range(env.simulation.substeps):
         before(number)
         env.simulation.substep(number)

@@ -159,7 +159,7 @@ def _trial(env: HeronEnv, source: int, value: float, targets: Columns, actions: 
         for _ in range(STEPS):
             if not simulation.over:
                 until_the_end(env, actions, before)
-                simulation.close_step(deliver=False)
+                simulation.close_step()
         course += [float(simulation.truth[source])] * (1 + STEPS * simulation.substeps - len(course))
         return Repetition(np.array(course), simulation.truth[targets].copy())
 

@@ -84,7 +84,7 @@ class PlainWorld(PlainAgenda):
     def _close_step(self, step: int) -> None:
         simulation = self.simulation
         members = self.last_members = [rank for rank in self.ranks if simulation.alive[rank]]
-        outcome = simulation.close_step(deliver=False)
+        outcome = simulation.close_step()
         self.flows = simulation.truth[simulation.layout.per_step]
         for rank in members:
             self.rewards[rank].append(((step + 1) * self.dt / 1e9, outcome.rewards[rank]))

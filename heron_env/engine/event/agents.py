@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.engine.arrays import APPLY, OFFER
 from heron_env.engine.decision_kernels import share_of
 from heron_env.engine.draw_kernel import noise_row, part_of
 from heron_env.engine.event import forms as f
@@ -38,7 +39,8 @@ from heron_env.engine.event.broker import (
     send_report,
 )
 from heron_env.engine.event.links import delay, of, schedule_of, table, tick_shift
-from heron_env.engine.kernels import call, leaf, within
+from heron_env.engine.kernels import leaf, within
+from heron_env.engine.step import visit
 from heron_env.engine.tables import NOOP_VALUE
 from heron_env.scheduling import ticks
 
@@ -254,11 +256,11 @@ def copy_state(D: Any, E: Any, b: Any, out: Any, at: Any) -> None:
 @leaf
 def offer(D: Any, E: Any, b: Any, r: Any, s: Any) -> Any:
     """The mask of an agent on what it is shown; how many rules failed."""
-    sizes, choices, mask = of(E, "sizes"), of(E, "choices"), of(E, "view_mask")
+    choices, mask = of(E, "choices"), of(E, "view_mask")
     p = of(E, "decides")[r] - 1
     for j in range(mask.shape[1]):
         mask[s, j] = of(E, "masks")[p * mask.shape[1] + j]
-    if sizes[f.OFFER] == 0 or choices[r, 1] <= choices[r, 0]:
+    if choices[r, 1] <= choices[r, 0]:
         return 0
     acting, first, seen = table(D, "acting"), of(E, "first_seen"), of(E, "seen")
     for j in range(of(E, "own")[r]):
@@ -266,7 +268,7 @@ def offer(D: Any, E: Any, b: Any, r: Any, s: Any) -> Any:
     for i in range(acting.shape[1]):
         acting[b, i] = 0
     acting[b, of(E, "place")[r]] = 1
-    failures = call(sizes[f.OFFER], (D, b, b + 1))
+    failures = visit(D, OFFER, b, b + 1, np.int64(0))
     for c in range(choices[r, 0], choices[r, 1]):
         mask[s, c - choices[r, 0]] = table(D, "allowed")[b, c]
     return failures
@@ -324,11 +326,10 @@ def take_effect(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any
     if table(D, "alive")[b, i] == 0:
         lane[b, f.CANCELLED] += 1
         return 0
-    first, actions, s, failures = of(E, "elements"), table(D, "actions"), b * sizes[f.VIEW_SLOTS] + slot, 0
+    first, actions, s = of(E, "elements"), table(D, "actions"), b * sizes[f.VIEW_SLOTS] + slot
     for e in range(first[r], first[r + 1]):
         actions[b, e] = element_of(D, E, e, s)
-    if sizes[f.APPLY] != 0:
-        failures = call(sizes[f.APPLY], (D, b, i))
+    failures = visit(D, APPLY, b, i, np.int64(0))
     masks = of(E, "choices")[r, 1] > of(E, "choices")[r, 0]
     if masks and table(D, "masked")[b, i] != 0:
         of(E, "masked")[b, r] += 1

@@ -146,19 +146,21 @@ def run_lane(D: Any, E: Any, b: Any) -> Any:
         if lane[b, f.CLOSING]:
             lane[b, f.STATUS] = f.WAIT if lane[b, f.ASKS] > 0 else f.OVER
             return 0
-        if lane[b, f.STAGE] == f.AGENT:
-            short = shortage(E, b)
-            if short:
-                lane[b, f.STATUS], lane[b, f.SHORT] = f.FULL, short
-                return 0
+        short = shortage(E, b)
+        if short:
+            lane[b, f.STATUS], lane[b, f.SHORT] = f.FULL, short
+            return 0
         now, key, top = lane[b, f.NEXT], lane[b, f.NEXT_KEY], lane[b, f.TOP]
-        at_physics = top == 0 or now < heap[base, 0] or (now == heap[base, 0] and key < heap[base, 1])
-        if at_physics or lane[b, f.STAGE] != f.AGENT:
+        if top == 0 or now < heap[base, 0] or (now == heap[base, 0] and key < heap[base, 1]):
             if now == NEVER:
                 lane[b, f.STATUS] = f.BEYOND
                 return 0
-            if simulate(D, E, b, now):
-                lane[b, f.STATUS] = f.FAILED
+            table(D, "moving")[b] = 1
+            follows, last = sizes[f.PYTHON_FOLLOWS], lane[b, f.SUBSTEP] + 1 == sizes[f.SUBSTEPS]
+            if follows == f.SUBSTEPS_TOO or (follows == f.BOUNDARIES and last):
+                lane[b, f.STATUS] = f.DUE
+                return 0
+            if simulate(D, E, b, b + 1):
                 return 1
             continue
         now, key, what = heap[base, 0], heap[base, 1], heap[base, 2]
@@ -213,12 +215,17 @@ def prefetch_lane(D: Any, E: Any, b: Any) -> None:
 @phase
 def run(D: Any, first: Any, last: Any, E: Any) -> Any:
     """Let all running lanes of a range go on; how many failed."""
-    lane, failures = of(E, "lane"), 0
-    for b in range(first, last):
-        if b + 1 < last and lane[b + 1, f.STATUS] == f.RUN:
-            prefetch_lane(D, E, b + 1)
-        if lane[b, f.STATUS] == f.RUN:
-            failures += run_lane(D, E, b)
+    lane, failures, due = of(E, "lane"), np.int64(0), True
+    while due and failures == 0:
+        due = False
+        for b in range(first, last):
+            if b + 1 < last and lane[b + 1, f.STATUS] == f.RUN:
+                prefetch_lane(D, E, b + 1)
+            if lane[b, f.STATUS] == f.RUN:
+                failures += run_lane(D, E, b)
+            due |= lane[b, f.STATUS] == f.DUE
+        if due and failures == 0:
+            failures = simulate(D, E, first, last)
     return failures
 
 

@@ -19,14 +19,13 @@ KIND, PERIOD, STATES, VALUES, LEVELS, SOURCE_NUMBERS = range(6)
 threshold: those of the start, of the moves from each state, then losses by state."""
 EMPIRICAL, RECORDED, MARKOV, LOSSY = range(4)
 """Kinds of sources."""
-(RUN, WAIT, HOOK, OVER, FULL, IDLE, FAILED, RESTING, BEYOND) = range(9)
-"""What a lane is doing: on its way, waiting for actions, for a Python hook, at the end of its episode, out of room; its
-world has begun and the clock has not; a rule failed; no episode; nothing more happens before the end of time."""
-AGENT, PHYSICS_DONE, BOUNDARY = range(3)
-"""Where a lane goes on: in its loop, after the hook `advance`, after the hook `finish`."""
-(STATUS, STAGE, TOP, SEQUENCE, VERSION, NEXT, NEXT_KEY, SUBSTEP, DONE, FRESH, ASKS, SENT, DUPLICATED, LOST, DELIVERED,
+(RUN, WAIT, DUE, OVER, FULL, IDLE, FAILED, RESTING, BEYOND) = range(9)
+"""What a lane is doing: on its way, waiting for actions, for a substep that Python follows, which others join, at the
+end of its episode, out of room; its world has begun and the clock has not; a rule failed; no episode; nothing more
+happens before the end of time."""
+(STATUS, TOP, SEQUENCE, VERSION, NEXT, NEXT_KEY, SUBSTEP, DONE, FRESH, ASKS, SENT, DUPLICATED, LOST, DELIVERED,
  DROPPED, CANCELLED, UNFINISHED, CLOSING, LOG, FREE_REPORT, REPORTS_LEFT, FREE_VIEW, VIEWS_LEFT, SHORT, ROWS,
- TOKENS, LANE_NUMBERS) = range(28)  # fmt: skip
+ TOKENS, LANE_NUMBERS) = range(27)  # fmt: skip
 """Columns of `lane`. TOP: events in the heap. NEXT, NEXT_KEY: when physics is due, ns, and its place in the order.
 DONE: nominal time that physics has come to, ns. FRESH: the slot that was just taken. ASKS: unanswered decisions. LOG:
 floats used of `log`. FREE_...: the first free slot; behind it how many are left. SHORT: what a FULL lane ran out of.
@@ -60,14 +59,15 @@ REWARD_LOG, ACTION_LOG, AGES_LOG, OBSERVATION_LOG = range(4)
 behind rank and time, of an action also the latency; ages behind the rank."""
 KEEP_REWARDS, KEEP_ACTIONS, KEEP_AGES, KEEP_OBSERVATIONS, KEEP_MESSAGES = 1, 2, 4, 8, 16
 (RANKS, DECIDERS, HEAP_SIZE, REPORT_SLOTS, VIEW_SLOTS, LOG_SIZE, RING, SCHEDULES, DT, SUBSTEPS, EVERY, PER_BOUNDARY,
- HOOKS, KEEPS, NEED_HEAP, NEED_REPORTS, NEED_VIEWS, NEED_LOG, APPLY, OFFER, NATIVE, NATIVE_AT, OBS_WIDTH, ACTION_WIDTH,
- WITH_STATE, SIZE_NUMBERS) = range(26)  # fmt: skip
+ PYTHON_FOLLOWS, KEEPS, NEED_HEAP, NEED_REPORTS, NEED_VIEWS, NEED_LOG, OBS_WIDTH, ACTION_WIDTH, WITH_STATE, TRAINS,
+ SIZE_NUMBERS) = range(23)  # fmt: skip
 """Places in `sizes`: these, and what else is one number.
 
 SCHEDULES: rows of `timing` from one lane's to the next one's, 0 where all have the same. EVERY:
 substeps from report to report; PER_BOUNDARY: reports a step. NEED_...: what one event may take at the most.
-APPLY, OFFER: addresses of the engine's entries, 0 where there is none."""
-ADVANCE_HOOK, FINISH_HOOK, TRAINING_HOOK = 1, 2, 4
+PYTHON_FOLLOWS: substeps or boundaries. TRAINS: are there rewards for trainers?"""
+NOTHING, BOUNDARIES, SUBSTEPS_TOO = range(3)
+"""What Python follows."""
 GAMMA, STATE_LOW, STATE_HIGH, REAL_NUMBERS = range(4)
 """Places in `reals`."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.arrays import CLEAR, CLOSE, END, FINISH, PHYSICS
+from heron_env.engine.arrays import AT_CLOSE, CLEAR, FINISH, PHYSICS, PYTHON
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import complete_observation, copy_state, gather, new_record, take_seen
 from heron_env.engine.event.broker import (
@@ -24,7 +24,8 @@ from heron_env.engine.event.broker import (
     send_shares,
 )
 from heron_env.engine.event.links import of, schedule_of, table
-from heron_env.engine.kernels import call, leaf, natively
+from heron_env.engine.kernels import leaf, natively
+from heron_env.engine.step import advance, close, visit
 
 
 @leaf
@@ -45,47 +46,42 @@ def within_step(E: Any, substeps: Any) -> Any:
 
 
 @leaf
-def simulate(D: Any, E: Any, b: Any, now: Any) -> Any:
-    """A substep, and with the last one the boundary; stops for hooks. How many rules failed."""
+def simulate(D: Any, E: Any, first: Any, last: Any) -> Any:
+    """A substep of the lanes that are `moving`, and with a last one the boundary: how many failed.
+
+    Place by place, as step.py: where Python follows one, it is called once for all of them.
+    """
+    sizes, lane, moving = of(E, "sizes"), of(E, "lane"), table(D, "moving")
+    failed = np.int64(0)
+    for b in range(first, last):
+        if moving[b] != 0:
+            if lane[b, f.SUBSTEP] == 0:
+                failed += visit(D, CLEAR, b, b + 1, np.int64(0))
+            failed += advance(D, b, b + 1, lane[b, f.SUBSTEP])
+    if failed == 0:
+        failed = natively(D, PYTHON + PHYSICS, first, last)
+    if failed == 0:
+        for b in range(first, last):
+            if moving[b] != 0:
+                failed += end_substep(D, E, b)
+    if failed == 0:
+        failed = natively(D, PYTHON + FINISH, first, last)
+    if failed == 0:
+        failed = natively(D, PYTHON + AT_CLOSE, first, last)
+    for b in range(first, last):
+        if moving[b] != 0:
+            moving[b] = 0
+            lane[b, f.STATUS] = f.FAILED if failed != 0 else f.RUN
+            if failed == 0 and lane[b, f.SUBSTEP] == sizes[f.SUBSTEPS]:
+                end_step(D, E, b, lane[b, f.NEXT])
+    return failed
+
+
+@leaf
+def end_substep(D: Any, E: Any, b: Any) -> Any:
+    """The rest of the substep: telemetry, or the boundary up to what follows it in Python; how many rules failed."""
     sizes, lane = of(E, "sizes"), of(E, "lane")
-    failures = 0
-    if lane[b, f.STAGE] == f.AGENT:
-        failures += substep(D, E, b, now)
-        if sizes[f.HOOKS] & f.ADVANCE_HOOK and failures == 0:
-            lane[b, f.STATUS], lane[b, f.STAGE] = f.HOOK, f.PHYSICS_DONE
-            return 0
-        lane[b, f.STAGE] = f.PHYSICS_DONE
-    if lane[b, f.STAGE] == f.PHYSICS_DONE:
-        failures += end_substep(D, E, b, now)
-        lane[b, f.STAGE] = f.AGENT
-        if lane[b, f.SUBSTEP] < sizes[f.SUBSTEPS]:
-            return failures
-        lane[b, f.STAGE] = f.BOUNDARY
-        if sizes[f.HOOKS] & (f.FINISH_HOOK | f.TRAINING_HOOK) and failures == 0:
-            lane[b, f.STATUS] = f.HOOK
-            return 0
-    lane[b, f.STAGE] = f.AGENT
-    end_step(D, E, b, now)
-    return failures
-
-
-@leaf
-def substep(D: Any, E: Any, b: Any, now: Any) -> Any:
-    """A substep up to its rules; how many failed."""
-    phases, lane = table(D, "phases"), of(E, "lane")
-    failures = 0
-    if lane[b, f.SUBSTEP] == 0 and phases[CLEAR] != 0:
-        failures += call(phases[CLEAR], (D, b, b + 1))
-    if phases[PHYSICS] != 0:
-        failures += call(phases[PHYSICS], (D, b, b + 1, lane[b, f.SUBSTEP]))
-    return failures + natively(D, PHYSICS, b, b + 1)
-
-
-@leaf
-def end_substep(D: Any, E: Any, b: Any, now: Any) -> Any:
-    """The rest of the substep: telemetry, or the boundary up to the hook `finish`; how many rules failed."""
-    sizes, lane, phases = of(E, "sizes"), of(E, "lane"), table(D, "phases")
-    step, done = table(D, "steps")[b], lane[b, f.SUBSTEP] + 1
+    step, done, now = table(D, "steps")[b], lane[b, f.SUBSTEP] + 1, lane[b, f.NEXT]
     substeps = sizes[f.SUBSTEPS]
     lane[b, f.DONE] = step * sizes[f.DT] + within_step(E, done)
     lane[b, f.SUBSTEP] = done
@@ -95,15 +91,11 @@ def end_substep(D: Any, E: Any, b: Any, now: Any) -> Any:
             lane[b, f.VERSION] += 1
             number = step * sizes[f.PER_BOUNDARY] + done * sizes[f.PER_BOUNDARY] // substeps
             report_all(E, b, number, lane[b, f.VERSION], now, table(D, "truth"), b, now)
-        return 0
+        return np.int64(0)
     alive, member, place = table(D, "alive"), of(E, "member"), of(E, "place")
     for r in range(sizes[f.RANKS]):
         member[b, r] = alive[b, place[r]]
-    failures = call(phases[CLOSE], (D, b, b + 1))
-    call(phases[END], (D, b, b + 1))
-    if phases[FINISH] != 0:
-        failures += call(phases[FINISH], (D, b, b + 1))
-    return failures + natively(D, FINISH, b, b + 1)
+    return close(D, b, b + 1, np.int64(0))
 
 
 @leaf
@@ -160,7 +152,7 @@ def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
         at, r = b * sizes[f.DECIDERS] + p, deciders[p]
         if member[b, r] != 0:
             earned[at, f.EARNED] += earned[at, f.DISCOUNT] * rewards[b, place[r]]
-            if sizes[f.HOOKS] & f.TRAINING_HOOK:
+            if sizes[f.TRAINS] != 0:
                 earned[at, f.EARNED_TRAINING] += earned[at, f.DISCOUNT] * of(E, "training")[b, p]
             earned[at, f.DISCOUNT] *= gamma[f.GAMMA]
             decider[at, f.STEPS] += 1

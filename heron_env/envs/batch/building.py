@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import copy
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.lane_groups import Bools, groups_of, known_group
+from heron_env.envs.batch.lane_groups import Bools, Decider, Group, groups_of, known_group
 from heron_env.envs.ownership import Ownership
 from heron_env.errors import ConfigError, HeronError, InvalidAction, RuleError
 from heron_env.given import require_count
@@ -195,6 +197,34 @@ def require_env(made: Any, maker: Any) -> HeronEnv:
     if not isinstance(made, HeronEnv):
         raise ConfigError(f"BatchEnv({maker!r}): returned {made!r:.60}; let it return a HeronEnv")
     return made
+
+
+def make_lanes(
+    env: HeronEnv, groups: Mapping[str, Group], deciders: Sequence[Decider], lanes: int,
+    build: Callable[[], HeronEnv], threads: int | None, *, final: bool = False,
+) -> LaneEngine:  # fmt: skip
+    """So many lanes of `env`: compiled, or in plain Python with an environment each, which `build` gives.
+
+    Raises ConfigError for more of these than fit into memory.
+    """
+    if env.simulation.compiled and steps_as_usual(env):
+        from heron_env.envs.batch.lanes import CompiledLanes
+
+        return CompiledLanes(env, groups, deciders, lanes, threads, final)
+    counted("num_envs", lanes, MOST_COPIES)
+    usual = steps_as_usual(env)
+    if lanes > 1 and (hint := why_slow(env, usual)):
+        logging.getLogger("heron_env").warning("BatchEnv: %s; %d run one by one", hint, lanes)
+    more = (build() for _ in range(lanes - 1))
+    envs = [env, *(copy.deepcopy(env) if another is env else another for another in more)]
+    from heron_env.envs.batch.plain_lanes import OwnSteps, PlainLanes
+
+    return (PlainLanes if usual else OwnSteps)(env, groups, deciders, envs, final)
+
+
+def steps_as_usual(env: HeronEnv) -> bool:
+    """Has its class no step() of its own?"""
+    return type(env).step is HeronEnv.step and type(env).advance_step is HeronEnv.advance_step
 
 
 def why_slow(env: HeronEnv, usual: bool) -> str:

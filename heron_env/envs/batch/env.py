@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,20 +11,19 @@ from numpy.typing import NDArray
 
 from heron_env.core.policy import Policies
 from heron_env.core.quantity import clip
+from heron_env.engine.arrays import DISABLED, NEXT_STEP, SAME_STEP
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import (
-    MOST_COPIES,
     MOST_THREADS,
     Batch,
     builder_of,
     counted,
+    make_lanes,
     require_rewards,
     seeds_of,
-    why_slow,
 )
 from heron_env.envs.batch.lane_groups import (
     Arrays,
-    Given,
     Infos,
     Lanes,
     Makers,
@@ -40,9 +37,10 @@ from heron_env.errors import InvalidAction, ResetNeeded, ended_in
 from heron_env.given import require_one_of, require_switch
 
 if TYPE_CHECKING:
-    from heron_env.envs.batch.lanes import LaneEngine
+    pass
 
-MODES = ("same_step", "next_step", "disabled")
+RESTARTS = {"same_step": SAME_STEP, "next_step": NEXT_STEP, "disabled": DISABLED}
+MODES = tuple(RESTARTS)
 CLOCKS = ("synchronous", "event")
 
 
@@ -80,7 +78,6 @@ class BatchEnv(Batch):
         env: the one environment whose spaces and tables all lanes share.
         groups: agents' ids by group, in the order of the arrays' second axis; these act.
         observation_spaces, action_spaces: of a single agent, by group.
-        quiet: was it certain before the last step that nobody would end in it? Not asked with "same_step".
         at_close: functions called in each step when rewards, ends and next values are known, before lanes begin anew.
 
     Raises ConfigError, UnknownAgent, and what building the environment raises.
@@ -126,30 +123,17 @@ class BatchEnv(Batch):
             self.env.timings[rank].require_multiples_of(self.env.dt_ns)
         self._observers = tuple(self.env.simulation.possible)
         self._keeps_final = final_observations and autoreset == "same_step"
-        self._engine = self._make_engine(build, threads, others or {})
+        deciders = deciders_of(self.env, self._groups, others or {})
+        self._engine = make_lanes(self.env, self._groups, deciders, num_envs, build, threads, final=self._keeps_final)
+        self._engine.restart_when_over(RESTARTS[autoreset])
         self.at_close: list[Callable[[], None]] = []
         self._stopped = np.ones(num_envs, dtype=bool)
         self._torn = np.zeros(num_envs, dtype=bool)  # by a step or reset that ended in an error half-way
         self._why_torn = ""
-        self._all_run, self._turn, self.quiet = False, TurnCounter(), False
+        self._all_run, self._turn = False, TurnCounter()
+        self._same_step, self._closing = autoreset == "same_step", False
         self._makers: dict[str, Makers] = {}
         self._shown: dict[int, tuple[Arrays, Arrays, Arrays, Arrays]] = {}
-
-    def _make_engine(self, build: Callable[[], HeronEnv], threads: int | None, others: Policies) -> LaneEngine:
-        env, deciders = self.env, deciders_of(self.env, self._groups, others)
-        usual = type(env).step is HeronEnv.step and type(env).advance_step is HeronEnv.advance_step
-        if env.simulation.compiled and usual:
-            from heron_env.envs.batch.lanes import CompiledLanes
-
-            return CompiledLanes(env, self._groups, deciders, self.num_envs, threads, self._keeps_final)
-        counted("num_envs", self.num_envs, MOST_COPIES)
-        if self.num_envs > 1 and (hint := why_slow(env, usual)):
-            logging.getLogger("heron_env").warning("BatchEnv: %s; %d run one by one", hint, self.num_envs)
-        more = (build() for _ in range(self.num_envs - 1))
-        envs = [env, *(copy.deepcopy(env) if another is env else another for another in more)]
-        from heron_env.envs.batch.plain_lanes import OwnSteps, PlainLanes
-
-        return (PlainLanes if usual else OwnSteps)(env, self._groups, deciders, envs, self._keeps_final)
 
     # Stepping
 
@@ -219,17 +203,18 @@ class BatchEnv(Batch):
             for name, values in actions.items():
                 group = groups.get(name) or known_group(groups, name, "step() got actions for")
                 given.append((group, group.values(values)))
-            engine, same_step = self._engine, self.autoreset == "same_step"
-            direct, self._turn.number = engine.direct and idle is None and not self.at_close, self._turn.number + 1
-            self.quiet = not same_step and direct and engine.goes_on()
+            self._turn.number += 1
+            if self.at_close and not self._closing:
+                self._engine.look_at_close(self.at_close)
+                self._closing = True
             try:
-                if direct and (same_step or self.quiet):
-                    engine.step(given)
-                else:
-                    self._advance_in_parts(given, idle)
+                self._engine.step(given, idle)
             except BaseException as error:
                 self._abandon(error)
                 raise
+            if not self._same_step:
+                self._stopped = self._engine.over.copy()
+                self._all_run = not self._stopped.any()
             observations, rewards, terminated, truncated = self._views()  # dicts are copied: theirs to change
             return observations.copy(), rewards.copy(), terminated.copy(), truncated.copy(), self.infos()
         finally:
@@ -237,25 +222,9 @@ class BatchEnv(Batch):
 
     def _abandon(self, error: BaseException) -> None:
         """After this error in a step all lanes need a reset, unless it was found before anything had changed."""
-        if not isinstance(error, InvalidAction) or self._engine.halfway:
+        if not isinstance(error, InvalidAction) or self._engine.lanes.halfway:
             self._torn[:] = self._stopped[:] = True
             self._all_run, self._why_torn = False, ended_in("step()", error)
-
-    def _advance_in_parts(self, given: Given, idle: Lanes | None) -> None:
-        engine = self._engine
-        engine.move(given, idle)
-        for look in self.at_close:
-            look()
-        over = engine.over
-        if self.autoreset != "same_step":
-            if idle is not None:
-                engine.start(idle, None, None)
-                self._stopped &= ~idle
-            self._stopped |= over
-            self._all_run = not self._stopped.any()
-        elif over.any():
-            engine.start(over, None, None)
-        engine.publish()
 
     # Looking
 

@@ -19,10 +19,11 @@ from heron_env.envs.batch.building import (
     as_array,
     builder_of,
     counted,
+    make_lanes,
     number_of_lane,
     read_only,
     seeds_of,
-    why_slow,
+    steps_as_usual,
 )
 from heron_env.envs.batch.event_lanes import KEEPS, EventLanes, compiled_clock, result_of
 from heron_env.envs.batch.rows import Rows
@@ -80,15 +81,17 @@ class EventBatchEnv(Batch):
         num_envs = counted("num_envs", num_envs)
         threads = None if threads is None else counted("threads", threads, MOST_THREADS)
         _require_settings(with_state, autoreset, gamma, options)
-        super().__init__(builder_of(env, options)(), num_envs, autoreset, seed)
-        _require_compiled(self.env)
+        build = builder_of(env, options)
+        super().__init__(build(), num_envs, autoreset, seed)
+        _require_possible(self.env)
         self._record = _recorded(record)
         keeps = sum(KEEPS[name] for name in self._record)
         schedule = self.env.schedule if schedule is None else schedule
         drawn = isinstance(schedule, DrawnSchedule)
+        steps = make_lanes(self.env, self._groups, (), num_envs, build, threads)
         self._lanes = EventLanes(
-            self.env, self._groups, num_envs, _schedules(self.env, schedule), drawn=drawn, threads=threads,
-            gamma=float(gamma), with_state=with_state, keeps=keeps, clock=compiled_clock(),
+            self.env, self._groups, steps, _schedules(self.env, schedule), drawn=drawn, gamma=float(gamma),
+            with_state=with_state, keeps=keeps, clock=compiled_clock(),
         )  # fmt: skip
         self._engine = self._lanes.steps
         self._rows: Rows | None = None
@@ -239,8 +242,8 @@ class EventBatchEnv(Batch):
 
     @property
     def compiled(self) -> bool:
-        """Always: what can't be compiled is refused."""
-        return True
+        """Do the rules run compiled? The clock always does."""
+        return self._engine.compiled
 
     @property
     def running(self) -> NDArray[np.bool_]:
@@ -315,18 +318,17 @@ def _recorded(record: Iterable[str]) -> frozenset[str]:
 
 def why_not(env: HeronEnv) -> str | None:
     """What the compiled event clock can't do of an environment, as half a sentence; None if it can run it."""
-    usual = type(env).step is HeronEnv.step and type(env).advance_step is HeronEnv.advance_step
     injected = [agent.agent_id for agent in env.hierarchy.agents if agent.injected]
     reasons = [
-        (not (env.simulation.compiled and usual), why_slow(env, usual) or "it is built with compile=False"),
-        (env.training_delays is not None, "it has training_delays, of the synchronous clock; give a schedule"),
+        (not steps_as_usual(env), f"{type(env).__name__} has a step() of its own"),
+        (env.simulation.splits, "a protocol of yours splits commands in Python"),
         (bool(injected), f"{injected[:3]} are answered from outside"),
         (has_link_rule(env), "it has a hook link(world, sender, receiver)"),
     ]
     return next((why for refused, why in reasons if refused), None)
 
 
-def _require_compiled(env: HeronEnv) -> None:
+def _require_possible(env: HeronEnv) -> None:
     """Raise ConfigError naming what the compiled event clock can't do, or that nothing would ever end."""
     if reason := why_not(env):
         raise ConfigError(

@@ -15,10 +15,9 @@ from heron_env.core.masking import everything
 from heron_env.engine.cache import cached_file
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.memory import SPARE, EventMemory, hierarchy_tables, schedule_tables
-from heron_env.engine.lanes import Entries
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Group
-from heron_env.envs.batch.lanes import CompiledLanes
+from heron_env.envs.batch.lanes import LaneEngine
 from heron_env.envs.batch.rows import Ended, Rows
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.notes import notes
@@ -62,7 +61,7 @@ class EventLanes:
     """B lanes that run until they must be told actions.
 
     Args:
-        env: whose spaces and tables all share.
+        env: whose spaces and tables all share; steps: its lanes, of the engine.
         schedules: of each episode; drawn: are they not all the same?
         clock: the kernels (`compiled_clock`).
 
@@ -74,15 +73,14 @@ class EventLanes:
     """
 
     def __init__(
-        self, env: HeronEnv, groups: dict[str, Group], lanes: int, schedules: Schedules, *, drawn: bool,
-        threads: int | None, gamma: float, with_state: bool, keeps: int, clock: Kernels,
+        self, env: HeronEnv, groups: dict[str, Group], steps: LaneEngine, schedules: Schedules, *, drawn: bool,
+        gamma: float, with_state: bool, keeps: int, clock: Kernels,
     ) -> None:  # fmt: skip
-        simulation, layout = env.simulation, env.simulation.layout
-        self.steps = CompiledLanes(env, groups, (), lanes, threads, False)
-        self._env, self._count, self._clock = env, lanes, clock
+        simulation, layout, lanes = env.simulation, env.simulation.layout, steps.lanes.count
+        self.steps, self._env, self._count, self._clock = steps, env, lanes, clock
         self._schedules, self._drawn, self._names = schedules, drawn, list(env.group_map)
-        engine, addresses = self.steps.lanes, self.steps.lanes.entries()
-        timings, self._table = list(schedules(0, 0)), addresses.table
+        engine, timings = steps.lanes, list(schedules(0, 0))
+        engine.arrays.moving[:] = 0
         self.timings: list[Sequence[Timing]] = [timings] * lanes
         reports = [simulation.acts_itself(r) and len(layout.rows[r].reported.columns) > 0 for r in range(len(timings))]
         observers = engine.blueprint.observers
@@ -91,7 +89,9 @@ class EventLanes:
         fixed["group"] = np.repeat(np.arange(len(self._names)), [len(groups[name].ranks) for name in self._names])
         fixed["masks"] = self._masks([simulation.specs[rank] for rank in observers])
         self._trains = with_state and has_training_rewards(env)
-        sizes = self._numbers(groups, len(observers), addresses)
+        if self._trains:
+            engine.follow([engine.called.native("at_close", self._train)])
+        sizes = self._numbers(groups, len(observers))
         sizes[f.KEEPS], sizes[f.WITH_STATE] = keeps, with_state
         reals, space = np.zeros(f.REAL_NUMBERS), env.state_space
         reals[f.GAMMA], reals[f.STATE_LOW], reals[f.STATE_HIGH] = gamma, space.low.min(), space.high.max()
@@ -100,20 +100,21 @@ class EventLanes:
         self.logs: list[list[NDArray[np.float64]]] = [[] for _ in range(lanes)]
         self._silent = np.zeros(lanes, dtype=np.int64)
 
-    def _numbers(self, groups: Mapping[str, Group], deciders: int, addresses: Entries) -> NDArray[np.int64]:
+    def _numbers(self, groups: Mapping[str, Group], deciders: int) -> NDArray[np.int64]:
         """What the clock must know of the environment and its first schedule, int64 `[SIZE_NUMBERS]`."""
-        env, timings, hooks = self._env, self.timings[0], self.steps.hooks.names
+        env, timings, engine = self._env, self.timings[0], self.steps.lanes
         sizes = np.zeros(f.SIZE_NUMBERS, dtype=np.int64)
         sizes[f.RANKS], sizes[f.DECIDERS], sizes[f.DT] = len(timings), deciders, env.dt_ns
         sizes[f.SUBSTEPS], sizes[f.PER_BOUNDARY] = env.physics_substeps, env.reports
         sizes[f.EVERY] = env.physics_substeps // env.reports
         sizes[f.SCHEDULES] = len(timings) * self._drawn
         sizes[f.RING] = min(2 * timings[0].msg // env.dt_ns + 2, SPARE)
-        sizes[f.APPLY], sizes[f.OFFER] = addresses.apply, addresses.offer
         sizes[f.OBS_WIDTH] = max(groups[name].width for name in self._names)
         sizes[f.ACTION_WIDTH] = max(spec.size for spec in env.simulation.specs)
-        sizes[f.HOOKS] = f.ADVANCE_HOOK * ("advance" in hooks) + f.FINISH_HOOK * ("finish" in hooks)
-        sizes[f.HOOKS] += f.TRAINING_HOOK * self._trains
+        sizes[f.TRAINS] = self._trains
+        places = engine.places_in_python
+        sizes[f.PYTHON_FOLLOWS] = f.BOUNDARIES if places & {"finish", "at_close"} else f.NOTHING
+        sizes[f.PYTHON_FOLLOWS] = f.SUBSTEPS_TOO if "physics" in places else sizes[f.PYTHON_FOLLOWS]
         return sizes
 
     @staticmethod
@@ -171,8 +172,6 @@ class EventLanes:
                 require_before_the_end((step + 1) * self._env.dt_ns, f"the end of step {step}")
             if (short := self.arrays["lane"][status == f.FULL, f.SHORT]).any():
                 self._make_room(int(np.bitwise_or.reduce(short)))
-            if (status == f.HOOK).any():
-                self._hooks(np.flatnonzero(status == f.HOOK))
 
     def _make_room(self, short: int) -> None:
         full = np.flatnonzero(self.status == f.FULL)
@@ -196,26 +195,13 @@ class EventLanes:
         found = np.zeros((len(log) // 2, 2), dtype=np.int64)
         return log, found[: self._clock.records(log, found)]
 
-    def _hooks(self, lanes: NDArray[np.int64]) -> None:
-        """Call the Python hooks at which lanes stand, once for all at the same one."""
-        numbers, env, hooks = self.arrays["lane"], self._env, self.steps.hooks
-        at_end = numbers[lanes, f.STAGE] == f.BOUNDARY
-        time = self.steps._time()
-        dt = env.simulation.dt / env.simulation.substeps
-        last = numbers[lanes, f.SUBSTEP] + 1 == env.simulation.substeps
-        for check in (False, True):
-            some = lanes[~at_end & (last == check)]
-            if len(some):
-                hooks.call("advance", some, time + numbers[:, f.SUBSTEP] * dt, dt, check=check)
-        some = lanes[at_end]
-        if len(some):
-            if "finish" in hooks.names:
-                hooks.call("finish", some, time)
-            if self._trains:
-                rewards = self.steps.training_rewards(some)
-                assert rewards is not None
-                self.arrays["training"][some] = rewards[:, self._order]
-        self.status[lanes] = f.RUN
+    def _train(self, first: int, last: int) -> None:
+        """What a trainer should use instead of the rewards, of the lanes at a boundary."""
+        lanes = self.steps.hooks.at_boundary(first, last)
+        if len(lanes):
+            rewards = self.steps.training_rewards(lanes)
+            assert rewards is not None
+            self.arrays["training"][lanes] = rewards[:, self._order]
 
     @property
     def _order(self) -> list[int]:
@@ -271,7 +257,7 @@ class EventLanes:
         """The actions `[n, k]` of the rows handed out last; their lanes run on."""
         a = self.arrays
         a["answer"][: len(actions), : actions.shape[1]] = actions
-        self._clock.answer(self._table, 0, len(actions), self.memory.at)
+        self._clock.answer(self.steps.lanes.table, 0, len(actions), self.memory.at)
 
 
 class Noted:

@@ -1,32 +1,36 @@
-"""The engine of a batch: lanes that go through the phases, with Python hooks, policies and exchange in between."""
+"""The engine of a batch: actions go into the lanes, which step, and what they publish comes out."""
 
 from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heron_env.agents.proxy import ProxyAgent
 from heron_env.core.layout import span_of
 from heron_env.engine.arrays import Published
 from heron_env.engine.blueprint import Blueprint, Native
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Decider, Given, Group, begin_lanes
-from heron_env.envs.batch.views import LaneHooks, LaneViews, begin_one_by_one, begin_together, takes_options
+from heron_env.envs.batch.views import LaneViews, begin_one_by_one, begin_together, takes_options
 from heron_env.envs.decisions import Source
+from heron_env.envs.disturbing import Course, Courses
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks, has_training_rewards
 from heron_env.envs.lane import blueprint_of
+from heron_env.envs.lane_hooks import LaneHooks
 from heron_env.envs.masking import GroupMasks
-from heron_env.envs.training_delays import LateLanes
-from heron_env.errors import ConfigError
+from heron_env.envs.seeing import show_truth
+from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.ticks import ticks_at
-from heron_env.scheduling.timing import SECOND, require_before_the_end
+from heron_env.scheduling.timing import require_before_the_end
 
 Bools = NDArray[np.bool_]
 FEW_LANES = 256
@@ -38,38 +42,36 @@ FIRST = np.uint64(2**64 - 1)
 class LaneEngine(ABC):
     """B environments that go through the phases of a step together.
 
-    A step is `move`, then `start` for lanes that begin anew, then `publish`; a reset is `start`, then `publish`.
+    A reset is `start`, then `publish`; a `step` begins episodes by itself, as `restarts` say.
 
     Attributes:
         lanes: the engine's.
         hooks: those of the environment that are Python.
         compiled: do rules run compiled?
-        direct: is nothing of a control step Python once all actions are known, so that it can run in one call, `step`?
-        halfway: had some lanes moved when the last `move` ended in an error? Else nothing has changed.
         seeds, episodes: keys of each lane's episode, uint64 `[B]`; steps: of it, int64 `[B]`.
-        over: lanes whose episode ended in the last `move`, bool `[B]`.
+        over: lanes whose episode ended in the last step, bool `[B]`.
         last_length: steps of each lane's last complete episode, int64 `[B]`.
         truth: float64 `[B, columns]`.
         published: what was published last.
-        final: observations before the last `start`, float32 `[B, floats]`; kept if asked for at construction.
+        final: observations before lanes began anew, float32 `[B, floats]`; kept if asked for at construction.
     """
 
-    compiled = direct = halfway = False
+    compiled = False
 
     def __init__(
         self, env: HeronEnv, groups: Mapping[str, Group], deciders: Sequence[Decider], lanes: Lanes, views: LaneViews,
-        hooks: LaneHooks, late: LateLanes | None,
+        hooks: LaneHooks,
     ) -> None:  # fmt: skip
         simulation, arrays = env.simulation, lanes.arrays
         arrays.initial[:] = simulation.initial
         self.lanes, self.arrays, self._env, self._deciders, self._count = lanes, arrays, env, deciders, lanes.count
-        self._views, self.hooks, self._late = views, hooks, late
+        self._views, self.hooks, self.courses = views, hooks, views.courses
         self.position = np.asarray(lanes.position, dtype=np.int64)
         self.truth = arrays.truth[:, : simulation.layout.size]
         self.seeds, self.episodes, self.steps = arrays.seeds, arrays.episodes, arrays.steps
         self.over: Bools = arrays.ended.view(np.bool_)
         self.last_length = arrays.last_length
-        self._all_live, self._last_step = not lanes.ends, 0 if lanes.ends else lanes.blueprint.last_step
+        self._all_live = not lanes.ends
         self._spans = {name: self._elements(group.ranks) for name, group in groups.items()}
         self._agents = {name: span_of(self.position[list(group.ranks)]) for name, group in groups.items()}
         self._steps_seen = {n: np.broadcast_to(self.steps[:, None], group.shape[:2]) for n, group in groups.items()}
@@ -78,11 +80,25 @@ class LaneEngine(ABC):
         self._room = {name: self._view(group) for name, group in groups.items()}
         self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
         self._rows: dict[str | tuple[str, ...], NDArray[np.uint8]] = {}
-        self._all = np.arange(lanes.count)
         self._taken, self._most_steps = 0, simulation.most_steps
         self._given_by: str | tuple[str, ...] | None = None
+        self._looks: list[Callable[[], None]] = []
         self.published: Published = lanes.published
         self.final = self.published.final
+
+    def restart_when_over(self, when: int) -> None:
+        """What a step does with a lane whose episode is over: arrays.SAME_STEP, NEXT_STEP or DISABLED."""
+        self.restarts = when
+        self.lanes.restart_when_over(when)
+
+    def look_at_close(self, looks: list[Callable[[], None]]) -> None:
+        """From now on these are called in each step when rewards and next values are known, before lanes begin anew."""
+        self._looks = looks
+        self.lanes.follow([self.lanes.called.native("at_close", self._look)])
+
+    def _look(self, first: int, last: int) -> None:
+        for look in self._looks:
+            look()
 
     def _elements(self, ranks: Sequence[int]) -> slice | NDArray[np.int64]:
         """Where these agents' actions lie: a slice if they are neighbours."""
@@ -113,59 +129,19 @@ class LaneEngine(ABC):
 
     # Moving
 
-    def step(self, given: Given) -> None:
-        """A whole step with restarts and observations in one call, for engines that are `direct`."""
-        self._take(given, self._all_live)
+    def step(self, given: Given, idle: Bools | None) -> None:
+        """A control step with restarts and observations, of all lanes but those that are `idle`: these begin anew.
+
+        Raises InvalidAction naming lane and agent; nothing has changed then, unless `lanes.halfway`.
+        """
+        self._take(given, self._all_live and idle is None)
         if self._deciders:
             self._ask(given)
         self.published = published = self.lanes.step()
         self.final = published.final
         if self._deciders:
-            self.halfway = True
-            begin_lanes(self._deciders, np.flatnonzero(self.over), self.seeds, self.episodes)
-            self.halfway = False
-
-    def goes_on(self) -> bool:
-        """Is it certain that no episode ends in the coming step: no rule ends agents, and no limit is near?"""
-        return bool(np.maximum.reduce(self.steps) + 1 < self._last_step)
-
-    def move(self, given: Given, idle: Bools | None) -> None:
-        """A control step up to its boundary. Raises InvalidAction naming lane and agent: nothing has changed then."""
-        self._take(given)
-        self._ask(given)
-        lanes, simulation = self.lanes, self._env.simulation
-        running = self._all if idle is None else np.flatnonzero(~idle)
-        self._act()
-        dt, substeps = simulation.dt / simulation.substeps, simulation.substeps
-        for number in range(substeps):
-            lanes.substep(number)
-            if "advance" in self.hooks.names:
-                start = self._time() + number * dt
-                self.hooks.call("advance", running, start, dt, check=number + 1 == substeps)
-        lanes.close()
-        if "finish" in self.hooks.names:
-            self.hooks.call("finish", running, self._time())
-        self.conclude(running)
-
-    def _act(self) -> None:
-        """All decide, and what takes effect now does."""
-        if self._late is not None:
-            self._late.act(self._decide_all)
-        else:
-            self._decide_all()
-            self.lanes.affect()
-
-    def _decide_all(self) -> None:
-        """Into `source` and `applied`."""
-        self.lanes.check()
-        self.lanes.decide()
-
-    def conclude(self, running: NDArray[np.int64]) -> None:
-        """Neighbours hear what they are told."""
-        self.lanes.deliver()
-
-    def _time(self) -> NDArray[np.float64]:
-        return self.arrays.steps * self._env.dt_ns / SECOND
+            began = self.over if idle is None else idle
+            begin_lanes(self._deciders, np.flatnonzero(began), self.seeds, self.episodes)
 
     def _take(self, given: Given, all_live: bool = False) -> None:
         """Write the actions; of agents that have ended none counts. Raises ScheduleError where time ends."""
@@ -217,23 +193,11 @@ class LaneEngine(ABC):
             self.arrays.episodes[lanes] = FIRST
         self.lanes.restart(lanes.view(np.uint8))
         self.final = self.lanes.published.final  # publish() hands out the other set
-        numbers = np.flatnonzero(lanes)
-        if self._late is not None:
-            self._late.begin_anew(numbers)
-        begin_lanes(self._deciders, numbers, self.seeds, self.episodes)
-        if self._begin(numbers, options):
-            for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
-                self.lanes.inform(range(int(run[0]), int(run[-1]) + 1))
-
-    @abstractmethod
-    def _begin(self, lanes: NDArray[np.int64], options: Mapping[str, Any] | None) -> bool:
-        """What Python does at the beginning of an episode; may infos have changed by it?"""
+        begin_lanes(self._deciders, np.flatnonzero(lanes), self.seeds, self.episodes)
 
     def publish(self) -> None:
         """Publish observations of now, and rewards and ends of the last `move`."""
         self.published = self.lanes.observe()
-        if self._late is not None:
-            self._late.look(self.published.observations)
 
     # Looking
 
@@ -243,27 +207,25 @@ class LaneEngine(ABC):
 
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step? (T10)"""
-        if self._late is not None:
-            return self._late.active(group.ranks)
         now = (self.arrays.steps * self._env.dt_ns)[:, None]
         active: Bools = ticks_at(now, *self._clocks[group.name]) & self.alive(group)
+        for lane, course in self.courses.of.items() if self.courses is not None else ():
+            if down := course.simulation.down:
+                active[lane] &= [rank not in down for rank in group.ranks]
         return active
 
     def _turns(self, group: Group) -> NDArray[np.int64]:
         """The control step that each agent sees, `[B, agents]`."""
-        if self._late is not None:
-            return self._late.turns(group.ranks)
         return self._steps_seen[group.name]
 
     def ages(self, group: Group) -> NDArray[np.float64]:
-        """How old is what each agent sees of each of its sources, s?"""
-        plan = self._env.simulation.plan
-        ages = np.zeros((self._count, len(group.ranks), plan.told_sources[group.ranks[0]]))
-        if self._late is None:
-            return ages
-        sources = np.array([len(plan.views[rank].sources) for rank in group.ranks])
-        self._late.age(group.ranks, ages)
-        ages[:, np.arange(ages.shape[2]) >= sources[:, None]] = 0.0
+        """How old is what each agent sees of each of its sources, s? Of now, but for sensors that fail."""
+        ages = np.zeros((self._count, len(group.ranks), self._env.simulation.plan.told_sources[group.ranks[0]]))
+        for lane, course in self.courses.of.items() if self.courses is not None else ():
+            if course.muted:
+                for place, rank in enumerate(group.ranks):
+                    old = course.ages(rank)
+                    ages[lane, place, : len(old)] = old
         return ages
 
     def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
@@ -298,7 +260,7 @@ class LaneEngine(ABC):
             views = map(self.lane, lanes)
             return np.array([env.training_rewards(env.simulation.world) for env in views])
         found: list[NDArray[np.float64] | None] = []
-        self.hooks.over(lanes, self._time(), lambda world: found.append(self._env.training_rewards(world)))
+        self.hooks.over(lanes, self.hooks.times(), lambda world: found.append(self._env.training_rewards(world)))
         return found[0]
 
     def lane(self, number: int) -> HeronEnv:
@@ -307,7 +269,7 @@ class LaneEngine(ABC):
 
 
 class CompiledLanes(LaneEngine):
-    """The rules in compiled loops, with Python hooks in between."""
+    """The rules in compiled loops."""
 
     compiled = True
 
@@ -316,40 +278,53 @@ class CompiledLanes(LaneEngine):
         threads: int | None, final: bool,
     ) -> None:  # fmt: skip
         self._exchange = exchange_for(env, lanes)
-        native = (*env.native_loops(lanes), *self._exchange.natives())
-        engine = Lanes(blueprint_for(env, groups, native), lanes, threads or threads_for(lanes), final=final)
+        blueprint = blueprint_for(env, groups, (*env.native_loops(lanes), *self._exchange.natives()))
+        engine = Lanes(blueprint, lanes, threads or threads_for(lanes), final=final, later=True)
         engine.always_shared = threads is not None
-        late = late_lanes(env, engine)
-        views = LaneViews(env, engine, late)
-        hooks = LaneHooks(env, engine.arrays, views, type(env).python_hooks(), env.batched)
-        super().__init__(env, groups, deciders, engine, views, hooks, late)
-        self.direct = not (self.hooks.names or self._late)
+        views = LaneViews(env, engine)
+        hooks = LaneHooks(env.simulation, engine, views.at, type(env).python_hooks(), env.batched)
+        engine.attach(replace(blueprint, native=(*blueprint.native, *hooks.natives())))
+        super().__init__(env, groups, deciders, engine, views, hooks)
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
-        """Begin episodes in `lanes`. Raises ConfigError for disturbances."""
-        if options and options.get("disturbances"):
-            raise ConfigError(
-                "reset(options={'disturbances': ...}): disturbances act in single environments and in batches of "
-                "environments that are not compiled; build the environment with compile=False"
-            )
-        if options and takes_options(self._env) and self._env.batched:
+        """Begin episodes in `lanes`."""
+        disturbances, options = taken_out(options, "disturbances")
+        if not (options and takes_options(self._env)):
+            super().start(lanes, seeds, options)
+        elif self._env.batched:
             begin_together(self._env, options, partial(super().start, lanes, seeds, None))
         else:
-            super().start(lanes, seeds, options)
+            with self.hooks.begun_otherwise():
+                super().start(lanes, seeds, options)
+            numbers = np.flatnonzero(lanes)
+            begin_one_by_one(self._env, options, self._views, self.arrays, numbers)
+            for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
+                self.lanes.inform(range(int(run[0]), int(run[-1]) + 1))
+        if checked := self._env._checked(disturbances or ()):
+            self._disturb(np.flatnonzero(lanes).tolist(), checked)
 
-    def _begin(self, lanes: NDArray[np.int64], options: Mapping[str, Any] | None) -> bool:
-        """The hook `begin`, and options of reset()."""
-        if not (options and takes_options(self._env)):
-            self.hooks.call("begin", lanes, np.zeros(self._count))
-        else:
-            begin_one_by_one(self._env, options, self._views, self.arrays, lanes)
-        return bool(self.arrays.infos.shape[1]) and (bool(options) or "begin" in self.hooks.names)
+    def _disturb(self, lanes: list[int], disturbances: Sequence[Disturbance]) -> None:
+        """Let these happen in the episodes that begin in `lanes`."""
+        if self.courses is None:
+            self.courses = self._views.courses = Courses(self.lanes, self._views.__getitem__)
+        for lane in lanes:
+            env = self._views[lane]
+            env.simulation.courses, env.proxy = self.courses, ProxyAgent()
+            env.proxy.serve(env.hierarchy, env.simulation.layout, env.simulation.plan, env.dt_ns)
+            show_truth(env.proxy, env.simulation.truth, env.hierarchy)
+            Course(env.simulation, env.proxy, disturbances).begin()
 
     def _own_infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """Columns of the engine's."""
         starts = np.array([self.lanes.info_slice(rank).start for rank in group.ranks])
         fields = enumerate(self.lanes.info_fields(group.ranks[0]))
         return {name: partial(_columns, self.arrays.infos, starts + number) for number, name in fields}
+
+
+def taken_out(options: Mapping[str, Any] | None, name: str) -> tuple[Any, Mapping[str, Any] | None]:
+    """The option of this name, or None, and the others."""
+    rest = dict(options or {})
+    return rest.pop(name, None), rest
 
 
 def blueprint_for(env: HeronEnv, groups: Mapping[str, Group], native: Sequence[Native]) -> Blueprint:
@@ -361,15 +336,6 @@ def blueprint_for(env: HeronEnv, groups: Mapping[str, Group], native: Sequence[N
 def exchange_for(env: HeronEnv, lanes: int) -> Exchange:
     """What neighbours tell each other in so many lanes; whoever runs it holds it."""
     return Exchange(env.simulation.exchange.edges, env.simulation.layout, env.hierarchy, lanes)
-
-
-def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:
-    """Its training delays in these lanes, if it has any."""
-    if env.training_delays is None:
-        return None
-    simulation, seeing = env.simulation, lanes.blueprint.observers
-    obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in seeing]
-    return LateLanes(simulation, env.timings, env.training_delays, lanes, [*seeing, *obeying], len(seeing))
 
 
 def threads_for(lanes: int) -> int:

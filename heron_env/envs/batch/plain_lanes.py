@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.masking import flat, noop_alone
+from heron_env.engine.arrays import DISABLED, NEXT_STEP, SAME_STEP
 from heron_env.engine.python_law import PythonLanes
 from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Decider, Given, Group
-from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, exchange_for, late_lanes
-from heron_env.envs.batch.views import LaneHooks, LaneViews, only_look_at
+from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, exchange_for
+from heron_env.envs.batch.views import LaneViews, only_look_at
 from heron_env.envs.decisions import Source
-from heron_env.envs.disturbing import Course
-from heron_env.envs.training_delays import LateLanes
+from heron_env.envs.disturbing import Courses
+from heron_env.envs.lane_hooks import LaneHooks
 from heron_env.errors import InvalidAction
 
 Ints = NDArray[np.int64]
@@ -31,27 +33,19 @@ class OwnLanes(LaneViews):
     Lane 0 is the environment that the batch was given, and whoever gave it may look at it there.
     """
 
-    def __init__(self, envs: Sequence[HeronEnv], lanes: PythonLanes, late: LateLanes | None, closed: bool) -> None:
+    def __init__(self, envs: Sequence[HeronEnv], lanes: PythonLanes, closed: bool) -> None:
         """`closed`: does the batch alone move them?"""
-        super().__init__(envs[0], lanes, late)
+        super().__init__(envs[0], lanes)
         self._made = dict(enumerate(envs))
         for lane, env in enumerate(envs):
             env.simulation.world.lanes = lane
             if closed and lane:
                 only_look_at(env, "batch")
-            if late is not None and env._late is not None:
-                env._late.move_to(late, lane)
 
     def __getitem__(self, lane: int) -> HeronEnv:
         """As it is now."""
         env = super().__getitem__(lane)
         env.proxy.time = env.simulation.time
-        return env
-
-    def at(self, lane: int, step: int, time: float) -> HeronEnv:
-        """As in LaneViews; hooks may ask the simulation, too."""
-        env = super().at(lane, step, time)
-        env.simulation.step_index, env.simulation.alive = step, env.simulation.lane.alive
         return env
 
     def begin(self, lane: int, options: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -62,10 +56,7 @@ class OwnLanes(LaneViews):
 
 
 class PlainLanes(LaneEngine):
-    """The rules in plain Python. Each lane begins by its environment's own reset(), with whatever options it takes.
-
-    Faults act here: each lane has its own Course.
-    """
+    """The rules in plain Python. Each lane begins by its environment's own reset(), with whatever options it takes."""
 
     lanes: PythonLanes
     _views: OwnLanes
@@ -79,99 +70,43 @@ class PlainLanes(LaneEngine):
         """`envs`: the lanes', which nobody else uses from here on."""
 
         def rules(lanes: PythonLanes, number: int) -> PythonRules:
-            simulation = envs[number].simulation
-            return simulation.rules if self.moves_itself else simulation.move_to(lanes, number)
+            return envs[number].simulation.move_to(lanes, number)
 
-        self._exchange = exchange_for(env, len(envs))
+        self._exchange, self._envs = exchange_for(env, len(envs)), envs
+        self._options, self._beginning = cast(Mapping[str, Any] | None, None), False
         blueprint = blueprint_for(env, groups, self._exchange.natives())
-        lanes = PythonLanes(blueprint, len(envs), rules, final=final)
-        lanes.attach(blueprint)
-        late = None if self.moves_itself else late_lanes(env, lanes)
-        views = OwnLanes(envs, lanes, late, not self.moves_itself)
-        hooks = LaneHooks(env, lanes.arrays, views, env.called_in_python(compiled=False), together=False)
-        super().__init__(env, groups, deciders, lanes, views, hooks, late)
-        self._envs, self._courses = envs, dict[int, Course]()
-
-    # Moving
+        lanes = PythonLanes(blueprint, len(envs), None if self.moves_itself else rules, final=final)
+        views = OwnLanes(envs, lanes, not self.moves_itself)
+        names = env.called_in_python(compiled=False) - {"begin"}  # an environment calls that at its own reset()
+        hooks = LaneHooks(env.simulation, lanes, views.at, names)
+        mine = () if self.moves_itself else (*hooks.natives(), lanes.called.native("begin", self._begin))
+        lanes.attach(replace(blueprint, native=(*blueprint.native, *mine)))
+        if not self.moves_itself:
+            views.courses = Courses(lanes, views.__getitem__)
+            for one in envs:
+                one.simulation.courses = views.courses
+            views.courses.splitting += [one.simulation for one in envs if one.simulation.splits]
+        super().__init__(env, groups, deciders, lanes, views, hooks)
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`."""
-        last = self._observed(np.flatnonzero(lanes & self.over)) if self.final.size else {}
-        super().start(lanes, seeds, options)
-        for lane, vectors in last.items():
-            self.final[lane] = vectors
+        self._options = options
+        try:
+            super().start(lanes, seeds, options)
+        finally:
+            self._options = None
 
-    def _begin(self, lanes: Ints, options: Mapping[str, Any] | None) -> bool:
+    def _begin(self, first: int, last: int) -> None:
         """Every environment resets."""
-        for lane in lanes.tolist():
-            self._views.begin(lane, options)
-            self._courses.pop(lane, None)
-            if (course := self._envs[lane].simulation.course) is not None:
-                self._courses[lane] = course
-        return True
-
-    def move(self, given: Given, idle: Bools | None) -> None:
-        """A control step up to its boundary. What is refused before anything moves leaves all as it was."""
-        self.halfway = False
-        super().move(given, idle)
-        self.halfway = False
-
-    def _decide_all(self) -> None:
-        """Into `source` and `applied`; from here on agents may refuse what they like."""
-        running = (self._envs[lane].simulation for lane in np.flatnonzero(self.arrays.over == 0).tolist())
-        forces = [(one.lane, self.arrays.applied[one.lane.number].copy()) for one in running if one.splits or one.down]
-        self.lanes.check()
-        self.lanes.decide()
-        for lane, force in forces:
-            lane.correct(force)
-        self.halfway = True
-
-    def conclude(self, running: Ints) -> None:
-        """What lasts is upheld, neighbours hear, and what is due happens."""
-        for course in self._courses_now(running):
-            course.uphold()
-        super().conclude(running)
-        for course in self._courses_now(running):
-            course.catch_up()
-
-    def _courses_now(self, lanes: Ints) -> Iterator[Course]:
-        """Those of `lanes`, each on its environment as it is now."""
-        for lane in lanes.tolist() if self._courses else ():
-            if lane in self._courses:
-                assert self._views[lane].simulation.course is self._courses[lane]
-                yield self._courses[lane]
-
-    # Looking
-
-    def publish(self) -> None:
-        """Publish observations of now, and rewards and ends of the last `move`."""
-        super().publish()
-        for lane, vectors in self._observed(self._all).items():
-            self.published.observations[lane] = vectors
-
-    def _observed(self, lanes: Ints) -> dict[int, NDArray[np.float32]]:
-        """What all observers see, `[floats]`, where it may be other than the truth: where sensors may fail."""
-        courses = ((lane, self._courses[lane]) for lane in lanes.tolist() if lane in self._courses)
-        ranks = self.lanes.blueprint.observers
-        return {lane: np.concatenate([one.vector(r) for r in ranks]) for lane, one in courses if one.hides}
-
-    def active(self, group: Group) -> Bools:
-        """Whose action will count in the coming step? (T10)"""
-        active = super().active(group)
-        for lane in self._courses:
-            if down := self._envs[lane].simulation.down:
-                active[lane] &= [rank not in down for rank in group.ranks]
-        return active
-
-    def ages(self, group: Group) -> NDArray[np.float64]:
-        """How old is what each agent sees of each of its sources, s?"""
-        ages = super().ages(group)
-        for lane, course in self._courses.items():
-            if course.muted:
-                for place, rank in enumerate(group.ranks):
-                    old = course.ages(rank)
-                    ages[lane, place, : len(old)] = old
-        return ages
+        if self._beginning:  # an environment's own reset(), below: it begins its lane's episode
+            return
+        chosen, self._beginning = self.arrays.chosen.copy(), True
+        try:
+            for lane in (first + np.flatnonzero(chosen[first:last])).tolist():
+                self._views.begin(lane, self._options)
+        finally:
+            self._beginning = False
+        self.arrays.chosen[:] = chosen
 
     def _own_infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """By the names that the first agent told that has any."""
@@ -199,12 +134,12 @@ class OwnSteps(PlainLanes):
         self._told: list[Five] = [({}, {}, {}, {}, {}) for _ in envs]
         super().__init__(env, groups, [one for one in deciders if one.source is Source.EXPLICIT], envs, final)
 
-    def move(self, given: Given, idle: Bools | None) -> None:
+    def step(self, given: Given, idle: Bools | None) -> None:
         """All actions are checked, then each environment steps. Raises InvalidAction naming lane and agent."""
         self._take(given)
         self._ask(given)
         self.lanes.check()
-        self.halfway = True
+        self.lanes.halfway = True
         for lane, env in enumerate(self._envs):
             seen, *_, infos = self._told[lane]
             self.arrays.ended[lane], self._told[lane] = 0, (seen, {}, {}, {}, infos)
@@ -215,7 +150,12 @@ class OwnSteps(PlainLanes):
                     error.add_note(f"in lane {lane}; the lanes before it have stepped already: reset() all")
                     raise
                 self._keep(lane, env)
-        self.halfway = False
+        for look in self._looks:
+            look()
+        anew = {SAME_STEP: self.over.copy(), NEXT_STEP: idle, DISABLED: None}[self.restarts]
+        if anew is not None and anew.any():
+            self.start(anew, None, None)
+        self.publish()
 
     def _actions(self, given: Given, lane: int) -> dict[str, Any]:
         """Of a lane's agents; the caller's as they were given."""
@@ -236,13 +176,20 @@ class OwnSteps(PlainLanes):
         if not env.agents:
             arrays.last_returns[lane], arrays.last_length[lane] = arrays.returns[lane], arrays.steps[lane]
 
-    def _begin(self, lanes: Ints, options: Mapping[str, Any] | None) -> bool:
-        """Every environment resets."""
-        for lane in lanes.tolist():
+    def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
+        """Begin episodes in `lanes`: every environment resets."""
+        last = self._observed(np.flatnonzero(lanes & self.over)) if self.final.size else {}
+        super().start(lanes, seeds, options)
+        for lane, vectors in last.items():
+            self.final[lane] = vectors
+        for lane in np.flatnonzero(lanes).tolist():
             seen, infos = self._views.begin(lane, options)
             self._told[lane] = (seen, *self._told[lane][1:4], infos)
             self.truth[lane] = self._envs[lane].simulation.truth
-        return False
+
+    def look_at_close(self, looks: list[Callable[[], None]]) -> None:
+        """As in LaneEngine."""
+        self._looks = looks
 
     def publish(self) -> None:
         """Publish what each environment told last."""

@@ -78,7 +78,7 @@ class PhysicsCycle:
         members = self.members = [rank for rank, alive in enumerate(c.simulation.alive) if alive]
         for rank in members:
             self.lived[rank] += 1
-        outcome = c.simulation.close_step(deliver=False)
+        outcome = c.simulation.close_step()
         self.score(members, outcome)
         if c.simulation.exchange.edges:
             self.send_shares(members, event.step, now)

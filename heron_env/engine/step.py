@@ -1,0 +1,225 @@
+"""A control step (T15): which phase comes when. Batches, single environments and the event clock all run this text.
+
+`D` is the address of the table of arrays (arrays.py). A *place* is a phase and what follows it: compiled code of an
+environment's own, then Python (called.py), which nobody calls any more once something has failed. A place without
+either costs a comparison. Compiled once for an installation, from a copy of this file in the cache folder.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from heron_env.engine.arrays import (
+    ADD_NOISE,
+    ADD_NOISE_TO_FINAL,
+    APPLY,
+    AT_CLOSE,
+    BEFORE_PHYSICS,
+    BEGIN,
+    BEGIN_EPISODES,
+    CHECK,
+    CLEAR,
+    CLOSE,
+    DECIDE,
+    DELIVER,
+    END,
+    FINISH,
+    KEEP_FINAL,
+    LANES,
+    OFFER,
+    PHYSICS,
+    PUBLISH,
+    PUBLISH_OTHERS,
+    PYTHON,
+    RULED,
+    STEP,
+    TILES,
+)
+from heron_env.engine.kernels import call, general, leaf, natively, number, phase, table
+
+
+@leaf
+def run(D: Any, address: Any, first: Any, last: Any) -> Any:
+    """The phase at this address, if there is one: how many lanes failed."""
+    return np.int64(0) if address == 0 else call(address, (D, np.int64(first), np.int64(last)))
+
+
+@general
+def visit(D: Any, place: Any, first: Any, last: Any, failed: Any) -> Any:
+    """A place: how many lanes have failed so far."""
+    failed += run(D, table(D, "phases")[place], first, last) + natively(D, place, first, last)
+    return failed if failed != 0 else natively(D, PYTHON + place, first, last)
+
+
+@general
+def advance(D: Any, first: Any, last: Any, substep: Any) -> Any:
+    """Physics of a substep up to what follows it in Python: how many lanes failed."""
+    physics, substeps = table(D, "phases")[PHYSICS], table(D, "substep")
+    for b in range(first, last):
+        substeps[b] = substep
+    failed = visit(D, BEFORE_PHYSICS, first, last, np.int64(0))
+    if physics != 0:
+        failed += call(physics, (D, np.int64(first), np.int64(last), np.int64(substep)))
+    return failed + natively(D, PHYSICS, first, last)
+
+
+@general
+def act(D: Any, first: Any, last: Any, begin: Any, end: Any, failed: Any) -> Any:
+    """What actions do, then all substeps of physics: those of RULED from number `begin` to `end` - 1."""
+    for k in range(begin, end):
+        if RULED[k] == CLOSE:
+            continue
+        if RULED[k] != PHYSICS:
+            failed = visit(D, RULED[k], first, last, failed)
+            continue
+        for substep in range(number(D, "substeps")):
+            failed += advance(D, first, last, substep)
+            if failed == 0:
+                failed = natively(D, PYTHON + PHYSICS, first, last)
+    return failed
+
+
+@general
+def close(D: Any, first: Any, last: Any, failed: Any) -> Any:
+    """Rewards, who ends by a rule or a limit (T5), and the next exogenous values up to those made in Python."""
+    failed = visit(D, CLOSE, first, last, failed)
+    run(D, table(D, "phases")[END], first, last)
+    return failed + run(D, table(D, "phases")[FINISH], first, last) + natively(D, FINISH, first, last)
+
+
+@general
+def begin_anew(D: Any, first: Any, last: Any, failed: Any) -> Any:
+    """An episode begins in the lanes that are `chosen`; what agents saw last is kept of those that have ended."""
+    failed = visit(D, KEEP_FINAL, first, last, failed)
+    failed = visit(D, ADD_NOISE_TO_FINAL, first, last, failed)
+    failed = visit(D, BEGIN_EPISODES, first, last, failed)
+    # The rule `begin` is last: it reads what an exchange forgot, and what Python drew.
+    failed += natively(D, BEGIN, first, last)
+    if failed == 0:
+        failed = natively(D, PYTHON + BEGIN, first, last)
+    return failed + run(D, table(D, "phases")[BEGIN], first, last)
+
+
+@general
+def publish(D: Any, first: Any, last: Any, failed: Any, shown: Any) -> Any:
+    """What agents see, with its noise, and the rewards and ends of those that decide; `shown`: tiles did most of it."""
+    phases = table(D, "phases")
+    run(D, phases[PUBLISH_OTHERS if shown != 0 else PUBLISH], first, last)
+    run(D, phases[ADD_NOISE], first, last)
+    failed += natively(D, PUBLISH, first, last)
+    return failed if failed != 0 else natively(D, PYTHON + PUBLISH, first, last)
+
+
+@general
+def conclude(D: Any, first: Any, last: Any, begin: Any, failed: Any, shown: Any) -> Any:
+    """A step from where tiles begin, or from what they have done: how many lanes have failed so far."""
+    failed = act(D, first, last, begin, len(RULED), failed)
+    failed = close(D, first, last, failed)
+    if failed == 0:
+        failed = natively(D, PYTHON + FINISH, first, last)
+    failed = visit(D, DELIVER, first, last, failed)
+    failed = visit(D, AT_CLOSE, first, last, failed)
+    chosen, anew = table(D, "chosen"), False
+    for b in range(first, last):
+        anew |= chosen[b] != 0
+    if anew:
+        failed = begin_anew(D, first, last, failed)
+    return publish(D, first, last, failed, shown)
+
+
+# order of a step
+
+
+@phase
+def step(D: Any, first: Any, last: Any) -> Any:
+    """All phases of a control step behind the check, for a few lanes, then for the next.
+
+    Lanes that a tile gives up are marked in `redo`; they count as failures, and are where tiles begin (`tiles_at`).
+    """
+    size, tiles, redo, failures = number(D, "block"), table(D, "phases")[TILES], table(D, "redo"), np.int64(0)
+    begin, shows = number(D, "tiles_at"), number(D, "shows")
+    for start in range(first, last, size):
+        stop = min(start + size, last)
+        failed = visit(D, DECIDE, start, stop, np.int64(0))
+        failed = act(D, start, stop, 0, begin, failed)
+        left = run(D, tiles, start, stop)
+        if left == 0:
+            failures += conclude(D, start, stop, begin, failed, shows)
+            continue
+        failures += failed + left
+        for tile in range(start, stop, LANES):
+            if redo[tile] == 0:
+                failures += conclude(D, tile, min(tile + LANES, stop), begin, np.int64(0), shows)
+    return failures
+
+
+@phase
+def checked_step(D: Any, first: Any, last: Any) -> Any:
+    """The check, then `step` if no action is illegal: one call for one thread."""
+    refused = visit(D, CHECK, first, last, np.int64(0))
+    return refused if refused != 0 else run(D, table(D, "phases")[STEP], first, last)
+
+
+# Parts of it, for who goes through a step at a pace of its own, and for a reset
+
+
+@phase
+def rest(D: Any, first: Any, last: Any, begin: Any) -> Any:
+    """What `step` has left undone of lanes that a tile gave up, from number `begin` of RULED on."""
+    return conclude(D, first, last, begin, np.int64(0), np.int64(0))
+
+
+@phase
+def begin_step(D: Any, first: Any, last: Any) -> Any:
+    """The check; then, if no action is illegal, decisions and what they do."""
+    refused = visit(D, CHECK, first, last, np.int64(0))
+    if refused != 0:
+        return refused
+    return visit(D, AFFECT, first, last, visit(D, DECIDE, first, last, np.int64(0)))
+
+
+@phase
+def substep(D: Any, first: Any, last: Any, number: Any) -> Any:
+    """Substep `number` of physics; what counts per step begins at 0."""
+    failed = visit(D, CLEAR, first, last, np.int64(0)) if number == 0 else np.int64(0)
+    return failed + go_on(D, first, last, number)
+
+
+@phase
+def go_on(D: Any, first: Any, last: Any, number: Any) -> Any:
+    """The same with what counts per step left as it is."""
+    failed = advance(D, first, last, number)
+    return failed if failed != 0 else natively(D, PYTHON + PHYSICS, first, last)
+
+
+@phase
+def close_step(D: Any, first: Any, last: Any) -> Any:
+    """A step's end up to the next exogenous values; neighbours hear nothing yet."""
+    failed = close(D, first, last, np.int64(0))
+    return failed if failed != 0 else natively(D, PYTHON + FINISH, first, last)
+
+
+@phase
+def restart(D: Any, first: Any, last: Any) -> Any:
+    """An episode begins in the lanes that are chosen."""
+    return begin_anew(D, first, last, np.int64(0))
+
+
+@phase
+def show(D: Any, first: Any, last: Any) -> Any:
+    """What is handed out of now."""
+    return publish(D, first, last, np.int64(0), np.int64(0))
+
+
+@phase
+def apply(D: Any, lane: Any, position: Any) -> Any:
+    """One agent's action, on what is in `actions`."""
+    return visit(D, APPLY, lane, position, np.int64(0))
+
+
+@phase
+def offer(D: Any, first: Any, last: Any) -> Any:
+    """Masks, into `allowed`, of the agents in `acting`."""
+    return visit(D, OFFER, first, last, np.int64(0))

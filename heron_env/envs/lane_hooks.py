@@ -1,0 +1,258 @@
+"""Hooks in Python as what follows phases: called of all lanes at once, in the world of all or some, or one by one.
+
+Hooks of a class with `batched = True` see the BatchWorld of a batch, the others one lane after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heron_env.core.layout import Layout
+from heron_env.core.quantity import clip
+from heron_env.core.world import CohortColumns, Columns, World
+from heron_env.engine.blueprint import Native
+from heron_env.engine.called import running
+from heron_env.engine.lanes import Lanes
+from heron_env.envs.hooks import Hooks, require_numbers
+from heron_env.errors import RuleError
+from heron_env.scheduling.timing import SECOND
+from heron_env.seeding import keys, uniform_rows
+
+if TYPE_CHECKING:
+    from heron_env.envs.simulation import Simulation
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Keys = NDArray[np.uint64]
+At = Callable[[int, int, float], Hooks]
+"""(lane, step, time in s) -> what has the hooks of that lane, its world at that step and time."""
+
+
+class BatchWorld(World):
+    """World with a leading axis: columns `[B, n]`, globals `[B, 1]`; what hooks write is clipped afterwards.
+
+    Attributes:
+        lanes: which lanes these are, int64 `[B]`; in `begin` only those that start, else those that run.
+        seed, episode: of each, uint64 `[B]`.
+        step: control steps of each, int64 `[B]`.
+        time: nominal, s, float64 `[B, 1]`.
+        touched: may a hook have written anything that is not yet within its bounds? It has if it asked for columns,
+            and has not if it only used `get` and `put`. Columns are for the call in which they were asked for.
+    """
+
+    lanes: Any
+    seed: Any
+    episode: Any
+    step: Any
+    time: Any
+
+    def __init__(self, layout: Layout, truth: Floats, lanes: Ints, seeds: Keys, episodes: Keys) -> None:
+        self._array, self._layout, self.touched = truth, layout, False
+        self.lanes, self.seed, self.episode = lanes, seeds, episodes
+        self.step, self.time = np.zeros(len(truth), dtype=np.int64), np.zeros((len(truth), 1))
+        self._classes = [cohort.cls for cohort in layout.cohorts[:-1]]
+        self._known = {}
+
+    @cached_property
+    def _cohorts(self) -> list[CohortColumns]:  # type: ignore[override]
+        """Made where somebody looks: many hooks use `get` and `put` alone."""
+        return [CohortColumns(cohort, self._array) for cohort in self._layout.cohorts[:-1]]
+
+    @cached_property
+    def _globals(self) -> CohortColumns:  # type: ignore[override]
+        return CohortColumns(self._layout.cohorts[-1], self._array)
+
+    def draw(self, name: str, shape: int | tuple[int, ...] = 1) -> Floats:
+        """Uniforms in [0, 1), `[B, *shape]`: each lane's are those that its own World draws."""
+        return uniform_rows(keys("world", self.seed, self.episode, self.step.astype(np.uint64), name), shape)
+
+    @property
+    def rows(self) -> Floats:
+        """As in World, `[B, columns]`."""
+        self.touched = True
+        return self._array
+
+    def __getitem__(self, cls: type) -> CohortColumns:
+        """As in World, `[B, n]`."""
+        self.touched = True
+        return super().__getitem__(cls)
+
+    def __getattr__(self, name: str) -> Columns:
+        """As in World, `[B, 1]`."""
+        columns = super().__getattr__(name)
+        self.touched = True
+        return columns
+
+    def get(self, columns: Ints) -> Floats:
+        """As in World, `[B, k]`."""
+        return self._array.take(columns, axis=1)
+
+    def put(self, columns: Ints, values: Floats) -> None:
+        """Write `values` `[B, k]` into `columns` `[k]` of every lane's truth, within their bounds."""
+        if np.shape(values) != (shape := (len(self.lanes), len(columns))):
+            raise RuleError(f"world.put(columns, values): values have the shape {np.shape(values)}, expected {shape}")
+        low, high, whole = (of[columns] for of in (self._layout.low, self._layout.high, self._layout.whole))
+        bounded, (array, rows) = clip(np.asarray(values, dtype=np.float64), low, high, whole=whole), self._target()
+        array[rows[:, None], columns] = bounded
+        self.touched |= bool(np.isnan(bounded.sum()))
+
+    def _target(self) -> tuple[Floats, Ints]:
+        """Whose rows `put` writes, and which."""
+        return self._array, np.arange(len(self._array))
+
+
+class SomeLanes(BatchWorld):
+    """The world of some `lanes` of a whole one: a compacted copy, made where somebody looks, for `write_back`.
+
+    What is only put goes straight to the whole.
+    """
+
+    def __init__(self, whole: BatchWorld, lanes: Ints) -> None:
+        self._whole, self._layout, self.touched = whole, whole._layout, False
+        self._classes, self._known = whole._classes, {}
+        self.lanes, self.seed, self.episode = lanes, whole.seed[lanes], whole.episode[lanes]
+
+    @cached_property
+    def _array(self) -> Floats:  # type: ignore[override]
+        rows: Floats = self._whole._array[self.lanes]
+        return rows
+
+    def _target(self) -> tuple[Floats, Ints]:
+        return super()._target() if "_array" in self.__dict__ else (self._whole._array, self.lanes)
+
+    def write_back(self) -> None:
+        """Into the whole, what may have been changed in the copy."""
+        if "_array" in self.__dict__:
+            self._whole._array[self.lanes] = self._array
+
+
+class LaneHooks:
+    """The hooks `begin`, `advance` and `finish` of an environment that are Python: those of `names`.
+
+    Args:
+        at: what has the hooks of one lane, and its world, at a step and time.
+        together: for all lanes at once, or one lane after the other?
+    """
+
+    def __init__(
+        self, simulation: Simulation, lanes: Lanes, at: At, names: Iterable[str], together: bool = False
+    ) -> None:
+        self._hooks, self._lanes, self._arrays, self._at = simulation.hooks, lanes, lanes.arrays, at
+        self.names, self.together, self._begins = frozenset(names), together, True
+        self._layout, self._dt_ns = simulation.layout, simulation.dt_ns
+        self._substeps, self._dt = simulation.substeps, simulation.dt / simulation.substeps
+        self._truth = self._arrays.truth[:, : self._layout.size]
+        everyone = np.arange(len(self._truth))
+        self.world = BatchWorld(self._layout, self._truth, everyone, self._arrays.seeds, self._arrays.episodes)
+
+    def natives(self) -> tuple[Native, ...]:
+        """These, as what follows the phases of these lanes."""
+        follow = {"begin": self._begin, "advance": self._advance, "finish": self._finish}
+        native, places = self._lanes.called.native, {"advance": "physics"}
+        return tuple(native(places.get(name, name), follow[name]) for name in follow if name in self.names)
+
+    def times(self) -> Floats:
+        """Of the last boundary of each lane, s, `[B]`."""
+        return self._arrays.steps * self._dt_ns / SECOND
+
+    def at_boundary(self, first: int, last: int) -> Ints:
+        """Lanes whose turn it is, and whose step has ended, also with the episode."""
+        arrays, some = self._arrays, slice(first, last)
+        stepped = (arrays.over[some] == 0) | (arrays.ended[some] != 0)
+        done = (arrays.moving[some] != 0) & (arrays.substep[some] + 1 == self._substeps)
+        lanes: Ints = first + np.flatnonzero(stepped & done)
+        return lanes
+
+    @contextmanager
+    def begun_otherwise(self) -> Iterator[None]:
+        """Meanwhile episodes begin without the hook `begin`."""
+        self._begins = False
+        try:
+            yield
+        finally:
+            self._begins = True
+
+    def _begin(self, first: int, last: int) -> None:
+        if self._begins:
+            self.call("begin", first + np.flatnonzero(self._arrays.chosen[first:last]), np.zeros(len(self._truth)))
+
+    def _advance(self, first: int, last: int) -> None:
+        lanes, substep = first + np.flatnonzero(running(self._arrays, first, last)), self._arrays.substep
+        begun, length = self._lanes.piece
+        time, at_last = self.times() + substep * self._dt + begun, substep[lanes] + 1 == self._substeps
+        for check in (False, True):  # lanes of a step are in one substep, those of the event clock each in its own
+            self.call("advance", lanes[at_last == check], time, length, check=check)
+
+    def _finish(self, first: int, last: int) -> None:
+        self.call("finish", self.at_boundary(first, last), self.times())
+
+    def call(self, name: str, lanes: Ints, time: Floats, *more: float, check: bool = True) -> None:
+        """Call the hook for `lanes`, at the times `[B]` of all lanes; then bring the truth into its bounds.
+
+        Raises RuleError where `check` finds a quantity that is nan.
+        """
+        if not len(lanes):
+            return
+        if self.together:
+            if not self._together(name, lanes, time, *more):
+                return
+        else:
+            self._one_by_one(name, lanes, time, *more)
+        everyone = len(lanes) == len(self._truth)
+        self._settle(name, self._truth if everyone else self._truth[lanes], lanes, time, check)
+
+    def _one_by_one(self, name: str, lanes: Ints, time: Floats, *more: float) -> None:
+        many = len(self._truth) > 1
+        for lane in lanes.tolist():
+            hooks = self._at(lane, int(self._arrays.steps[lane]), float(time[lane]))
+            try:
+                hooks.run_hook(name, hooks.simulation.world, *more)
+            except Exception as error:
+                if many:
+                    error.add_note(f"in {name}() of lane {lane}")
+                raise
+
+    def over(self, lanes: Ints, time: Floats, call: Callable[[BatchWorld], None]) -> None:
+        """Let `call` see and change the world of `lanes`: that of the batch, or of them alone, written back."""
+        arrays = self._arrays
+        if len(lanes) == len(self._truth):
+            self.world.step, self.world.time = arrays.steps.copy(), time[:, None]
+            call(self.world)
+            return
+        world = SomeLanes(self.world, lanes)
+        world.step, world.time = arrays.steps[lanes], time[lanes, None]
+        call(world)
+        world.write_back()
+
+    def _together(self, name: str, lanes: Ints, time: Floats, *more: float) -> bool:
+        """Call the hook once. May what it wrote lie outside its bounds?"""
+        hook, touched = getattr(type(self._hooks), name), True
+
+        def call(world: BatchWorld) -> None:
+            nonlocal touched
+            world.touched = False
+            hook(self._hooks, world, *more)
+            touched = world.touched
+
+        try:
+            self.over(lanes, time, call)
+        except Exception as error:
+            error.add_note(f"in {name}() of all lanes: columns are [lanes, agents], globals [lanes, 1]")
+            raise
+        return touched
+
+    def _settle(self, name: str, rows: Floats, lanes: Ints, time: Floats, check: bool) -> None:
+        """Clip, round and check; `rows` are the lanes' truth, or a copy that is written back."""
+        self._layout.clip_columns(rows)
+        if rows.base is not self._truth.base:
+            self._truth[lanes] = rows
+        if check and np.isnan(rows.sum()) and (bad := np.isnan(rows).any(axis=1)).any():
+            place = int(np.argmax(bad))
+            where = f"lane {lanes[place]}: after" if len(self._truth) > 1 else "after"
+            require_numbers(self._layout, rows[place], f"{where} {name}()", time[lanes[place]])
