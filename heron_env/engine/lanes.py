@@ -286,11 +286,6 @@ class Lanes:
         return self._memory.sets[self._front]
 
     @property
-    def received(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Its observations and the last ones before anything was subtracted (ObserverView.receive), if anything is."""
-        return self._memory.fixed["received"], self._memory.fixed["received_final"]
-
-    @property
     def text(self) -> str:
         """The generated source."""
         return self._program.text(self.loops.facts)

@@ -37,13 +37,8 @@ class Muted(NamedTuple):
     values: Floats
 
 
-def checked_disturbances(
-    simulation: Simulation, disturbances: Iterable[Disturbance], *, delayed: bool
-) -> tuple[Disturbance, ...]:
-    """Raise ConfigError, UnknownAgent for what is no disturbance, or can't happen here.
-
-    `delayed`: are there training delays?
-    """
+def checked_disturbances(simulation: Simulation, disturbances: Iterable[Disturbance]) -> tuple[Disturbance, ...]:
+    """Raise ConfigError, UnknownAgent for what is no disturbance, or can't happen here."""
     if isinstance(disturbances, str) or not isinstance(disturbances, Iterable):
         raise ConfigError(f"disturbances={disturbances!r}: give a list of Disturbance(t, type, payload)")
     found = several(disturbances, "disturbances")
@@ -52,19 +47,17 @@ def checked_disturbances(
             raise ConfigError(f"disturbances: {disturbance!r} is no Disturbance; write Disturbance(t, type, payload)")
         simulation.hooks.require_disturbance(disturbance)
         if disturbance.type in BUILT_IN:
-            _require_built_in(simulation, disturbance, delayed)
+            _require_built_in(simulation, disturbance)
     return found
 
 
-def _require_built_in(simulation: Simulation, disturbance: Disturbance, delayed: bool) -> None:
+def _require_built_in(simulation: Simulation, disturbance: Disturbance) -> None:
     payload = BUILT_IN[disturbance.type].filled(disturbance)
     _ranks_of(simulation, payload["agent"], disturbance.type)
     choices = {"meanwhile": ("hold", "noop"), "mode": ("vanish", "freeze")}
     for name, allowed in choices.items():
         if name in payload and payload[name] not in allowed:
             raise ConfigError(f"disturbance {disturbance.type!r}: {name}={payload[name]!r} must be one of {allowed}")
-    if disturbance.type == SENSOR and delayed:
-        raise ConfigError("disturbance 'sensor_failure': not together with training_delays; leave one of them out")
 
 
 def _ranks_of(simulation: Simulation, who: Any, where: str) -> tuple[int, ...]:

@@ -319,7 +319,6 @@ def why_not(env: HeronEnv) -> str | None:
     injected = [agent.agent_id for agent in env.hierarchy.agents if agent.injected]
     reasons = [
         (not (env.simulation.compiled and usual), why_slow(env, usual) or "it is built with compile=False"),
-        (env.training_delays is not None, "it has training_delays, of the synchronous clock; give a schedule"),
         (bool(injected), f"{injected[:3]} are answered from outside"),
         (has_link_rule(env), "it has a hook link(world, sender, receiver)"),
     ]

@@ -23,7 +23,6 @@ from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks, has_training_rewards
 from heron_env.envs.lane import blueprint_of
 from heron_env.envs.masking import GroupMasks
-from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import ConfigError
 from heron_env.scheduling.ticks import ticks_at
 from heron_env.scheduling.timing import SECOND, require_before_the_end
@@ -58,12 +57,12 @@ class LaneEngine(ABC):
 
     def __init__(
         self, env: HeronEnv, groups: Mapping[str, Group], deciders: Sequence[Decider], lanes: Lanes, views: LaneViews,
-        hooks: LaneHooks, late: LateLanes | None,
+        hooks: LaneHooks,
     ) -> None:  # fmt: skip
         simulation, arrays = env.simulation, lanes.arrays
         arrays.initial[:] = simulation.initial
         self.lanes, self.arrays, self._env, self._deciders, self._count = lanes, arrays, env, deciders, lanes.count
-        self._views, self.hooks, self._late = views, hooks, late
+        self._views, self.hooks = views, hooks
         self.position = np.asarray(lanes.position, dtype=np.int64)
         self.truth = arrays.truth[:, : simulation.layout.size]
         self.seeds, self.episodes, self.steps = arrays.seeds, arrays.episodes, arrays.steps
@@ -72,7 +71,7 @@ class LaneEngine(ABC):
         self._all_live, self._last_step = not lanes.ends, 0 if lanes.ends else lanes.blueprint.last_step
         self._spans = {name: self._elements(group.ranks) for name, group in groups.items()}
         self._agents = {name: span_of(self.position[list(group.ranks)]) for name, group in groups.items()}
-        self._steps_seen = {n: np.broadcast_to(self.steps[:, None], group.shape[:2]) for n, group in groups.items()}
+        self._turns = {n: np.broadcast_to(self.steps[:, None], group.shape[:2]) for n, group in groups.items()}
         self._clocks = {name: self._ticks(group.ranks) for name, group in groups.items()}
         self._decided = {one: (self._elements(one.ranks), span_of(self.position[one.ranks])) for one in deciders}
         self._room = {name: self._view(group) for name, group in groups.items()}
@@ -135,7 +134,8 @@ class LaneEngine(ABC):
         self._ask(given)
         lanes, simulation = self.lanes, self._env.simulation
         running = self._all if idle is None else np.flatnonzero(~idle)
-        self._act()
+        self._decide_all()
+        lanes.affect()
         dt, substeps = simulation.dt / simulation.substeps, simulation.substeps
         for number in range(substeps):
             lanes.substep(number)
@@ -146,14 +146,6 @@ class LaneEngine(ABC):
         if "finish" in self.hooks.names:
             self.hooks.call("finish", running, self._time())
         self.conclude(running)
-
-    def _act(self) -> None:
-        """All decide, and what takes effect now does."""
-        if self._late is not None:
-            self._late.act(self._decide_all)
-        else:
-            self._decide_all()
-            self.lanes.affect()
 
     def _decide_all(self) -> None:
         """Into `source` and `applied`."""
@@ -199,7 +191,7 @@ class LaneEngine(ABC):
         group, columns, (elements, agents) = decider.group, decider.columns, self._decided[decider]
         seen, turns, asked = (
             self._seen(group)[:, columns],
-            self._turns(group)[:, columns],
+            self._turns[group.name][:, columns],
             self.active(group)[:, columns],
         )
         values = decider.decide(seen, turns, asked, self.seeds, self.episodes, self._masks.get(group.name))
@@ -218,8 +210,6 @@ class LaneEngine(ABC):
         self.lanes.restart(lanes.view(np.uint8))
         self.final = self.lanes.published.final  # publish() hands out the other set
         numbers = np.flatnonzero(lanes)
-        if self._late is not None:
-            self._late.begin_anew(numbers)
         begin_lanes(self._deciders, numbers, self.seeds, self.episodes)
         if self._begin(numbers, options):
             for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1):
@@ -232,8 +222,6 @@ class LaneEngine(ABC):
     def publish(self) -> None:
         """Publish observations of now, and rewards and ends of the last `move`."""
         self.published = self.lanes.observe()
-        if self._late is not None:
-            self._late.look(self.published.observations)
 
     # Looking
 
@@ -243,28 +231,14 @@ class LaneEngine(ABC):
 
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step? (T10)"""
-        if self._late is not None:
-            return self._late.active(group.ranks)
         now = (self.arrays.steps * self._env.dt_ns)[:, None]
         active: Bools = ticks_at(now, *self._clocks[group.name]) & self.alive(group)
         return active
 
-    def _turns(self, group: Group) -> NDArray[np.int64]:
-        """The control step that each agent sees, `[B, agents]`."""
-        if self._late is not None:
-            return self._late.turns(group.ranks)
-        return self._steps_seen[group.name]
-
     def ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s?"""
         plan = self._env.simulation.plan
-        ages = np.zeros((self._count, len(group.ranks), plan.told_sources[group.ranks[0]]))
-        if self._late is None:
-            return ages
-        sources = np.array([len(plan.views[rank].sources) for rank in group.ranks])
-        self._late.age(group.ranks, ages)
-        ages[:, np.arange(ages.shape[2]) >= sources[:, None]] = 0.0
-        return ages
+        return np.zeros((self._count, len(group.ranks), plan.told_sources[group.ranks[0]]))
 
     def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """Makers of the numbers by name."""
@@ -319,11 +293,10 @@ class CompiledLanes(LaneEngine):
         native = (*env.native_loops(lanes), *self._exchange.natives())
         engine = Lanes(blueprint_for(env, groups, native), lanes, threads or threads_for(lanes), final=final)
         engine.always_shared = threads is not None
-        late = late_lanes(env, engine)
-        views = LaneViews(env, engine, late)
+        views = LaneViews(env, engine)
         hooks = LaneHooks(env, engine.arrays, views, type(env).python_hooks(), env.batched)
-        super().__init__(env, groups, deciders, engine, views, hooks, late)
-        self.direct = not (self.hooks.names or self._late)
+        super().__init__(env, groups, deciders, engine, views, hooks)
+        self.direct = not self.hooks.names
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
         """Begin episodes in `lanes`. Raises ConfigError for disturbances."""
@@ -361,15 +334,6 @@ def blueprint_for(env: HeronEnv, groups: Mapping[str, Group], native: Sequence[N
 def exchange_for(env: HeronEnv, lanes: int) -> Exchange:
     """What neighbours tell each other in so many lanes; whoever runs it holds it."""
     return Exchange(env.simulation.exchange.edges, env.simulation.layout, env.hierarchy, lanes)
-
-
-def late_lanes(env: HeronEnv, lanes: Lanes) -> LateLanes | None:
-    """Its training delays in these lanes, if it has any."""
-    if env.training_delays is None:
-        return None
-    simulation, seeing = env.simulation, lanes.blueprint.observers
-    obeying = [rank for rank, spec in enumerate(simulation.specs) if spec.size and rank not in seeing]
-    return LateLanes(simulation, env.timings, env.training_delays, lanes, [*seeing, *obeying], len(seeing))
 
 
 def threads_for(lanes: int) -> int:

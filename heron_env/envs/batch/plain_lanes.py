@@ -14,11 +14,10 @@ from heron_env.engine.python_law import PythonLanes
 from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Decider, Given, Group
-from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, exchange_for, late_lanes
+from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, exchange_for
 from heron_env.envs.batch.views import LaneHooks, LaneViews, only_look_at
 from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Course
-from heron_env.envs.training_delays import LateLanes
 from heron_env.errors import InvalidAction
 
 Ints = NDArray[np.int64]
@@ -31,16 +30,14 @@ class OwnLanes(LaneViews):
     Lane 0 is the environment that the batch was given, and whoever gave it may look at it there.
     """
 
-    def __init__(self, envs: Sequence[HeronEnv], lanes: PythonLanes, late: LateLanes | None, closed: bool) -> None:
+    def __init__(self, envs: Sequence[HeronEnv], lanes: PythonLanes, closed: bool) -> None:
         """`closed`: does the batch alone move them?"""
-        super().__init__(envs[0], lanes, late)
+        super().__init__(envs[0], lanes)
         self._made = dict(enumerate(envs))
         for lane, env in enumerate(envs):
             env.simulation.world.lanes = lane
             if closed and lane:
                 only_look_at(env, "batch")
-            if late is not None and env._late is not None:
-                env._late.move_to(late, lane)
 
     def __getitem__(self, lane: int) -> HeronEnv:
         """As it is now."""
@@ -86,10 +83,9 @@ class PlainLanes(LaneEngine):
         blueprint = blueprint_for(env, groups, self._exchange.natives())
         lanes = PythonLanes(blueprint, len(envs), rules, final=final)
         lanes.attach(blueprint)
-        late = None if self.moves_itself else late_lanes(env, lanes)
-        views = OwnLanes(envs, lanes, late, not self.moves_itself)
+        views = OwnLanes(envs, lanes, not self.moves_itself)
         hooks = LaneHooks(env, lanes.arrays, views, env.called_in_python(compiled=False), together=False)
-        super().__init__(env, groups, deciders, lanes, views, hooks, late)
+        super().__init__(env, groups, deciders, lanes, views, hooks)
         self._envs, self._courses = envs, dict[int, Course]()
 
     # Moving
@@ -241,7 +237,8 @@ class OwnSteps(PlainLanes):
         for lane in lanes.tolist():
             seen, infos = self._views.begin(lane, options)
             self._told[lane] = (seen, *self._told[lane][1:4], infos)
-            self.truth[lane] = self._envs[lane].simulation.truth
+            simulation = self._envs[lane].simulation
+            self.truth[lane], self.arrays.steps[lane] = simulation.truth, simulation.step_index
         return False
 
     def publish(self) -> None:
@@ -261,15 +258,11 @@ class OwnSteps(PlainLanes):
 
     def _vectors(self, env: HeronEnv, seen: Mapping[str, Any]) -> NDArray[np.float32]:
         named = ((rank, self._env.hierarchy.ids[rank]) for rank in self.lanes.blueprint.observers)
-        return np.concatenate([seen[agent] if agent in seen else env.seen_by(rank)[0] for rank, agent in named])
+        return np.concatenate([seen[agent] if agent in seen else env.seen_by(rank) for rank, agent in named])
 
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step, by each environment itself."""
         return np.array([[env.is_active(rank) for rank in group.ranks] for env in self._envs])
-
-    def _turns(self, group: Group) -> Ints:
-        """What each agent sees of, by its environment."""
-        return np.array([[env.turn(rank) for rank in group.ranks] for env in self._envs])
 
     def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """Makers of the numbers by name; 0 for agents that have ended, and only the no-op is unmasked for them."""

@@ -23,7 +23,6 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.hooks import require_numbers
 from heron_env.envs.lane import Lane
 from heron_env.envs.simulation import Simulation
-from heron_env.envs.training_delays import LateLane, LateLanes
 from heron_env.errors import ConfigError, RuleError
 from heron_env.seeding import keys, uniform_rows
 
@@ -136,9 +135,8 @@ class LaneViews:
     What hooks set on `self` is thus the lane's own. It can be looked at; only the batch moves it.
     """
 
-    def __init__(self, env: HeronEnv, lanes: Lanes, late: LateLanes | None) -> None:
-        """`late`: the batch's training delays, if it has any."""
-        self._env, self._lanes, self._arrays, self._late = env, lanes, lanes.arrays, late
+    def __init__(self, env: HeronEnv, lanes: Lanes) -> None:
+        self._env, self._lanes, self._arrays = env, lanes, lanes.arrays
         self._made: dict[int, HeronEnv] = {}
 
     def __getitem__(self, lane: int) -> HeronEnv:
@@ -174,8 +172,6 @@ class LaneViews:
         simulation.world, simulation.hooks = World(simulation.layout, simulation.truth), env
         simulation.world.lanes = lane
         only_look_at(env, "compiled batch")
-        if self._late is not None:
-            env.__dict__["_late"] = LateLane(self._late, lane, simulation)
         self._made[lane] = env
         return env
 
@@ -292,10 +288,9 @@ def begin_one_by_one(
         view = views[lane]
         own = view.simulation
         view.simulation, simulation.hooks = simulation, view
-        late, view._late = view._late, env._late
         view._seed, view._episode = int(arrays.seeds[lane]), int(arrays.episodes[lane]) - 1
         try:
             view.reset(options=options)
         finally:
-            view.simulation, simulation.hooks, view._late = own, env, late
+            view.simulation, simulation.hooks = own, env
         own.truth[:] = simulation.truth
