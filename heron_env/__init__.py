@@ -3,11 +3,12 @@
 Train policies synchronously, evaluate the same policies event-driven: with ticks, delays, jitter and loss.
 """
 
+from heron_env.given import WITHOUT_TRAINING_DELAYS
 from heron_env.lazily import lazily
 from heron_env.registry import register, register_engine
 from heron_env.registry import remove as _remove
 
-__getattr__, __dir__, __all__ = lazily(__name__, __file__)
+__getattr__, __dir__, __all__ = lazily(__name__, __file__, {"TrainingDelays": WITHOUT_TRAINING_DELAYS})
 
 register("heron/BatteryGrid-v0", "heron_env.worlds.battery_grid:battery_grid")
 register("heron/EnergyManagement-v1", "heron_env.worlds.energy_management:energy_management")

@@ -47,7 +47,6 @@ from heron_env.envs.description import Benchmark as Benchmark
 from heron_env.envs.description import TrainingDefaults as TrainingDefaults
 from heron_env.envs.episodes import EpisodeResult as EpisodeResult
 from heron_env.envs.settings import TerminationConfig as TerminationConfig
-from heron_env.envs.training_delays import TrainingDelays as TrainingDelays
 from heron_env.lab.episodes import team_return as team_return
 from heron_env.lab.learning.train import Hyperparameters as Hyperparameters
 from heron_env.lab.learning.train import train as train

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ParamSpec, TypeGuard, TypeVar
+from typing import Any, Final, ParamSpec, TypeGuard, TypeVar
 
 from heron_env.errors import ConfigError, did_you_mean
 
@@ -113,6 +113,15 @@ def accepts(function: Callable[..., Any], count: int) -> bool:
     except ValueError:
         return True
     return True
+
+
+WITHOUT_TRAINING_DELAYS: Final = (
+    "delays stand in a schedule of the event clock: train(schedule=ScheduleConfig(obs_delay=..., act_delay=...)), "
+    "BatchEnv(..., clock='event', schedule=...), in seconds; DrawnSchedule draws them anew in every episode, for each "
+    "agent that it names; under_network(env, schedule) is for other trainers "
+    "(docs/concepts/training_under_the_network.md)"
+)
+"""What takes the place of TrainingDelays."""
 
 
 def refuse_removed(caller: str, removed: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:

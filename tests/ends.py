@@ -12,7 +12,6 @@ from heron_env import (
     HeronEnv,
     ScheduleConfig,
     SystemAgent,
-    TrainingDelays,
     Vector,
     quantity,
     rule,
@@ -20,14 +19,12 @@ from heron_env import (
 
 COARSE = {"dt": 3600.0, "physics_substeps": 1}
 NOISY = {"default": {"level": "external", "noise": 0.2}}
-LATE = TrainingDelays(observation=(0, 2), action=(0, 2))
 KINDS: list[tuple[str, dict[str, Any], str]] = [
     ("heron/BatteryGrid-v0", {"num_batteries": 3, "zone_size": 2, "max_steps": 7}, "battery"),
     ("heron/BatteryGrid-v0", {"num_batteries": 4, "zone_size": 2, "max_steps": 7, "control": "zone"}, "zone"),
     ("heron/BatteryGrid-v0", {"max_steps": 7, "observe_age": True}, "battery"),
     ("heron/BatteryGrid-v0", {"max_steps": 7, "schedule": ScheduleConfig(tick_interval=2.0)}, "battery"),
     ("heron/BatteryGrid-v0", {"max_steps": 7, "observability": NOISY}, "battery"),
-    ("heron/BatteryGrid-v0", {"max_steps": 7, "training_delays": LATE}, "battery"),
     ("heron/EnergyManagement-v1", COARSE, "battery"),
     ("heron/EnergyManagement-v1", {**COARSE, "control": "zone"}, "zone"),
 ]

@@ -45,9 +45,7 @@ class Batch:
 
     def act(self, lanes: range | None = None) -> None:
         """Actions are checked first: nothing has changed if this raises InvalidAction."""
-        self.lanes.check(lanes)
-        self.lanes.decide(lanes)
-        self.lanes.affect(lanes)
+        self.lanes.act(lanes)
 
     def restart(self) -> None:
         which = np.flatnonzero(self.arrays.over)

@@ -43,7 +43,6 @@ from heron_env import (
     StateAverage,
     StateShare,
     TerminationConfig,
-    TrainingDelays,
     VectorDecomposition,
 )
 from heron_env.agents.agent import Agent
@@ -117,7 +116,6 @@ class Recipe:
     observability: ObservabilityConfig | None = None
     hooks: str = "alone"
     compile: bool | None = None
-    training_delays: TrainingDelays | None = None
     report_interval: float | None = None
     pad: bool = False
     mail: str | tuple[tuple[str, str], ...] = ()
@@ -133,8 +131,7 @@ class Recipe:
         limits = TerminationConfig(max_steps=self.max_steps, mode=self.mode)
         options: dict[str, Any] = {"dt": self.dt, "physics_substeps": self.substeps, "observe_age": self.observe_age}
         options |= {"schedule": schedule, "observability": self.observability, "compile": self.compile}
-        options |= {"report_interval": self.report_interval}
-        options |= {"training_delays": self.training_delays, "pad": self.pad}
+        options |= {"report_interval": self.report_interval, "pad": self.pad}
         top: Any = self._agent(self.root, ids)
         if self.mail:
             top.exchange += (Mail(self.mail),)

@@ -36,8 +36,8 @@ class Agent:
         policy: what decides when the caller gives no action.
 
     Attributes:
-        own_rows: what it sees of its own features when it decides in the event-driven clock, or with training delays:
-            "proxy", what the proxy knew, as of everything else; "local", what they are. A schedule's goes before.
+        own_rows: what it sees of its own features when it decides in the event-driven clock: "proxy", what the proxy
+            knew, as of everything else; "local", what they are. A schedule's goes before.
         injected: does an endpoint play it, so that the policies of `"*"` are not for it?
     """
 

@@ -39,6 +39,10 @@ REMOVED = {
     "zoo": "write heron board list",
 }
 """Commands of earlier versions, and what takes their place."""
+REMOVED_OPTIONS = {
+    "--train-delays": "write --schedule obs_delay=60 --schedule act_delay=0-120: in s, constant or drawn",
+}
+"""Likewise options."""
 
 
 class OneLineErrors(TyperGroup):
@@ -52,6 +56,9 @@ class OneLineErrors(TyperGroup):
         """The command and what is left for it. Raises ConfigError for a number that Python alone would read."""
         if args[0] in REMOVED and args[0] not in self.commands:
             raise RemovedName(f"heron {args[0]} is gone since an earlier 0.x: {REMOVED[args[0]]}", name=args[0])
+        for option in (text.partition("=")[0] for text in args):
+            if option in REMOVED_OPTIONS:
+                raise RemovedName(f"{option} is gone since an earlier 0.x: {REMOVED_OPTIONS[option]}", name=option)
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and command.callback is not None:
             _require_plain_numbers(command, rest)

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,13 +26,10 @@ from heron_env.errors import ConfigError, HeronWarning
 from heron_env.files.reading import is_file
 from heron_env.trust import named
 
-if TYPE_CHECKING:
-    from heron_env.envs.training_delays import TrainingDelays
-
 DEFAULT_STEPS = 1_200_000
 REPORTED = (
-    "env_id", "seed", "algorithm", "critic", "trainer", "training_delays", "schedule", "start_from", "transitions",
-    "seconds", "compile_seconds", "validation", "validation_under_schedule",
+    "env_id", "seed", "algorithm", "critic", "trainer", "schedule", "start_from", "transitions", "seconds",
+    "compile_seconds", "validation", "validation_under_schedule",
 )  # fmt: skip
 """Of a run's configuration: what `heron train --json` prints."""
 Seed = Annotated[int, typer.Option(min=0, help="Of networks, exploration and episodes.")]
@@ -47,10 +44,6 @@ ResidualOption = Annotated[
 CriticOption = Annotated[
     str, typer.Option(help="local: values from what the agent sees; central: from the state too. Actors never do.")
 ]
-TrainDelaysOption = Annotated[
-    str | None,
-    typer.Option(help="How late agents see and act while training, in control steps: obs=1,act=0-2 (least-most)."),
-]
 ScheduleOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -58,7 +51,7 @@ ScheduleOption = Annotated[
         metavar="[WHO.]FIELD=VALUE|FILE.yaml",
         help="Train on the event clock with this field of the schedule, say msg_delay=2 or field.act_delay=60, or "
         "a file of its fields by agent, group and level; a value may be drawn for each environment and episode: 0-10, "
-        "lognormal(3, 0.5), [1, 2, 5]. May be repeated. Not with --train-delays.",
+        "lognormal(3, 0.5), [1, 2, 5]. May be repeated.",
     ),
 ]
 DeviceOption = Annotated[
@@ -82,7 +75,6 @@ def train(
     time_limit: TimeLimitOption = None,
     residual: ResidualOption = "default",
     critic: CriticOption = "local",
-    train_delays: TrainDelaysOption = None,
     schedule: ScheduleOption = None,
     device: DeviceOption = "cpu",
     start_from: StartFromOption = None,
@@ -98,7 +90,7 @@ def train(
     from heron_env.lab.output import dumps
     from heron_env.lab.schedules import with_settings
 
-    options, delays = parsed_options(option), _training_delays(train_delays)
+    options = parsed_options(option)
     environment = built(env, options)
     require_trainable(environment, env)
     timed = with_settings(environment.schedule, schedule) if schedule else None
@@ -111,8 +103,7 @@ def train(
         run = run_training(
             env, folder, total_steps=steps, seed=seed, env_options=options,
             time_limit=time_limit, residual=None if residual == "none" else residual, critic=critic,
-            training_delays=delays, schedule=timed, device=device,
-            start_from=start_from, progress=not as_json, logger=logger,
+            schedule=timed, device=device, start_from=start_from, progress=not as_json, logger=logger,
         )  # fmt: skip
     if not run.config.transitions:
         typer.echo("warning: the time limit was used up before anything was learned; give more", err=True)
@@ -148,24 +139,6 @@ def _new_folder(folder: Path) -> Path:
     if is_file(folder / "config.json"):
         raise ConfigError(f"{folder} holds a finished run: name another folder with --out, or remove that one")
     return folder
-
-
-def _training_delays(text: str | None) -> TrainingDelays | None:
-    """`obs=1,act=0-2` as TrainingDelays. Raises ConfigError."""
-    from heron_env.envs.training_delays import TrainingDelays
-
-    if text is None:
-        return None
-    names, delays = {"obs": "observation", "act": "action"}, dict[str, Any]()
-    for part in text.split(","):
-        name, _, steps = part.strip().partition("=")
-        least, _, most = steps.partition("-")
-        if name not in names or not least.isdecimal() or not (most or least).isdecimal():
-            raise ConfigError(
-                f"--train-delays {text!r}: must read obs=1,act=0-2: whole control steps, or the least and the most"
-            )
-        delays[names[name]] = (int(least), int(most)) if most else int(least)
-    return TrainingDelays(**delays)
 
 
 def export(

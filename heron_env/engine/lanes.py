@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.arrays import LANES, Published
+from heron_env.engine.arrays import DISABLED, LANES, Published
 from heron_env.engine.binding import FAILURES
 from heron_env.engine.blueprint import Blueprint, Native, why_plain
 from heron_env.engine.called import Called
@@ -40,8 +40,8 @@ Mask = NDArray[np.uint8]
 ACTING, RESTARTING, MOVING = ("action_mask", "apply_action"), ("begin", "get_local_info"), ("advance",)
 CLOSING = ("compute_local_reward", "is_terminated", "is_truncated", "get_local_info", "finish")
 CALLED_BY = {
-    "apply": ACTING, "begin_step": ACTING, "substep": MOVING, "go_on": MOVING, "close_step": CLOSING, "restart": RESTARTING,
-    "inform": ("get_local_info",), "offer": ("action_mask",),
+    "apply": ACTING, "begin_step": ACTING, "substep": MOVING, "go_on": MOVING, "close_step": CLOSING,
+    "restart": RESTARTING, "inform": ("get_local_info",), "offer": ("action_mask",),
 }  # fmt: skip
 """The rules, of agents and of the world, that a phase calls; others may call any."""
 
@@ -250,6 +250,17 @@ class Lanes:
             raise
         return memory.sets[front]
 
+    def step_one(self, lane: int) -> NDArray[np.float32]:
+        """A step of one lane, which waits where its episode is over; what its observers see, as `look` gives it."""
+        self._front, restarts = 1 - self._front, self._memory.set_restarts(DISABLED)
+        try:
+            self._run(self._order.checked_step, range(lane, lane + 1))
+            seen: NDArray[np.float32] = self.published.observations[lane].copy()
+            return seen
+        finally:
+            self._front = 1 - self._front
+            self._memory.set_restarts(restarts)
+
     def _find_phases(self, *, tiled: bool = False) -> None:
         """Let a compiled step know its phases; `tiled`: several environments at once, where that is possible."""
         if self._ready is tiled:
@@ -299,11 +310,6 @@ class Lanes:
     def published(self) -> Published:
         """What was handed out last."""
         return self._memory.sets[self._front]
-
-    @property
-    def received(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Its observations and the last ones before anything was subtracted (ObserverView.receive), if anything is."""
-        return self._memory.fixed["received"], self._memory.fixed["received_final"]
 
     @property
     def text(self) -> str:

@@ -92,9 +92,11 @@ class Memory:
             table[PLACE["natives"]] = addresses(FORMS, {"natives": natives})[PLACE["natives"]]
         self._set(block=len(self.arrays.truth) if python else self._block)
 
-    def set_restarts(self, when: int) -> None:
-        """What a lane whose episode is over does: arrays.DISABLED, SAME_STEP or NEXT_STEP."""
+    def set_restarts(self, when: int) -> int:
+        """What a lane does whose episode is over: arrays.DISABLED, SAME_STEP or NEXT_STEP; what it did before."""
+        before = int(self._tables[0][PLACE["restarts"], 0])
         self._set(restarts=when)
+        return before
 
     def lane_sizes(self) -> dict[str, tuple[int, int]]:
         """LaneColumns and axes of each array with a row for each environment."""

@@ -14,6 +14,7 @@ import numpy as np
 from heron_env.engine.arrays import (
     ADD_NOISE,
     ADD_NOISE_TO_FINAL,
+    AFFECT,
     APPLY,
     AT_CLOSE,
     BEFORE_PHYSICS,

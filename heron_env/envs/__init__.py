@@ -5,6 +5,6 @@ What all share: `settings`, checked; `simulation`, the truth and what may change
 groups; `exchange`, `mail`, what agents tell each other; `disturbing`, faults; `hooks`, an environment's own physics;
 `ownership`, `snapshot`; `description`, `unused_rules`, what is said of it.
 
-The synchronous clock: `synchronous`, with `dictionaries` and `training_delays`; `episodes`, whole ones. `base` adds the
-event clock, in `event`: HeronEnv. Many at once: `batch`.
+The synchronous clock: `synchronous`, with `dictionaries`; `episodes`, whole ones. `base` adds the event clock, in
+`event`: HeronEnv. Many at once: `batch`.
 """

@@ -61,10 +61,11 @@ class Asking:
             mask, env.simulation.post.take(self.rank, before),
         )  # fmt: skip
 
-    def asked_in_step(self, vector: NDArray[np.float32], turn: int) -> Asked:
-        """The question of the tick in control step `turn`, in which the synchronous clock asks (T10)."""
-        number = self._timing.number(turn * self._env.dt_ns)
-        begun = self._env.simulation.step_index * self._env.dt_ns
+    def asked_in_step(self, vector: NDArray[np.float32]) -> Asked:
+        """The question of the tick in the coming control step, in which the synchronous clock asks (T10)."""
+        turn = self._env.simulation.step_index
+        begun = turn * self._env.dt_ns
+        number = self._timing.number(begun)
         return self.asked(vector, number, turn, self._timing.nominal(number), before=begun)
 
     def taken(self, answer: Any) -> Taken:
@@ -124,7 +125,7 @@ def put_in_step(env: SynchronousEnv, together: Iterable[Asking]) -> dict[int, Ta
     Raises RunInterrupted where a decision leaves the environment elsewhere (T21).
     """
     owned, mark = env._ownership, env._ownership.mark
-    questions = [(asking, asking.asked_in_step(*env.seen_by(asking.rank))) for asking in together]
+    questions = [(asking, asking.asked_in_step(env.seen_by(asking.rank))) for asking in together]
     answers = put(questions)
     owned.require(mark, env.hierarchy.ids[questions[0][0].rank], env.simulation.time)
     found = {asking.rank: taken for (asking, _), taken in zip(questions, answers, strict=True)}

@@ -53,9 +53,6 @@ class HeronEnv(SynchronousEnv):
             the width of the widest, so that neighbourhoods of different size don't split their group: an agent's own
             numbers, zeros (`pad[7]`), then a mask of that width (`mask[0]` ...) that says with 1 which are its own.
             Where all are equally wide nothing changes. Ages in infos get zeros likewise.
-        training_delays: let agents see and act some control steps late in the synchronous clock and in batches.
-            Rewards, ends, state() and what the proxy knows stay those of now; the event-driven clock has delays of its
-            own, in the schedule, and ignores these.
         render_mode: "ansi" or "rgb_array".
         compile: run the agents' rules compiled (the first reset compiles them, or finds them on disk); False: in plain
             Python, for debugging. None: as the environment variable HERON_COMPILE says, 1 (if it is unset or empty,
@@ -179,11 +176,11 @@ class HeronEnv(SynchronousEnv):
         wanted = self.schedule if schedule is None else schedule
         if isinstance(wanted, DrawnSchedule):
             schedule = wanted.at(*self._next_episode(seed))
-        timings, delayed = self.timings if schedule is None else self.timings_of(schedule), self._late is not None
+        timings = self.timings if schedule is None else self.timings_of(schedule)
         return self._ownership.drive(
             "start_event_driven()", EventRun, self, policies, timings=timings, t_end=t_end, seed=seed, wait=wait,
             trace=trace, record=checked_record(record),
-            happenings=Happenings.of(self.simulation, disturbances, monitors, events, delayed=delayed),
+            happenings=Happenings.of(self.simulation, disturbances, monitors, events),
         )  # fmt: skip
 
     def render(self) -> Any:

@@ -213,8 +213,7 @@ def _own(env: SynchronousEnv, given: Vectors) -> Vectors:
                 taken = put_in_step(env, _who_asks_with(env, decide, given))
                 own |= {r: simulation.specs[r].parse(t.action, env.hierarchy.ids[r]) for r, t in taken.items()}
                 continue
-            vector, turn = env.seen_by(rank)
-            action = decide(vector, turn, partial(env.draw_in_step, rank, turn))
+            action = decide(env.seen_by(rank), simulation.step_index, partial(env.draw_in_step, rank))
             owned.require(mark, agent.agent_id, simulation.time)
             own[rank] = simulation.specs[rank].parse(action, agent.agent_id)
     owned.lent = NOTHING

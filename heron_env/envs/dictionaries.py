@@ -16,7 +16,6 @@ from heron_env.envs.masking import Offers
 
 if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
-    from heron_env.envs.training_delays import LateLane
     from heron_env.scheduling.timing import Timing
 
 INT8 = tuple(np.int8(number) for number in range(16))
@@ -59,16 +58,14 @@ class Publisher:
     """Knows which agents decide and when it is their turn.
 
     `is_active`: will the action of an agent (rank) in the coming step count?
-    always: each of them is active in every step, and acts at once on what there is to see.
+    always: each of them is active in every step.
     """
 
-    def __init__(
-        self, simulation: Simulation, timings: Sequence[Timing], late: LateLane | None, is_active: Callable[[int], bool]
-    ) -> None:
-        self._simulation, self._late, self._is_active, plan = simulation, late, is_active, simulation.plan
+    def __init__(self, simulation: Simulation, timings: Sequence[Timing], is_active: Callable[[int], bool]) -> None:
+        self._simulation, self._is_active, plan = simulation, is_active, simulation.plan
         self._ranks, self._ids = simulation.possible, [simulation.hierarchy.ids[rank] for rank in simulation.possible]
         clocks = [(timings[rank].tick, timings[rank].phase) for rank in self._ranks]
-        self.always = late is None and set(clocks) == {(simulation.dt_ns, 0)}
+        self.always = set(clocks) == {(simulation.dt_ns, 0)}
         spans = spans_of([plan.size(rank) for rank in self._ranks])
         self._spans = list(zip(self._ids, spans, strict=True))
         ages = spans_of([plan.told_sources[rank] for rank in self._ranks])
@@ -84,8 +81,6 @@ class Publisher:
 
     def observations(self, live: Sequence[str], outcome: StepOutcome | None = None) -> dict[str, NDArray[np.float32]]:
         """The vectors of the agents in `live`: float32, fresh."""
-        if self._late is not None:
-            return {agent: self._late.vector(self._simulation.hierarchy.index[agent]) for agent in live}
         seen = None if outcome is None else outcome.seen
         if seen is None:
             seen = self._simulation.lane.observed()
@@ -101,11 +96,10 @@ class Publisher:
             self._codes, self._flags = codes, active
             both = zip(active, codes, strict=False)
             self._told = [{"is_active": flag, "decision": INT8[code], "aoi": None} for flag, code in both]
-        known = self._late or self._simulation.course
-        ages = np.zeros(self._all_ages)
-        if known is not None:
+        course, ages = self._simulation.course, np.zeros(self._all_ages)
+        if course is not None:
             for rank, (_, span) in zip(self._ranks, self._ages, strict=True):
-                old = known.ages(rank)
+                old = course.ages(rank)
                 ages[span.start : span.start + len(old)] = old
         found: dict[str, dict[str, Any]] = {}
         for (agent, span), told in zip(self._ages, self._told, strict=True):

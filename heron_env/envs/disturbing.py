@@ -38,13 +38,8 @@ class Muted(NamedTuple):
     values: Floats
 
 
-def checked_disturbances(
-    simulation: Simulation, disturbances: Iterable[Disturbance], *, delayed: bool
-) -> tuple[Disturbance, ...]:
-    """Raise ConfigError, UnknownAgent for what is no disturbance, or can't happen here.
-
-    `delayed`: are there training delays?
-    """
+def checked_disturbances(simulation: Simulation, disturbances: Iterable[Disturbance]) -> tuple[Disturbance, ...]:
+    """Raise ConfigError, UnknownAgent for what is no disturbance, or can't happen here."""
     if isinstance(disturbances, str) or not isinstance(disturbances, Iterable):
         raise ConfigError(f"disturbances={disturbances!r}: give a list of Disturbance(t, type, payload)")
     found = several(disturbances, "disturbances")
@@ -53,19 +48,17 @@ def checked_disturbances(
             raise ConfigError(f"disturbances: {disturbance!r} is no Disturbance; write Disturbance(t, type, payload)")
         simulation.hooks.require_disturbance(disturbance)
         if disturbance.type in BUILT_IN:
-            _require_built_in(simulation, disturbance, delayed)
+            _require_built_in(simulation, disturbance)
     return found
 
 
-def _require_built_in(simulation: Simulation, disturbance: Disturbance, delayed: bool) -> None:
+def _require_built_in(simulation: Simulation, disturbance: Disturbance) -> None:
     payload = BUILT_IN[disturbance.type].filled(disturbance)
     _ranks_of(simulation, payload["agent"], disturbance.type)
     choices = {"meanwhile": ("hold", "noop"), "mode": ("vanish", "freeze")}
     for name, allowed in choices.items():
         if name in payload and payload[name] not in allowed:
             raise ConfigError(f"disturbance {disturbance.type!r}: {name}={payload[name]!r} must be one of {allowed}")
-    if disturbance.type == SENSOR and delayed:
-        raise ConfigError("disturbance 'sensor_failure': not together with training_delays; leave one of them out")
 
 
 def _ranks_of(simulation: Simulation, who: Any, where: str) -> tuple[int, ...]:
@@ -286,32 +279,32 @@ class Courses:
     def _correct(self, first: int, last: int) -> None:
         down = [course.simulation for course in self.of.values() if course.simulation.down]
         for simulation in {one.lane.number: one for one in (*self.splitting, *down)}.values():
-            if not simulation.over:
+            if first <= simulation.lane.number < last and not simulation.over:
                 simulation.lane.correct(self._force[simulation.lane.number])
 
-    def _in_step(self) -> Iterator[Course]:
+    def _in_step(self, first: int, last: int) -> Iterator[Course]:
         """Those of lanes that were in the step, each on its simulation as it is now."""
         for lane, course in self.of.items():
-            if not self._arrays.over[lane] or self._arrays.ended[lane]:
+            if first <= lane < last and (not self._arrays.over[lane] or self._arrays.ended[lane]):
                 if self._look is not None:
                     self._look(lane)
                 yield course
 
     def _uphold(self, first: int, last: int) -> None:
-        for course in self._in_step():
+        for course in self._in_step(first, last):
             course.uphold()
 
     def _catch_up(self, first: int, last: int) -> None:
-        for course in self._in_step():
+        for course in self._in_step(first, last):
             course.catch_up()
 
     def _hide(self, first: int, last: int) -> None:
         self._write(self._lanes.published.observations, range(first, last))
 
     def _hide_final(self, first: int, last: int) -> None:
-        chosen = self._arrays.chosen & self._arrays.ended
+        ended = self._arrays.chosen[first:last] & self._arrays.ended[first:last]
         if self._lanes.published.final.size:
-            self._write(self._lanes.published.final, np.flatnonzero(chosen).tolist())
+            self._write(self._lanes.published.final, (first + np.flatnonzero(ended)).tolist())
 
     def _write(self, out: NDArray[np.float32], lanes: Collection[int]) -> None:
         """What all observers see, where it may be other than the truth."""
@@ -321,6 +314,6 @@ class Courses:
 
     def _forget(self, first: int, last: int) -> None:
         """The next episode has no disturbances, unless they are given again."""
-        for lane in [lane for lane in self.of if self._arrays.chosen[lane]]:
+        for lane in [lane for lane in self.of if first <= lane < last and self._arrays.chosen[lane]]:
             simulation = self.of.pop(lane).simulation
             simulation.course, simulation.down = None, {}

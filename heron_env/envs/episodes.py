@@ -310,10 +310,9 @@ def run_episode(
         if mates:
             awake, env._origins = set(active), {}
         for rank in active:
-            vector, turn = env.seen_by(rank)
+            vector, turn = env.seen_by(rank), simulation.step_index
             if footage is not None:
-                known = env._late or simulation.course
-                ages = 0.0 if known is None else known.ages(rank)
+                ages = 0.0 if simulation.course is None else simulation.course.ages(rank)
                 received = simulation.plan.views[rank].received(vector)
                 footage.take(ids[rank], ObservationTaken(time, received, time - ages))
             if rank in mates:
@@ -322,7 +321,7 @@ def run_episode(
                 actions[ids[rank]] = taken[rank].action
                 result.note_answer(ids[rank], time, taken[rank])
             else:
-                actions[ids[rank]] = deciders[rank](vector.copy(), turn, partial(env.draw_in_step, rank, turn))
+                actions[ids[rank]] = deciders[rank](vector.copy(), turn, partial(env.draw_in_step, rank))
             owned.require(mark, ids[rank], time)
             if "observations" in record:
                 result.observations[ids[rank]].append((to_seconds(turn * env.dt_ns), vector))

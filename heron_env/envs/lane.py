@@ -239,7 +239,8 @@ class Lane:
     def step(self) -> StepOutcome:
         """A whole step with what was read or taken. Raises InvalidAction; nothing has changed then."""
         members, flags = self.alive, self._living.tobytes()
-        seen = self.lanes.step().observations[0].copy()
+        alone = self.lanes.count == 1
+        seen = self.lanes.step().observations[0].copy() if alone else self.lanes.step_one(self.number)
         self._members = members
         return StepOutcome(self, self.simulation.time, self._living.tobytes() != flags, seen)
 

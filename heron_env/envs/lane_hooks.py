@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Keys = NDArray[np.uint64]
-At = Callable[[int, int, float], Hooks]
-"""(lane, step, time in s) -> what has the hooks of that lane, its world at that step and time."""
+At = Callable[[int, int, float], tuple[Hooks, World]]
+"""(lane, step, time in s) -> what has the hooks of that lane, and its world at that step and time."""
 
 
 class BatchWorld(World):
@@ -136,7 +136,7 @@ class LaneHooks:
     """The hooks `begin`, `advance` and `finish` of an environment that are Python: those of `names`.
 
     Args:
-        at: what has the hooks of one lane, and its world, at a step and time.
+        at: what gives the hooks of one lane, and its world, at a step and time.
         together: for all lanes at once, or one lane after the other?
     """
 
@@ -210,9 +210,9 @@ class LaneHooks:
     def _one_by_one(self, name: str, lanes: Ints, time: Floats, *more: float) -> None:
         many = len(self._truth) > 1
         for lane in lanes.tolist():
-            hooks = self._at(lane, int(self._arrays.steps[lane]), float(time[lane]))
+            hooks, world = self._at(lane, int(self._arrays.steps[lane]), float(time[lane]))
             try:
-                hooks.run_hook(name, hooks.simulation.world, *more)
+                hooks.run_hook(name, world, *more)
             except Exception as error:
                 if many:
                     error.add_note(f"in {name}() of lane {lane}")

@@ -178,9 +178,9 @@ class Simulation:
             self.courses = Courses(self.lane.lanes)
         return self.courses
 
-    def _hooks_at(self, lane: int, step: int, time: float) -> Hooks:
+    def _hooks_at(self, lane: int, step: int, time: float) -> tuple[Hooks, World]:
         self.world.step, self.world.time = step, time
-        return self.hooks
+        return self.hooks, self.world
 
     @property
     def step_index(self) -> int:

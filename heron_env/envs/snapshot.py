@@ -13,21 +13,19 @@ from heron_env.errors import ConfigError
 if TYPE_CHECKING:
     from heron_env.agents.proxy import ProxyAgent
     from heron_env.envs.simulation import Simulation
-    from heron_env.envs.training_delays import LateLane
 
 KEPT = frozenset({
-    "mark", "seed", "episode", "agents", "decided", "origins", "masked", "event_driven", "late", "course", "step",
-    "truth", "actions", "alive", "over", "last_rewards", "exchange", "letters",
+    "mark", "seed", "episode", "agents", "decided", "origins", "masked", "event_driven", "course", "step", "truth",
+    "actions", "alive", "over", "last_rewards", "exchange", "letters",
 })  # fmt: skip
 """What get_state() gives: `save`, and what the environment itself knows."""
 
 
-def save(simulation: Simulation, late: LateLane | None) -> dict[str, Any]:
-    """Where simulation and delays stand: plain arrays, lists and numbers."""
+def save(simulation: Simulation) -> dict[str, Any]:
+    """Where the simulation stands: plain arrays, lists and numbers."""
     return {
         "decided": [int(code) for code in simulation.lane.sources],
         "masked": list(simulation.lane.masked),
-        "late": None if late is None else late.state(),
         "course": None if simulation.course is None else simulation.course.state(),
         **simulation.state(),
     }
@@ -40,7 +38,7 @@ def require_state(state: object, kept: Set[str]) -> None:
         raise ConfigError(f"set_state(): the state {lacks}; give what get_state() of an equal environment returned")
 
 
-def require_alike(state: Mapping[str, Any], simulation: Simulation, late: LateLane | None) -> None:
+def require_alike(state: Mapping[str, Any], simulation: Simulation) -> None:
     """Raise ConfigError for what is no state of an environment built like this one."""
     require_state(state, KEPT)
     if len(state["truth"]) != simulation.layout.size:
@@ -48,23 +46,20 @@ def require_alike(state: Mapping[str, Any], simulation: Simulation, late: LateLa
             f"set_state(): the state has {len(state['truth'])} columns, this environment {simulation.layout.size}; "
             "build them alike"
         )
-    if (state["late"] is None) != (late is None):
-        there, here = ("without" if one is None else "with" for one in (state["late"], late))
+    if state.get("late") is not None:  # states of 0.2.0 say None where there were no training delays
         raise ConfigError(
-            f"set_state(): the state is of an environment {there} training_delays, this one is {here}; build them alike"
+            "set_state(): the state is of an environment with training_delays, which are gone since 0.3; go on from it "
+            "with heron_env 0.2"
         )
 
 
-def restore(state: Mapping[str, Any], simulation: Simulation, late: LateLane | None, proxy: ProxyAgent) -> None:
+def restore(state: Mapping[str, Any], simulation: Simulation, proxy: ProxyAgent) -> None:
     """Go on from what `require_alike` accepts."""
     if state["episode"] >= 0:
         proxy.open(state["seed"], state["episode"])
         simulation.begin(state["seed"], state["episode"])
     simulation.restore(state)
     simulation.lane.sources, simulation.lane.masked = list(state["decided"]), state["masked"]
-    if late is not None:
-        late.restore(state["late"])
-        late.look()
     if not state["event_driven"]:
         show_truth(proxy, simulation.truth, simulation.hierarchy)
     simulation.course, simulation.down = None, {}

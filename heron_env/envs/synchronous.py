@@ -38,10 +38,9 @@ from heron_env.envs.settings import (
 )
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.snapshot import pickled, require_alike, require_version, restore, save
-from heron_env.envs.training_delays import TrainingDelays, make_late_lane
 from heron_env.envs.unused_rules import require_used
 from heron_env.errors import DeclarationError, InvalidAction, ResetNeeded, checked_keywords
-from heron_env.given import is_one_of
+from heron_env.given import WITHOUT_TRAINING_DELAYS, is_one_of, refuse_removed
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 from heron_env.scheduling.timing import Timing, require_before_the_end, resolve
@@ -53,8 +52,8 @@ if TYPE_CHECKING:
 Obs = NDArray[np.float32]
 DERIVED = (
     "simulation", "hierarchy", "proxy", "observation_spaces", "action_spaces", "state_space", "groups", "group_map",
-    "timings", "state_names", "_read", "_publisher", "_late", "_watchers_spaces", "_done_by_others", "_objects",
-    "agents", "possible_agents", "_ownership", "_asking", "_origins", "_picture",
+    "timings", "state_names", "_read", "_publisher", "_watchers_spaces", "_done_by_others", "_objects", "agents",
+    "possible_agents", "_ownership", "_asking", "_origins", "_picture",
 )  # fmt: skip
 """Attributes that `_build` makes anew."""
 
@@ -74,6 +73,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     global_features: tuple[type[FeatureProvider], ...] = ()
     reset_options: tuple[str, ...] | None = ()
 
+    @refuse_removed("HeronEnv", {"training_delays": WITHOUT_TRAINING_DELAYS})
     @checked_keywords
     def __init__(
         self,
@@ -88,7 +88,6 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         observability: Observability = None,
         observe_age: bool = False,
         pad: bool = False,
-        training_delays: TrainingDelays | None = None,
         render_mode: str | None = None,
         compile: bool | None = None,
     ) -> None:
@@ -112,7 +111,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self.termination.require_time(self.dt_ns)
         self.schedule = schedule
         self.observability = read_observability(observability)
-        self.observe_age, self.pad, self.training_delays = observe_age, pad, training_delays
+        self.observe_age, self.pad = observe_age, pad
         self.render_mode = render_mode
         self._compile = compiled_by_default() if compile is None else compile
         self._seed, self._episode = cast(int | None, None), -1
@@ -145,11 +144,9 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         if isinstance(self.schedule, DrawnSchedule):
             self.schedule.require_fixed()
         self.timings = self.timings_of(self.schedule)
-        if self.training_delays is None:  # with them it depends on what agents see, so it is not the engine that tells
-            simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
+        simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
         self._read = JointActions(self.possible_agents, [specs[rank] for rank in possible]).read_into
-        self._late = make_late_lane(simulation, self.timings, self.training_delays)
-        self._publisher = Publisher(simulation, self.timings, self._late, self.is_active)
+        self._publisher = Publisher(simulation, self.timings, self.is_active)
         self._event_driven = False
         self._origins, self._asking = dict[int, Origin](), dict[int, Asking]()
         self._ownership = Ownership()
@@ -220,9 +217,6 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         answering = (rank for rank in self.simulation.possible if hasattr(agents[rank].policy, "answer"))
         self.simulation.post.readers = frozenset(answering)
         begin_policies(own_policies(self), self.np_random_seed, self._episode)
-        if self._late is not None:
-            self._late.begin()
-            self._late.look()
         seen = self._observe()
         return seen, self._publisher.infos(self.agents, None, seen)
 
@@ -337,31 +331,24 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def is_active(self, rank: int) -> bool:
         """Will the agent's action in the coming step count? (T10)"""
-        if not self.simulation.alive[rank]:
-            return False
-        step = self.simulation.step_index if self._late is None else self._late.step(rank)
-        return self.timings[rank].ticks_at(step * self.dt_ns)
-
-    def turn(self, rank: int) -> int:
-        """The control step that an agent with an action sees in the coming one."""
-        return self.simulation.step_index if self._late is None else max(self._late.step(rank), 0)
-
-    def seen_by(self, rank: int) -> tuple[NDArray[np.float32], int]:
-        """What such an agent decides on in the coming step, float32 `[n]`, and its `turn`."""
         simulation = self.simulation
-        if self._late is not None:
-            return self._late.vector(rank), self.turn(rank)
+        return simulation.alive[rank] and self.timings[rank].ticks_at(simulation.step_index * self.dt_ns)
+
+    def seen_by(self, rank: int) -> NDArray[np.float32]:
+        """What an agent decides on in the coming step, float32 `[n]`."""
+        simulation = self.simulation
         if simulation.course is not None:
-            return simulation.course.vector(rank), simulation.step_index
-        return simulation.plan.vector(rank, simulation.truth, simulation.moment), simulation.step_index
+            return simulation.course.vector(rank)
+        return simulation.plan.vector(rank, simulation.truth, simulation.moment)
 
     def draw_of(self, rank: int, number: int) -> int:
         """The key of what an agent draws for its decision of tick `number` in this episode."""
         return draw_of(self.np_random_seed, self._episode, self.hierarchy.ids[rank], number)
 
-    def draw_in_step(self, rank: int, turn: int) -> int:
-        """The same for its decision in a synchronous step, in which it sees control step `turn`."""
-        return self.draw_of(rank, self.timings[self.simulation.clocks[rank]].number(turn * self.dt_ns))
+    def draw_in_step(self, rank: int) -> int:
+        """The same for its decision in the coming synchronous step."""
+        simulation = self.simulation
+        return self.draw_of(rank, self.timings[simulation.clocks[rank]].number(simulation.step_index * self.dt_ns))
 
     @property
     def last_decisions(self) -> dict[str, Decision]:
@@ -384,7 +371,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def _checked(self, disturbances: Iterable[Disturbance]) -> tuple[Disturbance, ...]:
         """Raise ConfigError, UnknownAgent for those that can't happen here."""
-        return checked_disturbances(self.simulation, disturbances, delayed=self.training_delays is not None)
+        return checked_disturbances(self.simulation, disturbances)
 
     def _disturb_later(self, disturbances: Iterable[Disturbance]) -> None:
         """Let these happen in the synchronous episode that begins."""
@@ -404,7 +391,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
             "origins": {rank: astuple(origin) for rank, origin in self._origins.items()},
             "event_driven": self._event_driven,
             "torn": self._ownership.torn,
-            **save(self.simulation, self._late),
+            **save(self.simulation),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -412,13 +399,13 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self._ownership.drive("set_state()", self._restore, state)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        require_alike(state, self.simulation, self._late)
+        require_alike(state, self.simulation)
         self._ownership.move()
         self._seed, self._episode, self._event_driven = state["seed"], state["episode"], state["event_driven"]
         self._origins = {rank: Origin(*origin) for rank, origin in state["origins"].items()}
         self._ownership.torn = state.get("torn", "")  # states of 0.2.0 do not say it
         self.agents = list(state["agents"])
-        restore(state, self.simulation, self._late, self.proxy)
+        restore(state, self.simulation, self.proxy)
         if self._event_driven:
             self._ownership.move()  # what is under way in such a run is the run's: nobody can bring it back
         else:

@@ -16,7 +16,6 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from heron_env._version import __version__
-from heron_env.envs.training_delays import TrainingDelays
 from heron_env.errors import RunFolderError
 from heron_env.files.reading import decimal, first_fault, is_file, read
 from heron_env.lab.columns import columns_misfit
@@ -45,6 +44,7 @@ def _plain(name: str) -> str:
 FileName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_plain)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
+Steps = Annotated[int, Field(ge=0)]
 Center = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 Scale = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
 
@@ -92,7 +92,7 @@ class RunConfig(BaseModel):
         algorithm: that it learned by; earlier versions trained by VDN and QMIX, too.
         trainer: what trained: "sb3", Stable-Baselines3, or "lean", this library's own PPO.
         device: of torch, on which weights were improved; to load them none is needed.
-        training_delays: how late agents saw and acted while training; evaluation has delays of its own.
+        training_delays: how late agents saw and acted while training, in steps, in runs of versions before 0.3.
         schedule: under which it was trained on the event clock: fields by agent, group, level or "*"; what was drawn as
             it may be written. None: it was trained on the synchronous clock.
         base: name of the baseline that the policies correct; None: they decide alone.
@@ -117,7 +117,7 @@ class RunConfig(BaseModel):
     algorithm: Annotated[str, Field(max_length=60)] = "ppo"
     trainer: Literal["sb3", "lean"] = "sb3"
     device: str = "cpu"
-    training_delays: TrainingDelays | None = None
+    training_delays: dict[str, Steps | tuple[Steps, Steps]] | None = None
     schedule: dict[str, dict[str, Any]] | None = None
     base: str | None
     start_from: str | None = None

@@ -30,8 +30,6 @@ Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]
 Bounds = tuple[Floats32, Floats32]
 """Least and greatest value of each element."""
-Vectors = Callable[[Floats, Moment], NDArray[Any]]
-"""The vectors of several observers one after another, fresh, from the truth or the cache, at a moment."""
 
 
 class ObserverView:
@@ -296,39 +294,6 @@ class ObservationPlan:
         if self.observe_age:
             parts[1:1] = [(np.zeros(len(self.views[rank].sources)) if ages is None else ages).astype(np.float32)]
         return np.concatenate(parts)
-
-    def gather(self, ranks: Sequence[int]) -> Vectors:
-        """A function that makes what several observers receive in one go: float64 if anything is relative in it."""
-        read = self.reader(ranks)
-        carried = np.result_type(np.float32, *(self.views[rank].carried for rank in ranks))
-        if not self.adds:
-            return lambda array, moment: read(array, moment).astype(carried)
-        seen = [len(self.views[rank].columns) for rank in ranks]
-        blank = np.concatenate([self.whole(rank, np.zeros(n, np.float32)) for rank, n in zip(ranks, seen, strict=True)])
-        starts = np.cumsum([0, *(self.size(rank) for rank in ranks)]).tolist()
-        places = np.concatenate([np.arange(start, start + n) for start, n in zip(starts, seen, strict=False)])
-
-        def vectors(array: Floats, moment: Moment) -> NDArray[Any]:
-            values = blank.astype(carried)
-            values[places] = read(array, moment)
-            return values
-
-        return vectors
-
-    def reader(self, ranks: Sequence[int]) -> Callable[[Floats, Moment], Floats]:
-        """A function that reads the columns of several observers one after another, float64: only what they receive."""
-        seen = Seen.joined([self.views[rank].seen for rank in ranks])
-        columns, lengths = seen.columns, [len(self.views[rank].columns) for rank in ranks]
-        noise = ColumnNoise.of(self.layout, np.repeat(np.asarray(ranks, dtype=np.int64), lengths), seen)
-        if noise is None:
-            return lambda array, moment: array.take(columns)
-
-        def read(array: Floats, moment: Moment) -> Floats:
-            values: Floats = array.take(columns)
-            noise.add_noise(values, moment)
-            return values
-
-        return read
 
     def relative(self, ranks: Sequence[int], starts: Sequence[int]) -> NDArray[np.int64]:
         """`ObserverView.relative` of several observers whose vectors begin at `starts`: `[2, k]`."""

@@ -282,7 +282,7 @@ class Session:
 
     def _question(self, name: str, seat: InjectedAgent) -> Asked:
         env = self.env
-        vector, turn = env.seen_by(env.hierarchy.index[name])
+        vector, turn = env.seen_by(env.hierarchy.index[name]), env.simulation.step_index
         at, space = turn * env.dt, env.action_space(name)
         return Asked(name, vector, seat.names, turn, turn, at, 0, env._episode, space)
 

@@ -223,9 +223,9 @@ def masks(subject: Subject) -> Iterator[Remark]:
                     forbidden.setdefault(agent, env.simulation.step_index)
         if not env.agents:
             break
-        ranks, prompt = [env.hierarchy.index[agent] for agent in env.agents], env.training_delays is None
+        ranks = [env.hierarchy.index[agent] for agent in env.agents]
         _, _, _, _, infos = env.step(actions)
-        refused = [rank for rank in ranks if prompt and env.simulation.lane.masked[rank]]
+        refused = [rank for rank in ranks if env.simulation.lane.masked[rank]]
         if refused:
             raise Broken(
                 f"step {env.simulation.step_index} masked a choice of {env.hierarchy.ids[refused[0]]} that was offered",

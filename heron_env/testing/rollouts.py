@@ -15,6 +15,7 @@ from heron_env.core.layout import Layout
 from heron_env.core.masking import flat
 from heron_env.core.policy import Answer, Asked
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.decisions import take
 from heron_env.envs.lane import StepOutcome
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.seeding import key, uniforms

@@ -21,7 +21,6 @@ from heron_env import (
     Mixed,
     ObservabilityConfig,
     SystemAgent,
-    TrainingDelays,
     Vector,
     World,
     make,
@@ -358,10 +357,6 @@ REFUSED: dict[str, tuple[Callable[..., HeronEnv], str]] = {
     "loops": (partial(make, "heron/EnergyManagement-v1"), r"it has compiled loops of its own, .*; BatchEnv runs it"),
     "exchange": (partial(make, "heron/GraphColoring-v0"), r"JaxEnv\(\w+\): .*; BatchEnv runs it"),
     "imperative": (partial(lamps, "hand"), r"JaxEnv\(HeronEnv\): .*ByHand.*; BatchEnv runs it"),
-    "training delays": (
-        partial(make, "heron/BatteryGrid-v0", training_delays=TrainingDelays(observation=1)),
-        r"it has training delays; BatchEnv runs it",
-    ),
 }
 
 

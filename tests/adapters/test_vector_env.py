@@ -10,7 +10,7 @@ from ends import endings
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
-from heron_env import HeronVectorEnv, TrainingDelays
+from heron_env import HeronVectorEnv
 from heron_env.adapters.gymnasium import JointEnv
 from heron_env.errors import InvalidAction, ResetNeeded
 
@@ -28,9 +28,8 @@ def pair(mode: AutoresetMode, compile: bool, **more: Any) -> tuple[HeronVectorEn
 
 @pytest.mark.parametrize("compile", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("late", [{}, {"training_delays": TrainingDelays(observation=(0, 2), action=(0, 2))}], ids=str)
-def test_it_does_what_gymnasium_s_own_vector_of_joint_views_does(mode: AutoresetMode, compile: bool, late: Any):
-    ours, theirs = pair(mode, compile, **late)
+def test_it_does_what_gymnasium_s_own_vector_of_joint_views_does(mode: AutoresetMode, compile: bool):
+    ours, theirs = pair(mode, compile)
     assert isinstance(ours, HeronVectorEnv)
     assert ours.batch.compiled == compile
     assert ours.metadata["autoreset_mode"] is mode
@@ -47,7 +46,7 @@ def test_it_does_what_gymnasium_s_own_vector_of_joint_views_does(mode: Autoreset
         if "final_obs" in infos:
             assert np.array_equal(told["_final_obs"], infos["_final_obs"])
             assert np.array_equal(np.stack(told["final_obs"]), np.stack(infos["final_obs"]))
-            assert late or told["final_info"]["battery"]["decision"].tolist() == [[1, 1, 1]] * 3
+            assert told["final_info"]["battery"]["decision"].tolist() == [[1, 1, 1]] * 3
         if mode is AutoresetMode.DISABLED and mine[3].any():
             mask = {"reset_mask": mine[3].copy()}
             assert np.array_equal(ours.reset(options=dict(mask))[0], theirs.reset(options=dict(mask))[0])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from catalogue.small_world import ENERGY, GRID, env, tree, written
 
-from heron_env import BatchEnv, HeronEnv, TerminationConfig, TrainingDelays, make, register, registry
+from heron_env import BatchEnv, HeronEnv, TerminationConfig, make, register, registry
 from heron_env.worlds.energy_management.calendar import TimeOfUse
 
 
@@ -82,10 +82,7 @@ SETTINGS = {
     "no time in a step": lambda d: env(dt=0),
     "no substeps": lambda d: env(physics_substeps=0),
     "an unknown way to draw": lambda d: env(render_mode="rgb_aray"),
-    "training delays that are a number": lambda d: env(training_delays=2),
-    "a training delay in seconds": lambda d: TrainingDelays(action=0.5),
-    "a range of training delays upside down": lambda d: TrainingDelays(observation=(3, 1)),
-    "a misspelt training delay": lambda d: TrainingDelays(observations=1),
+    "training delays": lambda d: env(training_delays=2),
     "a variable of the system in words": lambda d: with_variable("HERON_COMPILE", "false"),
     "a switch as text": lambda d: env(observe_age="no"),
     "a render mode as an array": lambda d: env(render_mode=np.zeros(2)),

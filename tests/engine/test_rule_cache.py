@@ -172,7 +172,7 @@ def test_processes_race_for_one_file_and_the_next_one_loads_what_they_left(tmp_p
     digests = {out.split()[1] for out, _ in told}
     assert len(digests) == 1
     left = sorted(tmp_path.rglob("*"))
-    assert len(list(tmp_path.glob("heron_*.py"))) == 2  # these rules, and what does not depend on rules
+    assert len(list(tmp_path.glob("heron_*.py"))) == 3  # these rules, and what does not depend on rules
     assert not list(tmp_path.rglob("*.part"))
     assert started(tmp_path, 3).communicate()[0].split() == ["0.51", *digests, "1"]
     assert sorted(tmp_path.rglob("*")) == left
@@ -396,7 +396,7 @@ def test_shared_loops_are_kept_beside_their_copy_in_the_cache_folder() -> None:
     assert folder != Path(cache.__file__).parent
     loops = [loop for loop in vars(shared).values() if hasattr(loop, "py_func") and loop.__module__ == shared.__name__]
     kept = {loop.__name__: loop._cache.cache_path for loop in loops if getattr(loop._cache, "cache_path", None)}
-    assert {"check", "step", "publish"} <= set(kept)
+    assert {"check", "decide", "publish"} <= set(kept)
     assert {Path(path).parent for path in kept.values()} == {folder}
 
 

@@ -20,7 +20,6 @@ from heron_env import (
     Letter,
     Origin,
     ScheduleConfig,
-    TrainingDelays,
     record_episode,
 )
 from heron_env.errors import ConfigError, InvalidAction, RunInterrupted
@@ -168,9 +167,8 @@ class Sourced:
 
 
 @pytest.mark.parametrize("compile", [False, True])
-@pytest.mark.parametrize("delays", [None, TrainingDelays(action=1)])
-def test_infos_tell_where_an_answer_came_from(compile: bool, delays: Any) -> None:
-    env = heaters(3, max_steps=6, compile=compile, training_delays=delays)
+def test_infos_tell_where_an_answer_came_from(compile: bool) -> None:
+    env = heaters(3, max_steps=6, compile=compile)
     origins = {"heater_1": Origin("external", attempts=1), "heater_2": FALLBACK, "heater_3": Origin("replay")}
     for agent in env.hierarchy.agents[2:]:
         agent.policy = Sourced(origins)
@@ -185,10 +183,9 @@ def test_infos_tell_where_an_answer_came_from(compile: bool, delays: Any) -> Non
     assert copy.last_decisions == env.last_decisions
     assert b"Sourced" not in pickle.dumps(env.get_state()), "a snapshot holds no policy"
     assert env.simulation.truth.max() >= 1.0, "their actions took effect"
-    if delays is None:
-        _, _, _, _, infos = env.step(dict.fromkeys(origins, 1.0))
-        assert {info["decision"] for info in infos.values()} == {Source.EXPLICIT}
-        assert not any(decision.origin for decision in env.last_decisions.values())
+    _, _, _, _, infos = env.step(dict.fromkeys(origins, 1.0))
+    assert {info["decision"] for info in infos.values()} == {Source.EXPLICIT}
+    assert not any(decision.origin for decision in env.last_decisions.values())
 
 
 @pytest.mark.parametrize("compile", [False, True])

@@ -18,7 +18,6 @@ from heron_env import (
     FieldAgent,
     HeronEnv,
     SystemAgent,
-    TrainingDelays,
     Vector,
     make,
     quantity,
@@ -220,13 +219,6 @@ def test_a_lane_that_there_is_not() -> None:
     for number in (3, -4, "1", True, 1.0):
         assert refused(ConfigError, partial(env.lane, number)) == f"lane({number!r}): there are the lanes 0 to 2"
     assert env.lane(-1).world.lanes == 2
-
-
-def test_longer_delays_than_memory() -> None:
-    late = TrainingDelays(observation=10**15)
-    assert refused(ConfigError, lambda: plant(training_delays=late)) == (
-        f"{late}: one of its arrays takes {4 * (10**15 + 1):,} bytes, more than there are; ask for less"
-    )
 
 
 @pytest.mark.parametrize("compile", [False, True])

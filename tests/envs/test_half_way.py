@@ -16,7 +16,6 @@ from heron_env import (
     HeronEnv,
     ScheduleConfig,
     SystemAgent,
-    TrainingDelays,
     Vector,
     quantity,
     rule,
@@ -128,28 +127,27 @@ VALUE, INTERRUPT, INVALID = ValueError("leak"), KeyboardInterrupt("leak"), Inval
      ("rule", INTERRUPT)],
 )  # fmt: skip
 def test_after_an_error_in_a_step_only_a_reset_or_a_kept_state_goes_on(place: str, error: BaseException):
-    for delays in (None, TrainingDelays(observation=1, action=0)):
-        env = plant(place, training_delays=delays)
-        env.reset(seed=1)
-        course(env)
-        kept = env.get_state()
-        expected = course(copy.deepcopy(env))
-        ERROR.append(error)
-        kind = arrives_as(place, error)
-        with pytest.raises(kind, match="leak"):
-            env.step(ACTIONS)
-        words = rf"step\(\): the last step\(\) ended in {kind.__name__}: .*leak.*; call reset\(\) first"
-        other = plant(place, training_delays=delays)
-        other.set_state(env.get_state())
-        for one in (env, copy.deepcopy(env), other):
-            require_torn(one, lambda one=one: one.step(ACTIONS), words)
-        env.set_state(kept)
-        for a, b in zip(course(env), expected, strict=True):
-            assert same(a[:2], b[:2]) and a[2] == b[2]
-        env.reset(seed=1)
-        fresh = plant(place, training_delays=delays)
-        fresh.reset(seed=1)
-        assert [one[2] for one in course(env)] == [one[2] for one in course(fresh)]
+    env = plant(place)
+    env.reset(seed=1)
+    course(env)
+    kept = env.get_state()
+    expected = course(copy.deepcopy(env))
+    ERROR.append(error)
+    kind = arrives_as(place, error)
+    with pytest.raises(kind, match="leak"):
+        env.step(ACTIONS)
+    words = rf"step\(\): the last step\(\) ended in {kind.__name__}: .*leak.*; call reset\(\) first"
+    other = plant(place)
+    other.set_state(env.get_state())
+    for one in (env, copy.deepcopy(env), other):
+        require_torn(one, lambda one=one: one.step(ACTIONS), words)
+    env.set_state(kept)
+    for a, b in zip(course(env), expected, strict=True):
+        assert same(a[:2], b[:2]) and a[2] == b[2]
+    env.reset(seed=1)
+    fresh = plant(place)
+    fresh.reset(seed=1)
+    assert [one[2] for one in course(env)] == [one[2] for one in course(fresh)]
 
 
 def test_a_compiled_world_is_no_other():

@@ -23,7 +23,6 @@ from heron_env import (
     ScheduleConfig,
     SystemAgent,
     TerminationConfig,
-    TrainingDelays,
     Vector,
     check_env,
     quantity,
@@ -273,12 +272,6 @@ def test_letters_wait_for_the_first_question() -> None:
         pens = {"ann": Pen(to("cid")), "bob": Pen(), "cid": Pen()}
         run(pens)
         assert pens["cid"].read == own["cid"].read == [("cid", 0, "ann", 0), ("cid", 0, "ann", 1), ("cid", 1, "ann", 2)]
-
-
-def test_training_delays_do_not_hold_letters_up() -> None:
-    env, pen = Room(Mail("full"), training_delays=TrainingDelays(observation=2, action=1)), Pen(to("cid"))
-    result = env.run_synchronous({"*": pen})
-    assert result.letters == LetterCounts(sent=2, read=1, unread=1), "the first observation comes in step 2"
 
 
 # What becomes of them

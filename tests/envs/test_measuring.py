@@ -14,7 +14,6 @@ from heron_env import (
     HeronEnv,
     ScheduleConfig,
     SystemAgent,
-    TrainingDelays,
     Vector,
     quantity,
     rule,
@@ -184,13 +183,15 @@ def test_a_pushed_observation_is_read_locally_as_well():
     assert [(vector[0], vector[3]) for vector in pushed] == [(0.8, 0.6)]
 
 
-def test_training_delays_leave_own_columns_as_they_are():
-    env = heaters(Wired, observe_age=True, training_delays=TrainingDelays(observation=2))
-    observations, infos = env.reset(seed=0)
-    for _ in range(3):
-        observations, _, _, _, infos = env.step({a: [1.0] for a in env.agents})
-    assert rounded(observations["heater_1"]) == [3.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 2.0]
-    assert infos["heater_1"]["aoi"].tolist() == [0.0, 2.0]
+def test_obs_delay_leaves_own_columns_as_they_are():
+    env, late = heaters(Wired, observe_age=True), ScheduleConfig(obs_delay=2.0)
+    result = env.run_event_driven(
+        {"*": lambda vector: [1.0]}, seed=0, t_end=5.0, schedule=late, record=("observations",)
+    )
+    assert [rounded(vector) for _, vector in result.observations["heater_1"]] == [
+        [2.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 2.0],
+        [3.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 2.0],
+    ]
 
 
 # Notes

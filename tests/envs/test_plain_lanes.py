@@ -20,9 +20,9 @@ from heron_env import (
     ScheduleConfig,
     SetpointSplit,
     SystemAgent,
-    TrainingDelays,
     Vector,
     VectorDecomposition,
+    make,
     quantity,
     rule,
 )
@@ -158,14 +158,13 @@ def test_what_agents_keep_for_themselves_is_their_lanes_own() -> None:
 
 
 @pytest.mark.parametrize("schedule", [None, {"nested": ScheduleConfig(tick_interval=2.0)}], ids=["steps", "ticks"])
-@pytest.mark.parametrize("delays", [None, TrainingDelays(observation=1, action=(0, 2))], ids=["now", "late"])
-def test_a_protocol_of_ones_own_splits_in_each_lane(schedule: Any, delays: Any) -> None:
+def test_a_protocol_of_ones_own_splits_in_each_lane(schedule: Any) -> None:
     def given(turn: int, group: str, lane: int) -> Any:
         size = 3 if group == "nested" else 1
         values = np.sin(np.arange(size) + turn + lane)
         return None if group == "plug" and turn % 3 == 1 else values[None] * (1.0 if group == "plug" else 0.9)
 
-    side_by_side(lambda: custom(schedule=schedule, training_delays=delays), given)
+    side_by_side(lambda: custom(schedule=schedule), given)
 
 
 @pytest.mark.parametrize(
@@ -181,13 +180,6 @@ def test_faults_come_to_each_lane_and_to_each_episode(options: dict[str, Any]) -
 
     happening = {"disturbances": SETS["all"]}
     side_by_side(lambda: disturbed(compile=False, **options), given, steps=24, options=happening)
-
-
-def test_agents_that_are_down_are_late_too() -> None:
-    late = TrainingDelays(observation=1, action=(0, 2))
-    happening = {"disturbances": SETS["crashes"]}
-    build = lambda: disturbed(compile=False, training_delays=late)  # noqa: E731
-    side_by_side(build, lambda turn, group, lane: 8.0 * np.sin([[turn], [lane + turn]]), 20, happening)
 
 
 def test_without_faults_the_next_episode_has_none() -> None:
@@ -236,3 +228,31 @@ def test_what_an_agent_refuses_half_way_asks_for_a_reset() -> None:
         batch.step({"plug": np.ones((LANES, 1, 1))})
     with pytest.raises(Exception, match="an error ended its last step or reset half-way"):
         batch.step({})
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_reset_of_one_s_own_sees_in_a_batch_what_the_batch_hands_out(compile: bool):
+    env, seen = make("heron/BatteryGrid-v0", compile=compile, num_batteries=3, max_steps=4), []
+
+    class Watching(type(env)):  # type: ignore[misc]
+        def reset(self, **options: Any) -> Any:
+            seen.append(np.stack([*(found := super().reset(**options))[0].values()]))
+            return found
+
+    env.__class__ = Watching
+    batch = BatchEnv(env, 2, seed=3)
+    for _ in range(2):
+        assert np.array_equal(batch.reset(options={"any": 1})[0]["battery"], seen[-2:])
+        batch.step({})
+
+
+def test_a_step_of_the_environment_that_a_batch_was_given_moves_its_lane_alone() -> None:
+    env = make("heron/BatteryGrid-v0", compile=False)
+    batch = BatchEnv(env, 3)
+    batch.reset(seed=0)
+    given = {name: np.full((3, len(agents), 1), 0.5) for name, agents in batch.groups.items()}
+    for _ in range(2):
+        batch.step(given)
+    others = batch.state()[1:].copy()
+    env.step({agent: np.full(1, 0.5) for agent in env.agents})
+    assert np.array_equal(batch.state()[1:], others)

@@ -20,7 +20,7 @@ from stable_baselines3 import PPO
 from typer.testing import CliRunner
 
 import heron_env
-from heron_env import Disturbance, HeronEnv, ScheduleConfig, TrainingDelays, make
+from heron_env import Disturbance, HeronEnv, ScheduleConfig, make
 from heron_env.adapters import HeronVecEnv
 from heron_env.cli import app
 from heron_env.injection import Recording
@@ -162,11 +162,9 @@ def service(out: Path) -> dict[str, Any]:
 
 
 def environments() -> dict[str, HeronEnv]:
-    """Plain, late while training, masked, declared, and to be disturbed."""
-    late = TrainingDelays(observation=1, action=(0, 2))
+    """Plain, masked, declared, and to be disturbed."""
     return {
         "grid": make(GRID, **SHORT),
-        "late": make(GRID, training_delays=late, **SHORT),
         "masked": make(TRAFFIC, **SHORT),
         "economy": make(ECONOMY),
         "disturbed": make(ENERGY, **HOMES),

@@ -278,13 +278,19 @@ def test_a_simulation_that_leads_elsewhere_says_what_to_do(left: Path):
     shelf.close()
 
 
-@pytest.mark.parametrize("name", ["grid", "late", "masked", "economy", "disturbed"])
+@pytest.mark.parametrize("name", ["grid", "masked", "economy", "disturbed"])
 def test_a_state_is_gone_on_from(left: Path, made: Any, name: str):
     env = recorded.environments()[name]
     env.reset(seed=99)
     env.set_state(pickle.loads(Path(f"states/{name}.pkl").read_bytes()))
     now = [env.simulation.truth.tolist(), *recorded.steps(env, 2)]
     np.testing.assert_allclose(now, made["states"][name], rtol=CLOSE)
+
+
+def test_a_state_with_training_delays_is_refused(left: Path):
+    env = recorded.environments()["grid"]
+    with pytest.raises(ConfigError, match=r"of an environment with training_delays, which are gone since 0\.3"):
+        env.set_state(pickle.loads(Path("states/late.pkl").read_bytes()))
 
 
 def test_a_state_of_the_event_clock_is_looked_at_and_not_gone_on_from(left: Path, made: Any):

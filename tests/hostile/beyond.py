@@ -34,7 +34,7 @@ WORLDS: dict[str, dict[str, Any]] = {
     "heron/TrafficCorridor-v0": {},
     "heron/GraphColoring-v0": {},
 }
-OF_ALL = ("max_steps", "schedule", "observability", "observe_age", "pad", "training_delays", "render_mode")
+OF_ALL = ("max_steps", "schedule", "observability", "observe_age", "pad", "render_mode")
 AMOUNTS = {"num_agents", "num_intersections", "num_batteries", "zone_size", "passive_per_zone", "physics_substeps"}
 AMOUNTS |= {"nodes", "rows", "columns", "clusters", "iterations", "cycles", "episodes", "rounds", "chords", "colours"}
 AMOUNTS |= {"N", "num_good", "num_adversaries", "num_obstacles", "num_food", "num_forests"}

@@ -25,7 +25,6 @@ from heron_env import (
     ScheduleConfig,
     SystemAgent,
     TerminationConfig,
-    TrainingDelays,
     Vector,
     VectorDecomposition,
     make,
@@ -99,7 +98,7 @@ GOOD: dict[str, Callable[[], Any]] = {
     "observer": lambda: "a", "target": lambda: "b", "level": lambda: "full", "options": dict,
     "schedule": ScheduleConfig, "termination": TerminationConfig,
     "observability": lambda: ObservabilityConfig(matrix=[ObservabilityEntry(observer="*", target="*", level="full")]),
-    "training_delays": TrainingDelays, "actions": lambda: {"zone": [0.0, 0.0]}, "values": lambda: [1.0],
+    "actions": lambda: {"zone": [0.0, 0.0]}, "values": lambda: [1.0],
     "agent_vars": lambda: {"x": {"type": "float"}}, "global_vars": lambda: {"x": {"type": "float"}},
     "entry_point": lambda: "nowhere:nothing", "config": lambda: None, "path": lambda: "nowhere.yaml",
     "run_dir": lambda: "nowhere", "events": lambda: [CustomEvent(1.0, "x")], "autoreset": lambda: "same_step",
@@ -311,13 +310,13 @@ def _adapters() -> dict[str, Entry]:
 
     def trained(
         env_id: Any, run_dir: Any, total_steps: Any, seed: Any = 0, env_options: Any = None, residual: Any = "default",
-        critic: Any = "local", start_from: Any = None, training_delays: Any = None, hyperparameters: Any = None,
+        critic: Any = "local", start_from: Any = None, hyperparameters: Any = None,
     ) -> Any:  # fmt: skip
         """Never with a number of steps that is one: it would train."""
         return train(
             env_id, run_dir, total_steps=total_steps if isinstance(total_steps, str) else 0, seed=seed,
             env_options=env_options, residual=residual, critic=critic, start_from=start_from,
-            training_delays=training_delays, hyperparameters=hyperparameters,
+            hyperparameters=hyperparameters,
         )  # fmt: skip
 
     def slots() -> Any:
@@ -412,7 +411,6 @@ OPTIONS = {
         "--time-limit",
         "--residual",
         "--critic",
-        "--train-delays",
         "--start-from",
         "-o",
     ),

@@ -97,7 +97,7 @@ def test_a_policy_that_knows_who_asks_is_begun_once_an_episode():
         env.reset(seed=0)
         ask.begin(0, 0)
         for _ in range(2):
-            asked = question("battery_1", 0, vector=env.seen_by(env.hierarchy.index["battery_1"])[0])
+            asked = question("battery_1", 0, vector=env.seen_by(env.hierarchy.index["battery_1"]))
             assert post(server.url, ask.questions.body({**ask.due([asked])[0].request, "probe": True}, 1.0))[0] == 200
     assert len(here.begun) * 2 == len(there.begun) == 2
     assert sum(there.asked.values()) == sum(here.asked.values())  # and nothing remembers a health check

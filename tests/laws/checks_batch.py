@@ -112,7 +112,7 @@ class Alone:
     def seen(self, lane: int, agent: str) -> np.ndarray:
         """What the agent sees; if it has ended, what it would."""
         env, told = self.envs[lane], self.shown[lane][0]
-        looked, _ = env.seen_by(self.place[agent])
+        looked = env.seen_by(self.place[agent])
         if agent in told:
             assert told[agent].tobytes() == looked.tobytes(), f"{agent} is shown what it does not see"
         return looked

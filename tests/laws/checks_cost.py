@@ -85,7 +85,6 @@ def check_linear_cost_of_a_matrix(counts: tuple[int, ...]) -> None:
 
             def task(fresh: Any = fresh.simulation, config: Any = env.observability) -> None:
                 plan = ObservationPlan(fresh.hierarchy, fresh.layout, False, config)
-                plan.gather(range(len(plan.views)))(fresh.truth, fresh.moment)
                 for rank in range(len(plan.views)):
                     plan.vector(rank, fresh.truth, fresh.moment)
 

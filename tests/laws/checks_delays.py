@@ -1,66 +1,44 @@
-"""The law of training delays: a synchronous run that has them is the event-driven run with the same delays."""
+"""The law of whole steps: an event-driven run that is late by them is the synchronous one that acts on what was.
 
-from dataclasses import replace
+An agent that sees `o` steps late and whose decisions take effect `a` steps late acts in step s by what it decided in
+step s - a, on what there was to see in step s - a - o. Its own columns, and what others are relative to, are of the
+decision if it reads itself (T19). Before that it does nothing.
+"""
+
+from typing import Any
 
 import numpy as np
-from laws.checks import RECORD, assert_same_course
 from small_worlds import LawEnv
-from strategies import Node, Recipe
+from strategies import Recipe
 
-from heron_env import ScheduleConfig, TrainingDelays
-
-
-def comparable(recipe: Recipe, delays: TrainingDelays) -> Recipe:
-    """The recipe as far as the two clocks agree on it.
-
-    Not where a policy decides for an agent below a commander that ends: in the event-driven clock one more observation
-    may be under way to it then; in the synchronous one an agent decides nothing once the commander, whose ticks it
-    follows, has ended.
-    """
-    lasting = replace(recipe, root=_lasting(recipe.root)) if delays.bounds("observation")[1] else recipe
-    return replace(lasting, training_delays=delays)
+from heron_env import ScheduleConfig
 
 
-def _lasting(node: Node) -> Node:
-    below = any(other.named for other in node.nodes()[1:])
-    at = 0 if node.protocol and below else node.at
-    return replace(node, at=at, children=tuple(map(_lasting, node.children)))
+def check_whole_steps(recipe: Recipe, seeing: int, acting: int, own_rows: str = "proxy", seed: int = 0) -> None:
+    """The truth at every boundary, rewards and ends are equal, bit for bit."""
+    late, silent = recipe.build(watch=True), (seeing + acting) * recipe.dt
+    schedule = ScheduleConfig(obs_delay=seeing * late.dt, act_delay=acting * late.dt, own_rows=own_rows)
+    event = late.run_event_driven(recipe.policies(late), seed=seed, schedule=schedule)
+    prompt = recipe.build(ScheduleConfig(phase=silent), watch=True)
+    simulation, policies, index = prompt.simulation, recipe.policies(prompt), prompt.hierarchy.index
+    views, received = simulation.plan.views, list[list[Any]]()
+    rewards: dict[str, Any] = {agent: [] for agent in prompt.possible_agents}
 
+    def action(agent: str) -> Any:
+        view = views[index[agent]]
+        vector = received[-1 - acting - seeing][index[agent]].copy()
+        if own_rows == "local":
+            vector[: view.own] = received[-1 - acting][index[agent]][: view.own]
+        return policies[agent](view.seen_from_itself(vector.astype(view.carried)).astype(np.float32))
 
-def delays_in_force(env: LawEnv) -> dict[str, ScheduleConfig]:
-    """Each agent's ticks with the delays of the running episode. No answer is missed: on_missing is about networks."""
-    assert env._late is not None
-    lines, found = env._late.lines, {}
-    for name, drawn in (("observation", lines.observation), ("action", lines.action)):
-        least, most = lines.delays.bounds(name)
-        assert ((least <= drawn) & (drawn <= most)).all(), f"{name} delays {drawn} are not those asked for"
-    steps = dict(zip(env._late._place, zip(lines.observation[0], lines.action[0], strict=True), strict=True))
-    for rank, agent in enumerate(env.hierarchy.ids):
-        seeing, acting = (int(late) * env.dt for late in steps.get(rank, (0, 0)))
-        config = env.timings[rank].config
-        found[agent] = replace(config, obs_delay=seeing, act_delay=acting, on_missing="hold")
-    return found
-
-
-def check_training_delays(
-    recipe: Recipe,
-    delays: TrainingDelays,
-    schedule: dict[str, ScheduleConfig] | None = None,
-    wait: float | None = None,
-    seed: int = 0,
-) -> None:
-    """States at the boundaries, rewards, ends, actions and what was decided on are equal, bit for bit.
-
-    The synchronous run is the environment's second one, so that the first may leave something behind.
-    """
-    recipe = comparable(recipe, delays)
-    late = recipe.build(schedule, watch=True)
-    late.run_synchronous(recipe.policies(late), seed=seed + 1)
-    sync = late.run_synchronous(recipe.policies(late), seed=seed, record=RECORD)
-    other = recipe.build(delays_in_force(late), watch=True)
-    event = other.run_event_driven(recipe.policies(other), seed=seed, wait=wait, record=RECORD)
-    assert_same_course(sync, event)
-    assert_same_boundaries(late, other)
+    prompt.reset(seed=seed)
+    while prompt.agents:
+        received.append([view.receive(simulation.truth, simulation.moment) for view in views])
+        acts = prompt.agents if simulation.time >= silent else []
+        for agent, reward in prompt.step({agent: action(agent) for agent in acts})[1].items():
+            rewards[agent].append((simulation.time, reward))
+    assert {agent: event.rewards[agent] for agent in rewards} == rewards
+    assert_same_boundaries(late, prompt)
 
 
 def assert_same_boundaries(a: LawEnv, b: LawEnv) -> None:

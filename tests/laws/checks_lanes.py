@@ -22,7 +22,7 @@ EXPLICIT, POLICY, COMMAND, NOOP, HELD = 1, 2, 3, 4, 5
 
 def check_lanes(recipe: Recipe, script: Script) -> None:
     """Whatever happens to a batch in plain Python, each of its lanes is what the laws say."""
-    recipe = replace(recipe, hooks="none", substeps=1, compile=False, pad=False, training_delays=None)
+    recipe = replace(recipe, hooks="none", substeps=1, compile=False, pad=False)
     script = replace(script, autoreset="disabled")
     batch = BatchEnv(lambda: recipe.build(script.schedule), script.lanes, seed=script.seed, autoreset="disabled")
     assert not batch.compiled

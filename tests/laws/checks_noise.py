@@ -42,13 +42,10 @@ def _check_slots(env: LawEnv, batch: BatchEnv, shown: dict[str, Any]) -> None:
 def _check_all_ways(env: LawEnv, found: list[Any], moment: tuple[int, int, int]) -> None:
     simulation, ages = env.simulation, env.simulation.plan.observe_age
     told = env._observe()
-    joint = simulation.plan.reader(range(len(found)))(simulation.truth, simulation.moment)
-    parts = np.split(joint, np.cumsum([len(sight) for sight in found])[:-1])
     for rank, agent in enumerate(env.hierarchy.ids):
         expected = as_seen(found[rank], simulation.truth, moment)
         ways = {
             "vector()": simulation.plan.vector(rank, simulation.truth, simulation.moment)[: len(expected)],
-            "reader() of all": simulation.plan.views[rank].seen_from_itself(parts[rank]).astype(np.float32),
             "the proxy": env.proxy.get_observation(agent).vector(),
             "observed_by()": _asked_of_states(env, rank),
         }

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from strategies import Node, Recipe
 
-from heron_env import ObservabilityConfig, ScheduleConfig, TrainingDelays
+from heron_env import ObservabilityConfig, ScheduleConfig
 
 FIELD = Recipe(
     Node("system", children=(Node("zone", children=(Node("unit"), Node("unit", value=1.0))), Node("hand"))), max_steps=6
@@ -63,8 +63,6 @@ JITTERY = ScheduleConfig(
     tick_interval=0.4, act_delay=1.0, jitter_type="uniform", jitter_ratio=1.0, tick_jitter_ratio=1.0
 )
 """Effects take between nothing and two steps."""
-LATE = TrainingDelays(observation=2, action=1)
-"""Of the synchronous clock."""
 SEEN = Recipe(
     Node(
         "system",

@@ -17,7 +17,6 @@ from heron_env.envs.event import physics
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.clock import EventRun
 from heron_env.envs.simulation import Simulation
-from heron_env.envs.training_delays import DelayLines
 from heron_env.observability import by_matrix, noise, plan, tags
 from heron_env.testing.clock import Link, Message, Phase
 
@@ -325,30 +324,3 @@ def the_proxy_tells_exactly(original: Any) -> Any:
         return view.others(self.cache[view.columns])
 
     return get_global_states
-
-
-@mutant(DelayLines, "see")
-def seen_a_step_early(original: Any) -> Any:
-    """An age of n steps is one of n - 1."""
-
-    def see(self: Any, *what: Any) -> Any:
-        kept, self.observation = self.observation, np.maximum(self.observation - 1, 0)
-        found = original(self, *what)
-        self.observation = kept
-        return found
-
-    return see
-
-
-@mutant(DelayLines, "act")
-def old_decisions_fall(original: Any) -> Any:
-    """The lines are not cleared at a restart: what was under way falls in the next episode."""
-    lines: dict[int, list[Any]] = {}
-
-    def act(self: Any, steps: Any, decided: Any, given: Any, lanes: Any) -> Any:
-        line = lines.setdefault(id(self), [])
-        line.append((decided, given))
-        late = int(self.action.max())
-        return line[-1 - late] if len(line) > late else (decided, given * 0)
-
-    return act

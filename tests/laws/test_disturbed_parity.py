@@ -14,7 +14,6 @@ from heron_env import (
     Disturbance,
     ObservabilityConfig,
     ScheduleConfig,
-    TrainingDelays,
     VectorDecomposition,
 )
 from heron_env.errors import ConfigError
@@ -106,15 +105,6 @@ def test_step_by_step_it_is_the_same_course() -> None:
         idle = any(begin <= len(rewards) < end for begin, end in ((0, 3), (6, 8), (10, 13), (16, 18), (20, 21)))
         assert infos["heater_1"]["is_active"] == (not idle), len(rewards)
     assert rewards == [value for _, value in whole.rewards["heater_1"]]
-
-
-def test_training_delays_of_no_step_change_nothing() -> None:
-    happening = SETS["world"] + SETS["crashes"]
-    plain, late = disturbed(), disturbed(training_delays=TrainingDelays(observation=0, action=0))
-    results = [
-        env.run_synchronous({"*": sway(1)}, seed=1, record=RECORD, disturbances=happening) for env in (plain, late)
-    ]
-    assert_same_course(*results)
 
 
 def test_plain_lanes_have_them_and_compiled_ones_refuse_them() -> None:

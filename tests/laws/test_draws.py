@@ -17,7 +17,6 @@ from heron_env import (
     MultiDiscrete,
     ScheduleConfig,
     SystemAgent,
-    TrainingDelays,
     Vector,
     quantity,
     rule,
@@ -71,12 +70,10 @@ class Gambler(FieldAgent):
         return sum.last
 
 
-def gamblers(schedule: Any = None, delays: TrainingDelays | None = None, compile: bool = True) -> HeronEnv:
+def gamblers(schedule: Any = None, compile: bool = True) -> HeronEnv:
     """Three gamblers who draw, and a player who does nothing."""
     agents = [*(Gambler(name) for name in NAMES), Gambler("player", policy=lambda vector: [0.0])]
-    return HeronEnv(
-        SystemAgent("system", *agents), max_steps=STEPS, schedule=schedule, training_delays=delays, compile=compile
-    )
+    return HeronEnv(SystemAgent("system", *agents), max_steps=STEPS, schedule=schedule, compile=compile)
 
 
 def spec() -> ActionSpec:
@@ -147,10 +144,10 @@ def clocks_agree(make: Callable[[], Any], schedule: Any) -> None:
             assert course(lanes.results()[1]) == expected
 
 
-def batches_agree(make: Callable[[], Any], schedule: Any, delays: TrainingDelays | None, compile: bool) -> None:
+def batches_agree(make: Callable[[], Any], schedule: Any, compile: bool) -> None:
     """The agents' own policies, those of a batch, and those of SB3's environment."""
     one, seeds = make(), [4, 5, 2**63 - 1]
-    single = gamblers(schedule, delays, compile)
+    single = gamblers(schedule, compile)
     for agent in single.hierarchy.agents[1:4]:
         agent.policy = one
     expected = np.zeros((STEPS, 3, 3))
@@ -160,7 +157,7 @@ def batches_agree(make: Callable[[], Any], schedule: Any, delays: TrainingDelays
             rewards = single.step({})[1]
             expected[step, lane] = [rewards[name] for name in NAMES]
     assert len(np.unique(expected)) > 3 * 3
-    built = lambda: gamblers(schedule, delays, compile)  # noqa: E731
+    built = lambda: gamblers(schedule, compile)  # noqa: E731
     batch = BatchEnv(built, 3, others={"gambler": one})
     vec = HeronVecEnv(built, 3, group="player", others={"gambler": one})
     batch.reset(seeds)
@@ -174,7 +171,7 @@ def batches_agree(make: Callable[[], Any], schedule: Any, delays: TrainingDelays
 CHECKS: dict[str, Callable[[], None]] = {
     "its own": lambda: draws_are_its_own(POLICIES["random"], SPARSE),
     "clocks": lambda: clocks_agree(POLICIES["random"], SPARSE),
-    "batches": lambda: batches_agree(POLICIES["random"], SPARSE, TrainingDelays(observation=2), True),
+    "batches": lambda: batches_agree(POLICIES["random"], SPARSE, True),
 }
 
 
@@ -193,18 +190,14 @@ def test_draws_are_equal_in_both_clocks_and_in_lanes(kind: str, schedule: Any):
 
 
 @pytest.mark.parametrize(
-    ("kind", "schedule", "delays", "compile"),
+    ("kind", "schedule", "compile"),
     [
-        ("random", None, None, True),
-        ("random", SPARSE, TrainingDelays(observation=2), False),
-        ("function", None, TrainingDelays(observation=2), True),
-        ("function", SPARSE, None, False),
-        ("wrapped", SPARSE, None, True),
-        ("wrapped", None, TrainingDelays(observation=2), False),
+        ("random", None, True), ("random", SPARSE, False), ("function", None, True), ("function", SPARSE, False),
+        ("wrapped", SPARSE, True), ("wrapped", None, False),
     ],
-)
-def test_draws_are_equal_in_batches(kind: str, schedule: Any, delays: TrainingDelays | None, compile: bool):
-    batches_agree(POLICIES[kind], schedule, delays, compile)
+)  # fmt: skip
+def test_draws_are_equal_in_batches(kind: str, schedule: Any, compile: bool):
+    batches_agree(POLICIES[kind], schedule, compile)
 
 
 def test_a_network_moves_no_draw():
@@ -273,7 +266,7 @@ def the_seed_is_left_out(original: Any) -> Any:
 
 @mutant(HeronEnv, "draw_in_step")
 def steps_are_counted_for_ticks(original: Any) -> Any:
-    return lambda self, rank, turn: self.draw_of(rank, turn)
+    return lambda self, rank: self.draw_of(rank, self.simulation.step_index)
 
 
 @mutant(lane_groups, "draws_of")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from masked_worlds import Book, expected, lamps
 
-from heron_env import BatchEnv, HeronEnv, ScheduleConfig, TrainingDelays
+from heron_env import BatchEnv, HeronEnv, ScheduleConfig
 from heron_env.core.masking import flat
 from heron_env.engine import python_rules
 from heron_env.envs.masking import GroupMasks
@@ -55,8 +55,8 @@ def policies(env: HeronEnv, obeys: bool, salt: int = 0) -> dict[str, Random]:
 
 
 def check_offers_follow_the_vector(**options: Any) -> None:
-    """Every mask in infos is the rule's on the vector that comes with it, however late that is."""
-    env, late = lamps(*KINDS, **options), 0
+    """Every mask in infos is the rule's on the vector that comes with it."""
+    env = lamps(*KINDS, **options)
     chosen = policies(env, obeys=True)
     seen, infos = env.reset(seed=3)
     while env.agents:
@@ -64,11 +64,27 @@ def check_offers_follow_the_vector(**options: Any) -> None:
             told = flat(infos[agent]["action_mask"]).tolist()
             if infos[agent]["is_active"]:
                 assert told == expected(env, agent, seen[agent]), f"{agent} is offered {told}"
-            rank = env.hierarchy.index[agent]
-            true = env.simulation.plan.vector(rank, env.simulation.truth, env.simulation.moment)
-            late += told != expected(env, agent, true)
         seen, *_, infos = env.step({a: chosen[a](seen[a], infos[a]["action_mask"]) for a in env.agents})
-    assert (late > 0) == ("training_delays" in options), "a late observation offers a late mask, and only that does"
+
+
+def check_late_offers_follow_the_vector(late: bool) -> None:
+    """On the event clock too, however late the vector is."""
+    env, differ = lamps(*KINDS), list[bool]()
+    chosen = policies(env, obeys=True)
+
+    def decide(agent: str, vector: np.ndarray, mask: Any) -> Any:
+        simulation, offered = env.simulation, flat(mask).tolist()
+        assert offered == expected(env, agent, vector), f"{agent} is offered {offered}"
+        true = simulation.plan.vector(env.hierarchy.index[agent], simulation.truth, simulation.moment)
+        differ.append(offered != expected(env, agent, true))
+        return chosen[agent](vector, mask)
+
+    def deciding(agent: str) -> Callable[[Any, Any], Any]:
+        return lambda vector, mask: decide(agent, vector, mask)
+
+    schedule = ScheduleConfig(tick_interval=0.1, obs_delay=0.2 * late)
+    env.run_event_driven({agent: deciding(agent) for agent in chosen}, seed=3, schedule=schedule)
+    assert any(differ) == late, "a late observation offers a late mask, and only that does"
 
 
 def check_nothing_forbidden_falls(schedule: Any, compile: bool, seed: int = 0, commanded: bool = False) -> None:
@@ -121,11 +137,11 @@ def check_both_clocks_count_alike(ticks: Any, compile: bool, salt: int = 0) -> N
     assert a.same_course(b)
 
 
-def check_batch_is_single(compile: bool, **options: Any) -> None:
+def check_batch_is_single(compile: bool) -> None:
     """Masks and truths of a batch, and of its single environments, in the other execution too."""
     kinds, lanes = (RULED if compile else KINDS), 3
-    batch = BatchEnv(lambda: lamps(*kinds, compile=compile, **options), lanes, seed=5)
-    alone = [lamps(*kinds, compile=False, **options) for _ in range(lanes)]
+    batch = BatchEnv(lambda: lamps(*kinds, compile=compile), lanes, seed=5)
+    alone = [lamps(*kinds, compile=False) for _ in range(lanes)]
     _, told = batch.reset()
     infos = [env.reset(seed=5 + lane)[1] for lane, env in enumerate(alone)]
     random = np.random.default_rng(0)
@@ -152,10 +168,14 @@ def check_batch_is_single(compile: bool, **options: Any) -> None:
 # They hold
 
 
-@pytest.mark.parametrize("options", [{}, {"training_delays": TrainingDelays(observation=2)}, {"compile": True}],
-                         ids=["now", "late", "compiled"])  # fmt: skip
-def test_a_mask_is_offered_on_what_the_vector_shows(options: Any) -> None:
-    check_offers_follow_the_vector(**options)
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_mask_is_offered_on_what_the_vector_shows(compile: bool) -> None:
+    check_offers_follow_the_vector(compile=compile)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_so_is_that_of_a_late_vector(late: bool) -> None:
+    check_late_offers_follow_the_vector(late)
 
 
 @FEW
@@ -177,10 +197,8 @@ def test_both_clocks_mask_alike(tick: float, phase: float, salt: int) -> None:
     check_both_clocks_count_alike({"*": ScheduleConfig(tick_interval=tick, phase=phase)}, False, salt)
 
 
-@pytest.mark.parametrize("options", [{}, {"training_delays": TrainingDelays(observation=1, action=(0, 2))}],
-                         ids=["now", "late"])  # fmt: skip
-def test_one_by_one_a_batch_masks_like_its_single_environments(options: Any) -> None:
-    check_batch_is_single(False, **options)
+def test_one_by_one_a_batch_masks_like_its_single_environments() -> None:
+    check_batch_is_single(False)
 
 
 @pytest.mark.e2e  # compiles; the family of laws/test_compiled.py has masks, too
@@ -190,7 +208,6 @@ def test_compiled_all_of_it_holds_too() -> None:
     check_whoever_obeys_is_never_masked(True)
     check_both_clocks_count_alike({"*": ScheduleConfig(tick_interval=0.2)}, True)
     check_batch_is_single(True)
-    check_batch_is_single(True, training_delays=TrainingDelays(observation=1, action=(0, 2)))
 
 
 # And they bite
@@ -213,7 +230,7 @@ def everything_offered(original: Any) -> Any:
     return lambda *what: original(*what) * 0 + 1
 
 
-LATE = partial(check_offers_follow_the_vector, training_delays=TrainingDelays(observation=2))
+LATE = partial(check_late_offers_follow_the_vector, True)
 DELAYED = ScheduleConfig(tick_interval=0.1, act_delay=0.25)
 MUTANTS: list[tuple[Any, str, Callable[[Any], Any], Callable[[], None]]] = [
     (GroupMasks, "offered", offered_from_the_truth, LATE),

@@ -1,4 +1,4 @@
-"""Telemetry and local reading: without delays both clocks take one course; late ones are the late synchronous one."""
+"""Telemetry and local reading: without delays both clocks take one course."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.checks import check_parity, check_resume
 from laws.checks_clock import check_plain_clock
-from laws.checks_delays import check_training_delays
-from laws.examples import LATE, ROUGH, SLOW
+from laws.checks_delays import check_whole_steps
+from laws.examples import FIELD, ROUGH, SLOW
 from laws.mutants import require_caught
 from laws.mutants_measuring import MEASURING_MUTANTS
 from laws.test_plain_clock import AT_ONCE, TELEMETRIC, networks, worlds
-from laws.test_training_delays import DELAYS
 from strategies import Recipe, ticks
 
 from heron_env import ScheduleConfig
@@ -46,12 +45,6 @@ def test_early_physics_changes_nothing_that_is_read(data: st.DataObject) -> None
 
 
 @given(st.data())
-def test_late_agents_see_themselves_as_they_are(data: st.DataObject) -> None:
-    recipe = data.draw(worlds())
-    check_training_delays(recipe, data.draw(DELAYS), data.draw(measured(recipe)))
-
-
-@given(st.data())
 def test_a_run_goes_on_as_if_it_had_never_stopped(data: st.DataObject) -> None:
     recipe = data.draw(worlds())
     t = data.draw(st.integers(0, 20 * recipe.max_steps)) * recipe.dt / 20
@@ -62,9 +55,9 @@ LOCAL = replace(SLOW, own_rows="local")
 CASES: list[tuple[str, Callable[[], Any]]] = [
     ("telemetry_overtakes_the_boundary", partial(check_parity, TELEMETRIC)),
     ("telemetry_overtakes_the_boundary", partial(check_plain_clock, TELEMETRIC, AT_ONCE)),
-    ("own_rows_read_at_the_gather", partial(check_training_delays, TELEMETRIC, LATE)),
+    ("own_rows_read_at_the_gather", partial(check_whole_steps, FIELD, 2, 1, "local")),
     ("own_rows_read_at_the_gather", partial(check_plain_clock, TELEMETRIC, LOCAL)),
-    ("own_rows_of_a_neighbour", partial(check_training_delays, TELEMETRIC, LATE)),
+    ("own_rows_of_a_neighbour", partial(check_whole_steps, FIELD, 2, 1, "local")),
     ("own_rows_of_a_neighbour", partial(check_plain_clock, TELEMETRIC, ROUGH)),
     ("a_running_sum_is_read", partial(check_plain_clock, TELEMETRIC, SLOW)),
     ("a_running_sum_is_reported", partial(check_plain_clock, TELEMETRIC, SLOW)),

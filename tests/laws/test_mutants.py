@@ -16,7 +16,6 @@ from laws.checks import (
     check_setpoints,
 )
 from laws.checks_cost import check_linear_cost, check_linear_cost_of_a_matrix
-from laws.checks_delays import check_training_delays
 from laws.checks_leak import (
     check_a_glance_tells_nothing,
     check_a_run_tells_nothing,
@@ -28,7 +27,7 @@ from laws.checks_noise import (
     check_infos_tell_only_what_is_seen_exactly,
     check_noise_belongs_to_the_turn,
 )
-from laws.examples import ENDING, FIELD, LATE, LOSSLESS, ROUGH, SEEN, SLOW
+from laws.examples import ENDING, FIELD, LOSSLESS, ROUGH, SEEN, SLOW
 from laws.mutants import MUTANTS, require_caught
 from laws.test_determinism import rollouts
 
@@ -56,8 +55,6 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("noise_of_the_time_of_gathering", partial(check_noise_belongs_to_the_turn, SEEN, SLOW)),
     ("the_proxy_tells_exactly", partial(check_noise_hides_the_exact_value, SEEN)),
     ("infos_tell_what_they_like", check_infos_tell_only_what_is_seen_exactly),
-    ("seen_a_step_early", partial(check_training_delays, FIELD, LATE)),
-    ("old_decisions_fall", partial(check_training_delays, FIELD, LATE)),
     ("ids_hashed_for_every_observer", partial(check_linear_cost_of_a_matrix, (10, 40, 160))),
 ]
 

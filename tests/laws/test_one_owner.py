@@ -27,7 +27,7 @@ from laws.checks_owner import (
     check_two_threads,
     look_ahead,
 )
-from laws.examples import ENDING, FIELD, LATE, NESTED, SILENT, TALK, ZONE
+from laws.examples import ENDING, FIELD, NESTED, SILENT, TALK, ZONE
 from laws.mutants import require_caught
 from laws.mutants_owner import OWNER_MUTANTS
 from laws.test_disturbed_parity import SETS, sway
@@ -42,7 +42,7 @@ OWN = replace(NESTED, max_steps=2)
 @settings(max_examples=SOME)
 @given(st.data())
 def test_a_look_ahead_that_restores_changes_nothing(data: st.DataObject) -> None:
-    recipe = replace(data.draw(recipes()), training_delays=data.draw(st.sampled_from([None, None, LATE])))
+    recipe = data.draw(recipes())
     check_look_ahead(recipe, data.draw(ticks(recipe)), data.draw(st.integers(1, 3)), data.draw(st.integers(1, 2)))
 
 
@@ -72,9 +72,8 @@ def test_a_look_ahead_amid_disturbances_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("recipe", [FIELD, ENDING, ZONE], ids=["field", "ending", "zone"])
-@pytest.mark.parametrize("delays", [None, LATE], ids=["now", "late"])
-def test_planning_on_a_copy_changes_nothing(recipe: Any, delays: Any) -> None:
-    check_planning_on_a_copy(replace(recipe, training_delays=delays))
+def test_planning_on_a_copy_changes_nothing(recipe: Any) -> None:
+    check_planning_on_a_copy(recipe)
 
 
 @pytest.mark.parametrize("run", RUNS)

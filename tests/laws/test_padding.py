@@ -13,7 +13,7 @@ from laws.examples import ROUGH, SEEN, TALK
 from small_worlds import LawEnv, Metered, Top, Unit, Zone
 from strategies import Node, Recipe, recipes
 
-from heron_env import BatchEnv, ConditionMonitor, Disturbance, HeronVectorEnv, ObservabilityConfig, TrainingDelays
+from heron_env import BatchEnv, ConditionMonitor, Disturbance, HeronVectorEnv, ObservabilityConfig
 from heron_env.adapters import HeronVecEnv
 from heron_env.lab import describe_environment
 from heron_env.lab.run_files import group_config, misfit
@@ -32,7 +32,6 @@ UNEVEN = ObservabilityConfig(
 )
 NEAR = replace(TALK, observability=UNEVEN, pad=True)
 """Units that see of one source more or less, with noise of both laws."""
-LATE = TrainingDelays(observation=(0, 2), action=(0, 1))
 
 
 def env(**options) -> LawEnv:
@@ -76,7 +75,7 @@ def test_other_features_of_one_s_own_are_no_difference_in_width():
 
 
 @pytest.mark.parametrize("compile", [False, True])
-@pytest.mark.parametrize("more", [{}, {"observe_age": True}, {"training_delays": LATE, "observe_age": True}])
+@pytest.mark.parametrize("more", [{}, {"observe_age": True}])
 def test_nothing_but_the_width_changes(more: dict, compile: bool):
     assert check_padding(replace(NEAR, compile=compile, **more), seed=3) > 20
 
@@ -119,9 +118,9 @@ def test_parity_holds_with_padding(compile: bool):
 
 
 @pytest.mark.parametrize("compile", [False, True])
-@pytest.mark.parametrize("delays", [None, LATE])
-def test_a_padded_batch_is_its_single_environments(compile: bool, delays: TrainingDelays | None):
-    recipe = replace(NEAR, compile=compile, training_delays=delays, observe_age=delays is not None)
+@pytest.mark.parametrize("observe_age", [False, True])
+def test_a_padded_batch_is_its_single_environments(compile: bool, observe_age: bool):
+    recipe = replace(NEAR, compile=compile, observe_age=observe_age)
     script = Script(3, seed=2, turns=7, resets={3: ((True, False), None)})
     batch = batch_of(recipe, script)
     plan, ranks = batch.env.simulation.plan, [batch.env.hierarchy.index[a] for a in batch.groups["unit"]]

@@ -18,8 +18,6 @@ from laws.examples import ENDING, FIELD, NESTED, TALK, ZONE
 from laws.mutants import mutant_in, require_caught
 from strategies import Node, Recipe, recipes, ticks
 
-from heron_env import TrainingDelays
-from heron_env.envs.training_delays import DelayLines
 from heron_env.scheduling.links import Link
 from heron_env.scheduling.messages import Leg
 
@@ -38,7 +36,7 @@ def _lasting(node: Node) -> Node:
 
 
 def check_split(recipe: Recipe, delays: Delays, schedule: Any = None, loss: float = 0.0, **more: Any) -> None:
-    """Event-driven: truth, rewards, ends and actions are those of the same delays, all of them before the effect."""
+    """Truth, rewards, ends and actions are those of the same delays, all of them before the effect."""
     env, other = recipe.build(schedule, watch=True), recipe.build(schedule, watch=True)
     part, all_late = [
         {
@@ -53,16 +51,6 @@ def check_split(recipe: Recipe, delays: Delays, schedule: Any = None, loss: floa
     ]  # fmt: skip
     same(env, env.run_event_driven(recipe.policies(env), seed=3, schedule=part),
          other, other.run_event_driven(recipe.policies(other), seed=3, schedule=all_late))  # fmt: skip
-
-
-def check_training_split(recipe: Recipe, seeing: int, acting: int, schedule: Any = None) -> None:
-    """Synchronous: the same of TrainingDelays."""
-    envs = [
-        replace(recipe, training_delays=TrainingDelays(observation=o, action=a)).build(schedule, watch=True)
-        for o, a in ((seeing, acting), (0, seeing + acting))
-    ]
-    runs = [env.run_synchronous(recipe.policies(env), seed=3) for env in envs]
-    same(envs[0], runs[0], envs[1], runs[1])
 
 
 def same(env: Any, run: Any, other: Any, another: Any) -> None:
@@ -86,17 +74,10 @@ SOME = max(30, settings().max_examples // 10)
 
 @settings(max_examples=SOME)
 @given(st.data())
-def test_event_driven_it_does_not_matter_where_a_delay_lies(data: st.DataObject) -> None:
+def test_it_does_not_matter_where_a_delay_lies(data: st.DataObject) -> None:
     recipe = comparable(data.draw(recipes()))
     delays = {agent: data.draw(st.tuples(TENTHS, TENTHS)) for agent in recipe.ids}
     check_split(recipe, delays, data.draw(ticks(recipe)), data.draw(st.sampled_from([0.0, 0.2])))
-
-
-@settings(max_examples=SOME)
-@given(st.data())
-def test_synchronously_it_does_not_matter_where_a_delay_lies(data: st.DataObject) -> None:
-    recipe = comparable(data.draw(recipes()))
-    check_training_split(recipe, data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3)), data.draw(ticks(recipe)))
 
 
 # Where it does not hold
@@ -144,7 +125,6 @@ def test_not_where_a_commander_ends() -> None:
 def test_each_kind_of_control(recipe: Recipe) -> None:
     recipe = comparable(replace(recipe, max_steps=10))
     check_split(recipe, evenly(recipe, 13, 4))
-    check_training_split(recipe, 2, 1)
 
 
 # Planted faults
@@ -160,13 +140,6 @@ def obs_delay_is_left_out(original: Any) -> Any:
     )
 
 
-@mutant(DelayLines, "seen_in")
-def agents_see_a_step_early(original: Any) -> Any:
-    return lambda self, steps, *lanes: original(self, steps + 1, *lanes)
-
-
 @pytest.mark.parametrize("name", MUTANTS)
 def test_planted_faults_are_caught(name: str) -> None:
-    training = name == "agents_see_a_step_early"
-    law = partial(check_training_split, LONG, 2, 1) if training else partial(check_split, LONG, evenly(LONG, 13, 4))
-    require_caught(MUTANTS[name], law)
+    require_caught(MUTANTS[name], partial(check_split, LONG, evenly(LONG, 13, 4)))

@@ -17,7 +17,6 @@ from heron_env import (
     HeronEnv,
     ScheduleConfig,
     SystemAgent,
-    TrainingDelays,
     Vector,
     World,
     quantity,
@@ -219,11 +218,6 @@ def test_who_sees_nothing_of_itself_has_no_age_of_itself_and_what_it_sees_of_oth
     (_, first), *_, (_, last) = of_deciders(env, replace(LATE, msg_delay=0.5), t_end=4.0)["m_1"]
     assert first.tolist()[0] == 0.25
     assert last[1] > 0.0, "another's age, which reading oneself by wire does not make fresh"
-    late = mutes(compile=compile_rules, training_delays=TrainingDelays(observation=1, action=0))
-    late.reset(seed=0)
-    for _ in range(3):  # the first before anybody has seen a step
-        shown, *_ = late.step({"m_1": [1.0], "m_2": [1.0]})
-    assert shown["m_1"].tolist() == [0.375, 1.0]
 
 
 class Questioned:

@@ -98,7 +98,7 @@ def test_all_forms_agree(compile: bool, observability: object):
             assert shown[0][agent].tobytes() == shown[1]["ship"][0, place].tobytes()
             told = one.proxy.get_observation(agent).vector()
             assert told.tobytes() == shown[0][agent][: len(told)].tobytes()
-            vector, _ = one.seen_by(one.hierarchy.index[agent])
+            vector = one.seen_by(one.hierarchy.index[agent])
             assert vector.tobytes() == shown[0][agent].tobytes()
         actions = {"ship_1": [0.4], "ship_2": [-0.2], "tower": [0.0]}
         given = {name: np.array([[actions[a] for a in agents]] * 9) for name, agents in batch.groups.items()}

@@ -12,7 +12,7 @@ import pytest
 from cli_kit import as_json, heron
 from PIL import Image
 
-from heron_env import ScheduleConfig, TrainingDelays, make
+from heron_env import ScheduleConfig, make
 from heron_env.errors import ConfigError, RuleError, UnknownAgent
 from heron_env.lab import record_episode
 from heron_env.pictures.film import Film
@@ -105,11 +105,6 @@ def test_a_lost_observation_is_never_known(seed: int):
     env, schedule = make(GRID, max_steps=3), ScheduleConfig(msg_delay=0.3, loss=0.4)
     footage = env.run_event_driven(HALF, seed=seed, schedule=schedule, record=FRAMES).footage
     assert all(np.isfinite(taken.time) for came in footage.observations.values() for taken in came)
-
-
-def test_training_delays_are_ages():
-    footage = filmed("sync", training_delays=TrainingDelays(observation=2)).footage
-    assert set(footage.known("battery_1", 5.0).ages.values()) == {2.0}
 
 
 def test_a_run_that_was_pickled_goes_on_filming():

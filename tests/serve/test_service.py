@@ -58,7 +58,7 @@ def test_stepping_over_http_is_stepping(service: Service, grid: str):
 def test_an_injected_agent_plays_and_is_told_of(service: Service, grid: str):
     env = make(GRID["env"], **GRID["options"])
     env.reset(seed=3)
-    own = [env.step({"battery_1": rule(env.seen_by(env.hierarchy.index["battery_1"])[0])}) for _ in range(5)][-1]
+    own = [env.step({"battery_1": rule(env.seen_by(env.hierarchy.index["battery_1"]))}) for _ in range(5)][-1]
     with serve_policy(rule, make(GRID["env"], **GRID["options"])) as agent:
         form = {"agent_id": "battery_1", "endpoint_url": agent.url}
         status, told = service.ask("POST", f"{grid}/inject-agent", form)
@@ -202,7 +202,7 @@ def test_killed_in_mid_episode_it_goes_on_bit_for_bit_names_damage_and_asks_for_
     for step in range(7):
         told: dict[str, Any] = {"battery_2": np.array([0.125])} if 2 <= step < 5 else {}
         if step >= 2:
-            told["battery_1"] = rule(env.seen_by(env.hierarchy.index["battery_1"])[0])
+            told["battery_1"] = rule(env.seen_by(env.hierarchy.index["battery_1"]))
         observations, rewards, *_ = env.step(told)
     assert there["rewards"] == rewards
     assert all(np.array_equal(np.array(there["observations"][a], np.float32), v) for a, v in observations.items())

@@ -56,7 +56,7 @@ def test_what_it_expects_is_the_forecast_that_homes_observe():
     env.reset(seed=4)
     planner = Planner(env, Central())
     planner._expect(200)
-    names, vector = env.observation_names("battery_2"), env.seen_by(env.hierarchy.index["battery_2"])[0]
+    names, vector = env.observation_names("battery_2"), env.seen_by(env.hierarchy.index["battery_2"])
     assert planner.energy[1, 48] == pytest.approx(vector[names.index("Forecast.net_12h")], rel=1e-5)
     price = np.diff(planner.prices)
     assert price[0] == pytest.approx(vector[[name.endswith("Tariff.price") for name in names]][0])

@@ -9,7 +9,7 @@ import pytest
 from laws.checks_event_batch import check_event_batch, policies_of
 
 import heron_env
-from heron_env import BatchEnv, ScheduleConfig, TrainingDelays
+from heron_env import BatchEnv, ScheduleConfig
 from heron_env.errors import ConfigError
 from heron_env.observability.noise import NoiseKey, apply_noise
 from heron_env.worlds.spread.discs import FAR, Disc
@@ -150,34 +150,6 @@ def test_noise_falls_on_what_mates_tell():
     assert seen[at] == np.float32(expected) != np.float32(x[2] - x[1])
     batch = BatchEnv(told(observability=NOISY), 21, seed=4)
     assert bits(env.reset(seed=4)[0])["agent_1"] == batch.reset()[0]["agent"][0, 1].view(np.uint32).tolist()
-
-
-def test_an_agent_that_reads_itself_has_late_mates_alone():
-    """In training what mates told is late, what is subtracted is not; last observations are like the others."""
-    build = partial(told, training_delays=TrainingDelays(observation=3), schedule=ScheduleConfig(own_rows="local"))
-    env, batch = build(), BatchEnv(build(), 9, seed=2, final_observations=True)
-    rng, places = np.random.default_rng(3), list[Any]()
-    mates = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
-
-    def look(seen: Any) -> None:
-        position = env.world[Disc].Position
-        places.append(np.stack([position.x, position.y], axis=-1))
-        old = places[max(len(places) - 4, 0)]
-        for k, (agent, mate) in enumerate(mates):
-            vector = seen[f"agent_{agent}"]
-            assert vector[2:4].tolist() == np.float32(places[-1][agent]).tolist()
-            expected = np.float32(old[mate] - places[-1][agent])
-            assert vector[10 + 2 * (k % 2) :][:2].tolist() == expected.tolist()
-
-    look(env.reset(seed=2)[0])
-    batch.reset()
-    while env.agents:
-        actions = actions_of(env, rng, 9, 3)
-        seen = env.step(dict(zip(env.agents, actions[0], strict=True)))[0]
-        look(seen)
-        many, *_, infos = batch.step({"agent": actions})
-        shown = many["agent"][0] if env.agents else infos["agent"]["final_obs"][0]
-        assert bits(dict(enumerate(shown))) == bits(dict(enumerate(seen.values())))
 
 
 def test_other_words_are_refused():

@@ -1,7 +1,8 @@
 """What PPO learns on the study graph, trained without and with delays, beside both processes and local search.
 
 The figures that are kept are of Stable-Baselines3's PPO inside `train`, which heron_env had until version 0.2 (commit
-5762c217); this command trains with our own.
+5762c217), "with delays" under its TrainingDelays(observation=(0, 2)): observations 0, 1 or 2 steps old, drawn for each
+agent and episode. This command trains with our own, under a schedule that draws such delays.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from heron_env import ScheduleConfig, TrainingDelays, make
+from heron_env import DrawnSchedule, ScheduleConfig, make
 from heron_env.files import write
 from heron_env.lab import Estimate, Intervals, load_policy, train
 from training import packed
 from training.coloring.bars import Bar, Found, Setting
 
 ENV = "heron/GraphColoring-v0"
-ARMS: Final = {"PPO": None, "PPO with delays": TrainingDelays(observation=(0, 2))}
+ARMS: Final = ("PPO", "PPO with delays")
 BASELINES: Final = ("stable process", "seed process", "dsa")
 SEEDS, STARTS, STEPS = 3, 100, 600_000
 FIRST_START: Final = 1_000_000
@@ -41,8 +42,16 @@ def trained(arm: str, seed: int, steps: int) -> Path:
     """The run folder of an arm and seed; one that is finished is taken as it is."""
     folder = RUNS / f"{arm.replace(' ', '-')}-{steps}-{seed}"
     if not (folder / "config.json").exists():
-        train(ENV, folder, total_steps=steps, seed=seed, training_delays=ARMS[arm], progress=False)
+        schedule = drawn_delays() if arm == "PPO with delays" else None
+        train(ENV, folder, total_steps=steps, seed=seed, schedule=schedule, progress=False)
     return folder
+
+
+def drawn_delays() -> DrawnSchedule:
+    """Observations 0, 1 or 2 steps old: an entry for each agent, so that each has a draw of its own."""
+    env = make(ENV)
+    ages = [0.0, env.dt, 2.0 * env.dt]
+    return DrawnSchedule({agent: {"obs_delay": ages} for agent in env.possible_agents})
 
 
 def played(policies: Any, clock: str, starts: int) -> dict[str, list[float]]:

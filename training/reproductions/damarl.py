@@ -5,14 +5,16 @@
 
 heron/Spread-v0, three agents, 25 steps, continuous pushes that take effect 1, 3 or 5 steps later. PPO learns without
 delay, under each delay unaware of it, and under it with its own last 1, 3 or 5 actions in sight. That last one's
-trainings are removed since heron_env 0.2: its returns are those of commit 5762c217, and no option changes them.
+trainings are removed since heron_env 0.2: its returns are those of commit 5762c217, and no option changes them. The
+unaware were trained there under TrainingDelays of the synchronous clock, whose episodes are those of the constant
+act_delay here; the trainer then learned from steps, now it learns from decisions.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from heron_env import Condition, Hyperparameters, TrainingDelays
+from heron_env import Condition, Hyperparameters, ScheduleConfig
 from heron_env.lab import SYNC
 from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.figure_style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
@@ -28,7 +30,8 @@ LEARNER: Final[Hyperparameters] = SETTINGS[ENV]["hyperparameters"]
 
 def under(arm: str, late: int) -> Arm:
     """Trained and measured under a delay."""
-    how = {"hyperparameters": LEARNER, "training_delays": TrainingDelays(action=late)} if arm == UNAWARE else None
+    schedule = ScheduleConfig(act_delay=STEP * late)
+    how = {"hyperparameters": LEARNER, "schedule": schedule} if arm == UNAWARE else None
     return Arm({str(late): CONDITIONS[str(late)]}, how, f"{arm.removeprefix('PPO, ')}-{late}")
 
 

@@ -132,8 +132,6 @@ def why_not(env: HeronEnv) -> str:
         return "it has compiled loops of its own, which are no rules"
     if env.simulation.exchange.edges:
         return "neighbours exchange values"
-    if env.training_delays is not None:
-        return "it has training delays"
     return ""
 
 

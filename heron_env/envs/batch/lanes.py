@@ -74,7 +74,7 @@ class LaneEngine(ABC):
         self._all_live = not lanes.ends
         self._spans = {name: self._elements(group.ranks) for name, group in groups.items()}
         self._agents = {name: span_of(self.position[list(group.ranks)]) for name, group in groups.items()}
-        self._steps_seen = {n: np.broadcast_to(self.steps[:, None], group.shape[:2]) for n, group in groups.items()}
+        self._turns = {n: np.broadcast_to(self.steps[:, None], group.shape[:2]) for n, group in groups.items()}
         self._clocks = {name: self._ticks(group.ranks) for name, group in groups.items()}
         self._decided = {one: (self._elements(one.ranks), span_of(self.position[one.ranks])) for one in deciders}
         self._room = {name: self._view(group) for name, group in groups.items()}
@@ -175,7 +175,7 @@ class LaneEngine(ABC):
         group, columns, (elements, agents) = decider.group, decider.columns, self._decided[decider]
         seen, turns, asked = (
             self._seen(group)[:, columns],
-            self._turns(group)[:, columns],
+            self._turns[group.name][:, columns],
             self.active(group)[:, columns],
         )
         values = decider.decide(seen, turns, asked, self.seeds, self.episodes, self._masks.get(group.name))
@@ -213,10 +213,6 @@ class LaneEngine(ABC):
             if down := course.simulation.down:
                 active[lane] &= [rank not in down for rank in group.ranks]
         return active
-
-    def _turns(self, group: Group) -> NDArray[np.int64]:
-        """The control step that each agent sees, `[B, agents]`."""
-        return self._steps_seen[group.name]
 
     def ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s? Of now, but for sensors that fail."""

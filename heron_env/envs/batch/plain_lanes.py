@@ -185,7 +185,8 @@ class OwnSteps(PlainLanes):
         for lane in np.flatnonzero(lanes).tolist():
             seen, infos = self._views.begin(lane, options)
             self._told[lane] = (seen, *self._told[lane][1:4], infos)
-            self.truth[lane] = self._envs[lane].simulation.truth
+            simulation = self._envs[lane].simulation
+            self.truth[lane], self.arrays.steps[lane] = simulation.truth, simulation.step_index
 
     def look_at_close(self, looks: list[Callable[[], None]]) -> None:
         """As in LaneEngine."""
@@ -196,7 +197,7 @@ class OwnSteps(PlainLanes):
         self.published = out = self.lanes.observe()
         ids = self._env.hierarchy.ids
         agents = [ids[rank] for rank in self.lanes.blueprint.observers]
-        for lane, vectors in self._observed(self._all).items():
+        for lane, vectors in self._observed(np.arange(len(self._envs))).items():
             out.observations[lane] = vectors
             out.rewards[lane], out.terminated[lane], out.truncated[lane] = (
                 [mine.get(agent, 0) for agent in agents] for mine in self._told[lane][1:4]
@@ -208,15 +209,11 @@ class OwnSteps(PlainLanes):
 
     def _vectors(self, env: HeronEnv, seen: Mapping[str, Any]) -> NDArray[np.float32]:
         named = ((rank, self._env.hierarchy.ids[rank]) for rank in self.lanes.blueprint.observers)
-        return np.concatenate([seen[agent] if agent in seen else env.seen_by(rank)[0] for rank, agent in named])
+        return np.concatenate([seen[agent] if agent in seen else env.seen_by(rank) for rank, agent in named])
 
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step, by each environment itself."""
         return np.array([[env.is_active(rank) for rank in group.ranks] for env in self._envs])
-
-    def _turns(self, group: Group) -> Ints:
-        """What each agent sees of, by its environment."""
-        return np.array([[env.turn(rank) for rank in group.ranks] for env in self._envs])
 
     def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """Makers of the numbers by name; 0 for agents that have ended, and only the no-op is unmasked for them."""

@@ -43,13 +43,13 @@ class LaneViews:
         """Its simulation, as it was left."""
         return (self._made.get(lane) or self._make(lane)).simulation
 
-    def at(self, lane: int, step: int, time: float) -> HeronEnv:
+    def at(self, lane: int, step: int, time: float) -> tuple[HeronEnv, World]:
         """With its world at this step and time; all that hooks need."""
         env = self._made.get(lane) or self._make(lane)
         world = env.simulation.world
         world.seed, world.episode = int(self._arrays.seeds[lane]), int(self._arrays.episodes[lane])
         world.step, world.time = step, time
-        return env
+        return env, world
 
     def _make(self, lane: int) -> HeronEnv:
         env: HeronEnv = object.__new__(type(self._env))

@@ -48,15 +48,10 @@ class Happenings:
         disturbances: Iterable[Disturbance],
         monitors: Iterable[ConditionMonitor],
         custom: Iterable[CustomEvent],
-        *,
-        delayed: bool,
     ) -> Happenings | None:
-        """None if there are none. Raises ConfigError, UnknownAgent, UnknownFeature.
-
-        `delayed`: are there training delays?
-        """
+        """None if there are none. Raises ConfigError, UnknownAgent, UnknownFeature."""
         found = cls(
-            checked_disturbances(simulation, disturbances, delayed=delayed),
+            checked_disturbances(simulation, disturbances),
             checked_monitors(simulation, monitors),
             checked_events(simulation, custom),
         )

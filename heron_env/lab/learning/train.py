@@ -27,10 +27,18 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.rows import Rows
 from heron_env.envs.description import TrainingDefaults
 from heron_env.envs.hooks import has_training_rewards
-from heron_env.envs.training_delays import TrainingDelays
 from heron_env.envs.unused_rules import warn_of_unused
 from heron_env.errors import ConfigError, HeronWarning, RunFolderError, did_you_mean
-from heron_env.given import is_number, mapping, path_of, refuse_removed, require_one_of, several, whole
+from heron_env.given import (
+    WITHOUT_TRAINING_DELAYS,
+    is_number,
+    mapping,
+    path_of,
+    refuse_removed,
+    require_one_of,
+    several,
+    whole,
+)
 from heron_env.lab import benchmark
 from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.episodes import Earned, groups_apart
@@ -68,7 +76,7 @@ from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.seeding import key
 from heron_env.trust import on_behalf_of
 
-DEFAULT, DELAYS = "default", "training_delays"
+DEFAULT = "default"
 MOST, MOST_UNITS = 10**8, 10**4
 FIRST_SEED, SEEDS = 10_000_000, 100_000
 """Training seeds begin here, far from those of evaluations; distance between those of two runs."""
@@ -80,6 +88,7 @@ REMOVED = {
         "leave it out; Stable-Baselines3 trains on a HeronVecEnv, and heron_env.lab.save_run(model, env, folder) makes "
         "the run folder (docs/use_with/stable_baselines3.md)"
     ),
+    "training_delays": WITHOUT_TRAINING_DELAYS,
     "algorithm": "it trains with PPO alone; VDN and QMIX are in BenchMARL, on a HeronTask (docs/use_with/benchmarl.md)",
 }
 OF_VALUES = "it was of VDN and QMIX; train them with BenchMARL on a HeronTask (docs/use_with/benchmarl.md)"
@@ -190,7 +199,6 @@ def train(
     seed: int = 0,
     env_options: Mapping[str, Any] | None = None,
     training_options: Mapping[str, Any] | None = None,
-    training_delays: TrainingDelays | None = None,
     schedule: AnySchedule = None,
     device: str = "cpu",
     residual: str | None = DEFAULT,
@@ -221,11 +229,9 @@ def train(
         seed: of networks, exploration and episodes.
         env_options: of `make()`; evaluation uses them too.
         training_options: additional options while training; None: the environment's choice (often a longer step).
-        training_delays: delays of observations and actions in training and in validation during it. The run folder
-            stores them; evaluation does not use them.
         schedule: train on the event clock, with these ticks, delays and losses: a ScheduleConfig, a mapping of them, or
             a DrawnSchedule, drawn for each environment and episode. Validation runs under it and on the synchronous
-            clock. The run folder stores it. None: the synchronous clock. Excludes training_delays.
+            clock. The run folder stores it. None: the synchronous clock.
         device: where weights are updated: "cpu" (one thread), "cuda", or "auto" (a card if there is one). Environments
             and actions are always computed on the CPU. A saved run needs no card. "cuda" was not measured yet.
         residual: name of the baseline that the policy corrects; None: it decides alone; "default": the environment's
@@ -266,7 +272,7 @@ def train(
     plan = Plan(
         env_id, path_of(run_dir, "train(run_dir)"), options, training_options, residual, total_steps=total_steps,
         seed=seed, time_limit=time_limit, hyperparameters=hyperparameters, validations=validations, critic=critic,
-        device=device, delays=training_delays, start_from=start_from, schedule=schedule,
+        device=device, start_from=start_from, schedule=schedule,
     )  # fmt: skip
     former = files_of_run(plan.run_dir)
     curve, env = unused("progress", ".csv", set(former)), plan.env
@@ -316,7 +322,7 @@ class Plan:
 
     Attributes:
         env: one of those that are trained in, to look at and to validate in.
-        training_options: what comes on top of env_options while training, but the delays.
+        training_options: what comes on top of env_options while training.
         base: name of the baseline to correct; start: the run to go on from; None: there is none.
         lanes, n_steps: of a rollout: the hyperparameters' own, fewer in a training that is shorter than one.
 
@@ -328,7 +334,7 @@ class Plan:
         training_options: Mapping[str, Any] | None = None, residual: str | None = DEFAULT, *, total_steps: int,
         seed: int = 0, time_limit: float | None = None,
         hyperparameters: Hyperparameters | None = None, validations: int = 0, critic: str = "local",
-        device: str = "cpu", delays: TrainingDelays | None = None, start_from: str | Path | None = None,
+        device: str = "cpu", start_from: str | Path | None = None,
         schedule: AnySchedule = None,
     ) -> None:  # fmt: skip
         for name, value, least in (("total_steps", total_steps, 1), ("seed", seed, 0), ("validations", validations, 0)):
@@ -337,7 +343,6 @@ class Plan:
         if time_limit is not None and not time_limit > 0.0:
             raise ConfigError(f"train(time_limit={time_limit!r}): must be > 0 s, or None")
         require_critic(critic, "train")
-        _require_delays(delays, env_options)
         self.env_id, self.run_dir, self.total_steps, self.seed = env_id, run_dir, total_steps, seed
         self.time_limit, self.validations, self.critic, self.schedule = time_limit, validations, critic, schedule
         self.start, own = None, hyperparameters
@@ -357,9 +362,8 @@ class Plan:
             if training_options is None:
                 training_options = {name: x for name, x in defaults.options.items() if name not in env_options}
             self.training_options = chosen = dict(training_options)
-            self.delays = chosen.pop(DELAYS, None) if delays is None else delays
             if schedule is not None:
-                _require_schedule(schedule, self.delays, world)
+                _require_schedule(schedule, world)
             self.env = world if self.options == env_options else self.make()
         if schedule is not None:
             for note in require_resolved(schedule, world, self.env, chosen):
@@ -382,8 +386,7 @@ class Plan:
     @property
     def options(self) -> dict[str, Any]:
         """All options of that environment."""
-        late = {} if self.delays is None else {DELAYS: self.delays}
-        return {**self.env_options, **self.training_options, **late}
+        return {**self.env_options, **self.training_options}
 
     @property
     def rollout(self) -> int:
@@ -420,16 +423,6 @@ def require_trainable(env: object, env_id: str) -> None:
         )
 
 
-def _require_delays(delays: object, env_options: Mapping[str, Any]) -> None:
-    """Raise ConfigError for what are none, or stand among the options that evaluation uses too."""
-    if DELAYS in env_options:
-        raise ConfigError(
-            f"train(env_options=...): {DELAYS} are of training alone; write train({DELAYS}={env_options[DELAYS]!r})"
-        )
-    if not isinstance(delays, TrainingDelays | None):
-        raise ConfigError(f"train(training_delays={delays!r}): must be a TrainingDelays, or None")
-
-
 def _require_correctable(env: HeronEnv, env_id: str, base: str, seed: int) -> None:
     """Raise ConfigError unless `base` is a baseline that decides on vectors, and not by chance."""
     corrected = None if base == RANDOM else benchmark.baseline(env, base, seed)
@@ -442,13 +435,8 @@ def _require_correctable(env: HeronEnv, env_id: str, base: str, seed: int) -> No
         on_vectors(policy)
 
 
-def _require_schedule(schedule: AnySchedule, delays: TrainingDelays | None, env: HeronEnv) -> None:
-    """Raise ConfigError unless it is a schedule and alone, ScheduleError unless it is of this environment's agents."""
-    if delays is not None:
-        raise ConfigError(
-            f"train(schedule=..., training_delays={delays!r}): delays of the synchronous clock exclude a schedule of "
-            "the event clock; give one of them"
-        )
+def _require_schedule(schedule: AnySchedule, env: HeronEnv) -> None:
+    """Raise ConfigError unless it is a schedule, ScheduleError unless it is of this environment's agents."""
     if not isinstance(schedule, ScheduleConfig | Mapping | DrawnSchedule):
         raise ConfigError(
             f"train(schedule={schedule!r}): must be a ScheduleConfig, a mapping of them, or a DrawnSchedule; "
@@ -479,6 +467,12 @@ def _opened(start_from: str | Path, env_id: str, critic: str) -> RunFolder:
             f"train(start_from={str(run.path)!r}): that run has frames={group.frames}, augment={group.augment}, which "
             "are no longer trained; start anew, with Hyperparameters(gru=...) for memory"
         )
+    if run.config.training_delays is not None:
+        text = (
+            f"train(start_from={str(run.path)!r}): that run was trained with "
+            f"training_delays={run.config.training_delays}, which do not act any more: {WITHOUT_TRAINING_DELAYS}"
+        )
+        warnings.warn(text, HeronWarning, stacklevel=5)
     return run
 
 
@@ -859,7 +853,7 @@ def _config(
     monitor, settings = training.monitor, plan.hyperparameters
     return RunConfig(
         env_id=plan.env_id, env_options=plan.env_options, training_options=plan.training_options, trainer="lean",
-        device=plan.device, training_delays=plan.delays, base=plan.base, seed=plan.seed, critic=plan.critic,
+        device=plan.device, base=plan.base, seed=plan.seed, critic=plan.critic,
         schedule=None if plan.schedule is None else as_dict(plan.schedule),
         start_from=None if plan.start is None else str(plan.start.path),
         transitions=monitor.steps, kept_at=training.kept_at, seconds=round(monitor.seconds, 1),

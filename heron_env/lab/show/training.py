@@ -118,7 +118,7 @@ def training_facts(run: RunFolder) -> dict[str, str]:
     """What was trained on what, in words."""
     config = run.config
     scores = sorted(config.validation.items(), key=lambda item: -item[1])
-    late = "" if config.training_delays is None else f", {config.training_delays}"
+    late = "" if config.training_delays is None else f", training delays {config.training_delays}"
     late += "" if config.schedule is None else f", on the event clock under {config.schedule}"
     options = ", ".join(f"{name} {value}" for name, value in config.training_options.items()) or "of the environment"
     rule = "decides alone" if config.base is None else f"corrects {config.base!r}"

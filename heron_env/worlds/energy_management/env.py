@@ -43,7 +43,7 @@ from heron_env.worlds.energy_management.site import DAY, DaySeries, Site
 NEUTRAL = frozenset(
     {
         "control", "split", "day", "dt", "physics_substeps", "report_interval", "metering", "schedule",
-        "observability", "observe_age", "pad", "training_delays", "render_mode", "compile",
+        "observability", "observe_age", "pad", "render_mode", "compile",
     }
 )  # fmt: skip
 """Options that leave the best possible return as it is: how a day is seen and run; dt and bins are asked for beside."""

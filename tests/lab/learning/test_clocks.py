@@ -31,7 +31,6 @@ from heron_env import (
     Rows,
     ScheduleConfig,
     SystemAgent,
-    TrainingDelays,
     Vector,
     World,
     load_policy,
@@ -126,13 +125,11 @@ def test_the_command_line_trains_under_a_schedule(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"training_delays": TrainingDelays(action=1)}, "delays of the synchronous clock exclude a schedule"),
-        ({"training_options": {"training_delays": TrainingDelays(action=1)}}, "exclude a schedule of the event clock"),
         ({"schedule": 3.0}, "train(schedule=3.0): must be a ScheduleConfig, a mapping of them, or a DrawnSchedule"),
         ({"schedule": {"batery": SLOW}}, "schedule['batery']: no such agent, group or level"),
     ],
 )
-def test_what_a_schedule_excludes_is_named(options: dict[str, Any], told: str, tmp_path: Path):
+def test_what_is_no_schedule_is_refused(options: dict[str, Any], told: str, tmp_path: Path):
     with pytest.raises((ConfigError, ScheduleError)) as error:
         quick(tmp_path, **{"schedule": SLOW, **options})
     assert told in str(error.value)

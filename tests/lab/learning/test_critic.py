@@ -16,7 +16,6 @@ from heron_env import (
     FieldAgent,
     HeronEnv,
     SystemAgent,
-    TrainingDelays,
     Vector,
     World,
     load_policy,
@@ -205,13 +204,11 @@ def test_a_run_folder_says_which_critic_it_had(central: RunFolder, tmp_path: Pat
 
 
 @pytest.mark.e2e
-def test_the_command_line_trains_with_either_critic_and_with_delays(tmp_path: Path):
-    more = ["--critic", "central", "--train-delays", "obs=1,act=0-2", "--out", tmp_path / "run"]
+def test_the_command_line_trains_with_either_critic(tmp_path: Path):
+    more = ["--critic", "central", "--out", tmp_path / "run"]
     told = as_json("train", "heron/BatteryGrid-v0", "--steps", "1", "--option", "max_steps=4", *more)
     config = RunFolder.open(tmp_path / "run").config
     assert told["critic"] == config.critic == "central"
-    assert told["training_delays"] == {"observation": 1, "action": [0, 2]}
-    assert config.training_delays == TrainingDelays(observation=1, action=(0, 2))
 
 
 def test_a_critic_that_does_not_exist_is_named(tmp_path: Path):

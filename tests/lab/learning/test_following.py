@@ -17,7 +17,7 @@ import pytest
 from cli_kit import heron
 from training_kit import GRID, Ticking, tiny, trained
 
-from heron_env import Benchmark, TrainingDelays
+from heron_env import Benchmark
 from heron_env.errors import ConfigError, HeronWarning, RunFolderError
 from heron_env.lab import (
     PolicyUpdated,
@@ -342,7 +342,7 @@ def test_curves_of_several_seeds_are_a_mean_with_its_interval(tmp_path: Path, mo
     assert figure.axes[0].get_ylabel() == "return of system_agent"
     monkeypatch.setattr(BatteryGridEnv, "benchmark", lambda self: Benchmark(unit="kWh"))
     assert learning_curves(runs[0]).axes[0].get_ylabel() == "return of system_agent, kWh"
-    made = report_of(Sources(runs=[*runs, quick(tmp_path / "other", training_delays=TrainingDelays(action=1))]))
+    made = report_of(Sources(runs=[*runs, quick(tmp_path / "other", critic="central")]))
     assert [part.title for part in made.parts].count("Training") == 2, "one for the seeds of one training"
     assert [picture.name for picture in made.pictures][:2] == ["learning", "learning2"]
     assert "over 3 trainings, seeds 0, 1, 2" in made.pictures[0].caption

@@ -19,13 +19,12 @@ from heron_env import (
     HeronEnv,
     SystemAgent,
     TrainingDefaults,
-    TrainingDelays,
     load_policy,
     make,
     register,
     registered,
 )
-from heron_env.errors import ConfigError, HeronWarning
+from heron_env.errors import ConfigError, HeronWarning, RunFolderError
 from heron_env.lab import Hyperparameters, RunFolder, Sweep, record_episode, team_return
 from heron_env.lab.benchmark import baselines, cases
 from heron_env.lab.learning.events import COLUMNS
@@ -344,44 +343,34 @@ def test_a_baseline_that_reads_states_in_object_form_can_be_no_base(tmp_path: Pa
     )
 
 
-@pytest.mark.parametrize("env_id", ["heron/BatteryGrid-v0", "heron/EnergyManagement-v1"])
-def test_a_run_folder_keeps_the_delays_of_its_training_and_evaluation_has_none(env_id: str, tmp_path: Path):
-    delays = TrainingDelays(observation=1, action=(0, 2))
-    run = quick(env_id, tmp_path, env_options=SHORT[env_id], training_delays=delays)
-    kept = RunFolder.open(tmp_path)
-    assert kept == run
-    assert kept.config.training_delays == delays
-    assert kept.make().training_delays is None
-    assert "training_delays" not in {**kept.config.env_options, **kept.config.training_options}
-
-
-def test_delays_among_the_training_options_are_kept_alike_and_change_what_is_learned(tmp_path: Path):
-    delays, options = TrainingDelays(observation=2), SHORT["heron/BatteryGrid-v0"]
-    asked = {"late": {"training_delays": delays}, "same": {"training_options": {"training_delays": delays}}, "none": {}}
-    runs = {
-        name: quick("heron/BatteryGrid-v0", tmp_path / name, env_options=options, **how) for name, how in asked.items()
-    }
-    assert [run.config.training_delays for run in runs.values()] == [delays, delays, None]
-    weights = [run.policies()["battery"].network.layers[0][0].tolist() for run in runs.values()]
-    assert weights[0] == weights[1] != weights[2]
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"training_delays": 3}, "train(training_delays=3): must be a TrainingDelays, or None"),
-        (
-            {"env_options": {"training_delays": TrainingDelays(action=1)}},
-            "train(env_options=...): training_delays are of training alone; "
-            "write train(training_delays=TrainingDelays(observation=0, action=1))",
-        ),
-    ],
-    ids=["a number", "for evaluation"],
+    "how", [{"training_delays": None}, *({f"{name}_options": {"training_delays": 1}} for name in ("env", "training"))]
 )
-def test_delays_that_are_none(options: dict, message: str, tmp_path: Path):
-    with pytest.raises(ConfigError) as caught:
-        quick("heron/BatteryGrid-v0", tmp_path, **options)
-    assert str(caught.value) == message
+def test_training_delays_are_refused(how: Any, tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"\(training_delays=\w+\): is gone since an earlier 0.x: .*DrawnSchedule"):
+        quick("heron/BatteryGrid-v0", tmp_path, **how)
+
+
+def test_those_of_an_old_run_are_provenance(tmp_path: Path):
+    grid, options = "heron/BatteryGrid-v0", SHORT["heron/BatteryGrid-v0"]
+    file = quick(grid, tmp_path / "old", env_options=options).path / "config.json"
+    config = json.loads(file.read_text())
+    assert config["training_delays"] is None
+    file.write_text(json.dumps({**config, "training_delays": {"observation": 1, "action": [0, 2]}}))
+    old = RunFolder.open(tmp_path / "old")
+    assert old.config.training_delays == {"observation": 1, "action": (0, 2)}
+    assert "training delays {'observation': 1, 'action': (0, 2)}" in training_facts(old)["Training"]
+    with pytest.warns(HeronWarning, match=r"with training_delays=.*, which do not act any more: .*schedule"):
+        new = quick(grid, tmp_path / "new", start_from=old.path)
+    assert new.config.training_delays is None
+
+
+@pytest.mark.parametrize("delays", [{"observation": -1}, {"observation": [0, 1, 2]}, 3])
+def test_what_no_version_wrote_is_refused(delays: Any, tmp_path: Path):
+    file = quick("heron/BatteryGrid-v0", tmp_path, env_options=SHORT["heron/BatteryGrid-v0"]).path / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "training_delays": delays}))
+    with pytest.raises(RunFolderError, match="training_delays"):
+        RunFolder.open(tmp_path)
 
 
 @pytest.mark.parametrize(
