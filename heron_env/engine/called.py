@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,12 @@ from heron_env.errors import ConfigError
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_int64,) * 3)
 FORMS = {"failed": ("int64", 1), "turn": ("int64", 1), "function": ("int64", 1)}
 """`failed`: has a function? `turn`: number of the last call of this one; `function`: its address."""
-FIRST_TURN = 1 << 61
 FAILED = 0
-"""What a call returns that has raised something; else its turn.
+"""What a call returns that has raised something; else its turn, a number that no other call returns.
 
 The handler of a signal may raise where the function is entered, before anything can catch that: ctypes writes it to
-stderr and returns what happens to lie there, which is often what the last call returned, and never this turn."""
+stderr and returns what happens to lie there, which is often what the last call of some function returned."""
+_functions = itertools.count(1)
 INTERRUPTED = "a signal came as compiled code called Python; what its handler raised is written to stderr"
 
 
@@ -55,7 +56,8 @@ class Called:
 
         callback = executable(run)
         address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-        cells = {"failed": self._failed, "turn": np.array([FIRST_TURN]), "function": np.array([address])}
+        cells = {"failed": self._failed, "function": np.array([address])}
+        cells["turn"] = np.array([next(_functions) % (1 << 22) << 40])
         table = addresses(FORMS, cells)
         self._held.append((callback, cells, table))
         return Native(place, kernel().python, int(table.ctypes.data), python=True)
