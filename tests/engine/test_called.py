@@ -206,6 +206,8 @@ def test_no_error_of_a_hook_gets_another_name(driver: str, error: BaseException)
 def test_after_the_first_error_no_more_python_is_called_and_the_lowest_lane_s_is_raised() -> None:
     driven, calls = batch_of(), list[str]()
     driven.reset()
+    lanes = lanes_of(driven)
+    lanes.follow([lanes.called.native("physics", lambda first, last: calls.append("behind it"))])
 
     def advance(world: Any) -> None:
         calls.append(f"advance {world.seed}")
