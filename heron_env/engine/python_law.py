@@ -47,14 +47,13 @@ class PythonPhases:
         self._moves, self._masks = any(bound.advance for bound in first), bool(masked)
         self._informs = any(bound.info for bound in first)
 
-    def natives(self, called: Called, between: Sequence[Native]) -> tuple[Native, ...]:
-        """What follows phases that rules don't have here; `between`: what follows them then, with hooks in Python."""
+    def natives(self, called: Called) -> tuple[Native, ...]:
+        """What follows phases that rules don't have here; infos of a beginning are made when all else has begun."""
         rules = [called.native("affect", self.affect), called.native("close", self.close)]
         rules += [called.native("apply", self.apply)]
         rules += [called.native("physics", self.substep)] if self._moves else []
         rules += [called.native("offer", self.offer)] if self._masks else []
-        begun = [called.native("begin", self.begin)] if self._informs else []
-        return (*rules, *between, *begun)
+        return tuple(rules)
 
     def affect(self, first: int, last: int) -> None:
         """What actions do to the truth, top-down, of those whose `source` says that something takes effect."""
@@ -115,10 +114,6 @@ class PythonPhases:
             arrays.ended[b] = 1
         if self._informs:
             self._infos[b] = rules.infos(time)
-
-    def begin(self, first: int, last: int) -> None:
-        """Infos of the lanes that begin an episode."""
-        self._each(first + np.flatnonzero(self._arrays.chosen[first:last]), self._inform_in)
 
     def inform(self, first: int, last: int) -> None:
         """Infos from the truth as it is now."""
@@ -185,7 +180,7 @@ class PythonLanes(Lanes):
             self.phases = PythonPhases(
                 blueprint, self.arrays, self._tables, self.rules, self.infos_in_python, lambda: self.piece
             )
-            natives = self.phases.natives(self.called, natives)
+            natives = (*self.phases.natives(self.called), *natives)
         self._attach(replace(blueprint, hooks={}, native=natives), np.zeros((1, 2), dtype=np.int64), None)
 
     def inform(self, lanes: range | None = None) -> None:

@@ -286,7 +286,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         return results
 
     def advance_step(self, actions: Mapping[str, Any]) -> StepOutcome:
-        """A step by somebody who drives already; its outcome is by rank."""
+        """The step itself; its outcome is by rank."""
         self._advance(actions)
         return StepOutcome(self.simulation.lane)
 
