@@ -15,24 +15,28 @@ from heron_env.engine.arrays import Arrays, addresses
 from heron_env.engine.blueprint import Native
 from heron_env.errors import ConfigError
 
-SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-FORMS = {"state": ("int64", 1), "function": ("int64", 1)}
-"""`state`: 0, or one more than what the first call that failed returned; `function`: its address."""
-DID_NOT_RUN, DONE, FAILED = range(3)
-"""What a call returns. The handler of a signal may raise where the function is entered, before anything can catch that:
-ctypes writes it to stderr and returns 0."""
+SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_int64,) * 3)
+FORMS = {"failed": ("int64", 1), "turn": ("int64", 1), "function": ("int64", 1)}
+"""`failed`: has a function? `turn`: number of the last call of this one; `function`: its address."""
+FIRST_TURN = 1 << 61
+FAILED = 0
+"""What a call returns that has raised something; else its turn.
+
+The handler of a signal may raise where the function is entered, before anything can catch that: ctypes writes it to
+stderr and returns what happens to lie there, which is often what the last call returned, and never this turn."""
+INTERRUPTED = "a signal came as compiled code called Python; what its handler raised is written to stderr"
 
 
 class Called:
     """Functions of Python that compiled code calls for one set of lanes, and what became of the first that failed.
 
-    After it no function is called until `raise_error` or `forget`. Addresses belong to this process; whoever holds this
-    holds the functions.
+    After it no function is called until `taken`. Addresses belong to this process; whoever holds this holds the
+    functions.
     """
 
     def __init__(self) -> None:
         self._error: BaseException | None = None
-        self._state = np.zeros(1, dtype=np.int64)
+        self._failed = np.zeros(1, dtype=np.int64)
         self._held = list[Any]()
 
     def native(self, place: str, function: Callable[[int, int], None]) -> Native:
@@ -41,42 +45,36 @@ class Called:
         Raises ConfigError where the system lets nobody make code.
         """
 
-        def run(first: int, last: int) -> int:
+        def run(first: int, last: int, turn: int) -> int:
             try:
                 function(first, last)
-            except BaseException as error:  # noqa: BLE001  (raise_error raises it, outside of compiled code)
+            except BaseException as error:  # noqa: BLE001  (it is raised outside of compiled code)
                 self._error = error
                 return FAILED
-            return DONE
+            return turn
 
         callback = executable(run)
-        cells = {"state": self._state, "function": np.array([ctypes.cast(callback, ctypes.c_void_p).value or 0])}
+        address = ctypes.cast(callback, ctypes.c_void_p).value or 0
+        cells = {"failed": self._failed, "turn": np.array([FIRST_TURN]), "function": np.array([address])}
         table = addresses(FORMS, cells)
         self._held.append((callback, cells, table))
         return Native(place, kernel().python, int(table.ctypes.data), python=True)
 
-    def raise_error(self) -> None:
-        """Raise what a function raised, or KeyboardInterrupt for a signal that kept one from running, and forget it."""
-        error, interrupted = self._error, self._state[0] != 0
-        self.forget()
-        if error is not None:
-            raise error
-        if interrupted:
-            raise KeyboardInterrupt("a signal came as compiled code called Python")
-
-    def forget(self) -> None:
-        """Something else is raised: functions may be called again."""
-        self._error, self._state[0] = None, 0
+    def taken(self) -> BaseException | None:
+        """What went wrong, once; from then on functions are called again."""
+        error, failed = self._error, self._failed[0] != 0
+        self._error, self._failed[0] = None, 0
+        return KeyboardInterrupt(INTERRUPTED) if failed and error is None else error
 
 
-def executable(function: Callable[[int, int], int]) -> Any:
+def executable(function: Callable[[int, int, int], int]) -> Any:
     """The function as one of C. Raises ConfigError where the system lets nobody make code."""
     try:
         return SIGNATURE(function)
     except (MemoryError, OSError) as error:
         raise ConfigError(
-            f"compiled code can't call Python here: this system allows no executable memory ({error}), which numba "
-            "needs, too; allow it to this process, or set HERON_COMPILE=0 and run single environments"
+            f"compiled code can't call Python here: this process gets no executable memory ({error!r}); allow it, "
+            "which numba needs anyway: MemoryDenyWriteExecute=no in systemd, deny_execmem off in SELinux"
         ) from error
 
 

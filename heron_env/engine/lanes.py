@@ -235,16 +235,15 @@ class Lanes:
                 self._run(self._phases.loops["check"], None)
                 self._run(self._order.step, None)
                 return memory.sets[front]
-            at = memory.at[front]  # `_run`, without its calls: they would be a tenth of a step of few lanes
+            at, failures = memory.at[front], 0  # `_run`, without its calls: a tenth of a step of few lanes
             try:
                 failures = self._order.checked_step(at, 0, self.count)
                 if failures:
                     self._redo(at)
+                    self._raise_errors()
             except BaseException as error:
-                self._abandon(error)
+                self._abandon(error, failures)
                 raise
-            if failures:
-                self.raise_errors()
         except BaseException:
             self._front = 1 - front
             raise
@@ -298,11 +297,14 @@ class Lanes:
         loop = self._order.apply
         if self._ready is None:
             self._find_phases()
+        failures = 0
         try:
-            if loop(self._memory.at[0], lane, self.position[rank]):
-                self.raise_errors()
-        except self.failures as error:
-            raise self._failure(error, loop) from error
+            failures = loop(self._memory.at[0], lane, self.position[rank])
+            if failures:
+                self._raise_errors()
+        except BaseException as error:
+            self._abandon(error, failures, loop)
+            raise
 
     # What is where
 
@@ -334,15 +336,15 @@ class Lanes:
         first = self._tables.first_info(rank)
         return slice(first, first + len(self.info_fields(rank)))
 
-    def raise_errors(self) -> None:
-        """Raise what Python raised, or what was refused in the first lane with an error; all errors are cleared."""
+    def _raise_errors(self) -> None:
+        """Raise what Python raised, or what was refused in the first lane with an error."""
         self.halfway = True
-        self.called.raise_error()
+        if (own := self.called.taken()) is not None:
+            raise own
         found = np.flatnonzero(self.arrays.error)
         if len(found):
             lane = int(found[0])
             code = int(self.arrays.error[lane])
-            self.arrays.error[:] = 0
             self.halfway = code // 256 % 16 != ILLEGAL
             raise self._errors.of(code, self.arrays, lane)
 
@@ -351,6 +353,7 @@ class Lanes:
         at, pool = self._memory.at[self._front], None if self.in_python else self._pool
         if self._ready is None:
             self._find_phases()
+        failures = 0
         try:
             if pool is not None and self.always_shared:
                 failures = self._run_in_parts(pool, span, lambda first, last: loop(at, first, last, *more))
@@ -364,22 +367,27 @@ class Lanes:
                 failures = self._trials.setdefault((loop, len(span)), Trial()).faster(shared, alone)
             if failures:
                 self._redo(at)
+                self._raise_errors()
         except BaseException as error:
-            self._abandon(error, loop)
+            self._abandon(error, failures, loop)
             raise
-        if failures:
-            self.raise_errors()
 
     def _failure(self, error: Exception, loop: Any = None, lanes: range | None = None) -> RuleError:
         """The error of a rule that `loop` called; None: of any."""
         names = CALLED_BY.get(getattr(loop, "__name__", ""), tuple(WORLD_CODES | RULE_CODES))
         return self._errors.of_failure(error, self.arrays, self._slices, self._memory.piece, names, lanes)
 
-    def _abandon(self, error: BaseException, loop: Any = None) -> None:
-        """No lane is left to be done again after this error. Raises it under its name, where it has one."""
-        self._memory.redo[:] = 0
-        self.called.forget()
-        if isinstance(error, self.failures):
+    def _abandon(self, error: BaseException, failures: int, loop: Any = None) -> None:
+        """Nothing of this call is left for the next one.
+
+        Without `failures` compiled code itself may have ended in `error`: raises it under its name, or what Python had
+        raised before.
+        """
+        self._memory.redo[:] = self.arrays.error[:] = 0
+        before = self.called.taken()
+        if not failures and isinstance(error, self.failures):
+            if before is not None:
+                raise before from None
             raise self._failure(error, loop) from error
 
     def _redo(self, at: int) -> None:

@@ -87,8 +87,8 @@ class Ownership:
     def drive(self, call: str, do: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
         """`do(...)`, as the one who drives; `call`: what the user wrote. Raises RunInterrupted where another does."""
         if self.lock.acquire(False):
-            self.call, self.thread, self.lent = call, get_ident(), NOTHING
             try:
+                self.call, self.thread, self.lent = call, get_ident(), NOTHING
                 return self._unless_torn(call, do, *args, **keywords)
             finally:
                 self.lock.release()

@@ -207,14 +207,21 @@ def make_lanes(
 
     Raises ConfigError for more of these than fit into memory.
     """
+    log = logging.getLogger("heron_env")
     if env.simulation.compiled and steps_as_usual(env):
         from heron_env.envs.batch.lanes import CompiledLanes
 
+        if threads is not None and threads > 1 and (hooks := sorted(type(env).python_hooks())):
+            names = ", ".join(f"{name}()" for name in hooks)
+            log.warning(
+                "BatchEnv(threads=%d): %s of %s are Python, so one thread runs all; write them as world rules",
+                threads, names, type(env).__name__,
+            )  # fmt: skip
         return CompiledLanes(env, groups, deciders, lanes, threads, final)
     counted("num_envs", lanes, MOST_COPIES)
     usual = steps_as_usual(env)
     if lanes > 1 and (hint := why_slow(env, usual)):
-        logging.getLogger("heron_env").warning("BatchEnv: %s; %d run one by one", hint, lanes)
+        log.warning("BatchEnv: %s; %d run one by one", hint, lanes)
     more = (build() for _ in range(lanes - 1))
     envs = [env, *(copy.deepcopy(env) if another is env else another for another in more)]
     from heron_env.envs.batch.plain_lanes import OwnSteps, PlainLanes

@@ -69,6 +69,7 @@ class BatchEnv(Batch):
         clock: "synchronous"; or "event": event-driven episodes under a schedule, which go from decision to decision:
             `begin()`, `answer(actions)`, `results()`, see heron_env.envs.batch.event for these and their arguments.
         threads: of the compiled loop, used in every step; None: by size, cores and trial. Results do not depend on it.
+            Where anything is Python (a hook, rules, `at_close`, disturbances), one thread runs all.
         autoreset: "same_step", "next_step" or "disabled".
         final_observations: with "same_step", keep the last observations of episodes that end.
         others: policies of agents that `step` says nothing of, by agent, group or "*".
@@ -193,8 +194,8 @@ class BatchEnv(Batch):
         owned = self._ownership  # `drive`, without its calls: it would be a tenth of a step of few lanes
         if not owned.lock.acquire(False):
             owned.borrow("step()")
-        owned.call, owned.thread = "step()", get_ident()
         try:
+            owned.call, owned.thread = "step()", get_ident()
             idle, groups, given = None if self._all_run else self._idle(), self._groups, []
             if type(actions) is not dict and not isinstance(actions, Mapping):  # the second takes its time
                 raise InvalidAction(
