@@ -219,8 +219,7 @@ def check_in_tiles_or_not(recipe: Recipe, script: Script) -> None:
                 assert not stepped or part[name].tobytes() == twin[name].tobytes(), (
                     f"{where}{name}s hear something else"
                 )
-    direct = together._engine.direct and script.autoreset == "same_step"  # type: ignore[attr-defined]
-    assert not direct or lanes.tiled or lanes.not_in_tiles, "nothing runs in tiles"
+    assert lanes.in_python or lanes.tiled or lanes.not_in_tiles, "nothing runs in tiles"
 
 
 def check_infos_are_the_truth(recipe: Recipe, script: Script) -> None:
