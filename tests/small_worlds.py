@@ -370,6 +370,10 @@ class StormyEnv(GustyEnv):
     disturbance_types = {**GustyEnv.disturbance_types, "tariff": DisturbanceType("All is dearer.", {"by": "price"})}
     upheld = 0
 
+    def disturb(self, world: World, disturbance: Disturbance) -> None:
+        if disturbance.type == "gust":
+            GustyEnv.disturb(self, world, disturbance)
+
     def uphold(self, world: World, disturbances: Any) -> None:
         self.upheld += 1
         price = 0.3 + 0.05 * world.step + 0.1 * world.draw("price")

@@ -141,15 +141,15 @@ def play(script: Script, batch: BatchEnv, *others: Any) -> Iterator[tuple[str, b
     random, players = np.random.default_rng(script.salt), (batch, *others)
     everyone = np.ones(script.lanes, dtype=bool)
 
-    def reset(player: Any, seeds: Any, mask: np.ndarray) -> Any:
+    def begin(player: Any, seeds: Any, mask: np.ndarray) -> Any:
         return [player.reset(seeds, part, options) for part, options in script.options(mask)][-1]
 
-    yield "at the start: ", False, [reset(player, script.seed, everyone) for player in players]
+    yield "at the start: ", False, [begin(player, script.seed, everyone) for player in players]
     for turn in range(script.turns):
         reset = script.reset_before(turn, batch._stopped)
         if reset is not None:
             mask, seeds = reset
-            yield f"reset before turn {turn}: ", False, [reset(player, seeds, mask) for player in players]
+            yield f"reset before turn {turn}: ", False, [begin(player, seeds, mask) for player in players]
         given = script.actions(batch.env, random)
         yield f"turn {turn}: ", True, [player.step(given) for player in players]
 
