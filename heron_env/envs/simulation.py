@@ -116,6 +116,7 @@ class Simulation:
         self.masks = Masks(self)
         self._may_end = any(bound.terminated or bound.truncated for bound in self.rules.bound)
         self._hooked: frozenset[str] = frozenset()
+        self._moved = False
         self.world = World(self.layout, self.truth)
         self._bind_states()
         self.truth[self.layout.per_step] = 0.0  # the sum of no step yet
@@ -150,7 +151,7 @@ class Simulation:
 
     def move_to(self, lanes: Lanes, number: int) -> PythonRules:
         """Live in a lane of a batch from now on, in plain Python; states and world move there."""
-        before = self.truth
+        before, self._moved = self.truth, True
         rules = self._enter(lanes, number)
         self.truth[:] = before
         for rank in range(len(self.hierarchy)):
@@ -227,7 +228,7 @@ class Simulation:
     def begin(self, seed: int, episode: int) -> None:
         """Initial values, the world's keys, and the `begin` hook; the first time, rules are compiled."""
         hooked = self.hooks.called_in_python(compiled=self.compiled)
-        if not self.lane.lanes.attached or (hooked != self._hooked and self.lane.lanes.count == 1):
+        if not self.lane.lanes.attached or (hooked != self._hooked and not self._moved):
             self._hooked = hooked
             self.attach()
         self._hooked = hooked

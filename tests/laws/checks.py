@@ -148,7 +148,8 @@ def assert_same_snapshot(a: LawEnv, b: LawEnv) -> None:
         seen, known = a.proxy.get_observation(agent), b.proxy.get_observation(agent)
         assert seen.to_dict() == known.to_dict(), f"what {agent} sees at the proxy differs"
     assert all(np.array_equal(x, y) for x, y in zip(a._observe().values(), b._observe().values(), strict=True))
-    assert repr(a._publisher.infos(a.possible_agents, None)) == repr(b._publisher.infos(b.possible_agents, None))
+    told, others = (env._publisher.infos(env.possible_agents, env._observe()) for env in (a, b))
+    assert repr(told) == repr(others)
 
 
 def check_resume(recipe: Recipe, schedule: Any, t: float, seed: int = 0, wait: float | None = None) -> None:
