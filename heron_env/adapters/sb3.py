@@ -67,6 +67,7 @@ class HeronVecEnv(VecEnv):
         self.central, self.widths = central, self._slots.widths
         not_its_own = ("seed", "others", "threads", *(("schedule",) if clock == "event" else ()))
         self.built_from = make_env, {name: x for name, x in options.items() if name not in not_its_own}
+        self.schedule = options.get("schedule") if clock == "event" else None
         self.agents_per_env, self._actions = self._slots.shape[1], cast(Any, None)
         env = self.batch.env
         self._spec = env.simulation.specs[env.hierarchy.index[self.batch.groups[self.group][0]]]

@@ -1,7 +1,8 @@
 """Rollout buffers of Stable-Baselines3 for slots that idle: decisions, each with the next one of its slot."""
 
 from collections.abc import Callable, Generator
-from typing import Any
+from copy import copy
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ class DecisionBuffer(RolloutBuffer):
     """
 
     def __init__(self, buffer_size: int, *args: Any, waiting: WaitingSlots, **more: Any) -> None:
-        self.waiting, self._carried = waiting, dict[str, Any]()
+        self.waiting, self._now, self._carried = waiting, cast(Any, None), dict[str, Any]()
         super().__init__(buffer_size + 1, *args, **more)
 
     def reset(self) -> None:
@@ -40,11 +41,11 @@ class DecisionBuffer(RolloutBuffer):
         self.decided = np.zeros((self.buffer_size, self.n_envs), dtype=np.bool_)
         for name, row in self._carried.items():
             self._each(lambda array, first: array.__setitem__(0, first), getattr(self, name), row)
-        self._now, self.pos = self._waits(), 1
+        self._now, self.pos = copy(self.waiting.slots), 1
 
     def add(self, obs: Any, action: Any, reward: Any, episode_start: Any, *args: Any, **more: Any) -> None:
         """As of RolloutBuffer."""
-        if self.waiting.slots is None or len(self.waiting.slots) != self.n_envs:
+        if self._now is None or len(self._now) != self.n_envs:
             raise ConfigError(
                 f"DecisionBuffer(waiting={self.waiting!r:.60}): is not that of the {self.n_envs} slots that are "
                 "stepped; give HeronVecEnv.waiting. To train on with a saved model, PPO.load(file, env=lanes, "
@@ -54,14 +55,13 @@ class DecisionBuffer(RolloutBuffer):
             self.decided[0] &= ~np.asarray(episode_start, dtype=np.bool_)
         self.decided[self.pos] = self._now
         super().add(obs, action, reward, episode_start, *args, **more)
-        self._now = self._waits()
+        self._now = copy(self.waiting.slots)
 
     def compute_returns_and_advantage(self, last_values: Any, dones: NDArray[np.bool_]) -> None:
         """As of RolloutBuffer, from decision to decision of each slot."""
         value, over = last_values.clone().cpu().numpy().flatten(), np.asarray(dones, dtype=np.bool_)
         gae, reward = np.zeros_like(value), np.zeros_like(value)
-        follows, ended = self._now.copy(), np.zeros_like(over)
-        complete = np.zeros_like(self.decided)
+        follows, ended, complete = self._now, np.zeros_like(over), np.zeros_like(self.decided)
         for step in reversed(range(self.buffer_size)):
             reward += self.rewards[step]
             ended |= over
@@ -97,9 +97,6 @@ class DecisionBuffer(RolloutBuffer):
         parts = max(1, round(number / (batch_size or number)))
         order = np.random.permutation(number)  # noqa: NPY002 the generator that SB3's seed is for
         yield from map(self._get_samples, np.array_split(order, parts))
-
-    def _waits(self) -> NDArray[np.bool_]:
-        return np.zeros(self.n_envs, dtype=np.bool_) if self.waiting.slots is None else self.waiting.slots.copy()
 
     @staticmethod
     def _each(do: Callable[..., Any], *arrays: Any) -> Any:

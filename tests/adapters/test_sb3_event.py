@@ -18,6 +18,7 @@ from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 from heron_env import HeronEnv, ScheduleConfig, SystemAgent
 from heron_env.adapters import DecisionBuffer, DictDecisionBuffer, HeronVecEnv
 from heron_env.adapters.slots import WaitingSlots
+from heron_env.core.policy import OnBatches
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
 
 LATE = ScheduleConfig(msg_delay=0.3, act_delay=0.6, jitter_type="uniform", jitter_ratio=0.5, loss=0.2)
@@ -204,6 +205,32 @@ def test_others_answer_their_own_rows_and_forget_with_each_episode() -> None:
         venv.step(np.zeros((2, 1), dtype=np.float32))
     assert policy.lanes and max(policy.counts.values()) < 6, "it counts on beyond the four steps of an episode"
     assert {value for lane in range(2) for value in venv.batch.lane(lane).simulation.last_rewards[-2:]} <= {0.0, 2.0}
+
+
+def drawn(vector: Any, draw: int) -> int:
+    """A choice that only chance decides."""
+    return draw % 3
+
+
+class DrawnTogether(OnBatches):
+    """The same, asked about many at once."""
+
+    def forward_batch(self, vectors: Any, draws: Any = None) -> Any:
+        return (draws % np.uint64(3)).astype(np.int64)
+
+
+@pytest.mark.parametrize("policy", [drawn, DrawnTogether()], ids=["one by one", "together"])
+def test_others_draw_what_they_draw_in_single_runs(policy: Any) -> None:
+    venv = HeronVecEnv(chosen, 3, seed=7, group="mover", clock="event", schedule=LATE, others={"chooser": policy})
+    venv.reset()
+    earned: dict[int, float] = {}
+    while len(earned) < 3:
+        for lane, info in enumerate(venv.step(np.zeros((3, 1)))[3]):
+            if "episode" in info:
+                earned.setdefault(lane, info["episode"]["r"])
+    both, env = {"mover": lambda vector: 0.0, "chooser": policy}, chosen()
+    single = [env.run_event_driven(both, seed=7 + lane, schedule=LATE).returns["system_agent"] for lane in range(3)]
+    assert [earned[lane] for lane in range(3)] == single and len(set(single)) > 1
 
 
 def test_who_has_no_policy_does_nothing() -> None:
