@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from benchmarks import adapters, event_batch, events, grid, learning, power_flow, spread
+from benchmarks import adapters, event_batch, events, grid, learning, power_flow, sb3_event, spread
 from benchmarks.case import Comparison
 from heron_env.errors import ConfigError, did_you_mean
 
-PARTS: Final = (spread, grid, power_flow, events, event_batch, adapters, learning)
+PARTS: Final = (spread, grid, power_flow, events, event_batch, sb3_event, adapters, learning)
 
 
 def everything() -> list[Comparison]:

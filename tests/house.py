@@ -187,7 +187,7 @@ class House:
         )
 
     def private_reaches(self) -> list[str]:
-        """Private names of another object that are read in the watched rooms: `env._late`, but not `self._late`."""
+        """Private names of another object that are read in the watched rooms: `env._seed`, but not `self._seed`."""
         files = (file for file in self.texts if file.split("/")[0] in WATCHED)
         return [f"{file}: {reach}" for file in files for reach in reaches(self.texts[file])]
 

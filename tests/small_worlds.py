@@ -364,6 +364,22 @@ class GustyEnv(LawEnv):
         world.put(column, self.simulation.truth[column] + disturbance.payload["by"])
 
 
+class StormyEnv(GustyEnv):
+    """The same with a tariff that lasts; it counts how often that was upheld."""
+
+    disturbance_types = {**GustyEnv.disturbance_types, "tariff": DisturbanceType("All is dearer.", {"by": "price"})}
+    upheld = 0
+
+    def disturb(self, world: World, disturbance: Disturbance) -> None:
+        if disturbance.type == "gust":
+            GustyEnv.disturb(self, world, disturbance)
+
+    def uphold(self, world: World, disturbances: Any) -> None:
+        self.upheld += 1
+        price = 0.3 + 0.05 * world.step + 0.1 * world.draw("price")
+        world.Price.value[...] = price + sum(one.payload["by"] for one in disturbances)
+
+
 class StillEnv(HeronEnv):
     """The same world without hooks."""
 
@@ -389,6 +405,13 @@ class TogetherEnv(StillEnv):
     def finish(self, world: World) -> None:
         world.Price.value[...] = 0.5 + 0.4 * np.sin(world.time) + 0.1 * world.draw("price")
         world.Hidden.luck[...] += world.draw("luck") - 0.5
+
+
+class StormyTogetherEnv(TogetherEnv):
+    """The same with gusts and tariffs."""
+
+    disturbance_types, upheld = StormyEnv.disturbance_types, 0
+    disturb, uphold = StormyEnv.disturb, StormyEnv.uphold
 
 
 class SignallingEnv(TogetherEnv):

@@ -17,9 +17,12 @@ from small_worlds import (
     LawEnv,
     Level,
     Metered,
+    Reversed,
     RuledEnv,
     SignallingEnv,
     StillEnv,
+    StormyEnv,
+    StormyTogetherEnv,
     Talker,
     Team,
     TogetherEnv,
@@ -31,6 +34,7 @@ from small_worlds import (
 
 from heron_env import (
     Broadcast,
+    Disturbance,
     Empirical,
     GilbertElliott,
     Mail,
@@ -62,10 +66,12 @@ KINDS: dict[str, type[Agent]] = {
     "system": Top,
 }
 PROTOCOLS: dict[str, type[Protocol]] = {"vector": VectorDecomposition, "broadcast": Broadcast, "split": SetpointSplit}
+PROTOCOLS["reversed"] = Reversed
 HOOKS: dict[str, Any] = {"alone": LawEnv, "together": TogetherEnv, "rules": RuledEnv, "none": StillEnv}
 HOOKS |= {"gusty": GustyEnv, "signalling": SignallingEnv}
+HOOKS |= {"stormy": StormyEnv, "stormy together": StormyTogetherEnv}
 """Who moves the world: Python for each environment, Python for all lanes of a batch, world rules, nobody, gusts; with
-rewards of a trainer's own, Python for all lanes.
+rewards of a trainer's own, Python for all lanes; with gusts and what lasts, Python for each and for all.
 """
 
 
@@ -349,6 +355,38 @@ def batched(draw: st.DrawFn, *hooks: str) -> Recipe:
     recipe = draw(family())
     root = talking(recipe.root, draw(st.sampled_from(["", "ring", "star", "full"])))
     return replace(recipe, root=root, hooks=draw(st.sampled_from(hooks)))
+
+
+@st.composite
+def by_hand(draw: st.DrawFn, *hooks: str) -> Recipe:
+    """One that stays in plain Python, with methods on `self`, masks and neighbours; its hooks are among these."""
+    recipe = draw(st.one_of(recipes(), recipes(), family().map(lambda one: replace(one, compile=False))))
+    talking_root = talking(recipe.root, draw(st.sampled_from(["", "ring", "full"])))
+    units = any(node.kind == "unit" for node in recipe.root.nodes())
+    chosen = [name for name in hooks if units or not issubclass(HOOKS[name], TogetherEnv)]
+    return replace(recipe, root=talking_root, hooks=draw(st.sampled_from(chosen)), compile=False)
+
+
+@st.composite
+def storms(draw: st.DrawFn, recipe: Recipe) -> tuple[Disturbance, ...]:
+    """What befalls an episode: gusts, tariffs, crashes and failing sensors, at boundaries and between them."""
+    times = st.integers(0, 2 * recipe.max_steps).map(lambda n: round(n * recipe.dt / 2, 9))
+    lasting = st.integers(1, 6).map(lambda n: round(n * recipe.dt / 2, 9))
+    moved = st.sampled_from([*(f"{agent}.Level.value" for agent in recipe.ids), "global.Price.value"])
+    who = st.sampled_from([*recipe.ids, *recipe.ids, "*"])
+    gust = st.builds(lambda what, by: ("gust", {"what": what, "by": by}), moved, st.sampled_from([-0.5, 0.25]))
+    tariff = st.builds(lambda by: ("tariff", {"by": by}), st.sampled_from([0.1, 0.7]))
+    crash = st.builds(
+        lambda agent, how: ("agent_crash", {"agent": agent, "meanwhile": how}), who, st.sampled_from(["hold", "noop"])
+    )
+    failure = st.builds(
+        lambda agent, how: ("sensor_failure", {"agent": agent, "mode": how}), who, st.sampled_from(["vanish", "freeze"])
+    )
+    one = st.builds(
+        lambda t, what, lasts: Disturbance(t, *what, duration=None if what[0] == "gust" else lasts),
+        times, st.one_of(gust, tariff, crash, failure), lasting,
+    )  # fmt: skip
+    return tuple(draw(st.lists(one, max_size=6)))
 
 
 @st.composite

@@ -49,7 +49,7 @@ TYPE_ONLY = {
 # Heavy third party: the modules (or folders) that may import it when they are themselves imported.
 HEAVY = {
     "numba": ("engine",),
-    "stable_baselines3": ("adapters/sb3.py",),
+    "stable_baselines3": ("adapters/sb3.py", "adapters/sb3_buffer.py"),
     "torch": (
         "adapters/torchrl.py",
         "adapters/sb3.py",

@@ -5,4 +5,6 @@ from heron_env.adapters.datasets import write_minari as write_minari
 from heron_env.adapters.gymnasium import HeronVectorEnv as HeronVectorEnv
 from heron_env.adapters.network.faces import under_network as under_network
 from heron_env.adapters.sb3 import HeronVecEnv as HeronVecEnv
+from heron_env.adapters.sb3_buffer import DecisionBuffer as DecisionBuffer
+from heron_env.adapters.sb3_buffer import DictDecisionBuffer as DictDecisionBuffer
 from heron_env.adapters.torchrl import HeronTorchEnv as HeronTorchEnv

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
-from heron_env.adapters.slots import Info, Observations, Slots, require_critic, trained_group
+from heron_env.adapters.sb3_event import EventSlots
+from heron_env.adapters.slots import Info, Observations, Slots, StepSlots, require_critic
 from heron_env.core.masking import everything
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import as_array, as_seed, called
-from heron_env.envs.batch.env import BatchEnv
+from heron_env.envs.batch.env import CLOCKS
 from heron_env.errors import ConfigError, InvalidAction, UnknownField, did_you_mean
-from heron_env.given import is_one_of, mapping, several, whole
+from heron_env.given import is_one_of, mapping, require_one_of, require_switch, several, whole
 
 
 class HeronVecEnv(VecEnv):
@@ -29,6 +30,13 @@ class HeronVecEnv(VecEnv):
     slot then idles until the episode is over: observation, state and reward 0, actions ignored, infos {"idle": True};
     at the episode's end it has `done` again, which separates the idle steps from the next episode.
 
+    With `clock="event"` environment i is `run_event_driven(seed + i)` under `schedule`, and a step is one `answer` of
+    BatchEnv(clock="event"): each environment runs until an observation has arrived. A slot with none idles: its last
+    observation (0 before the first of an episode) and mask, reward 0, its action ignored, infos {"idle": True}.
+    Otherwise the reward is that of all control steps since its last decision, and infos have `steps` (how many),
+    `took` (did that decision take effect), `time` and `number` of the observation. Stable-Baselines3 then discounts by
+    decision. Of `reset()` and steps alike, `waiting.slots` says who has an observation now: DecisionBuffer reads it.
+
     Args:
         make_env: builds an environment, or a registered id.
         num_envs: of environments; slots are `self.num_envs` = that times the group's size.
@@ -36,26 +44,33 @@ class HeronVecEnv(VecEnv):
         use_training_signal: rewards from `env.training_signal()`, else the agents' own rewards.
         critic: "local": it sees what the agent sees; "central": observations, terminal ones too, are {"obs": that,
             "state": `env.state()` and, one-hot, which of the group's agents this is}.
-        options: `seed`, `others` (policies of the other groups' agents) and `threads` of BatchEnv, and make_env's own.
+        clock: "synchronous" or "event".
+        options: `seed`, `others` (policies of the other groups' agents) and `threads` of BatchEnv, on the event clock
+            its `schedule`, and make_env's own.
 
-    Raises ConfigError for a group or a critic that does not exist or an action of mixed kinds.
+    Raises ConfigError for a group, critic or clock that does not exist, an action of mixed kinds, and what the event
+    clock can't do.
     """
 
     def __init__(
         self, make_env: Callable[..., HeronEnv] | str, num_envs: int, *, group: str | None = None,
-        use_training_signal: bool = True, critic: str = "local", **options: Any,
+        use_training_signal: bool = True, critic: str = "local", clock: str = "synchronous", **options: Any,
     ) -> None:  # fmt: skip
         central = require_critic(critic, "HeronVecEnv")
-        self.batch = BatchEnv(make_env, num_envs, final_observations=True, **options)
-        self.group = trained_group(self.batch.env, group, options.get("others") or {})
-        self._slots = Slots(self.batch, self.group, central, use_training_signal)
-        self.central, self.widths = central, self._slots.widths
-        self.built_from = (
-            make_env,
-            {name: x for name, x in options.items() if name not in ("seed", "others", "threads")},
+        require_switch(f"HeronVecEnv(use_training_signal={use_training_signal!r:.60})", use_training_signal)
+        require_one_of(f"HeronVecEnv(clock={clock!r:.60})", clock, CLOCKS)
+        slots: type[EventSlots | StepSlots] = EventSlots if clock == "event" else StepSlots
+        self._slots: Slots = slots(
+            make_env, num_envs, options, group=group, central=central, signal=use_training_signal
         )
+        self.batch, self.group, self.waiting = self._slots.batch, self._slots.group, self._slots.waiting
+        self.central, self.widths = central, self._slots.widths
+        not_its_own = ("seed", "others", "threads", *(("schedule",) if clock == "event" else ()))
+        self.built_from = make_env, {name: x for name, x in options.items() if name not in not_its_own}
+        self.schedule = options.get("schedule") if clock == "event" else None
         self.agents_per_env, self._actions = self._slots.shape[1], cast(Any, None)
-        self._spec = self.batch._groups[self.group].spec
+        env = self.batch.env
+        self._spec = env.simulation.specs[env.hierarchy.index[self.batch.groups[self.group][0]]]
         super().__init__(
             self.batch.num_envs * self.agents_per_env, self._slots.space, self.batch.action_spaces[self.group]
         )
@@ -82,11 +97,8 @@ class HeronVecEnv(VecEnv):
 
     def reset(self) -> Observations:
         """Start an episode everywhere; uses and clears what `seed()` and `set_options()` stored. `[slots, obs]`."""
-        seeds, options = self._seeds[:: self.agents_per_env], self._options[:: self.agents_per_env]
-        for alike, where in self._slots.by_options(options):
-            observations, infos = self.batch.reset(seeds[0], where, alike or None)
-        self._infos = infos[self.group]
-        first, self.reset_infos = self._slots.first(observations[self.group], self._infos)
+        every = slice(None, None, self.agents_per_env)
+        first, self.reset_infos = self._slots.start(self._seeds[every], self._options[every])
         self._reset_seeds()
         self._reset_options()
         return first  # type: ignore[no-any-return]
@@ -102,9 +114,7 @@ class HeronVecEnv(VecEnv):
         """Observations `[slots, obs]`, rewards, dones `[slots]`, infos. Raises InvalidAction, naming env and agent."""
         if self._actions is None:
             raise InvalidAction("step_wait(): there are no actions; call step_async(actions) first")
-        parts: list[Any] = [part[self.group] for part in self.batch.step({self.group: self._actions})]
-        self._infos = parts[-1]
-        return self._slots.results(*parts)
+        return self._slots.step(self._actions)
 
     def close(self) -> None:
         """Close the environments."""
@@ -141,9 +151,9 @@ class HeronVecEnv(VecEnv):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """What each slot may choose now, bool `[slots, choices]`, one element after another: for MaskablePPO."""
-        if "action_mask" not in self._infos:  # nothing is ever forbidden
+        if (masks := self._slots.masks()) is None:
             return np.ones((self.num_envs, len(everything(self._spec))), dtype=np.bool_)
-        return self._infos["action_mask"].reshape(self.num_envs, -1).astype(np.bool_)
+        return masks.reshape(self.num_envs, -1).astype(np.bool_)
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         """Never wrapped by Gymnasium wrappers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,13 +18,15 @@ from heron_env.envs.batch.env import BatchEnv
 from heron_env.envs.batch.lane_groups import Infos
 from heron_env.envs.hooks import has_training_rewards
 from heron_env.errors import ConfigError, did_you_mean
-from heron_env.given import require_one_of, require_switch
+from heron_env.given import require_one_of
 
 CRITICS = ("local", "central")
 Vectors = NDArray[np.float32]
 Observations = Vectors | dict[str, Vectors]
 """`[slots, d]`; with a central critic {"obs", "state"} of them."""
 Info = dict[str, Any]
+Results = tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[Info]]
+"""Observations, rewards, dones, `[slots, ...]` each, and infos."""
 
 
 def require_critic(critic: str, caller: str) -> bool:
@@ -46,38 +49,109 @@ def trained_group(env: HeronEnv, group: str | None, others: Policies) -> str:
     return group
 
 
-class Slots:
-    """What slots see and what they are told of ends; `[B, agents, ...]` inside, slot = env * agents + agent outside.
+class WaitingSlots:
+    """Which slots have an observation that waits for an action, bool `[slots]`, of an environment of this process.
+
+    A copy, and what a saved model has of it, knows of none: `slots` is None.
+    """
+
+    def __init__(self, slots: NDArray[np.bool_] | None = None) -> None:
+        self.slots = slots
+
+    def __reduce__(self) -> Any:
+        """Without the environment's array."""
+        return WaitingSlots, ()
+
+
+class Slots(ABC):
+    """What slots see; `[B, agents, ...]` inside, slot = env * agents + agent outside.
 
     A row is what the agent sees; with a central critic then `state()` and, one-hot, which agent of the group is meant
     (absent in a group of one). Without the latter two agents that see the same would have one value, though the state
     lists them at different places: their neighbours, and so their futures, differ.
 
-    Raises ConfigError for actions of mixed kinds.
+    Raises ConfigError for a group that there is not and for actions of mixed kinds.
     """
 
-    def __init__(self, batch: BatchEnv, group: str, central: bool, use_training_signal: bool) -> None:
-        if isinstance(batch.action_spaces[group], spaces.Dict):
+    def __init__(self, batch: Any, group: str | None, others: Policies, *, central: bool, signal: bool) -> None:
+        self.batch, self.group, self.central = batch, trained_group(batch.env, group, others), central
+        if isinstance(batch.action_spaces[self.group], spaces.Dict):
             raise ConfigError(
-                f"HeronVecEnv: group {group!r} mixes numbers and choices, and Stable-Baselines3 takes no Dict actions; "
-                "train with `heron train` (lab.train), TorchRL (HeronTorchEnv) or RLlib "
+                f"HeronVecEnv: group {self.group!r} mixes numbers and choices, and Stable-Baselines3 takes no Dict "
+                "actions; train with `heron train` (lab.train), TorchRL (HeronTorchEnv) or RLlib "
                 "(HeronMultiAgentEnv), or split the agent in two: one for the numbers, one for the choices"
             )
-        self.batch, self.group, self.central = batch, group, central
-        self.shape = (batch.num_envs, len(batch.groups[group]))
-        own, state, agents = batch.observation_spaces[group], batch.env.state_space, self.shape[1]
+        self.shape = (batch.num_envs, len(batch.groups[self.group]))
+        own, state, agents = batch.observation_spaces[self.group], batch.env.state_space, self.shape[1]
         self.own_width = own.shape[0]
-        require_switch(f"HeronVecEnv(use_training_signal={use_training_signal!r:.60})", use_training_signal)
         self._identity = np.eye(agents, dtype=np.float32) if agents > 1 else np.zeros((1, 0), dtype=np.float32)
         unit = np.ones(self._identity.shape[1], dtype=np.float32)
         box = spaces.Box(np.concatenate([state.low, 0 * unit]), np.concatenate([state.high, unit]))
         self.space: spaces.Space[Any] = spaces.Dict({"obs": own, "state": box}) if central else own
         self.widths = {"obs": self.own_width, **({"state": len(box.low)} if central else {})}
-        self._use_signal = use_training_signal and has_training_rewards(batch.env)
+        self._waits = np.zeros(batch.num_envs * agents, dtype=np.bool_)
+        self.waiting = WaitingSlots(self._waits)
+        self._use_signal, self._began = signal and has_training_rewards(batch.env), time.monotonic()
+
+    @abstractmethod
+    def start(self, seeds: Sequence[Any], options: Sequence[Mapping[str, Any]]) -> tuple[Any, list[Info]]:
+        """Begin an episode everywhere, of seeds and options by environment: what slots see, and the infos of each."""
+
+    @abstractmethod
+    def step(self, actions: NDArray[Any]) -> Results:
+        """What a VecEnv gives for a step, of actions `[B, agents, size]`."""
+
+    @abstractmethod
+    def masks(self) -> NDArray[Any] | None:
+        """What each slot may choose now, flat, `[slots, choices]`; None where nothing is ever forbidden."""
+
+    def _parts(self, rows: Vectors) -> Any:
+        """Rows `[B, agents, width]`, or one, as the observation space has them, a slot each."""
+        rows = rows.reshape(-1, rows.shape[-1]) if rows.ndim == 3 else rows
+        if not self.central:
+            return rows
+        return {"obs": rows[..., : self.own_width], "state": rows[..., self.own_width :]}
+
+    def _nothing(self) -> list[Info]:
+        return [{} for _ in range(self.shape[0] * self.shape[1])]
+
+
+class StepSlots(Slots):
+    """Slots on the synchronous clock, and what they are told of ends; `options`: of BatchEnv."""
+
+    def __init__(
+        self, make_env: Any, num_envs: int, options: Mapping[str, Any], *, group: str | None, central: bool,
+        signal: bool,
+    ) -> None:  # fmt: skip
+        batch = BatchEnv(make_env, num_envs, final_observations=True, **options)
+        super().__init__(batch, group, options.get("others") or {}, central=central, signal=signal)
         self._signal: NDArray[np.float64] | None = None
-        self._idle, self._any_idle, self._began = np.zeros(self.shape, dtype=bool), False, time.monotonic()
+        self._idle, self._any_idle = np.zeros(self.shape, dtype=bool), False
         if central or self._use_signal:  # without anything to look at, a step of the batch can be one call
             batch.at_close.append(self._look)
+
+    def start(self, seeds: Sequence[Any], options: Sequence[Mapping[str, Any]]) -> tuple[Any, list[Info]]:
+        """As any slots."""
+        for alike, where in self._by_options(options):
+            observations, infos = self.batch.reset(seeds[0], where, alike or None)
+        self._infos = infos[self.group]
+        self._idle, self._any_idle = np.zeros_like(self._idle), False
+        self._waits[:] = True
+        names = [name for name in self._infos if name != "final_obs"]
+        rows = zip(*(self._infos[name].reshape(-1, *self._infos[name].shape[2:]) for name in names), strict=True)
+        each = [dict(zip(names, values, strict=True)) for values in rows]
+        return self._parts(self._rows(observations[self.group])), each
+
+    def step(self, actions: NDArray[Any]) -> Results:
+        """As any slots. Raises InvalidAction, naming env and agent."""
+        parts: list[Any] = [part[self.group] for part in self.batch.step({self.group: actions})]
+        self._infos = parts[-1]
+        return self._results(*parts)
+
+    def masks(self) -> NDArray[Any] | None:
+        """As any slots."""
+        masks: NDArray[Any] | None = self._infos.get("action_mask")
+        return masks
 
     def _look(self) -> None:
         """Before lanes begin anew: the trainer's rewards, and the states in which episodes ended."""
@@ -86,17 +160,8 @@ class Slots:
         if self.central and self.batch.over.any():
             self._last_state = self.batch.state()
 
-    def first(self, observations: Vectors, infos: Infos) -> tuple[Any, list[Info]]:
-        """What a VecEnv gives for a reset: what slots see, `[slots, ...]`, and the infos of each."""
-        self._idle, self._any_idle = np.zeros_like(self._idle), False
-        names = [name for name in infos if name != "final_obs"]
-        rows = zip(*(infos[name].reshape(-1, *infos[name].shape[2:]) for name in names), strict=True)
-        return self._parts(self._rows(observations)), [dict(zip(names, values, strict=True)) for values in rows]
-
-    def results(
-        self, observations: Vectors, rewards: Any, terminated: Any, truncated: Any, by_name: Infos
-    ) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], list[Info]]:
-        """What a VecEnv gives for a step, from the group's part of what the batch gave."""
+    def _results(self, observations: Vectors, rewards: Any, terminated: Any, truncated: Any, by_name: Infos) -> Results:
+        """Of the group's part of what the batch gave."""
         rows, make = self._rows(observations), self._nothing
         earned = rewards if self._signal is None else self._signal
         if self._any_idle:
@@ -107,12 +172,13 @@ class Slots:
             dones = dones | over[:, None]
             self._idle = ~self.batch.alive(self.group)
             self._any_idle = bool(self._idle.any())
+            self._waits[:] = ~self._idle.reshape(-1)
             rows[self._idle] = 0.0
         slots = self._parts(rows), earned.astype(np.float32).reshape(-1), np.array(dones).reshape(-1)
         return *slots, SlotInfos(make)
 
     @staticmethod
-    def by_options(options: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], NDArray[np.bool_]]]:
+    def _by_options(options: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], NDArray[np.bool_]]]:
         """Options of reset() that differ, and the environments that have them, bool `[B]`."""
         kinds, which = list[Mapping[str, Any]](), np.zeros(len(options), dtype=np.int64)
         for number, some in enumerate(options):
@@ -132,13 +198,6 @@ class Slots:
         rows[:, :, width : width + state.shape[1]] = state[:, None]
         rows[:, :, width + state.shape[1] :] = self._identity
         return rows
-
-    def _parts(self, rows: Vectors) -> Any:
-        """Rows `[B, agents, width]`, or one, as the observation space has them, a slot each."""
-        rows = rows.reshape(-1, rows.shape[-1]) if rows.ndim == 3 else rows
-        if not self.central:
-            return rows
-        return {"obs": rows[..., : self.own_width], "state": rows[..., self.own_width :]}
 
     def _ends(self, rows: Vectors, results: tuple[Any, Any, Infos]) -> Callable[[], list[Info]]:
         """What makes infos where slots are done or idle; `results`: ends, those by a limit alone, the batch's infos."""
@@ -171,9 +230,6 @@ class Slots:
             return infos
 
         return make
-
-    def _nothing(self) -> list[Info]:
-        return [{} for _ in range(self.shape[0] * self.shape[1])]
 
 
 class SlotInfos(Later, list[Info]):

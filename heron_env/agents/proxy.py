@@ -39,7 +39,7 @@ class ProxyAgent:
         self.as_of: NDArray[np.int64] = np.zeros(0, np.int64)
         self._layout: Layout | None = None
         self._views: dict[str, ObserverView] = {}
-        self._step_results: StepResults | Callable[[], StepResults] = ({}, {}, {}, {}, {})
+        self.step_results: StepResults | Callable[[], StepResults] = ({}, {}, {}, {}, {})
 
     def serve(self, hierarchy: Hierarchy, layout: Layout, plan: ObservationPlan, dt_ns: int) -> None:
         """Take over an environment's agents; `keep` then says on which array. `dt_ns`: the control step."""
@@ -144,17 +144,13 @@ class ProxyAgent:
         infos: dict[str, Any],
     ) -> None:
         """Keep a step's results, of all agents."""
-        self._step_results = (obs, rewards, terminateds, truncateds, infos)
-
-    def set_results_later(self, make: Callable[[], StepResults]) -> None:
-        """The same, made when somebody asks for them."""
-        self._step_results = make
+        self.step_results = (obs, rewards, terminateds, truncateds, infos)
 
     def get_step_results(self) -> StepResults:
         """The last step's five dictionaries, of all agents; observations as float32 vectors."""
-        if callable(self._step_results):
-            self._step_results = self._step_results()
-        obs, *rest = self._step_results
+        if callable(self.step_results):
+            self.step_results = self.step_results()
+        obs, *rest = self.step_results
         return ({agent: np.asarray(o, dtype=np.float32) for agent, o in obs.items()}, *rest)
 
     def _state(self, agent_id: str, where: str) -> State:

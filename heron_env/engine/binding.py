@@ -154,7 +154,7 @@ class Binder:
                 result = function(*args)
             except FAILURES as error:
                 raise without_value(whose, spec.writes, error) from error
-            return store(result)
+            return result if store is None else store(result)
 
         return run
 
@@ -192,11 +192,11 @@ class Binder:
         }
         return Children(views)
 
-    def _store(self, row: Row, writes: tuple[Quantity, ...], single: bool, where: str) -> Callable[[Any], Any]:
-        """A function that clips what a rule returned and stores it; the identity where nothing is written."""
+    def _store(self, row: Row, writes: tuple[Quantity, ...], single: bool, where: str) -> Callable[[Any], Any] | None:
+        """A function that clips what a rule returned and stores it; None where nothing is written."""
         targets = [self._target(row, q, where) for q in writes]
         if not targets:
-            return lambda result: result
+            return None
         if single:
             return targets[0]
         vectors = any(q.shape for q in writes)

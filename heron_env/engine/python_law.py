@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from heron_env.engine.arrays import Arrays
 from heron_env.engine.blueprint import Blueprint, Native
-from heron_env.engine.called import Called, running
+from heron_env.engine.called import Called
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.python_rules import PythonRules
 from heron_env.engine.tables import HELD, AgentTables
-from heron_env.scheduling.timing import to_seconds
+from heron_env.scheduling.timing import SECOND
 
 Floats = NDArray[np.float64]
 
@@ -31,7 +31,8 @@ class PythonPhases:
     ) -> None:  # fmt: skip
         """`rules`, `infos`: of each lane; these are written, by rank. `piece`: as of Lanes."""
         self._arrays, self._rules, self._dt_ns = arrays, rules, blueprint.dt_ns
-        self._dt_physics, self._place = blueprint.dt / blueprint.substeps, tables.position
+        self._dt, self._dt_physics = blueprint.dt, blueprint.dt / blueprint.substeps
+        self._place = tables.position
         self._infos, self._piece = infos, piece
         acting = [rank for rank, spec in enumerate(blueprint.specs) if spec.size]
         place = tables.position.tolist()
@@ -46,14 +47,13 @@ class PythonPhases:
         self._moves, self._masks = any(bound.advance for bound in first), bool(masked)
         self._informs = any(bound.info for bound in first)
 
-    def natives(self, called: Called, between: Sequence[Native]) -> tuple[Native, ...]:
-        """What follows phases that rules don't have here; `between`: what follows them then, with hooks in Python."""
+    def natives(self, called: Called) -> tuple[Native, ...]:
+        """What follows phases that rules don't have here; infos of a beginning are made when all else has begun."""
         rules = [called.native("affect", self.affect), called.native("close", self.close)]
         rules += [called.native("apply", self.apply)]
         rules += [called.native("physics", self.substep)] if self._moves else []
         rules += [called.native("offer", self.offer)] if self._masks else []
-        begun = [called.native("begin", self.begin)] if self._informs else []
-        return (*rules, *between, *begun)
+        return tuple(rules)
 
     def affect(self, first: int, last: int) -> None:
         """What actions do to the truth, top-down, of those whose `source` says that something takes effect."""
@@ -63,12 +63,16 @@ class PythonPhases:
     def _affect_in(self, b: int, rules: PythonRules, time: float) -> None:
         arrays = self._arrays
         codes, alive, values = arrays.source[b].tolist(), arrays.alive[b].tolist(), arrays.applied[b].tolist()
+        vectors, bound = rules.vectors, rules.bound
         for rank, place, start, stop in self._acting:
-            if alive[place] and codes[place] not in (0, HELD):
-                if self._simple[rank]:
-                    rules.apply_rule(rank, values[start:stop], time)
-                else:
-                    self._enforce(b, rules, rank, time)
+            if not alive[place] or codes[place] in (0, HELD):
+                continue
+            if self._simple[rank]:
+                vectors[rank]._values = values[start:stop]
+                if (apply := bound[rank].apply) is not None:
+                    apply(self._dt, time)
+            else:
+                self._enforce(b, rules, rank, time)
 
     def _enforce(self, b: int, rules: PythonRules, rank: int, time: float) -> None:
         """Let what is in force of one agent act, as far as its mask allows."""
@@ -111,10 +115,6 @@ class PythonPhases:
         if self._informs:
             self._infos[b] = rules.infos(time)
 
-    def begin(self, first: int, last: int) -> None:
-        """Infos of the lanes that begin an episode."""
-        self._each(first + np.flatnonzero(self._arrays.chosen[first:last]), self._inform_in)
-
     def inform(self, first: int, last: int) -> None:
         """Infos from the truth as it is now."""
         if self._informs:
@@ -135,15 +135,16 @@ class PythonPhases:
 
     def _running(self, first: int, last: int) -> list[int]:
         """Lanes in which an episode runs, and whose turn it is."""
-        lanes: list[int] = (first + np.flatnonzero(running(self._arrays, first, last))).tolist()
-        return lanes
+        arrays = self._arrays
+        flags = zip(arrays.over[first:last].tolist(), arrays.moving[first:last].tolist(), strict=True)
+        return [b for b, (over, moving) in enumerate(flags, first) if moving and not over]
 
     def _each(self, lanes: Iterable[int], do: Callable[[int, PythonRules, float], None]) -> None:
         """Do it in each lane, at its last boundary."""
         steps, many = self._arrays.steps, len(self._rules) > 1
         for b in lanes:
             try:
-                do(b, self._rules[b], to_seconds(int(steps[b]) * self._dt_ns))
+                do(b, self._rules[b], float(int(steps[b]) * self._dt_ns) / SECOND)
             except Exception as error:
                 if many:
                     error.add_note(f"in lane {b}")
@@ -179,7 +180,7 @@ class PythonLanes(Lanes):
             self.phases = PythonPhases(
                 blueprint, self.arrays, self._tables, self.rules, self.infos_in_python, lambda: self.piece
             )
-            natives = self.phases.natives(self.called, natives)
+            natives = (*self.phases.natives(self.called), *natives)
         self._attach(replace(blueprint, hooks={}, native=natives), np.zeros((1, 2), dtype=np.int64), None)
 
     def inform(self, lanes: range | None = None) -> None:

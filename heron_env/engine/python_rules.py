@@ -16,7 +16,7 @@ from heron_env.agents.agent import Agent, imperative, overrides
 from heron_env.core.action import ActionSpec, Vector
 from heron_env.core.feature import visibility_of
 from heron_env.core.masking import Flags, checked, enforced
-from heron_env.core.rule import Parameter, one_by_one
+from heron_env.core.rule import Parameter
 from heron_env.engine.binding import Binder, Run, require_known_rules
 from heron_env.engine.blueprint import Blueprint
 from heron_env.errors import RuleError
@@ -81,13 +81,6 @@ class PythonRules:
             bound.apply(self._dt, time)
         return values, masked
 
-    def apply_rule(self, rank: int, values: list[float], time: float) -> None:
-        """The same of an agent in rules without a mask, whose current action is a view of what is in force."""
-        self.vectors[rank]._values = values
-        apply = self.bound[rank].apply
-        if apply is not None:
-            apply(self._dt, time)
-
     def move(self, dt: float, time: float) -> None:
         """The agents' own physics, bottom-up."""
         for advance in self._advances:
@@ -100,15 +93,20 @@ class PythonRules:
             if not alive[rank]:
                 continue
             if reward is None:
-                rewards[rank] = one_by_one(rewards[child] for child in children)
+                total = 0.0
+                for child in children:
+                    total += rewards[child]
+                rewards[rank] = total
             else:
                 below = np.array([rewards[child] for child in children]) if children else CHILDLESS
-                rewards[rank] = self._number(reward(self._dt, time, below), rank, time)
+                value = reward(self._dt, time, below)
+                finite = type(value) is float and value - value == 0.0
+                rewards[rank] = value if finite else self._number(value, rank, time)
         return rewards
 
     def ends(self, alive: Sequence[Any], time: float) -> tuple[list[bool], list[bool]]:
         """Who ends by its own rule, terminated and truncated, by rank."""
-        terminated, truncated = ([False] * len(self.bound) for _ in range(2))
+        terminated, truncated = [False] * len(self.bound), [False] * len(self.bound)
         for ended, rules in ((terminated, self._terminating), (truncated, self._truncating)):
             for rank, rule in rules:
                 ended[rank] = bool(alive[rank] and rule(self._dt, time))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec
 from heron_env.core.layout import spans_of
-from heron_env.envs.lane import StepOutcome
+from heron_env.engine.tables import EXPLICIT
 from heron_env.envs.masking import Offers
 
 if TYPE_CHECKING:
@@ -24,33 +24,43 @@ INT8 = tuple(np.int8(number) for number in range(16))
 Five = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]
 
 NUMBERS = {float, int, np.float64, np.float32, np.int64, np.int32}
-Floats = NDArray[np.float64]
+ARRAYS, REAL = {np.ndarray}, {np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.int64), np.dtype(np.int32)}
+DTYPE, AXES, ITEM = attrgetter("dtype"), attrgetter("ndim"), methodcaller("item")
+Vectors = NDArray[np.float32]
 
 
 class JointActions:
-    """Reads the actions of some agents, which all must act; `ids`, `specs`: theirs, in one order."""
+    """Reads the actions of all deciding agents of a simulation, which all must act; `ids`, `specs`: theirs."""
 
-    def __init__(self, ids: Sequence[str], specs: Sequence[ActionSpec]) -> None:
+    def __init__(self, simulation: Simulation, ids: Sequence[str], specs: Sequence[ActionSpec]) -> None:
+        self._simulation = simulation
         self._pick = itemgetter(*ids) if len(ids) > 1 else lambda actions: (actions[ids[0]],)
         self._lengths = [spec.size for spec in specs]
         self._single = set(self._lengths) == {1}
 
-    def read_into(self, joint: Floats, actions: Mapping[str, Any]) -> bool:
-        """Write all actions into `joint` `[elements]`, of whatever value; False, and anything in it, if it can't."""
+    def read(self, actions: Mapping[str, Any]) -> bool:
+        """Take all actions, of whatever value, into the lane; False, and nothing counts of them, if it can't."""
         if type(actions) is not dict or len(actions) != len(self._lengths):
             return False
+        lane = self._simulation.lane
         try:
             values = self._pick(actions)
-            if set(map(type, values)) == {np.ndarray}:
+            kinds = set(map(type, values))
+            if kinds == ARRAYS:
                 if list(map(len, values)) != self._lengths:
                     return False
-                np.concatenate(values, 0, joint, casting="same_kind")
-            elif self._single and set(map(type, values)) <= NUMBERS:
-                joint[:] = values
+                if self._single and set(map(DTYPE, values)) <= REAL and set(map(AXES, values)) == {1}:
+                    lane.joint[:] = list(map(ITEM, values))
+                else:
+                    np.concatenate(values, 0, lane.joint, casting="same_kind")
+            elif self._single and kinds <= NUMBERS:
+                lane.joint[:] = values
             else:
                 return False
         except (KeyError, TypeError, ValueError, OverflowError):
             return False
+        if not lane.joint_step or lane.apart:
+            lane.jointly()
         return True
 
 
@@ -69,73 +79,79 @@ class Publisher:
         spans = spans_of([plan.size(rank) for rank in self._ranks])
         self._spans = list(zip(self._ids, spans, strict=True))
         ages = spans_of([plan.told_sources[rank] for rank in self._ranks])
-        self._ages, self._all_ages = list(zip(self._ids, ages, strict=True)), ages[-1].stop
+        self._all_ages = ages[-1].stop
         deciding = list(zip(self._ids, self._ranks, strict=True))
         self._informed = [(agent, rank) for agent, rank in deciding if simulation.rules.bound[rank].info is not None]
         self.offers = Offers(simulation, self.always)
         self._choosing = any(simulation.specs[rank].dim_d for rank in self._ranks)
-        self._codes: list[int] = []
-        self._flags: Sequence[np.int8] = ()
-        self._told: list[dict[str, Any]] = []
-        self._all_active = (INT8[1],) * len(self._ranks)
+        self.everybody = bytes([1]) * len(simulation.hierarchy)
+        lists = [{"is_active": INT8[1], "decision": INT8[EXPLICIT], "aoi": None} for _ in self._ranks]
+        self._usual = list(zip(self._ids, ages, lists, strict=True))
 
-    def observations(self, live: Sequence[str], outcome: StepOutcome | None = None) -> dict[str, NDArray[np.float32]]:
-        """The vectors of the agents in `live`: float32, fresh."""
-        seen = None if outcome is None else outcome.seen
-        if seen is None:
-            seen = self._simulation.lane.observed()
-        found = {agent: seen[span] for agent, span in self._spans}
-        return found if len(live) == len(found) else _those(live, found)
+    def observations(self, live: Sequence[str], seen: Vectors | None = None) -> dict[str, Vectors]:
+        """The vectors of the agents in `live`: float32, fresh; `seen`: of all that decide, if they are known."""
+        return _those(live, self._cut(self._simulation.lane.observed() if seen is None else seen))
 
-    def infos(
-        self, live: Sequence[str], outcome: StepOutcome | None, seen: dict[str, NDArray[np.float32]] | None = None
-    ) -> dict[str, dict[str, Any]]:
-        """What comes with the observations `seen`, or those of now; `outcome` is None at reset."""
-        codes, active = self._simulation.lane.decisions(), self._active()
-        if codes is not self._codes or active is not self._flags:
-            self._codes, self._flags = codes, active
-            both = zip(active, codes, strict=False)
-            self._told = [{"is_active": flag, "decision": INT8[code], "aoi": None} for flag, code in both]
-        course, ages = self._simulation.course, np.zeros(self._all_ages)
-        if course is not None:
-            for rank, (_, span) in zip(self._ranks, self._ages, strict=True):
+    def _cut(self, seen: Vectors) -> dict[str, Vectors]:
+        vectors = {}
+        for agent, span in self._spans:
+            vectors[agent] = seen[span]
+        return vectors
+
+    def infos(self, live: Sequence[str], seen: dict[str, Vectors]) -> dict[str, dict[str, Any]]:
+        """What comes with the observations `seen`."""
+        simulation = self._simulation
+        codes, active, course = simulation.lane.decisions(), self._active(), simulation.course
+        infos: dict[str, dict[str, Any]] = {}
+        for (agent, span, _), rank, code, flag in zip(self._usual, self._ranks, codes, active, strict=True):
+            ages = np.zeros(span.stop - span.start)
+            if course is not None:
                 old = course.ages(rank)
-                ages[span.start : span.start + len(old)] = old
-        found: dict[str, dict[str, Any]] = {}
-        for (agent, span), told in zip(self._ages, self._told, strict=True):
-            info = found[agent] = told.copy()  # made anew it would take half as long again
-            info["aoi"] = ages[span]
-        if self._informed:
-            own = self._simulation.lane.own_infos() if outcome is None else outcome.infos
-            for agent, rank in self._informed:
-                found[agent].update(own[rank])
-        if self._choosing:
-            self.offers.add_to(found, self.observations(live) if seen is None else seen)
-        return found if len(live) == len(found) else _those(live, found)
+                ages[: len(old)] = old
+            infos[agent] = {"is_active": flag, "decision": INT8[code], "aoi": ages}
+        return _those(live, self._completed(infos, seen))
 
-    def results(self, live: Sequence[str], outcome: StepOutcome) -> Five:
+    def _completed(self, infos: dict[str, dict[str, Any]], seen: dict[str, Vectors]) -> dict[str, dict[str, Any]]:
+        """With the agents' own numbers, and masks."""
+        if self._informed:
+            own = self._simulation.lane.own_infos()
+            for agent, rank in self._informed:
+                infos[agent].update(own[rank])
+        if self._choosing:
+            self.offers.add_to(infos, seen)
+        return infos
+
+    def results(self, live: Sequence[str], seen: Vectors) -> Five:
         """All that a step gives to the agents in `live`."""
-        ids = self._ids
-        observations = self.observations(live, outcome)
-        infos = self.infos(live, outcome, observations)
-        rewards, terminated, truncated = outcome.published()
-        earned = dict(zip(ids, rewards, strict=False))
-        if not outcome.ended and len(live) == len(ids):
-            return observations, earned, dict.fromkeys(ids, False), dict.fromkeys(ids, False), infos
-        ends = [dict(zip(ids, flags or [False] * len(ids), strict=True)) for flags in (terminated, truncated)]
-        return observations, _those(live, earned), _those(live, ends[0]), _those(live, ends[1]), infos
+        simulation, ids = self._simulation, self._ids
+        lane, everybody = simulation.lane, simulation.lane.living.tobytes() == self.everybody
+        usual = everybody and lane.joint_step and self.always and not (simulation.down or simulation.course)
+        if not usual:
+            return self._results(live, seen)
+        observations, infos, ages = {}, {}, np.zeros(self._all_ages)
+        for agent, span in self._spans:
+            observations[agent] = seen[span]
+        for agent, span, like in self._usual:
+            infos[agent] = info = like.copy()  # what an agent does with its infos is its own
+            info["aoi"] = ages[span]
+        if self._informed or self._choosing:
+            self._completed(infos, observations)
+        rewards = dict(zip(ids, lane.rewards.take(lane.deciding).tolist(), strict=True))
+        return observations, rewards, dict.fromkeys(ids, False), dict.fromkeys(ids, False), infos
+
+    def _results(self, live: Sequence[str], seen: Vectors) -> Five:
+        """The same where somebody has ended, or anything else is out of the ordinary."""
+        lane, ids, cut = self._simulation.lane, self._ids, self._cut(seen)
+        rewards, *ends = (of.take(lane.deciding) for of in (lane.rewards, lane.terminated, lane.truncated))
+        parts = (rewards.tolist(), *(flags.astype(bool).tolist() for flags in ends))
+        earned, terminated, truncated = (_those(live, dict(zip(ids, part, strict=True))) for part in parts)
+        return _those(live, cut), earned, terminated, truncated, self.infos(live, cut)
 
     def _active(self) -> Sequence[np.int8]:
         """Whose action will count in the coming step? (T10)"""
-        simulation, is_active = self._simulation, self._is_active
-        if down := simulation.down:
-            return [INT8[is_active(rank) and rank not in down] for rank in self._ranks]
-        if not self.always:
-            return [INT8[is_active(rank)] for rank in self._ranks]
-        if simulation.everyone:
-            return self._all_active
-        return [INT8[simulation.alive[rank]] for rank in self._ranks]
+        down = self._simulation.down
+        return [INT8[self._is_active(rank) and rank not in down] for rank in self._ranks]
 
 
-def _those(live: Sequence[str], found: dict[str, Any]) -> dict[str, Any]:
-    return {agent: found[agent] for agent in live}
+def _those(live: Sequence[str], every: dict[str, Any]) -> dict[str, Any]:
+    return every if len(live) == len(every) else {agent: every[agent] for agent in live}

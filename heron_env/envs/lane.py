@@ -1,9 +1,8 @@
-"""A simulation as one lane of the engine, compiled or in Python: 0 of 1, or any of a batch; and what a step yields."""
+"""A simulation as one lane of the engine, compiled or in Python: 0 of 1, or any of a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,18 +10,13 @@ from numpy.typing import NDArray
 
 from heron_env.engine.blueprint import Blueprint, Native
 from heron_env.engine.tables import COMMAND, EXPLICIT, HELD, NOOP, POLICY
+from heron_env.envs.outcome import Infos, named
 
 if TYPE_CHECKING:
     from heron_env.engine.lanes import Lanes
     from heron_env.envs.simulation import Simulation
 
 Floats = NDArray[np.float64]
-ReadActions = Callable[[Floats, Mapping[str, Any]], bool]
-"""Writes all actions into an array `[elements]`; False, and anything in it, if it can't."""
-Infos = list[dict[str, float]]
-"""Info numbers by name, by rank."""
-Published = tuple[list[float], list[bool], list[bool]]
-"""Rewards, terminated, truncated of the deciding agents, in their order."""
 
 
 def blueprint_of(
@@ -52,62 +46,6 @@ def blueprint_of(
     )
 
 
-class StepOutcome:
-    """Results of one control step, by rank; agents that ended before have reward 0 and False.
-
-    Copies of the engine's rows are kept, by position; lists are made when somebody asks.
-
-    Attributes:
-        time: the boundary, s.
-        ended: did anybody end here? over: is the episode over?
-        seen: the deciding agents' vectors after the step, one after another, if they are known already.
-    """
-
-    def __init__(self, lane: Lane, time: float, ended: bool, seen: NDArray[np.float32] | None = None) -> None:
-        self.time, self.ended, self.over, self.seen = time, ended, ended and bool(lane.over[0]), seen
-        self._position, self._deciding, self._fields = lane.position, lane.deciding, lane.fields
-        self._rewards = lane.rewards.copy()
-        self._infos = lane.infos.copy() if lane.informs else lane.told[lane.number]
-        self._terminated = self._truncated = lane.nobody
-        if ended:
-            self._terminated, self._truncated = lane.terminated.astype(bool), lane.truncated.astype(bool)
-
-    @cached_property
-    def rewards(self) -> list[float]:
-        """Of every agent."""
-        return self._rewards.take(self._position).tolist()  # type: ignore[no-any-return]
-
-    @cached_property
-    def terminated(self) -> list[bool]:
-        """Who ended here by its own rule, or with the others."""
-        return self._terminated.take(self._position).tolist()  # type: ignore[no-any-return]
-
-    @cached_property
-    def truncated(self) -> list[bool]:
-        """Who was cut off here."""
-        return self._truncated.take(self._position).tolist()  # type: ignore[no-any-return]
-
-    @cached_property
-    def infos(self) -> Infos:
-        """Each agent's own info numbers."""
-        return named(self._infos, self._fields)
-
-    def published(self) -> Published:
-        """Rewards and ends of the agents that decide; ends only if anybody ended."""
-        deciding, rewards = self._deciding, self._rewards.take(self._deciding).tolist()
-        if not self.ended:
-            return rewards, [], []
-        return rewards, self._terminated.take(deciding).tolist(), self._truncated.take(deciding).tolist()
-
-
-def named(infos: Floats | Infos, fields: Sequence[tuple[tuple[str, ...], slice]]) -> Infos:
-    """Infos by rank, fresh, from the numbers of all, or from what rules in Python told."""
-    if isinstance(infos, list):
-        return [dict(one) for one in infos]
-    numbers = infos.tolist()
-    return [dict(zip(names, numbers[span], strict=True)) for names, span in fields]
-
-
 class Lane:
     """What may be done to one simulation in its lane. Rows of the engine's arrays are by position, lists by rank.
 
@@ -117,6 +55,8 @@ class Lane:
         position: place of each rank in the rows; deciding: of the agents that decide.
         informs: are there infos of compiled rules? fields: names of each rank's, and where they lie in `infos`.
         told: infos of all lanes otherwise.
+        joint: where the caller's actions go that decides for all, float64 `[elements]`; joint_step: did it last?
+        members: who was alive when the last step began, uint8 by position.
     """
 
     def __init__(self, simulation: Simulation, lanes: Lanes, number: int = 0) -> None:
@@ -129,7 +69,7 @@ class Lane:
         self.terminated, self.truncated = arrays.terminated[number], arrays.truncated[number]
         self._given, self._source, self._masked = arrays.given[number], arrays.source[number], arrays.masked[number]
         self._actions, self._applied = arrays.actions[number], arrays.applied[number]
-        self._living = arrays.alive[number]
+        self.living = arrays.alive[number]
         self.position = np.asarray(lanes.position, dtype=np.int64)
         self.deciding = self.position[list(simulation.possible)]
         self._spans = [lanes.action_slice(rank) for rank in ranks]
@@ -138,14 +78,12 @@ class Lane:
         self._elements = np.concatenate([np.arange(span.start, span.stop) for span in spans])
         first, last = self._elements[[0, -1]].tolist()
         neighbours = last - first + 1 == len(self._elements)
-        self._joint = self._actions[first : last + 1] if neighbours else np.zeros(len(self._elements))
-        self._copies = not neighbours
+        self.joint = self._actions[first : last + 1] if neighbours else np.zeros(len(self._elements))
+        self.apart = not neighbours
         self._all_given = (np.bincount(self.deciding, minlength=len(ranks)) * EXPLICIT).astype(np.uint8)
-        self._all_explicit = [EXPLICIT] * len(self.deciding)
-        self._jointly = False
-        self._members: list[bool] = []
-        self._flags, self._alive, self._everyone = b"", [True] * len(ranks), True
-        self.nobody = np.zeros(len(ranks), dtype=bool)
+        self.joint_step = False
+        self.members = self._flags = b""
+        self._alive, self._everyone = [True] * len(ranks), True
         self.told: Any = lanes.infos_in_python or {number: [{} for _ in ranks]}
         self.informs, self.fields = False, list[tuple[tuple[str, ...], slice]]()
         if lanes.attached:
@@ -172,7 +110,7 @@ class Lane:
 
     def begin(self, seed: int, episode: int, initial: Floats) -> None:
         """Initial values, no-op actions, and the rule `begin`."""
-        self._jointly = False
+        self.joint_step = False
         self.lanes.arrays.initial[:] = initial
         self.lanes.begin(self.number, seed, episode)
         if not self.simulation.compiled:
@@ -195,22 +133,19 @@ class Lane:
 
     # Deciding in a synchronous step
 
-    def read(self, read: ReadActions, actions: Mapping[str, Any]) -> bool:
-        """Take the actions of all deciding agents, legal or not; False, and nothing happens, if they can't be read."""
-        if not read(self._joint, actions):
-            return False
-        if self._copies:
-            self._actions[self._elements] = self._joint
-        if not self._jointly:
-            self._given[:], self._jointly = self._all_given, True
-        return True
+    def jointly(self) -> None:
+        """The caller has decided for all that decide: their actions are in `joint`."""
+        if self.apart:
+            self._actions[self._elements] = self.joint
+        if not self.joint_step:
+            self._given[:], self.joint_step = self._all_given, True
 
     def take(self, given: Mapping[int, Floats], own: Mapping[int, Floats], answered: Mapping[int, int]) -> None:
         """What the caller and the agents' own policies decided, by rank: legal actions.
 
         `answered`: codes that stand for decisions of policies that say where their answers came from.
         """
-        self._jointly = False
+        self.joint_step = False
         self._given[:] = 0
         for source, decisions in ((EXPLICIT, given), (POLICY, own)):
             for rank, values in decisions.items():
@@ -223,9 +158,9 @@ class Lane:
         Top-down; `force`: what was in force before.
         """
         simulation, source, applied = self.simulation, self._source, self._applied
-        down, told, self._jointly = simulation.down, dict[int, Floats](), False
+        down, told, self.joint_step = simulation.down, dict[int, Floats](), False
         for rank, place, span in self._acting:
-            if not self._living[place] or source[place] == HELD:
+            if not self.living[place] or source[place] == HELD:
                 continue
             if rank in down:
                 idle = down[rank] == "noop"
@@ -236,17 +171,9 @@ class Lane:
             if source[place] != HELD:
                 told |= simulation.shares(rank, applied[span].copy())
 
-    def step(self) -> StepOutcome:
-        """A whole step with what was read or taken. Raises InvalidAction; nothing has changed then."""
-        members, flags = self.alive, self._living.tobytes()
-        alone = self.lanes.count == 1
-        seen = self.lanes.step().observations[0].copy() if alone else self.lanes.step_one(self.number)
-        self._members = members
-        return StepOutcome(self, self.simulation.time, self._living.tobytes() != flags, seen)
-
     def act(self) -> None:
         """The beginning of a step: decisions, and what they do."""
-        self._members = self.alive
+        self.members = self.living.tobytes()
         self.lanes.act(self.range)
 
     # One agent, and what follows
@@ -264,11 +191,9 @@ class Lane:
         else:
             self.lanes.part_of_substep(number, *self.simulation.piece, self.range)
 
-    def close(self) -> StepOutcome:
-        """The step's outcome; the next exogenous values are there then."""
-        flags = self._living.tobytes()
+    def close(self) -> None:
+        """Rewards and ends; the next exogenous values are there then."""
         self.lanes.close(self.range)
-        return StepOutcome(self, self.simulation.time, self._living.tobytes() != flags)
 
     # Looking
 
@@ -279,10 +204,10 @@ class Lane:
     @property
     def alive(self) -> list[bool]:
         """Who has not ended: the same list until somebody does."""
-        flags = self._living.tobytes()
+        flags = self.living.tobytes()
         if flags != self._flags:
-            self._flags, self._alive = flags, self._living.take(self.position).astype(bool).tolist()
-            self._everyone = bool(self._living.take(self.deciding).all())
+            self._flags, self._alive = flags, self.living.take(self.position).astype(bool).tolist()
+            self._everyone = bool(self.living.take(self.deciding).all())
         return self._alive
 
     @property
@@ -304,7 +229,7 @@ class Lane:
 
     @sources.setter
     def sources(self, codes: list[int]) -> None:
-        self._jointly = False
+        self.joint_step = False
         self._source[self.position] = codes
 
     @property
@@ -317,8 +242,8 @@ class Lane:
         self._masked[self.position] = flags
 
     def decisions(self) -> list[int]:
-        """Codes of the agents that decide; one and the same list where all were the caller's."""
-        return self._all_explicit if self._jointly else self._source.take(self.deciding).tolist()
+        """Codes of the agents that decide."""
+        return self._source.take(self.deciding).tolist()  # type: ignore[no-any-return]
 
     @property
     def decided(self) -> dict[int, Floats]:
@@ -326,7 +251,7 @@ class Lane:
         return {
             rank: self._applied[span].copy()
             for rank, place, span in self._acting
-            if self._members[rank] and self._source[place] not in (0, HELD)
+            if self.members[place] and self._source[place] not in (0, HELD)
         }
 
     def actions(self) -> list[list[float]]:
@@ -343,7 +268,7 @@ class Lane:
         for span, values in zip(self._spans, actions, strict=True):
             self._applied[span] = values
         self.steps[0], self.over[0] = step, over
-        self._living[self.position] = alive
+        self.living[self.position] = alive
         self._tell_rules()
         if self.lanes.attached:
             self.inform()

@@ -25,7 +25,6 @@ LOOK_AHEAD: Calls = DECISION | {"step()"}
 COPY = "plan on a copy, made before: model = {}"
 UP_TO_DATE = f"{COPY.format('copy.deepcopy(env)')}; model.set_state(env.get_state()) brings it here"
 
-_marks = itertools.count(1)
 _arriving = Lock()
 
 
@@ -45,9 +44,12 @@ class Ownership:
         torn: what left the environment elsewhere by an error: nobody steps on before a reset; "": nothing.
     """
 
+    marks = itertools.count(1)
+    """What nobody stands at yet, one after the other: of all of this process."""
+
     def __init__(self, what: str = "environment", another: str = "copy.deepcopy(env)") -> None:
         self._what, self._another = what, another
-        self.mark = next(_marks)
+        self.mark = next(self.marks)
         self.lent = NOTHING
         self.lock = Lock()
         self.call, self.thread = "", 0
@@ -55,7 +57,7 @@ class Ownership:
 
     def move(self, torn: str | None = None) -> None:
         """The environment stands elsewhere from now on; `torn`: what left it so, None: as before."""
-        self.mark = next(_marks)
+        self.mark = next(self.marks)
         self.torn = self.torn if torn is None else torn
 
     def require_whole(self, call: str) -> None:
@@ -65,10 +67,9 @@ class Ownership:
 
     def arrive(self, mark: int) -> None:
         """It stands where a snapshot with this `mark`, perhaps of another process, was taken."""
-        global _marks
         with _arriving:
-            if mark >= next(_marks):
-                _marks = itertools.count(mark + 1)
+            if mark >= next(self.marks):
+                Ownership.marks = itertools.count(mark + 1)
         self.mark = mark
 
     def moved_by(self, step: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:

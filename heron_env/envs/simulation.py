@@ -20,16 +20,17 @@ from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.disturbing import Course, Courses
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks, require_numbers
-from heron_env.envs.lane import Lane, StepOutcome, blueprint_of
+from heron_env.envs.lane import Lane, blueprint_of
 from heron_env.envs.lane_hooks import LaneHooks
 from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
+from heron_env.envs.outcome import StepOutcome
 from heron_env.envs.seeing import group_agents, kinds_of
 from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError, HierarchyError
 from heron_env.observability.noise import Moment
 from heron_env.observability.plan import ObservationPlan
-from heron_env.scheduling.timing import END_OF_TIME, to_ns, to_seconds
+from heron_env.scheduling.timing import END_OF_TIME, SECOND, to_ns, to_seconds
 from heron_env.seeding import MASK
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ class Simulation:
         self.masks = Masks(self)
         self._may_end = any(bound.terminated or bound.truncated for bound in self.rules.bound)
         self._hooked: frozenset[str] = frozenset()
+        self._moved = False
         self.world = World(self.layout, self.truth)
         self._bind_states()
         self.truth[self.layout.per_step] = 0.0  # the sum of no step yet
@@ -149,7 +151,7 @@ class Simulation:
 
     def move_to(self, lanes: Lanes, number: int) -> PythonRules:
         """Live in a lane of a batch from now on, in plain Python; states and world move there."""
-        before = self.truth
+        before, self._moved = self.truth, True
         rules = self._enter(lanes, number)
         self.truth[:] = before
         for rank in range(len(self.hierarchy)):
@@ -226,7 +228,7 @@ class Simulation:
     def begin(self, seed: int, episode: int) -> None:
         """Initial values, the world's keys, and the `begin` hook; the first time, rules are compiled."""
         hooked = self.hooks.called_in_python(compiled=self.compiled)
-        if not self.lane.lanes.attached or (hooked != self._hooked and self.lane.lanes.count == 1):
+        if not self.lane.lanes.attached or (hooked != self._hooked and not self._moved):
             self._hooked = hooked
             self.attach()
         self._hooked = hooked
@@ -269,11 +271,18 @@ class Simulation:
 
     # A step: in one call, or part by part, as the event clock asks for them
 
-    def step(self) -> StepOutcome:
-        """A control step (T15) with the actions in the lane. Raises InvalidAction: nothing has changed then."""
-        outcome = self.lane.step()
-        self.world.step, self.world.time = self.step_index, outcome.time
-        return outcome
+    def step(self) -> NDArray[np.float32]:
+        """A control step (T15) with the actions in the lane; what the deciding agents see then, side by side, fresh.
+
+        Raises InvalidAction: nothing has changed then.
+        """
+        lane = self.lane
+        lane.members = lane.living.tobytes()
+        one = lane.lanes.count == 1
+        seen = lane.lanes.step().observations[0].copy() if one else lane.lanes.step_one(lane.number)
+        self.world.step = steps = int(lane.steps[0])
+        self.world.time = float(steps * self.dt_ns) / SECOND
+        return seen
 
     def substep(self, number: int) -> None:
         """Advance physics by dt / substeps; `number` counts from 0 within the step."""
@@ -281,9 +290,9 @@ class Simulation:
 
     def close_step(self) -> StepOutcome:
         """Rewards and ends from the truth at this boundary (T4, T5), then the next exogenous values."""
-        outcome = self.lane.close()
-        self.world.step, self.world.time = self.step_index, outcome.time
-        return outcome
+        self.lane.close()
+        self.world.step, self.world.time = self.step_index, self.time
+        return StepOutcome(self.lane)
 
     def require_end(self, where: str) -> None:
         """Raise ConfigError unless something can end an episode."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -23,8 +24,8 @@ from heron_env.envs.decisions import Decision, Source, last_decisions, own_polic
 from heron_env.envs.dictionaries import JointActions, Publisher
 from heron_env.envs.disturbing import Course, checked_disturbances
 from heron_env.envs.hooks import Hooks, require_options
-from heron_env.envs.lane import StepOutcome
-from heron_env.envs.ownership import Ownership
+from heron_env.envs.outcome import StepOutcome
+from heron_env.envs.ownership import NOTHING, Ownership
 from heron_env.envs.seeing import ObjectForm, Values, observation_box, show_truth, state_box
 from heron_env.envs.settings import (
     Observability,
@@ -39,7 +40,7 @@ from heron_env.envs.settings import (
 from heron_env.envs.simulation import Simulation
 from heron_env.envs.snapshot import pickled, require_alike, require_version, restore, save
 from heron_env.envs.unused_rules import require_used
-from heron_env.errors import DeclarationError, InvalidAction, ResetNeeded, checked_keywords
+from heron_env.errors import DeclarationError, InvalidAction, ResetNeeded, checked_keywords, ended_in
 from heron_env.given import WITHOUT_TRAINING_DELAYS, is_one_of, refuse_removed
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
@@ -145,7 +146,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
             self.schedule.require_fixed()
         self.timings = self.timings_of(self.schedule)
         simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
-        self._read = JointActions(self.possible_agents, [specs[rank] for rank in possible]).read_into
+        self._read = JointActions(simulation, self.possible_agents, [specs[rank] for rank in possible]).read
         self._publisher = Publisher(simulation, self.timings, self.is_active)
         self._event_driven = False
         self._origins, self._asking = dict[int, Origin](), dict[int, Asking]()
@@ -218,7 +219,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self.simulation.post.readers = frozenset(answering)
         begin_policies(own_policies(self), self.np_random_seed, self._episode)
         seen = self._observe()
-        return seen, self._publisher.infos(self.agents, None, seen)
+        return seen, self._publisher.infos(self.agents, seen)
 
     def start_episode(self, seed: int | None) -> None:
         """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
@@ -251,54 +252,67 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         Raises InvalidAction, UnknownAgent, and ResetNeeded where no episode runs. Nothing has changed then. An error
         of a rule or hook ends the episode: step() raises ResetNeeded until a reset.
         """
-        return self._ownership.drive("step()", self._step, actions)
+        owned = self._ownership
+        if not owned.lock.acquire(False):  # a decision that looks ahead, if that was lent; else a refusal
+            return owned.drive("step()", self._step, actions)
+        owned.call, owned.thread, owned.lent, mark = "step()", get_ident(), NOTHING, owned.mark
+        try:
+            return self._step(actions)
+        except BaseException as error:
+            if owned.mark != mark:
+                owned.torn = ended_in("step()", error)
+            raise
+        finally:
+            owned.lock.release()
 
     def _step(
         self, actions: Mapping[str, Any]
     ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
-        self._ownership.require_whole("step()")
-        if not self.agents:
+        live, publisher = self.agents, self._publisher
+        if not live or self._ownership.torn:
+            self._ownership.require_whole("step()")
             if self._event_driven:
                 raise ResetNeeded("step(): an event-driven run used this environment last; call reset() first")
             if self._episode >= 0 and not actions:
                 return {}, {}, {}, {}, {}
             raise ResetNeeded("step(): no episode is running; call reset() first")
-        live, publisher = self.agents, self._publisher
-        self._origins = {}
-        outcome = self.advance_step(actions)
-        results = publisher.results(live, outcome)
-        self.proxy.set_results_later(partial(self._results, results[0], outcome))
-        if not self.simulation.everyone:
-            self.agents = [a for a in live if self.simulation.alive[self.hierarchy.index[a]]]
+        if self._origins:
+            self._origins = {}
+        results = publisher.results(live, self._advance(actions))
+        self.proxy.step_results = partial(self._results, results[0])
+        if self.simulation.lane.living.tobytes() != publisher.everybody:
+            alive, index = self.simulation.alive, self.hierarchy.index
+            self.agents = [agent for agent in live if alive[index[agent]]]
         return results
 
     def advance_step(self, actions: Mapping[str, Any]) -> StepOutcome:
         """The step itself; its outcome is by rank."""
-        return self._ownership.moved_by(self._carry_out, actions)
+        self._advance(actions)
+        return StepOutcome(self.simulation.lane)
 
-    def _carry_out(self, actions: Mapping[str, Any]) -> StepOutcome:
-        simulation = self.simulation
-        if simulation.step_index >= simulation.most_steps:
-            require_before_the_end((simulation.step_index + 1) * self.dt_ns, "step(): its end")
-        outcome = self._joint_step() if self._takes(actions) else None
-        if outcome is None:
-            if simulation.post.receivers:
-                simulation.post.unless_it_fails(take, self, actions)
-            else:
-                take(self, actions)
-            self._ownership.changing = True
-            outcome = simulation.step()
-        self.proxy.time = outcome.time
-        return outcome
+    def _advance(self, actions: Mapping[str, Any]) -> NDArray[np.float32]:
+        """The step itself; what the deciding agents see then, side by side. Elsewhere from now on, also half-way."""
+        simulation, owned = self.simulation, self._ownership
+        steps = simulation.lane.steps
+        if steps[0] >= simulation.most_steps:
+            require_before_the_end((int(steps[0]) + 1) * self.dt_ns, "step(): its end")
+        usual = self._publisher.always and len(self.agents) == len(self.possible_agents) and not self._origins
+        owned.changing = joint = usual and self._read(actions)
+        try:
+            seen = self._joint_step() if joint else None
+            if seen is None:
+                self._take(actions)
+                seen = simulation.step()
+        except BaseException:
+            if owned.changing:
+                owned.move()
+            raise
+        owned.mark = next(owned.marks)
+        self.proxy.time = simulation.world.time
+        return seen
 
-    def _takes(self, actions: Mapping[str, Any]) -> bool:
-        """The actions of all deciding agents go into the lane at once; False where anything is out of the ordinary."""
-        usual = self._publisher.always and self.simulation.everyone and not self._origins
-        return usual and self.simulation.lane.read(self._read, actions)
-
-    def _joint_step(self) -> StepOutcome | None:
-        """The step of all these; None, and nothing has changed, where one is illegal: `take` says which, and why."""
-        self._ownership.changing = True
+    def _joint_step(self) -> NDArray[np.float32] | None:
+        """The step of all these; None, and nothing has changed, where one is illegal: `_take` says which, and why."""
         try:
             return self.simulation.step()
         except InvalidAction:
@@ -307,11 +321,21 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
                 raise
             return None
 
+    def _take(self, actions: Mapping[str, Any]) -> None:
+        """The caller's actions, and what agents decide by their own policies. Raises InvalidAction, UnknownAgent."""
+        post = self.simulation.post
+        if post.receivers:
+            post.unless_it_fails(take, self, actions)
+        else:
+            take(self, actions)
+        self._ownership.changing = True
+
     def _observe(self) -> dict[str, Obs]:
         return self._publisher.observations(self.agents)
 
-    def _results(self, observations: dict[str, Obs], outcome: StepOutcome) -> tuple[dict[str, Any], ...]:
-        """A step's results, of all agents."""
+    def _results(self, observations: dict[str, Obs]) -> tuple[dict[str, Any], ...]:
+        """The last step's results, of all agents."""
+        outcome = StepOutcome(self.simulation.lane)
         parts: tuple[list[Any], ...] = (outcome.rewards, outcome.terminated, outcome.truncated, outcome.infos)
         return observations, *(dict(zip(self.hierarchy.ids, part, strict=True)) for part in parts)
 
@@ -400,6 +424,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         require_alike(state, self.simulation)
+        self.proxy.get_step_results()  # of the step before, as long as that is known
         self._ownership.move()
         self._seed, self._episode, self._event_driven = state["seed"], state["episode"], state["event_driven"]
         self._origins = {rank: Origin(*origin) for rank, origin in state["origins"].items()}

@@ -18,6 +18,7 @@ from heron_env.lab.runs import RunFolder, files_of_run, replace_run, unused, ver
 from heron_env.lab.trained import NetworkPolicy, Scaling, act_of
 from heron_env.lab.weights import actor_of, packed_weights
 from heron_env.registry import id_of
+from heron_env.scheduling.drawn import as_dict
 
 if TYPE_CHECKING:
     from heron_env.adapters.sb3 import HeronVecEnv
@@ -71,6 +72,7 @@ def save_run(model: Any, env: Any, folder: str | Path) -> RunFolder:
         deterministic=False,
         hyperparameters=_hyperparameters(policy, groups[lanes.group], facts, lanes),
         critic="central" if lanes.central else "local",
+        schedule=None if lanes.schedule is None else as_dict(lanes.schedule),
         groups=groups,
         curve=unused("progress", ".csv", set(former)),
         return_of=built.hierarchy.ids[0],

@@ -208,9 +208,9 @@ class Boundaries:
         self.written, self.moved = np.zeros(size, np.int64), np.zeros(size, dtype=bool)
         self._start = self._end = self.simulation.truth.copy()
         self._recording = self._trying = False
-        self._run_hook, self._substep = env.run_hook, self.simulation.substep
+        self._run_hook, lanes = env.run_hook, self.simulation.lane.lanes
         env.run_hook = self._watched_hook  # type: ignore[method-assign]
-        self.simulation.substep = self._watched_substep  # type: ignore[method-assign]
+        lanes.follow([lanes.called.native(place, self._note) for place in ("before_physics", "physics")])
 
     def record(self, seed: int, steps: int) -> None:
         """So many steps, from the beginning of an episode of this seed on, and of the following ones if it ends."""
@@ -230,13 +230,8 @@ class Boundaries:
         self._start = self.simulation.truth.copy()
         return self._start
 
-    def _watched_substep(self, number: int) -> None:
-        self._note()  # what effects have done
-        self._substep(number)
-        self._note()
-
-    def _note(self) -> None:
-        if self._recording:
+    def _note(self, first: int, last: int) -> None:
+        if self._recording:  # before physics: what effects have done
             self.moved |= self.simulation.truth != self._start
 
     def _watched_hook(self, name: str, world: World, *more: float) -> None:

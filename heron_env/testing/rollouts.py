@@ -16,7 +16,6 @@ from heron_env.core.masking import flat
 from heron_env.core.policy import Answer, Asked
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.decisions import take
-from heron_env.envs.lane import StepOutcome
 from heron_env.scheduling.timing import ScheduleConfig, to_seconds
 from heron_env.seeding import key, uniforms
 
@@ -157,11 +156,11 @@ def truth_of_steps(env: HeronEnv) -> Timed:
     columns = np.setdiff1d(np.arange(simulation.layout.size), inboxes_of(simulation.layout))
     names = [env.state_names[column] for column in columns]
 
-    def watched(close: Callable[[], StepOutcome]) -> Callable[[], StepOutcome]:
-        def closed() -> StepOutcome:
-            outcome = close()
-            timed.append((outcome.time, 2, entry("quantity", outcome.time, simulation.truth[columns], names)))
-            return outcome
+    def watched(close: Callable[[], Any]) -> Callable[[], Any]:
+        def closed() -> Any:
+            returned, time = close(), simulation.time
+            timed.append((time, 2, entry("quantity", time, simulation.truth[columns], names)))
+            return returned
 
         return closed
 

@@ -12,10 +12,11 @@ from sb3_contrib import MaskablePPO  # noqa: E402
 from stable_baselines3 import A2C, DQN, PPO, SAC  # noqa: E402
 from stable_baselines3.common.vec_env import VecFrameStack, VecMonitor, VecNormalize  # noqa: E402
 
-from heron_env import load_policy, make  # noqa: E402
+from heron_env import ScheduleConfig, load_policy, make  # noqa: E402
 from heron_env.adapters import HeronVecEnv  # noqa: E402
 from heron_env.errors import ConfigError  # noqa: E402
 from heron_env.lab import RunFolder, save_run  # noqa: E402
+from heron_env.scheduling.drawn import as_dict  # noqa: E402
 
 GRID, ENERGY, TRAFFIC = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1", "heron/TrafficCorridor-v0"
 HOMES = {"dt": 900.0, "physics_substeps": 1, "max_steps": 8}
@@ -64,6 +65,14 @@ def test_the_run_decides_as_the_model_behind_its_normalizer(
     if group is not None:  # the other group follows its own rule
         result = run.make().run_synchronous(load_policy(run.path), seed=2)
         assert len(result.returns) > 4 and run.misfit(make(TRAFFIC, max_steps=8)) == ""
+
+
+def test_the_run_knows_the_network_that_it_was_trained_under(tmp_path: Path):
+    network = ScheduleConfig(msg_delay=0.3, loss=0.1)
+    env = normalized(GRID, max_steps=8, clock="event", schedule=network, compile=True)
+    run = save_run(learned(env), env, tmp_path / "run")
+    assert run.config.schedule == as_dict(network)
+    assert run.config.env_options == {"max_steps": 8, "compile": True}
 
 
 def test_a_zip_gives_the_run_of_its_model_and_the_folder_is_whole(tmp_path: Path):

@@ -25,7 +25,7 @@ class Script:
     """What happens to a batch: its form, and before which turns which lanes are reset, with which seeds.
 
     A reset's lanes are told by a pattern that repeats; seeds: one for all, one each (a pattern, too), or the next
-    episode.
+    episode. `storms`: what befalls the episodes that begin at resets, a list each, in turn.
     """
 
     lanes: int = 3
@@ -37,6 +37,13 @@ class Script:
     final: bool = True
     schedule: Any = None
     resets: Resets = field(default_factory=dict)
+    storms: tuple[Any, ...] = ()
+
+    def options(self, mask: np.ndarray) -> list[tuple[np.ndarray, dict[str, Any]]]:
+        """The lanes of a reset in parts, each with what befalls the episodes that begin there."""
+        turns = np.arange(self.lanes) % max(1, len(self.storms))
+        parts = [(mask & (turns == turn), {"disturbances": list(one)}) for turn, one in enumerate(self.storms)]
+        return [(part, one) for part, one in parts if part.any()] if self.storms else [(mask, {})]
 
     def reset_before(self, turn: int, over: np.ndarray) -> tuple[np.ndarray, Any] | None:
         """Which lanes begin anew, and their seeds; with autoreset "disabled" those that are `over` at least."""
@@ -75,14 +82,14 @@ class Alone:
         self.returns, self.running = (np.zeros((lanes, len(env.hierarchy))) for _ in range(2))
         self.results: list[Any] = [({}, {}, {})] * lanes
 
-    def reset(self, seed: Any, mask: np.ndarray) -> None:
+    def reset(self, seed: Any, mask: np.ndarray, options: Any = None) -> None:
         """As BatchEnv.reset."""
         for lane in np.flatnonzero(mask).tolist():
             given = seed[lane] if isinstance(seed, np.ndarray) else None if seed is None else seed + lane
-            self._begin(lane, None if given is None else int(given))
+            self._begin(lane, None if given is None else int(given), options)
 
-    def _begin(self, lane: int, seed: int | None) -> None:
-        self.shown[lane] = self.envs[lane].reset(seed=seed)
+    def _begin(self, lane: int, seed: int | None, options: Any = None) -> None:
+        self.shown[lane] = self.envs[lane].reset(seed=seed, options=options)
         self.running[lane] = 0.0
 
     def step(self, given: Arrays) -> None:
@@ -133,12 +140,16 @@ def play(script: Script, batch: BatchEnv, *others: Any) -> Iterator[tuple[str, b
     """Play the script on a batch and on others; after each turn: where we are, was it a step, and what each told."""
     random, players = np.random.default_rng(script.salt), (batch, *others)
     everyone = np.ones(script.lanes, dtype=bool)
-    yield "at the start: ", False, [player.reset(script.seed, everyone) for player in players]
+
+    def begin(player: Any, seeds: Any, mask: np.ndarray) -> Any:
+        return [player.reset(seeds, part, options) for part, options in script.options(mask)][-1]
+
+    yield "at the start: ", False, [begin(player, script.seed, everyone) for player in players]
     for turn in range(script.turns):
         reset = script.reset_before(turn, batch._stopped)
         if reset is not None:
             mask, seeds = reset
-            yield f"reset before turn {turn}: ", False, [player.reset(seeds, mask) for player in players]
+            yield f"reset before turn {turn}: ", False, [begin(player, seeds, mask) for player in players]
         given = script.actions(batch.env, random)
         yield f"turn {turn}: ", True, [player.step(given) for player in players]
 
@@ -156,6 +167,8 @@ def _check_lane(where: str, batch: BatchEnv, alone: Alone, lane: int, told: Any,
     env, infos = alone.envs[lane], told[-1]
     assert batch._engine.truth[lane].tobytes() == env.simulation.truth.tobytes(), where + "the truth differs"
     assert batch.steps[lane] == env.simulation.step_index, where + "the numbers of steps differ"
+    upheld = getattr(batch.lane(lane), "upheld", 0), getattr(env, "upheld", 0)
+    assert upheld[0] == upheld[1], f"{where}what lasts was upheld {upheld[0]} times, not {upheld[1]}"
     for name, agents in batch.groups.items():
         for place, agent in enumerate(agents):
             seen = told[0][name][lane, place]
@@ -219,8 +232,7 @@ def check_in_tiles_or_not(recipe: Recipe, script: Script) -> None:
                 assert not stepped or part[name].tobytes() == twin[name].tobytes(), (
                     f"{where}{name}s hear something else"
                 )
-    direct = together._engine.direct and script.autoreset == "same_step"  # type: ignore[attr-defined]
-    assert not direct or lanes.tiled or lanes.not_in_tiles, "nothing runs in tiles"
+    assert lanes.in_python or lanes.tiled or lanes.not_in_tiles, "nothing runs in tiles"
 
 
 def check_infos_are_the_truth(recipe: Recipe, script: Script) -> None:

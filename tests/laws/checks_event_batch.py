@@ -44,13 +44,14 @@ class Player:
     """
 
     def __init__(
-        self, env: HeronEnv, lanes: int, schedule: Any, *, seed: int, text: bool = False, fault: Fault | None = None,
-        **options: Any,
+        self, make: Callable[[], HeronEnv], lanes: int, schedule: Any, *, seed: int, text: bool = False,
+        fault: Fault | None = None, **options: Any,
     ) -> None:  # fmt: skip
         with planted(fault):
             self.batch: Any = BatchEnv(
-                env, lanes, seed=seed, clock="event", schedule=schedule, **{"record": KEPT} | options
+                make, lanes, seed=seed, clock="event", schedule=schedule, **{"record": KEPT} | options
             )
+        env = self.batch.env
         if text:
             self.batch._lanes._clock = uncompiled(self.batch._lanes, fault)
         self.policies, self.specs = policies_of(env), env.simulation.specs
@@ -75,11 +76,11 @@ class Player:
 
 
 def play(
-    env: HeronEnv, schedule: Any, *, seed: int, lanes: int, episodes: int = 1, text: bool = False,
+    make: Callable[[], HeronEnv], schedule: Any, *, seed: int, lanes: int, episodes: int = 1, text: bool = False,
     fault: Fault | None = None, **options: Any,
 ) -> Course:  # fmt: skip
     """Run lanes for some episodes each, one after another."""
-    player = Player(env, lanes, schedule, seed=seed, text=text, fault=fault, autoreset="disabled", **options)
+    player = Player(make, lanes, schedule, seed=seed, text=text, fault=fault, autoreset="disabled", **options)
     batch = player.batch
     for _ in range(episodes):
         player.rows, player.ends = [[] for _ in range(lanes)], [[] for _ in range(lanes)]
@@ -101,7 +102,7 @@ def check_on_and_on(
     episodes of a lane.
     """
     make = build.build if isinstance(build, Recipe) else build
-    player, resets = Player(make(), lanes, schedule, seed=seed, autoreset="same_step", **options), resets or {}
+    player, resets = Player(make, lanes, schedule, seed=seed, autoreset="same_step", **options), resets or {}
     batch, torn = player.batch, set[tuple[int, int]]()
     rows = batch.begin()
     for call in range(calls):
@@ -193,7 +194,7 @@ def check_event_batch(
     `episodes`: the last of so many is compared; options are those of the batch.
     """
     make = build.build if isinstance(build, Recipe) else build
-    course = play(make(), schedule, seed=seed, lanes=lanes, episodes=episodes, **options)
+    course = play(make, schedule, seed=seed, lanes=lanes, episodes=episodes, **options)
     for lane, mine in enumerate(course.results):
         env = make()
         chosen = {env.hierarchy.ids[rank]: policy for rank, policy in policies_of(env).items()}

@@ -43,7 +43,7 @@ def glance(env: LawEnv, rank: int) -> list[bytes]:
     space = env.observation_space(agent)
     shown += [space.low.tobytes(), space.high.tobytes()]
     if rank in env.simulation.possible:
-        shown += [env._observe()[agent].tobytes(), repr(env._publisher.infos([agent], None)).encode()]
+        shown += [env._observe()[agent].tobytes(), repr(env._publisher.infos([agent], env._observe())).encode()]
     return shown
 
 
@@ -142,7 +142,7 @@ def _numbers_sent(env: LawEnv, recipe: Recipe, schedule: Any, seed: int) -> list
     sent: list[list[Any]] = [[_asked(env, rank)] for rank in range(len(env.hierarchy))]
     for rank in env.simulation.possible:
         agent = env.hierarchy.ids[rank]
-        sent[rank] += [env._observe()[agent], env._publisher.infos([agent], None)]
+        sent[rank] += [env._observe()[agent], env._publisher.infos([agent], env._observe())]
     result = env.run_event_driven(recipe.constants(env), seed=seed, schedule=schedule, trace=True)
     for record in result.trace or []:
         if isinstance(record.payload, SENT):

@@ -21,7 +21,12 @@ def answers_in_disorder(original: Any) -> Any:
 @mutant(answering.Asking, "asked_in_step")
 def numbers_of_ones_own(original: Any) -> Any:
     """The number of a question is that of the control step."""
-    return lambda self, vector, turn: self.asked(vector, turn, turn, turn * self._env.dt_ns)
+
+    def asked_in_step(self: Any, vector: Any) -> Any:
+        turn = self._env.simulation.step_index
+        return self.asked(vector, turn, turn, turn * self._env.dt_ns)
+
+    return asked_in_step
 
 
 @mutant(clock, "begin_policies")

@@ -1,4 +1,6 @@
-"""Mutants of compiled code: faults in its tables and around its loops, which compile nothing, and in generated text."""
+"""Mutants of compiled code: faults in its tables and around its loops, in the text of what all lanes share, which
+Python runs instead, and in generated text.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,16 +9,50 @@ from unittest.mock import patch
 
 import numpy as np
 from laws.mutants import mutant_in
+from laws.uncompiled import Fault
 
 from heron_env.engine import phases, source, tables
 from heron_env.engine.lanes import Lanes
+from heron_env.envs import disturbing, lane_hooks
 from heron_env.envs.batch.lanes import CompiledLanes
-from heron_env.envs.batch.views import LaneHooks
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.lane import Lane
 
 PLANTED: dict[str, Any] = {}
 """Faults in Python and in tables."""
+STEPPED: dict[str, Fault] = {
+    "the_truth_survives": ("loop_kernels", "t[b, c] = initial[c]", "t[b, c] += 0.0"),
+    "noise_by_lane": ("loop_kernels", 'table(D, "seeds")[b],', "np.uint64(b),"),
+    "physics_of_the_ended_stops": (
+        "step",
+        "    if physics != 0:\n        failed += call(physics, (D, np.int64(first), np.int64(last), np.int64(substep)))",
+        '    for b in range(first, last):\n        if physics != 0 and table(D, "alive")[b].all():\n'
+        "            failed += call(physics, (D, np.int64(b), np.int64(b + 1), np.int64(substep)))",
+    ),
+    "infos_before_the_hook": (
+        "step",
+        "    failed += natively(D, BEGIN, first, last)\n",
+        '    run(D, table(D, "phases")[BEGIN], first, last)\n    failed += natively(D, BEGIN, first, last)\n'
+        "    if failed == 0:\n        return natively(D, PYTHON + BEGIN, first, last)\n",
+    ),
+    "neighbours_hear_before_the_hook": (
+        "step",
+        "    if failed == 0:\n        failed = natively(D, PYTHON + FINISH, first, last)\n"
+        "    failed = visit(D, DELIVER, first, last, failed)\n",
+        "    failed = visit(D, DELIVER, first, last, failed)\n"
+        "    if failed == 0:\n        failed = natively(D, PYTHON + FINISH, first, last)\n",
+    ),
+    "nobody_begins_in_the_next_step": ("loop_kernels", 'number(D, "restarts") == NEXT_STEP', "0"),
+    "who_waits_begins": ("loop_kernels", 'number(D, "restarts") == NEXT_STEP', "1"),
+    "an_error_is_not_told": ("call_kernel", "return np.int64(answer != DONE)", "return np.int64(0)"),
+    "after_an_error_more_is_called": ("call_kernel", "    if state[0] != 0:\n        return np.int64(1)\n", ""),
+    "after_a_refusal_python_is_called": (
+        "step",
+        "return failed if failed != 0 else natively(D, PYTHON + place, first, last)",
+        "return failed + natively(D, PYTHON + place, first, last)",
+    ),
+}
+"""Faults in the text of kernels (laws.uncompiled_lanes)."""
 WRITTEN: dict[str, Any] = {}
 """Faults in generated text: each compiles anew."""
 mutant = mutant_in(PLANTED)
@@ -49,43 +85,6 @@ def overlapping_ranges(original: Any) -> Any:
     return run
 
 
-def _kept_in_restart(*names: str, ever: bool = False) -> Any:
-    """`ever`: also where nothing has happened since the last restart: a plain lane's environment restarts it again."""
-
-    def fault(original: Any) -> Any:
-        def restart(self: Any, *which: Any, **options: Any) -> None:
-            kept = {name: getattr(self.arrays, name).copy() for name in names}
-            again = ever | (self.arrays.steps > 0)
-            original(self, *which, **options)
-            for name, values in kept.items():
-                rows = again & (self.arrays.steps == 0)
-                getattr(self.arrays, name)[rows] = values[rows]
-
-        return restart
-
-    return fault
-
-
-@mutant(Lanes, "restart")
-def the_truth_survives(original: Any) -> Any:
-    """An episode begins where the last one stopped."""
-    return _kept_in_restart("truth")(original)
-
-
-@mutant(Lanes, "observe")
-def noise_by_lane(original: Any) -> Any:
-    """The number of the lane is in the key of the noise, not its seed."""
-
-    def observe(self: Any, lanes: Any = None) -> Any:
-        seeds = self.arrays.seeds.copy()
-        self.arrays.seeds[:] = np.arange(len(seeds), dtype=np.uint64)
-        published = original(self, lanes)
-        self.arrays.seeds[:] = seeds
-        return published
-
-    return observe
-
-
 @mutant(tables.DecisionTables, "__init__")
 def commands_to_the_wrong_child(original: Any) -> Any:
     """Each child gets the number of the one before."""
@@ -95,19 +94,6 @@ def commands_to_the_wrong_child(original: Any) -> Any:
         self.command[:] = np.maximum(self.command.astype(np.int64) - 1, 0)
 
     return init
-
-
-@mutant(Lanes, "substep")
-def physics_of_the_ended_stops(original: Any) -> Any:
-    """A lane in which somebody has ended stands still."""
-
-    def substep(self: Any, number: int, lanes: Any = None) -> None:
-        over = self.arrays.over.copy()
-        self.arrays.over[(self.arrays.alive == 0).any(axis=1)] = 1
-        original(self, number, lanes)
-        self.arrays.over[:] = over
-
-    return substep
 
 
 @mutant(CompiledLanes, "start")
@@ -128,12 +114,16 @@ def everyone_begins_anew(original: Any) -> Any:
     return lambda self, lanes, seeds, options: original(self, np.ones_like(lanes), seeds, options)
 
 
-@mutant(LaneHooks, "call")
+@mutant(lane_hooks, "running")
 def hooks_of_all_lanes(original: Any) -> Any:
     """The world's hooks run for lanes, too, that have nothing to do with it."""
-    return lambda self, name, lanes, *rest, **options: original(
-        self, name, np.arange(len(self._truth)), *rest, **options
-    )
+    return lambda arrays, first, last: np.ones(last - first, dtype=bool)
+
+
+@mutant(lane_hooks, "running")
+def hooks_between_substeps(original: Any) -> Any:
+    """On the event clock hooks run for lanes, too, whose turn it is not."""
+    return lambda arrays, first, last: arrays.over[first:last] == 0
 
 
 @mutant(Exchange, "natives")
@@ -145,12 +135,6 @@ def the_ended_go_on_telling(original: Any) -> Any:
         return original(self)
 
     return natives
-
-
-@mutant(Lanes, "inform")
-def infos_before_the_hook(original: Any) -> Any:
-    """Infos of a reset are those before the world's hook."""
-    return lambda self, lanes=None: None
 
 
 @mutant(Lane, "apply")
@@ -171,6 +155,29 @@ def an_effect_is_lost(original: Any) -> Any:
 def the_ended_come_back_compiled(original: Any) -> Any:
     """A snapshot forgets who has ended."""
     return lambda self, actions, alive, *rest: original(self, actions, [True] * len(alive), *rest)
+
+
+@mutant(disturbing.Courses, "_forget")
+def disturbances_come_again(original: Any) -> Any:
+    """A lane of a batch that begins anew goes on with the disturbances of its last episode."""
+    return lambda self, first, last: None if self._lanes.count > 1 else original(self, first, last)
+
+
+@mutant(disturbing.Courses, "_in_step")
+def upheld_where_nothing_moves(original: Any) -> Any:
+    """What lasts is in force, too, in lanes of a batch that stand still."""
+    return lambda self, first, last: self.of.values() if self._lanes.count > 1 else original(self, first, last)
+
+
+@mutant(Lane, "correct")
+def who_is_down_decides(original: Any) -> Any:
+    """A crash changes nothing."""
+
+    def correct(self: Any, force: Any) -> None:
+        with patch.object(self.simulation, "down", {}):
+            original(self, force)
+
+    return correct
 
 
 def written(owner: Any, name: str, old: str, new: str) -> Any:

@@ -68,6 +68,11 @@ EVENT_MUTANTS: dict[str, Fault] = {
 }
 
 GOING_ON_MUTANTS: dict[str, Fault] = {
+    "effects_of_the_episode_before_hold_up_the_next": (
+        "clock",
+        'of(E, "last_effect")[b, r] = of(E, "acted")[b, r]',
+        'of(E, "acted")[b, r]',
+    ),
     "ends_before_their_decisions": ("clock", " and decider[at, f.ASKED] < 0)", ")"),
     "ends_of_the_episode_before_forgotten": ("clock", "        store_old_end(E, at)\n", "        pass\n"),
     "ends_of_the_episode_before_overwritten": ("clock", "[2 * at + old, j]", "[2 * at, j]"),

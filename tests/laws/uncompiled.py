@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,14 +14,17 @@ import numpy as np
 
 import heron_env
 from heron_env.engine import arrays, tables
+from heron_env.engine.lanes import Lanes
+from heron_env.engine.phases import addresses_of
 from heron_env.envs.batch import event_lanes
 from heron_env.seeding import mixed
 
 PACKAGE = Path(heron_env.__file__).parent
 PARTS = {
     Path(name).stem: PACKAGE / f"{name}.py"
-    for name in ("scheduling/ticks", "engine/draw_kernel", "engine/decision_kernels", "engine/event/links",
-                 "engine/event/broker", "engine/event/agents", "engine/event/physics", "engine/event/clock")
+    for name in ("scheduling/ticks", "engine/draw_kernel", "engine/decision_kernels", "engine/step",
+                 "engine/event/links", "engine/event/broker", "engine/event/agents", "engine/event/physics",
+                 "engine/event/clock")
 }  # fmt: skip
 """In the order of their imports."""
 COMPILED = "heron_env.engine.kernels"
@@ -96,22 +100,34 @@ def execute(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[
 
 def _tools(lanes: event_lanes.EventLanes) -> dict[str, Any]:
     """What compiled code calls, in Python."""
-    engine, law = lanes.steps.lanes, lanes.steps.lanes._phases
-    memory, entries, mine = engine._memory, engine.entries(), vars(law)
+    engine, memory = lanes.steps.lanes, lanes.steps.lanes._memory
     fixed = {**memory.arrays._asdict(), **memory.fixed}
-    loops = [mine.get(f"_{name}") or mine.get(name) for name in arrays.PHASES]
-    phases = dict(zip(law.addresses(), loops, strict=True))
-    phases |= {entries.apply: law.apply, entries.offer: law.offer}
     return {
         **dict.fromkeys(("leaf", "general", "inlined", "phase", "on_arrays"), _same), "fetch": lambda *where: None,
         "flat_of": lambda array: array.reshape(-1),
         "noise_row": _noise_row, "within": within, "failure": None, "number": None,
         "table": lambda D, name: fixed[name],
         "table_of": lambda forms, sized: lambda E, name: lanes.memory.arrays[name],
-        "natively": lambda D, place, first, last: law.natively(int(place), D, int(first), int(last)),
-        "call": lambda address, numbers: phases[int(address)](*map(int, numbers)),
+        "natively": partial(natively, engine), "call": calling(engine),
         "part_of": lambda array, first, size: array[int(first) : int(first + size)],
     }  # fmt: skip
+
+
+def natively(engine: Lanes, D: Any, place: Any, first: Any, last: Any, calling: Any = None) -> int:
+    """As kernels.py has it: what follows a phase, in its order; `calling`: what calls Python, if not compiled code."""
+    failed = 0
+    for at, one in zip(addresses_of(engine._natives)[:, 0].tolist(), engine._natives, strict=True):
+        if at == place:
+            loop = calling if one.python and calling else one.loop
+            failed += int(loop(int(D), one.at, int(first), int(last)))
+    return failed
+
+
+def calling(engine: Lanes) -> Callable[[int, tuple[Any, ...]], int]:
+    """As `call` of kernels.py, of a phase of these lanes at an address of their table."""
+    phases = engine._phases
+    loops = dict(zip(phases.addresses(), [phases.loops.get(name) for name in arrays.PHASES], strict=True))
+    return lambda address, numbers: loops[int(address)](*map(int, numbers))  # type: ignore[misc]
 
 
 def within(value: Any, low: Any, high: Any) -> Any:

@@ -163,6 +163,8 @@ class BatchEnv(Batch):
         fresh = lanes & (given | ~self._started)
         self._torn |= lanes
         self._all_run = False
+        if options:
+            self._makers = {}  # disturbances have agents told more
         try:
             if fresh.any():
                 self._engine.start(fresh, seeds, options)

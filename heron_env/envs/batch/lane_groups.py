@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from heron_env.core.action import ActionSpec, unmasked
 from heron_env.core.layout import span_of
-from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, draws_of, forward_rows
+from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Keys, Policies, draw_of, draws_of, forward_rows
 from heron_env.core.quantity import clip
 from heron_env.engine.arrays import Published
 from heron_env.envs.answering import Asking
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch.rows import Rows
 from heron_env.envs.decisions import Source, decides, require_policy
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, UnknownAgent, did_you_mean
 from heron_env.scheduling.timing import Timing
@@ -294,16 +295,62 @@ class Decider:
         if spec.dim_c:
             clip(values[..., : spec.dim_c], spec.low, spec.high, out=values[..., : spec.dim_c])
 
+    def answer(self, rows: Rows, engine: Any) -> tuple[NDArray[np.int64], Floats]:
+        """Which of the rows are its agents', and its actions `[n, elements]`; `engine`: of seeds and episodes.
+
+        Raises InvalidAction naming lane and agent.
+        """
+        part, spec = rows.parts[self.group.name], self.group.spec
+        places = part.start + np.flatnonzero(np.isin(rows.rank[part], self.ranks))
+        if any(callable(getattr(self.policy, name, None)) for name in ("forward_batch", "forward_rows")):
+            if not len(places):
+                return places, np.zeros((0, spec.size))
+            answers = decide_rows(self.env, engine, rows, self.policy, places)
+            values = self._answers(answers, len(places)).copy()
+            self._require_legal(values[:, None])
+            return places, values
+        values, ids = np.zeros((len(places), spec.size)), self.env.hierarchy.ids
+        for n, place in enumerate(places.tolist()):
+            rank, lane, number = int(rows.rank[place]), int(rows.lane[place]), int(rows.number[place])
+            decide = decides(self.env, rank, self.policy)
+            assert not isinstance(decide, Asking)  # deciders_of refuses them
+            moment = int(engine.seeds[lane]), int(engine.episodes[lane])
+            action = decide(rows.obs[place, : self.group.width], 0, partial(draw_of, *moment, ids[rank], number))
+            values[n] = spec.parse(action, ids[rank], lane if len(engine.seeds) > 1 else None)
+        return places, values
+
+
+def decide_rows(env: HeronEnv, engine: Any, rows: Rows, policy: Any, places: Any) -> Floats:
+    """Actions `[n, k]` of one policy for its rows at `places`, of agents of one group."""
+    lanes, ranks, more = rows.lane[places], rows.rank[places], dict[str, Any]()
+    rank = int(ranks[0])
+    choices = int(env.simulation.specs[rank].ncats.sum())
+    if remembers := callable(getattr(policy, "forward_rows", None)):
+        more = {"who": lanes * len(env.hierarchy) + ranks, "first": rows.first[places]}
+    actions: Floats = forward_rows(
+        policy.forward_rows if remembers else policy.forward_batch,
+        rows.obs[places, : env.simulation.plan.size(rank)],
+        lambda: None if rows.mask is None else rows.mask[places, :choices].astype(np.int8),
+        partial(
+            draws_of, engine.seeds[lanes], engine.episodes[lanes], env.hierarchy.hashes[ranks], rows.number[places]
+        ),
+        **more,
+    )
+    return actions
+
 
 def _flat(table: NDArray[Any]) -> NDArray[Any]:
     """`[lanes, places, n]` as `[lanes * places, n]`."""
     return table.reshape(table.shape[0] * table.shape[1], table.shape[2])
 
 
-def deciders_of(env: HeronEnv, groups: Mapping[str, Group], others: Policies) -> tuple[Decider, ...]:
+def deciders_of(
+    env: HeronEnv, groups: Mapping[str, Group], others: Policies, *, on_rows: bool = False
+) -> tuple[Decider, ...]:
     """The policies of the observed groups' agents: `others` by agent, group or "*", else the agents' own.
 
-    Raises UnknownAgent for a key of `others` that names nobody who decides.
+    `on_rows`: they are asked about rows, as the event clock has them. Raises UnknownAgent for a key of `others` that
+    names nobody who decides, ConfigError for a policy that can't be asked so.
     """
     chosen = _chosen(env, others)
     found: list[Decider] = []
@@ -315,15 +362,22 @@ def deciders_of(env: HeronEnv, groups: Mapping[str, Group], others: Policies) ->
             if given is None and own is not None:
                 given, source = own, Source.POLICY
             if given is not None:
-                require_batchable(given, f"others: the policy of {agent!r}")
+                require_batchable(given, f"others: the policy of {agent!r}", on_rows=on_rows)
                 by_policy.setdefault((id(given), source), (given, []))[1].append(place)
         for (_, source), (policy, places) in by_policy.items():
             found.append(Decider(group, tuple(places), policy, source, env))
     return tuple(found)
 
 
-def require_batchable(policy: AnyPolicy, where: str) -> None:
+def require_batchable(policy: AnyPolicy, where: str, *, on_rows: bool = False) -> None:
     """Raise ConfigError for a policy that batches can't ask, or whose episodes they can't tell it of."""
+    if on_rows and getattr(policy, "on_rows", False):
+        return
+    if on_rows and not callable(policy) and not hasattr(policy, "forward"):
+        raise ConfigError(
+            f"{where}, {type(policy).__name__}, has decide_action(state), and rows have observations alone; give it "
+            "forward(observation) instead"
+        )
     if isinstance(policy, AnsweringPolicy):
         raise ConfigError(
             f"{where}, {type(policy).__name__}, knows who asks (answer()), and a batch asks by observations alone; "

@@ -233,8 +233,9 @@ class LaneEngine(ABC):
             "aoi": lambda: self.ages(group),
         }
         makers |= self._own_infos(group)
-        if group.name in self._masks:
-            makers["action_mask"] = self._masks[group.name]
+        disturbed = self.courses is not None and bool(self.courses.of)
+        if group.name in self._masks or (disturbed and group.spec.dim_d):  # who is down may only do nothing
+            makers["action_mask"] = self._masks.get(group.name) or self._offered(group)
         return makers
 
     @abstractmethod

@@ -100,13 +100,15 @@ class PlainLanes(LaneEngine):
         """Every environment resets."""
         if self._beginning:  # an environment's own reset(), below: it begins its lane's episode
             return
-        chosen, self._beginning = self.arrays.chosen.copy(), True
+        arrays, self._beginning = self.arrays, True
+        chosen, ended = arrays.chosen.copy(), arrays.ended.copy()
+        arrays.ended[:] = 0  # what was seen last is kept already
         try:
             for lane in (first + np.flatnonzero(chosen[first:last])).tolist():
                 self._views.begin(lane, self._options)
         finally:
             self._beginning = False
-        self.arrays.chosen[:] = chosen
+        arrays.chosen[:], arrays.ended[:] = chosen, ended
 
     def _own_infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """By the names that the first agent told that has any."""

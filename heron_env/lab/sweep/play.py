@@ -16,15 +16,14 @@ from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from heron_env.core.policy import AnyPolicy, Policies, draws_of, forward_rows
+from heron_env.core.policy import AnyPolicy, Policies
 from heron_env.envs.base import HeronEnv
+from heron_env.envs.batch.lane_groups import decide_rows
 from heron_env.envs.decisions import resolve_policies
 from heron_env.errors import ConfigError, HeronWarning
 from heron_env.injection.tally import AnswerTally
@@ -340,31 +339,9 @@ def play_lanes(
         actions = np.zeros((len(rows), width))
         for policy, places in by_lane.by_policy(rows):
             size = specs[rows.rank[places][0]].size
-            actions[places, :size] = _decisions(env, batch._lanes.steps, rows, policy, places)
+            actions[places, :size] = decide_rows(env, batch._lanes.steps, rows, policy, places)
         rows = batch.answer(actions)
     return batch
-
-
-def _decisions(env: HeronEnv, engine: Any, rows: Rows, policy: Any, places: Any) -> NDArray[np.float64]:
-    """Actions `[n, k]` of one policy for its rows, which are of agents of one group."""
-    lanes, ranks, more = rows.lane[places], rows.rank[places], dict[str, Any]()
-    rank = int(ranks[0])
-    if isinstance(policy, Remembering):
-        more = {"who": lanes * len(env.hierarchy) + ranks, "first": rows.first[places]}
-    actions: NDArray[np.float64] = forward_rows(
-        policy.forward_rows if more else policy.forward_batch,
-        rows.obs[places, : env.simulation.plan.size(rank)],
-        partial(_masks, rows, places, int(env.simulation.specs[rank].ncats.sum())),
-        partial(
-            draws_of, engine.seeds[lanes], engine.episodes[lanes], env.hierarchy.hashes[ranks], rows.number[places]
-        ),
-        **more,
-    )
-    return actions
-
-
-def _masks(rows: Rows, places: Any, choices: int) -> NDArray[np.int8] | None:
-    return None if rows.mask is None else rows.mask[places, :choices].astype(np.int8)
 
 
 def ticks_in_step(env: HeronEnv) -> bool:
