@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from laws.checks_event_batch import policies_of
+from envs.test_half_way import Valve
+from laws.checks_event_batch import check_event_batch, check_on_and_on, policies_of
 from laws.examples import FIELD, TALK
+from small_worlds import Reversed
 
-from heron_env import BatchEnv, ScheduleConfig
+from heron_env import BatchEnv, CoordinatorAgent, Disturbance, HeronEnv, ScheduleConfig, SystemAgent
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, ScheduleError
 
 LATE = ScheduleConfig(
@@ -53,11 +55,69 @@ def test_what_it_is_built_with_is_checked(options: dict[str, Any], words: str) -
     assert words in str(caught.value)
 
 
-def test_what_is_not_compiled_is_refused_with_the_way() -> None:
-    for recipe, why in ((replace(SHORT, compile=False), "compile=False"), (replace(FIELD, compile=True), "methods")):
-        with pytest.raises(ConfigError, match=why) as caught:
-            batch_of(recipe=recipe)
-        assert "run_event_driven() can" in str(caught.value)
+@pytest.mark.parametrize(
+    ("recipe", "options"),
+    [(SHORT, {}), (SHORT, {"with_state": True, "gamma": 0.9}), (FIELD, {}), (replace(FIELD, substeps=2), {})],
+)
+@pytest.mark.parametrize("compile", [True, False])
+def test_plain_rules_and_methods_on_self_run_like_compiled_ones(recipe: Any, options: Any, compile: bool) -> None:
+    """FIELD has an agent in the imperative style: its rules are plain, whatever is asked for."""
+    check_event_batch(replace(recipe, compile=compile), LATE, seed=3, **options)
+
+
+def test_plain_lanes_begin_anew_by_themselves() -> None:
+    check_on_and_on(replace(FIELD, compile=False), LATE, seed=5, calls=20)
+
+
+class Stepping(HeronEnv):
+    def step(self, actions: Any) -> Any:
+        return super().step(actions)
+
+
+class Foggy(HeronEnv):
+    def link(self, world: Any, sender: int, receiver: int) -> tuple[float, float]:
+        return 1.0, 0.0
+
+
+class Crew(CoordinatorAgent):
+    protocol = Reversed()
+
+
+def answered_from_outside() -> HeronEnv:
+    env = world()
+    env.hierarchy.agents[1].injected = True
+    return env
+
+
+def world(kind: type[HeronEnv] = HeronEnv, *agents: Any) -> HeronEnv:
+    return kind(SystemAgent("system", *(agents or [Valve("valve")])), max_steps=6, compile=True)
+
+
+@pytest.mark.parametrize(
+    ("build", "why"),
+    [
+        (lambda: world(Stepping), "Stepping has a step() of its own"),
+        (
+            lambda: world(HeronEnv, Crew("crew", Valve("a"), Valve("b"))),
+            "a protocol of yours splits commands in Python",
+        ),
+        (answered_from_outside, "['valve'] are answered from outside"),
+        (lambda: world(Foggy), "it has a hook link(world, sender, receiver)"),
+    ],
+)
+def test_what_the_compiled_clock_can_t_do_is_refused_with_the_way(build: Any, why: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BatchEnv(build(), 2, clock="event")
+    assert f"clock='event'): {why}; run_event_driven() can, one by one" in str(caught.value)
+
+
+def test_disturbances_are_refused_and_nothing_has_changed() -> None:
+    batch, crash = batch_of(), Disturbance(1.0, "agent_crash", {"agent": "*"}, duration=1.0)
+    expected = batch.begin().obs.copy()
+    for options in ({"disturbances": [crash]}, [{}, {"disturbances": (crash,)}]):
+        with pytest.raises(ConfigError, match=r"disturbances .*: run_event_driven\(disturbances=.*\) can, one by one"):
+            batch.reset(seed=4, options=options)
+    assert np.array_equal(batch.reset(seed=3, options={"disturbances": ()}).obs, expected)
 
 
 def test_the_methods_of_the_other_clock_say_what_to_call() -> None:

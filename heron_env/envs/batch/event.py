@@ -149,13 +149,13 @@ class EventBatchEnv(Batch):
     def _by_options(self, options: Any) -> list[tuple[NDArray[np.bool_], Mapping[str, Any] | None]]:
         """Lanes with equal options for reset, and these. Raises ConfigError."""
         if isinstance(options, Mapping) or not isinstance(options, Sequence):
-            require_options(options, self.env)
+            _require_options(options, self.env)
             return [(np.ones(self.num_envs, dtype=bool), options)]
         if len(options) != self.num_envs:
             raise ConfigError(f"reset(options=...): {len(options)} of them; give one for each of {self.num_envs} lanes")
         found: list[tuple[NDArray[np.bool_], Mapping[str, Any] | None]] = []
         for lane, given in enumerate(options):
-            require_options(given, self.env)
+            _require_options(given, self.env)
             alike = next((mask for mask, other in found if other == given), None)
             if alike is None:
                 found.append((alike := np.zeros(self.num_envs, dtype=bool), given))
@@ -314,6 +314,16 @@ def _recorded(record: Iterable[str]) -> frozenset[str]:
                 f"BatchEnv(record={wanted!r}): {what!r} can't be kept; choose among {tuple(KEEPS)}.{near}"
             )
     return frozenset(wanted)
+
+
+def _require_options(options: Any, env: HeronEnv) -> None:
+    """Raise ConfigError unless these are options of a reset on this clock."""
+    require_options(options, env)
+    if options and options.get("disturbances"):
+        raise ConfigError(
+            "reset(options=...): disturbances come at any instant of this clock, which a batch can't do: "
+            "run_event_driven(disturbances=...) can, one by one, and BatchEnv without clock='event', at steps' ends"
+        )
 
 
 def why_not(env: HeronEnv) -> str | None:
