@@ -4,7 +4,8 @@
     python training/sb3_event.py --quick     # in seconds, whether everything runs; the figures say nothing
 
 EnergyManagement-v1 in steps of 900 s: messages and actions are late, one message in twenty is lost. Both learn from the
-same days with the same network sizes, rates and minibatches, and play the same other days under the network.
+same days with the same sizes of networks, rates and minibatches, and play the same episodes of other seeds under the
+network, on days of the same split.
 Stable-Baselines3 discounts by decision, the lean trainer by step. Results: study.json and table.md in --out.
 """
 
