@@ -365,10 +365,15 @@ class GustyEnv(LawEnv):
 
 
 class StormyEnv(GustyEnv):
-    """The same with a tariff that lasts; it counts how often that was upheld."""
+    """The same with a tariff that lasts; it counts how often that was upheld. At last talkers calm down."""
 
     disturbance_types = {**GustyEnv.disturbance_types, "tariff": DisturbanceType("All is dearer.", {"by": "price"})}
     upheld = 0
+
+    def finish(self, world: World) -> None:
+        super().finish(world)
+        if self._has(Talker):
+            world[Talker].Level.value[...] *= 0.99
 
     def disturb(self, world: World, disturbance: Disturbance) -> None:
         if disturbance.type == "gust":

@@ -36,8 +36,9 @@ class EventSlots(Slots):
         self, make_env: Any, num_envs: int, options: Mapping[str, Any], *, group: str | None, central: bool,
         signal: bool,
     ) -> None:  # fmt: skip
-        for name in INSTEAD.keys() & options.keys():
-            raise ConfigError(f"HeronVecEnv({name}=..., clock='event'): {INSTEAD[name]}")
+        for name, instead in INSTEAD.items():
+            if name in options:
+                raise ConfigError(f"HeronVecEnv({name}=..., clock='event'): {instead}")
         own = {name: value for name, value in options.items() if name not in (*OF_BATCH, "others")}
         env, others = builder_of(make_env, own)(), options.get("others") or {}
         batch = EventBatchEnv(

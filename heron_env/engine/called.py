@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from heron_env.engine.arrays import Arrays, addresses
+from heron_env.engine.arrays import addresses
 from heron_env.engine.blueprint import Native
 from heron_env.errors import ConfigError
 
@@ -78,12 +77,6 @@ def executable(function: Callable[[int, int, int], int]) -> Any:
             f"compiled code can't call Python here: this process gets no executable memory ({error!r}); allow it, "
             "which numba needs anyway: MemoryDenyWriteExecute=no in systemd, deny_execmem off in SELinux"
         ) from error
-
-
-def running(arrays: Arrays, first: int, last: int) -> NDArray[np.bool_]:
-    """In which of these lanes does an episode run, and is it their turn? To be asked by what moves them."""
-    flags: NDArray[np.bool_] = (arrays.over[first:last] == 0) & (arrays.moving[first:last] != 0)
-    return flags
 
 
 @functools.cache

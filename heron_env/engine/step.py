@@ -50,7 +50,10 @@ def run(D: Any, address: Any, first: Any, last: Any) -> Any:
 @general
 def visit(D: Any, place: Any, first: Any, last: Any, failed: Any) -> Any:
     """A place: how many lanes have failed so far."""
-    failed += run(D, table(D, "phases")[place], first, last) + natively(D, place, first, last)
+    failed += run(D, table(D, "phases")[place], first, last)
+    if len(table(D, "natives")) == 0:
+        return failed
+    failed += natively(D, place, first, last)
     return failed if failed != 0 else natively(D, PYTHON + place, first, last)
 
 

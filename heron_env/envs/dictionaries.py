@@ -85,6 +85,7 @@ class Publisher:
         self.offers = Offers(simulation, self.always)
         self._choosing = any(simulation.specs[rank].dim_d for rank in self._ranks)
         self.everybody = bytes([1]) * len(simulation.hierarchy)
+        lists: list[dict[str, Any]]
         lists = [{"is_active": INT8[1], "decision": INT8[EXPLICIT], "aoi": None} for _ in self._ranks]
         self._usual = list(zip(self._ids, ages, lists, strict=True))
 

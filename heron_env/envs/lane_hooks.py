@@ -17,7 +17,6 @@ from heron_env.core.layout import Layout
 from heron_env.core.quantity import clip
 from heron_env.core.world import CohortColumns, Columns, World
 from heron_env.engine.blueprint import Native
-from heron_env.engine.called import running
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.hooks import Hooks, require_numbers
 from heron_env.errors import RuleError
@@ -148,8 +147,8 @@ class LaneHooks:
         self._layout, self._dt_ns = simulation.layout, simulation.dt_ns
         self._substeps, self._dt = simulation.substeps, simulation.dt / simulation.substeps
         self._truth = self._arrays.truth[:, : self._layout.size]
-        everyone = np.arange(len(self._truth))
-        self.world = BatchWorld(self._layout, self._truth, everyone, self._arrays.seeds, self._arrays.episodes)
+        self._every = np.arange(len(self._truth))
+        self.world = BatchWorld(self._layout, self._truth, self._every, self._arrays.seeds, self._arrays.episodes)
 
     def natives(self) -> tuple[Native, ...]:
         """These, as what follows the phases of these lanes."""
@@ -164,10 +163,21 @@ class LaneHooks:
     def at_boundary(self, first: int, last: int) -> Ints:
         """Lanes whose turn it is, and whose step has ended, also with the episode."""
         arrays, some = self._arrays, slice(first, last)
-        stepped = (arrays.over[some] == 0) | (arrays.ended[some] != 0)
-        done = (arrays.moving[some] != 0) & (arrays.substep[some] + 1 == self._substeps)
-        lanes: Ints = first + np.flatnonzero(stepped & done)
+        lanes = self._every if last - first == len(self._every) else np.arange(first, last)
+        over = arrays.over[some]
+        if 1 in over.tobytes():
+            lanes = lanes[(over == 0) | (arrays.ended[some] != 0)]
+        if 0 in arrays.moving[some].tobytes():
+            lanes = lanes[(arrays.moving[lanes] != 0) & (arrays.substep[lanes] + 1 == self._substeps)]
         return lanes
+
+    def in_substep(self, first: int, last: int) -> Ints:
+        """Lanes in which an episode runs, and whose turn it is."""
+        arrays, some = self._arrays, slice(first, last)
+        lanes = self._every if last - first == len(self._every) else np.arange(first, last)
+        if 1 in arrays.over[some].tobytes():
+            lanes = lanes[arrays.over[lanes] == 0]
+        return lanes[arrays.moving[lanes] != 0] if 0 in arrays.moving[some].tobytes() else lanes
 
     @contextmanager
     def begun_otherwise(self) -> Iterator[None]:
@@ -183,10 +193,17 @@ class LaneHooks:
             self.call("begin", first + np.flatnonzero(self._arrays.chosen[first:last]), np.zeros(len(self._truth)))
 
     def _advance(self, first: int, last: int) -> None:
-        lanes, substep = first + np.flatnonzero(running(self._arrays, first, last)), self._arrays.substep
-        begun, length = self._lanes.piece
-        time, at_last = self.times() + substep * self._dt + begun, substep[lanes] + 1 == self._substeps
-        for check in (False, True):  # lanes of a step are in one substep, those of the event clock each in its own
+        lanes, (begun, length) = self.in_substep(first, last), self._lanes.piece
+        if not len(lanes):
+            return
+        substep, time = self._arrays.substep, self.times()
+        number = int(substep[lanes[0]])
+        if self._substeps == 1 or (substep[lanes] == number).all():
+            time = time + number * self._dt + begun
+            self.call("advance", lanes, time, length, check=number + 1 == self._substeps)
+            return
+        time, at_last = time + substep * self._dt + begun, substep[lanes] + 1 == self._substeps
+        for check in (False, True):  # on the event clock each lane is in a substep of its own
             self.call("advance", lanes[at_last == check], time, length, check=check)
 
     def _finish(self, first: int, last: int) -> None:

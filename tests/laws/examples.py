@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from strategies import Node, Recipe
 
-from heron_env import ObservabilityConfig, ScheduleConfig
+from heron_env import Disturbance, ObservabilityConfig, ScheduleConfig
 
 FIELD = Recipe(
     Node("system", children=(Node("zone", children=(Node("unit"), Node("unit", value=1.0))), Node("hand"))), max_steps=6
@@ -107,3 +107,16 @@ TALK = Recipe(
 """Compiled: every protocol, neighbours that talk, ends in mid-episode, noise of both laws."""
 SILENT = replace(TALK, hooks="none")
 """Compiled, and nothing of a step is Python once all actions are known: the rest is one call of the engine."""
+STORMS = (
+    (
+        Disturbance(1.0, "tariff", {"by": 0.7}, duration=90.0),
+        Disturbance(0.0, "agent_crash", {"agent": "*", "meanwhile": "noop"}, duration=2.0),
+        Disturbance(1.5, "gust", {"what": "unit_2.Level.value", "by": 0.25}),
+        Disturbance(2.0, "sensor_failure", {"agent": "*", "mode": "freeze"}, duration=2.0),
+    ),
+    (
+        Disturbance(0.0, "sensor_failure", {"agent": "zone_1"}, duration=3.0),
+        Disturbance(2.0, "tariff", {"by": 0.1}, duration=2.0),
+    ),
+)
+"""What befalls the lanes of TALK, in turn."""

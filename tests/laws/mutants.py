@@ -12,7 +12,7 @@ import pytest
 
 from heron_env import EventScheduler, MessageBroker, ProxyAgent
 from heron_env.engine import python_rules
-from heron_env.engine.phases import Phases
+from heron_env.engine.lanes import Lanes
 from heron_env.envs.event import physics
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.clock import EventRun
@@ -165,10 +165,10 @@ def score_what_was_delivered(original: Any) -> Any:
     return score
 
 
-@mutant(Phases, "substep")
+@mutant(Lanes, "substep")
 def ledger_not_reset(original: Any) -> Any:
     """What a step has cost is added to what earlier steps cost."""
-    return lambda self, at, first, last, number: self.go_on(at, first, last, number)
+    return lambda self, number, lanes=None: self._run(self._order.go_on, lanes, number)
 
 
 @mutant(Simulation, "reset")
@@ -206,7 +206,7 @@ def the_ended_come_back(original: Any) -> Any:
 
     def restore(self: Any, state: Any) -> None:
         original(self, state)
-        self.alive = [True] * len(self.alive)
+        self.lane.living[:] = 1
 
     return restore
 

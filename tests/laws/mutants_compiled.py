@@ -25,9 +25,8 @@ STEPPED: dict[str, Fault] = {
     "noise_by_lane": ("loop_kernels", 'table(D, "seeds")[b],', "np.uint64(b),"),
     "physics_of_the_ended_stops": (
         "step",
-        "    if physics != 0:\n        failed += call(physics, (D, np.int64(first), np.int64(last), np.int64(substep)))",
-        '    for b in range(first, last):\n        if physics != 0 and table(D, "alive")[b].all():\n'
-        "            failed += call(physics, (D, np.int64(b), np.int64(b + 1), np.int64(substep)))",
+        "    if physics != 0:\n        failed += call(",
+        '    if physics != 0 and table(D, "alive")[first:last].all():\n        failed += call(',
     ),
     "infos_before_the_hook": (
         "step",
@@ -43,7 +42,6 @@ STEPPED: dict[str, Fault] = {
         "    if failed == 0:\n        failed = natively(D, PYTHON + FINISH, first, last)\n",
     ),
     "nobody_begins_in_the_next_step": ("loop_kernels", 'number(D, "restarts") == NEXT_STEP', "0"),
-    "who_waits_begins": ("loop_kernels", 'number(D, "restarts") == NEXT_STEP', "1"),
     "an_error_is_not_told": ("call_kernel", "return np.int64(answer != DONE)", "return np.int64(0)"),
     "after_an_error_more_is_called": ("call_kernel", "    if state[0] != 0:\n        return np.int64(1)\n", ""),
     "after_a_refusal_python_is_called": (
@@ -62,8 +60,8 @@ mutant = mutant_in(PLANTED)
 def actions_of_another_lane(original: Any) -> Any:
     """Lane i gets what was meant for lane i - 1."""
 
-    def take(self: Any, given: Any) -> None:
-        original(self, given)
+    def take(self: Any, *given: Any) -> None:
+        original(self, *given)
         self.arrays.actions[:] = np.roll(self.arrays.actions, 1, axis=0)
 
     return take
@@ -114,10 +112,12 @@ def everyone_begins_anew(original: Any) -> Any:
     return lambda self, lanes, seeds, options: original(self, np.ones_like(lanes), seeds, options)
 
 
-@mutant(lane_hooks, "running")
+@mutant(lane_hooks.LaneHooks, "call")
 def hooks_of_all_lanes(original: Any) -> Any:
     """The world's hooks run for lanes, too, that have nothing to do with it."""
-    return lambda arrays, first, last: np.ones(last - first, dtype=bool)
+    return lambda self, name, lanes, *rest, **options: original(
+        self, name, np.arange(len(self._truth)) if len(lanes) else lanes, *rest, **options
+    )
 
 
 @mutant(lane_hooks, "running")
@@ -131,7 +131,8 @@ def the_ended_go_on_telling(original: Any) -> Any:
     """Neighbours in a batch hear of agents that have ended."""
 
     def natives(self: Any) -> Any:
-        self._arrays["places"][:] = 0  # the system's, who outlives them
+        if len(self._heard) > 1:
+            self._arrays["places"][:] = 0  # the system's, who outlives them
         return original(self)
 
     return natives

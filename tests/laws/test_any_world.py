@@ -5,7 +5,6 @@ batches, and all executions of one world on both clocks.
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from laws.checks_batch import Script, check_batch
