@@ -108,7 +108,7 @@ def caller(lanes: Lanes, fault: Fault | None) -> Any:
         return function
 
     space = execute("call_kernel", text, {"phase": same, "table_of": lambda forms: of}, {})
-    space["call_c"] = lambda address, first, last: SIGNATURE(int(address))(first, last)
+    space["call_c"] = lambda address, *numbers: SIGNATURE(int(address))(*map(int, numbers))
     return space["python"]
 
 
