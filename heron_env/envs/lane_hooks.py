@@ -168,8 +168,8 @@ class LaneHooks:
         if 1 in over.tobytes():
             lanes = lanes[(over == 0) | (arrays.ended[some] != 0)]
         if 0 in arrays.moving[some].tobytes():
-            lanes = lanes[(arrays.moving[lanes] != 0) & (arrays.substep[lanes] + 1 == self._substeps)]
-        return lanes
+            lanes = lanes[arrays.moving[lanes] != 0]
+        return lanes if self._substeps == 1 else lanes[arrays.substep[lanes] + 1 == self._substeps]
 
     def in_substep(self, first: int, last: int) -> Ints:
         """Lanes in which an episode runs, and whose turn it is."""
