@@ -112,7 +112,7 @@ STORMS = (
         Disturbance(1.0, "tariff", {"by": 0.7}, duration=90.0),
         Disturbance(0.0, "agent_crash", {"agent": "*", "meanwhile": "noop"}, duration=2.0),
         Disturbance(1.5, "gust", {"what": "unit_2.Level.value", "by": 0.25}),
-        Disturbance(2.0, "sensor_failure", {"agent": "*", "mode": "freeze"}, duration=2.0),
+        Disturbance(2.0, "sensor_failure", {"agent": "*", "mode": "freeze"}, duration=90.0),
     ),
     (
         Disturbance(0.0, "sensor_failure", {"agent": "zone_1"}, duration=3.0),

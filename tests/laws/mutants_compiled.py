@@ -11,7 +11,7 @@ import numpy as np
 from laws.mutants import mutant_in
 from laws.uncompiled import Fault
 
-from heron_env.engine import phases, source, tables
+from heron_env.engine import phases, python_law, source, tables
 from heron_env.engine.lanes import Lanes
 from heron_env.envs import disturbing, lane_hooks
 from heron_env.envs.batch.lanes import CompiledLanes
@@ -169,6 +169,45 @@ def disturbances_come_again(original: Any) -> Any:
 def upheld_where_nothing_moves(original: Any) -> Any:
     """What lasts is in force, too, in lanes of a batch that stand still."""
     return lambda self, first, last: self.of.values() if self._lanes.count > 1 else original(self, first, last)
+
+
+def _not_in_batches(original: Any) -> Any:
+    """Where there are several lanes, nothing."""
+    return lambda self, first, last: None if self._lanes.count > 1 else original(self, first, last)
+
+
+@mutant(disturbing.Courses, "_hide")
+def sensors_are_whole_in_batches(original: Any) -> Any:
+    """A batch shows the truth, whatever fails."""
+    return _not_in_batches(original)
+
+
+@mutant(disturbing.Courses, "_hide_final")
+def sensors_are_whole_at_the_end(original: Any) -> Any:
+    """What was seen last is the truth."""
+    return _not_in_batches(original)
+
+
+@mutant(disturbing.Courses, "_correct")
+def nobody_is_down_in_batches(original: Any) -> Any:
+    """Who crashed decides."""
+    return _not_in_batches(original)
+
+
+@mutant(python_law.PythonPhases, "_running")
+def rules_between_substeps(original: Any) -> Any:
+    """On the event clock rules in Python run for lanes, too, whose turn it is not."""
+    return lambda self, first, last: [b for b in range(first, last) if not self._arrays.over[b]]
+
+
+@mutant(python_law.PythonPhases, "_each")
+def methods_of_another_lane(original: Any) -> Any:
+    """All lanes are moved by what the agents of the first do."""
+
+    def each(self: Any, lanes: Any, do: Any) -> None:
+        original(self, [0 for _ in lanes], do)
+
+    return each
 
 
 @mutant(Lane, "correct")

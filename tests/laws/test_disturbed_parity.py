@@ -16,7 +16,6 @@ from heron_env import (
     ScheduleConfig,
     VectorDecomposition,
 )
-from heron_env.errors import ConfigError
 
 NOISE = ObservabilityConfig(
     matrix=[["heater_1", "heater_2", "insider", 0.3], ["heater_2", "zone", "insider", 0.1]],
@@ -107,18 +106,17 @@ def test_step_by_step_it_is_the_same_course() -> None:
     assert rewards == [value for _, value in whole.rewards["heater_1"]]
 
 
-def test_plain_lanes_have_them_and_compiled_ones_refuse_them() -> None:
+@pytest.mark.parametrize("compile", [False, True])
+def test_lanes_have_them_too(compile: bool) -> None:
     happening = {"disturbances": SETS["all"]}
-    batch, env = BatchEnv(lambda: disturbed(compile=False), 2, seed=1), disturbed(compile=False)
+    batch, env = BatchEnv(lambda: disturbed(compile=compile), 2, seed=1), disturbed(compile=compile)
     seen, _ = batch.reset(options=happening)
     mine, _ = env.reset(seed=2, options=happening)
-    for _ in range(6):
+    for _ in range(19):
         assert np.array_equal(seen["heater"][1], np.stack([*mine.values()]))
         actions = np.sin(seen["heater"][..., :1])
         seen, *_ = batch.step({"heater": actions})
         mine, *_ = env.step(dict(zip(mine, actions[1], strict=True)))
-    with pytest.raises(ConfigError, match="disturbances act in single environments"):
-        BatchEnv(lambda: disturbed(compile=True), 2, seed=1).reset(options=happening)
 
 
 def test_a_boundary_between_two_disturbances_is_their_time_in_steps() -> None:

@@ -18,7 +18,7 @@ from laws.checks_batch import Script, check_batch, check_compiled_is_plain, chec
 from laws.checks_event_batch import check_event_batch
 from laws.checks_failing import check_a_refusal_stops_python, check_an_error_stops_python
 from laws.checks_noise import check_every_number_follows_the_law
-from laws.examples import ROUGH, SILENT, SLOW, STORMS, TALK
+from laws.examples import NESTED, ROUGH, SILENT, SLOW, STORMS, TALK
 from laws.mutants import require_caught, require_held
 from laws.mutants_compiled import PLANTED, STEPPED, WRITTEN
 from laws.test_disturbed_parity import SETS, both
@@ -37,6 +37,7 @@ STORMY = replace(TALK, hooks="stormy")
 DISTURBED = partial(check_batch, STORMY, replace(SHORT, storms=STORMS, turns=12))
 STANDING = partial(check_batch, STORMY, replace(SHORT, storms=STORMS, autoreset="next_step", turns=12))
 BETWEEN = partial(check_event_batch, TALK, ROUGH, lanes=3)
+BETWEEN_PLAIN = partial(check_event_batch, replace(TALK, compile=False), ROUGH, lanes=3)
 INFORMED = partial(check_infos_are_the_truth, TALK, SHORT)
 FAILING = partial(check_an_error_stops_python, TALK, replace(SHORT, resets={}), "finish", 2, 1)
 FAILING_LAST = partial(check_an_error_stops_python, TALK, SHORT, "begin", 0, 1)
@@ -64,6 +65,11 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("disturbances_come_again", DISTURBED),
     ("upheld_where_nothing_moves", STANDING),
     ("who_is_down_decides", check_crashes),
+    ("sensors_are_whole_in_batches", DISTURBED),
+    ("sensors_are_whole_at_the_end", DISTURBED),
+    ("nobody_is_down_in_batches", DISTURBED),
+    ("rules_between_substeps", BETWEEN_PLAIN),
+    ("methods_of_another_lane", partial(check_event_batch, NESTED, ROUGH, lanes=2)),
 ]
 IN_TEXT: list[tuple[str, int, Callable[[], Any]]] = [
     ("the_truth_survives", 2, EQUAL),
