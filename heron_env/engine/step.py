@@ -63,10 +63,12 @@ def advance(D: Any, first: Any, last: Any, substep: Any) -> Any:
     physics, substeps = table(D, "phases")[PHYSICS], table(D, "substep")
     for b in range(first, last):
         substeps[b] = substep
-    failed = visit(D, BEFORE_PHYSICS, first, last, np.int64(0))
+    followed, failed = len(table(D, "natives")) != 0, np.int64(0)
+    if followed:
+        failed = visit(D, BEFORE_PHYSICS, first, last, failed)
     if physics != 0:
         failed += call(physics, (D, np.int64(first), np.int64(last), np.int64(substep)))
-    return failed + natively(D, PHYSICS, first, last)
+    return failed + natively(D, PHYSICS, first, last) if followed else failed
 
 
 @general
@@ -91,6 +93,29 @@ def close(D: Any, first: Any, last: Any, failed: Any) -> Any:
     failed = visit(D, CLOSE, first, last, failed)
     run(D, table(D, "phases")[END], first, last)
     return failed + run(D, table(D, "phases")[FINISH], first, last) + natively(D, FINISH, first, last)
+
+
+@general
+def move(D: Any, first: Any, last: Any) -> Any:
+    """Substep `substep` of the lanes that are `moving`, and with a last one the boundary, for the event clock.
+
+    Each place of all of them before the next: Python is called once for all that stand there.
+    """
+    moving, substep, count = table(D, "moving"), table(D, "substep"), number(D, "substeps")
+    failed = np.int64(0)
+    for b in range(first, last):
+        if moving[b] != 0:
+            if substep[b] == 0:
+                failed = visit(D, CLEAR, b, b + 1, failed)
+            failed += advance(D, b, b + 1, substep[b])
+    if failed == 0:
+        failed = natively(D, PYTHON + PHYSICS, first, last)
+    for b in range(first, last):
+        if moving[b] != 0 and substep[b] + 1 == count:
+            failed = close(D, b, b + 1, failed)
+    if failed == 0:
+        failed = natively(D, PYTHON + FINISH, first, last)
+    return visit(D, AT_CLOSE, first, last, failed)
 
 
 @general

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from heron_env.engine.arrays import AT_CLOSE, CLEAR, FINISH, PHYSICS, PYTHON
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import complete_observation, copy_state, gather, new_record, take_seen
 from heron_env.engine.event.broker import (
@@ -24,8 +23,8 @@ from heron_env.engine.event.broker import (
     send_shares,
 )
 from heron_env.engine.event.links import of, schedule_of, table
-from heron_env.engine.kernels import leaf, natively
-from heron_env.engine.step import advance, close, visit
+from heron_env.engine.kernels import leaf
+from heron_env.engine.step import move
 
 
 @leaf
@@ -47,55 +46,44 @@ def within_step(E: Any, substeps: Any) -> Any:
 
 @leaf
 def simulate(D: Any, E: Any, first: Any, last: Any) -> Any:
-    """A substep of the lanes that are `moving`, and with a last one the boundary: how many failed.
-
-    Place by place, as step.py: where Python follows one, it is called once for all of them.
-    """
-    sizes, lane, moving = of(E, "sizes"), of(E, "lane"), table(D, "moving")
-    failed = np.int64(0)
+    """A substep of the lanes that are `moving`, and with a last one the boundary: how many failed."""
+    sizes, lane, moving, alive = of(E, "sizes"), of(E, "lane"), table(D, "moving"), table(D, "alive")
+    member, place = of(E, "member"), of(E, "place")
     for b in range(first, last):
         if moving[b] != 0:
-            if lane[b, f.SUBSTEP] == 0:
-                failed += visit(D, CLEAR, b, b + 1, np.int64(0))
-            failed += advance(D, b, b + 1, lane[b, f.SUBSTEP])
-    if failed == 0:
-        failed = natively(D, PYTHON + PHYSICS, first, last)
-    if failed == 0:
-        for b in range(first, last):
-            if moving[b] != 0:
-                failed += end_substep(D, E, b)
-    if failed == 0:
-        failed = natively(D, PYTHON + FINISH, first, last)
-    if failed == 0:
-        failed = natively(D, PYTHON + AT_CLOSE, first, last)
+            table(D, "substep")[b] = lane[b, f.SUBSTEP]
+            if lane[b, f.SUBSTEP] + 1 == sizes[f.SUBSTEPS]:
+                for r in range(sizes[f.RANKS]):
+                    member[b, r] = alive[b, place[r]]
+    failed = move(D, first, last)
     for b in range(first, last):
         if moving[b] != 0:
             moving[b] = 0
             lane[b, f.STATUS] = f.FAILED if failed != 0 else f.RUN
-            if failed == 0 and lane[b, f.SUBSTEP] == sizes[f.SUBSTEPS]:
-                end_step(D, E, b, lane[b, f.NEXT])
+            if failed == 0:
+                end_substep(D, E, b, lane[b, f.NEXT])
     return failed
 
 
 @leaf
-def end_substep(D: Any, E: Any, b: Any) -> Any:
-    """The rest of the substep: telemetry, or the boundary up to what follows it in Python; how many rules failed."""
-    sizes, lane = of(E, "sizes"), of(E, "lane")
-    step, done, now = table(D, "steps")[b], lane[b, f.SUBSTEP] + 1, lane[b, f.NEXT]
-    substeps = sizes[f.SUBSTEPS]
+def end_substep(D: Any, E: Any, b: Any, now: Any) -> None:
+    """What follows a substep: the next one, with telemetry, or the rest of the boundary."""
+    sizes, lane, done, substeps = (
+        of(E, "sizes"),
+        of(E, "lane"),
+        of(E, "lane")[b, f.SUBSTEP] + 1,
+        of(E, "sizes")[f.SUBSTEPS],
+    )
+    step = table(D, "steps")[b] - (done == substeps)  # a boundary has counted its step already
     lane[b, f.DONE] = step * sizes[f.DT] + within_step(E, done)
-    lane[b, f.SUBSTEP] = done
-    if done < substeps:
-        schedule_substep(E, b, step, done)
-        if done % sizes[f.EVERY] == 0:
-            lane[b, f.VERSION] += 1
-            number = step * sizes[f.PER_BOUNDARY] + done * sizes[f.PER_BOUNDARY] // substeps
-            report_all(E, b, number, lane[b, f.VERSION], now, table(D, "truth"), b, now)
-        return np.int64(0)
-    alive, member, place = table(D, "alive"), of(E, "member"), of(E, "place")
-    for r in range(sizes[f.RANKS]):
-        member[b, r] = alive[b, place[r]]
-    return close(D, b, b + 1, np.int64(0))
+    if done == substeps:
+        end_step(D, E, b, now)
+        return
+    schedule_substep(E, b, step, done)
+    if done % sizes[f.EVERY] == 0:
+        lane[b, f.VERSION] += 1
+        number = step * sizes[f.PER_BOUNDARY] + done * sizes[f.PER_BOUNDARY] // substeps
+        report_all(E, b, number, lane[b, f.VERSION], now, table(D, "truth"), b, now)
 
 
 @leaf
