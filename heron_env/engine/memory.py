@@ -40,7 +40,7 @@ class Memory:
 
     arrays: what changes; without room for infos until `complete`. sets: two of what is handed out. at: the address of
     the table for each of the two. phases: addresses of the loops themselves. fixed: arrays that never change, by name;
-    numbers: single ones.
+    numbers: single ones. piece: (begun, length) s of what is carried out of a substep.
     """
 
     sets: tuple[Published, Published]
@@ -78,6 +78,7 @@ class Memory:
             assert arrays.keys() == FORMS.keys() and numbers.keys() == NUMBERS.keys()
             self._tables.append(address_table(arrays, numbers))
         self.at = tuple(int(table.ctypes.data) for table in self._tables)
+        self.piece = 0.0, float(numbers["dt_piece"])
 
     def set_phases(self, addresses: list[int], tiled: Collection[str], shows: bool) -> None:
         """The phases that a step calls; `tiled`: those that run in tiles; `shows`: observations come from there."""
@@ -125,14 +126,9 @@ class Memory:
             for name, value in numbers.items():
                 table[PLACE[name], 0] = value
 
-    @property
-    def piece(self) -> tuple[float, float]:
-        """(begun, length) s of what is carried out of a substep."""
-        begun, length = (float(self._tables[0][PLACE[name], 0].view(np.float64)) for name in ("begun", "dt_piece"))
-        return begun, length
-
     def set_piece(self, begun: float, length: float) -> float:
         """Let physics advance by `length` s from `begun` s within the substep; the length of a whole substep, s."""
+        self.piece = begun, length
         for table in self._tables:
             for name, value in (("begun", begun), ("dt_piece", length)):
                 table[PLACE[name], 0] = np.float64(value).view(np.int64)

@@ -57,6 +57,7 @@ class Lane:
         told: infos of all lanes otherwise.
         joint: where the caller's actions go that decides for all, float64 `[elements]`; joint_step: did it last?
         members: who was alive when the last step began, uint8 by position.
+        alive: who was alive by rank when `flags` were the bytes of `living`; Simulation.alive keeps it up to date.
     """
 
     def __init__(self, simulation: Simulation, lanes: Lanes, number: int = 0) -> None:
@@ -82,8 +83,8 @@ class Lane:
         self.apart = not neighbours
         self._all_given = (np.bincount(self.deciding, minlength=len(ranks)) * EXPLICIT).astype(np.uint8)
         self.joint_step = False
-        self.members = self._flags = b""
-        self._alive, self._everyone = [True] * len(ranks), True
+        self.members = self.flags = b""
+        self.alive = [True] * len(ranks)
         self.told: Any = lanes.infos_in_python or {number: [{} for _ in ranks]}
         self.informs, self.fields = False, list[tuple[tuple[str, ...], slice]]()
         if lanes.attached:
@@ -200,20 +201,6 @@ class Lane:
     def observed(self) -> NDArray[np.float32]:
         """The vectors of all deciding agents, one after another, fresh."""
         return self.lanes.look(self.number)
-
-    @property
-    def alive(self) -> list[bool]:
-        """Who has not ended: the same list until somebody does."""
-        flags = self.living.tobytes()
-        if flags != self._flags:
-            self._flags, self._alive = flags, self.living.take(self.position).astype(bool).tolist()
-            self._everyone = bool(self.living.take(self.deciding).all())
-        return self._alive
-
-    @property
-    def everyone(self) -> bool:
-        """Are all agents alive that decide?"""
-        return bool(self.alive) and self._everyone
 
     @property
     def last_rewards(self) -> list[float]:

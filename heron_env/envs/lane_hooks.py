@@ -168,8 +168,8 @@ class LaneHooks:
         if 1 in over.tobytes():
             lanes = lanes[(over == 0) | (arrays.ended[some] != 0)]
         if 0 in arrays.moving[some].tobytes():
-            lanes = lanes[(arrays.moving[lanes] != 0) & (arrays.substep[lanes] + 1 == self._substeps)]
-        return lanes
+            lanes = lanes[arrays.moving[lanes] != 0]
+        return lanes if self._substeps == 1 else lanes[arrays.substep[lanes] + 1 == self._substeps]
 
     def in_substep(self, first: int, last: int) -> Ints:
         """Lanes in which an episode runs, and whose turn it is."""
@@ -190,50 +190,45 @@ class LaneHooks:
 
     def _begin(self, first: int, last: int) -> None:
         if self._begins:
-            self.call("begin", first + np.flatnonzero(self._arrays.chosen[first:last]), np.zeros(len(self._truth)))
+            self._call("begin", first + np.flatnonzero(self._arrays.chosen[first:last]))
 
     def _advance(self, first: int, last: int) -> None:
-        lanes, (begun, length) = self.in_substep(first, last), self._lanes.piece
-        if not len(lanes):
-            return
-        substep, time = self._arrays.substep, self.times()
-        number = int(substep[lanes[0]])
-        if self._substeps == 1 or (substep[lanes] == number).all():
-            time = time + number * self._dt + begun
-            self.call("advance", lanes, time, length, check=number + 1 == self._substeps)
-            return
-        time, at_last = time + substep * self._dt + begun, substep[lanes] + 1 == self._substeps
-        for check in (False, True):  # on the event clock each lane is in a substep of its own
-            self.call("advance", lanes[at_last == check], time, length, check=check)
+        self._call("advance", self.in_substep(first, last), *self._lanes.piece)
 
     def _finish(self, first: int, last: int) -> None:
-        self.call("finish", self.at_boundary(first, last), self.times())
+        self._call("finish", self.at_boundary(first, last))
 
-    def call(self, name: str, lanes: Ints, time: Floats, *more: float, check: bool = True) -> None:
-        """Call the hook for `lanes`, at the times `[B]` of all lanes; then bring the truth into its bounds.
-
-        Raises RuleError where `check` finds a quantity that is nan.
-        """
-        if not len(lanes):
-            return
-        if self.together:
-            if not self._together(name, lanes, time, *more):
-                return
+    def _call(self, name: str, lanes: Ints, begun: float = 0.0, *length: float) -> None:
+        """Call the hook of `lanes`, of a substep with what is `begun` of it and its `length`, s."""
+        if not self.together:
+            for lane in lanes.tolist():
+                self._call_one(name, lane, begun, *length)
+        elif not length or self._substeps == 1:
+            self._call_all(name, lanes, self.times() + begun if begun else self.times(), *length)
         else:
-            self._one_by_one(name, lanes, time, *more)
-        everyone = len(lanes) == len(self._truth)
-        self._settle(name, self._truth if everyone else self._truth[lanes], lanes, time, check)
+            substep = self._arrays.substep
+            time, at_last = self.times() + substep * self._dt + begun, substep[lanes] + 1 == self._substeps
+            for check in (False, True):  # on the event clock each lane is in a substep of its own
+                self._call_all(name, lanes[at_last == check], time, *length, check=check)
 
-    def _one_by_one(self, name: str, lanes: Ints, time: Floats, *more: float) -> None:
-        many = len(self._truth) > 1
-        for lane in lanes.tolist():
-            hooks, world = self._at(lane, int(self._arrays.steps[lane]), float(time[lane]))
-            try:
-                hooks.run_hook(name, world, *more)
-            except Exception as error:
-                if many:
-                    error.add_note(f"in {name}() of lane {lane}")
-                raise
+    def _call_one(self, name: str, lane: int, begun: float, *length: float) -> None:
+        """Call it for one lane; then bring its truth into its bounds. Raises RuleError for a quantity that is nan."""
+        arrays, row = self._arrays, self._truth[lane]
+        step, number = int(arrays.steps[lane]), int(arrays.substep[lane]) if length else 0
+        time = float(step * self._dt_ns) / SECOND + number * self._dt + begun
+        hooks, world = self._at(lane, step, time)
+        try:
+            hooks.run_hook(name, world, *length)
+        except Exception as error:
+            if len(self._truth) > 1:
+                error.add_note(f"in {name}() of lane {lane}")
+            raise
+        self._layout.clip_columns(row)
+        if not length or number + 1 == self._substeps:
+            total = np.add.reduce(row)
+            if total != total:
+                where = f"lane {lane}: after" if len(self._truth) > 1 else "after"
+                require_numbers(self._layout, row, f"{where} {name}()", time)
 
     def over(self, lanes: Ints, time: Floats, call: Callable[[BatchWorld], None]) -> None:
         """Let `call` see and change the world of `lanes`: that of the batch, or of them alone, written back."""
@@ -247,14 +242,19 @@ class LaneHooks:
         call(world)
         world.write_back()
 
-    def _together(self, name: str, lanes: Ints, time: Floats, *more: float) -> bool:
-        """Call the hook once. May what it wrote lie outside its bounds?"""
+    def _call_all(self, name: str, lanes: Ints, time: Floats, *length: float, check: bool = True) -> None:
+        """Call it once for lanes at the times `[B]` of all; then bring the truth into its bounds.
+
+        Raises RuleError where `check` finds a quantity that is nan.
+        """
+        if not len(lanes):
+            return
         hook, touched = getattr(type(self._hooks), name), True
 
         def call(world: BatchWorld) -> None:
             nonlocal touched
             world.touched = False
-            hook(self._hooks, world, *more)
+            hook(self._hooks, world, *length)
             touched = world.touched
 
         try:
@@ -262,12 +262,12 @@ class LaneHooks:
         except Exception as error:
             error.add_note(f"in {name}() of all lanes: columns are [lanes, agents], globals [lanes, 1]")
             raise
-        return touched
-
-    def _settle(self, name: str, rows: Floats, lanes: Ints, time: Floats, check: bool) -> None:
-        """Clip, round and check; `rows` are the lanes' truth, or a copy that is written back."""
+        if not touched:
+            return
+        everyone = len(lanes) == len(self._truth)
+        rows = self._truth if everyone else self._truth[lanes]
         self._layout.clip_columns(rows)
-        if rows.base is not self._truth.base:
+        if not everyone:
             self._truth[lanes] = rows
         if check and np.isnan(rows.sum()) and (bad := np.isnan(rows).any(axis=1)).any():
             place = int(np.argmax(bad))

@@ -20,32 +20,18 @@ Infos = list[dict[str, float]]
 class StepOutcome:
     """Results of one control step, by rank; agents that ended before have reward 0 and False.
 
-    Copies of the engine's rows are kept, by position; lists are made when somebody asks.
-
     Attributes:
         time: the boundary, s.
+        rewards, terminated, truncated: of every agent; who ended here by its own rule or with the others, or was cut
+            off.
     """
 
     def __init__(self, lane: Lane) -> None:
-        self.time, self._position, self._fields = lane.simulation.time, lane.position, lane.fields
-        self._rewards = lane.rewards.copy()
+        self.time, self._fields = lane.simulation.time, lane.fields
+        self.rewards: list[float] = lane.rewards.take(lane.position).tolist()
+        self.terminated: list[bool] = lane.terminated.take(lane.position).astype(bool).tolist()
+        self.truncated: list[bool] = lane.truncated.take(lane.position).astype(bool).tolist()
         self._infos = lane.infos.copy() if lane.informs else lane.told[lane.number]
-        self._terminated, self._truncated = lane.terminated.astype(bool), lane.truncated.astype(bool)
-
-    @cached_property
-    def rewards(self) -> list[float]:
-        """Of every agent."""
-        return self._rewards.take(self._position).tolist()  # type: ignore[no-any-return]
-
-    @cached_property
-    def terminated(self) -> list[bool]:
-        """Who ended here by its own rule, or with the others."""
-        return self._terminated.take(self._position).tolist()  # type: ignore[no-any-return]
-
-    @cached_property
-    def truncated(self) -> list[bool]:
-        """Who was cut off here."""
-        return self._truncated.take(self._position).tolist()  # type: ignore[no-any-return]
 
     @cached_property
     def infos(self) -> Infos:

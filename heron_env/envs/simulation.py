@@ -197,12 +197,15 @@ class Simulation:
     @property
     def alive(self) -> list[bool]:
         """By rank; who has not ended. The same list as long as nobody ends; nobody changes it."""
-        return self.lane.alive
+        lane, flags = self.lane, self.lane.living.tobytes()
+        if flags != lane.flags:
+            lane.flags, lane.alive = flags, lane.living.take(lane.position).astype(bool).tolist()
+        return lane.alive
 
     @property
     def everyone(self) -> bool:
         """Are all deciding agents alive?"""
-        return self.lane.everyone
+        return bool(self.lane.living.take(self.lane.deciding).all())
 
     @property
     def time(self) -> float:

@@ -42,8 +42,9 @@ STEPPED: dict[str, Fault] = {
         "    if failed == 0:\n        failed = natively(D, PYTHON + FINISH, first, last)\n",
     ),
     "nobody_begins_in_the_next_step": ("loop_kernels", 'number(D, "restarts") == NEXT_STEP', "0"),
-    "an_error_is_not_told": ("call_kernel", "return np.int64(answer != DONE)", "return np.int64(0)"),
-    "after_an_error_more_is_called": ("call_kernel", "    if state[0] != 0:\n        return np.int64(1)\n", ""),
+    "an_error_is_not_told": ("call_kernel", "    return failed[0]\n", "    return 0\n"),
+    "answers_are_ignored": ("call_kernel", " != turn\n", " > turn\n"),
+    "after_an_error_more_is_called": ("call_kernel", "    if failed[0] == 0:\n", "    if True:\n"),
     "after_a_refusal_python_is_called": (
         "step",
         "return failed if failed != 0 else natively(D, PYTHON + place, first, last)",

@@ -86,6 +86,21 @@ GOING_ON_MUTANTS: dict[str, Fault] = {
 }
 """Those that only show where a lane's next episode begins."""
 
+TOGETHER_MUTANTS: dict[str, Fault] = {
+    "lanes_stay_in_motion": ("physics", "            moving[b] = 0\n", "            pass\n"),
+    "everyone_is_in_the_substep_of_the_first": (
+        "physics",
+        "lane[b, f.SUBSTEP])\n    if",
+        "lane[first, f.SUBSTEP])\n    if",
+    ),
+    "nobody_moves_the_world": (
+        "physics",
+        "        failed = natively(D, PYTHON + PHYSICS, first, last)\n",
+        "        pass\n",
+    ),
+}
+"""Those that only show where several lanes have hooks in Python."""
+
 LATE_MUTANTS: dict[str, Fault] = {
     "sums_run_over": ("broker", "return np.int64(NEVER) if delay > NEVER - ns else ns + delay", "return ns + delay"),
     "what_is_under_way_is_forgotten": ("memory", "= old[lanes, number % before]", "= 0.0"),

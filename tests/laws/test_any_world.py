@@ -1,14 +1,16 @@
-"""One step, whoever runs it: batches in plain Python and of methods on `self` on the event clock, disturbances in
-batches, and all executions of one world on both clocks.
+"""One step, whoever runs it: batches in plain Python and of methods on `self` on the event clock, disturbances and
+errors in batches, and all executions of one world on both clocks.
 """
 
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from laws.checks_batch import Script, check_batch
+from laws.checks_batch import Script, check_batch, check_compiled_is_plain, check_in_tiles_or_not
 from laws.checks_event_batch import check_event_batch, check_on_and_on
+from laws.checks_failing import check_a_refusal_stops_python, check_an_error_stops_python
 from laws.test_batch import scripts
 from laws.test_plain_clock import networks
 from strategies import Recipe, batched, by_hand, sourced, storms
@@ -16,8 +18,11 @@ from strategies import Recipe, batched, by_hand, sourced, storms
 from heron_env import DrawnSchedule
 from heron_env.errors import ScheduleError
 
-MANY = settings().max_examples * (2 if settings().max_examples > 150 else 1)
+DEEP = settings().max_examples > 150
+MANY = settings().max_examples * (2 if DEEP else 1)
 """Worlds of each law: 2,000 where new ones are drawn."""
+FEW = MANY if DEEP else max(3, MANY // 5)
+"""The same of laws that are asked elsewhere, too, one by one."""
 
 
 @st.composite
@@ -91,3 +96,31 @@ def test_disturbed_a_batch_is_its_single_environments(data: st.DataObject) -> No
     recipe = data.draw(st.one_of(batched(*kinds), by_hand(*kinds)))
     recipe = replace(recipe, pad=data.draw(st.booleans()))
     check_batch(recipe, data.draw(stormy(recipe)))
+
+
+@settings(max_examples=FEW)
+@given(st.data())
+def test_the_first_error_is_told_and_no_more_python_is_called(data: st.DataObject) -> None:
+    recipe = data.draw(st.one_of(batched("alone", "together"), by_hand("alone", "together")))
+    script = replace(data.draw(scripts(recipe)), autoreset=data.draw(st.sampled_from(["same_step", "next_step"])))
+    hook, step = data.draw(st.sampled_from([("begin", 0), ("advance", 0), ("finish", 1)]))
+    lane = data.draw(st.integers(0, 12))
+    check_an_error_stops_python(recipe, script, hook, step, lane)
+    if recipe.compile:
+        check_a_refusal_stops_python(recipe, script, lane)
+
+
+@pytest.mark.e2e
+@settings(max_examples=FEW)
+@given(st.data())
+def test_all_executions_on_both_clocks_take_one_course(data: st.DataObject) -> None:
+    """Plain, compiled, in threads, in tiles where nothing is Python: each is the single environment, in every bit."""
+    recipe = data.draw(batched("alone", "together", "none", "none"))
+    script, schedule = data.draw(scripts(recipe)), data.draw(schedules(recipe))
+    threads = data.draw(st.sampled_from([1, 2]))
+    for one in (recipe, replace(recipe, compile=False)):
+        check_batch(one, script)
+        check_event_batch(one, schedule, lanes=2, threads=threads)
+    check_compiled_is_plain(replace(recipe, dt=min(recipe.dt, 1.0)), script)  # longer steps blow up whatever differs
+    if recipe.hooks == "none":
+        check_in_tiles_or_not(recipe, replace(script, lanes=script.lanes + 7))

@@ -10,7 +10,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from laws.checks_event_batch import check_event_batch, check_on_and_on
 from laws.examples import ROUGH, SLOW, TALK
-from laws.mutants_event import EVENT_MUTANTS, GOING_ON_MUTANTS, LATE_MUTANTS
+from laws.mutants_event import EVENT_MUTANTS, GOING_ON_MUTANTS, LATE_MUTANTS, TOGETHER_MUTANTS
 from laws.test_plain_clock import networks
 from laws.uncompiled import PACKAGE, PLAIN
 from strategies import Node, Recipe, batched, sourced
@@ -249,17 +249,23 @@ def look_late(delay: float = 0.0, **options: Any) -> None:
         check_event_batch(LATE, ScheduleConfig(msg_delay=late), lanes=2, **options)
 
 
+def look_together(**options: Any) -> None:
+    """At several lanes, each in a substep of its own, with hooks one by one."""
+    check_event_batch(replace(TALK, compile=True), ROUGH, lanes=3, seed=3, **options)
+
+
 @pytest.mark.e2e
 @pytest.mark.parametrize("text", [False, True], ids=["compiled", "in Python"])
 def test_its_text_in_python_is_the_same_clock(text: bool) -> None:
     look(text=text)
     look_on_and_on(text=text)
     look_late(text=text)
+    look_together(text=text)
 
 
 LONG = {"a_noop_undoes_what_fell_before", "ends_looked_at_too_early"}
 LONG |= {*GOING_ON_MUTANTS, *(name for name, fault in EVENT_MUTANTS.items() if fault[0] in PLAIN)}
-MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS | LATE_MUTANTS
+MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS | LATE_MUTANTS | TOGETHER_MUTANTS
 
 
 @pytest.mark.e2e
@@ -269,6 +275,7 @@ MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS | LATE_MUTANTS
 def test_a_fault_in_its_text_makes_another_clock(name: str) -> None:
     try:
         looking = look_on_and_on if name in GOING_ON_MUTANTS else look_late if name in LATE_MUTANTS else look
+        looking = look_together if name in TOGETHER_MUTANTS else looking
         looking(text=True, fault=MUTANTS[name])
     except (AssertionError, IndexError, ValueError, HeronError):
         return

@@ -77,6 +77,7 @@ IN_TEXT: list[tuple[str, int, Callable[[], Any]]] = [
     ("neighbours_hear_before_the_hook", 2, DISTURBED),
     ("nobody_begins_in_the_next_step", 2, NEXT_STEP),
     ("an_error_is_not_told", 2, FAILING_LAST),
+    ("answers_are_ignored", 2, FAILING),
     ("after_an_error_more_is_called", 2, FAILING_PLAIN),
     ("after_a_refusal_python_is_called", 2, REFUSED),
 ]

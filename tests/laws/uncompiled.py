@@ -58,14 +58,15 @@ def planted(fault: Fault | None) -> Iterator[None]:
 
 
 def faulty(path: Path, fault: Fault) -> str:
-    """The text of a file with a fault in it. Raises AssertionError unless it fits in one place."""
+    """The text of a file with a fault in it. Raises LookupError unless it fits in one place."""
     text = path.read_text(encoding="utf-8")
-    assert text.count(fault[1]) == 1, f"{path.name} has {text.count(fault[1])} times: {fault[1]}"
+    if text.count(fault[1]) != 1:  # no AssertionError: the fault would pass for noticed
+        raise LookupError(f"{path.name} has {text.count(fault[1])} times: {fault[1]}")
     return text.replace(fault[1], fault[2])
 
 
 def uncompiled(lanes: event_lanes.EventLanes, fault: Fault | None = None) -> event_lanes.Kernels:
-    """The loops for these lanes. Raises AssertionError unless the fault fits the text in one place."""
+    """The loops for these lanes. Raises LookupError unless the fault fits the text in one place."""
     names, spaces = _tools(lanes), dict[str, dict[str, Any]]()
     for part, path in PARTS.items():
         text = path.read_text(encoding="utf-8") if fault is None or fault[0] != part else faulty(path, fault)

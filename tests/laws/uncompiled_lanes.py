@@ -56,7 +56,7 @@ def uncompiled_kernels(fault: Fault | None = None, least: int = 1) -> Iterator[N
 
 
 def texts_of(lanes: Lanes, fault: Fault | None) -> dict[str, dict[str, Any]]:
-    """What the texts define, for these lanes. Raises AssertionError unless the fault fits in one place."""
+    """What the texts define, for these lanes. Raises LookupError unless the fault fits in one place."""
     names, spaces = _tools(lanes, fault), dict[str, dict[str, Any]]()
     for part in PARTS:
         path = FOLDER / f"{part}.py"
@@ -108,7 +108,7 @@ def caller(lanes: Lanes, fault: Fault | None) -> Any:
         return function
 
     space = execute("call_kernel", text, {"phase": same, "table_of": lambda forms: of}, {})
-    space["call_c"] = lambda address, first, last: SIGNATURE(int(address))(first, last)
+    space["call_c"] = lambda address, *numbers: SIGNATURE(int(address))(*map(int, numbers))
     return space["python"]
 
 
