@@ -294,10 +294,9 @@ class Lanes:
 
     def apply(self, lane: int, rank: int) -> None:
         """One agent's apply_action, on what is in `actions`."""
-        loop = self._order.apply
+        loop, failures = self._order.apply, 0
         if self._ready is None:
             self._find_phases()
-        failures = 0
         try:
             failures = loop(self._memory.at[0], lane, self.position[rank])
             if failures:
@@ -350,10 +349,9 @@ class Lanes:
 
     def _run(self, loop: Callable[..., int], lanes: range | None, *more: Any) -> None:
         span = self._all if lanes is None else lanes
-        at, pool = self._memory.at[self._front], None if self.in_python else self._pool
+        at, pool, failures = self._memory.at[self._front], None if self.in_python else self._pool, 0
         if self._ready is None:
             self._find_phases()
-        failures = 0
         try:
             if pool is not None and self.always_shared:
                 failures = self._run_in_parts(pool, span, lambda first, last: loop(at, first, last, *more))
@@ -378,15 +376,11 @@ class Lanes:
         return self._errors.of_failure(error, self.arrays, self._slices, self._memory.piece, names, lanes)
 
     def _abandon(self, error: BaseException, failures: int, loop: Any = None) -> None:
-        """Nothing of this call is left for the next one.
-
-        Without `failures` compiled code itself may have ended in `error`: raises it under its name, or what Python had
-        raised before.
-        """
+        """Nothing of this call is left. Raises `error` under its name where compiled code ended in it: 0 failures."""
         self._memory.redo[:] = self.arrays.error[:] = 0
         before = self.called.taken()
         if not failures and isinstance(error, self.failures):
-            if before is not None:
+            if before is not None:  # what compiled code ended in came of it
                 raise before from None
             raise self._failure(error, loop) from error
 

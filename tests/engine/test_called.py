@@ -249,6 +249,21 @@ def test_what_compiled_rules_refuse_after_it_is_forgotten(level: float) -> None:
     batch.step({})
 
 
+def test_an_action_that_is_refused_after_it_changes_nothing() -> None:
+    action = [0.5]
+    batch = BatchEnv(plant(), LANES, others={"*": lambda vector: action})
+    batch.reset(seed=4)
+    DO.finish.append(raising(Leak("in the pipe")))
+    with pytest.raises(Leak):
+        batch.step({})
+    batch.reset(seed=4)
+    action[0] = 7.0
+    with pytest.raises(InvalidAction, match="lane 0"):
+        batch.step({})
+    action[0] = 0.5
+    batch.step({})
+
+
 def test_a_rule_that_divides_by_zero_keeps_its_name_among_hooks() -> None:
     batch = BatchEnv(plant(valve=Dividing), LANES)
     batch.reset(seed=4)

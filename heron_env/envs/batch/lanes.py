@@ -145,7 +145,7 @@ class LaneEngine(ABC):
 
     def _take(self, given: Given, all_live: bool = False) -> None:
         """Write the actions; of agents that have ended none counts. Raises ScheduleError where time ends."""
-        self._taken += 1
+        self._taken, self.lanes.halfway = self._taken + 1, False
         if self._taken > self._most_steps:  # else no lane can be there yet
             require_before_the_end((int(self.steps.max()) + 1) * self._env.dt_ns, "step(): the end of a lane's step")
         for group, values in given:
