@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from heron_env.agents.agent import CoordinatorAgent
 from heron_env.agents.horizontal import HorizontalProtocol, Inbox, Topology, as_protocols
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 UNHEARD = -1
 KERNEL = Path(__file__).with_name("exchange_kernel.py")
 FORMS: dict[str, tuple[str, int]] = {
-    "senders": ("int64", 1), "places": ("int64", 1),  # of the edges, by rank and by position in the engine
+    "places": ("int64", 1),  # of the edges, by rank and by position in the engine
     "edge_of": ("int64", 1), "sources": ("int64", 1),  # of the values that are told: edge, column of the truth
     "targets": ("int64", 1), "low": ("float64", 1), "high": ("float64", 1), "whole": ("bool_", 1),  # of inboxes
     "first": ("int64", 1), "meeting": ("int64", 1),  # those that meet in target c: meeting[first[c] : first[c + 1]]
@@ -82,7 +82,7 @@ class Exchange:
         self._newest = np.full((lanes, len(self.edges)), UNHEARD, dtype=np.int64)
         senders = np.array([edge.sender for edge in self.edges], dtype=np.int64)
         self._arrays = {
-            "senders": senders, "places": np.argsort(breadth_first(hierarchy))[senders],
+            "places": np.argsort(breadth_first(hierarchy))[senders],
             "edge_of": np.repeat(np.arange(len(self.edges)), sizes), "sources": sources, "targets": columns,
             "meeting": np.argsort(cell, kind="stable"), "first": np.cumsum([0, *counts]),
             "low": layout.low[columns], "high": layout.high[columns], "whole": layout.whole[columns],
@@ -106,21 +106,8 @@ class Exchange:
         """The exchange of an environment; raises what `compile_edges` does."""
         return cls(compile_edges(hierarchy, layout), layout, hierarchy)
 
-    def reset(self, lanes: NDArray[np.bool_] | slice = slice(None)) -> None:
-        """Nobody has been heard in `lanes` `[B]`."""
-        self._heard[lanes] = 0.0
-        self._newest[lanes] = UNHEARD
-
-    def deliver(self, steps: int | NDArray[np.int64], sending: ArrayLike, truth: Floats) -> None:
-        """Write what everyone tells at the end of `steps` `[B]` into `truth` `[B, columns]`; all is read first.
-
-        `sending` `[B, agents]`, by rank: who was in the step; in a lane that stands still, nobody. A single environment
-        may leave the first axis out.
-        """
-        kernel().tell(self._at, np.atleast_1d(steps), np.atleast_2d(sending), np.atleast_2d(truth))
-
     def natives(self) -> tuple[Native, ...]:
-        """The same in the engine's own lanes, which are these."""
+        """A step ends: all who were in it tell their neighbours, all is read first. A new episode forgets."""
         if not self.edges:
             return ()
         return Native("deliver", kernel().deliver, self._at), Native("begin", kernel().forget, self._at)

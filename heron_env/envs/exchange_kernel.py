@@ -32,17 +32,6 @@ def deliver(D: Any, N: Any, first: Any, last: Any) -> Any:
 
 
 @on_arrays
-def tell(N: Any, steps: Any, sending: Any, truth: Any) -> None:
-    """Exchange.deliver."""
-    senders, newest = of(N, "senders"), of(N, "newest")
-    for b in range(len(truth)):
-        for e in range(len(senders)):
-            if sending[b, senders[e]]:
-                newest[b, e] = steps[b]
-        write_inboxes(N, truth, b, steps[b])
-
-
-@on_arrays
 def forget(D: Any, N: Any, first: Any, last: Any) -> Any:
     """In lanes that begin an episode nobody has been heard."""
     chosen, heard, newest = table(D, "chosen"), of(N, "heard"), of(N, "newest")

@@ -72,18 +72,6 @@ class Ownership:
                 Ownership.marks = itertools.count(mark + 1)
         self.mark = mark
 
-    def moved_by(self, step: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
-        """What `step(...)` gives; the environment stands elsewhere then, also where it failed half-way."""
-        self.changing = False
-        try:
-            done = step(*args, **keywords)
-        except BaseException:
-            if self.changing:
-                self.move()
-            raise
-        self.move()
-        return done
-
     def drive(self, call: str, do: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
         """`do(...)`, as the one who drives; `call`: what the user wrote. Raises RunInterrupted where another does."""
         if self.lock.acquire(False):
