@@ -66,7 +66,7 @@ class LaneSteps:
     def __init__(self, env: HeronEnv, lanes: int, schedule: ScheduleConfig) -> None:
         self.batch = EventBatchEnv(env, lanes, seed=0, schedule=schedule, threads=1)
         self._rows = self.batch.begin()
-        self._width = max(spec.size for spec in env.simulation.specs)
+        self._width = max(spec.size for spec in env.simulation.model.specs)
 
     def _done(self) -> int:
         steps = self.batch._lanes.steps
@@ -94,8 +94,8 @@ class PythonSteps:
 
     def __init__(self, env: HeronEnv, schedule: ScheduleConfig, hours: float = 2.0) -> None:
         self._env, self._schedule, self._end = env, schedule, 3600.0 * hours
-        specs = env.simulation.specs
-        self._policies = {env.hierarchy.ids[r]: _Still(specs[r].noop) for r in env.simulation.possible}
+        specs = env.simulation.model.specs
+        self._policies = {env.hierarchy.ids[r]: _Still(specs[r].noop) for r in env.simulation.model.possible}
 
     def __call__(self, seconds: float) -> float:
         """Episodes of about so many seconds."""
@@ -120,7 +120,7 @@ class BatchSteps:
     def __init__(self, env: HeronEnv) -> None:
         self._batch = BatchEnv(env, LANES, seed=0, threads=1)
         self._batch.reset()
-        sizes = {name: (LANES, len(group), env.simulation.specs[env.hierarchy.index[group[0]]].size)
+        sizes = {name: (LANES, len(group), env.simulation.model.specs[env.hierarchy.index[group[0]]].size)
                  for name, group in self._batch.groups.items()}  # fmt: skip
         self._still = {name: np.zeros(size) for name, size in sizes.items()}
 

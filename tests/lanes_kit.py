@@ -28,9 +28,9 @@ class Batch:
         self.arrays = self.lanes.arrays
         self.arrays.initial[:] = self.simulation.initial
         self.arrays.seeds[:] = np.arange(seed, seed + lanes)
-        self.size = self.simulation.layout.size
+        self.size = self.simulation.model.layout.size
         self.copies = [copy.copy(env) for _ in range(lanes)]
-        self.worlds = [World(self.simulation.layout, row[: self.size]) for row in self.arrays.truth]
+        self.worlds = [World(self.simulation.model.layout, row[: self.size]) for row in self.arrays.truth]
         self.python = [name for name in ("begin", "advance", "finish") if name not in env.world_rules()]
         self.restart()
         self.lanes.observe()
@@ -41,7 +41,7 @@ class Batch:
             world.seed, world.episode = int(arrays.seeds[b]), int(arrays.episodes[b])
             world.step, world.time = int(arrays.steps[b]), time(b)
             getattr(self.copies[b], name)(world, *more)
-            self.simulation.layout.clip_columns(arrays.truth[b, : self.size])
+            self.simulation.model.layout.clip_columns(arrays.truth[b, : self.size])
 
     def act(self, lanes: range | None = None) -> None:
         """Actions are checked first: nothing has changed if this raises InvalidAction."""
@@ -56,13 +56,13 @@ class Batch:
     def step(self) -> dict[str, Any]:
         """A step with restarts; what the arrays held before those."""
         s, live = self.simulation, np.flatnonzero(self.arrays.over == 0)
-        dt = s.dt / s.substeps
+        dt = s.model.dt / s.model.substeps
         self.act()
-        for number in range(s.substeps):
+        for number in range(s.model.substeps):
             self.lanes.substep(number)
-            self.hook("advance", live, lambda b, k=number: self.arrays.steps[b] * s.dt + k * dt, dt)
+            self.hook("advance", live, lambda b, k=number: self.arrays.steps[b] * s.model.dt + k * dt, dt)
         self.lanes.close()
-        self.hook("finish", live, lambda b: self.arrays.steps[b] * s.dt)
+        self.hook("finish", live, lambda b: self.arrays.steps[b] * s.model.dt)
         result = {name: getattr(self.arrays, name).copy() for name in RESULTS}
         self.restart()
         result["observations"] = self.lanes.observe().observations.copy()
@@ -74,12 +74,12 @@ class Batch:
         self.arrays.given[:] = 0
         for b in range(len(self.worlds)):
             named.append({})
-            for rank, spec in enumerate(s.specs):
-                if spec.size and rng.random() < (0.15 if s.commanded[rank] else share):
+            for rank, spec in enumerate(s.model.specs):
+                if spec.size and rng.random() < (0.15 if s.model.commanded[rank] else share):
                     value = np.concatenate([rng.uniform(spec.low, spec.high), rng.integers(spec.ncats)])
                     self.arrays.actions[b, self.lanes.action_slice(rank)] = value
                     self.arrays.given[b, self.lanes.position[rank]] = 1
-                    named[-1][s.hierarchy.ids[rank]] = value
+                    named[-1][s.model.hierarchy.ids[rank]] = value
         return named
 
     def take_from(self, other: "Batch", which: slice = slice(None)) -> None:

@@ -351,7 +351,7 @@ class LawEnv(HeronEnv):
         world.Hidden.luck[...] += world.draw("luck") - 0.5
 
     def _has(self, kind: type) -> bool:
-        return any(type(agent) is kind for agent in self.simulation.hierarchy.agents)
+        return any(type(agent) is kind for agent in self.simulation.model.hierarchy.agents)
 
 
 class GustyEnv(LawEnv):
@@ -360,7 +360,7 @@ class GustyEnv(LawEnv):
     disturbance_types = {"gust": DisturbanceType("Moves a number.", {"what": "its name", "by": "by"}, lasts=False)}
 
     def disturb(self, world: World, disturbance: Disturbance) -> None:
-        column = np.array([self.simulation.layout.full_names.index(disturbance.payload["what"])])
+        column = np.array([self.simulation.model.layout.full_names.index(disturbance.payload["what"])])
         world.put(column, self.simulation.truth[column] + disturbance.payload["by"])
 
 

@@ -165,13 +165,13 @@ class Recipe:
     def policies(self, env: LawEnv) -> dict[str, "Wave"]:
         """A deterministic policy for each possible agent without its own, and for the commanded ones that are named."""
         simulation, ids, nodes = env.simulation, env.hierarchy.ids, self.root.nodes()
-        chosen = [r for r in simulation.possible if not nodes[r].own_policy]
-        chosen += [r for r, node in enumerate(nodes) if node.named and simulation.commanded[r]]
-        return {ids[rank]: Wave(ids[rank], simulation.specs[rank]) for rank in chosen}
+        chosen = [r for r in simulation.model.possible if not nodes[r].own_policy]
+        chosen += [r for r, node in enumerate(nodes) if node.named and simulation.model.commanded[r]]
+        return {ids[rank]: Wave(ids[rank], simulation.model.specs[rank]) for rank in chosen}
 
     def constants(self, env: LawEnv) -> dict[str, Any]:
         """Policies that do not look, for all possible agents: the same action always."""
-        specs, index = env.simulation.specs, env.hierarchy.index
+        specs, index = env.simulation.model.specs, env.hierarchy.index
         actions = {a: Wave(a, specs[index[a]])(np.ones(1)) for a in env.possible_agents}
         return {agent: partial(_ignore, action) for agent, action in actions.items()}
 

@@ -18,7 +18,7 @@ class AgentByAgent(parallel_to_aec_wrapper[str, Any, Any]):
         agent = self.agent_selection
         if not (self.terminations[agent] or self.truncations[agent]):
             env = cast(HeronEnv, self.env)
-            env.simulation.specs[env.hierarchy.index[agent]].parse(action, agent)
+            env.simulation.model.specs[env.hierarchy.index[agent]].parse(action, agent)
         super().step(action)
 
 

@@ -113,7 +113,7 @@ def _note_ends(run: EventRun, boundary: int, notes: dict[int, Notes]) -> None:
         agent = env.hierarchy.ids[rank]
         if noted.ended is None and (result.terminated[agent] or result.truncated[agent]):
             moment = run.context.moment(boundary // env.dt_ns)
-            noted.ended = boundary, env.simulation.plan.vector(rank, run.context.measuring.ended, moment).copy()
+            noted.ended = boundary, env.simulation.model.plan.vector(rank, run.context.measuring.ended, moment).copy()
 
 
 def _episode(run: EventRun, rank: int, noted: Notes) -> AgentEpisode:
@@ -211,7 +211,7 @@ def _write(
 ) -> MinariDataset:  # fmt: skip
     """One dataset of the episodes of agents that have equal spaces."""
     agent = numbered[0][1].agent
-    spec = env.simulation.specs[env.hierarchy.index[agent]]
+    spec = env.simulation.model.specs[env.hierarchy.index[agent]]
     buffers = [
         storage.data_collector.EpisodeBuffer(
             id=place,

@@ -59,7 +59,7 @@ class JointEnv(gymnasium.Env[Vector, NDArray[Any]]):
         self.action_space, self._action_spans = _join_actions(heron, self.agents)
         self._info: dict[str, Any] = {}
         index = heron.hierarchy.index
-        self._specs = {agent: heron.simulation.specs[index[agent]] for agent in self.agents}
+        self._specs = {agent: heron.simulation.model.specs[index[agent]] for agent in self.agents}
         self._masks: dict[str, NDArray[np.bool_]] = {}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, dict[str, Any]]:
@@ -131,7 +131,7 @@ def _spans(lengths: list[int]) -> list[slice]:
 
 def _join_actions(heron: HeronEnv, agents: tuple[str, ...]) -> tuple[spaces.Space[Any], list[slice]]:
     """The space of all actions, and each agent's place in it."""
-    specs = [heron.simulation.specs[heron.hierarchy.index[agent]] for agent in agents]
+    specs = [heron.simulation.model.specs[heron.hierarchy.index[agent]] for agent in agents]
     continuous, discrete = any(s.dim_c for s in specs), any(s.dim_d for s in specs)
     if continuous and discrete:
         kinds = ", ".join(f"{agent}: {spec.describe()}" for agent, spec in zip(agents, specs, strict=True))

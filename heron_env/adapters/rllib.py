@@ -104,7 +104,7 @@ class HeronMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]
 
     def _mask(self, agent: str, infos: dict[str, Any]) -> NDArray[np.float32]:
         """What it may choose, `[choices]`."""
-        spec = self.heron.simulation.specs[self.heron.hierarchy.index[agent]]
+        spec = self.heron.simulation.model.specs[self.heron.hierarchy.index[agent]]
         return np.asarray(infos[agent].get("action_mask", everything(spec)), dtype=np.float32)
 
 

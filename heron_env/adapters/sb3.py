@@ -70,7 +70,7 @@ class HeronVecEnv(VecEnv):
         self.schedule = options.get("schedule") if clock == "event" else None
         self.agents_per_env, self._actions = self._slots.shape[1], cast(Any, None)
         env = self.batch.env
-        self._spec = env.simulation.specs[env.hierarchy.index[self.batch.groups[self.group][0]]]
+        self._spec = env.simulation.model.specs[env.hierarchy.index[self.batch.groups[self.group][0]]]
         super().__init__(
             self.batch.num_envs * self.agents_per_env, self._slots.space, self.batch.action_spaces[self.group]
         )

@@ -272,7 +272,7 @@ class DeclaredEnv(HeronEnv):
 
     def shown_targets(self, rank: int) -> Sequence[int]:
         """As in HeronEnv; with a matrix in force all of whom the observer is not unaware."""
-        matrix, ids = self.simulation.plan.matrix, self.hierarchy.ids
+        matrix, ids = self.simulation.model.plan.matrix, self.hierarchy.ids
         if matrix is None:
             return super().shown_targets(rank)
         unaware = ObservabilityLevel.UNAWARE

@@ -15,7 +15,7 @@ lane, compiled for eight lanes at once: `branches` turns `if` into masks, `compi
 lanes there and back, `columns` finds out which of their columns must move; `types`, `masks`, `numbers`, `elements` and
 `words` say what it means for vectors.
 
-From a hierarchy to memory: `blueprint`, all that must be known of a simulation; `tables`, where everything lies, who
+From a hierarchy to memory: `model`, all that must be known of a simulation; `tables`, where everything lies, who
 commands whom, what is legal, what is seen; `arrays` and `memory`, names and types of all arrays, and the arrays.
 
 Running: `phases`, those of a control step; `lanes`, what may be done to B environments, the way in for everybody else;

@@ -28,7 +28,7 @@ def call_c(context: Any, address: Any, first: Any, last: Any, turn: Any) -> Any:
 
 @phase
 def python(D: Any, at: Any, first: Any, last: Any) -> Any:
-    """Call a function of Python (blueprint.Native): 1 if it, or one before it, has failed."""
+    """Call a function of Python (model.Native): 1 if it, or one before it, has failed."""
     failed, turns = of(at, "failed"), of(at, "turn")
     if failed[0] == 0:
         turns[0] += 1

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from heron_env.engine.arrays import addresses
-from heron_env.engine.blueprint import Native
+from heron_env.engine.model import Native
 from heron_env.errors import ConfigError
 
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int64, *(ctypes.c_int64,) * 3)

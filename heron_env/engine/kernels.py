@@ -267,7 +267,7 @@ def call(context: Any, address: Any, numbers: Any) -> Any:
 
 @general
 def natively(D: Any, place: Any, first: Any, last: Any) -> Any:
-    """Run what follows the phase of this place and is no rule (blueprint.Native): how many lanes failed."""
+    """Run what follows the phase of this place and is no rule (model.Native): how many lanes failed."""
     natives, failures = table(D, "natives"), 0
     for k in range(len(natives)):
         if natives[k, 0] == place:

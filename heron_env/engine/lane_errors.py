@@ -16,7 +16,7 @@ from heron_env.core.action import Vector
 from heron_env.core.masking import nothing_allowed, wrong_form
 from heron_env.core.rule import RULE_NAMES, Parameter, rule_spec
 from heron_env.engine.binding import Binder, unstorable
-from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.model import Model
 from heron_env.errors import HeronError, InvalidAction, RuleError
 from heron_env.scheduling.timing import to_seconds
 
@@ -32,9 +32,9 @@ HOOKS = {code: name for name, code in WORLD_CODES.items()}
 class LaneErrors:
     """Makes the errors of one hierarchy's lanes."""
 
-    def __init__(self, blueprint: Blueprint, position: tuple[int, ...], rank_of: tuple[int, ...]) -> None:
-        self._hierarchy, self._layout, self._dt_ns = blueprint.hierarchy, blueprint.layout, blueprint.dt_ns
-        self._blueprint, self._position, self._rank_of = blueprint, position, rank_of
+    def __init__(self, model: Model, position: tuple[int, ...], rank_of: tuple[int, ...]) -> None:
+        self._hierarchy, self._layout, self._dt_ns = model.hierarchy, model.layout, model.dt_ns
+        self._model, self._position, self._rank_of = model, position, rank_of
 
     def of(self, code: int, arrays: Any, lane: int) -> HeronError:
         """The error of a code that was found in `lane`."""
@@ -76,7 +76,7 @@ class LaneErrors:
             errors = self._again(type(failure), names, arrays, lane, slices, piece)
             if errors:
                 return RuleError((f"lane {lane}: " if len(arrays.error) > 1 else "") + "; or ".join(errors))
-        hooks = self._blueprint.hooks.items()
+        hooks = self._model.hooks.items()
         world = " or ".join(sorted(rule.__qualname__ for name, rule in hooks if name in names))
         return RuleError(
             f"{world or 'a rule'} ended in {failure!r}; no rule of an agent does when called again in plain Python; "
@@ -90,7 +90,7 @@ class LaneErrors:
         """The first error of each rule that ends in one of this kind, called with what it is called with in a lane."""
         vectors = [Vector(arrays.applied[lane, span].tolist()) for span in slices]
         truth = np.empty(self._layout.size)
-        binder = Binder(self._hierarchy, self._layout, self._blueprint.global_features, truth, vectors)
+        binder = Binder(self._hierarchy, self._layout, self._model.global_features, truth, vectors)
         errors: dict[tuple[type, str], str] = {}
         for name, (rank, agent) in product([n for n in RULE_NAMES if n in names], enumerate(self._hierarchy.agents)):
             run = binder.bind(rank, name)
@@ -116,10 +116,10 @@ class LaneErrors:
         self, name: str, step: int, piece: tuple[float, float], parameters: Sequence[Parameter]
     ) -> list[tuple[float, float]]:
         """The (dt, time), s, with which a rule of these parameters may have been called in a step."""
-        boundary, substeps = to_seconds(step * self._dt_ns), self._blueprint.substeps
+        boundary, substeps = to_seconds(step * self._dt_ns), self._model.substeps
         if name != "advance":
-            return [(self._blueprint.dt, boundary)]
-        (begun, dt), physics = piece, self._blueprint.dt / substeps
+            return [(self._model.dt, boundary)]
+        (begun, dt), physics = piece, self._model.dt / substeps
         timed = any(parameter.role == "time" for parameter in parameters)
         return [(dt, boundary + number * physics + begun) for number in range(substeps if timed else 1)]
 
@@ -133,7 +133,7 @@ class LaneErrors:
         raise AssertionError("the loops and ActionSpec.parse disagree about an action")
 
     def _spoilt_mask(self, rank: int, number: int) -> str:
-        agent, spec = self._hierarchy.agents[rank], self._blueprint.specs[rank]
+        agent, spec = self._hierarchy.agents[rank], self._model.specs[rank]
         whose = f"{type(agent).__name__}.action_mask of {agent.agent_id!r}"
         return (
             wrong_form(spec, whose, "no mask") if number < NOTHING else nothing_allowed(spec, whose, number - NOTHING)

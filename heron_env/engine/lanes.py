@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from heron_env.engine.arrays import DISABLED, LANES, Published
 from heron_env.engine.binding import FAILURES
-from heron_env.engine.blueprint import Blueprint, Native, why_plain
 from heron_env.engine.called import Called
 from heron_env.engine.lane_errors import ILLEGAL, RULE_CODES, WORLD_CODES, LaneErrors
 from heron_env.engine.memory import Memory
+from heron_env.engine.model import Model, Native, why_plain
 from heron_env.engine.phases import Phases, Program, addresses_of, shared_loops, step_loops, vector_phases
 from heron_env.engine.source import Source
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
@@ -54,7 +54,7 @@ class Lanes:
     was refused, naming lane (if there are several), agent, rule and quantity.
 
     Args:
-        blueprint: what is run; compiled, or loaded from the cache, when phases are attached.
+        model: what is run; compiled, or loaded from the cache, when phases are attached.
         lanes: how many environments.
         threads: how many threads share them; results do not depend on it.
         final: keep the last observation of each episode (`published.final`).
@@ -84,26 +84,24 @@ class Lanes:
     infos_in_python: list[list[dict[str, float]]] | None = None
     """Those of all lanes, by rank, where rules run in Python; compiled, they are in `arrays`."""
 
-    def __init__(
-        self, blueprint: Blueprint, lanes: int, threads: int = 1, *, final: bool = False, later: bool = False
-    ) -> None:
-        reason = why_plain(blueprint.hierarchy)
+    def __init__(self, model: Model, lanes: int, threads: int = 1, *, final: bool = False, later: bool = False) -> None:
+        reason = why_plain(model.hierarchy)
         if reason is not None:
             raise RuleError(f"this can't be compiled: {reason}; build the environment with compile=False")
-        self._program = Program(blueprint)
+        self._program = Program(model)
         source = self._program.source
         self.ends = source.ends
-        self._lay_out(blueprint, lanes, source, threads, final)
+        self._lay_out(model, lanes, source, threads, final)
         if not later:
-            self.attach(blueprint)
+            self.attach(model)
 
-    def _lay_out(self, blueprint: Blueprint, lanes: int, source: Source | None, threads: int, final: bool) -> None:
+    def _lay_out(self, model: Model, lanes: int, source: Source | None, threads: int, final: bool) -> None:
         """Make the arrays; `source`: None where nothing is generated."""
-        tables = AgentTables(source, blueprint.hierarchy, blueprint.layout, blueprint.specs)
+        tables = AgentTables(source, model.hierarchy, model.layout, model.specs)
         self.count, self._all, self._tables, self._slices = lanes, range(lanes), tables, tables.slices
         self.position: tuple[int, ...] = tuple(tables.position.tolist())
         self.rank_of: tuple[int, ...] = tables.rank_of
-        self._memory, self._front, self._final = Memory(blueprint, lanes, tables), 0, final
+        self._memory, self._front, self._final = Memory(model, lanes, tables), 0, final
         self.called, self._later = Called(), list[Native]()
         self.arrays = self._memory.arrays
         self.threads, self.parallel_from, self.always_shared = threads, PARALLEL_FROM, False
@@ -111,22 +109,22 @@ class Lanes:
         self.not_in_tiles: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
-    def attach(self, blueprint: Blueprint) -> None:
-        """The phases of this blueprint, which has the hierarchy that the arrays were made for."""
+    def attach(self, model: Model) -> None:
+        """The phases of this model, which has the hierarchy that the arrays were made for."""
         self.loops = self._program.compiled()
         self._tables.number_infos(self.loops.facts.infos)
-        self._attach(blueprint, self._program.world.table(), self.loops.module)
+        self._attach(model, self._program.world.table(), self.loops.module)
 
-    def _attach(self, blueprint: Blueprint, cohorts: NDArray[np.int64], module: Any) -> None:
+    def _attach(self, model: Model, cohorts: NDArray[np.int64], module: Any) -> None:
         """`cohorts`: the table of world rules; `module`: the phases of the rules."""
-        tables, self.blueprint = self._tables, blueprint
-        decisions = DecisionTables(blueprint, self.position, self._slices)
-        observations = ObservationTables(blueprint, blueprint.layout.size + tables.scratch)
+        tables, self.model = self._tables, model
+        decisions = DecisionTables(model, self.position, self._slices)
+        observations = ObservationTables(model, model.layout.size + tables.scratch)
         self.spans, self._floats = observations.spans, observations.floats
         self._noisy, self._relative = observations.noisy, observations.relative
-        self._memory.complete(blueprint, tables, decisions, observations, cohorts, self._final)
+        self._memory.complete(model, tables, decisions, observations, cohorts, self._final)
         self.arrays = self._memory.arrays
-        self._errors = LaneErrors(blueprint, self.position, self.rank_of)
+        self._errors = LaneErrors(model, self.position, self.rank_of)
         self._ready: bool | None = None  # has a compiled step found its phases: True: for tiles, too
         self._alone: list[int] | None = None  # the phases of lanes one by one, for where tiles give some up
         self._trials = dict[tuple[Any, int], Trial]()
@@ -137,14 +135,14 @@ class Lanes:
     def _run_with(self, module: Any) -> None:
         self._order = step_loops()
         self._phases = Phases(
-            module, shared_loops(), self.blueprint, final=self._final, noisy=self._noisy, relative=self._relative
+            module, shared_loops(), self.model, final=self._final, noisy=self._noisy, relative=self._relative
         )
 
     def follow(self, natives: Iterable[Native]) -> None:
-        """From now on these follow their phases, too, behind those of the blueprint."""
+        """From now on these follow their phases, too, behind those of the model."""
         self._later += natives
         if self.attached:
-            self._natives = [*self.blueprint.native, *self._later]
+            self._natives = [*self.model.native, *self._later]
             self.in_python = any(native.python for native in self._natives)
             self._memory.set_natives(addresses_of(self._natives), python=self.in_python)
             self._ready = self._alone = None
@@ -425,9 +423,9 @@ class Lanes:
         return failures + sum(job.result() for job in running)
 
 
-def program_text(blueprint: Blueprint) -> str:
+def program_text(model: Model) -> str:
     """The generated source, without compiling anything: what allocates is not known yet."""
-    return Program(blueprint).text()
+    return Program(model).text()
 
 
 class Trial:

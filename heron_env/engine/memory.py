@@ -23,7 +23,7 @@ from heron_env.engine.arrays import (
     addresses,
     zeros,
 )
-from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.model import Model
 from heron_env.engine.tables import GRAIN, HIGH, LOW, AgentTables, DecisionTables, ObservationTables, runs_of
 
 if TYPE_CHECKING:
@@ -45,19 +45,19 @@ class Memory:
 
     sets: tuple[Published, Published]
 
-    def __init__(self, blueprint: Blueprint, lanes: int, tables: AgentTables) -> None:
-        self.arrays = _arrays(lanes, tables, blueprint)
+    def __init__(self, model: Model, lanes: int, tables: AgentTables) -> None:
+        self.arrays = _arrays(lanes, tables, model)
 
     def complete(
-        self, blueprint: Blueprint, tables: AgentTables, decisions: DecisionTables, observations: ObservationTables,
+        self, model: Model, tables: AgentTables, decisions: DecisionTables, observations: ObservationTables,
         cohorts: NDArray[np.int64], final: bool,
     ) -> None:  # fmt: skip
         """Everything else, once it is known how many infos there are. What `arrays` hold stays where it is."""
         lanes = len(self.arrays.truth)
         self.arrays = self.arrays._replace(infos=zeros((lanes, tables.infos), np.float64, f"num_envs={lanes}"))
-        floats, observers = observations.floats, len(blueprint.observers)
+        floats, observers = observations.floats, len(model.observers)
         self.sets = _published(lanes, floats, observers, final), _published(lanes, floats, observers, final)
-        self.fixed = _fixed(blueprint, tables, decisions, cohorts)
+        self.fixed = _fixed(model, tables, decisions, cohorts)
         self.fixed |= observations.arrays | observations.of_lanes(lanes, final)
         self.phases = self.fixed["phases"] = np.zeros(len(PHASES), dtype=np.int64)
         self.redo = self.fixed["redo"] = np.zeros(lanes, dtype=np.uint8)
@@ -66,7 +66,7 @@ class Memory:
         self.fixed["natives"] = np.zeros((0, 3), dtype=np.int64)
         rows = sum(array.nbytes for array in (*self.arrays, *self.sets[0])) // lanes
         self.numbers = numbers = {
-            **_numbers(blueprint, tables, decisions),
+            **_numbers(model, tables, decisions),
             "tile": self.tile,
             **dict.fromkeys(("tiles_at", "shows", "fills", "moved", "restarts"), 0),
         }
@@ -135,10 +135,10 @@ class Memory:
         return float(self._tables[0][PLACE["dt_physics"], 0].view(np.float64))
 
 
-def _arrays(lanes: int, tables: AgentTables, blueprint: Blueprint) -> Arrays:
+def _arrays(lanes: int, tables: AgentTables, model: Model) -> Arrays:
     """Behind the truth: scratch, then what is always there, 0, and 1 where anybody's vector is padded."""
-    n, size = len(blueprint.hierarchy), blueprint.layout.size
-    constants = (0.0, 1.0) if blueprint.plan.padding.any else (0.0,)
+    n, size = len(model.hierarchy), model.layout.size
+    constants = (0.0, 1.0) if model.plan.padding.any else (0.0,)
     shapes = {
         "truth": (lanes, size + tables.scratch + len(constants)), "initial": (size,),
         "seen": (lanes, size if tables.choices else 0), "allowed": (lanes, tables.choices),
@@ -189,10 +189,10 @@ def _published(lanes: int, floats: int, observers: int, final: bool) -> Publishe
 
 
 def _fixed(
-    blueprint: Blueprint, tables: AgentTables, decisions: DecisionTables, cohorts: NDArray[np.int64]
+    model: Model, tables: AgentTables, decisions: DecisionTables, cohorts: NDArray[np.int64]
 ) -> dict[str, NDArray[Any]]:
     """Arrays that never change, by their names in the table."""
-    layout = blueprint.layout
+    layout = model.layout
 
     def positions(ranks: tuple[int, ...]) -> NDArray[np.uint32]:
         return tables.position[list(ranks)].astype(np.uint32)
@@ -202,16 +202,16 @@ def _fixed(
         "block_sized": np.tile(decisions.sized, LANES), "block_single": np.tile(decisions.single, LANES),
         "block_limits": np.tile(decisions.limits[[LOW, HIGH, GRAIN]], LANES),
         "who": decisions.who, "owner": decisions.owner, "single": decisions.single,
-        "limits": decisions.limits, "command": decisions.command, "possible": positions(blueprint.possible),
-        "watched": positions(blueprint.observers), "per_step": layout.per_step.astype(np.uint32), "low": layout.low,
+        "limits": decisions.limits, "command": decisions.command, "possible": positions(model.possible),
+        "watched": positions(model.observers), "per_step": layout.per_step.astype(np.uint32), "low": layout.low,
         "high": layout.high, "whole": np.flatnonzero(layout.whole).astype(np.uint32), "coh": cohorts,
     }  # fmt: skip
 
 
-def _numbers(blueprint: Blueprint, tables: AgentTables, decisions: DecisionTables) -> dict[str, float]:
+def _numbers(model: Model, tables: AgentTables, decisions: DecisionTables) -> dict[str, float]:
     return {
-        "globals": tables.global_offset, "dt_ns": blueprint.dt_ns, "substeps": blueprint.substeps,
-        "last_step": blueprint.last_step, "any_ends": blueprint.any_ends, "steady": decisions.steady,
-        "dt": blueprint.dt, "dt_physics": blueprint.dt / blueprint.substeps,
-        "dt_piece": blueprint.dt / blueprint.substeps, "begun": 0.0,
+        "globals": tables.global_offset, "dt_ns": model.dt_ns, "substeps": model.substeps,
+        "last_step": model.last_step, "any_ends": model.any_ends, "steady": decisions.steady,
+        "dt": model.dt, "dt_physics": model.dt / model.substeps,
+        "dt_piece": model.dt / model.substeps, "begun": 0.0,
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The phases of a control step for one blueprint, each a loop over lanes, which step.py calls in their order.
+"""The phases of a control step for one model, each a loop over lanes, which step.py calls in their order.
 
 Those that do not depend on the rules are compiled once for an installation; the others once for each set of agent
 classes and of an environment's world rules (Program: text, cache, linking), and they are missing where no rule needs
@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.engine.arrays import PHASES, PYTHON, RULED
-from heron_env.engine.blueprint import Blueprint, Native
 from heron_env.engine.cache import LOOPS, ORDER, TILES, cached, cached_file, key_of, uncollected
 from heron_env.engine.checking import examined, linkers_of_rules
 from heron_env.engine.loops import loops_text
+from heron_env.engine.model import Model, Native
 from heron_env.engine.source import SHARED, CompilerFacts, Source
 from heron_env.engine.world_rules import KERNEL_NAMES, WorldSource
 
@@ -46,11 +46,11 @@ class CompiledLoops:
 
 
 class Program:
-    """The text for one blueprint; the same for every hierarchy of the same classes. Needs no numba."""
+    """The text for one model; the same for every hierarchy of the same classes. Needs no numba."""
 
-    def __init__(self, blueprint: Blueprint) -> None:
-        self.source = Source(blueprint.hierarchy, blueprint.layout, blueprint.global_features)
-        self.world = WorldSource(blueprint.layout, blueprint.global_features, blueprint.hooks, blueprint.owner)
+    def __init__(self, model: Model) -> None:
+        self.source = Source(model.hierarchy, model.layout, model.global_features)
+        self.world = WorldSource(model.layout, model.global_features, model.hooks, model.owner)
 
     def text(self, facts: CompilerFacts | None = None) -> str:
         """The module. Without facts nothing is taken to allocate, and infos are as annotated."""
@@ -142,13 +142,13 @@ def vector_phases(program: Program, loops: CompiledLoops) -> VectorPhases:
 
 
 class Phases:
-    """Where the machine code of one blueprint's phases lies, and of what follows them: what a compiled step calls.
+    """Where the machine code of one model's phases lies, and of what follows them: what a compiled step calls.
 
     step, checked_step and the rest of step.py find them by their `addresses` and `natives`.
     """
 
     def __init__(
-        self, module: Any, shared: ModuleType, blueprint: Blueprint, *, final: bool, noisy: bool, relative: bool
+        self, module: Any, shared: ModuleType, model: Model, *, final: bool, noisy: bool, relative: bool
     ) -> None:  # fmt: skip
         """`module`: what has the phases of the rules by name; `shared`: loop_kernels."""
         s, rules = shared, partial(getattr, module)
@@ -158,7 +158,7 @@ class Phases:
         some = noisy or relative
         loops = {
             "check": s.check, "decide": s.decide, "affect": rules("affect", None),
-            "clear": s.clear if len(blueprint.layout.per_step) else None, "physics": rules("substep", None),
+            "clear": s.clear if len(model.layout.per_step) else None, "physics": rules("substep", None),
             "close": rules("close", None), "end": s.end, "finish": rules("finish", None),
             "keep_final": s.keep_final if final else None,
             "add_noise_to_final": final_noise if some and final else None, "begin_episodes": s.begin_episodes,

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.engine.arrays import Arrays
-from heron_env.engine.blueprint import Blueprint, Native
 from heron_env.engine.called import Called
 from heron_env.engine.lanes import Lanes
+from heron_env.engine.model import Model, Native
 from heron_env.engine.python_rules import PythonRules
 from heron_env.engine.tables import HELD, AgentTables
 from heron_env.scheduling.timing import SECOND
@@ -26,22 +26,22 @@ class PythonPhases:
     """The phases of B lanes, as functions of a range of them."""
 
     def __init__(
-        self, blueprint: Blueprint, arrays: Arrays, tables: AgentTables, rules: Sequence[PythonRules],
+        self, model: Model, arrays: Arrays, tables: AgentTables, rules: Sequence[PythonRules],
         infos: list[list[dict[str, float]]], piece: Callable[[], tuple[float, float]],
     ) -> None:  # fmt: skip
         """`rules`, `infos`: of each lane; these are written, by rank. `piece`: as of Lanes."""
-        self._arrays, self._rules, self._dt_ns = arrays, rules, blueprint.dt_ns
-        self._dt, self._dt_physics = blueprint.dt, blueprint.dt / blueprint.substeps
+        self._arrays, self._rules, self._dt_ns = arrays, rules, model.dt_ns
+        self._dt, self._dt_physics = model.dt, model.dt / model.substeps
         self._place = tables.position
         self._infos, self._piece = infos, piece
-        acting = [rank for rank, spec in enumerate(blueprint.specs) if spec.size]
+        acting = [rank for rank, spec in enumerate(model.specs) if spec.size]
         place = tables.position.tolist()
         self._acting = [(rank, place[rank], tables.slices[rank].start, tables.slices[rank].stop) for rank in acting]
         first = rules[0].bound
-        by_hand = {rank for rank in acting if blueprint.hierarchy.agents[rank].is_imperative}
+        by_hand = {rank for rank in acting if model.hierarchy.agents[rank].is_imperative}
         self._simple = [rank not in by_hand and bound.mask is None for rank, bound in enumerate(first)]
         self._rank_of, self._slices = tables.rank_of, tables.slices
-        own = [view.columns[: view.own] for view in blueprint.plan.views]
+        own = [view.columns[: view.own] for view in model.plan.views]
         masked = [rank for rank in acting if first[rank].mask is not None]
         self._masking = [(rank, place[rank], own[rank], tables.choices_of(rank)) for rank in masked]
         self._moves, self._masks = any(bound.advance for bound in first), bool(masked)
@@ -166,22 +166,22 @@ class PythonLanes(Lanes):
     infos_in_python: list[list[dict[str, float]]]
 
     def __init__(
-        self, blueprint: Blueprint, lanes: int, rules: Callable[[PythonLanes, int], PythonRules] | None, *,
+        self, model: Model, lanes: int, rules: Callable[[PythonLanes, int], PythonRules] | None, *,
         final: bool = False,
     ) -> None:  # fmt: skip
-        self._lay_out(blueprint, lanes, None, 1, final)
-        self.infos_in_python = [[{} for _ in blueprint.specs] for _ in range(lanes)]
+        self._lay_out(model, lanes, None, 1, final)
+        self.infos_in_python = [[{} for _ in model.specs] for _ in range(lanes)]
         self.rules = [] if rules is None else [rules(self, b) for b in range(lanes)]
 
-    def attach(self, blueprint: Blueprint) -> None:
-        """The phases of this blueprint; its hooks are what they are in Python."""
-        natives, self.in_tiles = blueprint.native, False
+    def attach(self, model: Model) -> None:
+        """The phases of this model; its hooks are what they are in Python."""
+        natives, self.in_tiles = model.native, False
         if self.rules:
             self.phases = PythonPhases(
-                blueprint, self.arrays, self._tables, self.rules, self.infos_in_python, lambda: self.piece
+                model, self.arrays, self._tables, self.rules, self.infos_in_python, lambda: self.piece
             )
             natives = (*self.phases.natives(self.called), *natives)
-        self._attach(replace(blueprint, hooks={}, native=natives), np.zeros((1, 2), dtype=np.int64), None)
+        self._attach(replace(model, hooks={}, native=natives), np.zeros((1, 2), dtype=np.int64), None)
 
     def inform(self, lanes: range | None = None) -> None:
         """As in Lanes."""

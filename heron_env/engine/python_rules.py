@@ -18,7 +18,7 @@ from heron_env.core.feature import visibility_of
 from heron_env.core.masking import Flags, checked, enforced
 from heron_env.core.rule import Parameter
 from heron_env.engine.binding import Binder, Run, require_known_rules
-from heron_env.engine.blueprint import Blueprint
+from heron_env.engine.model import Model
 from heron_env.errors import RuleError
 from heron_env.observability.plan import ObservationPlan, ObserverView
 
@@ -38,12 +38,12 @@ class PythonRules:
         vectors: actions in force as rules read them, by rank.
     """
 
-    def __init__(self, blueprint: Blueprint, truth: Floats) -> None:
-        hierarchy, plan, dt = blueprint.hierarchy, blueprint.plan, blueprint.dt
+    def __init__(self, model: Model, truth: Floats) -> None:
+        hierarchy, plan, dt = model.hierarchy, model.plan, model.dt
         self.truth, self._agents, self._children = truth, hierarchy.agents, hierarchy.children
-        self._specs, self._dt = blueprint.specs, dt
+        self._specs, self._dt = model.specs, dt
         self.vectors = [Vector(spec.noop.tolist()) for spec in self._specs]
-        binder = Binder(hierarchy, blueprint.layout, blueprint.global_features, truth, self.vectors)
+        binder = Binder(hierarchy, model.layout, model.global_features, truth, self.vectors)
         self.bound = [bind_agent(binder, rank, plan, truth, spec, dt) for rank, spec in enumerate(self._specs)]
         self._own = [view.columns[: view.own] for view in plan.views]
         self.collect()

@@ -21,7 +21,7 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.engine.arrays import Floats, Ints, zeros
 from heron_env.engine.binding import row_of_parent, starts_of_children
-from heron_env.engine.blueprint import Blueprint, splits_in_python
+from heron_env.engine.model import Model, splits_in_python
 from heron_env.engine.source import (
     ACTION,
     ACTION_END,
@@ -179,9 +179,9 @@ class DecisionTables:
     bounds in the space's precision. steady: does everyone decide in every step, for themselves?
     """
 
-    def __init__(self, blueprint: Blueprint, position: Sequence[int], slices: Sequence[slice]) -> None:
+    def __init__(self, model: Model, position: Sequence[int], slices: Sequence[slice]) -> None:
         """`position`: of each rank; `slices`: of its elements."""
-        specs, n, self._slices, elements = blueprint.specs, len(blueprint.specs), slices, slices[-1].stop
+        specs, n, self._slices, elements = model.specs, len(model.specs), slices, slices[-1].stop
         self.who: Ints = np.zeros((n, 6), dtype=np.int64)
         self.sized = np.zeros(n, dtype=np.uint8)
         self.limits: Floats = np.zeros((8, elements))
@@ -191,26 +191,26 @@ class DecisionTables:
         self.owner = np.zeros(elements, dtype=np.uint32)
         for rank, spec in enumerate(specs):
             i, span = position[rank], self._slices[rank]
-            tick, phase = blueprint.ticks[rank]
-            commander = position[blueprint.hierarchy.parent[rank]] if blueprint.commanded[rank] else -1
-            self.who[i] = position[blueprint.clocks[rank]], commander, tick, phase, span.start, span.stop
+            tick, phase = model.ticks[rank]
+            commander = position[model.hierarchy.parent[rank]] if model.commanded[rank] else -1
+            self.who[i] = position[model.clocks[rank]], commander, tick, phase, span.start, span.stop
             self.sized[i] = spec.size > 0
             self.owner[span] = i
             self.limits[LOW, span] = np.concatenate([spec.low, np.zeros(spec.dim_d)])
             self.limits[HIGH, span] = np.concatenate([spec.high, spec.ncats - 1.0])
             self.limits[NOOP_VALUE, span] = spec.noop
             self.limits[GRAIN, span] = np.arange(spec.size) < spec.dim_c
-        self._command(blueprint)
+        self._command(model)
         self.single: NDArray[np.float32] = self.limits[:2].astype(np.float32)
-        every_step = all(blueprint.ticks[rank] == (blueprint.dt_ns, 0) for rank in blueprint.possible)
-        self.steady = every_step and not any(blueprint.commanded)
+        every_step = all(model.ticks[rank] == (model.dt_ns, 0) for rank in model.possible)
+        self.steady = every_step and not any(model.commanded)
 
-    def _command(self, blueprint: Blueprint) -> None:
-        for rank, agent in enumerate(blueprint.hierarchy.agents):
-            protocol, children = agent.protocol, blueprint.hierarchy.children[rank]
+    def _command(self, model: Model) -> None:
+        for rank, agent in enumerate(model.hierarchy.agents):
+            protocol, children = agent.protocol, model.hierarchy.children[rank]
             if protocol is None or not children or splits_in_python(protocol):
                 continue
-            first, specs = self._slices[rank].start, [blueprint.specs[child] for child in children]
+            first, specs = self._slices[rank].start, [model.specs[child] for child in children]
             if isinstance(protocol, SetpointSplit):
                 weights = np.ones(len(children)) if protocol.weights is None else protocol.weights
                 for child, spec, weight in zip(children, specs, weights, strict=True):
@@ -222,7 +222,7 @@ class DecisionTables:
                     )
                     self.limits[LEAST, span], self.limits[MOST, span] = spec.low, spec.high
                 continue
-            parts = protocol.split(np.arange(blueprint.specs[rank].size, dtype=np.float64), specs)
+            parts = protocol.split(np.arange(model.specs[rank].size, dtype=np.float64), specs)
             for child, part in zip(children, parts, strict=True):  # each number says where it came from
                 self.command[self._slices[child]] = first + part.astype(np.int64)
 
@@ -234,8 +234,8 @@ class ObservationTables:
     What pads a vector is read from there and from the column after it.
     """
 
-    def __init__(self, blueprint: Blueprint, zero: int) -> None:
-        plan, layout, observers = blueprint.plan, blueprint.layout, blueprint.observers
+    def __init__(self, model: Model, zero: int) -> None:
+        plan, layout, observers = model.plan, model.layout, model.observers
         views = [plan.views[rank] for rank in observers]
         sizes, seen_sizes = [plan.size(rank) for rank in observers], [len(view.columns) for view in views]
         ends = np.cumsum([0, *sizes]).tolist()

@@ -61,13 +61,13 @@ class HeronEnv(SynchronousEnv):
 
     def observation_units(self, agent: str) -> list[str]:
         """Units of the observation's elements, "1" for none."""
-        return self.simulation.plan.units(self.hierarchy.rank(agent, "observation_units() got"))
+        return self.simulation.model.plan.units(self.hierarchy.rank(agent, "observation_units() got"))
 
     def visibility_matrix(self) -> VisibilityMatrix:
         """Who sees what, how clearly and why: observers (the critic last) x columns, with a picture."""
         from heron_env.observability.visibility import VisibilityMatrix
 
-        return VisibilityMatrix(self.simulation.plan, self.simulation.exchange.edges)
+        return VisibilityMatrix(self.simulation.model.plan, self.simulation.exchange.edges)
 
     def state(self) -> NDArray[np.float32]:
         """The whole truth, float32 `[state_space.shape]`: for a central critic, never for actors."""
@@ -190,7 +190,7 @@ class HeronEnv(SynchronousEnv):
         """
         simulation = self.simulation
         if self.render_mode == "ansi":
-            return truth_text(simulation.hierarchy, simulation.layout, simulation.truth, simulation.time)
+            return truth_text(simulation.model.hierarchy, simulation.model.layout, simulation.truth, simulation.time)
         if self.render_mode != "rgb_array":
             return None
         if self._picture is None:

@@ -84,11 +84,11 @@ class Decision:
 def last_decisions(simulation: Simulation, origins: Mapping[int, Origin]) -> dict[str, Decision]:
     """Where each acting agent's last decision came from, with the reason in words; `origins` by rank."""
     lane, codes = simulation.lane, set(ANSWERED.values())
-    each = zip(simulation.hierarchy.ids, map(Source, lane.sources), lane.masked, strict=True)
+    each = zip(simulation.model.hierarchy.ids, map(Source, lane.sources), lane.masked, strict=True)
     return {
         agent: Decision(source, masked, origins.get(rank) if source in codes else None)
         for rank, (agent, source, masked) in enumerate(each)
-        if simulation.specs[rank].size
+        if simulation.model.specs[rank].size
     }
 
 
@@ -102,10 +102,10 @@ def resolve_policies(policies: Policies, env: SynchronousEnv) -> dict[int, AnyPo
     `"*"` means the possible agents without an entry of their own, never commanded or injected ones. A possible agent's
     own policy stands in where nothing is given. Raises UnknownAgent for a wrong key, ConfigError where one has nothing.
     """
-    hierarchy, specs = env.hierarchy, env.simulation.specs
+    hierarchy, specs = env.hierarchy, env.simulation.model.specs
     chosen = policies_by_agent(
         policies, hierarchy.ids, env.groups,
-        {hierarchy.ids[rank]: hierarchy.agents[rank].policy for rank in env.simulation.possible},
+        {hierarchy.ids[rank]: hierarchy.agents[rank].policy for rank in env.simulation.model.possible},
         injected={agent.agent_id for agent in hierarchy.agents if agent.injected},
         passive={hierarchy.ids[rank] for rank, spec in enumerate(specs) if not spec.size},
     )  # fmt: skip
@@ -148,7 +148,7 @@ def decides(env: SynchronousEnv, rank: int, policy: AnyPolicy) -> DecideAt | Ask
         return decide_with(policy, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
     known = env._asking.get(rank)
     if known is None or known.policy is not policy:
-        env._asking[rank] = known = Asking(env, rank, env.simulation.clocks[rank], cast(AnsweringPolicy, policy))
+        env._asking[rank] = known = Asking(env, rank, env.simulation.model.clocks[rank], cast(AnsweringPolicy, policy))
     return known
 
 
@@ -163,14 +163,14 @@ def require_policy(policy: object, where: str) -> None:
 
 def own_policies(env: SynchronousEnv) -> list[AnyPolicy]:
     """Those that possible agents bring themselves."""
-    agents = (env.hierarchy.agents[rank] for rank in env.simulation.possible)
+    agents = (env.hierarchy.agents[rank] for rank in env.simulation.model.possible)
     return [agent.policy for agent in agents if agent.policy is not None]
 
 
 def deciding(env: SynchronousEnv, named: Mapping[int, Any]) -> list[int]:
     """Ranks among `named` whose turn it is in the coming synchronous step: by their own ticks, or their commander's."""
     simulation = env.simulation
-    clocks, down = simulation.clocks, simulation.down
+    clocks, down = simulation.model.clocks, simulation.down
     awake = (rank for rank in sorted(named) if simulation.alive[rank] and rank not in down)
     return [rank for rank in awake if env.is_active(clocks[rank])]
 
@@ -196,7 +196,7 @@ def _given(env: SynchronousEnv, actions: Mapping[str, Any]) -> Vectors:
     given: Vectors = {}
     for agent_id, value in named:
         rank = env.hierarchy.rank(agent_id, "step() got an action for")
-        given[rank] = env.simulation.specs[rank].parse(value, agent_id)
+        given[rank] = env.simulation.model.specs[rank].parse(value, agent_id)
     return given
 
 
@@ -205,17 +205,17 @@ def _own(env: SynchronousEnv, given: Vectors) -> Vectors:
     simulation, owned = env.simulation, env._ownership
     mark, owned.lent = owned.mark, DECISION
     own: Vectors = {}
-    for rank in simulation.possible:
+    for rank in simulation.model.possible:
         agent = env.hierarchy.agents[rank]
         if agent.policy is not None and rank not in own and _own_turn(env, rank, given):
             decide = decides(env, rank, agent.policy)
             if isinstance(decide, Asking):
                 taken = put_in_step(env, _who_asks_with(env, decide, given))
-                own |= {r: simulation.specs[r].parse(t.action, env.hierarchy.ids[r]) for r, t in taken.items()}
+                own |= {r: simulation.model.specs[r].parse(t.action, env.hierarchy.ids[r]) for r, t in taken.items()}
                 continue
             action = decide(env.seen_by(rank), simulation.step_index, partial(env.draw_in_step, rank))
             owned.require(mark, agent.agent_id, simulation.time)
-            own[rank] = simulation.specs[rank].parse(action, agent.agent_id)
+            own[rank] = simulation.model.specs[rank].parse(action, agent.agent_id)
     owned.lent = NOTHING
     return own
 
@@ -230,6 +230,6 @@ def _who_asks_with(env: SynchronousEnv, first: Asking, given: Vectors) -> list[A
     if first.together is None:
         return [first]
     agents = env.hierarchy.agents
-    mates = [rank for rank in env.simulation.possible if agents[rank].policy is first.policy]
+    mates = [rank for rank in env.simulation.model.possible if agents[rank].policy is first.policy]
     found = (decides(env, rank, first.policy) for rank in mates if _own_turn(env, rank, given))
     return [one for one in found if isinstance(one, Asking)]

@@ -72,10 +72,13 @@ class Publisher:
     """
 
     def __init__(self, simulation: Simulation, timings: Sequence[Timing], is_active: Callable[[int], bool]) -> None:
-        self._simulation, self._is_active, plan = simulation, is_active, simulation.plan
-        self._ranks, self._ids = simulation.possible, [simulation.hierarchy.ids[rank] for rank in simulation.possible]
+        self._simulation, self._is_active, plan = simulation, is_active, simulation.model.plan
+        self._ranks, self._ids = (
+            simulation.model.possible,
+            [simulation.model.hierarchy.ids[rank] for rank in simulation.model.possible],
+        )
         clocks = [(timings[rank].tick, timings[rank].phase) for rank in self._ranks]
-        self.always = set(clocks) == {(simulation.dt_ns, 0)}
+        self.always = set(clocks) == {(simulation.model.dt_ns, 0)}
         spans = spans_of([plan.size(rank) for rank in self._ranks])
         self._spans = list(zip(self._ids, spans, strict=True))
         ages = spans_of([plan.told_sources[rank] for rank in self._ranks])
@@ -83,8 +86,8 @@ class Publisher:
         deciding = list(zip(self._ids, self._ranks, strict=True))
         self._informed = [(agent, rank) for agent, rank in deciding if simulation.rules.bound[rank].info is not None]
         self.offers = Offers(simulation, self.always)
-        self._choosing = any(simulation.specs[rank].dim_d for rank in self._ranks)
-        self.everybody = bytes([1]) * len(simulation.hierarchy)
+        self._choosing = any(simulation.model.specs[rank].dim_d for rank in self._ranks)
+        self.everybody = bytes([1]) * len(simulation.model.hierarchy)
         lists: list[dict[str, Any]]
         lists = [{"is_active": INT8[1], "decision": INT8[EXPLICIT], "aoi": None} for _ in self._ranks]
         self._usual = list(zip(self._ids, ages, lists, strict=True))

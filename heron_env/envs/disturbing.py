@@ -63,9 +63,9 @@ def _require_built_in(simulation: Simulation, disturbance: Disturbance) -> None:
 
 def _ranks_of(simulation: Simulation, who: Any, where: str) -> tuple[int, ...]:
     """The agents that an id, a group or "*" (those that decide) means. Raises UnknownAgent."""
-    hierarchy, groups = simulation.hierarchy, simulation.groups
+    hierarchy, groups = simulation.model.hierarchy, simulation.groups
     if who == "*":
-        return simulation.possible
+        return simulation.model.possible
     if who in hierarchy.index:
         return (hierarchy.index[who],)
     if who in groups:
@@ -180,7 +180,7 @@ class Course:
     def _at_a_boundary(self, row: int, now: int) -> tuple[Floats, int]:
         """What a row measures, and as of when, ns: there the truth is what is measured."""
         simulation = self.simulation
-        return simulation.truth[simulation.layout.rows[row].reported.columns], now
+        return simulation.truth[simulation.model.layout.rows[row].reported.columns], now
 
     def begin(self) -> None:
         """At reset: what is due at time 0; the proxy's knowledge is its own array if reports may fail."""
@@ -192,13 +192,13 @@ class Course:
     def catch_up(self) -> None:
         """At a boundary, everything that fell due since the last; nothing any more when the episode is over."""
         simulation = self.simulation
-        now = simulation.step_index * self.simulation.dt_ns
+        now = simulation.step_index * self.simulation.model.dt_ns
         while not simulation.over and self.done < len(self.entries) and self.entries[self.done].ns <= now:
             self.carry_out(self.done, now)
         if self._known is not None:
             self._known[:] = simulation.truth
             for rank, muted in self.muted.items():
-                self._known[simulation.layout.rows[rank].reported.columns] = muted.values
+                self._known[simulation.model.layout.rows[rank].reported.columns] = muted.values
 
     def _know(self, array: Floats) -> None:
         self._known = array
@@ -217,15 +217,18 @@ class Course:
     def ages(self, rank: int) -> Floats:
         """How old that is for an agent, s, one for each of its sources."""
         simulation = self.simulation
-        now, sources = simulation.step_index * self.simulation.dt_ns, simulation.plan.views[rank].sources.tolist()
+        now, sources = (
+            simulation.step_index * self.simulation.model.dt_ns,
+            simulation.model.plan.views[rank].sources.tolist(),
+        )
         old = {row: now - muted.since for row, muted in self.muted.items() if muted.mode == "vanish"}
         return np.array([to_seconds(old.get(row, 0)) for row in sources])
 
     def vector(self, rank: int) -> NDArray[np.float32]:
         """What an agent sees, float32 `[n]`, fresh."""
         simulation = self.simulation
-        ages = self.ages(rank) if simulation.plan.observe_age else None
-        return simulation.plan.vector(rank, self.known, simulation.moment, ages)
+        ages = self.ages(rank) if simulation.model.plan.observe_age else None
+        return simulation.model.plan.vector(rank, self.known, simulation.moment, ages)
 
     # Snapshots
 
@@ -310,7 +313,7 @@ class Courses:
         """What all observers see, where it may be other than the truth."""
         for lane, course in self.of.items():
             if lane in lanes and course.hides:
-                out[lane] = np.concatenate([course.vector(rank) for rank in self._lanes.blueprint.observers])
+                out[lane] = np.concatenate([course.vector(rank) for rank in self._lanes.model.observers])
 
     def _forget(self, first: int, last: int) -> None:
         """The next episode has no disturbances, unless they are given again."""

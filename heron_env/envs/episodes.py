@@ -290,7 +290,7 @@ def run_episode(
     simulation.post.readers = frozenset(mates)
     begun = {id(policy) for policy in own_policies(env)}
     begin_policies((policy for policy in chosen.values() if id(policy) not in begun), *moment)
-    acting = [ids[rank] for rank, spec in enumerate(simulation.specs) if spec.size]
+    acting = [ids[rank] for rank, spec in enumerate(simulation.model.specs) if spec.size]
     observing = [ids[rank] for rank in sorted(deciders)] if "observations" in record else []
     masks = sorted(simulation.masks.ranks)
     result = EpisodeResult.blank(ids, acting, observing, [ids[rank] for rank in masks], moment=moment)
@@ -313,7 +313,7 @@ def run_episode(
             vector, turn = env.seen_by(rank), simulation.step_index
             if footage is not None:
                 ages = 0.0 if simulation.course is None else simulation.course.ages(rank)
-                received = simulation.plan.views[rank].received(vector)
+                received = simulation.model.plan.views[rank].received(vector)
                 footage.take(ids[rank], ObservationTaken(time, received, time - ages))
             if rank in mates:
                 if rank not in taken:

@@ -25,8 +25,8 @@ from heron_env.core.layout import Edge, Layout, Route, Row, spans_of
 from heron_env.core.quantity import Quantity, clip
 from heron_env.core.rule import RULE_NAMES, rule_spec
 from heron_env.engine.arrays import addresses
-from heron_env.engine.blueprint import Native
 from heron_env.engine.cache import cached_file
+from heron_env.engine.model import Native
 from heron_env.engine.tables import breadth_first
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError, did_you_mean
 

@@ -18,7 +18,7 @@ of = table_of(FORMS)
 
 @on_arrays
 def deliver(D: Any, N: Any, first: Any, last: Any) -> Any:
-    """In lanes [first, last) that were in the step, of all who were; nothing can fail (blueprint.Native)."""
+    """In lanes [first, last) that were in the step, of all who were; nothing can fail (model.Native)."""
     over, ended, steps, alive = table(D, "over"), table(D, "ended"), table(D, "steps"), table(D, "alive")
     terminated, truncated, truth = table(D, "terminated"), table(D, "truncated"), table(D, "truth")
     places, newest = of(N, "places"), of(N, "newest")

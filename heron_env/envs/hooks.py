@@ -13,7 +13,7 @@ from heron_env.core.layout import Layout
 from heron_env.core.rule import rule_spec
 from heron_env.core.world import World
 from heron_env.engine.binding import FAILURES, ended_in
-from heron_env.engine.blueprint import Native
+from heron_env.engine.model import Native
 from heron_env.envs.description import Benchmark, TrainingDefaults
 from heron_env.errors import ConfigError, RuleError, UnknownAgent, UnknownFeature, did_you_mean
 from heron_env.scheduling.disturbances import BUILT_IN, Disturbance, DisturbanceType
@@ -181,7 +181,7 @@ class Hooks:
         own = self.training_rewards(self.simulation.world)
         if own is not None:
             return dict(zip(self.possible_agents, own.tolist(), strict=True))
-        index = self.simulation.hierarchy.index
+        index = self.simulation.model.hierarchy.index
         return {agent: self.simulation.last_rewards[index[agent]] for agent in self.possible_agents}
 
     def kpis(self) -> dict[str, float]:
@@ -259,14 +259,14 @@ class Hooks:
         return env_state  # type: ignore[no-any-return]
 
     def _global_state(self) -> dict[str, Any]:
-        truth, rows = self.simulation.truth, self.simulation.layout.rows
+        truth, rows = self.simulation.truth, self.simulation.model.layout.rows
         features = {row.owner_id: row.describe(truth[row.slice])["features"] for row in rows}
         shared = features.pop(rows[-1].owner_id)
         return {"agent_states": features, "global": shared}
 
     def _write_back(self, updated: dict[str, Any]) -> None:
         """Physics reads the truth and writes the truth within one instant, so no update is lost."""
-        rows = {row.owner_id: row for row in self.simulation.layout.rows}
+        rows = {row.owner_id: row for row in self.simulation.model.layout.rows}
         if not isinstance(updated, Mapping) or updated.keys() - {"agent_states", "global"}:
             shown = [*updated] if isinstance(updated, Mapping) else updated
             raise RuleError(f"simulate() returned {shown!r}; return a dictionary with 'agent_states', 'global' or both")

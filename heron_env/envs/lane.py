@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.engine.blueprint import Blueprint, Native
+from heron_env.engine.model import Model
 from heron_env.engine.tables import COMMAND, EXPLICIT, HELD, NOOP, POLICY
 from heron_env.envs.outcome import Infos, named
 
@@ -17,33 +17,6 @@ if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
 
 Floats = NDArray[np.float64]
-
-
-def blueprint_of(
-    simulation: Simulation, observers: Sequence[int] | None = None, *, native: Sequence[Native] = ()
-) -> Blueprint:
-    """All that the engine must know of a simulation; `observers`: ranks that are published, else those that decide."""
-    s, termination = simulation, simulation.termination
-    return Blueprint(
-        hierarchy=s.hierarchy,
-        layout=s.layout,
-        plan=s.plan,
-        global_features=s.global_features,
-        specs=s.specs,
-        possible=s.possible,
-        commanded=s.commanded,
-        clocks=s.clocks,
-        dt=s.dt,
-        dt_ns=s.dt_ns,
-        substeps=s.substeps,
-        last_step=termination.last_step(s.dt_ns),
-        any_ends=termination.mode == "any",
-        ticks=s.ticks,
-        observers=s.possible if observers is None else tuple(observers),
-        hooks=s.hooks.world_rules(),
-        owner=type(s.hooks).__name__,
-        native=tuple(native),
-    )
 
 
 class Lane:
@@ -63,8 +36,8 @@ class Lane:
     def __init__(self, simulation: Simulation, lanes: Lanes, number: int = 0) -> None:
         self.simulation, self.lanes, self.number = simulation, lanes, number
         self.range = range(number, number + 1)
-        arrays, ranks = lanes.arrays, range(len(simulation.hierarchy))
-        self.truth: Floats = arrays.truth[number, : simulation.layout.size]
+        arrays, ranks = lanes.arrays, range(len(simulation.model.hierarchy))
+        self.truth: Floats = arrays.truth[number, : simulation.model.layout.size]
         self.rewards, self.over = arrays.rewards[number], arrays.over[number : number + 1]
         self.steps = arrays.steps[number : number + 1]
         self.terminated, self.truncated = arrays.terminated[number], arrays.truncated[number]
@@ -72,10 +45,10 @@ class Lane:
         self._actions, self._applied = arrays.actions[number], arrays.applied[number]
         self.living = arrays.alive[number]
         self.position = np.asarray(lanes.position, dtype=np.int64)
-        self.deciding = self.position[list(simulation.possible)]
+        self.deciding = self.position[list(simulation.model.possible)]
         self._spans = [lanes.action_slice(rank) for rank in ranks]
-        self._acting = [(r, lanes.position[r], self._spans[r]) for r in ranks if simulation.specs[r].size]
-        spans = [self._spans[rank] for rank in simulation.possible]
+        self._acting = [(r, lanes.position[r], self._spans[r]) for r in ranks if simulation.model.specs[r].size]
+        spans = [self._spans[rank] for rank in simulation.model.possible]
         self._elements = np.concatenate([np.arange(span.start, span.stop) for span in spans])
         first, last = self._elements[[0, -1]].tolist()
         neighbours = last - first + 1 == len(self._elements)
@@ -92,13 +65,13 @@ class Lane:
 
     def show_actions(self) -> None:
         """Let each agent's current action be what is in force of it; those in the imperative style make their own."""
-        for agent, span in zip(self.simulation.hierarchy.agents, self._spans, strict=True):
+        for agent, span in zip(self.simulation.model.hierarchy.agents, self._spans, strict=True):
             if not agent.is_imperative:
                 agent.current_action._vector = self._applied[span]
 
-    def attach(self, blueprint: Blueprint) -> None:
+    def attach(self, model: Model) -> None:
         """From now on there are phases."""
-        self.lanes.attach(blueprint)
+        self.lanes.attach(model)
         self._find_infos()
 
     def _find_infos(self) -> None:
@@ -124,7 +97,9 @@ class Lane:
     def _tell_rules(self) -> None:
         """What is in force, to rules in Python and agents in the imperative style."""
         simulation, actions = self.simulation, self.actions()
-        for agent, vector, values in zip(simulation.hierarchy.agents, simulation.rules.vectors, actions, strict=True):
+        for agent, vector, values in zip(
+            simulation.model.hierarchy.agents, simulation.rules.vectors, actions, strict=True
+        ):
             vector._values = values
             agent.current_action._vector[:] = values
 
@@ -165,7 +140,9 @@ class Lane:
                 continue
             if rank in down:
                 idle = down[rank] == "noop"
-                source[place], applied[span] = (NOOP, simulation.specs[rank].noop) if idle else (HELD, force[span])
+                source[place], applied[span] = (
+                    (NOOP, simulation.model.specs[rank].noop) if idle else (HELD, force[span])
+                )
             elif source[place] == COMMAND:
                 known = rank in told
                 source[place], applied[span] = (COMMAND, told[rank]) if known else (HELD, force[span])

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from heron_env.core.layout import Layout
 from heron_env.core.quantity import clip
 from heron_env.core.world import CohortColumns, Columns, World
-from heron_env.engine.blueprint import Native
 from heron_env.engine.lanes import Lanes
+from heron_env.engine.model import Native
 from heron_env.envs.hooks import Hooks, require_numbers
 from heron_env.errors import RuleError
 from heron_env.scheduling.timing import SECOND
@@ -144,8 +144,8 @@ class LaneHooks:
     ) -> None:
         self._hooks, self._lanes, self._arrays, self._at = simulation.hooks, lanes, lanes.arrays, at
         self.names, self.together, self._begins = frozenset(names), together, True
-        self._layout, self._dt_ns = simulation.layout, simulation.dt_ns
-        self._substeps, self._dt = simulation.substeps, simulation.dt / simulation.substeps
+        self._layout, self._dt_ns = simulation.model.layout, simulation.model.dt_ns
+        self._substeps, self._dt = simulation.model.substeps, simulation.model.dt / simulation.model.substeps
         self._truth = self._arrays.truth[:, : self._layout.size]
         self._every = np.arange(len(self._truth))
         self.world = BatchWorld(self._layout, self._truth, self._every, self._arrays.seeds, self._arrays.episodes)

@@ -16,8 +16,8 @@ from heron_env.agents.horizontal import Mail, as_protocols
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.core.letters import Letter, LetterCounts, Sealed, Written, sealed
-from heron_env.engine.blueprint import Native
 from heron_env.engine.called import Called
+from heron_env.engine.model import Native
 from heron_env.envs.exchange import ranks_of
 from heron_env.errors import ConfigError, FeatureError, did_you_mean
 from heron_env.given import several
@@ -75,7 +75,7 @@ class Post:
         """What letters do in a step: how many are written stands in the truth, and nobody reads those of the ended."""
         if not self.receivers:
             return ()
-        layout = simulation.layout
+        layout = simulation.model.layout
 
         def number(first: int, last: int) -> None:
             for rank, column in self.columns.items():

@@ -24,11 +24,11 @@ class GroupMasks:
     """What agents with equal actions (`ranks`) are offered in some lanes; who is not active, the no-op alone."""
 
     def __init__(self, simulation: Simulation, ranks: Sequence[int]) -> None:
-        specs, views, lanes = simulation.specs, simulation.plan.views, simulation.lane.lanes
+        specs, views, lanes = simulation.model.specs, simulation.model.plan.views, simulation.lane.lanes
         self.ranks = tuple(ranks)
         self._alone, self._all = (np.stack([of(specs[rank]) for rank in ranks]) for of in (noop_alone, everything))
         self._ruled = [place for place, rank in enumerate(ranks) if rank in simulation.masks.ranks]
-        ruled, width = [ranks[place] for place in self._ruled], simulation.plan.size(ranks[0])
+        ruled, width = [ranks[place] for place in self._ruled], simulation.model.plan.size(ranks[0])
         self._positions = [lanes.position[rank] for rank in ruled]
         self._choices = [lanes.choices_of(rank) for rank in ruled]
         nothing, own = [np.zeros(0, dtype=np.int64)], [views[rank].own for rank in ruled]
@@ -82,7 +82,7 @@ class Masks:
         """vector -> mask as the agent's space takes it; None where everything is always allowed."""
         if rank not in self.ranks:
             return None
-        spec = self._simulation.specs[rank]
+        spec = self._simulation.model.specs[rank]
         return lambda vector: shaped(spec, self.offered(rank, vector))
 
 
@@ -94,9 +94,9 @@ class Offers:
     """
 
     def __init__(self, simulation: Simulation, always: bool) -> None:
-        self._simulation, index = simulation, simulation.hierarchy.index
+        self._simulation, index = simulation, simulation.model.hierarchy.index
         ranks = {name: [index[agent] for agent in agents] for name, agents in simulation.group_map.items()}
-        choosing = {name: of for name, of in ranks.items() if simulation.specs[of[0]].dim_d}
+        choosing = {name: of for name, of in ranks.items() if simulation.model.specs[of[0]].dim_d}
         self._masks = {name: GroupMasks(simulation, of) for name, of in choosing.items()}
         self.groups = tuple(name for name, masks in self._masks.items() if masks.rules or not always)
 
@@ -105,7 +105,7 @@ class Offers:
         simulation, lane = self._simulation, self._simulation.lane
         for name in self.groups if simulation.course is None else self._masks:
             masks, ids = self._masks[name], simulation.group_map[name]
-            vectors = np.zeros((1, len(ids), simulation.plan.size(masks.ranks[0])), dtype=np.float32)
+            vectors = np.zeros((1, len(ids), simulation.model.plan.size(masks.ranks[0])), dtype=np.float32)
             active = np.zeros((1, len(ids)), dtype=bool)
             for place, agent in enumerate(ids):
                 if agent in seen:
@@ -113,4 +113,4 @@ class Offers:
             flags = masks.offered(lane.lanes, vectors, active, lane.range)[0]
             for rank, agent, mask in zip(masks.ranks, ids, flags, strict=True):
                 if agent in seen:
-                    infos[agent]["action_mask"] = shaped(simulation.specs[rank], mask)
+                    infos[agent]["action_mask"] = shaped(simulation.model.specs[rank], mask)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Union
 import numpy as np
 
 from heron_env.agents.agent import SystemAgent
-from heron_env.engine.blueprint import ENDLESS
+from heron_env.engine.model import ENDLESS
 from heron_env.errors import ConfigError, DeclarationError, HierarchyError, checked_keywords, did_you_mean
 from heron_env.given import is_finite, is_one_of, require_switch
 from heron_env.scheduling.timing import END_OF_TIME, SECOND, to_ns, to_seconds

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.agents.agent import Agent, overrides
-from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
-from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Layout
 from heron_env.core.world import World
-from heron_env.engine.blueprint import ENDLESS, splits_in_python, why_plain
-from heron_env.engine.checking import require_no_stores
+from heron_env.engine.model import ENDLESS, splits_in_python, why_plain
 from heron_env.engine.python_rules import PythonRules
+from heron_env.envs.declaration import model_of
 from heron_env.envs.disturbing import Course, Courses
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks, require_numbers
-from heron_env.envs.lane import Lane, blueprint_of
+from heron_env.envs.lane import Lane
 from heron_env.envs.lane_hooks import LaneHooks
 from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
 from heron_env.envs.outcome import StepOutcome
-from heron_env.envs.seeing import group_agents, kinds_of
+from heron_env.envs.seeing import group_agents
 from heron_env.envs.settings import TerminationConfig
-from heron_env.errors import ConfigError, FeatureError, HierarchyError
+from heron_env.errors import ConfigError, FeatureError
 from heron_env.observability.noise import Moment
-from heron_env.observability.plan import ObservationPlan
-from heron_env.scheduling.timing import END_OF_TIME, SECOND, to_ns, to_seconds
+from heron_env.scheduling.timing import END_OF_TIME, SECOND, to_seconds
 from heron_env.seeding import MASK
 
 if TYPE_CHECKING:
@@ -45,11 +42,10 @@ class Simulation:
     """One world: reset, apply an action, advance a substep, close a step. Knows no clock but its own nominal one.
 
     Attributes:
+        model: all that is declared and never changes; who knows the schedule sets its ticks before the first reset.
         lane: where it runs, the engine's; the truth is its row from construction on, phases come with the first reset.
         rules: those of the agents in plain Python; compiled, they tell which there are.
         splits: does a protocol of the user's split commands?
-        clocks: by rank, the agent whose ticks count for this one: the topmost of the chain of commanders above it, or
-            itself (T10).
         compiled: do rules run compiled (`compile`)? Agents in the imperative style need plain Python; with one of them
             everything runs so.
         course: the disturbances of this episode, if there are any; down: by rank, who decides nothing because of them,
@@ -58,8 +54,6 @@ class Simulation:
         most_steps: how many fit into the time that there is.
         begin_instead: what the lanes of a batch begin by, in place of this one.
         piece: (begun, length) s of a part of a substep, while it is carried out.
-        ticks: (interval, phase) of each agent's decisions in synchronous steps, ns; who knows the schedule sets it
-            before the first reset.
     """
 
     def __init__(
@@ -76,40 +70,24 @@ class Simulation:
         observability: ObservabilityConfig | None = None,
         compile: bool = False,
     ) -> None:
-        self.hooks, self.dt, self.substeps, self.termination = hooks, dt, substeps, termination
-        self.dt_ns = to_ns(dt, "dt")
-        self.most_steps = (END_OF_TIME - 1) // self.dt_ns
-        require_no_stores(hooks.world_rules(), type(hooks).__name__)
-        self.hierarchy = Hierarchy.of(system)
-        for agent in self.hierarchy.agents:
-            agent.reset()
-        self.specs: tuple[ActionSpec, ...] = tuple(agent.current_action.spec for agent in self.hierarchy.agents)
-        self.layout = Layout.of(self.hierarchy, global_features)
-        kinds = kinds_of(self.hierarchy.ids, self.specs) if pad else None
-        self.plan = ObservationPlan(self.hierarchy, self.layout, observe_age, observability, kinds)
-        self.exchange = Exchange.of(self.hierarchy, self.layout)
-        self.post = Post.of(self.hierarchy, self.layout)
-        self.commanded = tuple(
-            parent >= 0 and self.hierarchy.agents[parent].protocol is not None and spec.size > 0
-            for parent, spec in zip(self.hierarchy.parent, self.specs, strict=True)
-        )
-        self.possible = tuple(r for r, spec in enumerate(self.specs) if spec.size and not self.commanded[r])
-        if not self.possible:
-            raise HierarchyError(
-                "nobody acts: give an agent an `action`, or a coordinator a `protocol` over agents with one"
-            )
-        self.groups = group_agents(self.hierarchy.ids, self.specs, self.plan)
-        deciding = {self.hierarchy.ids[rank] for rank in self.possible}
+        self.hooks, self.termination = hooks, termination
+        self.model = model = model_of(
+            system, type(hooks), dt=dt, substeps=substeps, global_features=global_features, termination=termination,
+            observe_age=observe_age, pad=pad, observability=observability,
+        )  # fmt: skip
+        ids, possible, agents = model.hierarchy.ids, model.possible, model.hierarchy.agents
+        self.most_steps = (END_OF_TIME - 1) // model.dt_ns
+        self.exchange = Exchange.of(model.hierarchy, model.layout)
+        self.post = Post.of(model.hierarchy, model.layout)
+        self.groups = group_agents(ids, model.specs, model.plan)
+        deciding = {ids[rank] for rank in possible}
         members = {group: [agent for agent in agents if agent in deciding] for group, agents in self.groups.items()}
         self.group_map = {group: agents for group, agents in members.items() if agents}
-        self.global_features = global_features
-        self.clocks = tuple(self._clock_of(rank) for rank in range(len(self.hierarchy)))
-        self.splits = any(a.protocol is not None and splits_in_python(a.protocol) for a in self.hierarchy.agents)
-        self.compiled = compile and why_plain(self.hierarchy) is None
-        self.ticks = ((self.dt_ns, 0),) * len(self.hierarchy)
+        self.splits = any(agent.protocol is not None and splits_in_python(agent.protocol) for agent in agents)
+        self.compiled = compile and why_plain(model.hierarchy) is None
         self._by_hand = [
             rank
-            for rank, agent in enumerate(self.hierarchy.agents)
+            for rank, agent in enumerate(self.model.hierarchy.agents)
             if overrides(agent, "init_state") or overrides(agent, "init_action")
         ]
         self._own_lanes()
@@ -117,9 +95,9 @@ class Simulation:
         self._may_end = any(bound.terminated or bound.truncated for bound in self.rules.bound)
         self._hooked: frozenset[str] = frozenset()
         self._moved = False
-        self.world = World(self.layout, self.truth)
+        self.world = World(self.model.layout, self.truth)
         self._bind_states()
-        self.truth[self.layout.per_step] = 0.0  # the sum of no step yet
+        self.truth[self.model.layout.per_step] = 0.0  # the sum of no step yet
         self.initial = self.truth.copy()
         self.course: Course | None = None
         self.courses: Courses | None = None
@@ -127,26 +105,21 @@ class Simulation:
         self.piece: tuple[float, float] | None = None
         self.begin_instead: Callable[[], None] | None = None
 
-    def _clock_of(self, rank: int) -> int:
-        while self.commanded[rank]:
-            rank = self.hierarchy.parent[rank]
-        return rank
-
     def _own_lanes(self) -> None:
         """Live in arrays for one lane."""
         from heron_env.engine.lanes import Lanes
         from heron_env.engine.python_law import PythonLanes
 
         if self.compiled:
-            self._enter(Lanes(blueprint_of(self), 1, later=True), 0)
+            self._enter(Lanes(self.model, 1, later=True), 0)
         else:
-            PythonLanes(blueprint_of(self), 1, self._enter)
+            PythonLanes(self.model, 1, self._enter)
 
     def _enter(self, lanes: Lanes, number: int) -> PythonRules:
         self.lane = Lane(self, lanes, number)
         self.truth: Floats = self.lane.truth
         self.lane.show_actions()
-        self.rules = PythonRules(blueprint_of(self), self.truth)
+        self.rules = PythonRules(self.model, self.truth)
         return self.rules
 
     def move_to(self, lanes: Lanes, number: int) -> PythonRules:
@@ -154,9 +127,9 @@ class Simulation:
         before, self._moved = self.truth, True
         rules = self._enter(lanes, number)
         self.truth[:] = before
-        for rank in range(len(self.hierarchy)):
+        for rank in range(len(self.model.hierarchy)):
             self._rebind(rank, self.truth)
-        vars(self.world).update(vars(World(self.layout, self.truth)))  # whoever holds the world goes on with it
+        vars(self.world).update(vars(World(self.model.layout, self.truth)))  # whoever holds the world goes on with it
         return rules
 
     def attach(self) -> None:
@@ -165,7 +138,7 @@ class Simulation:
         hooks = LaneHooks(self, lanes, self._hooks_at, self._hooked - {"begin"}).natives()
         native = self.hooks.native_loops() if self.compiled else ()
         more = (*self.exchange.natives(), *hooks, *self.post.natives(lanes.called, self))
-        self.lane.attach(blueprint_of(self, native=(*native, *more)))
+        self.lane.attach(replace(self.model, native=(*native, *more)))
         if self.splits and self.courses is None:
             self._courses().splitting.append(self)
 
@@ -210,7 +183,7 @@ class Simulation:
     @property
     def time(self) -> float:
         """Nominal time of the last step boundary, s."""
-        return to_seconds(self.step_index * self.dt_ns)
+        return to_seconds(self.step_index * self.model.dt_ns)
 
     @property
     def moment(self) -> Moment:
@@ -242,9 +215,9 @@ class Simulation:
         world.seed, world.episode, world.step, world.time = seed & MASK, episode, 0, 0.0
         self.lane.begin(seed, episode, self.initial)
         for rank in self._by_hand:
-            agent = self.hierarchy.agents[rank]
+            agent = self.model.hierarchy.agents[rank]
             agent.reset()
-            agent.current_action._vector[:] = self.specs[rank].noop
+            agent.current_action._vector[:] = self.model.specs[rank].noop
             self._rebind(rank, self.truth)
         if "begin" in self._hooked:
             self.hooks.run_hook("begin", world)
@@ -261,10 +234,10 @@ class Simulation:
 
     def shares(self, rank: int, values: Floats) -> dict[int, Floats]:
         """What a coordinator's joint action means for each commanded child, by rank."""
-        protocol, children = self.hierarchy.agents[rank].protocol, self.hierarchy.children[rank]
+        protocol, children = self.model.hierarchy.agents[rank].protocol, self.model.hierarchy.children[rank]
         if protocol is None:
             return {}
-        specs = [self.specs[child] for child in children]
+        specs = [self.model.specs[child] for child in children]
         parts = protocol.split(values, specs)
         return {child: part for child, part, spec in zip(children, parts, specs, strict=True) if spec.size}
 
@@ -284,7 +257,7 @@ class Simulation:
         one = lane.lanes.count == 1
         seen = lane.lanes.step().observations[0].copy() if one else lane.lanes.step_one(lane.number)
         self.world.step = steps = int(lane.steps[0])
-        self.world.time = float(steps * self.dt_ns) / SECOND
+        self.world.time = float(steps * self.model.dt_ns) / SECOND
         return seen
 
     def substep(self, number: int) -> None:
@@ -299,7 +272,7 @@ class Simulation:
 
     def require_end(self, where: str) -> None:
         """Raise ConfigError unless something can end an episode."""
-        if self.termination.last_step(self.dt_ns) == ENDLESS and not self._may_end:
+        if self.termination.last_step(self.model.dt_ns) == ENDLESS and not self._may_end:
             raise ConfigError(f"{where}: nothing ends this episode; give t_end, max_steps, or an is_terminated rule")
 
     def state(self) -> dict[str, Any]:
@@ -325,20 +298,20 @@ class Simulation:
 
     def _check(self, where: str) -> None:
         """Clip the truth into its bounds; NaN is an error that names the column."""
-        self.layout.clip_columns(self.truth)
+        self.model.layout.clip_columns(self.truth)
         if np.isnan(self.truth.sum()):
-            require_numbers(self.layout, self.truth, f"after {where}", self.time)
+            require_numbers(self.model.layout, self.truth, f"after {where}", self.time)
 
     def _bind_states(self) -> None:
-        for rank in range(len(self.hierarchy)):
+        for rank in range(len(self.model.hierarchy)):
             self._rebind(rank, self.truth)
-        for feature in self.global_features:
-            row = self.layout.rows[-1]
+        for feature in self.model.global_features:
+            row = self.model.layout.rows[-1]
             row.window(self.truth, feature)._array[:] = feature()._array
 
     def _rebind(self, rank: int, truth: Floats) -> None:
         """Move the agent's state onto the truth; its values go with it."""
-        agent, row = self.hierarchy.agents[rank], self.layout.rows[rank]
+        agent, row = self.model.hierarchy.agents[rank], self.model.layout.rows[rank]
         classes = tuple(type(feature) for feature in agent.state.features)
         if classes != row.features:
             now, first = ([c.__name__ for c in kinds] for kinds in (classes, row.features))

@@ -41,10 +41,9 @@ def require_state(state: object, kept: Set[str]) -> None:
 def require_alike(state: Mapping[str, Any], simulation: Simulation) -> None:
     """Raise ConfigError for what is no state of an environment built like this one."""
     require_state(state, KEPT)
-    if len(state["truth"]) != simulation.layout.size:
+    if len(state["truth"]) != (size := simulation.model.layout.size):
         raise ConfigError(
-            f"set_state(): the state has {len(state['truth'])} columns, this environment {simulation.layout.size}; "
-            "build them alike"
+            f"set_state(): the state has {len(state['truth'])} columns, this environment {size}; build them alike"
         )
     if state.get("late") is not None:  # states of 0.2.0 say None where there were no training delays
         raise ConfigError(
@@ -61,7 +60,7 @@ def restore(state: Mapping[str, Any], simulation: Simulation, proxy: ProxyAgent)
     simulation.restore(state)
     simulation.lane.sources, simulation.lane.masked = list(state["decided"]), state["masked"]
     if not state["event_driven"]:
-        show_truth(proxy, simulation.truth, simulation.hierarchy)
+        show_truth(proxy, simulation.truth, simulation.model.hierarchy)
     simulation.course, simulation.down = None, {}
     if (course := state["course"]) is not None:
         Course(simulation, proxy, course["disturbances"]).restore(course)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +18,7 @@ from heron_env.agents.proxy import ProxyAgent
 from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.policy import Origin, Show, draw_of
 from heron_env.core.world import World
-from heron_env.engine.blueprint import compiled_by_default
+from heron_env.engine.model import compiled_by_default
 from heron_env.envs.answering import Asking, begin_policies
 from heron_env.envs.decisions import Decision, Source, last_decisions, own_policies, take
 from heron_env.envs.dictionaries import JointActions, Publisher
@@ -128,10 +128,9 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
             termination=self.termination, observe_age=self.observe_age, pad=self.pad, observability=self.observability,
             compile=self._compile,
         )  # fmt: skip
-        self.hierarchy = simulation.hierarchy
-        ids, possible, specs, plan, layout = (
-            self.hierarchy.ids, simulation.possible, simulation.specs, simulation.plan, simulation.layout
-        )  # fmt: skip
+        model, self.hierarchy = simulation.model, simulation.model.hierarchy
+        ids, possible, specs = self.hierarchy.ids, model.possible, model.specs
+        plan, layout = model.plan, model.layout
         self.groups, self.group_map = simulation.groups, simulation.group_map
         self.possible_agents, self.agents = [ids[rank] for rank in possible], list[str]()
         self.proxy = ProxyAgent()
@@ -145,7 +144,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         if isinstance(self.schedule, DrawnSchedule):
             self.schedule.require_fixed()
         self.timings = self.timings_of(self.schedule)
-        simulation.ticks = tuple((timing.tick, timing.phase) for timing in self.timings)
+        simulation.model = replace(model, ticks=tuple((timing.tick, timing.phase) for timing in self.timings))
         self._read = JointActions(simulation, self.possible_agents, [specs[rank] for rank in possible]).read
         self._publisher = Publisher(simulation, self.timings, self.is_active)
         self._event_driven = False
@@ -177,7 +176,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
             return self.action_spaces[agent]
         rank = self.hierarchy.rank(agent, "action_space() got")
         if rank not in self._done_by_others:
-            self._done_by_others[rank] = self.simulation.specs[rank].space()
+            self._done_by_others[rank] = self.simulation.model.specs[rank].space()
         return self._done_by_others[rank]
 
     def observation_space(self, agent: str) -> spaces.Box:
@@ -186,12 +185,12 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
             return cast(spaces.Box, self.observation_spaces[agent])
         rank = self.hierarchy.rank(agent, "observation_space() got")
         if rank not in self._watchers_spaces:
-            self._watchers_spaces[rank] = observation_box(self.simulation.plan, rank)
+            self._watchers_spaces[rank] = observation_box(self.simulation.model.plan, rank)
         return self._watchers_spaces[rank]
 
     def observation_names(self, agent: str) -> list[str]:
         """Names of the observation's elements: `Charge.soc`, `battery_2.Charge.soc`, `global.Price.value`."""
-        return self.simulation.plan.names(self.hierarchy.rank(agent, "observation_names() got"))
+        return self.simulation.model.plan.names(self.hierarchy.rank(agent, "observation_names() got"))
 
     # Stepping
 
@@ -207,7 +206,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[dict[str, Obs], dict[str, Any]]:
         require_options(options, self)
-        for rank in self.simulation.possible:
+        for rank in self.simulation.model.possible:
             self.timings[rank].require_multiples_of(self.dt_ns)
         self.start_episode(seed)
         show_truth(self.proxy, self.simulation.truth, self.hierarchy)
@@ -215,7 +214,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self.agents = list(self.possible_agents)
         self._event_driven = False
         agents = self.hierarchy.agents
-        answering = (rank for rank in self.simulation.possible if hasattr(agents[rank].policy, "answer"))
+        answering = (rank for rank in self.simulation.model.possible if hasattr(agents[rank].policy, "answer"))
         self.simulation.post.readers = frozenset(answering)
         begin_policies(own_policies(self), self.np_random_seed, self._episode)
         seen = self._observe()
@@ -363,7 +362,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         simulation = self.simulation
         if simulation.course is not None:
             return simulation.course.vector(rank)
-        return simulation.plan.vector(rank, simulation.truth, simulation.moment)
+        return simulation.model.plan.vector(rank, simulation.truth, simulation.moment)
 
     def draw_of(self, rank: int, number: int) -> int:
         """The key of what an agent draws for its decision of tick `number` in this episode."""
@@ -372,7 +371,9 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     def draw_in_step(self, rank: int) -> int:
         """The same for its decision in the coming synchronous step."""
         simulation = self.simulation
-        return self.draw_of(rank, self.timings[simulation.clocks[rank]].number(simulation.step_index * self.dt_ns))
+        return self.draw_of(
+            rank, self.timings[simulation.model.clocks[rank]].number(simulation.step_index * self.dt_ns)
+        )
 
     @property
     def last_decisions(self) -> dict[str, Decision]:

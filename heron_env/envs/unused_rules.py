@@ -50,7 +50,7 @@ class Unused(NamedTuple):
 def require_used(simulation: Simulation) -> None:
     """Raise RuleError or ConfigError for what nothing calls, and is called like something that is."""
     for kind, own in _kinds(simulation).items():
-        _require_agent(kind, own, tuple(simulation.global_features))
+        _require_agent(kind, own, tuple(simulation.model.global_features))
     of_env: type = type(simulation.hooks)
     _require_hooks(of_env)
 
@@ -60,7 +60,7 @@ def unused_rules(simulation: Simulation) -> list[Unused]:
     that an agent above them leaves out of its own, and those that nobody learns from.
     """
     of_env: type = type(simulation.hooks)
-    shared = tuple(simulation.global_features)
+    shared = tuple(simulation.model.global_features)
     found = [entry for kind, own in _kinds(simulation).items() for entry in _unused(kind, own, shared, of_env)]
     return [
         *found,
@@ -79,8 +79,8 @@ def warn_of_unused(simulation: Simulation) -> None:
 
 def _kinds(simulation: Simulation) -> dict[type, Features]:
     """The agent classes, with the features of the first agent of each."""
-    rows, found = simulation.layout.rows, dict[type, Features]()
-    for rank, agent in enumerate(simulation.hierarchy.agents):
+    rows, found = simulation.model.layout.rows, dict[type, Features]()
+    for rank, agent in enumerate(simulation.model.hierarchy.agents):
         found.setdefault(type(agent), rows[rank].features)
     return found
 
@@ -218,12 +218,14 @@ def _unpaid(simulation: Simulation) -> Iterator[Unused]:
     """Groups of deciding agents none of whose members, nor anybody below, has a reward."""
     if type(simulation.hooks).training_rewards is not Hooks.training_rewards:
         return
-    bound, children = simulation.rules.bound, simulation.hierarchy.children
+    bound, children = simulation.rules.bound, simulation.model.hierarchy.children
     earns = [False] * len(bound)
     for rank in reversed(range(len(bound))):
         earns[rank] = bound[rank].reward is not None or any(earns[child] for child in children[rank])
     unpaid = [
-        g for g, agents in simulation.group_map.items() if not any(earns[simulation.hierarchy.index[a]] for a in agents)
+        g
+        for g, agents in simulation.group_map.items()
+        if not any(earns[simulation.model.hierarchy.index[a]] for a in agents)
     ]
     mend = (
         "give its class @staticmethod @rule def compute_local_reward(...) -> float, or the env training_rewards(world)"
@@ -236,7 +238,7 @@ def _unpaid(simulation: Simulation) -> Iterator[Unused]:
 
 def _uncounted(simulation: Simulation) -> Iterator[Unused]:
     """Agents whose own reward reads nothing of their children, though somebody below them earns; by class."""
-    agents, children = simulation.hierarchy.agents, simulation.hierarchy.children
+    agents, children = simulation.model.hierarchy.agents, simulation.model.hierarchy.children
     paid = [bound.reward is not None for bound in simulation.rules.bound]
     earning: list[list[str]] = [[] for _ in agents]
     found: dict[type, tuple[list[str], list[str]]] = {}
@@ -263,18 +265,18 @@ def _unlearned(simulation: Simulation) -> Iterator[Unused]:
     """
     if has_training_rewards(simulation.hooks):
         return
-    hierarchy, shared = simulation.hierarchy, tuple(simulation.global_features)
+    hierarchy, shared = simulation.model.hierarchy, tuple(simulation.model.global_features)
     roles, bound = list[set[str]](), simulation.rules.bound
     for rank, agent in enumerate(hierarchy.agents):
-        kind, own = type(agent), simulation.layout.rows[rank].features
+        kind, own = type(agent), simulation.model.layout.rows[rank].features
         rules = [rule for name in RULE_NAMES if rule_spec(rule := getattr(kind, name, None)) is not None]
         roles.append({p.role for rule in rules for p in parameters(rule, own, shared, kind.__name__)})
         if bound[rank].reward is not None and rule_spec(getattr(kind, "compute_local_reward", None)) is None:
             return  # a method may read anything
     named = set[type]()
     for rank, agent in enumerate(hierarchy.agents):
-        kind, own = type(agent), simulation.layout.rows[rank].features
-        decide = {rank, *_ancestors(hierarchy.parent, rank)} & set(simulation.possible)
+        kind, own = type(agent), simulation.model.layout.rows[rank].features
+        decide = {rank, *_ancestors(hierarchy.parent, rank)} & set(simulation.model.possible)
         if bound[rank].reward is None or kind in named or decide:
             continue
         reward = {p.role for p in parameters(getattr(kind, "compute_local_reward"), own, shared, kind.__name__)}  # noqa: B009
@@ -296,12 +298,12 @@ def _ancestors(parent: Sequence[int], rank: int) -> Iterator[int]:
 
 def _counts_children(simulation: Simulation, rank: int) -> bool:
     """Does its reward read anything of its children? A method may do so by `self.subordinates`."""
-    kind: type = type(simulation.hierarchy.agents[rank])
+    kind: type = type(simulation.model.hierarchy.agents[rank])
     reward = getattr(kind, "compute_local_reward")  # noqa: B009  a class need not have one
     if rule_spec(reward) is None:
         return "child_rewards" in _parameter_names(reward) or "subordinates" in _used([reward])
-    own = simulation.layout.rows[rank].features
-    roles = _roles(reward, own, tuple(simulation.global_features), kind.__name__) or ()
+    own = simulation.model.layout.rows[rank].features
+    roles = _roles(reward, own, tuple(simulation.model.global_features), kind.__name__) or ()
     return "child_rewards" in roles or "children" in roles
 
 

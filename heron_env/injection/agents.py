@@ -61,7 +61,7 @@ def policies(
 
 def playable(env: HeronEnv) -> list[str]:
     """Agents that have an action to decide, and their groups."""
-    specs = env.simulation.specs
+    specs = env.simulation.model.specs
     acting = [agent for agent, spec in zip(env.hierarchy.ids, specs, strict=True) if spec.size]
     return [*acting, *(group for group, agents in env.groups.items() if agents[0] in acting)]
 

@@ -49,8 +49,8 @@ class ServedAgent:
     def __init__(self, env: HeronEnv, agent: str, policy: AnyPolicy | AnsweringPolicy) -> None:
         rank = env.hierarchy.rank(agent, "serve_policy() for")
         self.agent, self.policy = agent, policy
-        self._spec, self._names = env.simulation.specs[rank], tuple(env.observation_names(agent))
-        self._space, self._timing = env.action_space(agent), env.timings[env.simulation.clocks[rank]]
+        self._spec, self._names = env.simulation.model.specs[rank], tuple(env.observation_names(agent))
+        self._space, self._timing = env.action_space(agent), env.timings[env.simulation.model.clocks[rank]]
         self.wire = Wire.of(self._space, self._spec.noop.tolist())
         self.action_space, self._mask = self.wire.description(), None
         self._decide: DecideAt | None = None

@@ -164,7 +164,7 @@ class EnvironmentFacts(WireModel):
             facts[name] = AgentFacts(
                 persona=persona,
                 units=tuple(env.observation_units(name)),
-                noop=tuple(env.simulation.specs[rank].noop.tolist()),
+                noop=tuple(env.simulation.model.specs[rank].noop.tolist()),
                 can_message=tuple(env.may_write_to(name)),
             )
         defaults = {"dt": env.dt, "max_steps": env.termination.max_steps, "agents": list(env.possible_agents)}

@@ -104,7 +104,7 @@ def baselines(env: HeronEnv, seed: int = 0) -> dict[str, Policies]:
     """Policies by name of the baseline; "do nothing" and "random" are always among them."""
     if not isinstance(env, HeronEnv):  # a black box
         return env.baselines()
-    specs, index = env.simulation.specs, env.hierarchy.index
+    specs, index = env.simulation.model.specs, env.hierarchy.index
     offered: dict[str, Policies] = {
         NOTHING: {agent: NoOp(specs[index[agent]].noop) for agent in env.possible_agents},
         RANDOM: {group: RandomPolicy(specs[index[agents[0]]]) for group, agents in env.group_map.items()},

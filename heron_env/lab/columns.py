@@ -29,7 +29,7 @@ def recording_misfit(recorded: Mapping[str, Sequence[str]], env: HeronEnv) -> st
     """The same of the first agent of `env` for which a recording has other columns, as they travel (V9)."""
     for agent, names in recorded.items():
         if agent in env.hierarchy.index:
-            now = env.simulation.plan.views[env.hierarchy.index[agent]].received_names
+            now = env.simulation.model.plan.views[env.hierarchy.index[agent]].received_names
             if differs := columns_misfit(names, now, env, agent):
                 return f"{agent!r} observes other columns: {differs}"
     return ""

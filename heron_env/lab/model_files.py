@@ -64,7 +64,7 @@ def policies_in(file: str, env: Any) -> Policies:
         data = Path(file).read_bytes()
         for agent in env.possible_agents:
             observed, acted = env.observation_space(agent), env.action_space(agent)
-            spec = None if isinstance(env, BlackBox) else env.simulation.specs[env.hierarchy.index[agent]]
+            spec = None if isinstance(env, BlackBox) else env.simulation.model.specs[env.hierarchy.index[agent]]
             model, masked = model_of(data, observed, acted, env, agent)
             missing = UNMASKED.format(file=file, agent=agent) if masked and spec is None else ""  # of ours: all allowed
             policy = ModelPolicy(model, partial(fitted, f"{file!r} for {agent!r}", acted, spec), missing)

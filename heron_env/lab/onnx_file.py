@@ -223,7 +223,9 @@ def _exported(run: RunFolder, env: HeronEnv, group: str, key: str, rule: Any) ->
         "agents": agents, "run": run.digest(), "seed": run.config.seed,
         "observation": [{"name": name, "unit": unit} for name, unit in units],
         "action": {
-            "numbers": {"low": config.action_low, "high": config.action_high, "unit": env.simulation.specs[rank].unit},
+            "numbers": {
+                "low": config.action_low, "high": config.action_high, "unit": env.simulation.model.specs[rank].unit,
+            },
             "choices": config.ncats,
         },
         "corrects": None if rule is None else {"rule": run.config.base, "where": "input 'anchor': its action"},

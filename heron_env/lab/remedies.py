@@ -94,7 +94,7 @@ class Smoothing:
         """Raises ConfigError where an agent sees no such column, or has more than one number to choose."""
 
         def smoothed(agent: str, policy: Policy | Decide) -> Smoothed:
-            names, spec = env.observation_names(agent), env.simulation.specs[env.hierarchy.index[agent]]
+            names, spec = env.observation_names(agent), env.simulation.model.specs[env.hierarchy.index[agent]]
             columns = [place for place, name in enumerate(names) if name.endswith(self.last)]
             if not columns or spec.dim_d or spec.dim_c != 1:
                 raise ConfigError(

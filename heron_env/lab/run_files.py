@@ -149,7 +149,7 @@ def group_config(
 ) -> GroupConfig:
     """What config.json keeps of a group, but for the name of its file."""
     agents = env.group_map[group]
-    spec = env.simulation.specs[env.hierarchy.index[agents[0]]]
+    spec = env.simulation.model.specs[env.hierarchy.index[agents[0]]]
     return GroupConfig(
         model=NAMED_LATER,
         agents=agents,

@@ -88,7 +88,7 @@ class Film:
         """The frames, drawn one after another. Raises ConfigError where matplotlib is missing."""
         footage, env = self.footage, self.footage.env
         truth = footage.truths[0].copy()
-        world = World(env.simulation.layout, truth)
+        world = World(env.simulation.model.layout, truth)
         picture = WorldPicture(env.draw_frame)
         network = NetworkPicture(footage, self.agent, self.times)
         since = self.times[0]

@@ -62,7 +62,7 @@ class Footage:
     @classmethod
     def of(cls, env: Any, deciding: Iterable[int]) -> Self:
         """Nothing filmed yet, of agents that decide, by rank."""
-        views = env.simulation.plan.views
+        views = env.simulation.model.plan.views
         return cls(env, {env.hierarchy.ids[rank]: views[rank].columns for rank in sorted(deciding)})
 
     def look(self, time: float) -> None:
@@ -80,7 +80,7 @@ class Footage:
 
     def known(self, agent: str, time: float) -> ObservedWorld:
         """What an agent knew then."""
-        layout, columns = self.env.simulation.layout, self.columns[agent]
+        layout, columns = self.env.simulation.model.layout, self.columns[agent]
         array = np.full(layout.size, np.nan)
         came = self.observations.get(agent, [])
         place = bisect_right(came, time, key=lambda taken: taken.time) - 1

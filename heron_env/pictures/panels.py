@@ -110,7 +110,7 @@ class KnowledgePanel:
     """
 
     def __init__(self, axes: Axes, footage: Footage, agent: str, times: Sequence[float]) -> None:
-        layout, columns = copy(footage.env.simulation.layout), footage.columns[agent]
+        layout, columns = copy(footage.env.simulation.model.layout), footage.columns[agent]
         truths = np.array([footage.truth(time) for time in times])
         known = np.array([footage.known(agent, time).world.rows[0] for time in times])
         least, most = np.fmin(truths, known).min(axis=0), np.fmax(truths, known).max(axis=0)

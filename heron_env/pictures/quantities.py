@@ -184,6 +184,6 @@ def agent_bars(axes: Axes, hierarchy: Hierarchy, layout: Layout, groups: Mapping
 
 def draw_quantities(env: Any, axes: Axes, world: World, observed: ObservedWorld | None, artists: Any) -> QuantityBars:
     """The hook `draw_frame` of an environment that has none of its own."""
-    bars: QuantityBars = artists or agent_bars(axes, env.hierarchy, env.simulation.layout, env.groups)
+    bars: QuantityBars = artists or agent_bars(axes, env.hierarchy, env.simulation.model.layout, env.groups)
     bars.update(world.rows[0], observed)
     return bars

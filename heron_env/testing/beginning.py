@@ -21,9 +21,9 @@ SLOW = 0.1
 def first_observation(subject: Subject) -> Iterator[Remark]:
     """What physics computes anew, without time passing, is not left at its default in the first observation."""
     env = subject.build()
-    columns = np.unique(np.concatenate([np.zeros(0, np.int64), *(v.columns for v in env.simulation.plan.views)]))
-    columns = np.setdiff1d(columns, [*inboxes_of(env.simulation.layout), *env.simulation.layout.per_step])
-    names = env.simulation.layout.names
+    columns = np.unique(np.concatenate([np.zeros(0, np.int64), *(v.columns for v in env.simulation.model.plan.views)]))
+    columns = np.setdiff1d(columns, [*inboxes_of(env.simulation.model.layout), *env.simulation.model.layout.per_step])
+    names = env.simulation.model.layout.names
     late: dict[str, tuple[int, float, float]] = {}
     for seed in range(subject.seed, subject.seed + EPISODES):
         env.reset(seed=seed)
@@ -50,9 +50,9 @@ def _advanced(env: HeronEnv, columns: Columns, share: float) -> Floats | None:
     simulation = env.simulation
     try:
         with undone(env):
-            simulation.piece = 0.0, share * env.dt / simulation.substeps
+            simulation.piece = 0.0, share * env.dt / simulation.model.substeps
             simulation.substep(0)
-            simulation.layout.clip_columns(simulation.truth)
+            simulation.model.layout.clip_columns(simulation.truth)
             return simulation.truth[columns].copy()
     except RuleError:
         return None

@@ -180,7 +180,7 @@ def silenced(env: HeronEnv) -> HeronEnv:
     reaches an agent, or its score, look without it.
     """
     simulation = env.simulation
-    simulation.exchange = Exchange((), simulation.layout, env.hierarchy)
+    simulation.exchange = Exchange((), simulation.model.layout, env.hierarchy)
     return env
 
 

@@ -75,7 +75,7 @@ def _counted(subject: Subject, name: str, value: int, env: HeronEnv) -> dict[str
     work = [lines(lambda: subject.build(**{name: value})), lines(lambda: env.reset(seed=subject.seed)), lines(step)]
     result = env.run_event_driven(policies, seed=subject.seed, t_end=STEPS * env.dt)
     simulation = env.simulation
-    floats = sum(len(view.columns) for view in simulation.plan.views)
+    floats = sum(len(view.columns) for view in simulation.model.plan.views)
     return dict(zip(CURES, [*work, result.messages.sent, len(simulation.exchange.edges), floats], strict=True))
 
 

@@ -74,7 +74,7 @@ def declared_spaces(subject: Subject) -> Iterator[Remark]:
                 )
             if isinstance(space, spaces.Box) and not (np.isfinite(space.low).all() and np.isfinite(space.high).all()):
                 raise Broken(f"{what}({agent!r}) is infinite: {space}", "declare low and high of each quantity")
-    layout = env.simulation.layout
+    layout = env.simulation.model.layout
     loose = np.flatnonzero(~np.isfinite(layout.low) | ~np.isfinite(layout.high))
     if len(loose):
         names = list(dict.fromkeys(layout.names[i] for i in loose))
@@ -135,7 +135,7 @@ def bounds(subject: Subject) -> Iterator[Remark]:
     reached: set[int] = set()
     for name, end in (("lowest", 0), ("highest", 1), ("random extreme", None)):
         env = subject.build()
-        layout, policies = env.simulation.layout, extremes(env, end)
+        layout, policies = env.simulation.model.layout, extremes(env, end)
         observations, _ = env.reset(seed=subject.seed)
         for _ in range(subject.steps):
             if not env.agents:
@@ -229,7 +229,7 @@ def _watched(env: HeronEnv, rank: int, name: str, call: Any, remarks: list[Remar
 
 def may_write(env: HeronEnv, rank: int, name: str) -> NDArray[np.bool_]:
     """Columns that the agent's rule or method of this name may write."""
-    layout = env.simulation.layout
+    layout = env.simulation.model.layout
     row, spec = layout.rows[rank], rule_spec(getattr(type(env.hierarchy.agents[rank]), name, None))
     allowed = np.zeros(layout.size, dtype=bool)
     if spec is None and name in ("apply_action", "advance"):

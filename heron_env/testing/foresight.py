@@ -45,7 +45,7 @@ def foresight(subject: Subject) -> Iterator[Remark]:
         f"{EPISODES} times {steps} steps; neither sums nor scaled copies of what is to come would be found, nor what "
         "stood still there"
     )
-    names = env.simulation.layout.names
+    names = env.simulation.model.layout.names
     confirmed: dict[str, list[Suspect]] = {}
     for suspect in suspected:
         if _quantity(names, suspect.source) in used:
@@ -56,7 +56,7 @@ def foresight(subject: Subject) -> Iterator[Remark]:
 
 def _used_sources(env: HeronEnv, boundaries: Boundaries, suspected: list[Suspect], seed: int, steps: int) -> set[str]:
     """Names of the suspects' sources on which a step depends."""
-    names = env.simulation.layout.names
+    names = env.simulation.model.layout.names
     sources = {_quantity(names, suspect.source) for suspect in suspected}
     ahead: dict[str, list[int]] = {}
     for column in written_ahead(boundaries).tolist():
@@ -103,7 +103,7 @@ class Suspect:
 
 def suspects(env: HeronEnv, boundaries: Boundaries) -> Iterator[Suspect]:
     """Those written ahead themselves first, then those equal to them or to the mean of their vector."""
-    ahead, asked, layout = written_ahead(boundaries), unmarked_columns(env), env.simulation.layout
+    ahead, asked, layout = written_ahead(boundaries), unmarked_columns(env), env.simulation.model.layout
     for column in np.intersect1d(asked, ahead).tolist():
         yield Suspect(column, column, mean=False, boundaries=int(boundaries.written[column]))
     some = asked[_among_the_first(layout)[asked]]
@@ -118,9 +118,9 @@ def written_ahead(boundaries: Boundaries) -> Columns:
 
 def unmarked_columns(env: HeronEnv) -> Columns:
     """Columns that somebody observes and that are not marked as known ahead, nor told of what is."""
-    layout = env.simulation.layout
+    layout = env.simulation.model.layout
     observed = np.zeros(layout.size, dtype=bool)
-    for view in env.simulation.plan.views:
+    for view in env.simulation.model.plan.views:
         observed[view.columns] = True
     marked = layout.foreknown.copy()
     for edge in env.simulation.exchange.edges:
@@ -203,7 +203,7 @@ class Boundaries:
 
     def __init__(self, env: HeronEnv) -> None:
         self.env, self.simulation = env, env.simulation
-        size = self.simulation.layout.size
+        size = self.simulation.model.layout.size
         self.courses: list[Floats] = []
         self.written, self.moved = np.zeros(size, np.int64), np.zeros(size, dtype=bool)
         self._start = self._end = self.simulation.truth.copy()
@@ -244,7 +244,7 @@ class Boundaries:
         self._run_hook(name, world, *more)
         if self._recording:
             after = self.simulation.truth.copy()
-            self.simulation.layout.clip_columns(after)
+            self.simulation.model.layout.clip_columns(after)
             self.written += after != self._end
 
     def on_which_depends(self, quantities: Mapping[str, Columns], seed: int, steps: int) -> set[str]:
@@ -270,7 +270,7 @@ class Boundaries:
         return any(not np.array_equal(plain, self._tried(columns, values, actions)) for values in others)
 
     def _a_little_different(self, columns: Columns) -> Floats:
-        layout, now = self.simulation.layout, self.simulation.truth[columns]
+        layout, now = self.simulation.model.layout, self.simulation.truth[columns]
         passed = np.concatenate([course[:, columns] for course in self.courses])
         change = np.where(layout.whole[columns], 1.0, LITTLE * (passed.max(axis=0) - passed.min(axis=0)))
         return np.asarray(np.where(now + change <= layout.high[columns], now + change, now - change))

@@ -40,7 +40,7 @@ class Inspection:
     @property
     def layout(self) -> Layout:
         """Where each agent's features lie in the truth, and their bounds."""
-        return self.env.simulation.layout
+        return self.env.simulation.model.layout
 
     @property
     def step(self) -> int:
@@ -61,16 +61,14 @@ class Inspection:
     def program(self) -> Program:
         """The loops that the rules are compiled from: their `text()`, their `key()` in the cache, `compiled()`."""
         from heron_env.engine.phases import Program
-        from heron_env.envs.lane import blueprint_of
 
-        return Program(blueprint_of(self.env.simulation))
+        return Program(self.env.simulation.model)
 
     def lanes(self, count: int, threads: int = 1, *, final: bool = False) -> Lanes:
         """As many compiled lanes of this environment, with arrays of their own. Raises RuleError where none can be."""
         from heron_env.engine.lanes import Lanes
-        from heron_env.envs.lane import blueprint_of
 
-        return Lanes(blueprint_of(self.env.simulation), count, threads, final=final)
+        return Lanes(self.env.simulation.model, count, threads, final=final)
 
 
 def inspect(env: HeronEnv) -> Inspection:

@@ -246,13 +246,13 @@ _FORM = "leave infos['action_mask'] to the rule action_mask: HeronEnv gives it t
 
 
 def _allows_noop(env: HeronEnv, agent: str, mask: Any) -> bool:
-    spec, flags = env.simulation.specs[env.hierarchy.index[agent]], flat(mask)
+    spec, flags = env.simulation.model.specs[env.hierarchy.index[agent]], flat(mask)
     return all(flags[part][int(choice)] for part, choice in zip(parts(spec), spec.noop[spec.dim_c :], strict=True))
 
 
 def _allowed(env: HeronEnv, agent: str, info: Mapping[str, Any]) -> tuple[str, Any]:
     """What is wrong with the agent's mask, and an action that it allows."""
-    mask, spec = info.get("action_mask"), env.simulation.specs[env.hierarchy.index[agent]]
+    mask, spec = info.get("action_mask"), env.simulation.model.specs[env.hierarchy.index[agent]]
     try:
         action = env.action_space(agent).sample(mask)
     except Exception as error:  # noqa: BLE001  Gymnasium's assertions, and whatever odd forms stumble over
@@ -324,7 +324,7 @@ def render(subject: Subject) -> Iterator[Remark]:
             wanted = "a string" if mode == "ansi" else "a uint8 array [height, width, 3]"
             raise Broken(f"render() in mode {mode!r} gave {_kind(picture)}", f"return {wanted}")
         if mode == "rgb_array":
-            nothing = World(env.simulation.layout, np.full_like(env.simulation.truth, np.nan))
+            nothing = World(env.simulation.model.layout, np.full_like(env.simulation.truth, np.nan))
             unaware = ObservedWorld(env.possible_agents[0], {}, {}, nothing)
             WorldPicture(env.draw_frame).image(env.world, unaware)  # an agent that knows nothing yet
     yield passed(", ".join(modes))

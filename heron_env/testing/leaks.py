@@ -69,27 +69,29 @@ def no_leak(subject: Subject) -> Iterator[Remark]:
 
 
 def _observers(env: HeronEnv) -> Sequence[int]:
-    return env.simulation.possible[:MOST_OBSERVERS]
+    return env.simulation.model.possible[:MOST_OBSERVERS]
 
 
 def _hidden_from_owners(env: HeronEnv) -> list[str]:
     """Quantities, as `Charge.soc`, that an agent has and does not see, though they may be observed."""
-    layout = env.simulation.layout
-    own = np.concatenate([np.zeros(0, np.int64), *(view.columns[: view.own] for view in env.simulation.plan.views)])
+    layout = env.simulation.model.layout
+    own = np.concatenate(
+        [np.zeros(0, np.int64), *(view.columns[: view.own] for view in env.simulation.model.plan.views)]
+    )
     kept = np.setdiff1d(np.flatnonzero(layout.observed & (layout.owner_of < len(env.hierarchy))), own)
     return list(dict.fromkeys(layout.names[column].partition("[")[0] for column in kept.tolist()))
 
 
 def hidden(env: HeronEnv, rank: int) -> Columns:
     """The columns that the plan does not show to this observer and that can have other values."""
-    layout = env.simulation.layout
-    unseen = np.setdiff1d(np.arange(layout.size), env.simulation.plan.views[rank].columns)
+    layout = env.simulation.model.layout
+    unseen = np.setdiff1d(np.arange(layout.size), env.simulation.model.plan.views[rank].columns)
     return unseen[layout.low[unseen] < layout.high[unseen]]
 
 
 def _of_own_and_children(env: HeronEnv, rank: int) -> Columns:
     """Columns that an agent's own info rule may read although its vector lacks them: of its own, bookkeeping."""
-    layout = env.simulation.layout
+    layout = env.simulation.model.layout
     own = (layout.owner_of == rank) & ~layout.observed
     return np.flatnonzero(own | np.isin(layout.owner_of, env.hierarchy.children[rank]))
 
@@ -113,7 +115,7 @@ def _stop_the_world(env: HeronEnv) -> None:
         bound.apply = bound.advance = bound.reward = bound.terminated = bound.truncated = None
         bound.before_apply = []
     simulation.rules.collect()
-    simulation.layout.per_step = np.zeros(0, np.int64)
+    simulation.model.layout.per_step = np.zeros(0, np.int64)
     simulation.attach()
 
 
@@ -136,7 +138,7 @@ def _difference(env: HeronEnv, array: Floats, rank: int, columns: Columns, look:
     for shares in (None, drawn, 1.0 - drawn):
         with undone(env):
             if shares is not None:
-                array[columns] = other_values(env.simulation.layout, columns, shares)
+                array[columns] = other_values(env.simulation.model.layout, columns, shares)
             looks.append(look(env, rank))
         array[:] = before
     plain, *others = looks
@@ -235,7 +237,7 @@ BOUNDARIES = 3
 def _scored_byinboxes_of(subject: Subject) -> Iterator[Remark]:
     """A warning where a reward or an end comes out different if only inboxes hold something else."""
     env = in_python(subject.build())
-    inboxes = inboxes_of(env.simulation.layout)
+    inboxes = inboxes_of(env.simulation.model.layout)
     if not len(inboxes):
         return
     policies, (observations, _) = waves(env), env.reset(seed=subject.seed)
@@ -266,7 +268,7 @@ def _score(
     with undone(env):
         until_the_end(env, actions)
         if shares is not None:
-            simulation.truth[inboxes] = other_values(simulation.layout, inboxes, shares)
+            simulation.truth[inboxes] = other_values(simulation.model.layout, inboxes, shares)
         rewards = simulation.close_step().rewards
         parts = (("reward", rewards), ("end", simulation.alive))
         return [(ids[rank], what, float(values[rank])) for rank in range(len(ids))[::-1] for what, values in parts]

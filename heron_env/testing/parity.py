@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from heron_env.engine.blueprint import why_plain
+from heron_env.engine.model import why_plain
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.errors import RuleError

@@ -153,7 +153,7 @@ def in_order(env: HeronEnv, timed: Timed, ended: Mapping[str, bool]) -> list[Rol
 def truth_of_steps(env: HeronEnv) -> Timed:
     """Fills with the truth at the end of each step from now on, whichever clock runs; inboxes are filled later."""
     simulation, timed = env.simulation, Timed()
-    columns = np.setdiff1d(np.arange(simulation.layout.size), inboxes_of(simulation.layout))
+    columns = np.setdiff1d(np.arange(simulation.model.layout.size), inboxes_of(simulation.model.layout))
     names = [env.state_names[column] for column in columns]
 
     def watched(close: Callable[[], Any]) -> Callable[[], Any]:
@@ -198,7 +198,7 @@ def until_the_end(
     """Carry out the coming step but for its end; `before` is called before each substep."""
     take(env, actions)
     env.simulation.lane.act()
-    for number in range(env.simulation.substeps):
+    for number in range(env.simulation.model.substeps):
         before(number)
         env.simulation.substep(number)
 
@@ -230,7 +230,7 @@ def noops(env: HeronEnv) -> dict[str, Any]:
 
 def specs(env: HeronEnv) -> dict[str, ActionSpec]:
     """The action of each possible agent."""
-    return {agent: env.simulation.specs[env.hierarchy.index[agent]] for agent in env.possible_agents}
+    return {agent: env.simulation.model.specs[env.hierarchy.index[agent]] for agent in env.possible_agents}
 
 
 class Wave:

@@ -51,7 +51,7 @@ def shortcuts(subject: Subject) -> Iterator[Remark]:
     )
     names, pairs = env.state_names, dict[tuple[str, str], list[tuple[int, int]]]()
     for target, source in repeated:
-        key = _quantity(env.simulation.layout, target), _quantity(env.simulation.layout, source)
+        key = _quantity(env.simulation.model.layout, target), _quantity(env.simulation.model.layout, source)
         pairs.setdefault(key, []).append((target, source))
     for alike in pairs.values():
         target, source = alike[0]
@@ -69,14 +69,14 @@ def _quantity(layout: Layout, column: int) -> str:
 
 def _own_columns(env: HeronEnv) -> Columns:
     """What agents observe of themselves and did not get by message."""
-    own = [view.columns[: view.own] for view in env.simulation.plan.views]
-    return _told_by_none(env.simulation.layout, np.concatenate([np.zeros(0, np.int64), *own]))
+    own = [view.columns[: view.own] for view in env.simulation.model.plan.views]
+    return _told_by_none(env.simulation.model.layout, np.concatenate([np.zeros(0, np.int64), *own]))
 
 
 def _sources(env: HeronEnv) -> list[int]:
     """What anybody observes, of some owners of each class; the world's, too."""
-    layout, agents = env.simulation.layout, env.hierarchy.agents
-    observed = np.unique(np.concatenate([np.zeros(0, np.int64), *(v.columns for v in env.simulation.plan.views)]))
+    layout, agents = env.simulation.model.layout, env.hierarchy.agents
+    observed = np.unique(np.concatenate([np.zeros(0, np.int64), *(v.columns for v in env.simulation.model.plan.views)]))
     owners: dict[tuple[Any, str], set[int]] = {}
     chosen = []
     for column in _told_by_none(layout, observed).tolist():
@@ -100,7 +100,7 @@ def _repeated(env: HeronEnv, targets: Columns, sources: list[int], seed: int) ->
 
     Targets on which anything else has an influence are physics, and none of these.
     """
-    layout, left = env.simulation.layout, dict[int, tuple[list[Repetition], Bools, Bools]]()
+    layout, left = env.simulation.model.layout, dict[int, tuple[list[Repetition], Bools, Bools]]()
     policies, (observations, _) = waves(env), env.reset(seed=seed)
     for moment in range(MOMENTS):
         for _ in range(APART):
@@ -135,7 +135,7 @@ def _repeated(env: HeronEnv, targets: Columns, sources: list[int], seed: int) ->
 def _trials(env: HeronEnv, source: int, targets: Columns, actions: Mapping[str, Any]) -> list[Repetition] | None:
     """What values of the source lead to, whatever its owner does; None where it has no two, or a rule fails."""
     shares = [np.array([share]) for share in SHARES]
-    values = np.unique([other_values(env.simulation.layout, np.array([source]), share)[0] for share in shares])
+    values = np.unique([other_values(env.simulation.model.layout, np.array([source]), share)[0] for share in shares])
     try:
         return [_trial(env, source, value, targets, actions) for value in values] if len(values) > 1 else None
     except RuleError:
@@ -143,7 +143,7 @@ def _trials(env: HeronEnv, source: int, targets: Columns, actions: Mapping[str, 
 
 
 def _trial(env: HeronEnv, source: int, value: float, targets: Columns, actions: Mapping[str, Any]) -> Repetition:
-    simulation, owner, course = env.simulation, int(env.simulation.layout.owner_of[source]), list[float]()
+    simulation, owner, course = env.simulation, int(env.simulation.model.layout.owner_of[source]), list[float]()
 
     def before(number: int) -> None:
         if number == 0:  # the action of the source's owner may have written it before others read it
@@ -160,20 +160,22 @@ def _trial(env: HeronEnv, source: int, value: float, targets: Columns, actions: 
             if not simulation.over:
                 until_the_end(env, actions, before)
                 simulation.close_step()
-        course += [float(simulation.truth[source])] * (1 + STEPS * simulation.substeps - len(course))
+        course += [float(simulation.truth[source])] * (1 + STEPS * simulation.model.substeps - len(course))
         return Repetition(np.array(course), simulation.truth[targets].copy())
 
 
 def _writers(env: HeronEnv, column: int) -> str:
     """The rules and hooks that may write a column, in words."""
-    rank = int(env.simulation.layout.owner_of[column])
+    rank = int(env.simulation.model.layout.owner_of[column])
     kind, hooks = type(env.hierarchy.agents[rank]), type(env)
     rules = [
         f"{kind.__name__}.{name}"
         for name in ("apply_action", "advance")
         if getattr(env.simulation.rules.bound[rank], NAMES[name]) is not None and may_write(env, rank, name)[column]
     ]
-    quantities = {q for start, _, q in env.simulation.layout.rows[rank].columns() if start <= column < start + q.size}
+    quantities = {
+        q for start, _, q in env.simulation.model.layout.rows[rank].columns() if start <= column < start + q.size
+    }
     for name in ("advance", "finish", "simulate", "run_simulation", "env_state_to_global_state"):
         spec, written = rule_spec(getattr(hooks, name)), getattr(hooks, name) is not getattr(HeronEnv, name)
         if written and (spec is None or not spec.writes or quantities & {*spec.writes}):

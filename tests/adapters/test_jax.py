@@ -180,7 +180,7 @@ def actions(env: HeronEnv, groups: Any, rng: np.random.Generator) -> dict[str, n
     """Random actions for most groups; a batch asks the policy of an agent that is left out, if it has one."""
     given = {}
     for name, agents in groups.items():
-        spec = env.simulation.specs[env.hierarchy.index[agents[0]]]
+        spec = env.simulation.model.specs[env.hierarchy.index[agents[0]]]
         driven = any(env.hierarchy.agents[env.hierarchy.index[agent]].policy is not None for agent in agents)
         if spec.size and (driven or rng.random() < 0.85):
             u = rng.random((LANES, len(agents), spec.size))

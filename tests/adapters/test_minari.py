@@ -129,7 +129,7 @@ def test_without_delays_it_is_the_episode_of_the_synchronous_clock(number: int):
         assert np.array_equal(part.observations[:-1], np.stack([vector for _, vector in shown]))
         assert np.array_equal(part.observations[-1], final[part.agent])
         assert np.array_equal(part.times[:-1], [time for time, _ in shown])
-        policy, spec = policies.get(part.agent, policies.get("*")), sync.simulation.specs[rank]
+        policy, spec = policies.get(part.agent, policies.get("*")), sync.simulation.model.specs[rank]
         decided = np.stack([spec.parse(policy(vector), part.agent) for _, vector in shown])
         assert np.array_equal(part.actions, decided)  # as decided: a forbidden choice is not yet the no-op here
         if part.agent not in result.masked:

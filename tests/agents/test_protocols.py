@@ -89,7 +89,7 @@ def test_a_vector_is_cut_into_continuous_parts_then_discrete_ones():
     )
     env = env_of(zone)
     assert env.possible_agents == ["zone"]
-    spec = env.simulation.specs[1]
+    spec = env.simulation.model.specs[1]
     assert spec.describe() == "[[-5.0, -1.0], [5.0, 1.0]] kW x 2 and MultiDiscrete([4, 3, 2])"
     env.step({"zone": {"c": [2.5, -0.5], "d": [3, 2, 1]}})
     assert (values(env, "b_1"), values(env, "h_1"), values(env, "t_1")) == ([2.5], [-0.5, 3.0, 0.0], [2.0, 1.0])
@@ -140,7 +140,7 @@ def test_nested_coordinators_split_what_they_are_given():
     outer = CoordinatorAgent("outer", inner, Battery("b_3"), Heater("t_1"), protocol=VectorDecomposition())
     env = env_of(outer)
     assert env.possible_agents == ["outer"]
-    assert env.simulation.specs[1].describe() == "[[-10.0, -5.0], [10.0, 5.0]] kW x 2 and MultiDiscrete([3, 2])"
+    assert env.simulation.model.specs[1].describe() == "[[-10.0, -5.0], [10.0, 5.0]] kW x 2 and MultiDiscrete([3, 2])"
     env.step({"outer": [4.0, -2.0, 1, 1]})
     assert [values(env, a) for a in ("b_1", "b_2", "b_3", "t_1")] == [[3.0], [1.0], [-2.0], [1.0, 1.0]]
 

@@ -22,9 +22,9 @@ from envs.test_half_way import Tank, Valve
 from heron_env import BatchEnv, FieldAgent, HeronEnv, ScheduleConfig, SystemAgent, rule
 from heron_env.engine import called as python
 from heron_env.engine.arrays import addresses
-from heron_env.engine.blueprint import Native
 from heron_env.engine.call_kernel import call_c, of
 from heron_env.engine.kernels import phase
+from heron_env.engine.model import Native
 from heron_env.envs import ownership
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, RuleError, RunInterrupted
 

@@ -85,7 +85,7 @@ def batch(lanes: int = 3, kind: type[HeronEnv] = HeronEnv) -> Batch:
 
 
 def spoil(b: Batch, lane: int, agent: str, number: int, bad: float) -> None:
-    first = b.simulation.layout.rows[b.simulation.hierarchy.index[agent]].offset
+    first = b.simulation.model.layout.rows[b.simulation.model.hierarchy.index[agent]].offset
     b.arrays.truth[lane, first + 5 : first + 7] = number, bad
 
 
@@ -103,7 +103,7 @@ def test_a_result_that_is_not_finite_is_refused(number: int, value: float):
     )
     with pytest.raises(RuleError, match=f"^{re.escape(expected)}$"):
         b.lanes.substep(0)
-    row = b.simulation.layout.rows[b.simulation.hierarchy.index["two"]]
+    row = b.simulation.model.layout.rows[b.simulation.model.hierarchy.index["two"]]
     assert not b.arrays.truth[1, row.offset : row.offset + 5].any()  # nothing was written
     spoil(b, 1, "two", 9, 0.0)
     b.lanes.substep(0)  # and the error is gone
@@ -138,7 +138,7 @@ ILLEGAL: list[tuple[str, Any, str]] = [
 def test_an_illegal_action_is_named_and_nothing_has_changed(agent: str, value: Any, message: str):
     b = batch(3)
     b.arrays.given[:] = 1
-    b.arrays.actions[:, b.lanes.action_slice(b.simulation.hierarchy.index[agent])][2] = value
+    b.arrays.actions[:, b.lanes.action_slice(b.simulation.model.hierarchy.index[agent])][2] = value
     before = [array.copy() for array in b.arrays]
     with refuses(InvalidAction, f"lane 2: {message}"):
         b.lanes.step()

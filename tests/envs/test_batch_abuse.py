@@ -416,7 +416,7 @@ def test_a_lane_of_a_batch_can_only_be_looked_at(name: str, compile: bool, what:
 def test_what_a_batched_hook_writes_into_the_truth_itself_is_clipped_too() -> None:
     env = hooked(Overwriting, 7.0)
     env.step(ACTIONS)
-    assert env.env.simulation.layout.high[0] == 1.0 and np.all(env._engine.truth[:, 0] == 1.0)
+    assert env.env.simulation.model.layout.high[0] == 1.0 and np.all(env._engine.truth[:, 0] == 1.0)
 
 
 @pytest.mark.parametrize("clock", ["synchronous", pytest.param("event", marks=pytest.mark.e2e)])

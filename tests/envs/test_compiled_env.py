@@ -134,7 +134,7 @@ def actions_of(env: HeronEnv, k: int) -> dict[str, Any]:
     for place, agent in enumerate(env.agents):
         if (k + place) % 5 == 3:
             continue
-        spec = env.simulation.specs[env.hierarchy.index[agent]]
+        spec = env.simulation.model.specs[env.hierarchy.index[agent]]
         wave = np.sin(1.0 + k + 2.0 * place)
         part = spec.low + (spec.high - spec.low) * (0.5 + 0.5 * wave)
         found[agent] = np.concatenate([part, np.full(spec.dim_d, float((k + place) % 3))]).astype(np.float32)

@@ -79,7 +79,7 @@ def going_on(env: HeronEnv, steps: int, begun: int = 0) -> list[Any]:
         if not env.agents:
             env.reset()
         rng = np.random.default_rng(k)
-        actions = {agent: env.simulation.specs[env.hierarchy.index[agent]] for agent in env.agents[k % 2 :]}
+        actions = {agent: env.simulation.model.specs[env.hierarchy.index[agent]] for agent in env.agents[k % 2 :]}
         given = {a: np.concatenate([rng.uniform(s.low, s.high), rng.integers(s.ncats)]) for a, s in actions.items()}
         results = env.step(given)
         told.append((pickle.dumps(plainly(results)), env.simulation.truth.tobytes(), [*map(int, env.decided)]))
@@ -140,7 +140,7 @@ def test_the_truth_stays_where_it_is(make: Make):
 
 
 def policies_of(env: HeronEnv) -> Any:
-    specs = {agent: env.simulation.specs[env.hierarchy.index[agent]] for agent in env.possible_agents}
+    specs = {agent: env.simulation.model.specs[env.hierarchy.index[agent]] for agent in env.possible_agents}
     return {a: lambda vector, spec=spec: spec.noop + 0.0 * vector[0] for a, spec in specs.items()}
 
 

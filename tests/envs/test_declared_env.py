@@ -113,7 +113,7 @@ def test_variables_become_features_with_their_kinds_bounds_and_initial_values():
     assert names[:6] == [f"Variables.{name}" for name in ("level", "units", "open", "mood", "secret", "action")]
     assert "B.Variables.level" in names
     assert names[-1] == "global.Globals.clock"
-    layout = env.simulation.layout
+    layout = env.simulation.model.layout
     assert [layout.full_names[i] for i in np.flatnonzero(layout.foreknown)] == ["global.Globals.clock"]
     assert env.observation_space("A").low[0] == -10.0
     assert env.possible_agents == ["A", "B", "C"]

@@ -73,7 +73,7 @@ def test_only_what_the_monitor_measured_is_fresh_in_a_push():
     names, state = env.observation_names("heater_1"), run.state()
     pushed = next(v for t, v in run.result().observations["heater_1"] if t == 12.3)
     assert pushed[names.index("zone.Fuse.limit")] == 2.0
-    place = list(env.simulation.layout.full_names).index("heater_2.Store.energy")
+    place = list(env.simulation.model.layout.full_names).index("heater_2.Store.energy")
     assert pushed[names.index("heater_2.Store.energy")] == np.float32(state["cache"][place])
     assert state["truth"][place] - state["cache"][place] > 7.0
 
@@ -189,7 +189,7 @@ def test_of_one_instant_what_ends_comes_before_what_begins():
     env = disturbed(1)
     fail = [Disturbance(t, "sensor_failure", {"agent": "heater_1"}, duration=3.0) for t in (3.0, 0.0)]
     run = env.start_event_driven({"*": lambda v: 2.0}, seed=0, disturbances=fail)
-    column = list(env.simulation.layout.full_names).index("heater_1.Store.energy")
+    column = list(env.simulation.model.layout.full_names).index("heater_1.Store.energy")
     known = []
     for t in (2.9, 3.0, 5.9, 6.0):
         run.until(t)

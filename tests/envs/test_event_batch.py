@@ -26,10 +26,10 @@ def batch_of(lanes: int = 2, recipe: Any = SHORT, schedule: Any = LATE, **option
 
 def acted(batch: Any, rows: Any) -> np.ndarray[Any, Any]:
     """Actions for rows, each a function of what is seen."""
-    policies, specs = policies_of(batch.env), batch.env.simulation.specs
+    policies, specs = policies_of(batch.env), batch.env.simulation.model.specs
     actions = np.zeros((len(rows), max(specs[rank].size for rank in policies)))
     for n, rank in enumerate(rows.rank.tolist()):
-        seen = rows.obs[n, : batch.env.simulation.plan.size(rank)]
+        seen = rows.obs[n, : batch.env.simulation.model.plan.size(rank)]
         actions[n, : specs[rank].size] = policies[rank](seen)
     return actions
 

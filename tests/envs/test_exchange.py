@@ -168,7 +168,7 @@ def nested(edges: Any, ends: Sequence[float] = (NEVER,) * 6, **options: Any) -> 
 
 
 def waves(env: HeronEnv) -> dict[str, Wave]:
-    return {a: Wave(a, env.simulation.specs[env.hierarchy.index[a]]) for a in env.possible_agents}
+    return {a: Wave(a, env.simulation.model.specs[env.hierarchy.index[a]]) for a in env.possible_agents}
 
 
 def check_parity(build: Callable[[], HeronEnv], wait: float | None = None, schedule: Any = None) -> EpisodeResult:
@@ -317,8 +317,10 @@ def test_the_last_observation_of_an_episode_has_the_last_shares():
 def test_what_is_lost_is_never_known():
     env = ring_of_three()
     result = env.run_event_driven({"*": idle}, seed=0, schedule=ScheduleConfig(loss=1.0))
-    assert env.proxy.cache[[n.startswith("News") for n in env.simulation.layout.names]].tolist() == [-1.0] * 9
-    assert env.simulation.truth[[n.startswith("News") for n in env.simulation.layout.names]].tolist() == [-1.0] * 9
+    assert env.proxy.cache[[n.startswith("News") for n in env.simulation.model.layout.names]].tolist() == [-1.0] * 9
+    assert (
+        env.simulation.truth[[n.startswith("News") for n in env.simulation.model.layout.names]].tolist() == [-1.0] * 9
+    )
     assert result.messages.balanced()
     assert result.messages.lost >= 12 * 4
 
@@ -331,7 +333,7 @@ ROUGH = ScheduleConfig(
 def test_an_older_share_never_overwrites_a_newer_one():
     env = ring_of_three(max_steps=30)
     run = env.start_event_driven({"*": idle}, seed=0, schedule=ROUGH, trace=True)
-    inboxes = [n.startswith("News.soc") for n in env.simulation.layout.names]
+    inboxes = [n.startswith("News.soc") for n in env.simulation.model.layout.names]
     last = env.proxy.cache[inboxes]
     for t in np.arange(0.0, 32.0, 0.1):
         run.until(float(t))
@@ -369,7 +371,9 @@ def test_no_state_report_carries_an_inbox():
     result = env.run_event_driven({"*": idle}, seed=0, trace=True)
     reports = [r.payload for r in result.trace if isinstance(r.payload, StateReport)]
     assert {str(r.to_dict()["body"]["features"].keys()) for r in reports if r.row} == {"dict_keys(['Clock'])"}
-    told = {env.simulation.layout.names[c] for row in env.simulation.layout.rows for c in row.reported.columns}
+    told = {
+        env.simulation.model.layout.names[c] for row in env.simulation.model.layout.rows for c in row.reported.columns
+    }
     assert told == {"Clock.soc"}
 
 

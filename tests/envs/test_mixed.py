@@ -25,7 +25,7 @@ def test_a_forbidden_choice_becomes_the_no_op_and_its_number_stays():
         seen, *_, infos = env.step({"cart_1": [0.0, 1]})
     assert infos["cart_1"]["action_mask"]["d"].tolist() == [1, 1, 0] and infos["cart_1"]["action_mask"]["c"] is None
     env.step({"cart_1": {"c": [0.75], "d": 2}})
-    assert env.simulation.hierarchy.agents[1].current_action.vector().tolist() == [0.75, 0.0]
+    assert env.simulation.model.hierarchy.agents[1].current_action.vector().tolist() == [0.75, 0.0]
 
 
 @pytest.mark.e2e

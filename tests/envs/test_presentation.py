@@ -99,7 +99,7 @@ def test_nothing_to_show_is_still_a_picture():
 
 def test_the_picture_has_a_bar_for_each_quantity_from_zero_to_its_value():
     priced = env(render_mode="rgb_array")
-    soc = [priced.simulation.layout.full_names.index(f"battery_{i}.Charge.soc") for i in (1, 2)]
+    soc = [priced.simulation.model.layout.full_names.index(f"battery_{i}.Charge.soc") for i in (1, 2)]
     counts = []
     for value in (0.0, 0.25, 0.5, 1.0):
         priced.simulation.truth[soc] = value

@@ -118,9 +118,9 @@ def test_the_plan_shows_the_published_values(case: dict[str, Any]) -> None:
     env = world(case)
     env.reset(seed=0)
     moment = Moment(case["seed"], case["episode"], case["turn"])
-    seen = env.simulation.plan.views[1].read(env.simulation.truth, moment)
+    seen = env.simulation.model.plan.views[1].read(env.simulation.truth, moment)
     assert seen.tolist() == [case["value"], case["noisy"]]
-    assert env.simulation.plan.vector(1, env.simulation.truth, moment).tolist() == np.float32(seen).tolist()
+    assert env.simulation.model.plan.vector(1, env.simulation.truth, moment).tolist() == np.float32(seen).tolist()
 
 
 if __name__ == "__main__":

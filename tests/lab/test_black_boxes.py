@@ -141,7 +141,7 @@ def test_what_there_is_not_is_refused_in_words(policies: Path):
     with refuses(
         ConfigError, "a black box has no 'simulation': sweep, margin, trace, replay and watch take it; all else needs "
         "an environment of this library"):  # fmt: skip
-        _ = make("gymnasium:CartPole-v1", noop=0).simulation.layout
+        _ = make("gymnasium:CartPole-v1", noop=0).simulation.model.layout
     with refuses(ConfigError, "run(disturbances=...): nobody looks into a black box; leave it out"):
         record_episode("gymnasium:CartPole-v1", "random", options={"noop": 0}, disturbances=[Disturbance(1.0, "x", {})])
 

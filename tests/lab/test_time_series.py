@@ -41,7 +41,7 @@ def test_a_row_is_the_truth_at_its_boundary_and_the_file_is_exact(site, tmp_path
     assert (rows[0]["local_time"], rows[9]["local_time"]) == ("2025-10-26T01:00:00+02:00", "2025-10-26T02:15:00+01:00")
     env = make(ENERGY, **options)
     env.reset(seed=1)
-    columns, prices = env.simulation.layout.full_names, env.series.tariff[:, 0]
+    columns, prices = env.simulation.model.layout.full_names, env.series.tariff[:, 0]
     assert [float(row["global.Tariff.price"]) for row in rows[:-1]] == prices.tolist()
     for row, values in zip(rows, series.rows, strict=True):
         assert [float(row[name]) for name in columns] == values.tolist()

@@ -117,7 +117,7 @@ def test_the_columns_are_named_as_the_values_that_travel():
     received = dict(zip(told.world.columns[first.agent], map(float, first.content["vector"]), strict=True))
     env = make("heron/Spread-v0", mates="message")
     env.reset(seed=3)
-    true = dict(zip(env.simulation.layout.full_names, env.simulation.truth, strict=True))
+    true = dict(zip(env.simulation.model.layout.full_names, env.simulation.truth, strict=True))
     for name in ("agent_1.Position.y", "agent_2.Position.x"):
         assert received[name] == true[name] != 0.0
 

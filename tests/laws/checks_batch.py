@@ -59,7 +59,7 @@ class Script:
         """Random actions for most groups of deciding agents, and seldom for those that take commands."""
         given = {}
         for name, agents in env.groups.items():
-            spec = env.simulation.specs[env.hierarchy.index[agents[0]]]
+            spec = env.simulation.model.specs[env.hierarchy.index[agents[0]]]
             possible = name in env.group_map
             agents = env.group_map.get(name, agents)
             u = random.random((self.lanes, len(agents), spec.size))
@@ -218,7 +218,7 @@ def check_in_tiles_or_not(recipe: Recipe, script: Script) -> None:
     """Lanes that go through a step together are what they are one by one, in every bit of all arrays."""
     together, alone = batch_of(recipe, script), batch_of(recipe, script)
     alone._engine.lanes.in_tiles = False  # type: ignore[attr-defined]
-    lanes, size = together._engine.lanes, together.env.simulation.layout.size  # type: ignore[attr-defined]
+    lanes, size = together._engine.lanes, together.env.simulation.model.layout.size  # type: ignore[attr-defined]
     for where, stepped, (told, other) in play(script, together, alone):
         for name, array in lanes.arrays._asdict().items():
             twin = getattr(alone._engine.lanes.arrays, name)  # type: ignore[attr-defined]
@@ -238,7 +238,7 @@ def check_in_tiles_or_not(recipe: Recipe, script: Script) -> None:
 def check_infos_are_the_truth(recipe: Recipe, script: Script) -> None:
     """What agents tell of their level in infos is their level, after a reset, too."""
     batch = batch_of(recipe, script)
-    names = {name: column for column, name in enumerate(batch.env.simulation.layout.full_names)}
+    names = {name: column for column, name in enumerate(batch.env.simulation.model.layout.full_names)}
     for where, stepped, (told,) in play(script, batch):
         for name, agents in batch.groups.items():
             if "level" in told[-1][name] and not stepped:

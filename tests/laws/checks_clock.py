@@ -95,7 +95,7 @@ def same_state(run: Any, plain: PlainClock, when: str) -> None:
         ("cache", env.proxy.cache, plain.cache),
     ):
         differ = np.flatnonzero(mine.view(np.int64) != theirs.view(np.int64))
-        told = [(simulation.layout.full_names[i], mine[i], theirs[i]) for i in differ[:5]]
+        told = [(simulation.model.layout.full_names[i], mine[i], theirs[i]) for i in differ[:5]]
         assert not told, f"{when} the {name} differs from the plain clock's: {told}"
     assert env.proxy.as_of.tolist() == plain.as_of.tolist(), f"{when} the cache is of another time"
     assert simulation.alive == plain.simulation.alive, f"{when} others are alive"

@@ -43,8 +43,8 @@ def check_linear_sizes(sizes: tuple[int, ...] = (10, 100, 1000)) -> None:
     columns, widths, sent, handled = [], [], [], []
     for n in sizes:
         env = battery_grid(n)
-        columns.append(sum(len(view.columns) for view in env.simulation.plan.views))
-        widths.append(env.simulation.layout.size)
+        columns.append(sum(len(view.columns) for view in env.simulation.model.plan.views))
+        widths.append(env.simulation.model.layout.size)
         result = env.run_event_driven({"*": idle}, seed=0, trace=True)
         assert result.trace is not None
         sent.append(result.messages.sent)
@@ -88,8 +88,8 @@ def check_linear_cost_of_a_matrix(counts: tuple[int, ...]) -> None:
                 for rank in range(len(plan.views)):
                     plan.vector(rank, fresh.truth, fresh.moment)
 
-            assert sum(view.factors.any() for view in simulation.plan.views) == n
-            made.append([calls(task), sum(len(view.columns) for view in simulation.plan.views)])
+            assert sum(view.factors.any() for view in simulation.model.plan.views) == n
+            made.append([calls(task), sum(len(view.columns) for view in simulation.model.plan.views)])
     for what, column in zip(("calls", "columns"), zip(*made, strict=True), strict=True):
         assert_linear(f"{what} of a matrix", counts, list(column))
 

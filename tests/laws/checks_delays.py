@@ -21,7 +21,7 @@ def check_whole_steps(recipe: Recipe, seeing: int, acting: int, own_rows: str = 
     event = late.run_event_driven(recipe.policies(late), seed=seed, schedule=schedule)
     prompt = recipe.build(ScheduleConfig(phase=silent), watch=True)
     simulation, policies, index = prompt.simulation, recipe.policies(prompt), prompt.hierarchy.index
-    views, received = simulation.plan.views, list[list[Any]]()
+    views, received = simulation.model.plan.views, list[list[Any]]()
     rewards: dict[str, Any] = {agent: [] for agent in prompt.possible_agents}
 
     def action(agent: str) -> Any:

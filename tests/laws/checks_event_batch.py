@@ -33,8 +33,8 @@ class Course:
 
 def policies_of(env: HeronEnv) -> Policies:
     """A sensitive policy for each agent that decides, by rank."""
-    ids, specs = env.hierarchy.ids, env.simulation.specs
-    return {rank: Wave(ids[rank], specs[rank]) for rank in env.simulation.possible}
+    ids, specs = env.hierarchy.ids, env.simulation.model.specs
+    return {rank: Wave(ids[rank], specs[rank]) for rank in env.simulation.model.possible}
 
 
 class Player:
@@ -54,8 +54,8 @@ class Player:
         env = self.batch.env
         if text:
             self.batch._lanes._clock = uncompiled(self.batch._lanes, fault)
-        self.policies, self.specs = policies_of(env), env.simulation.specs
-        self.widths = {rank: env.simulation.plan.size(rank) for rank in self.policies}
+        self.policies, self.specs = policies_of(env), env.simulation.model.specs
+        self.widths = {rank: env.simulation.model.plan.size(rank) for rank in self.policies}
         self.size = max(self.specs[rank].size for rank in self.policies)
         self.rows: list[list[dict[str, Any]]] = [[] for _ in range(lanes)]
         self.ends: list[list[dict[str, Any]]] = [[] for _ in range(lanes)]
@@ -210,7 +210,7 @@ def check_event_batch(
             ("cache", course.cache[lane], env.proxy.cache),
         ):
             differ = np.flatnonzero(array.view(np.int64) != other.view(np.int64))
-            told = [(env.simulation.layout.full_names[i], array[i], other[i]) for i in differ[:5]]
+            told = [(env.simulation.model.layout.full_names[i], array[i], other[i]) for i in differ[:5]]
             assert not told, f"{where}at the end the {name} is not the Python clock's: {told}"
         same_rows(watch, course.rows[lane], course.ends[lane], options.get("gamma", 1.0), where)
     return course

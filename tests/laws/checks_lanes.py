@@ -84,7 +84,7 @@ def check_refusal(batch: BatchEnv, given: Arrays, random: np.random.Generator) -
 
 def _legal(env: Any, agent: str, action: Any) -> bool:
     """Is it in the agent's space? Numbers are compared in its precision."""
-    spec = env.simulation.specs[env.hierarchy.index[agent]]
+    spec = env.simulation.model.specs[env.hierarchy.index[agent]]
     numbers, choices = action[: spec.dim_c].tolist(), action[spec.dim_c :].tolist()
     with np.errstate(over="ignore"):
         low, high = spec.low.astype(np.float32), spec.high.astype(np.float32)
@@ -117,8 +117,8 @@ class Lane:
         """Declared values, no-ops, nobody has ended; episode 0 of a new seed, or the next."""
         self.seed, self.episode = (self.seed, self.episode + 1) if seed is None else (seed, 0)
         self.step, self.alive, self.sum = 0, dict.fromkeys(self.ranks, True), np.zeros(len(self.ranks))
-        self.codes, self.force = [0] * len(self.ranks), [spec.noop.copy() for spec in self.env.simulation.specs]
-        layout, agents = self.env.simulation.layout, self.env.hierarchy.agents
+        self.codes, self.force = [0] * len(self.ranks), [spec.noop.copy() for spec in self.env.simulation.model.specs]
+        layout, agents = self.env.simulation.model.layout, self.env.hierarchy.agents
         states = [agent.initial for agent in agents] + [[kind() for kind in self.env.global_features]]
         for row, features in zip(layout.rows, states, strict=True):
             expected = np.concatenate([np.zeros(0), *(feature.vector() for feature in features)])
@@ -160,7 +160,7 @@ class Lane:
         arrays, place = self.batch._engine.lanes.arrays, self.batch._engine.position  # type: ignore[attr-defined]
         for ended, flags in ((done, arrays.terminated), (cut, arrays.truncated)):
             assert set(np.flatnonzero(flags[self.number, place])) == ended, f"{self}: others end"
-        over = not any(self.alive[rank] for rank in self.env.simulation.possible)
+        over = not any(self.alive[rank] for rank in self.env.simulation.model.possible)
         assert self.batch.over[self.number] == over, f"{self}: is it over? {over}"
         assert self.batch.steps[self.number] == self.step, f"{self} counts otherwise"
         if over:
@@ -172,7 +172,7 @@ class Lane:
         """Explicit before command before own before no-op; off its turn an agent holds (T10, T11, D7)."""
         applied, codes, masked = (part[self.number] for part in _lanes(self.batch))
         shares: dict[int, Any] = {}
-        for rank, spec in enumerate(self.env.simulation.specs):
+        for rank, spec in enumerate(self.env.simulation.model.specs):
             if not (spec.size and self.alive[rank]):
                 continue
             agent = self.env.hierarchy.agents[rank]
@@ -225,7 +225,7 @@ class Lane:
     def _shares(self, rank: int) -> dict[int, Any]:
         """What an agent's action means for those whom it commands."""
         protocol, children = self.env.hierarchy.agents[rank].protocol, self.env.hierarchy.children[rank]
-        action, specs = self.force[rank], [self.env.simulation.specs[child] for child in children]
+        action, specs = self.force[rank], [self.env.simulation.model.specs[child] for child in children]
         if protocol is None:
             return {}
         if isinstance(protocol, Broadcast):

@@ -19,7 +19,7 @@ def check_the_plan_shows_what_is_declared(recipe: Recipe) -> None:
     """Every observer's columns are those that the tags or the matrix show, in the documented order, as clearly."""
     env = recipe.build()
     for rank, agent in enumerate(env.hierarchy.ids):
-        view, declared = env.simulation.plan.views[rank], sights(env, rank)
+        view, declared = env.simulation.model.plan.views[rank], sights(env, rank)
         assert view.columns.tolist() == [column for column, *_ in declared], f"{agent} sees other columns"
         assert view.factors.tolist() == [factor for _, (factor, _), *_ in declared], (
             f"{agent} sees less or more clearly"
@@ -31,7 +31,7 @@ def check_the_plan_shows_what_is_declared(recipe: Recipe) -> None:
 
 def glance(env: LawEnv, rank: int) -> list[bytes]:
     """Everything that tells this observer something about the present, by every way there is."""
-    agent, level, plan = env.hierarchy.ids[rank], env.hierarchy.level[rank], env.simulation.plan
+    agent, level, plan = env.hierarchy.ids[rank], env.hierarchy.level[rank], env.simulation.model.plan
     cached = env.proxy.state_cache
     shown = [
         plan.vector(rank, env.proxy.cache, env.proxy.moment).tobytes(),
@@ -42,7 +42,7 @@ def glance(env: LawEnv, rank: int) -> list[bytes]:
         shown.append(repr({f: v.tolist() for f, v in state.observed_by(agent, level).items()}).encode())
     space = env.observation_space(agent)
     shown += [space.low.tobytes(), space.high.tobytes()]
-    if rank in env.simulation.possible:
+    if rank in env.simulation.model.possible:
         shown += [env._observe()[agent].tobytes(), repr(env._publisher.infos([agent], env._observe())).encode()]
     return shown
 
@@ -58,7 +58,7 @@ def check_a_glance_tells_nothing(recipe: Recipe, seed: int = 0) -> None:
         env.simulation.truth[:] = kept
     run = env.start_event_driven(recipe.policies(env), seed=seed)
     run.until(recipe.dt)
-    cache, plan = env.proxy.cache, env.simulation.plan
+    cache, plan = env.proxy.cache, env.simulation.model.plan
     for rank, agent in enumerate(env.hierarchy.ids):
         before, kept = (
             (
@@ -77,14 +77,14 @@ def check_a_glance_tells_nothing(recipe: Recipe, seed: int = 0) -> None:
 
 
 def _scramble(env: LawEnv, array: Any, columns: Any, seed: int) -> None:
-    layout = env.simulation.layout
+    layout = env.simulation.model.layout
     low, high = np.maximum(layout.low[columns], -1e3), np.minimum(layout.high[columns], 1e3)
     array[columns] = low + (high - low) * uniforms(key("scramble", seed), len(columns))
 
 
 def kept_from(env: LawEnv, observer: int) -> tuple[int, list[int]]:
     """The rank of one of the possible agents, and what is hidden from it and read by nothing."""
-    possible = env.simulation.possible
+    possible = env.simulation.model.possible
     rank = possible[observer % len(possible)]
     return rank, np.intersect1d(hidden(env, rank), inert(env)).tolist()
 
@@ -126,13 +126,13 @@ def check_noise_hides_the_exact_value(recipe: Recipe, schedule: Any = None, seed
     received = _numbers_sent(env, recipe, schedule, seed)
     for rank, agent in enumerate(env.hierarchy.ids):
         mine = set(noisy(env, rank)) & marks.keys()
-        told = [env.simulation.layout.names[column] for column in mine if marks[column] in received[rank]]
+        told = [env.simulation.model.layout.names[column] for column in mine if marks[column] in received[rank]]
         assert not told, f"{agent} learns the exact {told}, which it sees with noise"
 
 
 def noisy_floats(env: LawEnv) -> list[int]:
     """Columns that nothing changes and that somebody sees with noise; floats, since whole numbers may round back."""
-    layout = env.simulation.layout
+    layout = env.simulation.model.layout
     seen = {column for rank in range(len(env.hierarchy)) for column in noisy(env, rank)}
     return [column for column in np.intersect1d(still(env), sorted(seen)).tolist() if not layout.whole[column]]
 
@@ -140,7 +140,7 @@ def noisy_floats(env: LawEnv) -> list[int]:
 def _numbers_sent(env: LawEnv, recipe: Recipe, schedule: Any, seed: int) -> list[set[Any]]:
     """Every number that reaches each observer at the start of an episode and in an event-driven run, as float32."""
     sent: list[list[Any]] = [[_asked(env, rank)] for rank in range(len(env.hierarchy))]
-    for rank in env.simulation.possible:
+    for rank in env.simulation.model.possible:
         agent = env.hierarchy.ids[rank]
         sent[rank] += [env._observe()[agent], env._publisher.infos([agent], env._observe())]
     result = env.run_event_driven(recipe.constants(env), seed=seed, schedule=schedule, trace=True)
@@ -155,7 +155,7 @@ def _asked(env: LawEnv, rank: int) -> list[Any]:
     agent, level, cached = env.hierarchy.ids[rank], env.hierarchy.level[rank], env.proxy.state_cache
     states = (*cached["agents"].values(), cached["global"])
     told = [state.observed_by(agent, level) for state in states]
-    vector = env.simulation.plan.vector(rank, env.proxy.cache, env.proxy.moment)
+    vector = env.simulation.model.plan.vector(rank, env.proxy.cache, env.proxy.moment)
     return [vector, env.proxy.get_observation(agent).to_dict(), *told]
 
 

@@ -32,7 +32,7 @@ class Writer:
     ) -> None:  # fmt: skip
         self.agent, self.secret, self.careless, self.thinking = agent, secret, careless, thinking
         self.receivers = [] if mute else env.may_write_to(agent)
-        self.wave = Wave(agent, env.simulation.specs[env.hierarchy.index[agent]])
+        self.wave = Wave(agent, env.simulation.model.specs[env.hierarchy.index[agent]])
         self.questions: list[Question] = []
         self.written = 0
         self._kept: list[Letter] = []
@@ -66,7 +66,7 @@ class Writer:
 
 def writers(recipe: Recipe, env: HeronEnv, deaf: frozenset[str] = frozenset(), **how: Any) -> dict[str, Any]:
     """For all who decide; the deaf have policies that don't read."""
-    known = {a: Wave(a, env.simulation.specs[env.hierarchy.index[a]]) for a in env.possible_agents}
+    known = {a: Wave(a, env.simulation.model.specs[env.hierarchy.index[a]]) for a in env.possible_agents}
     known |= recipe.policies(env)
     return {agent: wave if agent in deaf else Writer(env, agent, **how) for agent, wave in known.items()}
 

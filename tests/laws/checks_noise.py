@@ -40,18 +40,18 @@ def _check_slots(env: LawEnv, batch: BatchEnv, shown: dict[str, Any]) -> None:
 
 
 def _check_all_ways(env: LawEnv, found: list[Any], moment: tuple[int, int, int]) -> None:
-    simulation, ages = env.simulation, env.simulation.plan.observe_age
+    simulation, ages = env.simulation, env.simulation.model.plan.observe_age
     told = env._observe()
     for rank, agent in enumerate(env.hierarchy.ids):
         expected = as_seen(found[rank], simulation.truth, moment)
         ways = {
-            "vector()": simulation.plan.vector(rank, simulation.truth, simulation.moment)[: len(expected)],
+            "vector()": simulation.model.plan.vector(rank, simulation.truth, simulation.moment)[: len(expected)],
             "the proxy": env.proxy.get_observation(agent).vector(),
             "observed_by()": _asked_of_states(env, rank),
         }
         if agent in told:
             ways["the observation"] = told[agent][: len(expected)]
-            assert len(told[agent]) == len(expected) + ages * len(simulation.plan.views[rank].sources)
+            assert len(told[agent]) == len(expected) + ages * len(simulation.model.plan.views[rank].sources)
         for way, vector in ways.items():
             wrong = np.flatnonzero(vector != expected) if len(vector) == len(expected) else ["lengths"]
             assert vector.tobytes() == expected.tobytes(), f"{agent} at {moment} by {way}: columns {wrong} differ"
@@ -64,7 +64,10 @@ def _asked_of_states(env: LawEnv, rank: int) -> Any:
     states = [*(cached["agents"][agent] for agent in order), cached["global"]]
     told = [state.observed_by(ids[rank], env.hierarchy.level[rank]) for state in states]
     values = [np.ravel(vector) for features in told for vector in features.values()]
-    by_owner, places = np.concatenate([np.zeros(0), *values]).astype(np.float32), env.simulation.plan.views[rank].order
+    by_owner, places = (
+        np.concatenate([np.zeros(0), *values]).astype(np.float32),
+        env.simulation.model.plan.views[rank].order,
+    )
     return by_owner if places is None else by_owner[places]
 
 
@@ -86,16 +89,16 @@ def _seen_over_time(recipe: Recipe, config: ScheduleConfig, seed: int) -> dict[s
     of these show every bit of their noise: neither rounded nor stopped at a bound.
     """
     env = recipe.build()
-    layout = env.simulation.layout
+    layout = env.simulation.model.layout
     env.shift = {c: 4.0 for c in still(env) if layout.names[c] == "Order.secret"}
     result = env.run_event_driven(recipe.constants(env), seed=seed, schedule=config, record=("observations",))
     found = {}
     for agent, seen in result.observations.items():
         rank = env.hierarchy.index[agent]
         columns = still_and_noisy(env, rank)
-        where = np.flatnonzero(np.isin(env.simulation.plan.views[rank].columns, columns))
+        where = np.flatnonzero(np.isin(env.simulation.model.plan.views[rank].columns, columns))
         showing = {column: shows_all(env, rank, column) for column in columns}
-        free = np.array([showing[c] for c in env.simulation.plan.views[rank].columns[where].tolist()], dtype=bool)
+        free = np.array([showing[c] for c in env.simulation.model.plan.views[rank].columns[where].tolist()], dtype=bool)
         found[agent] = (free, {time: vector[where] for time, vector in seen})
     return found
 

@@ -20,7 +20,7 @@ Run = Callable[..., Any]
 
 def idle(env: HeronEnv) -> dict[str, Any]:
     """Policies that do nothing."""
-    noops = {agent: env.simulation.specs[env.hierarchy.index[agent]].noop for agent in env.possible_agents}
+    noops = {agent: env.simulation.model.specs[env.hierarchy.index[agent]].noop for agent in env.possible_agents}
     return {agent: lambda vector, noop=noop: noop for agent, noop in noops.items()}
 
 

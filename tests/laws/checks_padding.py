@@ -27,7 +27,7 @@ def tails(recipe: Recipe) -> dict[str, np.ndarray]:
     def kind(agent: str) -> tuple[Any, ...]:
         names, space = env.observation_names(agent), env.observation_space(agent)
         mine = [i for i, name in enumerate(names) if name.count(".") == 1 and not name.startswith("age.")]
-        acts = env.simulation.specs[env.hierarchy.index[agent]].describe()
+        acts = env.simulation.model.specs[env.hierarchy.index[agent]].describe()
         return name_stem(agent), acts, *[(names[i], space.low[i], space.high[i]) for i in mine]
 
     found = {}
@@ -75,7 +75,7 @@ def check_padding(recipe: Recipe, schedule: Any = None, seed: int = 0, **happeni
 
 def looking(env: LawEnv, own: Widths) -> dict[str, Any]:
     """Policies that look at their agents' own numbers, and at every bit of these."""
-    specs, index = env.simulation.specs, env.hierarchy.index
+    specs, index = env.simulation.model.specs, env.hierarchy.index
 
     def on_own(agent: str) -> Callable[[np.ndarray], np.ndarray]:
         wave = Wave(agent, specs[index[agent]])

@@ -102,7 +102,9 @@ def whole_state_write_back(original: Any) -> Any:
 
     def receive_report(self: Any, report: Any, now: int) -> None:
         original(self, report, now)
-        self.context.simulation.truth[self.context.simulation.layout.rows[report.row].reported.columns] = report.values
+        self.context.simulation.truth[self.context.simulation.model.layout.rows[report.row].reported.columns] = (
+            report.values
+        )
 
     return receive_report
 
@@ -152,7 +154,7 @@ def score_what_was_delivered(original: Any) -> Any:
     learn = physics.PhysicsCycle.learn_score
 
     def learn_score(self: Any, reply: Any, now: int) -> None:
-        agent = self.context.simulation.hierarchy.ids[reply.agent]
+        agent = self.context.simulation.model.hierarchy.ids[reply.agent]
         self.context.result.rewards[agent].append((self.context.simulation.time, reply.body.reward))
         learn(self, reply, now)
 

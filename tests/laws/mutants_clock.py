@@ -60,7 +60,7 @@ def telemetry_after_disturbances(original: Any) -> Any:
 @mutant(Measuring, "row")
 def running_sums_are_reported(original: Any) -> Any:
     """A flow is reported as far as it has come."""
-    return lambda self, row: self.simulation.truth[self.simulation.layout.rows[row].reported.where].copy()
+    return lambda self, row: self.simulation.truth[self.simulation.model.layout.rows[row].reported.where].copy()
 
 
 @mutant(physics, "score_legs")

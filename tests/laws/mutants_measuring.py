@@ -18,7 +18,7 @@ def telemetry_overtakes_the_boundary(original: Any) -> Any:
     """What was measured within a step counts as newer than the report of its boundary."""
 
     def telemeter(self: Any, step: int, substeps: int, version: int, *rest: Any) -> None:
-        within = substeps < self.context.simulation.substeps
+        within = substeps < self.context.simulation.model.substeps
         original(self, step, substeps, version + 10_000 * within, *rest)
 
     return telemeter
@@ -45,7 +45,7 @@ def own_rows_of_a_neighbour(original: Any) -> Any:
     """A local agent sees its neighbours, too, as they are."""
 
     def show(self: Any, rank: int, vector: Any, as_of: Any) -> None:
-        layout, view = self.simulation.layout, self.simulation.plan.views[rank]
+        layout, view = self.simulation.model.layout, self.simulation.model.plan.views[rank]
         agents = layout.owner_of[view.columns] < len(layout.rows) - 1
         vector[agents] = self.simulation.truth[view.columns[agents]]
         original(self, rank, vector, as_of)

@@ -13,7 +13,7 @@ class Reader:
     """Reads copies of the truth by agent and name."""
 
     def __init__(self, env: LawEnv) -> None:
-        layout = env.simulation.layout
+        layout = env.simulation.model.layout
         names = zip(layout.owner_of.tolist(), layout.names, strict=True)
         self.columns = {(owner, name): i for i, (owner, name) in enumerate(names)}
         self.world = len(layout.rows) - 1
@@ -29,7 +29,7 @@ def expected_course(env: LawEnv, recipe: Recipe) -> Course:
     rewards: dict[str, list[tuple[float, float]]] = {agent: [] for agent in ids}
     terminated, truncated = dict.fromkeys(ids, False), dict.fromkeys(ids, False)
     for step, (_, substeps, truth) in enumerate(env.boundaries, start=1):
-        assert any(alive[r] for r in env.simulation.possible), "the world went on after its end"
+        assert any(alive[r] for r in env.simulation.model.possible), "the world went on after its end"
         time = round(step * recipe.dt, 9)
         scores = _scores(env, recipe, read, alive, substeps, truth)
         ends = {r: _end(nodes[r], recipe, read, truth, r, step) for r in alive if alive[r]}
@@ -44,7 +44,7 @@ def expected_course(env: LawEnv, recipe: Recipe) -> Course:
 
 def _close(env: LawEnv, recipe: Recipe, step: int, living: set[int], done: set[int], cut: set[int]) -> None:
     """The episode's own end (T5): with `any` the first possible agent takes all with it; at a limit all are cut."""
-    possible = set(env.simulation.possible)
+    possible = set(env.simulation.model.possible)
     if recipe.mode == "any" and done & possible:
         done |= living
     elif recipe.mode == "any" and cut & possible:

@@ -33,7 +33,7 @@ class PlainClock(PlainWorld):
         super().__init__(env, schedule, seed, wait, t_end, disturbances)
         self.agents, self.children, self.parent = env.hierarchy.agents, env.hierarchy.children, env.hierarchy.parent
         self.policies = {rank: policies.get(agent.agent_id) for rank, agent in enumerate(self.agents)}
-        for rank in self.simulation.possible:
+        for rank in self.simulation.model.possible:
             self.policies[rank] = self.policies[rank] or self.agents[rank].policy
         self.clock = [self._clock(rank) for rank in self.ranks]
         self.decided, self.last_effect = [-1 for _ in self.ranks], [0 for _ in self.ranks]
@@ -49,7 +49,7 @@ class PlainClock(PlainWorld):
                 self._plan(self.links[rank].tick(0, 0), TICK, rank, "AgentTick", 0)
 
     def _acts(self, rank: int) -> bool:
-        return bool(self.simulation.specs[rank].size)
+        return bool(self.simulation.model.specs[rank].size)
 
     def _commanded(self, rank: int) -> bool:
         return self._acts(rank) and self.parent[rank] >= 0 and self.agents[self.parent[rank]].protocol is not None
@@ -102,7 +102,7 @@ class PlainClock(PlainWorld):
 
     def _replace_missing(self, rank: int, number: int) -> None:
         if number >= 0 and number > self.decided[rank] and self.simulation.alive[rank]:
-            self._decide(rank, number, self.simulation.specs[rank].noop.copy(), 0)
+            self._decide(rank, number, self.simulation.model.specs[rank].noop.copy(), 0)
 
     def _turn(self, rank: int, number: int) -> int:
         """T9: the step of the nominal tick; each further request of it adds 2**32."""
@@ -131,10 +131,10 @@ class PlainClock(PlainWorld):
         vector = self.views[rank].seen_from_itself(vector).astype(np.float32)
         ages = [max(self.now - since, 0) / 1e9 for since in as_of.tolist()]
         self.ages[rank] += ages
-        if self.simulation.plan.observe_age:
+        if self.simulation.model.plan.observe_age:
             vector = np.concatenate([vector, np.array(ages, np.float32)])
         self.shown[rank].append((self._nominal(rank, number) / 1e9, vector))
-        policy, spec = self.policies[rank], self.simulation.specs[rank]
+        policy, spec = self.policies[rank], self.simulation.model.specs[rank]
         if not hasattr(policy, "answer"):
             values = spec.parse(policy(vector.copy()), self.agents[rank].agent_id)
             self._decide_on_it(rank, number, values)
@@ -154,7 +154,7 @@ class PlainClock(PlainWorld):
 
     def _question(self, rank: int, number: int, vector: Any) -> Asked:
         agent, turn = self.agents[rank].agent_id, self._nominal(rank, number) // self.dt
-        masks, choice = self.simulation.masks, self.simulation.specs[rank]
+        masks, choice = self.simulation.masks, self.simulation.model.specs[rank]
         mask = shaped(choice, masks.offered(rank, vector)) if rank in masks.ranks else None
         seed, episode = self.keys
         return Asked(
@@ -181,7 +181,7 @@ class PlainClock(PlainWorld):
             mode, values, before = self.muted[rank]
             measured[self.rows[rank].reported.columns] = values
             since = before if mode == "vanish" else since  # a frozen sensor does not say that it is old
-        own = self.simulation.layout.owner_of[view.columns] == rank
+        own = self.simulation.model.layout.owner_of[view.columns] == rank
         vector[own] = measured[view.columns[own]]
         as_of[view.sources == rank] = since
         return vector, as_of
@@ -198,7 +198,7 @@ class PlainClock(PlainWorld):
         self.decided[rank] = number
         protocol, children = self.agents[rank].protocol, self.children[rank]
         if protocol is not None:
-            parts = protocol.split(values.copy(), [self.simulation.specs[child] for child in children])
+            parts = protocol.split(values.copy(), [self.simulation.model.specs[child] for child in children])
             for child, part in zip(children, parts, strict=True):
                 if self._acts(child) and self.policies[child] is None:
                     self._send("Command", child, number, part, COMMAND, "command", "command", Leg.COMMAND)

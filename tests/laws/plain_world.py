@@ -33,14 +33,14 @@ class PlainWorld(PlainAgenda):
         self.env, self.simulation, self.keys = env, env.simulation, (seed, env._episode)
         links = [PlainLink(timing, *self.keys) for timing in self.timings]
         super().__init__(links, None if t_end is None else round(t_end * SECOND))
-        self.rows, self.views = self.simulation.layout.rows, self.simulation.plan.views
+        self.rows, self.views = self.simulation.model.layout.rows, self.simulation.model.plan.views
         self.dt, self.wait = env.dt_ns, env.dt_ns if wait is None else round(wait * SECOND)
         self.interval = self.dt if env.report_interval is None else round(env.report_interval * SECOND)
         self.ranks = range(len(self.rows) - 1)
         self.facts = 0
         self.cache = self.simulation.truth.copy()
         self.as_of, self.version = np.zeros(len(self.rows), np.int64), [0] * len(self.rows)
-        self.flows = np.zeros(len(self.simulation.layout.per_step))
+        self.flows = np.zeros(len(self.simulation.model.layout.per_step))
         self.heard: dict[int, tuple[int, Any]] = {}
         self.news: dict[int, tuple[int, Any, list[int]]] = {}
         self.rewards: list[list[tuple[float, float]]] = [[] for _ in self.ranks]
@@ -61,14 +61,14 @@ class PlainWorld(PlainAgenda):
     # Physics (T1, T3, T4)
 
     def _plan_substep(self, step: int, substep: int) -> None:
-        ns = step * self.dt + self.wait * (substep + 1) // self.simulation.substeps
+        ns = step * self.dt + self.wait * (substep + 1) // self.simulation.model.substeps
         self._plan(ns, PHYSICS, 0, "Simulation", step, substep)
 
     def on_Simulation(self, rank: int, step: int, substep: int) -> None:
         """A substep, or what disturbances have left of it; then telemetry, and after the last one the scores."""
-        simulation, m = self.simulation, self.simulation.substeps
+        simulation, m = self.simulation, self.simulation.model.substeps
         if self.carried_out:
-            simulation.piece = (self.carried_out, simulation.dt / m - self.carried_out)
+            simulation.piece = (self.carried_out, simulation.model.dt / m - self.carried_out)
         simulation.substep(substep)
         simulation.piece = None
         self.next_substep, self.begun, self.carried_out = (substep + 1) % m, self.now, 0.0
@@ -85,7 +85,7 @@ class PlainWorld(PlainAgenda):
         simulation = self.simulation
         members = self.last_members = [rank for rank in self.ranks if simulation.alive[rank]]
         outcome = simulation.close_step()
-        self.flows = simulation.truth[simulation.layout.per_step]
+        self.flows = simulation.truth[simulation.model.layout.per_step]
         for rank in members:
             self.rewards[rank].append(((step + 1) * self.dt / 1e9, outcome.rewards[rank]))
             self.terminated[rank], self.truncated[rank] = outcome.terminated[rank], outcome.truncated[rank]
@@ -129,7 +129,7 @@ class PlainWorld(PlainAgenda):
 
     def _as_measured(self) -> Any:
         truth = self.simulation.truth.copy()
-        truth[self.simulation.layout.per_step] = self.flows
+        truth[self.simulation.model.layout.per_step] = self.flows
         return truth
 
     def _telemetry(self, number: int) -> None:
@@ -171,7 +171,7 @@ class PlainWorld(PlainAgenda):
     def on_SharedState(self, rank: int, step: int, content: Any) -> None:
         """An inbox holds the mean of what came last from each who tells the same slot; it is its owner's memory."""
         index, values = content
-        edges, layout = self.simulation.exchange.edges, self.simulation.layout
+        edges, layout = self.simulation.exchange.edges, self.simulation.model.layout
         if index in self.heard and step <= self.heard[index][0]:
             return
         self.heard[index] = (step, values)
@@ -209,7 +209,7 @@ class PlainWorld(PlainAgenda):
             before = simulation.truth.copy()
             simulation.world.step, simulation.world.time = simulation.step_index, simulation.time
             self.env.disturb(simulation.world, disturbance)
-            simulation.layout.clip_columns(simulation.truth)
+            simulation.model.layout.clip_columns(simulation.truth)
             differs = before != simulation.truth
             changed = [r for r, row in enumerate(self.rows) if differs[row.reported.columns].any()]
         for row in changed:
@@ -228,5 +228,5 @@ class PlainWorld(PlainAgenda):
         self.simulation.piece = (self.carried_out, length)
         self.simulation.substep(self.next_substep)
         self.simulation.piece = None
-        self.simulation.layout.clip_columns(self.simulation.truth)
+        self.simulation.model.layout.clip_columns(self.simulation.truth)
         self.physics_as_of, self.begun, self.carried_out = self.now, self.now, self.carried_out + length

@@ -28,7 +28,7 @@ def digest(parts: Any) -> str:
 
 def waves(env: HeronEnv) -> dict[str, Wave]:
     """A sensitive policy for each possible agent."""
-    specs, index = env.simulation.specs, env.hierarchy.index
+    specs, index = env.simulation.model.specs, env.hierarchy.index
     return {a: Wave(a, specs[index[a]]) for a in env.possible_agents}
 
 

@@ -82,7 +82,7 @@ class Watch:
             if kind is clock.ActionEffect and event.agent in self.agents and self._lives(event.agent):
                 self.agents[event.agent].fell.append(event.number)
             handle(event, now)
-            if kind is clock.Simulation and event.substep + 1 == self.env.simulation.substeps:
+            if kind is clock.Simulation and event.substep + 1 == self.env.simulation.model.substeps:
                 self._score(now)
 
         return handled
@@ -104,7 +104,7 @@ class Watch:
     def _look(self) -> None:
         """What those who have ended would be shown, had they asked then."""
         context, now = self._run.context, self._at
-        plan, proxy = self.env.simulation.plan, self.env.proxy
+        plan, proxy = self.env.simulation.model.plan, self.env.proxy
         for rank in self._ended:
             view = plan.views[rank]
             vector = view.receive(proxy.cache, context.moment(now // context.dt_ns)).astype(view.carried)

@@ -127,7 +127,9 @@ def test_a_boundary_between_two_disturbances_is_their_time_in_steps() -> None:
     env.reset(seed=0, options={"disturbances": [late]})
     for _ in range(5):
         env.step({"heater_1": 0.0, "heater_2": 0.0})
-        energies.append(float(env.simulation.truth[env.simulation.layout.full_names.index("heater_1.Store.energy")]))
+        energies.append(
+            float(env.simulation.truth[env.simulation.model.layout.full_names.index("heater_1.Store.energy")])
+        )
     assert energies == [0.0, 0.0, 0.0, 5.0, 5.0]
 
 

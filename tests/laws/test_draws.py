@@ -77,7 +77,7 @@ def gamblers(schedule: Any = None, compile: bool = True) -> HeronEnv:
 
 
 def spec() -> ActionSpec:
-    return gamblers(compile=False).simulation.specs[1]
+    return gamblers(compile=False).simulation.model.specs[1]
 
 
 def sampled() -> NetworkPolicy:

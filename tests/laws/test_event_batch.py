@@ -115,10 +115,10 @@ def test_without_delay_rows_are_steps() -> None:
     recipe = replace(TALK, hooks="together", compile=True)
     batch: Any = BatchEnv(recipe.build(), 3, seed=4, clock="event", autoreset="disabled", with_state=True)
     steps = BatchEnv(recipe.build(), 3, seed=4, autoreset="disabled")
-    specs, alike = batch.env.simulation.specs, True
+    specs, alike = batch.env.simulation.model.specs, True
     rows, (observations, _), rewards = batch.begin(), steps.reset(), None
     while len(rows):
-        actions, size = {}, max(specs[rank].size for rank in batch.env.simulation.possible)
+        actions, size = {}, max(specs[rank].size for rank in batch.env.simulation.model.possible)
         answers = np.zeros((len(rows), size))
         for name, part in rows.parts.items():
             agents = [batch.env.hierarchy.index[agent] for agent in batch.groups[name]]

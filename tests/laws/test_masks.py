@@ -75,7 +75,7 @@ def check_late_offers_follow_the_vector(late: bool) -> None:
     def decide(agent: str, vector: np.ndarray, mask: Any) -> Any:
         simulation, offered = env.simulation, flat(mask).tolist()
         assert offered == expected(env, agent, vector), f"{agent} is offered {offered}"
-        true = simulation.plan.vector(env.hierarchy.index[agent], simulation.truth, simulation.moment)
+        true = simulation.model.plan.vector(env.hierarchy.index[agent], simulation.truth, simulation.moment)
         differ.append(offered != expected(env, agent, true))
         return chosen[agent](vector, mask)
 
@@ -110,7 +110,9 @@ def constant(action: np.ndarray) -> Callable[[Any], np.ndarray]:
 def state_two(env: HeronEnv, agent: str) -> np.ndarray:
     """The action that asks for state 2 everywhere, and else for no-ops."""
     rank = env.hierarchy.index[agent]
-    below = [env.simulation.specs[child] for child in env.hierarchy.children[rank]] or [env.simulation.specs[rank]]
+    below = [env.simulation.model.specs[child] for child in env.hierarchy.children[rank]] or [
+        env.simulation.model.specs[rank]
+    ]
     parts = [spec.noop.copy() for spec in below]
     for part in parts:
         part[-1] = 2.0

@@ -48,7 +48,7 @@ def test_what_is_seen_with_noise_is_never_told_exactly(data: st.DataObject) -> N
 def test_the_joint_view_shows_what_its_agents_see_and_no_more() -> None:
     recipe = Recipe(Node("system", children=(Node("zone", children=(Node("unit"), Node("unit"))), Node("unit"))))
     plain, other = recipe.build(), recipe.build()
-    possible = plain.simulation.possible
+    possible = plain.simulation.model.possible
     unseen = set.intersection(*(set(hidden(plain, rank).tolist()) for rank in possible))
     assert unseen
     other.shift = dict.fromkeys(unseen, 3.0)
@@ -56,7 +56,7 @@ def test_the_joint_view_shows_what_its_agents_see_and_no_more() -> None:
     assert plain.simulation.truth.tobytes() != other.simulation.truth.tobytes()
     assert views[0][0].tobytes() == views[1][0].tobytes()
     assert repr(views[0][1]) == repr(views[1][1])
-    assert len(views[0][0]) == sum(plain.simulation.plan.size(rank) for rank in possible)
+    assert len(views[0][0]) == sum(plain.simulation.model.plan.size(rank) for rank in possible)
 
 
 @pytest.mark.parametrize("observer", range(4))

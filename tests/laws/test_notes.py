@@ -88,7 +88,7 @@ def measured_ages(env: Any, run: Any, rank: int) -> set[tuple[str, float]]:
     own, received = env.timings[rank], run.context.received[rank]
     message, gathering = (max(delay, own.min_delay) for delay in (own.msg, own.obs))
     found = set()
-    for place, row in enumerate(env.simulation.plan.views[rank].sources.tolist()):
+    for place, row in enumerate(env.simulation.model.plan.views[rank].sources.tolist()):
         if row == rank and own.local:
             continue
         missed, oldest = False, 0
@@ -98,7 +98,7 @@ def measured_ages(env: Any, run: Any, rank: int) -> set[tuple[str, float]]:
             missed |= bool(as_of[place] < last)
             oldest = max(oldest, now - int(as_of[place]))
         if missed:
-            name = name_stem(env.simulation.layout.rows[row].owner_id)
+            name = name_stem(env.simulation.model.layout.rows[row].owner_id)
             found.add(("its own features" if row == rank else name, oldest / 1e9))
     return found
 

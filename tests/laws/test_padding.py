@@ -123,7 +123,7 @@ def test_a_padded_batch_is_its_single_environments(compile: bool, observe_age: b
     recipe = replace(NEAR, compile=compile, observe_age=observe_age)
     script = Script(3, seed=2, turns=7, resets={3: ((True, False), None)})
     batch = batch_of(recipe, script)
-    plan, ranks = batch.env.simulation.plan, [batch.env.hierarchy.index[a] for a in batch.groups["unit"]]
+    plan, ranks = batch.env.simulation.model.plan, [batch.env.hierarchy.index[a] for a in batch.groups["unit"]]
     assert plan.padding.tails[ranks[0]].any() and len({len(plan.views[rank].sources) for rank in ranks}) > 1
     check_batch(recipe, script)
 

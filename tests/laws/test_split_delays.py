@@ -45,7 +45,7 @@ def check_split(recipe: Recipe, delays: Delays, schedule: Any = None, loss: floa
                 **{"on_missing": "hold", **more},
             )
             for rank, agent in enumerate(env.hierarchy.ids)
-            for seeing, acting in [each[env.hierarchy.ids[env.simulation.clocks[rank]]]]
+            for seeing, acting in [each[env.hierarchy.ids[env.simulation.model.clocks[rank]]]]
         }
         for each in (delays, {agent: (0, seeing + acting) for agent, (seeing, acting) in delays.items()})
     ]  # fmt: skip

@@ -69,7 +69,7 @@ def _shown_by_tags(env: LawEnv, observer: int, owner: int, tags: Any) -> bool:
 
 def sights(env: LawEnv, observer: int) -> list[Sight]:
     """What `observer` sees: its own, then others by rank, then the world's; of others what is relative comes first."""
-    rows = env.simulation.layout.rows
+    rows = env.simulation.model.layout.rows
     order = [observer, *(rank for rank in range(len(rows)) if rank != observer)]
     found = []
     for owner in order:
@@ -99,7 +99,7 @@ def visible(env: LawEnv, observer: int) -> list[int]:
 
 def hidden(env: LawEnv, observer: int) -> Any:
     """All other columns."""
-    return np.setdiff1d(np.arange(env.simulation.layout.size), visible(env, observer))
+    return np.setdiff1d(np.arange(env.simulation.model.layout.size), visible(env, observer))
 
 
 def noisy(env: LawEnv, observer: int) -> list[int]:
@@ -128,7 +128,7 @@ STILL = ("Order.secret", "Panel.cells[0]", "Panel.cells[1]", "Panel.serial")
 
 def inert(env: LawEnv) -> list[int]:
     """Columns that nothing reads, so that whoever sees them sees them only."""
-    layout, agents = env.simulation.layout, env.hierarchy.agents
+    layout, agents = env.simulation.model.layout, env.hierarchy.agents
     found = []
     for column, name in enumerate(layout.names):
         owner = int(layout.owner_of[column])
@@ -141,4 +141,4 @@ def inert(env: LawEnv) -> list[int]:
 
 def still(env: LawEnv) -> list[int]:
     """Columns that keep their value for a whole episode."""
-    return [column for column, name in enumerate(env.simulation.layout.names) if name in STILL]
+    return [column for column, name in enumerate(env.simulation.model.layout.names) if name in STILL]

@@ -16,7 +16,7 @@ class Witness:
     def __init__(self, run: Any, recipe: Recipe, policies: Any) -> None:
         self.run, self.recipe, self.policies = run, recipe, policies
         self.simulation, self.proxy = run.context.simulation, run.context.proxy
-        self.rows = self.simulation.layout.rows
+        self.rows = self.simulation.model.layout.rows
         self.past = [[self.simulation.truth[row.reported.columns].tobytes()] for row in self.rows]
         self.known = [0] * len(self.rows)
         self.cancelled = self.steps = 0
@@ -65,15 +65,15 @@ class Witness:
     def _turn(self, rank: int, number: int) -> int:
         """T9: the step in which the tick nominally lies; a further one of the same step adds 2**32 each."""
         timing = self.run.context.timings[self.run.agents.clock[rank]]
-        steps = [(timing.phase + n * timing.tick) // self.simulation.dt_ns for n in range(number + 1)]
+        steps = [(timing.phase + n * timing.tick) // self.simulation.model.dt_ns for n in range(number + 1)]
         return int(steps[-1] + 2**32 * (steps.count(steps[-1]) - 1))
 
     def _check_truth(self, event: Any, before: Any) -> None:
         """Only physics and effects move the truth, an effect only its agent's row."""
         changed = np.flatnonzero(before != self.simulation.truth)
-        owners = set(self.simulation.layout.owner_of[changed].tolist())
+        owners = set(self.simulation.model.layout.owner_of[changed].tolist())
         if isinstance(event, clock.Simulation):
-            self.steps += event.substep + 1 == self.simulation.substeps
+            self.steps += event.substep + 1 == self.simulation.model.substeps
         elif isinstance(event, clock.ActionEffect):
             assert owners <= {event.agent}, "an effect wrote another agent's state"
         else:
@@ -84,7 +84,7 @@ class Witness:
     def _check_cache(self, event: Any, before: Any) -> None:
         """Only reports move the cache; what it holds was once true, and is never older than what it held."""
         changed = np.flatnonzero(before != self.proxy.cache)
-        owners = set(self.simulation.layout.owner_of[changed].tolist())
+        owners = set(self.simulation.model.layout.owner_of[changed].tolist())
         assert not owners or (isinstance(event, clock.StateReport) and owners == {event.row}), (
             "something else wrote the cache"
         )
@@ -112,7 +112,7 @@ class Witness:
     def settle(self, result: Any) -> None:
         """The books at the end: effects, substeps, cancelled effects, and decisions against effects."""
         self._check_accounts()
-        ids, layout, truth = self.run.env.hierarchy.ids, self.simulation.layout, self.simulation.truth
+        ids, layout, truth = self.run.env.hierarchy.ids, self.simulation.model.layout, self.simulation.truth
         elapsed = 0.0
         for _ in range(self.steps * self.recipe.substeps):
             elapsed += self.recipe.dt / self.recipe.substeps
@@ -150,8 +150,12 @@ class Witness:
                 f"{ids[rank]}: masked ones miscounted"
             )
             return
-        parent = self.simulation.hierarchy.parent[rank]
-        if self.simulation.commanded[rank] and ids[parent] in self.policies and not self.run.agents.failsafe[parent]:
+        parent = self.simulation.model.hierarchy.parent[rank]
+        if (
+            self.simulation.model.commanded[rank]
+            and ids[parent] in self.policies
+            and not self.run.agents.failsafe[parent]
+        ):
             orders = iter([self._order(rank, np.asarray(a)).tolist() for a in self.policies[ids[parent]].log])
             assert all(any(self._kept(rank, result, order, thing) for order in orders) for thing in done), (
                 f"{ids[rank]} did what nobody ordered"
@@ -159,14 +163,14 @@ class Witness:
 
     def _order(self, rank: int, decided: Any) -> Any:
         """What its commander's action means for it."""
-        hierarchy = self.simulation.hierarchy
+        hierarchy = self.simulation.model.hierarchy
         children = hierarchy.children[hierarchy.parent[rank]]
         protocol = hierarchy.agents[hierarchy.parent[rank]].protocol
-        return protocol.split(decided, [self.simulation.specs[c] for c in children])[list(children).index(rank)]
+        return protocol.split(decided, [self.simulation.model.specs[c] for c in children])[list(children).index(rank)]
 
     def _kept(self, rank: int, result: Any, decided: list[float], done: list[float]) -> bool:
         """Was it carried out, but for choices that a mask made the no-op?"""
-        spec, masked = self.simulation.specs[rank], self.run.env.hierarchy.ids[rank] in result.masked
+        spec, masked = self.simulation.model.specs[rank], self.run.env.hierarchy.ids[rank] in result.masked
         free = [masked and place >= spec.dim_c for place in range(spec.size)]
         return all(
             a == b or (may and b == still)

@@ -62,7 +62,7 @@ def market(config: Any) -> HeronEnv:
 def seen_by(agent: str, config: Any) -> dict[str, float]:
     """What an agent sees of others: {name: noise factor}."""
     env = market(config)
-    view = env.simulation.plan.views[env.hierarchy.index[agent]]
+    view = env.simulation.model.plan.views[env.hierarchy.index[agent]]
     shown = dict(zip(view.names, view.factors.tolist(), strict=True))
     assert view.columns.tolist() == visible(env, view.rank)
     return {name: factor for name, factor in shown.items() if name.count(".") == 2}
@@ -152,7 +152,7 @@ def _costs(n: int) -> tuple[int, int]:
     """Calls of functions in a look of one of `n` observers, and of all of them."""
     env = _wide(n)
     env.reset(seed=0)
-    plan, truth, ranks = env.simulation.plan, env.simulation.truth, range(1, n + 1)
+    plan, truth, ranks = env.simulation.model.plan, env.simulation.truth, range(1, n + 1)
     assert sum(len(plan.views[rank].noise.at) for rank in ranks) == n * (n - 1) * 20
     now = Moment(0, 0, 1)
     plan.vector(7, truth, now)
@@ -169,7 +169,7 @@ def test_what_a_look_costs_does_not_depend_on_how_much_is_seen() -> None:
 def test_memory_does_not_grow_over_a_thousand_turns() -> None:
     env = _wide(20)
     env.reset(seed=0)
-    plan, truth = env.simulation.plan, env.simulation.truth
+    plan, truth = env.simulation.model.plan, env.simulation.truth
 
     def look(*moment: int) -> None:
         for rank in range(len(plan.views)):
@@ -194,6 +194,6 @@ def test_a_matrix_of_few_rows_keeps_the_plan_small() -> None:
     small = HeronEnv(
         SystemAgent("root", *(type(a)(a.agent_id) for a in env.hierarchy.agents[1:])), observability=config
     )
-    sizes = [len(view.columns) for view in small.simulation.plan.views[1:]]
+    sizes = [len(view.columns) for view in small.simulation.model.plan.views[1:]]
     assert sizes == [40] * 99 + [20]
-    assert np.flatnonzero(small.simulation.plan.views[1].factors).tolist() == list(range(20, 40))
+    assert np.flatnonzero(small.simulation.model.plan.views[1].factors).tolist() == list(range(20, 40))

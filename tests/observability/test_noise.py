@@ -95,7 +95,7 @@ def grid(
 def seen(env: HeronEnv, agent: str, moment: Moment) -> dict[str, float]:
     """What an agent sees at a moment, by name; its own under its own id too."""
     names = [name if name.count(".") == 2 else f"{agent}.{name}" for name in env.observation_names(agent)]
-    vector = env.simulation.plan.vector(env.hierarchy.index[agent], env.simulation.truth, moment)
+    vector = env.simulation.model.plan.vector(env.hierarchy.index[agent], env.simulation.truth, moment)
     return dict(zip(names, vector.tolist(), strict=True))
 
 
@@ -104,7 +104,7 @@ def over_turns(factor: float, seed: int = 0, episode: int = 0) -> dict[str, Any]
     """What a_1 sees in 10,000 turns: {name: float64 [turns]}."""
     env = grid(config=all_see_all(factor))
     env.reset(seed=seed)
-    view = env.simulation.plan.views[env.hierarchy.index["a_1"]]
+    view = env.simulation.model.plan.views[env.hierarchy.index["a_1"]]
     rows = [view.read(env.simulation.truth, Moment(seed, episode, turn)) for turn in range(TURNS)]
     return dict(zip(view.names, np.array(rows).T, strict=True))
 
@@ -113,7 +113,7 @@ def over_turns(factor: float, seed: int = 0, episode: int = 0) -> dict[str, Any]
 def drawn() -> Any:
     """u of all pairs and columns in 10,000 turns, float64 [columns, turns]."""
     env = grid()
-    views = env.simulation.plan.views[1:3]
+    views = env.simulation.model.plan.views[1:3]
     found = [[view.noise.uniforms(Moment(3, 1, turn)) for turn in range(TURNS)] for view in views]
     return np.concatenate([np.array(rows).T for rows in found])
 
@@ -159,7 +159,7 @@ def test_a_huge_factor_stops_at_a_hundred_times() -> None:
 def test_additive_noise_is_relative_to_the_range() -> None:
     row = {"observer": "a_1", "target": "global", "level": "insider", "noise": 0.1, "law": "additive"}
     env = grid(config={"matrix": [row]})
-    view = env.simulation.plan.views[env.hierarchy.index["a_1"]]
+    view = env.simulation.model.plan.views[env.hierarchy.index["a_1"]]
     found = np.array([view.read(env.simulation.truth, Moment(0, 0, turn))[-1] for turn in range(TURNS)])
     near(found.mean(), 0.3, 0.2 / np.sqrt(3 * TURNS))
     near(found.std(), 0.2 / np.sqrt(3), 0.2 * np.sqrt(4 / 45) / (2 / np.sqrt(3)) / np.sqrt(TURNS))
@@ -182,7 +182,7 @@ def test_whole_numbers_stay_whole_and_unbiased(factor: float) -> None:
 def test_halves_go_to_the_even_number() -> None:
     # A quarter of a range of 2**24 is 2**22, and u a multiple of 2**-23: every second turn lies on a half exactly.
     env = Grid(SystemAgent("root", Tied("a_1"), Tied("b_1")), observability=all_see_all(0.25, "additive"))
-    view = env.simulation.plan.views[1]
+    view = env.simulation.model.plan.views[1]
     truth, moments = env.simulation.truth, [Moment(0, 0, turn) for turn in range(TURNS)]
     found = np.array([view.read(truth, moment)[1] for moment in moments])
     exact = 2**23 + 2**22 * np.array([view.noise.uniforms(moment)[0] for moment in moments])
@@ -262,7 +262,7 @@ def test_one_number_and_columns_give_the_same_bits(
     feature = type("Probe", (FeatureProvider,), body)
     agent = type("Probed", (FieldAgent,), {"features": (feature,), "action": Continuous(-1.0, 1.0)})
     env = HeronEnv(SystemAgent("root", agent("a"), agent("b")), observability=all_see_all(factor, law))
-    column = env.simulation.plan.views[1].read(env.simulation.truth, Moment(*moment))[1]
+    column = env.simulation.model.plan.views[1].read(env.simulation.truth, Moment(*moment))[1]
     one = apply_noise(value, factor, NoiseKey("a", "b", "Probe.x", 0, *moment), low=-2e6, high=2e6, law=law)
     assert column.tobytes() == np.float64(one).tobytes()
 
@@ -314,7 +314,7 @@ def test_boundless_noise_stays_within_the_bounds_without_a_warning(law: str) -> 
     )
     env = HeronEnv(SystemAgent("root", agent("a"), agent("b")), observability=all_see_all(1e308, law))
     for turn in range(50):
-        assert 0.0 <= env.simulation.plan.views[1].read(env.simulation.truth, Moment(0, 0, turn))[1] <= 1.5e308
+        assert 0.0 <= env.simulation.model.plan.views[1].read(env.simulation.truth, Moment(0, 0, turn))[1] <= 1.5e308
 
 
 def test_a_range_beyond_float64_is_no_range() -> None:

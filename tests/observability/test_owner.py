@@ -153,7 +153,9 @@ def forms(env: HeronEnv, agent: str) -> dict[str, Any]:
     observation = env.proxy.get_observation(agent).to_dict()
     state = env.proxy.state_cache["agents"][agent]
     return {
-        "vector": env.simulation.plan.vector(env.hierarchy.index[agent], env.proxy.cache, env.proxy.moment).tolist(),
+        "vector": env.simulation.model.plan.vector(
+            env.hierarchy.index[agent], env.proxy.cache, env.proxy.moment
+        ).tolist(),
         "observation": observation,
         "local": {name: v.tolist() for name, v in env.proxy.get_local_state(agent).items()},
         "observed_by": {name: v.tolist() for name, v in state.observed_by(agent, level).items()},

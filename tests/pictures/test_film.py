@@ -91,7 +91,7 @@ def test_what_an_agent_knows_is_as_old_as_the_record_says():
 def test_what_an_agent_knows_is_its_last_observation_and_nothing_else():
     env = make(GRID, max_steps=6)
     result = env.run_event_driven(HALF, seed=3, schedule=LATE, record=(*FRAMES, "observations"))
-    columns = env.simulation.plan.views[env.hierarchy.index["battery_1"]].columns
+    columns = env.simulation.model.plan.views[env.hierarchy.index["battery_1"]].columns
     last = result.observations["battery_1"][-1][1]
     known = result.footage.known("battery_1", result.end_time)
     assert [*known.values.values()] == known.world.rows[0][columns].tolist() == last.tolist()

@@ -96,7 +96,7 @@ def test_bounds_that_only_guard_are_as_good_as_none_in_the_panel_which_says_so()
         z: float = quantity(default=0.0, low=-1e4, high=1e4)
 
     footage = filmed(Guarded, Far)[1]
-    column = footage.env.simulation.layout.full_names.index("courier_1.Far.z")
+    column = footage.env.simulation.model.layout.full_names.index("courier_1.Far.z")
     for number, truth in enumerate(footage.truths):
         truth[column] = 4.0 - 2.0 * number
     bars, names = panel(footage)

@@ -160,7 +160,7 @@ def test_the_limit_is_the_count_of_what_is_made():
     env = grid()
     agents = len(env.hierarchy)
     own = sum(feature.width for agent in env.hierarchy.agents for feature in agent.features)
-    numbers = own + sum(len(view.columns) for view in env.simulation.plan.views)
+    numbers = own + sum(len(view.columns) for view in env.simulation.model.plan.views)
     with at_most(agents=agents, numbers=numbers):
         grid()
     for less in ({"agents": agents - 1, "numbers": numbers}, {"agents": agents, "numbers": numbers - 1}):

@@ -127,7 +127,7 @@ def test_what_ours_publish_would_be_found_without_its_mark(monkeypatch: pytest.M
 
 def shown(env: Any) -> Any:
     """The observed columns, marks or not."""
-    return np.unique(np.concatenate([view.columns for view in env.simulation.plan.views]))
+    return np.unique(np.concatenate([view.columns for view in env.simulation.model.plan.views]))
 
 
 def test_checking_puts_everything_back():

@@ -54,7 +54,7 @@ class Picture:
 
     def show(self, known: np.ndarray | None = None, age: float = 2.0) -> Any:
         """Draw the truth, and what the agent knows: a row of the truth; the drawing."""
-        layout, observed = self.env.simulation.layout, None
+        layout, observed = self.env.simulation.model.layout, None
         if self.agent:
             row = np.full(layout.size, np.nan) if known is None else known
             ages = {} if known is None else {self.agent: age}
@@ -247,7 +247,7 @@ def test_a_neighbour_is_framed_in_the_colour_that_the_observing_cluster_was_told
     env = started(GRAPH)
     foreign = [*env.problem.part("Human").owners]
     known = env.simulation.truth.copy()
-    told = World(env.simulation.layout, known)[Cluster].Heard.told[0].reshape(-1, 2)
+    told = World(env.simulation.model.layout, known)[Cluster].Heard.told[0].reshape(-1, 2)
     told[: len(foreign)] = [(0, 0.0)] * len(foreign)
     told[0] = (len(env.problem.domain), -1.0)
     env.world.time = 3.0
@@ -325,7 +325,7 @@ def test_cells_fill_and_arrows_say_who_charges():
 def test_a_dash_is_where_a_level_is_believed_to_be():
     env = started(GRID, num_batteries=3)
     known = env.simulation.truth.copy()
-    World(env.simulation.layout, known)[GridBattery].BatteryChargeFeature.soc[...] = (0.25, np.nan, 1.0)
+    World(env.simulation.model.layout, known)[GridBattery].BatteryChargeFeature.soc[...] = (0.25, np.nan, 1.0)
     cells = Picture(env, "battery_1").show(known).cells
     levels = [line[0, 1] for line in cells.ghosts.get_segments()]
     np.testing.assert_allclose(levels, (cells.bottom + np.array([0.25, 0.0, 1.0]) * cells.height)[[0, 2]])
@@ -340,7 +340,7 @@ def test_discs_grow_arrows_turn_and_secrets_stay_secret():
     countries.economic_strength[...] = (100.0, 25.0, 100.0, 100.0)
     countries.position[...], countries.secret_reserves[...] = (0.5, -0.5, 0.0, 1.0), (50.0, 25.0, 100.0, 0.0)
     known = env.simulation.truth.copy()
-    theirs = World(env.simulation.layout, known)
+    theirs = World(env.simulation.model.layout, known)
     theirs[DeclaredAgent].Variables.secret_reserves[1:] = theirs.Globals.central_bank_reserves[...] = np.nan
     drawn = Picture(env, "country_1").show(known)
     size = heights(drawn.discs)

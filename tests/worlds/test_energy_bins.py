@@ -39,7 +39,7 @@ def test_an_edge_belongs_to_the_bin_that_begins_there_however_it_was_reached(len
 def seen(env, agent):
     """What the agent would see now."""
     simulation = env.simulation
-    return simulation.plan.vector(env.hierarchy.index[agent], simulation.truth, simulation.moment, None)
+    return simulation.model.plan.vector(env.hierarchy.index[agent], simulation.truth, simulation.moment, None)
 
 
 def measured(env, steps):
@@ -144,7 +144,7 @@ def test_disturbances_leave_the_tables_columns_alone():
     calm, shaken = energy_management(dt=900.0, physics_substeps=1), energy_management(dt=900.0, physics_substeps=1)
     calm.reset(seed=3, options={"day": 172})
     shaken.reset(seed=3, options={"day": 172, "disturbances": events})
-    written = calm.tables.columns(calm.hierarchy, calm.simulation.layout)
+    written = calm.tables.columns(calm.hierarchy, calm.simulation.model.layout)
     for _ in range(8):
         for env in (calm, shaken):
             env.step(dict.fromkeys(env.agents, 0.0))

@@ -26,7 +26,7 @@ def lanes_world(layout, truth, lanes, seeds, episodes, steps):
 def lanes_against_single(**options):
     """Begin, steps of different numbers, a part of the lanes anew; every lane against an environment of its own."""
     env, singles = energy_management(**OPTIONS, **options), [energy_management(**OPTIONS, **options) for _ in SEEDS]
-    layout, initial = env.simulation.layout, env.simulation.truth.copy()
+    layout, initial = env.simulation.model.layout, env.simulation.truth.copy()
     truth, episodes, rng = np.tile(initial, (len(SEEDS), 1)), np.zeros(5, dtype=int), np.random.default_rng(0)
 
     def compare():
@@ -88,7 +88,7 @@ def test_each_lane_is_the_environment_with_its_seed(options):
 def test_what_lies_outside_its_bounds_is_brought_within_them():
     env = energy_management(**OPTIONS)
     env.reset(seed=3)
-    layout, truth = env.simulation.layout, np.tile(env.simulation.truth, (2, 1))
+    layout, truth = env.simulation.model.layout, np.tile(env.simulation.truth, (2, 1))
     world = lanes_world(layout, truth, [0, 1], [3, 4], [0, 0], [1, 1])
     columns = env.tables.columns(env.hierarchy, layout)
     low, high = layout.low[columns], layout.high[columns]

@@ -41,7 +41,7 @@ def played(env, steps=24, seed=3, day=172):
 def test_without_the_option_nothing_is_added():
     env = energy_management(**COARSE)
     assert type(env) is EnergyManagementEnv
-    assert not any("voltage" in name or "loading" in name for name in env.simulation.layout.full_names)
+    assert not any("voltage" in name or "loading" in name for name in env.simulation.model.layout.full_names)
     assert "advance" not in type(env).python_hooks()
 
 

@@ -34,7 +34,7 @@ def bits(seen: Any) -> Any:
 
 
 def actions_of(env: Any, rng: np.random.Generator, *shape: int) -> Any:
-    size, whole = (1, True) if env.simulation.specs[1].dim_d else (5, False)
+    size, whole = (1, True) if env.simulation.model.specs[1].dim_d else (5, False)
     return rng.integers(5, size=(*shape, size)) if whole else rng.random((*shape, size), np.float32)
 
 

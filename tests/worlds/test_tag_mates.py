@@ -40,7 +40,7 @@ def bits(seen: Any) -> Any:
 
 
 def actions_of(env: Any, rng: np.random.Generator, *shape: int) -> Any:
-    size, whole = (1, True) if env.simulation.specs[1].dim_d else (5, False)
+    size, whole = (1, True) if env.simulation.model.specs[1].dim_d else (5, False)
     return rng.integers(5, size=(*shape, size)) if whole else rng.random((*shape, size), np.float32)
 
 
@@ -164,7 +164,7 @@ def drawn(env: Any, film: Any, agent: str, time: float) -> Any:
     """The drawing of the truth at that time, and of what the agent knows then."""
     from matplotlib.figure import Figure
 
-    world = World(env.simulation.layout, film.truth(time))
+    world = World(env.simulation.model.layout, film.truth(time))
     return env.draw_frame(Figure().subplots(), world, film.known(agent, time))
 
 

@@ -152,7 +152,7 @@ class JaxEnv:
             self._give(lane, actions)
             for phase in ("check", "decide", "affect", "clear"):
                 self._loops.run(phase, lane)
-            for number in range(self._loops.blueprint.substeps):
+            for number in range(self._loops.model.substeps):
                 self._loops.run("substep", lane, number)
             self._loops.run("close", lane)
             self._loops.run("end", lane)
@@ -192,7 +192,7 @@ class JaxEnv:
                 lane["given"].put((0, position), EXPLICIT * lane["alive"][0, position], True)
 
     def _state(self, lane: TracedLane) -> EnvState:
-        n = self._loops.blueprint.layout.size
+        n = self._loops.model.layout.size
 
         def packed(name: str) -> Any:
             kind = KINDS[name] or self._dtype
@@ -237,7 +237,7 @@ class JaxEnv:
         """The group's masks on what it sees, int8 `[agents, choices]`; who is not active, the no-op alone."""
         ruled = [(place, rank) for place, rank in enumerate(group.ranks) if rank in self._masked[group.name]]
         for place, rank in ruled:
-            view = self.env.simulation.plan.views[rank]
+            view = self.env.simulation.model.plan.views[rank]
             for k, column in enumerate(view.columns[: view.own]):
                 lane["seen"].put((0, column), rounded(cells[place * group.width + k]), True)
             lane["acting"].put((0, self._loops.tables.position[rank]), active[place], True)

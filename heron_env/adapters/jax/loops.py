@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,15 +12,14 @@ import numpy as np
 from heron_env.adapters.jax.words import VALUES, WORDS, CellView, within
 from heron_env.core import quantity
 from heron_env.engine import draw_kernel, kernels, loop_kernels, world_kernel
-from heron_env.engine.blueprint import why_plain
 from heron_env.engine.branches import Converter
 from heron_env.engine.lane_errors import LaneErrors
 from heron_env.engine.memory import Memory
+from heron_env.engine.model import why_plain
 from heron_env.engine.phases import Program
 from heron_env.engine.source import CompilerFacts
 from heron_env.engine.tables import AgentTables, DecisionTables, ObservationTables
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.lane import blueprint_of
 from heron_env.seeding import h
 
 
@@ -30,24 +30,24 @@ class Loops:
     """
 
     def __init__(self, env: HeronEnv, observers: Sequence[int]) -> None:
-        self.blueprint = blueprint = blueprint_of(env.simulation, observers)
-        self._program = program = Program(blueprint)
+        self.model = model = replace(env.simulation.model, observers=tuple(observers))
+        self._program = program = Program(model)
         facts = CompilerFacts((), program.source.annotated_infos())
-        self.tables = tables = AgentTables(program.source, blueprint.hierarchy, blueprint.layout, blueprint.specs)
+        self.tables = tables = AgentTables(program.source, model.hierarchy, model.layout, model.specs)
         tables.number_infos(facts.infos)
         self._fields = facts.infos
-        decisions = DecisionTables(blueprint, tables.position.tolist(), tables.slices)
-        observations = ObservationTables(blueprint, blueprint.layout.size + tables.scratch)
-        memory = Memory(blueprint, 1, tables)
+        decisions = DecisionTables(model, tables.position.tolist(), tables.slices)
+        observations = ObservationTables(model, model.layout.size + tables.scratch)
+        memory = Memory(model, 1, tables)
         memory.arrays.initial[:] = env.simulation.initial
-        memory.complete(blueprint, tables, decisions, observations, program.world.table(), False)
+        memory.complete(model, tables, decisions, observations, program.world.table(), False)
         out = {f"out_{name}": values for name, values in memory.sets[0]._asdict().items()}
         out["received"] = memory.fixed.pop("received")
         self.arrays, self.plain, self.numbers = {**memory.arrays._asdict(), **out}, memory.fixed, memory.numbers
         self.fixed = {name: _numbers(values) for name, values in memory.fixed.items()}
         self.noisy, self.relative = observations.noisy, observations.relative
         self.ends = program.source.ends
-        self.errors = LaneErrors(blueprint, tuple(tables.position.tolist()), tables.rank_of)
+        self.errors = LaneErrors(model, tuple(tables.position.tolist()), tables.rank_of)
         self._module = program.plain(facts)
         self.converter = Converter(vars(WORDS), [*VALUES, *_intrinsics(self)])
 
@@ -72,7 +72,7 @@ class Loops:
 
     def settle(self, lane: TracedLane, b: int, mask_: Any = True) -> Any:
         """loop_kernels', for the columns that have changed since they were settled."""
-        cells, layout, bad = lane["truth"].cells, self.blueprint.layout, False
+        cells, layout, bad = lane["truth"].cells, self.model.layout, False
         for c, (value, before) in enumerate(zip(cells[: layout.size], lane.settled, strict=True)):
             if value is not before:
                 settled = within(value, float(layout.low[c]), float(layout.high[c]))
@@ -112,7 +112,7 @@ class TracedLane:
         for position, size in enumerate(loops.plain["sized"]):
             if not size:  # it never decides
                 self._views["source"].cells[position] = 0
-        n = loops.blueprint.layout.size
+        n = loops.model.layout.size
         self.settled: list[Any] = self._views["truth"].cells[:n] if state else [None] * n
 
     def __getitem__(self, name: str) -> Any:

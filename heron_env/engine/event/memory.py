@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from heron_env.core.layout import Edge
 from heron_env.engine.arrays import addresses, zeros
-from heron_env.engine.blueprint import Blueprint
 from heron_env.engine.event import forms as f
 from heron_env.engine.lanes import Lanes
+from heron_env.engine.model import Model
 from heron_env.engine.tables import noise_tables
 from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded, Source, mean_s
 from heron_env.scheduling.timing import JITTERS, ScheduleConfig, Timing
@@ -250,10 +250,10 @@ def _spread(ratio: float) -> float:
     return math.sqrt(math.log1p(ratio * ratio))
 
 
-def hierarchy_tables(blueprint: Blueprint, lanes: Lanes, edges: Sequence[Edge], reports: Sequence[bool]) -> Table:
+def hierarchy_tables(model: Model, lanes: Lanes, edges: Sequence[Edge], reports: Sequence[bool]) -> Table:
     """All that is the same for every lane and schedule; `reports`: whose effects are reported, by rank."""
-    hierarchy, layout, specs = blueprint.hierarchy, blueprint.layout, blueprint.specs
-    ranks, deciders = range(len(hierarchy)), blueprint.observers
+    hierarchy, layout, specs = model.hierarchy, model.layout, model.specs
+    ranks, deciders = range(len(hierarchy)), model.observers
     decides = np.zeros(len(hierarchy), dtype=np.int64)
     decides[list(deciders)] = np.arange(len(deciders)) + 1
     commanding = [agent.protocol is not None for agent in hierarchy.agents]
@@ -262,7 +262,7 @@ def hierarchy_tables(blueprint: Blueprint, lanes: Lanes, edges: Sequence[Edge], 
     sums = {column: place for place, column in enumerate(layout.per_step.tolist())}
     choices = [lanes.choices_of(rank) for rank in ranks]
     return {
-        "place": np.array(lanes.position, dtype=np.int64), "clock": np.array(blueprint.clocks, dtype=np.int64),
+        "place": np.array(lanes.position, dtype=np.int64), "clock": np.array(model.clocks, dtype=np.int64),
         "parent": np.array(hierarchy.parent, dtype=np.int64), "decides": decides,
         "deciders": np.array(deciders, dtype=np.int64), "reports": np.array(reports, dtype=np.uint8),
         "sized": np.array([spec.size > 0 for spec in specs], dtype=np.uint8),
@@ -271,9 +271,9 @@ def hierarchy_tables(blueprint: Blueprint, lanes: Lanes, edges: Sequence[Edge], 
         "choices": np.array([(span.start, span.stop) for span in choices], dtype=np.int64).reshape(-1, 2),
         "sums": layout.per_step.astype(np.int64),
         **_listed("child", children), **_listed("reported", reported),
-        **_listed("follower", [[r for r in ranks if blueprint.clocks[r] == c != r] for c in ranks]),
+        **_listed("follower", [[r for r in ranks if model.clocks[r] == c != r] for c in ranks]),
         "reported_sum": np.array([sums.get(c, -1) for row in reported for c in row], dtype=np.int64),
-        **_seen(blueprint, sums), **_edges(edges, len(hierarchy)),
+        **_seen(model, sums), **_edges(edges, len(hierarchy)),
     }  # fmt: skip
 
 
@@ -285,10 +285,10 @@ def _listed(name: str, lists: Sequence[Sequence[int]]) -> Table:
     }
 
 
-def _seen(blueprint: Blueprint, sums: dict[int, int]) -> Table:
+def _seen(model: Model, sums: dict[int, int]) -> Table:
     """What each rank's observation holds; of those that do not decide nothing."""
-    plan = blueprint.plan
-    views = [plan.views[r] if r in blueprint.observers else None for r in range(len(blueprint.hierarchy))]
+    plan = model.plan
+    views = [plan.views[r] if r in model.observers else None for r in range(len(model.hierarchy))]
     columns = [[] if view is None else view.columns.tolist() for view in views]
     tails = [plan.padding.tails[r] if view is not None else np.zeros(0, np.float32) for r, view in enumerate(views)]
     own = [0 if view is None else view.own for view in views]

@@ -120,9 +120,9 @@ class BatchEnv(Batch):
         require_one_of(f"BatchEnv(autoreset={autoreset!r:.60})", autoreset, MODES)
         build = builder_of(env, options)
         super().__init__(build(), num_envs, autoreset, seed)
-        for rank in self.env.simulation.possible:
+        for rank in self.env.simulation.model.possible:
             self.env.timings[rank].require_multiples_of(self.env.dt_ns)
-        self._observers = tuple(self.env.simulation.possible)
+        self._observers = tuple(self.env.simulation.model.possible)
         self._keeps_final = final_observations and autoreset == "same_step"
         deciders = deciders_of(self.env, self._groups, others or {})
         self._engine = make_lanes(self.env, self._groups, deciders, num_envs, build, threads, final=self._keeps_final)

@@ -76,18 +76,18 @@ class EventLanes:
         self, env: HeronEnv, groups: dict[str, Group], steps: LaneEngine, schedules: Schedules, *, drawn: bool,
         gamma: float, with_state: bool, keeps: int, clock: Kernels,
     ) -> None:  # fmt: skip
-        simulation, layout, lanes = env.simulation, env.simulation.layout, steps.lanes.count
+        simulation, layout, lanes = env.simulation, env.simulation.model.layout, steps.lanes.count
         self.steps, self._env, self._count, self._clock = steps, env, lanes, clock
         self._schedules, self._drawn, self._names = schedules, drawn, list(env.group_map)
         engine, timings = steps.lanes, list(schedules(0, 0))
         engine.arrays.moving[:] = 0
         self.timings: list[Sequence[Timing]] = [timings] * lanes
         reports = [simulation.acts_itself(r) and len(layout.rows[r].reported.columns) > 0 for r in range(len(timings))]
-        observers = engine.blueprint.observers
-        fixed = hierarchy_tables(engine.blueprint, engine, simulation.exchange.edges, reports)
+        observers = engine.model.observers
+        fixed = hierarchy_tables(engine.model, engine, simulation.exchange.edges, reports)
         fixed |= schedule_tables([timings] * (lanes if drawn else 1))
         fixed["group"] = np.repeat(np.arange(len(self._names)), [len(groups[name].ranks) for name in self._names])
-        fixed["masks"] = self._masks([simulation.specs[rank] for rank in observers])
+        fixed["masks"] = self._masks([simulation.model.specs[rank] for rank in observers])
         self._trains = with_state and has_training_rewards(env)
         if self._trains:
             engine.follow([engine.called.native("at_close", self._train)])
@@ -110,7 +110,7 @@ class EventLanes:
         sizes[f.SCHEDULES] = len(timings) * self._drawn
         sizes[f.RING] = min(2 * timings[0].msg // env.dt_ns + 2, SPARE)
         sizes[f.OBS_WIDTH] = max(groups[name].width for name in self._names)
-        sizes[f.ACTION_WIDTH] = max(spec.size for spec in env.simulation.specs)
+        sizes[f.ACTION_WIDTH] = max(spec.size for spec in env.simulation.model.specs)
         sizes[f.TRAINS] = self._trains
         places = engine.places_in_python
         sizes[f.PYTHON_FOLLOWS] = f.BOUNDARIES if places & {"finish", "at_close"} else f.NOTHING
@@ -206,7 +206,7 @@ class EventLanes:
     @property
     def _order(self) -> list[int]:
         """Places of the deciders among the possible agents."""
-        possible = list(self._env.simulation.possible)
+        possible = list(self._env.simulation.model.possible)
         return [possible.index(rank) for rank in self.arrays["deciders"].tolist()]
 
     def require_voice(self, lanes: NDArray[np.int64]) -> None:
@@ -280,17 +280,17 @@ class Noted:
 
     def actions(self) -> dict[int, Floats]:
         """By rank of who acts: when each took effect, its latency, s, and its elements, `[n, 2 + elements]`."""
-        specs = self.env.simulation.specs
+        specs = self.env.simulation.model.specs
         return self._by_rank(f.ACTION_LOG, {rank: spec.size + 2 for rank, spec in enumerate(specs) if spec.size})
 
     def ages(self) -> dict[int, Floats]:
         """By deciding rank: how old was what it saw of each source, s `[n, sources]`."""
-        views = self.env.simulation.plan.views
+        views = self.env.simulation.model.plan.views
         return self._by_rank(f.AGES_LOG, {rank: len(views[rank].sources) for rank in self.deciding})
 
     def observations(self) -> dict[int, Floats]:
         """By deciding rank: when it was asked for, s, and what was seen, `[n, 1 + columns]`."""
-        plan = self.env.simulation.plan
+        plan = self.env.simulation.model.plan
         return self._by_rank(f.OBSERVATION_LOG, {rank: plan.size(rank) + 1 for rank in self.deciding})
 
     @property
@@ -353,7 +353,7 @@ class Noted:
 def result_of(env: HeronEnv, lanes: EventLanes, b: int, record: frozenset[str]) -> EpisodeResult:
     """Of lane `b`, whose episode is over. What `record` does not name is blank; of rewards the totals are there."""
     ids, simulation, noted = env.hierarchy.ids, env.simulation, Noted(env, lanes, b)
-    acting = [agent for agent, spec in zip(ids, simulation.specs, strict=True) if spec.size]
+    acting = [agent for agent, spec in zip(ids, simulation.model.specs, strict=True) if spec.size]
     observing = [ids[rank] for rank in noted.deciding] if "observations" in record else []
     masked = sorted(simulation.masks.ranks)
     moment = int(lanes.steps.seeds[b]), int(lanes.steps.episodes[b])

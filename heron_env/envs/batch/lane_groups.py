@@ -95,7 +95,7 @@ def groups_of(env: HeronEnv, lanes: int = 1) -> dict[str, Group]:
         possible = name in env.group_map
         agents = env.group_map[name] if possible else env.groups[name]
         ranks = tuple(index[agent] for agent in agents)
-        spec, width = simulation.specs[ranks[0]], simulation.plan.size(ranks[0])
+        spec, width = simulation.model.specs[ranks[0]], simulation.model.plan.size(ranks[0])
         if not spec.size:
             continue
         last, end = (observer + len(ranks), column + len(ranks) * width) if possible else (observer, column)
@@ -269,7 +269,7 @@ class Decider:
     @cached_property
     def _timings(self) -> list[Timing]:
         """Those that number its agents' decisions."""
-        return [self.env.timings[self.env.simulation.clocks[rank]] for rank in self.ranks]
+        return [self.env.timings[self.env.simulation.model.clocks[rank]] for rank in self.ranks]
 
     def _answers(self, given: Any, rows: int) -> Floats:
         """What forward_batch gave, `[rows, elements]` (`[rows]` for one element). Raises InvalidAction."""
@@ -324,12 +324,12 @@ def decide_rows(env: HeronEnv, engine: Any, rows: Rows, policy: Any, places: Any
     """Actions `[n, k]` of one policy for its rows at `places`, of agents of one group."""
     lanes, ranks, more = rows.lane[places], rows.rank[places], dict[str, Any]()
     rank = int(ranks[0])
-    choices = int(env.simulation.specs[rank].ncats.sum())
+    choices = int(env.simulation.model.specs[rank].ncats.sum())
     if remembers := callable(getattr(policy, "forward_rows", None)):
         more = {"who": lanes * len(env.hierarchy) + ranks, "first": rows.first[places]}
     actions: Floats = forward_rows(
         policy.forward_rows if remembers else policy.forward_batch,
-        rows.obs[places, : env.simulation.plan.size(rank)],
+        rows.obs[places, : env.simulation.model.plan.size(rank)],
         lambda: None if rows.mask is None else rows.mask[places, :choices].astype(np.int8),
         partial(
             draws_of, engine.seeds[lanes], engine.episodes[lanes], env.hierarchy.hashes[ranks], rows.number[places]

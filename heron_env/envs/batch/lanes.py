@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from heron_env.agents.proxy import ProxyAgent
 from heron_env.core.layout import span_of
 from heron_env.engine.arrays import Published
-from heron_env.engine.blueprint import Blueprint, Native
 from heron_env.engine.lanes import Lanes
+from heron_env.engine.model import Model, Native
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Decider, Given, Group, begin_lanes
 from heron_env.envs.batch.views import LaneViews, begin_one_by_one, begin_together, takes_options
@@ -24,7 +24,6 @@ from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Course, Courses
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks, has_training_rewards
-from heron_env.envs.lane import blueprint_of
 from heron_env.envs.lane_hooks import LaneHooks
 from heron_env.envs.masking import GroupMasks
 from heron_env.envs.seeing import show_truth
@@ -67,7 +66,7 @@ class LaneEngine(ABC):
         self.lanes, self.arrays, self._env, self._deciders, self._count = lanes, arrays, env, deciders, lanes.count
         self._views, self.hooks, self.courses = views, hooks, views.courses
         self.position = np.asarray(lanes.position, dtype=np.int64)
-        self.truth = arrays.truth[:, : simulation.layout.size]
+        self.truth = arrays.truth[:, : simulation.model.layout.size]
         self.seeds, self.episodes, self.steps = arrays.seeds, arrays.episodes, arrays.steps
         self.over: Bools = arrays.ended.view(np.bool_)
         self.last_length = arrays.last_length
@@ -216,7 +215,7 @@ class LaneEngine(ABC):
 
     def ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s? Of now, but for sensors that fail."""
-        ages = np.zeros((self._count, len(group.ranks), self._env.simulation.plan.told_sources[group.ranks[0]]))
+        ages = np.zeros((self._count, len(group.ranks), self._env.simulation.model.plan.told_sources[group.ranks[0]]))
         for lane, course in self.courses.of.items() if self.courses is not None else ():
             if course.muted:
                 for place, rank in enumerate(group.ranks):
@@ -275,12 +274,12 @@ class CompiledLanes(LaneEngine):
         threads: int | None, final: bool,
     ) -> None:  # fmt: skip
         self._exchange = exchange_for(env, lanes)
-        blueprint = blueprint_for(env, groups, (*env.native_loops(lanes), *self._exchange.natives()))
-        engine = Lanes(blueprint, lanes, threads or threads_for(lanes), final=final, later=True)
+        model = model_for(env, groups, (*env.native_loops(lanes), *self._exchange.natives()))
+        engine = Lanes(model, lanes, threads or threads_for(lanes), final=final, later=True)
         engine.always_shared = threads is not None
         views = LaneViews(env, engine)
         hooks = LaneHooks(env.simulation, engine, views.at, type(env).python_hooks(), env.batched)
-        engine.attach(replace(blueprint, native=(*blueprint.native, *hooks.natives())))
+        engine.attach(replace(model, native=(*model.native, *hooks.natives())))
         super().__init__(env, groups, deciders, engine, views, hooks)
 
     def start(self, lanes: Bools, seeds: NDArray[np.uint64] | None, options: Mapping[str, Any] | None) -> None:
@@ -307,7 +306,7 @@ class CompiledLanes(LaneEngine):
         for lane in lanes:
             env = self._views[lane]
             env.simulation.courses, env.proxy = self.courses, ProxyAgent()
-            env.proxy.serve(env.hierarchy, env.simulation.layout, env.simulation.plan, env.dt_ns)
+            env.proxy.serve(env.hierarchy, env.simulation.model.layout, env.simulation.model.plan, env.dt_ns)
             show_truth(env.proxy, env.simulation.truth, env.hierarchy)
             Course(env.simulation, env.proxy, disturbances).begin()
 
@@ -324,15 +323,15 @@ def taken_out(options: Mapping[str, Any] | None, name: str) -> tuple[Any, Mappin
     return rest.pop(name, None), rest
 
 
-def blueprint_for(env: HeronEnv, groups: Mapping[str, Group], native: Sequence[Native]) -> Blueprint:
+def model_for(env: HeronEnv, groups: Mapping[str, Group], native: Sequence[Native]) -> Model:
     """Of a batch that publishes what these groups see."""
-    observers = [rank for name in env.group_map for rank in groups[name].ranks]
-    return blueprint_of(env.simulation, observers, native=native)
+    observers = tuple(rank for name in env.group_map for rank in groups[name].ranks)
+    return replace(env.simulation.model, observers=observers, native=tuple(native))
 
 
 def exchange_for(env: HeronEnv, lanes: int) -> Exchange:
     """What neighbours tell each other in so many lanes; whoever runs it holds it."""
-    return Exchange(env.simulation.exchange.edges, env.simulation.layout, env.hierarchy, lanes)
+    return Exchange(env.simulation.exchange.edges, env.simulation.model.layout, env.hierarchy, lanes)
 
 
 def threads_for(lanes: int) -> int:

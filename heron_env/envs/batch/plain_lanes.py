@@ -16,7 +16,7 @@ from heron_env.engine.python_law import PythonLanes
 from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Decider, Given, Group
-from heron_env.envs.batch.lanes import LaneEngine, blueprint_for, exchange_for
+from heron_env.envs.batch.lanes import LaneEngine, exchange_for, model_for
 from heron_env.envs.batch.views import LaneViews, only_look_at
 from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Courses
@@ -74,13 +74,13 @@ class PlainLanes(LaneEngine):
 
         self._exchange, self._envs = exchange_for(env, len(envs)), envs
         self._options, self._beginning = cast(Mapping[str, Any] | None, None), False
-        blueprint = blueprint_for(env, groups, self._exchange.natives())
-        lanes = PythonLanes(blueprint, len(envs), None if self.moves_itself else rules, final=final)
+        model = model_for(env, groups, self._exchange.natives())
+        lanes = PythonLanes(model, len(envs), None if self.moves_itself else rules, final=final)
         views = OwnLanes(envs, lanes, not self.moves_itself)
         names = env.called_in_python(compiled=False) - {"begin"}  # an environment calls that at its own reset()
         hooks = LaneHooks(env.simulation, lanes, views.at, names)
         mine = () if self.moves_itself else (*hooks.natives(), lanes.called.native("begin", self._begin))
-        lanes.attach(replace(blueprint, native=(*blueprint.native, *mine)))
+        lanes.attach(replace(model, native=(*model.native, *mine)))
         if not self.moves_itself:
             views.courses = Courses(lanes, views.__getitem__)
             for one in envs:
@@ -198,7 +198,7 @@ class OwnSteps(PlainLanes):
         """Publish what each environment told last."""
         self.published = out = self.lanes.observe()
         ids = self._env.hierarchy.ids
-        agents = [ids[rank] for rank in self.lanes.blueprint.observers]
+        agents = [ids[rank] for rank in self.lanes.model.observers]
         for lane, vectors in self._observed(np.arange(len(self._envs))).items():
             out.observations[lane] = vectors
             out.rewards[lane], out.terminated[lane], out.truncated[lane] = (
@@ -210,7 +210,7 @@ class OwnSteps(PlainLanes):
         return {lane: self._vectors(self._envs[lane], self._told[lane][0]) for lane in lanes.tolist()}
 
     def _vectors(self, env: HeronEnv, seen: Mapping[str, Any]) -> NDArray[np.float32]:
-        named = ((rank, self._env.hierarchy.ids[rank]) for rank in self.lanes.blueprint.observers)
+        named = ((rank, self._env.hierarchy.ids[rank]) for rank in self.lanes.model.observers)
         return np.concatenate([seen[agent] if agent in seen else env.seen_by(rank) for rank, agent in named])
 
     def active(self, group: Group) -> Bools:

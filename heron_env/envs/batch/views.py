@@ -57,7 +57,7 @@ class LaneViews:
         simulation = env.simulation = copy.copy(self._env.simulation)
         simulation.lane = Lane(simulation, self._lanes, lane)
         simulation.truth = simulation.lane.truth
-        simulation.world, simulation.hooks = World(simulation.layout, simulation.truth), env
+        simulation.world, simulation.hooks = World(simulation.model.layout, simulation.truth), env
         simulation.world.lanes, simulation.course, simulation.down = lane, None, NOBODY
         simulation.courses = self.courses
         only_look_at(env, "compiled batch")

@@ -43,8 +43,8 @@ class AgentLoop:
         self.deciding = frozenset(deciders)
         self.policies: dict[int, Any] = dict(deciders)
         simulation = context.simulation
-        ranks = range(len(simulation.specs))
-        self.clock = [simulation.clocks[rank] for rank in ranks]
+        ranks = range(len(simulation.model.specs))
+        self.clock = [simulation.model.clocks[rank] for rank in ranks]
         self.decided = [NEVER] * len(self.clock)
         self.last_effect = [0] * len(self.clock)
         self.cancelled = 0
@@ -53,8 +53,8 @@ class AgentLoop:
         for rank, commander in enumerate(self.clock):
             if commander != rank and (rank in self.deciding or self.failsafe[rank]):
                 self.followers[commander].append(rank)
-        self.commanding = [agent.protocol is not None for agent in simulation.hierarchy.agents]
-        rows = simulation.layout.rows
+        self.commanding = [agent.protocol is not None for agent in simulation.model.hierarchy.agents]
+        rows = simulation.model.layout.rows
         self.reporting = [simulation.acts_itself(rank) and len(rows[rank].reported.columns) > 0 for rank in ranks]
         self.keeps_vectors = context.trace is not None or "observations" in context.record
         self.bind()
@@ -62,11 +62,13 @@ class AgentLoop:
     def bind(self) -> None:
         """Look up what the clock asks for at every event; again when the environment has been rebuilt."""
         c = self.context
-        ids = c.simulation.hierarchy.ids
-        self.parse = [partial(spec.parse, agent=agent) for spec, agent in zip(c.simulation.specs, ids, strict=True)]
-        self._columns = [view.span for view in c.simulation.plan.views]
-        self._sources = [view.sources_span for view in c.simulation.plan.views]
-        self._exact = [view.noise is None for view in c.simulation.plan.views]
+        ids = c.simulation.model.hierarchy.ids
+        self.parse = [
+            partial(spec.parse, agent=agent) for spec, agent in zip(c.simulation.model.specs, ids, strict=True)
+        ]
+        self._columns = [view.span for view in c.simulation.model.plan.views]
+        self._sources = [view.sources_span for view in c.simulation.model.plan.views]
+        self._exact = [view.noise is None for view in c.simulation.model.plan.views]
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the policies and what `bind` looks up."""
@@ -76,7 +78,7 @@ class AgentLoop:
     def start(self) -> None:
         """Schedule the first tick of every agent with a clock of its own and something to decide."""
         c = self.context
-        for rank, spec in enumerate(c.simulation.specs):
+        for rank, spec in enumerate(c.simulation.model.specs):
             if spec.size and self.clock[rank] == rank:
                 first = c.links[rank].tick_time(0, 0)
                 c.scheduler.schedule(first, AGENT_TICK, rank, events.AgentTick(rank, 0))
@@ -123,7 +125,7 @@ class AgentLoop:
         simulation = self.context.simulation
         giver = rank
         while giver not in self.deciding:
-            giver = simulation.hierarchy.parent[giver]
+            giver = simulation.model.hierarchy.parent[giver]
             if not simulation.alive[giver]:
                 return False
         return simulation.alive[self.clock[rank]]
@@ -132,12 +134,12 @@ class AgentLoop:
         """The no-op counts as decision `number` if nothing else does."""
         c = self.context
         if number >= 0 and self.decided[rank] < number and c.simulation.alive[rank]:
-            self.commit(rank, number, c.simulation.specs[rank].noop.copy(), now, None)
+            self.commit(rank, number, c.simulation.model.specs[rank].noop.copy(), now, None)
 
     def answer_request(self, request: ObservationRequest, now: int) -> None:
         """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
         c, rank, number, turn = self.context, request.agent, request.number, request.turn
-        timing, proxy, view = c.timings[rank], c.proxy, c.simulation.plan.views[rank]
+        timing, proxy, view = c.timings[rank], c.proxy, c.simulation.model.plan.views[rank]
         exact = self._exact[rank]
         seen = proxy.cache[self._columns[rank]] if exact else view.receive(proxy.cache, c.moment(turn))
         delay = c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, number, now)
@@ -166,10 +168,10 @@ class AgentLoop:
             c.measuring.read_own(rank, vector, as_of)
         c.received[rank].append((as_of, now))
         vector = message.view.seen_from_itself(vector).astype(np.float32, copy=False)
-        if c.simulation.plan.adds:
-            vector = c.simulation.plan.whole(rank, vector, ages(as_of, now))
+        if c.simulation.model.plan.adds:
+            vector = c.simulation.model.plan.whole(rank, vector, ages(as_of, now))
         if "observations" in c.record:
-            c.result.observations[c.simulation.hierarchy.ids[rank]].append((to_seconds(message.asked), vector))
+            c.result.observations[c.simulation.model.hierarchy.ids[rank]].append((to_seconds(message.asked), vector))
         c.proxy.time = to_seconds(now)  # for policies that ask the proxy more
         return vector
 
@@ -180,7 +182,7 @@ class AgentLoop:
         """
         c = self.context
         action = self.policies[rank](vector, step_of(turn), partial(c.draw_of, rank, number))
-        c.ownership.require(c.mark, c.simulation.hierarchy.ids[rank], to_seconds(now))
+        c.ownership.require(c.mark, c.simulation.model.hierarchy.ids[rank], to_seconds(now))
         return self.parse[rank](action)
 
     def receive_command(self, command: Command, now: int) -> None:
@@ -229,7 +231,7 @@ class AgentLoop:
             c.mark_masked(rank)
         c.measuring.acted[rank] = now
         if "actions" in c.record:
-            c.result.actions[c.simulation.hierarchy.ids[rank]].append((to_seconds(now), values))
+            c.result.actions[c.simulation.model.hierarchy.ids[rank]].append((to_seconds(now), values))
         c.latency[rank].append(to_seconds(now - c.timings[self.clock[rank]].nominal(event.number)))
         if self.reporting[rank]:
             version, row = c.next_version(), c.measuring.row(rank)

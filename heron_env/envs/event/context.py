@@ -63,14 +63,14 @@ class EventContext:
     ) -> None:
         self.bind(simulation, proxy, ownership, draw_of)
         self.mark, self.reports = ownership.mark, reports
-        self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, simulation.dt_ns
+        self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, simulation.model.dt_ns
         self.record = record
         self.measuring = Measuring(simulation, self.timings)
         self.scheduler = EventScheduler()
-        ids = simulation.hierarchy.ids
-        rhythms = [timings[simulation.clocks[rank]] for rank in range(len(ids))]
+        ids = simulation.model.hierarchy.ids
+        rhythms = [timings[simulation.model.clocks[rank]] for rank in range(len(ids))]
         ruled = has_link_rule(simulation.hooks)
-        names = simulation.hierarchy.hashes.tolist()
+        names = simulation.model.hierarchy.hashes.tolist()
         self.links = links_of(names, self.timings, rhythms, proxy.seed, proxy.episode, ruled=ruled)
         self.trace = Trace() if trace or "frames" in record else None
         broker = MessageBroker if self.trace is None else WatchedBroker
@@ -79,7 +79,7 @@ class EventContext:
         self.version = 0
         self.received: list[list[Received]] = [[] for _ in ids]
         self.latency: list[list[float]] = [[] for _ in ids]
-        acting = [ids[rank] for rank, spec in enumerate(self.simulation.specs) if spec.size]
+        acting = [ids[rank] for rank, spec in enumerate(self.simulation.model.specs) if spec.size]
         masked = [ids[rank] for rank in sorted(self.simulation.masks.ranks)]
         shown, moment = self.trace if trace else None, (proxy.seed, proxy.episode)
         self.result = EpisodeResult.blank(ids, acting, observing, masked, shown, moment=moment)
@@ -116,7 +116,7 @@ class EventContext:
         The global row uses the system agent's link. values: as they were measured, which nobody writes any more.
         version: None: a new one.
         """
-        reported, last = self.simulation.layout.rows[row].reported, len(self.simulation.layout.rows) - 1
+        reported, last = self.simulation.model.layout.rows[row].reported, len(self.simulation.model.layout.rows) - 1
         read = self.measuring.reported(row, values) if reported.counts else None
         if read is None:
             return
@@ -132,7 +132,7 @@ class EventContext:
 
     def mark_masked(self, rank: int) -> None:
         """What takes effect had a choice that is forbidden now: the no-op took its place."""
-        self.result.masked[self.simulation.hierarchy.ids[rank]] += 1
+        self.result.masked[self.simulation.model.hierarchy.ids[rank]] += 1
         if self.trace is not None:
             self.trace.masked.add(self.scheduler.here)
 
@@ -173,17 +173,17 @@ class LinkRule:
         link.factor, link.more = (within(float(x), 0.0, most) for x, most in zip(pair, (MOST_FACTOR, 1.0), strict=True))
 
     def _name(self, rank: int) -> str:
-        return "the proxy" if rank == PROXY else repr(self.context.simulation.hierarchy.ids[rank])
+        return "the proxy" if rank == PROXY else repr(self.context.simulation.model.hierarchy.ids[rank])
 
 
 def ends(message: Any, simulation: Simulation) -> tuple[int, int]:
     """Ranks of sender and receiver; the proxy is -1, a black box BLACK_BOX."""
     agent: int = message.agent
     if isinstance(message, TO_CHILD):
-        return simulation.hierarchy.parent[agent], agent
+        return simulation.model.hierarchy.parent[agent], agent
     match message:
         case m.SharedState():
-            return agent, simulation.hierarchy.index[simulation.exchange.edges[message.edge].route.receiver]
+            return agent, simulation.model.hierarchy.index[simulation.exchange.edges[message.edge].route.receiver]
         case m.LetterUnderWay():
             return agent, message.receiver
         case m.ObservationCopy():

@@ -127,7 +127,7 @@ class DisturbanceLoop:
         before = simulation.truth.copy()
         change()
         differs = before != simulation.truth
-        return {i for i, row in enumerate(simulation.layout.rows) if differs[row.reported.columns].any()}
+        return {i for i, row in enumerate(simulation.model.layout.rows) if differs[row.reported.columns].any()}
 
     def report(self, rows: Iterable[int], number: int, cause: str, now: int) -> None:
         """The reports of some rows leave."""
@@ -138,12 +138,12 @@ class DisturbanceLoop:
         """PhysicsCycle.simulate, of what is left of the substep; the conditions are asked afterwards."""
         c = self.context
         if self._cut:
-            c.simulation.piece = (self._cut, c.simulation.dt / c.simulation.substeps - self._cut)
+            c.simulation.piece = (self._cut, c.simulation.model.dt / c.simulation.model.substeps - self._cut)
         try:
             self.physics.simulate(event, now)
         finally:
             c.simulation.piece = None
-        self._open, self._cut = ((event.substep + 1) % c.simulation.substeps, now), 0.0
+        self._open, self._cut = ((event.substep + 1) % c.simulation.model.substeps, now), 0.0
         if self.conditions.watching:
             self.settle_later(now)
 
@@ -198,7 +198,7 @@ class DisturbanceLoop:
     def _idle(self, rank: int, number: int, now: int) -> None:
         """Decision `number` of one that is down: its no-op, or that its set-point holds."""
         if self.context.simulation.down[rank] == "noop":
-            self.agents.commit(rank, number, self.context.simulation.specs[rank].noop.copy(), now, None)
+            self.agents.commit(rank, number, self.context.simulation.model.specs[rank].noop.copy(), now, None)
         else:
             self.agents.decided[rank] = max(number, self.agents.decided[rank])
 
@@ -223,7 +223,7 @@ def checked_events(simulation: Simulation, custom: Iterable[CustomEvent]) -> tup
 
 
 def _rank(simulation: Simulation, agent: str | None) -> int:
-    return NOBODY if agent is None else simulation.hierarchy.rank(agent, "CustomEvent(agent)")
+    return NOBODY if agent is None else simulation.model.hierarchy.rank(agent, "CustomEvent(agent)")
 
 
 class CustomLoop:
@@ -273,7 +273,7 @@ class CustomLoop:
             case CustomEvent():
                 self._schedule(what)
             case CustomMessage():
-                rank = c.simulation.hierarchy.rank(what.agent, "CustomMessage(agent)")
+                rank = c.simulation.model.hierarchy.rank(what.agent, "CustomMessage(agent)")
                 letter = make(CustomLetter, (rank, self._count, c.broker.next_id(), now, what))
                 self._count += 1
                 c.broker.send(letter, ENV_UPDATE, Queue.CUSTOM, c.timings[rank].msg, cause)

@@ -37,7 +37,7 @@ class Measuring:
 
     def bind(self, simulation: Simulation) -> None:
         """Look up what belongs to the simulation; again when that has been rebuilt."""
-        self.simulation, layout = simulation, simulation.layout
+        self.simulation, layout = simulation, simulation.model.layout
         summing = np.unique(layout.owner_of[layout.per_step]).tolist()
         sums = {row: np.flatnonzero(np.isin(layout.rows[row].reported.columns, layout.per_step)) for row in summing}
         self._sums = {row: places for row, places in sums.items() if len(places)}
@@ -48,7 +48,7 @@ class Measuring:
 
     def row(self, row: int) -> Floats:
         """The reported columns of a row as they are measured now, float64 `[n]`, fresh."""
-        reported, simulation = self.simulation.layout.rows[row].reported, self.simulation
+        reported, simulation = self.simulation.model.layout.rows[row].reported, self.simulation
         values: Floats = simulation.truth[reported.where].copy()
         if row in self._sums:
             places = self._sums[row]
@@ -57,7 +57,7 @@ class Measuring:
 
     def measure_all(self) -> Floats:
         """All columns as they are measured now, float64 `[layout.size]`, fresh."""
-        values, sums = self.simulation.truth.copy(), self.simulation.layout.per_step
+        values, sums = self.simulation.truth.copy(), self.simulation.model.layout.per_step
         values[sums] = self.ended[sums]
         return values
 
@@ -92,7 +92,7 @@ class _Own:
     """Where an agent's own columns lie: in the truth, and at the beginning of its observation."""
 
     def __init__(self, simulation: Simulation, rank: int) -> None:
-        layout, view = simulation.layout, simulation.plan.views[rank]
+        layout, view = simulation.model.layout, simulation.model.plan.views[rank]
         self.width = view.own
         columns = view.columns[: self.width]
         self.where = span_of(columns)

@@ -38,7 +38,7 @@ def notes(
     """
     deciders, thoughts = sorted(deciding), thinking or {}
     texts = [*below_substep(simulation, timings, deciders, wait_ns, thoughts)]
-    if wait_ns == simulation.dt_ns:
+    if wait_ns == simulation.model.dt_ns:
         texts += _ages(simulation, timings, deciders, reports, thoughts)
         texts += _own_by_message(simulation, timings, deciders)
     if end_ns is not None:
@@ -51,9 +51,9 @@ def below_substep(
     thoughts: Mapping[int, int] | None = None,
 ) -> Iterator[Note]:  # fmt: skip
     """Delays that the physics of this world does not resolve: alone, or all together from a tick to its effect (T1)."""
-    wait_ns = simulation.dt_ns if wait_ns is None else wait_ns
+    wait_ns = simulation.model.dt_ns if wait_ns is None else wait_ns
     yield from _alone(simulation, timings, wait_ns, thoughts or {})
-    if wait_ns == simulation.dt_ns:
+    if wait_ns == simulation.model.dt_ns:
         for rank in deciding:
             yield from _in_all(simulation, timings[rank])
 
@@ -72,13 +72,13 @@ def _alone(
     simulation: Simulation, timings: Sequence[Timing], wait_ns: int, thoughts: Mapping[int, int]
 ) -> Iterator[Note]:
     """Delays that can't show as they are meant (T1): below a substep, or any if physics is complete before dt."""
-    substep = simulation.dt_ns // simulation.substeps
+    substep = simulation.model.dt_ns // simulation.model.substeps
     small = f"below one physics substep of {to_seconds(substep)} s: on its own it has no effect"
-    for rank, (agent, timing) in enumerate(zip(simulation.hierarchy.ids, timings, strict=True)):
+    for rank, (agent, timing) in enumerate(zip(simulation.model.hierarchy.ids, timings, strict=True)):
         for name, delay in (("act_delay", timing.act), ("msg_delay", timing.msg), ("obs_delay", timing.obs)):
             text = f"{name}={to_seconds(delay)} s"
-            if delay > 0 and wait_ns < simulation.dt_ns:
-                early = f"wait={to_seconds(wait_ns)} s is below dt={simulation.dt} s"
+            if delay > 0 and wait_ns < simulation.model.dt_ns:
+                early = f"wait={to_seconds(wait_ns)} s is below dt={simulation.model.dt} s"
                 yield f"{text}: {early}: this is meant for parity tests, not for studies of delay", agent
             elif 0 < delay < substep and name != "msg_delay":  # a report late by anything is seen a tick later
                 yield f"{text} is {small}", agent
@@ -94,7 +94,7 @@ def legs(timing: Timing) -> Legs:
 def _in_all(simulation: Simulation, timing: Timing) -> Iterator[Note]:
     """From a tick to its effect takes something, but less than a substep: effects count from its start."""
     message, gathering, acting = legs(timing)
-    late, substep = 2 * message + gathering + acting, simulation.dt_ns // simulation.substeps
+    late, substep = 2 * message + gathering + acting, simulation.model.dt_ns // simulation.model.substeps
     if 0 < late < substep and late not in (timing.obs, timing.act):  # one alone is noted already
         yield (
             f"2 msg_delay + obs_delay + act_delay = {to_seconds(late)} s, from a tick to its effect, is below one "
@@ -107,7 +107,7 @@ def _own_by_message(simulation: Simulation, timings: Sequence[Timing], deciders:
     """What an agent sees of itself is late, too (T19)."""
     for rank in deciders:
         own = timings[rank]
-        if not own.local and legs(own)[0] > 0 and rank in simulation.plan.views[rank].sources:
+        if not own.local and legs(own)[0] > 0 and rank in simulation.model.plan.views[rank].sources:
             yield (
                 "agents get even their own features by message (own_rows='proxy'); set own_rows='local' if an agent "
                 "measures them itself",
@@ -165,13 +165,17 @@ def _ages(
 
     It is what nominal delays make of it, in the long run: without jitter, loss and the hook `link`.
     """
-    instants = Instants(simulation.dt_ns, reports, 0 if reports > 1 else 2 * timings[0].msg)
+    instants = Instants(simulation.model.dt_ns, reports, 0 if reports > 1 else 2 * timings[0].msg)
     reporting = _reporting(simulation, timings, deciders, thoughts)
     kinds = {kind: number for number, kind in enumerate(dict.fromkeys(reporting))}
     kind_of, every_kind = np.array([kinds[kind] for kind in reporting]), [*kinds]
     oldest = cache(partial(_oldest, instants))
     for rank in deciders:
-        own, clock, sources = timings[rank], timings[simulation.clocks[rank]], simulation.plan.views[rank].sources
+        own, clock, sources = (
+            timings[rank],
+            timings[simulation.model.clocks[rank]],
+            simulation.model.plan.views[rank].sources,
+        )
         decisions = Decisions(clock.tick, clock.phase, *legs(own)[:2])
         if own.config.on_missing == "noop" and decisions.duration >= clock.tick:
             continue  # no observation comes in time to be decided on
@@ -209,11 +213,11 @@ def _reporting(
     simulation: Simulation, timings: Sequence[Timing], deciders: Sequence[int], thoughts: Collection[int]
 ) -> list[Reporting]:
     """By row. When a policy's decisions count whose thinking takes time can't be said."""
-    rows, reporting = simulation.layout.rows, list[Reporting]()
+    rows, reporting = simulation.model.layout.rows, list[Reporting]()
     delays = _decision_delays(simulation, timings, [*map(legs, timings)], frozenset(deciders) - frozenset(thoughts))
     for rank, (timing, delay) in enumerate(zip(timings, delays, strict=True)):
         message, _, acting = legs(timing)
-        clock, effects = timings[simulation.clocks[rank]], None
+        clock, effects = timings[simulation.model.clocks[rank]], None
         if delay is not None and simulation.acts_itself(rank) and len(rows[rank].reported.columns):
             missed = timing.config.on_missing == "noop" and delay >= clock.tick  # its no-op takes no time
             effects = clock.phase + (delay if missed else delay + acting), clock.tick
@@ -231,10 +235,10 @@ def _decision_delays(
     """
     delays: list[int | None] = []
     for rank, (message, gathering, _) in enumerate(each):  # parents come first
-        above = delays[simulation.hierarchy.parent[rank]] if simulation.commanded[rank] else None
+        above = delays[simulation.model.hierarchy.parent[rank]] if simulation.model.commanded[rank] else None
         delay = 2 * message + gathering if rank in deciding else None if above is None else above + message
         if in_time and delay is not None and timings[rank].config.on_missing == "noop":
-            delay = min(delay, timings[simulation.clocks[rank]].tick)
+            delay = min(delay, timings[simulation.model.clocks[rank]].tick)
         delays.append(delay)
     return delays
 
@@ -270,7 +274,7 @@ def _too_late(
         trips = [("message arrived", least[rank][0])]
         if rank in deciders and delay is not None:
             trips.append(("observation arrived", delay))
-        if delay is not None and simulation.specs[rank].size:
+        if delay is not None and simulation.model.specs[rank].size:
             trips.append(("decision took effect", delay + least[rank][2]))
         yield from outlasting(timing.agent, trips, end_ns)
 

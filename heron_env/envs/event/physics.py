@@ -53,7 +53,7 @@ class PhysicsCycle:
         self.cycles: dict[int, Cycle] = {}
         self.members: list[int] = []  # of the last step
         self.lived = [0] * len(context.timings)  # by rank: the steps it was in
-        self._every = context.simulation.substeps // context.reports
+        self._every = context.simulation.model.substeps // context.reports
 
     def start(self) -> None:
         """Schedule the first substep."""
@@ -61,15 +61,15 @@ class PhysicsCycle:
 
     def schedule_substep(self, step: int, substep: int) -> None:
         c = self.context
-        ns = step * c.dt_ns + c.wait_ns * (substep + 1) // c.simulation.substeps
+        ns = step * c.dt_ns + c.wait_ns * (substep + 1) // c.simulation.model.substeps
         c.scheduler.schedule(ns, PHYSICS, 0, events.Simulation(step, substep))
 
     def simulate(self, event: events.Simulation, now: int) -> None:
         """One substep; the last of a step closes it, scores it from the truth and sends leg 1."""
         c, done = self.context, event.substep + 1
         c.simulation.substep(event.substep)
-        c.measuring.physics = event.step * c.dt_ns + c.dt_ns * done // c.simulation.substeps
-        if done < c.simulation.substeps:
+        c.measuring.physics = event.step * c.dt_ns + c.dt_ns * done // c.simulation.model.substeps
+        if done < c.simulation.model.substeps:
             self.schedule_substep(event.step, done)
             if not done % self._every:
                 self.telemeter(event.step, done, c.next_version(), c.measuring.measure_all(), now)
@@ -102,12 +102,12 @@ class PhysicsCycle:
     def telemeter(self, step: int, substeps: int, version: int, truth: NDArray[np.float64], now: int) -> None:
         """Every row's report of this instant leaves, in place of leg 3. They are numbered by intervals."""
         reports = self.context.reports
-        number = step * reports + substeps * reports // self.context.simulation.substeps
+        number = step * reports + substeps * reports // self.context.simulation.model.substeps
         self.report_all(number, version, now, truth, now, "telemetry")
 
     def score(self, members: list[int], outcome: StepOutcome) -> None:
         """T4: what counts is the truth at the boundary, whatever the network does with the news of it."""
-        result, ids = self.context.result, self.context.simulation.hierarchy.ids
+        result, ids = self.context.result, self.context.simulation.model.hierarchy.ids
         time, rewards, terminated, truncated = outcome.time, outcome.rewards, outcome.terminated, outcome.truncated
         earned = result.rewards
         for rank in members:
@@ -157,7 +157,7 @@ class PhysicsCycle:
         self, number: int, version: int, as_of: int, truth: NDArray[np.float64], now: int, cause: str
     ) -> None:
         """Leg 3, the only one that the network may delay or lose; `truth`: float64 `[layout.size]`."""
-        for row, each in enumerate(self.context.simulation.layout.rows):
+        for row, each in enumerate(self.context.simulation.model.layout.rows):
             if each.reported.counts:
                 self.context.send_report(row, truth[each.reported.where], number, now, as_of, version, PHYSICS, cause)
 

@@ -51,15 +51,15 @@ def checked_monitors(simulation: Simulation, monitors: Iterable[ConditionMonitor
 
 def rank_of(simulation: Simulation, agent: str, where: str) -> int:
     """An agent with an action. Raises UnknownAgent, ConfigError."""
-    rank = simulation.hierarchy.rank(agent, where)
-    if not simulation.specs[rank].size:
+    rank = simulation.model.hierarchy.rank(agent, where)
+    if not simulation.model.specs[rank].size:
         raise ConfigError(f"{where}: {agent!r} has no action to decide; name one that has")
     return rank
 
 
 def row_of(simulation: Simulation, owner: str) -> int:
     """The row of an agent, or of the global features. Raises UnknownAgent."""
-    rows = [row.owner_id for row in simulation.layout.rows]
+    rows = [row.owner_id for row in simulation.model.layout.rows]
     if owner not in rows:
         raise UnknownAgent(f"no row of {owner!r}; there are {rows[:12]}.{did_you_mean(owner, rows)}")
     return rows.index(owner)
@@ -67,7 +67,7 @@ def row_of(simulation: Simulation, owner: str) -> int:
 
 def column_of(simulation: Simulation, name: str) -> int:
     """The place of a number in the truth. Raises UnknownFeature."""
-    names = list(simulation.layout.full_names)
+    names = list(simulation.model.layout.full_names)
     if name not in names:
         shown = f"write owner.Feature.field, as {names[0]!r}" if names else "there are none"
         raise UnknownFeature(f"ConditionMonitor(watch={name!r}): no such number; {shown}.{did_you_mean(name, names)}")
@@ -86,9 +86,9 @@ class PushLoop:
         c = self.context
         if not c.simulation.alive[rank]:
             return
-        view, cache, as_of = c.simulation.plan.views[rank], c.proxy.cache.copy(), c.proxy.as_of.copy()
+        view, cache, as_of = c.simulation.model.plan.views[rank], c.proxy.cache.copy(), c.proxy.as_of.copy()
         for row in rows:
-            columns = c.simulation.layout.rows[row].reported.columns
+            columns = c.simulation.model.layout.rows[row].reported.columns
             values = c.measuring.reported(row, c.measuring.row(row))
             if values is not None:
                 cache[columns], as_of[row] = values, now
@@ -189,8 +189,8 @@ class ConditionLoop:
         self.watches = [Watch() for _ in self.monitors]
         simulation = context.simulation
         for monitor in self.monitors:
-            if simulation.hierarchy.index[monitor.agent] not in pushes.agents.deciding:
-                decide = [simulation.hierarchy.ids[rank] for rank in sorted(pushes.agents.deciding)]
+            if simulation.model.hierarchy.index[monitor.agent] not in pushes.agents.deciding:
+                decide = [simulation.model.hierarchy.ids[rank] for rank in sorted(pushes.agents.deciding)]
                 raise ConfigError(
                     f"ConditionMonitor(agent={monitor.agent!r}): has no policy in this run; {decide[:12]} decide"
                 )
@@ -212,7 +212,7 @@ class ConditionLoop:
 
     def fire(self, now: int) -> None:
         """Push what is due."""
-        ranks = self.context.simulation.hierarchy.index
+        ranks = self.context.simulation.model.hierarchy.index
         for monitor, watch, test, rows in zip(self.monitors, self.watches, self._tests, self._rows, strict=True):
             rises, watch.was_true = not watch.was_true, bool(test())
             if watch.was_true and self._due(monitor, watch, now, rises=rises):
@@ -247,7 +247,7 @@ def _about(simulation: Simulation, monitor: ConditionMonitor) -> list[int]:
     if monitor.watch is None:
         return [row_of(simulation, monitor.agent)]
     place = column_of(simulation, monitor.watch)
-    rows = simulation.layout.rows
+    rows = simulation.model.layout.rows
     owner = next(row.owner_id for row in rows if row.slice.start <= place < row.slice.stop)
-    assert owner == GLOBAL or owner in simulation.hierarchy.index
+    assert owner == GLOBAL or owner in simulation.model.hierarchy.index
     return [row_of(simulation, owner)]

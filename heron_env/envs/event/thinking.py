@@ -90,7 +90,7 @@ class AnswerLoop:
 
     def miss(self, rank: int) -> None:
         """An observation has come to an agent that is thinking."""
-        self.context.result.busy[self.context.simulation.hierarchy.ids[rank]] += 1
+        self.context.result.busy[self.context.simulation.model.hierarchy.ids[rank]] += 1
 
     def _ask(self, asking: Asking, reply: ObservationReply, now: int) -> Taken | Promise:
         """Ask all that can be asked with it; its own answer. Raises ConfigError, RunInterrupted."""
@@ -113,7 +113,7 @@ class AnswerLoop:
         return answers
 
     def _note(self, questions: Sequence[tuple[Asking, Asked]], answers: list[Taken], now: int) -> None:
-        c, ids = self.context, self.context.simulation.hierarchy.ids
+        c, ids = self.context, self.context.simulation.model.hierarchy.ids
         c.ownership.require(c.mark, ids[questions[0][0].rank], to_seconds(now))
         for (asking, _), answer in zip(questions, answers, strict=True):
             c.result.note_answer(ids[asking.rank], to_seconds(now), answer)

@@ -279,11 +279,11 @@ class Role:
         self.agents = [agent for group in groups for agent in env.group_map[group]]
         self.ranks = np.array([env.hierarchy.index[agent] for agent in self.agents])
         first = int(self.ranks[0])
-        self.spec, self.width = env.simulation.specs[first], env.simulation.plan.size(first)
+        self.spec, self.width = env.simulation.model.specs[first], env.simulation.model.plan.size(first)
         self.choices = int(self.spec.ncats.sum()) if env.simulation.masks.ranks else 0
         for group in groups[1:]:
             rank = env.hierarchy.index[env.group_map[group][0]]
-            other, width = env.simulation.specs[rank], env.simulation.plan.size(rank)
+            other, width = env.simulation.model.specs[rank], env.simulation.model.plan.size(rank)
             if width != self.width or other.describe() != self.spec.describe():
                 raise ConfigError(
                     f"shared=True: group {group!r} sees {width} numbers and does {other.describe()}, {groups[0]!r} "

@@ -58,7 +58,7 @@ def compared(env: HeronEnv, runs: Mapping[str, EpisodeResult]) -> list[Panel]:
     panels = [panel for series in env.picture_series() for panel in _panels_of(env, series, runs)]
     if panels:
         return panels
-    layout, columns = env.simulation.layout, env.simulation.plan.views[env.hierarchy.index[first]].columns
+    layout, columns = env.simulation.model.layout, env.simulation.model.plan.views[env.hierarchy.index[first]].columns
     own = []
     for position, name in enumerate(env.observation_names(first)):
         lines = {clock: _column(run, first, position) for clock, run in runs.items()}

@@ -168,8 +168,8 @@ def describe_environment(
             for receiver in receivers
         ],
         seen=SightDescription(
-            env.simulation.plan.rule,
-            env.simulation.layout.size,
+            env.simulation.model.plan.rule,
+            env.simulation.model.layout.size,
             matrix.critic,
             shares(matrix.plan, matrix.critic, env.groups),
         ),
@@ -179,15 +179,14 @@ def describe_environment(
 
 def generated_source(env_id: str, options: dict[str, Any]) -> str:
     """The source that the environment's rules are compiled from. Raises ConfigError if they run in plain Python."""
-    from heron_env.engine.blueprint import why_plain
     from heron_env.engine.lanes import program_text
-    from heron_env.envs.lane import blueprint_of
+    from heron_env.engine.model import why_plain
 
     env = registry.make(env_id, **options)
     reason = why_plain(env.hierarchy)
     if reason is not None:
         raise ConfigError(f"describe {env_id} --generated: nothing is generated, it runs in plain Python: {reason}")
-    return program_text(blueprint_of(env.simulation))
+    return program_text(env.simulation.model)
 
 
 def summary(env_id: str) -> str:
@@ -202,7 +201,7 @@ def _agents(env: HeronEnv, timings: Sequence[Timing]) -> list[AgentDescription]:
     for rank, name in enumerate(tree.ids):
         parent, timing = tree.parent[rank], timings[rank]
         depths[rank] = 0 if parent < 0 else depths[parent] + 1
-        role = "decides" if name in possible else "obeys" if env.simulation.specs[rank].size else "watches"
+        role = "decides" if name in possible else "obeys" if env.simulation.model.specs[rank].size else "watches"
         delays = {"obs_delay": timing.obs / NS, "act_delay": timing.act / NS, "msg_delay": timing.msg / NS}
         result.append(
             AgentDescription(
@@ -224,10 +223,10 @@ def _agents(env: HeronEnv, timings: Sequence[Timing]) -> list[AgentDescription]:
 
 def _group(env: HeronEnv, matrix: VisibilityMatrix, agents: list[str]) -> GroupDescription:
     rank = env.hierarchy.index[agents[0]]
-    spec = env.simulation.specs[rank]
-    names, (low, high) = env.observation_names(agents[0]), env.simulation.plan.bounds(rank)
-    units, ahead = env.observation_units(agents[0]), env.simulation.plan.foreknown(rank)
-    own = [matrix.told(rank, column) for column in env.simulation.plan.views[rank].columns.tolist()]
+    spec = env.simulation.model.specs[rank]
+    names, (low, high) = env.observation_names(agents[0]), env.simulation.model.plan.bounds(rank)
+    units, ahead = env.observation_units(agents[0]), env.simulation.model.plan.foreknown(rank)
+    own = [matrix.told(rank, column) for column in env.simulation.model.plan.views[rank].columns.tolist()]
     tellers = own + [""] * (len(names) - len(own))
     columns = [
         Column(*column) for column in zip(names, units, low.tolist(), high.tolist(), ahead, tellers, strict=True)

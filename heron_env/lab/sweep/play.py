@@ -309,7 +309,7 @@ def can_play(env: HeronEnv, policies: Policies, options: Collection[str]) -> boo
     if not isinstance(env, HeronEnv) or why_not(env) is not None or not set(options) <= env.benchmark().at_reset:
         return False
     deciding = resolve_policies(policies, env)
-    return deciding.keys() == set(env.simulation.possible) and all(map(_decides_for_many, deciding.values()))
+    return deciding.keys() == set(env.simulation.model.possible) and all(map(_decides_for_many, deciding.values()))
 
 
 def play_lanes(
@@ -331,9 +331,9 @@ def play_lanes(
     batch: Any = BatchEnv(
         env, len(cases), clock="event", schedule=schedule, autoreset="disabled", threads=1, record=tuple(record)
     )
-    specs = env.simulation.specs
+    specs = env.simulation.model.specs
     by_lane = _PolicyOfLane([resolve_policies(of_case, env) for of_case in policies], len(env.hierarchy))
-    width = max(specs[rank].size for rank in env.simulation.possible)
+    width = max(specs[rank].size for rank in env.simulation.model.possible)
     rows = batch.reset([case.seed for case in cases], options=[case.options or None for case in cases])
     while len(rows):
         actions = np.zeros((len(rows), width))

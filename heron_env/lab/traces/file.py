@@ -277,7 +277,7 @@ class TimeSeries:
     def watch(self, run: EventRun) -> None:
         """Run to the end, with a look at each control boundary: where one looks changes nothing."""
         env, step = run.env, 0
-        self.names = list(env.simulation.layout.full_names)
+        self.names = list(env.simulation.model.layout.full_names)
         while not run.closed and run.context.scheduler.heap:
             time = step * env.dt_ns / 1e9
             run.until(time)

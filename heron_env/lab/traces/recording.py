@@ -212,7 +212,7 @@ def record(env: HeronEnv, policies: Policies, setting: TraceSetting, series: Tim
 
 
 def _world(run: EventRun) -> TraceWorld:
-    env, plan = run.env, run.env.simulation.plan
+    env, plan = run.env, run.env.simulation.model.plan
     ids, parent = env.hierarchy.ids, env.hierarchy.parent
     decides = {ids[rank]: plan.views[rank] for rank in sorted(run.agents.deciding)}
     owners = [*ids, GLOBAL]

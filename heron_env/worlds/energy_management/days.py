@@ -18,8 +18,8 @@ from heron_env.agents.agent import Agent
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import GLOBAL, Layout
 from heron_env.engine.arrays import addresses
-from heron_env.engine.blueprint import Native
 from heron_env.engine.cache import cached_file
+from heron_env.engine.model import Native
 from heron_env.worlds.energy_management import days_tables as tables
 from heron_env.worlds.energy_management.agents import Battery, Bins, Constants, TransformerZone
 from heron_env.worlds.energy_management.calendar import DAYS, hourly

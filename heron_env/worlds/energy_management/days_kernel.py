@@ -81,7 +81,7 @@ def draw(N: Any, lanes: Any, seeds: Any, episodes: Any) -> None:
 
 @on_arrays
 def begin(D: Any, N: Any, first: Any, last: Any) -> Any:
-    """EnergyManagementEnv.begin in the engine's lanes; nothing can fail (blueprint.Native)."""
+    """EnergyManagementEnv.begin in the engine's lanes; nothing can fail (model.Native)."""
     chosen, seeds, episodes, truth = table(D, "chosen"), table(D, "seeds"), table(D, "episodes"), table(D, "truth")
     choices, starts, days = of(N, "choices"), of(N, "starts"), of(N, "days")
     for b in range(first, last):

@@ -105,9 +105,9 @@ class EnergyManagementEnv(HeronEnv):
     def _build(self) -> None:
         super()._build()
         self.tables = Days(self.site, self.constants, dt=self.dt, bins=self.bins, coming=self.metering == "coming")
-        self.tables.settle(self.hierarchy, self.simulation.layout)
+        self.tables.settle(self.hierarchy, self.simulation.model.layout)
         self.tables.choose(self.days)
-        place = {name: column for column, name in enumerate(self.simulation.layout.full_names)}
+        place = {name: column for column, name in enumerate(self.simulation.model.layout.full_names)}
         batteries = [agent.agent_id for agent in self.hierarchy.agents if isinstance(agent, Battery)]
 
         def columns(*fields: str) -> NDArray[np.int64]:

@@ -23,8 +23,8 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.core.world import World
 from heron_env.engine.arrays import address_table, addresses
-from heron_env.engine.blueprint import Native
 from heron_env.engine.cache import cached_file
+from heron_env.engine.model import Native
 from heron_env.envs.hooks import natively
 from heron_env.errors import ConfigError, checked_keywords
 from heron_env.given import is_number
@@ -205,7 +205,7 @@ FORMS: dict[str, tuple[str, int]] = {
 
 
 class ZoneNetworks:
-    """The networks of zones of one size, which have equal feeders: native physics (engine/blueprint.py).
+    """The networks of zones of one size, which have equal feeders: native physics (engine/model.py).
 
     Args:
         connections: who is connected where.
@@ -332,7 +332,7 @@ class NetworkedEnergyManagementEnv(EnergyManagementEnv):
 
     def _build(self) -> None:
         super()._build()
-        self.networks = networks_of(self.site, self.network, self.hierarchy, self.simulation.layout)
+        self.networks = networks_of(self.site, self.network, self.hierarchy, self.simulation.model.layout)
 
     def begin(self, world: World) -> None:
         """As without a network; what is first seen is the network before midnight with the batteries at rest."""

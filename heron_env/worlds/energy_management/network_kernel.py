@@ -44,7 +44,7 @@ of = table_of(FORMS)
 
 @on_arrays
 def substep(D: Any, N: Any, first: Any, last: Any) -> Any:
-    """In lanes [first, last) that are not over; returns 0: nothing can fail (blueprint.Native).
+    """In lanes [first, last) that are not over; returns 0: nothing can fail (model.Native).
 
     D: the engine's table (arrays.py), of which the truth, `over` and `dt_piece` are read. With dt = 0 nothing is paid
     and nothing counted. A zone with a load that is nan stays as it is: who checks the truth, or a rule, will say so.

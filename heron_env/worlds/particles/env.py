@@ -142,7 +142,7 @@ class ParticlesEnv(HeronEnv):
 
     def benchmark(self) -> Benchmark:
         """One rule for each group of agents."""
-        specs, index = self.simulation.specs, self.hierarchy.index
+        specs, index = self.simulation.model.specs, self.hierarchy.index
         first = {group: agents[0] for group, agents in self.group_map.items()}
         play = {g: ByRule(decide, self.parts[first[g]], specs[index[first[g]]]) for g, decide in self.rules.items()}
         return Benchmark(baselines=lambda seed: {"rule": play}, strongest="rule", unit="sum of rewards, all agents")

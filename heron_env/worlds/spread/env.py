@@ -107,7 +107,7 @@ class Assigned(Drive):
 
 def baselines(env: SpreadEnv) -> dict[str, dict[str, AnyPolicy]]:
     """Policies by name of the baseline, for all agents."""
-    continuous = env.simulation.specs[env.simulation.possible[0]].dim_c > 0
+    continuous = env.simulation.model.specs[env.simulation.model.possible[0]].dim_c > 0
     rules = {"nearest landmark": Drive, "assigned landmark": Assigned}
     return {name: {"*": rule(len(env.possible_agents), continuous)} for name, rule in rules.items()}
 

@@ -44,8 +44,8 @@ APART = replace(
 def course(batch: Any, rows: Rows, lanes: int, calls: int) -> list[list[dict[str, Any]]]:
     """Rows and ends of each lane in their order, and the ends apart; all who are asked answer by waves."""
     env, episodes = batch.env, np.zeros(lanes)
-    policies, specs = policies_of(env), env.simulation.specs
-    widths, size = {rank: env.simulation.plan.size(rank) for rank in policies}, max(spec.size for spec in specs)
+    policies, specs = policies_of(env), env.simulation.model.specs
+    widths, size = {rank: env.simulation.model.plan.size(rank) for rank in policies}, max(spec.size for spec in specs)
     events: list[list[dict[str, Any]]] = [[] for _ in range(lanes)]
     for call in range(calls):
         note(events, rows.ended, widths, episodes, call)

@@ -1,4 +1,4 @@
-"""The blueprint: all that the engine must know of a simulation to run it."""
+"""The model: all that the engine must know of a simulation to run it."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Native(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Blueprint:
-    """One hierarchy and its law; every tuple is by rank.
+class Model:
+    """All that is declared of an environment and never changes: one hierarchy and its law; every tuple is by rank.
 
     Attributes:
         possible: ranks of the agents that decide for themselves.
