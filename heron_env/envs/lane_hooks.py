@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,11 @@ from heron_env.core.layout import Layout
 from heron_env.core.quantity import clip
 from heron_env.core.world import CohortColumns, Columns, World
 from heron_env.engine.lanes import Lanes
-from heron_env.engine.model import Native
+from heron_env.engine.model import Model, Native
 from heron_env.envs.hooks import Hooks, require_numbers
 from heron_env.errors import RuleError
 from heron_env.scheduling.timing import SECOND
 from heron_env.seeding import keys, uniform_rows
-
-if TYPE_CHECKING:
-    from heron_env.envs.simulation import Simulation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -140,12 +137,12 @@ class LaneHooks:
     """
 
     def __init__(
-        self, simulation: Simulation, lanes: Lanes, at: At, names: Iterable[str], together: bool = False
+        self, hooks: Hooks, model: Model, lanes: Lanes, at: At, names: Iterable[str], together: bool = False
     ) -> None:
-        self._hooks, self._lanes, self._arrays, self._at = simulation.hooks, lanes, lanes.arrays, at
+        self._hooks, self._lanes, self._arrays, self._at = hooks, lanes, lanes.arrays, at
         self.names, self.together, self._begins = frozenset(names), together, True
-        self._layout, self._dt_ns = simulation.model.layout, simulation.model.dt_ns
-        self._substeps, self._dt = simulation.model.substeps, simulation.model.dt / simulation.model.substeps
+        self._layout, self._dt_ns = model.layout, model.dt_ns
+        self._substeps, self._dt = model.substeps, model.dt / model.substeps
         self._truth = self._arrays.truth[:, : self._layout.size]
         self._every = np.arange(len(self._truth))
         self.world = BatchWorld(self._layout, self._truth, self._every, self._arrays.seeds, self._arrays.episodes)

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from heron_env.agents.agent import CoordinatorAgent
 from heron_env.agents.horizontal import Mail, as_protocols
@@ -21,9 +24,6 @@ from heron_env.engine.model import Native
 from heron_env.envs.exchange import ranks_of
 from heron_env.errors import ConfigError, FeatureError, did_you_mean
 from heron_env.given import several
-
-if TYPE_CHECKING:
-    from heron_env.envs.simulation import Simulation
 
 Waiting = tuple[int, int, Sealed]
 """(when it came, ns; rank of the sender; the letter)."""
@@ -71,18 +71,19 @@ class Post:
         self.written: dict[int, int] = {}
         self._read = self._lost = self._under_way = 0
 
-    def natives(self, called: Called, simulation: Simulation) -> tuple[Native, ...]:
+    def natives(
+        self, called: Called, truth: NDArray[np.float64], layout: Layout, alive: Callable[[], Sequence[bool]]
+    ) -> tuple[Native, ...]:
         """What letters do in a step: how many are written stands in the truth, and nobody reads those of the ended."""
         if not self.receivers:
             return ()
-        layout = simulation.model.layout
 
         def number(first: int, last: int) -> None:
             for rank, column in self.columns.items():
-                simulation.truth[column] = min(self.written.get(rank, 0), layout.high[column])
+                truth[column] = min(self.written.get(rank, 0), layout.high[column])
 
         numbered = (called.native("before_physics", number),) if self.columns else ()
-        return (*numbered, called.native("finish", lambda first, last: self.bury(simulation.alive)))
+        return (*numbered, called.native("finish", lambda first, last: self.bury(alive())))
 
     def checked(self, sender: int, letters: Any) -> tuple[Written, ...]:
         """(rank of the receiver, letter) of each letter that an agent has written, sealed.

@@ -18,11 +18,10 @@ from heron_env.envs.declaration import model_of
 from heron_env.envs.disturbing import Course, Courses
 from heron_env.envs.exchange import Exchange
 from heron_env.envs.hooks import Hooks, require_numbers
-from heron_env.envs.lane import Lane
+from heron_env.envs.lane import Lane, StepOutcome
 from heron_env.envs.lane_hooks import LaneHooks
 from heron_env.envs.mail import Post
 from heron_env.envs.masking import Masks
-from heron_env.envs.outcome import StepOutcome
 from heron_env.envs.seeing import group_agents
 from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import ConfigError, FeatureError
@@ -135,9 +134,13 @@ class Simulation:
     def attach(self) -> None:
         """The phases of what the simulation is now, when rules are compiled; done at the first reset."""
         lanes = self.lane.lanes
-        hooks = LaneHooks(self, lanes, self._hooks_at, self._hooked - {"begin"}).natives()
+        hooks = LaneHooks(self.hooks, self.model, lanes, self._hooks_at, self._hooked - {"begin"}).natives()
         native = self.hooks.native_loops() if self.compiled else ()
-        more = (*self.exchange.natives(), *hooks, *self.post.natives(lanes.called, self))
+        more = (
+            *self.exchange.natives(),
+            *hooks,
+            *self.post.natives(lanes.called, self.truth, self.model.layout, lambda: self.alive),
+        )
         self.lane.attach(replace(self.model, native=(*native, *more)))
         if self.splits and self.courses is None:
             self._courses().splitting.append(self)

@@ -24,7 +24,7 @@ from heron_env.envs.decisions import Decision, Source, last_decisions, own_polic
 from heron_env.envs.dictionaries import JointActions, Publisher
 from heron_env.envs.disturbing import Course, checked_disturbances
 from heron_env.envs.hooks import Hooks, require_options
-from heron_env.envs.outcome import StepOutcome
+from heron_env.envs.lane import StepOutcome
 from heron_env.envs.ownership import NOTHING, Ownership
 from heron_env.envs.seeing import ObjectForm, Values, observation_box, show_truth, state_box
 from heron_env.envs.settings import (

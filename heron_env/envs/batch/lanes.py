@@ -278,7 +278,7 @@ class CompiledLanes(LaneEngine):
         engine = Lanes(model, lanes, threads or threads_for(lanes), final=final, later=True)
         engine.always_shared = threads is not None
         views = LaneViews(env, engine)
-        hooks = LaneHooks(env.simulation, engine, views.at, type(env).python_hooks(), env.batched)
+        hooks = LaneHooks(env, env.simulation.model, engine, views.at, type(env).python_hooks(), env.batched)
         engine.attach(replace(model, native=(*model.native, *hooks.natives())))
         super().__init__(env, groups, deciders, engine, views, hooks)
 

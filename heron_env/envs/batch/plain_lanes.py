@@ -78,7 +78,7 @@ class PlainLanes(LaneEngine):
         lanes = PythonLanes(model, len(envs), None if self.moves_itself else rules, final=final)
         views = OwnLanes(envs, lanes, not self.moves_itself)
         names = env.called_in_python(compiled=False) - {"begin"}  # an environment calls that at its own reset()
-        hooks = LaneHooks(env.simulation, lanes, views.at, names)
+        hooks = LaneHooks(env, env.simulation.model, lanes, views.at, names)
         mine = () if self.moves_itself else (*hooks.natives(), lanes.called.native("begin", self._begin))
         lanes.attach(replace(model, native=(*model.native, *mine)))
         if not self.moves_itself:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.event.context import EventContext
-from heron_env.envs.outcome import StepOutcome
+from heron_env.envs.lane import StepOutcome
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.messages import (
