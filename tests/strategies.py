@@ -367,6 +367,13 @@ def by_hand(draw: st.DrawFn, *hooks: str) -> Recipe:
     return replace(recipe, root=talking_root, hooks=draw(st.sampled_from(chosen)), compile=False)
 
 
+def in_reverse(node: Node) -> Node:
+    """The same tree; whoever commands vectors of agents that are all alike splits them by a protocol of the user's."""
+    alike = len({child.kind for child in node.children}) == 1 and not any(child.children for child in node.children)
+    protocol = "reversed" if node.protocol == "vector" and alike else node.protocol
+    return replace(node, protocol=protocol, children=tuple(map(in_reverse, node.children)))
+
+
 @st.composite
 def storms(draw: st.DrawFn, recipe: Recipe) -> tuple[Disturbance, ...]:
     """What befalls an episode: gusts, tariffs, crashes and failing sensors, at boundaries and between them."""

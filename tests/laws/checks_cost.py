@@ -84,7 +84,7 @@ def check_linear_cost_of_a_matrix(counts: tuple[int, ...]) -> None:
             simulation = env.simulation
 
             def task(fresh: Any = fresh.simulation, config: Any = env.observability) -> None:
-                plan = ObservationPlan(fresh.hierarchy, fresh.layout, False, config)
+                plan = ObservationPlan(fresh.model.hierarchy, fresh.model.layout, False, config)
                 for rank in range(len(plan.views)):
                     plan.vector(rank, fresh.truth, fresh.moment)
 

@@ -113,7 +113,7 @@ def everyone_begins_anew(original: Any) -> Any:
     return lambda self, lanes, seeds, options: original(self, np.ones_like(lanes), seeds, options)
 
 
-@mutant(lane_hooks.LaneHooks, "call")
+@mutant(lane_hooks.LaneHooks, "_call")
 def hooks_of_all_lanes(original: Any) -> Any:
     """The world's hooks run for lanes, too, that have nothing to do with it."""
     return lambda self, name, lanes, *rest, **options: original(
@@ -121,10 +121,10 @@ def hooks_of_all_lanes(original: Any) -> Any:
     )
 
 
-@mutant(lane_hooks, "running")
+@mutant(lane_hooks.LaneHooks, "in_substep")
 def hooks_between_substeps(original: Any) -> Any:
     """On the event clock hooks run for lanes, too, whose turn it is not."""
-    return lambda arrays, first, last: arrays.over[first:last] == 0
+    return lambda self, first, last: first + np.flatnonzero(self._arrays.over[first:last] == 0)
 
 
 @mutant(Exchange, "natives")

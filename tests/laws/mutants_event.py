@@ -90,13 +90,13 @@ TOGETHER_MUTANTS: dict[str, Fault] = {
     "lanes_stay_in_motion": ("physics", "            moving[b] = 0\n", "            pass\n"),
     "everyone_is_in_the_substep_of_the_first": (
         "physics",
-        "lane[b, f.SUBSTEP])\n    if",
-        "lane[first, f.SUBSTEP])\n    if",
+        "[b] = lane[b, f.SUBSTEP]\n",
+        "[b] = lane[first, f.SUBSTEP]\n",
     ),
     "nobody_moves_the_world": (
-        "physics",
-        "        failed = natively(D, PYTHON + PHYSICS, first, last)\n",
-        "        pass\n",
+        "step",
+        "substep[b])\n    if failed == 0:\n        failed = natively(D, PYTHON + PHYSICS, first, last)\n",
+        "substep[b])\n",
     ),
 }
 """Those that only show where several lanes have hooks in Python."""

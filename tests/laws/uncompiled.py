@@ -3,6 +3,7 @@
 import ast
 import importlib
 import importlib.util
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -102,11 +103,12 @@ def execute(part: str, text: str, names: dict[str, Any], spaces: dict[str, dict[
 def _tools(lanes: event_lanes.EventLanes) -> dict[str, Any]:
     """What compiled code calls, in Python."""
     engine, memory = lanes.steps.lanes, lanes.steps.lanes._memory
-    fixed = {**memory.arrays._asdict(), **memory.fixed}
+    fixed = ChainMap(memory.fixed, memory.arrays._asdict())
     return {
         **dict.fromkeys(("leaf", "general", "inlined", "phase", "on_arrays"), _same), "fetch": lambda *where: None,
         "flat_of": lambda array: array.reshape(-1),
-        "noise_row": _noise_row, "within": within, "failure": None, "number": None,
+        "noise_row": _noise_row, "within": within, "failure": None,
+        "number": lambda D, name: memory.numbers[name],
         "table": lambda D, name: fixed[name],
         "table_of": lambda forms, sized: lambda E, name: lanes.memory.arrays[name],
         "natively": partial(natively, engine), "call": calling(engine),

@@ -1,5 +1,6 @@
 """The kernels that all lanes share, as their own text run by Python: for faults planted in it, and for looking."""
 
+from collections import ChainMap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -72,7 +73,7 @@ def _tools(lanes: Lanes, fault: Fault | None) -> dict[str, Any]:
     arrays_at = {}
     for at, published in zip(memory.at, memory.sets, strict=True):
         out = {f"out_{name}": array for name, array in published._asdict().items()}
-        arrays_at[at] = {**memory.arrays._asdict(), **memory.fixed, **out}
+        arrays_at[at] = ChainMap(memory.fixed, memory.arrays._asdict(), out)
     bits = memory._tables[0]
 
     def number(D: int, name: str) -> Any:
