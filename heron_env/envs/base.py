@@ -202,14 +202,14 @@ class HeronEnv(SynchronousEnv):
 
     def __repr__(self) -> str:
         """One line: `<StorageEnv: 7 agents, 2 decide; dt 60 s in 60 substeps; 29 state columns>`."""
-        return f"<{one_line(type(self).__name__, self.simulation)}>"
+        return f"<{one_line(type(self).__name__, self.simulation.model)}>"
 
     def _repr_html_(self) -> str:
         """The tree of agents, for notebooks."""
         acts, sees = (
             {a: space(a) for a in self.possible_agents} for space in (self.action_space, self.observation_space)
         )
-        return html_tree(repr(self)[1:-1], self.simulation, acts, sees)
+        return html_tree(repr(self)[1:-1], self.simulation.model, acts, sees)
 
 
 told_in_help(HeronEnv, *help_texts(OVERRIDABLE))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from heron_env.agents.agent import Agent
 from heron_env.core.action import ActionSpec
@@ -12,7 +12,6 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.engine.checking import require_no_stores
 from heron_env.engine.model import Model
-from heron_env.envs.hooks import Hooks
 from heron_env.envs.seeing import kinds_of
 from heron_env.envs.settings import TerminationConfig
 from heron_env.errors import HierarchyError
@@ -24,15 +23,18 @@ if TYPE_CHECKING:
 
 
 def model_of(
-    system: Agent, hooks: type[Hooks], *, dt: float, substeps: int, global_features: tuple[type[FeatureProvider], ...],
+    system: Agent, rules: Mapping[str, Callable[..., Any]], owner: str, *, dt: float, substeps: int,
+    global_features: tuple[type[FeatureProvider], ...],
     termination: TerminationConfig, observe_age: bool, pad: bool, observability: ObservabilityConfig | None,
 ) -> Model:  # fmt: skip
     """The model of the agents below `system`; everybody ticks in every step, until a schedule says otherwise.
 
+    `rules`: the hooks of the class `owner` that are world rules.
+
     Raises what its parts raise, and HierarchyError where nobody acts.
     """
-    rules, dt_ns = hooks.world_rules(), to_ns(dt, "dt")
-    require_no_stores(rules, hooks.__name__)
+    dt_ns = to_ns(dt, "dt")
+    require_no_stores(rules, owner)
     hierarchy = Hierarchy.of(system)
     for agent in hierarchy.agents:
         agent.reset()
@@ -52,7 +54,7 @@ def model_of(
         clocks=tuple(_clock_of(rank, hierarchy, commanded) for rank in range(len(hierarchy))),
         dt=dt, dt_ns=dt_ns, substeps=substeps, last_step=termination.last_step(dt_ns),
         any_ends=termination.mode == "any", ticks=((dt_ns, 0),) * len(hierarchy), observers=possible,
-        hooks=rules, owner=hooks.__name__,
+        hooks=rules, owner=owner,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from heron_env.pictures.notebook import counted, html_table
 if TYPE_CHECKING:
     from gymnasium import spaces
 
-    from heron_env.envs.simulation import Simulation
+    from heron_env.engine.model import Model
 
 MOST_ROWS = 40
 """Agents that a notebook shows."""
@@ -77,28 +77,28 @@ class Benchmark:
 # How it looks
 
 
-def one_line(name: str, simulation: Simulation) -> str:
+def one_line(name: str, model: Model) -> str:
     """`StorageEnv: 7 agents, 2 decide; dt 60 s in 60 substeps; 29 state columns`."""
-    agents, deciding = counted(len(simulation.model.hierarchy), "agent"), len(simulation.model.possible)
-    substeps = "" if simulation.model.substeps == 1 else f" in {simulation.model.substeps} substeps"
-    size = counted(simulation.model.layout.size, "state column")
-    return f"{name}: {agents}, {deciding} decide; dt {simulation.model.dt:g} s{substeps}; {size}"
+    agents, deciding = counted(len(model.hierarchy), "agent"), len(model.possible)
+    substeps = "" if model.substeps == 1 else f" in {model.substeps} substeps"
+    size = counted(model.layout.size, "state column")
+    return f"{name}: {agents}, {deciding} decide; dt {model.dt:g} s{substeps}; {size}"
 
 
 def html_tree(
-    title: str, simulation: Simulation, acts: Mapping[str, spaces.Space[Any]], sees: Mapping[str, spaces.Space[Any]]
+    title: str, model: Model, acts: Mapping[str, spaces.Space[Any]], sees: Mapping[str, spaces.Space[Any]]
 ) -> str:
     """The tree of agents as HTML; `acts`, `sees`: spaces of those that decide."""
-    tree = simulation.model.hierarchy
-    rows = [_row(simulation, rank, acts, sees) for rank in range(min(len(tree), MOST_ROWS))]
+    tree = model.hierarchy
+    rows = [_row(model, rank, acts, sees) for rank in range(min(len(tree), MOST_ROWS))]
     more = "" if len(tree) <= MOST_ROWS else f"and {len(tree) - MOST_ROWS} more agents. "
-    shared = ", ".join(feature.feature_name for feature in simulation.model.global_features)
+    shared = ", ".join(feature.feature_name for feature in model.global_features)
     note = f"{more}{title}.{f' Global: {shared}.' if shared else ''}"
     return html_table(("agent", "class", "features", "decides", "observes"), rows, words=4, note=note)
 
 
-def _row(simulation: Simulation, rank: int, acts: Mapping[str, Any], sees: Mapping[str, Any]) -> list[str]:
-    tree, row = simulation.model.hierarchy, simulation.model.layout.rows[rank]
+def _row(model: Model, rank: int, acts: Mapping[str, Any], sees: Mapping[str, Any]) -> list[str]:
+    tree, row = model.hierarchy, model.layout.rows[rank]
     agent = tree.ids[rank]
     return [
         f"{INDENT * tree.depth(rank)}{agent}",

@@ -21,7 +21,6 @@ from heron_env.scheduling.disturbances import BUILT_IN, Disturbance, Disturbance
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from heron_env.envs.simulation import Simulation
     from heron_env.pictures.course import PictureSeries
     from heron_env.pictures.frames import ObservedWorld
     from heron_env.scheduling.events import Following, Happening
@@ -55,7 +54,8 @@ class Hooks:
 
     batched: bool = False
 
-    simulation: Simulation
+    simulation: Any
+    """The one world of this environment, envs.simulation.Simulation, which has the environment in turn."""
     possible_agents: list[str]
     _simulates: bool = False
     reset_options: tuple[str, ...] | None

@@ -71,8 +71,9 @@ class Simulation:
     ) -> None:
         self.hooks, self.termination = hooks, termination
         self.model = model = model_of(
-            system, type(hooks), dt=dt, substeps=substeps, global_features=global_features, termination=termination,
-            observe_age=observe_age, pad=pad, observability=observability,
+            system, hooks.world_rules(), type(hooks).__name__, dt=dt, substeps=substeps,
+            global_features=global_features, termination=termination, observe_age=observe_age, pad=pad,
+            observability=observability,
         )  # fmt: skip
         ids, possible, agents = model.hierarchy.ids, model.possible, model.hierarchy.agents
         self.most_steps = (END_OF_TIME - 1) // model.dt_ns

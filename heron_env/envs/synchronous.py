@@ -62,6 +62,7 @@ DERIVED = (
 class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     """An environment that is reset and stepped, in control steps; see HeronEnv for the arguments."""
 
+    simulation: Simulation
     metadata: dict[str, Any] = {
         "name": "heron_env",
         "render_modes": ["ansi", "rgb_array"],
