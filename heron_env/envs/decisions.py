@@ -178,8 +178,16 @@ def deciding(env: SynchronousEnv, named: Mapping[int, Any]) -> list[int]:
 def take(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
     """Bring the caller's actions and what agents decide by their own policies into the lane.
 
-    Raises InvalidAction, UnknownAgent; then nothing has changed.
+    Raises InvalidAction, UnknownAgent; then nothing has changed, and no letter is written or read.
     """
+    post = env.simulation.post
+    if post.receivers:
+        post.unless_it_fails(_take, env, actions)
+    else:
+        _take(env, actions)
+
+
+def _take(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
     given = _given(env, actions)
     own = _own(env, given)
     answered = {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()}

@@ -301,7 +301,8 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         try:
             seen = self._joint_step() if joint else None
             if seen is None:
-                self._take(actions)
+                take(self, actions)
+                owned.changing = True
                 seen = simulation.step()
         except BaseException:
             if owned.changing:
@@ -312,7 +313,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         return seen
 
     def _joint_step(self) -> NDArray[np.float32] | None:
-        """The step of all these; None, and nothing has changed, where one is illegal: `_take` says which, and why."""
+        """The step of all these; None, and nothing has changed, where one is illegal: `take` says which, and why."""
         try:
             return self.simulation.step()
         except InvalidAction:
@@ -320,15 +321,6 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
             if self._ownership.changing:
                 raise
             return None
-
-    def _take(self, actions: Mapping[str, Any]) -> None:
-        """The caller's actions, and what agents decide by their own policies. Raises InvalidAction, UnknownAgent."""
-        post = self.simulation.post
-        if post.receivers:
-            post.unless_it_fails(take, self, actions)
-        else:
-            take(self, actions)
-        self._ownership.changing = True
 
     def _observe(self) -> dict[str, Obs]:
         return self._publisher.observations(self.agents)

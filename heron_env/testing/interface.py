@@ -7,6 +7,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -266,6 +267,7 @@ def ends(subject: Subject) -> Iterator[Remark]:
     """A limit of steps truncates, does not terminate, and nobody comes back."""
     limit, env = 3, subject.build()
     env.termination = env.simulation.termination = TerminationConfig(max_steps=limit, mode=env.termination.mode)
+    env.simulation.model = replace(env.simulation.model, last_step=limit)
     env.simulation.attach()
     env.reset(seed=subject.seed)
     policies = noops(env)
