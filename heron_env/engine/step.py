@@ -40,124 +40,6 @@ from heron_env.engine.arrays import (
 )
 from heron_env.engine.kernels import call, general, leaf, natively, number, phase, table
 
-
-@leaf
-def run(D: Any, address: Any, first: Any, last: Any) -> Any:
-    """The phase at this address, if there is one: how many lanes failed."""
-    return np.int64(0) if address == 0 else call(address, (D, np.int64(first), np.int64(last)))
-
-
-@general
-def visit(D: Any, place: Any, first: Any, last: Any, failed: Any) -> Any:
-    """A place: how many lanes have failed so far."""
-    failed += run(D, table(D, "phases")[place], first, last)
-    if len(table(D, "natives")) == 0:
-        return failed
-    failed += natively(D, place, first, last)
-    return failed if failed != 0 else natively(D, PYTHON + place, first, last)
-
-
-@general
-def advance(D: Any, first: Any, last: Any, substep: Any) -> Any:
-    """Physics of a substep up to what follows it in Python: how many lanes failed."""
-    physics, substeps = table(D, "phases")[PHYSICS], table(D, "substep")
-    for b in range(first, last):
-        substeps[b] = substep
-    followed, failed = len(table(D, "natives")) != 0, np.int64(0)
-    if followed:
-        failed = visit(D, BEFORE_PHYSICS, first, last, failed)
-    if physics != 0:
-        failed += call(physics, (D, np.int64(first), np.int64(last), np.int64(substep)))
-    return failed + natively(D, PHYSICS, first, last) if followed else failed
-
-
-@general
-def act(D: Any, first: Any, last: Any, begin: Any, end: Any, failed: Any) -> Any:
-    """What actions do, then all substeps of physics: those of RULED from number `begin` to `end` - 1."""
-    for k in range(begin, end):
-        if RULED[k] == CLOSE:
-            continue
-        if RULED[k] != PHYSICS:
-            failed = visit(D, RULED[k], first, last, failed)
-            continue
-        for substep in range(number(D, "substeps")):
-            failed += advance(D, first, last, substep)
-            if failed == 0:
-                failed = natively(D, PYTHON + PHYSICS, first, last)
-    return failed
-
-
-@general
-def close(D: Any, first: Any, last: Any, failed: Any) -> Any:
-    """Rewards, who ends by a rule or a limit (T5), and the next exogenous values up to those made in Python."""
-    failed = visit(D, CLOSE, first, last, failed)
-    run(D, table(D, "phases")[END], first, last)
-    return failed + run(D, table(D, "phases")[FINISH], first, last) + natively(D, FINISH, first, last)
-
-
-@general
-def move(D: Any, first: Any, last: Any) -> Any:
-    """Substep `substep` of the lanes that are `moving`, and with a last one the boundary, for the event clock.
-
-    Each place of all of them before the next: Python is called once for all that stand there.
-    """
-    moving, substep, count = table(D, "moving"), table(D, "substep"), number(D, "substeps")
-    failed = np.int64(0)
-    for b in range(first, last):
-        if moving[b] != 0:
-            if substep[b] == 0:
-                failed = visit(D, CLEAR, b, b + 1, failed)
-            failed += advance(D, b, b + 1, substep[b])
-    if failed == 0:
-        failed = natively(D, PYTHON + PHYSICS, first, last)
-    for b in range(first, last):
-        if moving[b] != 0 and substep[b] + 1 == count:
-            failed = close(D, b, b + 1, failed)
-    if failed == 0:
-        failed = natively(D, PYTHON + FINISH, first, last)
-    return visit(D, AT_CLOSE, first, last, failed)
-
-
-@general
-def begin_anew(D: Any, first: Any, last: Any, failed: Any) -> Any:
-    """An episode begins in the lanes that are `chosen`; what agents saw last is kept of those that have ended."""
-    failed = visit(D, KEEP_FINAL, first, last, failed)
-    failed = visit(D, ADD_NOISE_TO_FINAL, first, last, failed)
-    failed = visit(D, BEGIN_EPISODES, first, last, failed)
-    # The rule `begin` is last: it reads what an exchange forgot, and what Python drew.
-    failed += natively(D, BEGIN, first, last)
-    if failed == 0:
-        failed = natively(D, PYTHON + BEGIN, first, last)
-    return failed + run(D, table(D, "phases")[BEGIN], first, last)
-
-
-@general
-def publish(D: Any, first: Any, last: Any, failed: Any, shown: Any) -> Any:
-    """What agents see, with its noise, and the rewards and ends of those that decide; `shown`: tiles did most of it."""
-    phases = table(D, "phases")
-    run(D, phases[PUBLISH_OTHERS if shown != 0 else PUBLISH], first, last)
-    run(D, phases[ADD_NOISE], first, last)
-    failed += natively(D, PUBLISH, first, last)
-    return failed if failed != 0 else natively(D, PYTHON + PUBLISH, first, last)
-
-
-@general
-def conclude(D: Any, first: Any, last: Any, begin: Any, failed: Any, shown: Any) -> Any:
-    """A step from where tiles begin, or from what they have done: how many lanes have failed so far."""
-    failed = act(D, first, last, begin, len(RULED), failed)
-    failed = close(D, first, last, failed)
-    if failed == 0:
-        failed = natively(D, PYTHON + FINISH, first, last)
-    failed = visit(D, DELIVER, first, last, failed)
-    failed = visit(D, AT_CLOSE, first, last, failed)
-    chosen, anew = table(D, "chosen"), False
-    for b in range(first, last):
-        anew |= chosen[b] != 0
-    if anew:
-        failed = begin_anew(D, first, last, failed)
-    return publish(D, first, last, failed, shown)
-
-
 # order of a step
 
 
@@ -189,6 +71,123 @@ def checked_step(D: Any, first: Any, last: Any) -> Any:
     """The check, then `step` if no action is illegal: one call for one thread."""
     refused = visit(D, CHECK, first, last, np.int64(0))
     return refused if refused != 0 else run(D, table(D, "phases")[STEP], first, last)
+
+
+@general
+def conclude(D: Any, first: Any, last: Any, begin: Any, failed: Any, shown: Any) -> Any:
+    """A step from where tiles begin, or from what they have done: how many lanes have failed so far."""
+    failed = act(D, first, last, begin, len(RULED), failed)
+    failed = close(D, first, last, failed)
+    if failed == 0:
+        failed = natively(D, PYTHON + FINISH, first, last)
+    failed = visit(D, DELIVER, first, last, failed)
+    failed = visit(D, AT_CLOSE, first, last, failed)
+    chosen, anew = table(D, "chosen"), False
+    for b in range(first, last):
+        anew |= chosen[b] != 0
+    if anew:
+        failed = begin_anew(D, first, last, failed)
+    return publish(D, first, last, failed, shown)
+
+
+@general
+def act(D: Any, first: Any, last: Any, begin: Any, end: Any, failed: Any) -> Any:
+    """What actions do, then all substeps of physics: those of RULED from number `begin` to `end` - 1."""
+    for k in range(begin, end):
+        if RULED[k] == CLOSE:
+            continue
+        if RULED[k] != PHYSICS:
+            failed = visit(D, RULED[k], first, last, failed)
+            continue
+        for substep in range(number(D, "substeps")):
+            failed += advance(D, first, last, substep)
+            if failed == 0:
+                failed = natively(D, PYTHON + PHYSICS, first, last)
+    return failed
+
+
+@general
+def advance(D: Any, first: Any, last: Any, substep: Any) -> Any:
+    """Physics of a substep up to what follows it in Python: how many lanes failed."""
+    physics, substeps = table(D, "phases")[PHYSICS], table(D, "substep")
+    for b in range(first, last):
+        substeps[b] = substep
+    followed, failed = len(table(D, "natives")) != 0, np.int64(0)
+    if followed:
+        failed = visit(D, BEFORE_PHYSICS, first, last, failed)
+    if physics != 0:
+        failed += call(physics, (D, np.int64(first), np.int64(last), np.int64(substep)))
+    return failed + natively(D, PHYSICS, first, last) if followed else failed
+
+
+@general
+def close(D: Any, first: Any, last: Any, failed: Any) -> Any:
+    """Rewards, who ends by a rule or a limit (T5), and the next exogenous values up to those made in Python."""
+    failed = visit(D, CLOSE, first, last, failed)
+    run(D, table(D, "phases")[END], first, last)
+    return failed + run(D, table(D, "phases")[FINISH], first, last) + natively(D, FINISH, first, last)
+
+
+@general
+def begin_anew(D: Any, first: Any, last: Any, failed: Any) -> Any:
+    """An episode begins in the lanes that are `chosen`; what agents saw last is kept of those that have ended."""
+    failed = visit(D, KEEP_FINAL, first, last, failed)
+    failed = visit(D, ADD_NOISE_TO_FINAL, first, last, failed)
+    failed = visit(D, BEGIN_EPISODES, first, last, failed)
+    # The rule `begin` is last: it reads what an exchange forgot, and what Python drew.
+    failed += natively(D, BEGIN, first, last)
+    if failed == 0:
+        failed = natively(D, PYTHON + BEGIN, first, last)
+    return failed + run(D, table(D, "phases")[BEGIN], first, last)
+
+
+@general
+def publish(D: Any, first: Any, last: Any, failed: Any, shown: Any) -> Any:
+    """What agents see, with its noise, and the rewards and ends of those that decide; `shown`: tiles did most of it."""
+    phases = table(D, "phases")
+    run(D, phases[PUBLISH_OTHERS if shown != 0 else PUBLISH], first, last)
+    run(D, phases[ADD_NOISE], first, last)
+    failed += natively(D, PUBLISH, first, last)
+    return failed if failed != 0 else natively(D, PYTHON + PUBLISH, first, last)
+
+
+@general
+def visit(D: Any, place: Any, first: Any, last: Any, failed: Any) -> Any:
+    """A place: how many lanes have failed so far."""
+    failed += run(D, table(D, "phases")[place], first, last)
+    if len(table(D, "natives")) == 0:
+        return failed
+    failed += natively(D, place, first, last)
+    return failed if failed != 0 else natively(D, PYTHON + place, first, last)
+
+
+@leaf
+def run(D: Any, address: Any, first: Any, last: Any) -> Any:
+    """The phase at this address, if there is one: how many lanes failed."""
+    return np.int64(0) if address == 0 else call(address, (D, np.int64(first), np.int64(last)))
+
+
+@general
+def move(D: Any, first: Any, last: Any) -> Any:
+    """Substep `substep` of the lanes that are `moving`, and with a last one the boundary, for the event clock.
+
+    Each place of all of them before the next: Python is called once for all that stand there.
+    """
+    moving, substep, count = table(D, "moving"), table(D, "substep"), number(D, "substeps")
+    failed = np.int64(0)
+    for b in range(first, last):
+        if moving[b] != 0:
+            if substep[b] == 0:
+                failed = visit(D, CLEAR, b, b + 1, failed)
+            failed += advance(D, b, b + 1, substep[b])
+    if failed == 0:
+        failed = natively(D, PYTHON + PHYSICS, first, last)
+    for b in range(first, last):
+        if moving[b] != 0 and substep[b] + 1 == count:
+            failed = close(D, b, b + 1, failed)
+    if failed == 0:
+        failed = natively(D, PYTHON + FINISH, first, last)
+    return visit(D, AT_CLOSE, first, last, failed)
 
 
 # Parts of it, for who goes through a step at a pace of its own, and for a reset

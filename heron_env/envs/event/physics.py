@@ -45,6 +45,7 @@ class Cycle:
     unanswered: int
 
 
+# order of a step: on the event clock, part by part
 class PhysicsCycle:
     """Advances the truth and asks nobody; then reports, completion and scores go their ways."""
 
