@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from heron_env import Disturbance
-from heron_env.envs.batch.views import BatchWorld
+from heron_env.envs.lane_hooks import BatchWorld
 from heron_env.worlds.energy_management import Battery, TransformerZone, energy_management
 
 pytestmark = pytest.mark.e2e

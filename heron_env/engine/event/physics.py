@@ -25,7 +25,7 @@ from heron_env.engine.event.broker import (
 )
 from heron_env.engine.event.links import of, schedule_of, table
 from heron_env.engine.kernels import leaf, natively
-from heron_env.engine.step import advance, close, visit
+from heron_env.engine.step import advance, close, run, visit
 
 
 @leaf
@@ -66,6 +66,10 @@ def simulate(D: Any, E: Any, first: Any, last: Any) -> Any:
                 failed += end_substep(D, E, b)
     if failed == 0:
         failed = natively(D, PYTHON + FINISH, first, last)
+    if failed == 0 and sizes[f.TRAINS] != 0:
+        for b in range(first, last):
+            if moving[b] != 0 and lane[b, f.SUBSTEP] == sizes[f.SUBSTEPS]:
+                failed += run(D, table(D, "phases")[AT_CLOSE], b, b + 1) + natively(D, AT_CLOSE, b, b + 1)
     if failed == 0:
         failed = natively(D, PYTHON + AT_CLOSE, first, last)
     for b in range(first, last):
@@ -153,7 +157,8 @@ def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
         if member[b, r] != 0:
             earned[at, f.EARNED] += earned[at, f.DISCOUNT] * rewards[b, place[r]]
             if sizes[f.TRAINS] != 0:
-                earned[at, f.EARNED_TRAINING] += earned[at, f.DISCOUNT] * of(E, "training")[b, p]
+                training = table(D, "training")[b, of(E, "trained")[p]]
+                earned[at, f.EARNED_TRAINING] += earned[at, f.DISCOUNT] * training
             earned[at, f.DISCOUNT] *= gamma[f.GAMMA]
             decider[at, f.STEPS] += 1
             if how[b, r] != 0 and decider[at, f.LAST_NUMBER] >= 0:
