@@ -79,7 +79,7 @@ def slots(schedule: ScheduleConfig, *, signal: bool) -> Callable[[], int]:
 
 def batch(schedule: ScheduleConfig, *, signal: bool) -> Callable[[], int]:
     """An answer of the batch within it."""
-    env = EventBatchEnv(ID, LANES, schedule=schedule, threads=1, with_state=signal, **OPTIONS["dt"])
+    env = EventBatchEnv(ID, LANES, schedule=schedule, threads=1, **OPTIONS["dt"])
     rows = env.begin()
 
     def step() -> int:

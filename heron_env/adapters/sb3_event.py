@@ -15,7 +15,7 @@ from heron_env.envs.batch.building import builder_of
 from heron_env.envs.batch.event import EventBatchEnv
 from heron_env.envs.batch.lane_groups import begin_lanes, deciders_of, groups_of
 from heron_env.envs.batch.rows import Ended, Ints, Rows
-from heron_env.envs.hooks import has_training_rewards
+from heron_env.envs.hooks import has_training_rewards, trains_compiled
 from heron_env.errors import ConfigError, ResetNeeded
 
 INSTEAD = {
@@ -41,8 +41,9 @@ class EventSlots(Slots):
                 raise ConfigError(f"HeronVecEnv({name}=..., clock='event'): {instead}")
         own = {name: value for name, value in options.items() if name not in (*OF_BATCH, "others")}
         env, others = builder_of(make_env, own)(), options.get("others") or {}
+        compiled = env.simulation.compiled and trains_compiled(env)
         batch = EventBatchEnv(
-            env, num_envs, with_state=central or (signal and has_training_rewards(env)),
+            env, num_envs, with_state=central or (signal and has_training_rewards(env) and not compiled),
             **{name: options[name] for name in OF_BATCH if name in options},
         )  # fmt: skip
         super().__init__(batch, group, others, central=central, signal=signal)

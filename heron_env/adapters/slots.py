@@ -127,7 +127,8 @@ class StepSlots(Slots):
         super().__init__(batch, group, options.get("others") or {}, central=central, signal=signal)
         self._signal: NDArray[np.float64] | None = None
         self._idle, self._any_idle = np.zeros(self.shape, dtype=bool), False
-        if central or self._use_signal:  # without anything to look at, a step of the batch can be one call
+        self._signal_stays = self._use_signal and batch.keeps_training_rewards
+        if central or (self._use_signal and not self._signal_stays):  # else a step of the batch can be one call
             batch.at_close.append(self._look)
 
     def start(self, seeds: Sequence[Any], options: Sequence[Mapping[str, Any]]) -> tuple[Any, list[Info]]:
@@ -145,6 +146,8 @@ class StepSlots(Slots):
     def step(self, actions: NDArray[Any]) -> Results:
         """As any slots. Raises InvalidAction, naming env and agent."""
         parts: list[Any] = [part[self.group] for part in self.batch.step({self.group: actions})]
+        if self._signal_stays:
+            self._signal = self.batch.training_rewards(self.group)
         self._infos = parts[-1]
         return self._results(*parts)
 
@@ -155,7 +158,7 @@ class StepSlots(Slots):
 
     def _look(self) -> None:
         """Before lanes begin anew: the trainer's rewards, and the states in which episodes ended."""
-        if self._use_signal:
+        if self._use_signal and not self._signal_stays:
             self._signal = self.batch.training_rewards(self.group)
         if self.central and self.batch.over.any():
             self._last_state = self.batch.state()

@@ -58,7 +58,9 @@ class HeronTorchEnv(EnvBase):
         self._use_mask, self._with_state = use_mask, with_state
         self._next_seed: int | None = options.get("seed", 0)
         self._signal: dict[str, NDArray[np.float64]] = {}
-        if use_training_signal and has_training_rewards(batch.env):
+        looks = use_training_signal and has_training_rewards(batch.env)
+        self._signal_stays = looks and batch.keeps_training_rewards
+        if looks and not self._signal_stays:
             batch.at_close.append(self._look)
         _, infos = batch.reset()
         self.masked = [group for group in chosen if "action_mask" in infos[group]]
@@ -106,6 +108,8 @@ class HeronTorchEnv(EnvBase):
         batch = self.heron_batch
         actions = {group: tensordict.get((group, "action")).detach().cpu().numpy() for group in self.group_map}
         observations, rewards, terminated, truncated, infos = batch.step(actions)
+        if self._signal_stays:
+            self._look()
         tensors = self._observed_tensors(observations, infos)
         for group in self.group_map:
             earned = self._signal.get(group, rewards[group])

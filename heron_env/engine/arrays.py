@@ -77,6 +77,8 @@ class Arrays(NamedTuple):
     """`[B, choices]`. Out: masks, of the agents with such a rule by rank."""
     masked: Bytes
     """`[B, n]`. Out: whose last effect had a choice that was forbidden then."""
+    training: Floats
+    """`[B, agents that may decide]`. Out: what compiled `training_rewards` say of the last step."""
 
 
 class Published(NamedTuple):
@@ -103,7 +105,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "returns": ("float64", 2), "last_returns": ("float64", 2), "last_length": ("int64", 1),
     "chosen": ("uint8", 1), "moving": ("uint8", 1), "substep": ("int64", 1),
     "acting": ("uint8", 2), "error": ("int64", 1), "initial": ("float64", 1),
-    "seen": ("float64", 2), "allowed": ("uint8", 2), "masked": ("uint8", 2),
+    "seen": ("float64", 2), "allowed": ("uint8", 2), "masked": ("uint8", 2), "training": ("float64", 2),
     # handed out
     "out_observations": ("float32", 2), "out_rewards": ("float64", 2),
     "out_terminated": ("bool_", 2), "out_truncated": ("bool_", 2), "out_final": ("float32", 2),

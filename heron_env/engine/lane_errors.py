@@ -21,7 +21,7 @@ from heron_env.errors import HeronError, InvalidAction, RuleError
 from heron_env.scheduling.timing import to_seconds
 
 RULE_CODES = {name: code for code, name in enumerate(RULE_NAMES)}
-WORLD_CODES = {"begin": 8, "advance": 9, "finish": 10}
+WORLD_CODES = {"begin": 8, "advance": 9, "finish": 10, "training_rewards": 11}
 NOTHING = 2
 """Number of a mask that leaves nothing of discrete element 0; those of other elements follow. Before it: no mask."""
 ILLEGAL = 15
@@ -44,6 +44,12 @@ class LaneErrors:
         if rule == ILLEGAL:
             return self._illegal(rank, arrays.actions[lane], lane if len(arrays.error) > 1 else None)
         time = to_seconds(int(arrays.steps[lane]) * self._dt_ns)
+        if HOOKS.get(rule) == "training_rewards":
+            owner, agents = self._model.owner, len(self._blueprint.possible)
+            return RuleError(
+                f"{where}{owner}.training_rewards returned other than {agents} finite numbers at t={time} s; return "
+                "one for each of possible_agents"
+            )
         if rule in HOOKS:
             return self._spoilt(HOOKS[rule], arrays.truth[lane], time, where)
         agent, name = self._hierarchy.agents[rank], RULE_NAMES[rule]

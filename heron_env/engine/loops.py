@@ -22,6 +22,7 @@ ARRAYS = {
     "rewards": "rewards", "infos": "infos", "terminated": "terminated", "truncated": "truncated", "alive": "alive",
     "source": "source", "over": "over", "ended": "ended", "steps": "steps", "seeds": "seeds", "episodes": "episodes",
     "chosen": "chosen", "acting": "acting", "seen": "seen", "allowed": "allowed", "masked": "masked",
+    "training": "training",
 }  # fmt: skip
 """Arrays by their names in the text; numbers follow."""
 NUMBERS = {"g": "globals", "dt_ns": "dt_ns", "dt_physics": "dt_physics", "begun": "begun"}
@@ -48,6 +49,9 @@ def loops_text(kinds: list[Kind], world: Mapping[str, bool]) -> str:
         finish = [FRESH, BOUNDARY, *_world("finish", world), NOTE]
         guard = "if over[b] != 0 and ended[b] == 0:"
         parts.append(_phase("finish", "The next exogenous values.", finish, guard=guard))
+    if "training_rewards" in world:
+        says, guard = "What trainers use instead of the rewards.", "if over[b] != 0 and ended[b] == 0:"
+        parts.append(_phase("at_close", says, [FRESH, BOUNDARY, *TRAINING, NOTE], guard=guard))
     if told:
         parts.append(_phase("inform", "Infos from the truth as it is now.", [BOUNDARY, *_inform(kinds)], guard=""))
     return "\n\n\n".join(parts) + "\n"
@@ -172,6 +176,14 @@ REWARD = [
     "rewards[b, i] = CALLED if alive[b, i] != 0 else 0.0",
     "if refused(rewards[b, i]) and failed == 0:",
     f"    failed = failure(i, {RULE_CODES['compute_local_reward']}, 1)",
+]
+TRAINING = [
+    "earned = world_training_rewards(t, b, coh, g, dt, time, steps[b], seeds[b], episodes[b])",
+    "if refused_vector(earned, training.shape[1]):",
+    f"    failed = failure(0, {WORLD_CODES['training_rewards']}, 1)",
+    "else:",
+    "    for p in range(training.shape[1]):",
+    "        training[b, p] = earned[p]",
 ]
 NO_REWARD_RULE = ["rewards[b, i] = sum_of_children(b, i, rewards, tab) if alive[b, i] != 0 else 0.0"]
 

@@ -143,6 +143,7 @@ def _arrays(lanes: int, tables: AgentTables, model: Model) -> Arrays:
         "truth": (lanes, size + tables.scratch + len(constants)), "initial": (size,),
         "seen": (lanes, size if tables.choices else 0), "allowed": (lanes, tables.choices),
         "infos": (lanes, 0), "actions": (lanes, tables.elements), "applied": (lanes, tables.elements),
+        "training": (lanes, len(model.possible)),
     }  # fmt: skip
     made = {}
     for name in Arrays._fields:

@@ -160,7 +160,7 @@ class Phases:
             "check": s.check, "decide": s.decide, "affect": rules("affect", None),
             "clear": s.clear if len(model.layout.per_step) else None, "physics": rules("substep", None),
             "close": rules("close", None), "end": s.end, "finish": rules("finish", None),
-            "keep_final": s.keep_final if final else None,
+            "at_close": rules("at_close", None), "keep_final": s.keep_final if final else None,
             "add_noise_to_final": final_noise if some and final else None, "begin_episodes": s.begin_episodes,
             "begin": rules("begin", None), "publish": s.publish, "publish_others": s.publish_others,
             "add_noise": noise if some else None, "apply": rules("apply", None), "offer": rules("offer", None),

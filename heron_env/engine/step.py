@@ -187,7 +187,10 @@ def move(D: Any, first: Any, last: Any) -> Any:
             failed = close(D, b, b + 1, failed)
     if failed == 0:
         failed = natively(D, PYTHON + FINISH, first, last)
-    return visit(D, AT_CLOSE, first, last, failed)
+    for b in range(first, last):
+        if failed == 0 and moving[b] != 0 and substep[b] + 1 == count:
+            failed = run(D, table(D, "phases")[AT_CLOSE], b, b + 1) + natively(D, AT_CLOSE, b, b + 1)
+    return failed if failed != 0 else natively(D, PYTHON + AT_CLOSE, first, last)
 
 
 # Parts of it, for who goes through a step at a pace of its own, and for a reset

@@ -1,4 +1,4 @@
-"""World rules: `begin`, `advance` and `finish` of an environment class, for one lane of compiled code each.
+"""World rules: `begin`, `advance`, `finish`, `training_rewards` of a class, for one lane of compiled code each.
 
 `world` becomes a named tuple of the classes' columns, the global features, time and step. A class in the rule is
 replaced by its number, so that `world[Battery]` is an element of the tuple; apart from that rules are compiled as they
@@ -29,7 +29,7 @@ from heron_env.core.world import cohort_of, no_global
 from heron_env.engine.checking import Linker, explained, first_that_compiles
 from heron_env.errors import RuleError, UnknownFeature, did_you_mean
 
-WORLD_RULES = ("begin", "advance", "finish")
+WORLD_RULES = ("begin", "advance", "finish", "training_rewards")
 WORLD_ARGUMENTS = ("t", "b", "coh", "g", "dt", "time", "step", "seed", "episode")
 """Of every generated function: truth `[lanes, columns]`, lane, cohorts' offsets and counts, first global column, s, s,
 control steps, and two uint64."""
@@ -51,7 +51,7 @@ class WorldSource:
         self, layout: Layout, global_features: Sequence[type[FeatureProvider]],
         rules: Mapping[str, Callable[..., Any]], owner: str = "world",
     ) -> None:  # fmt: skip
-        """`rules`: those of begin, advance and finish that there are; `owner`: name of the class that has them.
+        """`rules`: those of WORLD_RULES that there are; `owner`: name of the class that has them.
 
         Raises UnknownFeature where a rule names a class that no agent is of.
         """
@@ -88,18 +88,22 @@ class WorldSource:
 
     @property
     def hooks(self) -> dict[str, bool]:
-        """Which of begin, advance and finish are rules; does each declare what it writes?"""
+        """Which of WORLD_RULES are rules; does each declare what it writes?"""
         return {rule.removeprefix("world_").removesuffix("_rule"): bool(self._writes[rule]) for rule in self.rules}
 
     def text(self, allocates: Collection[str] = ()) -> str:
-        """One function for each of begin, advance and finish; 1: a nan was written, 0: none, or nothing is clipped yet.
+        """One function for each of WORLD_RULES; 1: a nan was written, 0: none, or nothing is clipped yet.
 
-        `allocates`: the names of those that make arrays.
+        What trainers use is returned. `allocates`: the names of those that make arrays.
         """
         parts = []
         for name in WORLD_RULES:
             rule, lines = f"world_{name}_rule", ["return 0"]
-            if rule in self.rules:
+            if name == "training_rewards":
+                if rule not in self.rules:
+                    continue
+                lines = [*self._lines, f"return {rule}(world)"]
+            elif rule in self.rules:
                 called = f"{rule}(world{', dt' if name == 'advance' else ''})"
                 lines = [*self._lines, called, *self._clips(self._writes[rule])]
             head = f"def world_{name}({', '.join(WORLD_ARGUMENTS)}):"
@@ -188,15 +192,19 @@ class WorldSource:
         import numba
 
         more = (numba.types.float64,) if name == "world_advance_rule" else ()
-        types = (self._world_type(self._writes[name]), *more)
+        reads = name == "world_training_rewards_rule"
+        types = (self._world_type(self._writes[name], reads), *more)
         linker, failed = first_that_compiles(self._linkers[self._draws(name) :], self.rules[name], types)
         if failed is not None:
             raise self._explained(failed, name, linker.codes) from failed
+        returned = linker.link(self.rules[name]).overloads[types].signature.return_type
+        if reads and not (isinstance(returned, numba.types.Array) and returned.ndim == 1):
+            raise RuleError(f"{self.titles[name]} returns {returned}; return an array, `[possible agents]`")
         self._linker_of[name] = linker
         return linker is not self._linkers[0]
 
-    def _world_type(self, writes: tuple[Quantity, ...]) -> Any:
-        """The numba type of `world`, where only `writes` may be written."""
+    def _world_type(self, writes: tuple[Quantity, ...], reads: bool) -> Any:
+        """The numba type of `world`, where only `writes` may be written, all if these are none; `reads`: nothing."""
         import numba
 
         from heron_env.engine.world_kernel import WorldType
@@ -204,7 +212,7 @@ class WorldSource:
         types: Any = numba.types
 
         def column(q: Quantity) -> Any:
-            closed = bool(writes) and not any(_is(written, q) for written in writes)
+            closed = reads or (bool(writes) and not any(_is(written, q) for written in writes))
             return types.Array(types.float64, 2 if q.shape else 1, "A", readonly=closed)
 
         def of(feature: type[FeatureProvider]) -> Any:
@@ -223,7 +231,9 @@ class WorldSource:
         """numba's error with the user's line; a name that is no feature or field as `World` would say it."""
         text, reason = str(failed), None
         missing = _MISSING.search(text)
-        if "readonly array" in text:
+        if "readonly array" in text and name == "world_training_rewards_rule":
+            reason = "it writes into the world, which it may only read"
+        elif "readonly array" in text:
             reason = f"it writes what it does not declare, which is {list(self._writes[name])}"
         elif _DRAW in text:
             reason = _DRAW

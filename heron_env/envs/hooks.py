@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 IMPERATIVE = ("simulate", "global_state_to_env_state", "run_simulation", "env_state_to_global_state")
 WORLD_HOOKS = ("begin", "advance", "finish")
+COMPILABLE = (*WORLD_HOOKS, "training_rewards")
+"""Those that may be world rules, or there as compiled code as well."""
 HOOKS = (
     *WORLD_HOOKS, "kpis", "training_defaults", "benchmark", "data_files", "local_time", "scene", "draw_frame",
     "picture_series", "disturbance_sets", "training_rewards", "training_signal", "link", "disturb", "uphold",
@@ -45,7 +47,7 @@ class Hooks:
     Physics between agents goes into `advance`, or, in the specification's imperative style, into `run_simulation` and
     the two translations around it (dictionaries are built each substep then: slow).
 
-    `begin`, `advance` and `finish` may be world rules, `@staticmethod @rule def advance(world, dt)`, which are compiled
+    These and `training_rewards` may be world rules, `@staticmethod @rule def advance(world, dt)`, which are compiled
     with the agents' rules; one that declares what it writes, `@rule(writes=Price.value)`, writes nothing else, and only
     that is clipped afterwards. Otherwise they are called for one environment at a time, or, in a class that says
     `batched = True`, once for all environments of a batch: columns are then `[B, n]`, globals `[B, 1]`. A hook
@@ -68,15 +70,15 @@ class Hooks:
         if "reset" in vars(cls) and "reset_options" not in vars(cls):
             cls.reset_options = None
         cls._simulates = any(getattr(cls, name) is not getattr(Hooks, name) for name in IMPERATIVE)
-        for name in WORLD_HOOKS:
+        for name in COMPILABLE:
             require_static(cls, name)
         for name in HOOKS:
             require_parameters(cls, name, Hooks)
 
     @classmethod
     def world_rules(cls) -> dict[str, Callable[..., Any]]:
-        """Those of `begin`, `advance` and `finish` that are world rules, by name."""
-        return {name: getattr(cls, name) for name in WORLD_HOOKS if rule_spec(getattr(cls, name)) is not None}
+        """Those of `COMPILABLE` that are world rules, by name."""
+        return {name: getattr(cls, name) for name in COMPILABLE if rule_spec(getattr(cls, name)) is not None}
 
     @classmethod
     def python_hooks(cls) -> tuple[str, ...]:
@@ -111,7 +113,7 @@ class Hooks:
 
     def native_loops(self, lanes: int = 1) -> tuple[Native, ...]:
         """What runs in place of hooks that are marked `natively`, in so many lanes of compiled environments."""
-        marked = (getattr(getattr(self, name), NATIVE, None) for name in WORLD_HOOKS)
+        marked = (getattr(getattr(self, name), NATIVE, None) for name in COMPILABLE)
         return tuple(native for loops in marked if loops for native in loops(self, lanes))
 
     def begin(self, world: World) -> None:
@@ -172,7 +174,9 @@ class Hooks:
     def training_rewards(self, world: World) -> NDArray[np.float64] | None:
         """What a trainer should use instead of the rewards of the last step, `[possible agents]`; None: the rewards.
 
-        Asked after `finish`. In a batch `[B, possible agents]`, before lanes that have ended start anew.
+        Asked after `finish`. In a batch `[B, possible agents]`, before lanes that have ended start anew. It may be a
+        world rule, `@staticmethod @rule def training_rewards(world)`, which writes nothing: on the event clock a method
+        stops all lanes at each boundary.
         """
         return None
 
@@ -313,6 +317,13 @@ def has_training_rewards(env: Hooks) -> bool:
     """Does its class say what trainers should use instead of the rewards?"""
     names = ("training_rewards", "training_signal")
     return any(getattr(type(env), name) is not getattr(Hooks, name) for name in names)
+
+
+def trains_compiled(env: Hooks) -> bool:
+    """Is what trainers use instead of the rewards compiled where the rules are?"""
+    hook = env.training_rewards
+    own = type(env).training_signal is not Hooks.training_signal
+    return not own and (is_native(hook) or rule_spec(hook) is not None)
 
 
 def require_numbers(layout: Layout, row: NDArray[np.float64], where: str, time: float) -> None:

@@ -24,7 +24,7 @@ from heron_env.core.action import ActionSpec
 from heron_env.core.feature import FeatureProvider
 from heron_env.core.rule import RULE_NAMES, RULES, parameters, rule_spec
 from heron_env.core.world import World
-from heron_env.envs.hooks import OVERRIDABLE, WORLD_HOOKS, Hooks, has_training_rewards
+from heron_env.envs.hooks import COMPILABLE, OVERRIDABLE, Hooks, has_training_rewards
 from heron_env.errors import ConfigError, HeronWarning, RuleError
 from heron_env.scheduling.timing import OWN_ROWS
 
@@ -168,7 +168,7 @@ def _require_hooks(kind: type) -> None:
             if rule_spec(_function(raw)) is not None:
                 meant = f" Did you mean {near!r}?" if near else ""
                 raise RuleError(
-                    f"{where}: nothing calls a world rule of that name; rename it to one of {', '.join(WORLD_HOOKS)}."
+                    f"{where}: nothing calls a world rule of that name; rename it to one of {', '.join(COMPILABLE)}."
                     f"{meant}"
                 )
             if near and _fits_hook(raw, near) and name not in _mentioned(kind):
@@ -193,7 +193,7 @@ def _unused_hooks(kind: type) -> Iterator[Unused]:
         if _takes_world(_function(raw)):
             yield Unused(
                 f"{cls.__name__}.{name}({', '.join(_parameter_names(raw))}) takes the world, and nothing calls it",
-                f"name it {', '.join(WORLD_HOOKS)}; or call it in a hook, or take it away",
+                f"name it {', '.join(COMPILABLE)}; or call it in a hook, or take it away",
             )
 
 

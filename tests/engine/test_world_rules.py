@@ -8,10 +8,23 @@ import numpy as np
 import pytest
 from refusing import refuses
 
-from heron_env import Continuous, FeatureProvider, FieldAgent, HeronEnv, SystemAgent, World, quantity, rule
+from heron_env import (
+    BatchEnv,
+    Continuous,
+    EventBatchEnv,
+    FeatureProvider,
+    FieldAgent,
+    HeronEnv,
+    ScheduleConfig,
+    SystemAgent,
+    World,
+    quantity,
+    rule,
+)
 from heron_env.errors import RuleError, UnknownFeature
 
 pytestmark = pytest.mark.e2e
+LATE = ScheduleConfig(obs_delay=0.3, act_delay=0.2, jitter_type="gaussian", jitter_ratio=0.3)
 
 
 class Tank(FeatureProvider):
@@ -79,6 +92,15 @@ class Bath(HeronEnv):
         world.Weather.heat[0] += doubled(1.5 * world.draw("heat")[0]) - 1.0
         world[Boiler].Tank.turns[0] = world.time + 0.25
 
+    @staticmethod
+    @rule
+    def training_rewards(world: World) -> Any:
+        """Of all that decide: the boilers, then the idler."""
+        boilers, earned = world[Boiler].Tank, np.zeros(len(world[Boiler].Tank.level) + 1)
+        earned[:-1] = boilers.level * world.Weather.heat[0] - boilers.turns
+        earned[-1] = world.time + world[Idler].Tank.layers[0].sum()
+        return earned
+
 
 def bath(*, boilers: int = 3, kind: type = Bath, **options: Any) -> HeronEnv:
     agents = [*(Boiler(f"b{i}") for i in range(boilers)), Idler("idle")]
@@ -101,6 +123,37 @@ def test_compiled_world_rules_do_what_they_do_in_plain_python():
     assert not pair[1].compiled
     assert len(seen) == 18, "nothing moves"
     assert pair[0].world.Weather.heat[0] == 1.0 or np.abs(pair[0].world.Weather.heat).max() <= 1.0
+
+
+@pytest.mark.parametrize("compile", [True, False])
+def test_training_rewards_in_a_rule_are_those_of_each_lane_alone(compile: bool):
+    batch, told = BatchEnv(lambda: bath(compile=compile), 3, seed=4), list[Any]()
+    batch.at_close.append(lambda: told.append([batch.training_rewards(group) for group in batch.groups]))
+    singles = [bath(compile=not compile) for _ in range(3)]
+    batch.reset()
+    for lane, single in enumerate(singles):
+        single.reset(seed=4 + lane)
+    for step in range(6):
+        batch.step({})
+        for lane, single in enumerate(singles):
+            single.step({})
+            signal = [value for group in told[step] for value in group[lane].tolist()]
+            assert signal == list(single.training_signal().values())
+    assert len({str(values) for values in told}) == 6, "nothing changes"
+    if compile:  # no Python at the boundary, and nothing to be asked before lanes begin anew
+        assert batch.training_rewards("b0").tolist() == told[-1][0].tolist()
+
+
+def test_training_rewards_in_a_rule_come_with_the_rows_of_an_event_batch():
+    compiled = EventBatchEnv(lambda: bath(compile=True), 2, seed=4, schedule=LATE)
+    plain = EventBatchEnv(lambda: bath(compile=False), 2, seed=4, schedule=LATE, with_state=True)
+    assert not compiled._engine.lanes.places_in_python
+    pair = [compiled.begin(), plain.begin()]
+    for _ in range(20):
+        (signal, ended), other = ((rows.training_reward, rows.ended.training_reward) for rows in pair)
+        assert np.array_equal(signal, other[0]) and np.array_equal(ended, other[1])
+        pair = [batch.answer(np.zeros(len(rows))) for batch, rows in zip((compiled, plain), pair, strict=True)]
+    assert compiled.result(0) is not None and np.abs(signal).max() > 0.0
 
 
 def with_rule(name: str, function: Callable[..., Any], compile: bool = True, **declared: Any) -> HeronEnv:
@@ -147,6 +200,9 @@ def line_of(text: str) -> str:
     raise LookupError(text)
 
 
+OTHER_THAN_FOUR = (
+    "Bath.training_rewards returned other than 4 finite numbers at t=1.0 s; return one for each of possible_agents"
+)
 OTHERWISE = "or build the environment with compile=False"
 CASES: dict[Callable[..., Any], tuple[str, str, dict[str, Any]]] = {
     no_feature: ("world[Boiler].Tnak.level[0] = 1.0", "no feature 'Tnak' here; there are ['Tank']. Did you mean", {}),
@@ -288,6 +344,45 @@ def test_a_base_class_stands_for_the_one_class_that_derives_from_it():
     assert np.shares_memory(small.world[Boiler].Tank.level, small.world[SmallBoiler].Tank.level)
 
 
+def one_number(world: Any) -> Any:
+    return world.time
+
+
+def a_write(world: Any) -> Any:
+    world.Weather.heat[0] = 1.0
+    return np.zeros(4)
+
+
+def too_few(world: Any) -> Any:
+    return np.zeros(3)
+
+
+def a_nan(world: Any) -> Any:
+    return np.full(4, np.nan)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (one_number, "Bath.training_rewards returns float64; return an array, `[possible agents]`"),
+        (
+            a_write,
+            f"Bath.training_rewards can't be compiled: {line_of('world.Weather.heat[0] = 1.0')}: it writes into the "
+            "world, which it may only read; write it with numbers, arrays, math and numpy functions that numba "
+            f"knows, {OTHERWISE}",
+        ),
+        (too_few, OTHER_THAN_FOUR),
+        (a_nan, OTHER_THAN_FOUR),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_training_rewards_in_a_rule_are_a_number_for_each_and_write_nothing(function: Any, words: str):
+    with refuses(RuleError, words):
+        env = with_rule("training_rewards", function)
+        env.reset(seed=0)
+        env.step({})
+
+
 def test_a_world_rule_is_static_and_takes_a_world():
     def method(self: Any, world: Any) -> None: ...
 
@@ -301,8 +396,8 @@ def test_a_class_tells_its_world_rules_from_its_python_hooks():
     class Mixed(Bath):
         def begin(self, world: World) -> None: ...
 
-    assert set(Bath.world_rules()) == {"begin", "advance", "finish"}
+    assert set(Bath.world_rules()) == {"begin", "advance", "finish", "training_rewards"}
     assert Bath.python_hooks() == ()
-    assert set(Mixed.world_rules()) == {"advance", "finish"}
+    assert set(Mixed.world_rules()) == {"advance", "finish", "training_rewards"}
     assert Mixed.python_hooks() == ("begin",)
     assert HeronEnv.python_hooks() == ()

@@ -96,7 +96,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "ended_sums": ("float64", 2), "decided": ("int64", 2), "last_effect": ("int64", 2), "acted": ("int64", 2),
     "queue": ("int64", 2), "member": ("uint8", 2), "lived": ("int64", 2), "how": ("uint8", 2), "masked": ("int64", 2),
     "ring": ("float64", 2), "ring_version": ("int64", 2), "scratch": ("float64", 2), "kept": ("uint64", 2),
-    "received": ("float64", 2), "newest": ("int64", 2), "training": ("float64", 2),
+    "received": ("float64", 2), "newest": ("int64", 2), "trained": ("int64", 1),
     "chain_last": ("int64", 2), "chain_state": ("int64", 2),
     "decider": ("int64", 2), "earned": ("float64", 2), "end_obs": ("float32", 2), "end_state": ("float32", 2),
     "end_told": ("float64", 2),

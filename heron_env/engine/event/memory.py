@@ -167,7 +167,7 @@ def _shapes(
         "ring_version": (lanes, int(sizes[f.RING])), "scratch": (lanes, width), "kept": (lanes, 0),
         "end_told": (2 * lanes * deciders, told), "view_told": (views, told),
         "chain_last": (lanes, chains), "chain_state": (lanes, chains),
-        "received": (lanes, received), "newest": (lanes, edges), "training": (lanes, deciders),
+        "received": (lanes, received), "newest": (lanes, edges),
         "since": (lanes, sources),
         "decider": (lanes * deciders, f.DECIDER_NUMBERS), "earned": (lanes * deciders, f.DECIDER_FLOATS),
         "end_obs": (2 * lanes * deciders, width), "end_state": (2 * lanes * deciders, state),

@@ -141,7 +141,8 @@ def score(D: Any, E: Any, b: Any, now: Any, step: Any) -> None:
         if member[b, r] != 0:
             earned[at, f.EARNED] += earned[at, f.DISCOUNT] * rewards[b, place[r]]
             if sizes[f.TRAINS] != 0:
-                earned[at, f.EARNED_TRAINING] += earned[at, f.DISCOUNT] * of(E, "training")[b, p]
+                training = table(D, "training")[b, of(E, "trained")[p]]
+                earned[at, f.EARNED_TRAINING] += earned[at, f.DISCOUNT] * training
             earned[at, f.DISCOUNT] *= gamma[f.GAMMA]
             decider[at, f.STEPS] += 1
             if how[b, r] != 0 and decider[at, f.LAST_NUMBER] >= 0:

@@ -241,8 +241,16 @@ class BatchEnv(Batch):
         space = self.env.state_space
         return clip(self._engine.truth, space.low.min(), space.high.max()).astype(np.float32)
 
+    @property
+    def keeps_training_rewards(self) -> bool:
+        """Are `training_rewards` still those of the last step when it has returned? Compiled ones are."""
+        return self._engine.trains_compiled
+
     def training_rewards(self, group: str) -> NDArray[np.float64] | None:
-        """What a trainer should use instead of the last rewards, `[B, agents]`; None: those. To be asked `at_close`."""
+        """What a trainer should use instead of the last rewards, `[B, agents]`; None: those.
+
+        To be asked `at_close`, unless the batch `keeps_training_rewards`.
+        """
         if (values := self._engine.training_rewards(np.arange(self.num_envs))) is None:
             return None
         whose = f"{type(self.env).__name__}.training_rewards"

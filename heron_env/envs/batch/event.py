@@ -56,7 +56,8 @@ class EventBatchEnv(Batch):
         autoreset: "same_step": where an episode ends the lane's next one begins at once; "disabled": the lane waits for
             `reset(mask=)`.
         gamma: rewards of several control steps are summed with it (Rows.reward).
-        with_state: give the truth with each row, for a central critic.
+        with_state: give the truth with each row, for a central critic, and the `training_rewards` of a class where they
+            are a method; those in a rule are always there.
         record: what `results` keep beside totals: any of "rewards" (by boundary), "actions" (with latency), "ages"
             (staleness), "observations", "messages" and "kpis".
 
@@ -274,7 +275,7 @@ ELSEWHERE = {
     "step": "step(): this batch runs on the event clock; call begin(), then answer(actions)",
     "infos": "infos(): they belong to steps; rows tell of decisions, results() of episodes",
     "state": "state(): a lane stands later than its rows; build the batch with with_state=True: rows.state",
-    "training_rewards": "training_rewards(): build the batch with with_state=True and read rows.training_reward",
+    "training_rewards": "training_rewards(): read rows.training_reward; a method that is no rule needs with_state=True",
 }
 """What BatchEnv has and the event clock has not, and what to do instead."""
 

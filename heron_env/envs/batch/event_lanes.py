@@ -88,8 +88,10 @@ class EventLanes:
         fixed |= schedule_tables([timings] * (lanes if drawn else 1))
         fixed["group"] = np.repeat(np.arange(len(self._names)), [len(groups[name].ranks) for name in self._names])
         fixed["masks"] = self._masks([simulation.model.specs[rank] for rank in observers])
-        self._trains = with_state and has_training_rewards(env)
-        if self._trains:
+        self._trains = steps.trains_compiled or (with_state and has_training_rewards(env))
+        possible = list(simulation.model.possible)
+        fixed["trained"] = np.array([possible.index(rank) for rank in observers], dtype=np.int64)
+        if self._trains and not steps.trains_compiled:
             engine.follow([engine.called.native("at_close", self._train)])
         sizes = self._numbers(groups, len(observers))
         sizes[f.KEEPS], sizes[f.WITH_STATE] = keeps, with_state
@@ -201,13 +203,7 @@ class EventLanes:
         if len(lanes):
             rewards = self.steps.training_rewards(lanes)
             assert rewards is not None
-            self.arrays["training"][lanes] = rewards[:, self._order]
-
-    @property
-    def _order(self) -> list[int]:
-        """Places of the deciders among the possible agents."""
-        possible = list(self._env.simulation.model.possible)
-        return [possible.index(rank) for rank in self.arrays["deciders"].tolist()]
+            self.steps.arrays.training[lanes] = rewards
 
     def require_voice(self, lanes: NDArray[np.int64]) -> None:
         """Note episodes that are over. Raises ScheduleError where no observation ever comes."""

@@ -23,7 +23,7 @@ from heron_env.envs.batch.views import LaneViews, begin_one_by_one, begin_togeth
 from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Course, Courses
 from heron_env.envs.exchange import Exchange
-from heron_env.envs.hooks import Hooks, has_training_rewards
+from heron_env.envs.hooks import Hooks, has_training_rewards, trains_compiled
 from heron_env.envs.lane_hooks import LaneHooks
 from heron_env.envs.masking import GroupMasks
 from heron_env.envs.seeing import show_truth
@@ -246,10 +246,17 @@ class LaneEngine(ABC):
         masks = GroupMasks(self._env.simulation, group.ranks)
         return lambda: masks.offered(self.lanes, self._seen(group), self.active(group))
 
+    @property
+    def trains_compiled(self) -> bool:
+        """Are the training rewards of the last step in the arrays?"""
+        return self.compiled and trains_compiled(self._env)
+
     def training_rewards(self, lanes: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """Of these lanes: the class's own `training_rewards`, batched or lane by lane, or its `training_signal`."""
         if not has_training_rewards(self._env):
             return None
+        if self.trains_compiled:
+            return self.arrays.training[lanes]
         if type(self._env).training_signal is not Hooks.training_signal:
             return np.array([list(self.lane(b).training_signal().values()) for b in lanes])
         if not self.hooks.together:

@@ -64,8 +64,8 @@ class Rows:
         took: bool `[n]`: did that decision take effect, or will it (False: its agent or its episode ended before)?
             False where `first`.
         ended: what became of the last decisions of those who ended since.
-        training_reward: float64 `[n]`: like `reward`, of what a trainer should use instead; None unless asked for
-            (`with_state`), or where that is the reward itself.
+        training_reward: float64 `[n]`: like `reward`, of what a trainer should use instead; None where that is the
+            reward itself, or a method of the class and not asked for (`with_state`).
         state: float32 `[n, columns]`: the truth when the observation arrived, for a central critic; None unless asked
             for (`with_state`).
     """

@@ -155,8 +155,8 @@ class Days:
             found[name] = found[name].reshape(self.steps * self.bins, -1)
         return DaySeries(**found)
 
-    def settle(self, hierarchy: Hierarchy, layout: Layout) -> None:
-        """Note which columns of the truth, numbered as `layout.full_names`, days are put into."""
+    def settle(self, hierarchy: Hierarchy, layout: Layout, deciding: Sequence[int]) -> None:
+        """Note which columns of the truth, numbered as `layout.full_names`, days are put into, and who decides."""
         before, days = self.site.before(np.arange(self.site.calendar.days)), self.site.calendar.days
         of_all = np.tile([*self._constants, DAY / self.steps / self.bins], (days, 1))
         batteries, zones = _ids(hierarchy, Battery), _ids(hierarchy, TransformerZone)
@@ -171,7 +171,10 @@ class Days:
         self.starts = np.concatenate(
             [before.load, before.load, before.pv, before.background, before.power, before.power, of_all], axis=1
         )
+        gains = [[place[f"{owner}.Ledger.amount"] for owner in _gaining(hierarchy, rank)] for rank in deciding]
+        most = max(map(len, gains))
         self._site |= {
+            "gains": np.array([[len(row), *row, *[0] * (most - len(row))] for row in gains]),
             "soc_at": self.soc_at, "row_at": self.row_at, "start_at": self.start_at, "starts": self.starts,
             "low": layout.low, "high": layout.high,
         }  # fmt: skip
@@ -183,7 +186,7 @@ class Days:
         self._note()
 
     def natives(self, loop: str, lanes: int) -> tuple[Native, ...]:
-        """`begin` or `finish` in so many lanes of the engine."""
+        """`begin`, `finish` or `at_close`, in so many lanes of the engine."""
         self.reserve(lanes)
         return (Native(loop, getattr(kernel(), loop), self.address),)
 
@@ -206,6 +209,12 @@ class Days:
         begun = kernel().rows(self.address, lanes, steps, out)
         assert begun, f"not all of the lanes {lanes} have a day: begin it first"
         return out
+
+
+def _gaining(hierarchy: Hierarchy, rank: int) -> list[str]:
+    """Whose money trainers count for an agent: its own first, then its zone's, or that of its batteries."""
+    others = hierarchy.children[rank] or [hierarchy.parent[rank]]
+    return [hierarchy.ids[other] for other in (rank, *others)]
 
 
 def _ids(hierarchy: Hierarchy, kind: type[Agent]) -> list[str]:

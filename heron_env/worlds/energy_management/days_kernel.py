@@ -108,6 +108,21 @@ def finish(D: Any, N: Any, first: Any, last: Any) -> Any:
 
 
 @on_arrays
+def at_close(D: Any, N: Any, first: Any, last: Any) -> Any:
+    """EnergyManagementEnv.training_rewards in the engine's lanes."""
+    over, ended, truth, training = table(D, "over"), table(D, "ended"), table(D, "truth"), table(D, "training")
+    gains = of(N, "gains")
+    for b in range(first, last):
+        if over[b] == 0 or ended[b] != 0:
+            for p in range(len(gains)):
+                others = 0.0
+                for k in range(2, 1 + gains[p, 0]):
+                    others += truth[b, gains[p, k]] - truth[b, gains[p, k] + 1]
+                training[b, p] = truth[b, gains[p, 1]] - truth[b, gains[p, 1] + 1] + others
+    return 0
+
+
+@on_arrays
 def rows(N: Any, lanes: Any, steps: Any, out: Any) -> Any:
     """Write the rows of `lanes` `[b]`, each after so many `steps` `[b]`, into `out` `[b, width]` (days.py).
 

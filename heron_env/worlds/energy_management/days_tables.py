@@ -67,6 +67,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "choices": ("int64", 1),  # days of which one is drawn
     "soc_at": ("int64", 1), "row_at": ("int64", 1),  # columns of the truth: of the batteries' contents, and of a row
     "start_at": ("int64", 1), "starts": ("float64", 2),  # of what stands at the start of each day, `[days, width]`
+    "gains": ("int64", 2),  # `[deciding agents, 1 + most]` how many columns, and these: whose amounts trainers count
     "low": ("float64", 1), "high": ("float64", 1),  # of the truth
     # of the lanes
     "days": ("int64", 1),

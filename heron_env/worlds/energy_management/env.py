@@ -105,7 +105,7 @@ class EnergyManagementEnv(HeronEnv):
     def _build(self) -> None:
         super()._build()
         self.tables = Days(self.site, self.constants, dt=self.dt, bins=self.bins, coming=self.metering == "coming")
-        self.tables.settle(self.hierarchy, self.simulation.model.layout)
+        self.tables.settle(self.hierarchy, self.simulation.model.layout, self.simulation.model.possible)
         self.tables.choose(self.days)
         place = {name: column for column, name in enumerate(self.simulation.model.layout.full_names)}
         batteries = [agent.agent_id for agent in self.hierarchy.agents if isinstance(agent, Battery)]
@@ -196,6 +196,7 @@ class EnergyManagementEnv(HeronEnv):
         """`derating`, `clouds`, `spikes`, `sensors`, `crashes`, and `all` together."""
         return disturbing.sets_of(self)
 
+    @natively(lambda env, lanes: env.tables.natives("at_close", lanes))
     def training_rewards(self, world: World) -> Array:
         """EUR of the last step minus the same without any battery, for the trainer alone.
 
@@ -206,7 +207,10 @@ class EnergyManagementEnv(HeronEnv):
         home_gain, zone_gain = batteries.amount - batteries.without, zones.amount - zones.without
         if self._batteries_decide:
             return np.asarray(home_gain + zone_gain[..., self._zone_of])
-        return np.asarray(zone_gain + np.matmul(self.membership, home_gain[..., None])[..., 0])
+        total = np.zeros_like(zone_gain)
+        for battery, zone in enumerate(self._zone_of):  # one after another, as compiled code adds
+            total[..., zone] += home_gain[..., battery]
+        return np.asarray(zone_gain + total)
 
     def training_defaults(self) -> TrainingDefaults:
         """Steps of 300 s without substeps on the training days, correcting MPC, or the strongest rule where it is not.

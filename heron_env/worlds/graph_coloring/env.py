@@ -180,11 +180,13 @@ class GraphColoringEnv(HeronEnv):
             "belief_error": value["belief_error"] / max(steps, 1),
         }
 
-    def training_rewards(self, world: World) -> NDArray[np.float64]:
+    @staticmethod
+    @rule
+    def training_rewards(world: World) -> NDArray[np.float64]:
         """The rewards, less a part of a conflict's penalty where a voice is not true: nothing else would teach it."""
         tally = world[Cluster].Tally
         untrue = world[Voice].Said.satisfied == (tally.conflicts > 0.0)
-        return np.asarray(tally.earned - HONESTY * self.problem.conflict_penalty * untrue)
+        return tally.earned - HONESTY * world[Judge].Board.penalty[0] * untrue  # type: ignore[no-any-return]
 
     def benchmark(self) -> Benchmark:
         """Cluster agents: both processes, patient and talking ones; local search; a central solver if there is one."""

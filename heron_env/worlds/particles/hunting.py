@@ -209,13 +209,18 @@ class HuntEnv(TagEnv):
     rules = {"adversary": chase}
     begin, advance = steps(heed_hunters, look_in_tag, *PARTS)
 
-    def training_rewards(self, world: World) -> Array:
+    @staticmethod
+    @rule
+    def training_rewards(world: World) -> Array:
         """The rewards, less each hunter's distance from the nearest prey: touches alone are too rare to learn from."""
         bodies, contacts = world[Plane].Bodies, world[Hunter].Stakes.contacts
-        many = contacts.shape[-1]
-        prey = slice(many, many + world[Prey].Stakes.own.shape[-1])
-        ways = [at[..., 0, None, prey] - at[..., 0, :many, None] for at in (bodies.x, bodies.y)]
-        return np.asarray(10.0 * contacts - np.hypot(*ways).min(axis=-1))
+        many, earned = len(contacts), np.empty(len(contacts))
+        for i in range(many):
+            nearest = np.inf
+            for k in range(many, many + len(world[Prey].Stakes.own)):
+                nearest = min(nearest, np.hypot(bodies.x[0, k] - bodies.x[0, i], bodies.y[0, k] - bodies.y[0, i]))
+            earned[i] = 10.0 * contacts[i] - nearest
+        return earned
 
 
 class SharingTagEnv(TagEnv):
