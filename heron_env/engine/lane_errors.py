@@ -109,8 +109,8 @@ class LaneErrors:
 
     def _read(self, rank: int, name: str, arrays: Any, lane: int) -> list[NDArray[np.float64]]:
         """What the rule may have read: the truth as it was when it failed; a mask, also what its agent was shown."""
-        shown = name == "action_mask" and arrays.seen.shape[1] > 0 and arrays.acting[lane, self._position[rank]] != 0
-        return [arrays.truth[lane, : self._layout.size], *([arrays.seen[lane]] if shown else [])]
+        shown = name == "action_mask" and arrays.visible.shape[1] > 0 and arrays.acting[lane, self._position[rank]] != 0
+        return [arrays.truth[lane, : self._layout.size], *([arrays.visible[lane]] if shown else [])]
 
     def _times(
         self, name: str, step: int, piece: tuple[float, float], parameters: Sequence[Parameter]
