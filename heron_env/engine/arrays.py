@@ -29,7 +29,7 @@ class Arrays(NamedTuple):
     """`[B, elements]`. In: what agents are given; never changed but by `restart`, which writes no-ops."""
     applied: Floats
     """`[B, elements]`: actions in force, as rules read them."""
-    given: Bytes
+    source_in: Bytes
     """`[B, n]`. In: 0 nothing, else the code of decisions.Source that the decision gets."""
     source: Bytes
     """`[B, n]`. Out: code of the last decision (decisions.Source)."""
@@ -71,7 +71,7 @@ class Arrays(NamedTuple):
     """`[B]`: 0, or what was refused (lane_errors.py)."""
     initial: Floats
     """`[layout.size]`: what a restart writes into the truth."""
-    seen: Floats
+    visible: Floats
     """`[B, layout.size]`, or `[B, 0]` without masks. In: what agents see of themselves, which masks read."""
     allowed: Bytes
     """`[B, choices]`. Out: masks, of the agents with such a rule by rank."""
@@ -98,14 +98,14 @@ class Published(NamedTuple):
 
 FORMS: dict[str, tuple[str, int]] = {
     "truth": ("float64", 2), "actions": ("float64", 2), "applied": ("float64", 2),
-    "given": ("uint8", 2), "source": ("uint8", 2), "alive": ("uint8", 2),
+    "source_in": ("uint8", 2), "source": ("uint8", 2), "alive": ("uint8", 2),
     "steps": ("int64", 1), "seeds": ("uint64", 1), "episodes": ("uint64", 1),
     "rewards": ("float64", 2), "terminated": ("uint8", 2), "truncated": ("uint8", 2),
     "over": ("uint8", 1), "ended": ("uint8", 1), "infos": ("float64", 2),
     "returns": ("float64", 2), "last_returns": ("float64", 2), "last_length": ("int64", 1),
     "chosen": ("uint8", 1), "moving": ("uint8", 1), "substep": ("int64", 1),
     "acting": ("uint8", 2), "error": ("int64", 1), "initial": ("float64", 1),
-    "seen": ("float64", 2), "allowed": ("uint8", 2), "masked": ("uint8", 2), "training": ("float64", 2),
+    "visible": ("float64", 2), "allowed": ("uint8", 2), "masked": ("uint8", 2), "training": ("float64", 2),
     # handed out
     "out_observations": ("float32", 2), "out_rewards": ("float64", 2),
     "out_terminated": ("bool_", 2), "out_truncated": ("bool_", 2), "out_final": ("float32", 2),
@@ -121,7 +121,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "relative": ("uint32", 2), "received": ("float64", 2), "received_final": ("float64", 2),
     "noise_at": ("uint32", 1), "noise_columns": ("uint32", 1), "noise_keys": ("uint64", 1),
     "noise_reach": ("float64", 1), "noise_low": ("float64", 1), "noise_high": ("float64", 1),
-    "noise_law": ("uint8", 1), "noise_kept": ("uint64", 2), "noise_moments": ("uint64", 2),
+    "noise_law": ("uint8", 1), "noise_cache": ("uint64", 2), "noise_moments": ("uint64", 2),
     # of tiles (vector/tiles.py)
     "moves": ("int64", 2), "redo": ("uint8", 1),
 }  # fmt: skip
@@ -180,12 +180,12 @@ def addresses(forms: Mapping[str, tuple[str, int]], arrays: Mapping[str, NDArray
     return table
 
 
-def zeros(shape: tuple[int, ...], kind: Any, asked: str) -> NDArray[Any]:
-    """np.zeros. Raises ConfigError with the bytes where the machine has not that much; `asked`: what needs them."""
+def zeros(shape: tuple[int, ...], kind: Any, purpose: str) -> NDArray[Any]:
+    """np.zeros. Raises ConfigError with the bytes where the machine has not that much; `purpose`: what needs them."""
     try:
         return np.zeros(shape, dtype=kind)
     except (MemoryError, ValueError, OverflowError) as error:
         size = math.prod(shape) * np.dtype(kind).itemsize
         raise ConfigError(
-            f"{asked}: one of its arrays takes {size:,} bytes, more than there are; ask for less"
+            f"{purpose}: one of its arrays takes {size:,} bytes, more than there are; ask for less"
         ) from error

@@ -67,8 +67,8 @@ def require_writes(spec: RuleSpec, name: str, where: str) -> None:
     """Raise RuleError unless the rule writes exactly if rules of its name do."""
     if bool(spec.writes) != (name in WRITING):
         remedy = "name what it writes: rule(writes=Feature.field)" if name in WRITING else "remove `writes`"
-        told = "is only there to write, and writes nothing" if name in WRITING else "returns a value, it can't write"
-        raise RuleError(f"{where} {told}; {remedy}")
+        fault = "is only there to write, and writes nothing" if name in WRITING else "returns a value, it can't write"
+        raise RuleError(f"{where} {fault}; {remedy}")
 
 
 def without_value(where: str, writes: tuple[Quantity, ...], error: Exception) -> RuleError:
@@ -121,11 +121,11 @@ class Binder:
     actions: Sequence[Vector]
 
     @cached_property
-    def seen(self) -> NDArray[np.float64]:
+    def read_only(self) -> NDArray[np.float64]:
         """The truth as rules read it: what they write they return."""
-        seen = self.truth.view()
-        seen.flags.writeable = False
-        return seen
+        view = self.truth.view()
+        view.flags.writeable = False
+        return view
 
     def bind(self, rank: int, name: str) -> Run | None:
         """The rule `name` of the agent of this rank; None if its class has none."""
@@ -136,9 +136,9 @@ class Binder:
             return None
         where = f"{type(agent).__name__}.{name}"
         require_writes(spec, name, where)
-        found = self.parameters(rank, name)
-        args = [self._argument(parameter, rank, where) for parameter in found]
-        at = {parameter.role: i for i, parameter in enumerate(found)}
+        signature = self.parameters(rank, name)
+        args = [self._argument(parameter, rank, where) for parameter in signature]
+        at = {parameter.role: i for i, parameter in enumerate(signature)}
         whose = f"{where} of {agent.agent_id!r}"
         store = self._store(row, spec.writes, spec.single, whose)
         dt_at, time_at, rewards_at = at.get("dt"), at.get("time"), at.get("child_rewards")
@@ -165,29 +165,29 @@ class Binder:
         if function is None or rule_spec(function) is None:
             return ()
         where = f"{type(agent).__name__}.{name}"
-        found = parameters(function, self.layout.rows[rank].features, self.global_features, where)
-        if name != "compute_local_reward" and any(parameter.role == "child_rewards" for parameter in found):
+        signature = parameters(function, self.layout.rows[rank].features, self.global_features, where)
+        if name != "compute_local_reward" and any(parameter.role == "child_rewards" for parameter in signature):
             raise RuleError(f"{where} reads child_rewards, which only compute_local_reward is given; remove it")
-        return found
+        return signature
 
     def _argument(self, parameter: Parameter, rank: int, where: str) -> Any:
         rows, feature = self.layout.rows, parameter.feature
         if feature is None:
             return self.actions[rank] if parameter.role == "action" else 0.0
         if parameter.role in ("own", "global"):
-            return rows[rank if parameter.role == "own" else -1].window(self.seen, feature)
+            return rows[rank if parameter.role == "own" else -1].window(self.read_only, feature)
         if parameter.role == "children":
             return self._children(rank, feature, where)
-        return row_of_parent(self.hierarchy, self.layout, rank, feature, where).window(self.seen, feature)
+        return row_of_parent(self.hierarchy, self.layout, rank, feature, where).window(self.read_only, feature)
 
     def _children(self, rank: int, feature: type[FeatureProvider], where: str) -> Children[Any]:
         starts, step = starts_of_children(self.hierarchy, self.layout, rank, feature, where)
         if not step:
             columns = {name: np.asarray(starts) + q.index for name, q in feature.quantities.items()}
-            return _ScatteredChildren(self.seen, columns)
+            return _ScatteredChildren(self.read_only, columns)
         span = starts[-1] - starts[0] + 1
         views = {
-            name: self.seen[starts[0] + q.index : starts[0] + q.index + span : step]
+            name: self.read_only[starts[0] + q.index : starts[0] + q.index + span : step]
             for name, q in feature.quantities.items()
         }
         return Children(views)

@@ -214,9 +214,9 @@ class _Body(ast.NodeTransformer):
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
                 return [ast.copy_location(made, node) for made in self._assignment(node)]
             case ast.Return(value):
-                given = ast.Constant(None) if value is None else self.visit(value)
+                returned = ast.Constant(None) if value is None else self.visit(value)
                 return [
-                    _set(RETURNED, _call("where", self._mask, given, _name(RETURNED))),
+                    _set(RETURNED, _call("where", self._mask, returned, _name(RETURNED))),
                     _set(LIVE, _call("both", _name(LIVE), _call("negated", self._mask))),
                 ]
             case ast.Continue():
@@ -301,10 +301,10 @@ class _Body(ast.NodeTransformer):
             for part, name in zip(targets[0].elts, names, strict=True):
                 made += self._store(part, _name(name))
             return made
-        kept = self._new("v")
-        made = [_set(kept, self.visit(value))]
+        temporary = self._new("v")
+        made = [_set(temporary, self.visit(value))]
         for target in targets:
-            made += self._store(target, _name(kept))
+            made += self._store(target, _name(temporary))
         return made
 
     def _store(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
@@ -326,8 +326,8 @@ class _Body(ast.NodeTransformer):
     # Expressions
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        known = node.id in self._function.__code__.co_varnames or self._named(node) is not None
-        if known or not self._converter.stands(getattr(builtins, node.id, None)):
+        defined = node.id in self._function.__code__.co_varnames or self._named(node) is not None
+        if defined or not self._converter.stands(getattr(builtins, node.id, None)):
             return node
         return ast.copy_location(_name(f"{node.id}__"), node)
 
@@ -356,15 +356,15 @@ class _Body(ast.NodeTransformer):
         truths = all(map(_is_truth, node.values))
         made: ast.expr = self.visit(node.values[0])
         for value in node.values[1:]:
-            kept, holds = self._new("v"), self._new("c")
-            self._before += [_set(kept, made), _set(holds, _call("truth_of", _name(kept)))]
+            left, holds = self._new("v"), self._new("c")
+            self._before += [_set(left, made), _set(holds, _call("truth_of", _name(left)))]
             goes_on = _name(holds) if conjunction else _call("negated", _name(holds))
             self._mask = _call("both", self._mask, goes_on)
             other = self.visit(value)
             if truths:
                 made = _call("both" if conjunction else "either", _name(holds), _call("truth_of", other))
             else:
-                made = _call("where", goes_on, other, _name(kept))
+                made = _call("where", goes_on, other, _name(left))
         self._mask = outer
         return ast.copy_location(made, node)
 

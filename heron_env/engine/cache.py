@@ -60,11 +60,11 @@ PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
 
 def cache_folder() -> Path:
     """HERON_CACHE_DIR, else the user's cache directory. Raises OSError for a user without a home."""
-    given = os.environ.get("HERON_CACHE_DIR")
+    configured = os.environ.get("HERON_CACHE_DIR")
     try:
-        return Path(given).expanduser() if given else _users_folder()
+        return Path(configured).expanduser() if configured else _users_folder()
     except RuntimeError as error:
-        where = given or "the user's cache directory"
+        where = configured or "the user's cache directory"
         raise FileNotFoundError(errno.ENOENT, "this user has no home directory", where) from error
 
 
@@ -128,8 +128,8 @@ def cached(key: str, text: Callable[[], str]) -> ModuleType:
     except OSError as error:
         _warn(error)
         return _executed(name, text(), f"<{name}>")
-    if (found := _kept(path)) is not None:
-        return _executed(name, found, str(path))
+    if (saved := _saved_text(path)) is not None:
+        return _executed(name, saved, str(path))
     _say(path.parent)
     made = text()
     try:
@@ -194,7 +194,7 @@ def _executed(name: str, text: str, where: str) -> ModuleType:
     return module
 
 
-def _kept(path: Path) -> str | None:
+def _saved_text(path: Path) -> str | None:
     """What the file holds; None for one that is not there, not what was written, or not ours."""
     try:
         body, _, seal = read(path, ours=True)[:-1].rpartition(b"\n")
@@ -251,7 +251,7 @@ class Digest:
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=12)
-        self._seen: dict[int, tuple[int, Any]] = {}  # by id; values are held, so that no id is used twice
+        self._visited: dict[int, tuple[int, Any]] = {}  # by id; values are held, so that no id is used twice
 
     def hexdigest(self) -> str:
         """24 characters."""
@@ -267,10 +267,10 @@ class Digest:
         if isinstance(value, PLAIN) and not isinstance(value, enum.Enum):
             self.put(type(value).__name__, value)
             return
-        if id(value) in self._seen:
-            self.put("seen", self._seen[id(value)][0])
+        if id(value) in self._visited:
+            self.put("seen", self._visited[id(value)][0])
             return
-        self._seen[id(value)] = len(self._seen), value
+        self._visited[id(value)] = len(self._visited), value
         if str(getattr(value, "__module__", None) or getattr(value, "__name__", "")).startswith("numpy.random"):
             raise RuleError(
                 f"{name} draws at random: no seed would repeat it; draw in a world rule, world.draw(name, shape)"

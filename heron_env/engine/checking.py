@@ -102,10 +102,10 @@ def _argument_types(source: Source, kind: Kind, rule: str) -> tuple[Any, ...]:
     types = _types()
     float64, int64 = types.float64, types.int64
     row = types.Array(float64, 1, "C", readonly=True)
-    found: list[Any] = []
+    kinds: list[Any] = []
     for parameter in kind.rules[rule]:
         if parameter.feature is None:
-            found.append(float64 if parameter.role in ("dt", "time") else row)
+            kinds.append(float64 if parameter.role in ("dt", "time") else row)
             continue
         feature, made = source.tuple_of(kind, parameter)
         quantities = feature.quantities.values()
@@ -120,8 +120,8 @@ def _argument_types(source: Source, kind: Kind, rule: str) -> tuple[Any, ...]:
                 else int64
                 for q in quantities
             ]
-        found.append(types.BaseTuple.from_types(cells, made))
-    return tuple(found)
+        kinds.append(types.BaseTuple.from_types(cells, made))
+    return tuple(kinds)
 
 
 def _require_fit(kind: Kind, rule: str, returned: Any) -> None:
@@ -186,12 +186,12 @@ class Linker:
     def __init__(self, jit: Jit, lender: Linker | None = None) -> None:
         self._jit, self._lender = jit, lender
         self._made: dict[int, Any] = {}
-        self._kept: list[types.FunctionType] = []
+        self._functions: list[types.FunctionType] = []
 
     @property
     def codes(self) -> list[types.CodeType]:
         """Code of every function that was linked."""
-        return [function.__code__ for function in self._kept]
+        return [function.__code__ for function in self._functions]
 
     def link(self, function: types.FunctionType) -> Any:
         """A compiled copy of `function`, with its helpers: global, closed over, or attributes of the user's modules."""
@@ -203,7 +203,7 @@ class Linker:
         copy = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, cells)
         copy.__kwdefaults__, copy.__module__ = function.__kwdefaults__, HOME
         made = self._made[id(function)] = self._jit(copy)
-        self._kept.append(function)
+        self._functions.append(function)
         for name in names:
             if name in function.__globals__:
                 space[name] = self._converted(function.__globals__[name], names)
@@ -245,7 +245,7 @@ def first_that_compiles(
 
 def explained(
     error: Exception, where: str, function: Any, codes: Sequence[types.CodeType], fields: Mapping[str, Sequence[str]],
-    known: str | None = None,
+    reason: str | None = None,
 ) -> RuleError:  # fmt: skip
     """Why the rule `where` can't be compiled, as an error to raise from numba's.
 
@@ -256,7 +256,7 @@ def explained(
     file, line = _place(text, function.__code__, [function.__code__, *codes])
     source = linecache.getline(file, line).strip()
     key = next((words for words in REMEDIES if words in text), "")
-    reason, remedy = known or _reason(text, key, fields), DEFAULT if known else REMEDIES.get(key, DEFAULT)
+    reason, remedy = reason or _reason(text, key, fields), DEFAULT if reason else REMEDIES.get(key, DEFAULT)
     shown = f"{file}:{line}: `{source}`" if source else f"{file}:{line}"
     return RuleError(f"{where} can't be compiled: {shown}: {reason}; {remedy}")
 
@@ -266,11 +266,11 @@ def _reason(text: str, key: str, fields: Mapping[str, Sequence[str]]) -> str:
         return REASONS[key]
     unknown = re.search(r"Unknown attribute '(\w+)' of type (\w+)\(", text)
     if unknown is not None and unknown[2] in fields:
-        known = list(fields[unknown[2]])
-        return f"{unknown[2]} has no quantity {unknown[1]!r}; there are {known}.{did_you_mean(unknown[1], known)}"
+        names = list(fields[unknown[2]])
+        return f"{unknown[2]} has no quantity {unknown[1]!r}; there are {names}.{did_you_mean(unknown[1], names)}"
     if key == "Can't unify return type":
-        found = sorted((int(line), kind) for kind, line in _RETURNS.findall(text))
-        return "it returns " + " and ".join(f"{kind} (line {line})" for line, kind in found)
+        returns = sorted((int(line), kind) for kind, line in _RETURNS.findall(text))
+        return "it returns " + " and ".join(f"{kind} (line {line})" for line, kind in returns)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     reason = next((line for line in lines if not line.startswith(_NOISE)), lines[0] if lines else "numba refuses it")
     if reason.endswith("found for signature:"):
@@ -282,7 +282,7 @@ def _reason(text: str, key: str, fields: Mapping[str, Sequence[str]]) -> str:
 
 def _place(text: str, code: types.CodeType, codes: Sequence[types.CodeType]) -> tuple[str, int]:
     """The first place in the message that lies in the user's code; else the offending instruction, else the rule."""
-    files = {os.path.basename(known.co_filename): known.co_filename for known in codes}
+    files = {os.path.basename(candidate.co_filename): candidate.co_filename for candidate in codes}
     places = [
         (files[name], int(match[2] or match[4]))
         for match in _PLACES.finditer(text)
@@ -290,15 +290,15 @@ def _place(text: str, code: types.CodeType, codes: Sequence[types.CodeType]) -> 
     ]
     if places:  # numba lists the returns of a function in no fixed order
         return min(places) if _RETURNS.search(text) else places[0]
-    for known in codes:
-        line = line_of(known, lambda instruction: instruction.opname in ("BEFORE_WITH", "BEFORE_ASYNC_WITH"))
+    for candidate in codes:
+        line = line_of(candidate, lambda instruction: instruction.opname in ("BEFORE_WITH", "BEFORE_ASYNC_WITH"))
         if "'with" in text and line is not None:
-            return known.co_filename, line
+            return candidate.co_filename, line
     attribute = re.search(r"has no attribute '(\w+)'", text)
-    for known in codes:
-        line = line_of(known, _named(attribute[1])) if attribute else None
+    for candidate in codes:
+        line = line_of(candidate, _named(attribute[1])) if attribute else None
         if line is not None:
-            return known.co_filename, line
+            return candidate.co_filename, line
     return code.co_filename, code.co_firstlineno
 
 
@@ -309,9 +309,9 @@ def _named(name: str) -> Callable[[Any], bool]:
 def require_no_stores(rules: Mapping[str, Callable[..., Any]], owner: str) -> None:
     """Raise RuleError for `columns.soc = values` in one of these world rules, or in what it calls."""
     for name, rule in rules.items():
-        found = _store(rule)
-        if found:
-            raise RuleError(f"{owner}.{name}: {found}")
+        fault = _store(rule)
+        if fault:
+            raise RuleError(f"{owner}.{name}: {fault}")
 
 
 @functools.lru_cache(maxsize=256)

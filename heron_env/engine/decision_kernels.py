@@ -45,11 +45,11 @@ def refused_action(D: Any, b: Any) -> Any:
     Bounds are compared in float32, in which actions are sampled; choices are whole numbers.
     """
     actions, single, limits = table(D, "actions"), table(D, "single"), table(D, "limits")
-    given, owner = table(D, "given"), table(D, "owner")
+    source_in, owner = table(D, "source_in"), table(D, "owner")
     for e in range(limits.shape[1]):
         value = actions[b, e]
         inside = single[0, e] <= np.float32(value) <= single[1, e]
-        if given[b, owner[e]] != 0 and (not inside or value - np.floor(value) > limits[GRAIN, e]):
+        if source_in[b, owner[e]] != 0 and (not inside or value - np.floor(value) > limits[GRAIN, e]):
             return failure(owner[e], ILLEGAL, 1)
     return 0
 
@@ -78,14 +78,14 @@ def accept_action(D: Any, b: Any, i: Any) -> None:
 @inlined
 def decide_block(D: Any, start: Any) -> Any:
     """`decide_lane` in a block of LANES where everyone lives and is given an action, in plain loops; else False."""
-    alive, given, sized = flat_of(table(D, "alive")), flat_of(table(D, "given")), table(D, "block_sized")
+    alive, source_in, sized = flat_of(table(D, "alive")), flat_of(table(D, "source_in")), table(D, "block_sized")
     source, base, missing = flat_of(table(D, "source")), np.uintp(start * table(D, "alive").shape[1]), False
     for i in range(np.uintp(0), np.uintp(len(sized))):
-        missing |= (alive[base + i] == 0) | ((sized[i] != 0) & (given[base + i] == 0))
+        missing |= (alive[base + i] == 0) | ((sized[i] != 0) & (source_in[base + i] == 0))
     if missing:
         return False
     for i in range(np.uintp(0), np.uintp(len(sized))):
-        source[base + i] = given[base + i] * sized[i]
+        source[base + i] = source_in[base + i] * sized[i]
     actions, applied, limits = flat_of(table(D, "actions")), flat_of(table(D, "applied")), table(D, "block_limits")
     base = np.uintp(start * table(D, "actions").shape[1])
     for e in range(np.uintp(0), np.uintp(limits.shape[1])):
@@ -116,11 +116,11 @@ def share_of(command: Any, limits: Any, e: Any) -> Any:
 @inlined
 def decide_one(D: Any, b: Any, i: Any) -> Any:
     """The decision of an agent whose clock ticks: its code; what it decides goes into `applied`."""
-    given, source, alive = table(D, "given"), table(D, "source"), table(D, "alive")
+    source_in, source, alive = table(D, "source_in"), table(D, "source"), table(D, "alive")
     applied, who, limits, command = table(D, "applied"), table(D, "who"), table(D, "limits"), table(D, "command")
-    if given[b, i] != 0:
+    if source_in[b, i] != 0:
         accept_action(D, b, i)
-        return np.int64(given[b, i])
+        return np.int64(source_in[b, i])
     first, end = np.uintp(who[i, FIRST]), np.uintp(who[i, END])
     if who[i, COMMANDER] < 0:
         for e in range(first, end):
@@ -150,26 +150,26 @@ def allow(allowed: Any, b: Any, first: Any, end: Any, values: Any) -> Any:
 @inlined
 def look(D: Any, b: Any, first: Any, width: Any) -> None:
     """What the agent's vector would show of its own columns if it were made now: in float32."""
-    t, seen = table(D, "truth"), table(D, "seen")
+    t, visible = table(D, "truth"), table(D, "visible")
     for c in range(np.uintp(first), np.uintp(first + width)):
-        seen[b, c] = np.float32(t[b, c])
+        visible[b, c] = np.float32(t[b, c])
 
 
 @inlined
 def nothing_allowed(D: Any, b: Any, i: Any, start: Any) -> Any:
     """The failure of a mask that leaves nothing of a discrete element, else 0. `start`: the mask's first column."""
     who, limits, allowed = table(D, "who"), table(D, "limits"), table(D, "allowed")
-    at, number, found = np.int64(start), 0, 0
+    at, number, refused = np.int64(start), 0, 0
     for e in range(np.uintp(who[i, FIRST]), np.uintp(who[i, END])):
         if limits[GRAIN, e] == 0.0:
             end, any_allowed = at + np.int64(limits[HIGH, e]) + 1, False
             while at < end:
                 any_allowed |= allowed[b, at] != 0
                 at += 1
-            if not any_allowed and found == 0:
-                found = NOTHING + number
+            if not any_allowed and refused == 0:
+                refused = NOTHING + number
             number += 1
-    return found
+    return refused
 
 
 @inlined

@@ -91,8 +91,8 @@ def part_of(context: Any, array: Any, first: Any, size: Any) -> Any:
     """Elements `[first, first + size)` of an array `[n]`, uncounted; slicing would check signs, and not vectorise."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        given = context.make_array(array)(context, builder, value=args[0])
-        return _row(context, builder, signature, builder.gep(given.data, [args[1]]), args[2])
+        struct = context.make_array(array)(context, builder, value=args[0])
+        return _row(context, builder, signature, builder.gep(struct.data, [args[1]]), args[2])
 
     return types.Array(array.dtype, 1, "C")(array, types.uintp, types.uintp), build
 
@@ -102,10 +102,10 @@ def row_of(context: Any, array: Any, b: Any, first: Any, size: Any) -> Any:
     """The same of row `b` of an array `[lanes, n]`."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        given = context.make_array(array)(context, builder, value=args[0])
-        width = cgutils.unpack_tuple(builder, given.shape, 2)[1]
+        struct = context.make_array(array)(context, builder, value=args[0])
+        width = cgutils.unpack_tuple(builder, struct.shape, 2)[1]
         at = builder.add(builder.mul(args[1], width), args[2])
-        return _row(context, builder, signature, builder.gep(given.data, [at]), args[3])
+        return _row(context, builder, signature, builder.gep(struct.data, [at]), args[3])
 
     return types.Array(array.dtype, 1, "C")(array, types.uintp, types.uintp, types.uintp), build
 
@@ -138,17 +138,17 @@ def _row(context: Any, builder: Any, signature: Any, data: Any, size: Any) -> An
 
 
 @inlined
-def keys_of_episode(keys: Any, seed: Any, episode: Any, kept: Any) -> None:
+def keys_of_episode(keys: Any, seed: Any, episode: Any, cache: Any) -> None:
     """N2's keys `[n]` with seed and episode mixed in."""
     for j in range(len(keys)):
-        kept[j] = mixed(mixed(keys[j] ^ seed) ^ episode)
+        cache[j] = mixed(mixed(keys[j] ^ seed) ^ episode)
 
 
 @inlined
-def uniforms_of_kept(kept: Any, turn: Any, u: Any) -> None:
+def uniforms_of_cached(cache: Any, turn: Any, u: Any) -> None:
     """u in [-1, 1), from keys of the episode."""
-    for j in range(len(kept)):
-        u[j] = np.float64(np.int64(mixed(kept[j] ^ turn) >> _40)) * 2.0**-23 - 1.0
+    for j in range(len(cache)):
+        u[j] = np.float64(np.int64(mixed(cache[j] ^ turn) >> _40)) * 2.0**-23 - 1.0
 
 
 @inlined
@@ -176,10 +176,10 @@ def by_law(v: Any, u: Any, reach: Any, low: Any, high: Any, law: Any) -> None:
 
 
 @inlined
-def keep_keys(b: Any, seed: Any, episode: Any, keys: Any, kept: Any, moments: Any) -> None:
-    """Bring the kept keys of lane `b` to this seed and episode, which `moments` `[lanes, 2]` remembers."""
+def cache_keys(b: Any, seed: Any, episode: Any, keys: Any, cache: Any, moments: Any) -> None:
+    """Bring the cached keys of lane `b` to this seed and episode, which `moments` `[lanes, 2]` remembers."""
     if moments[b, 0] != seed or moments[b, 1] != episode:
-        keys_of_episode(keys, seed, episode, row_of(kept, b, np.uintp(0), np.uintp(len(keys))))
+        keys_of_episode(keys, seed, episode, row_of(cache, b, np.uintp(0), np.uintp(len(keys))))
         moments[b, 0], moments[b, 1] = seed, episode
 
 
@@ -199,27 +199,27 @@ def write_noisy(v: Any, out: Any, b: Any, at: Any, first: Any, size: Any, neighb
 @inlined
 def noise_row(
     t: Any, b: Any, out: Any, seed: Any, episode: Any, turn: Any, at: Any, columns: Any, keys: Any, reach: Any,
-    low: Any, high: Any, law: Any, kept: Any, moments: Any,
+    low: Any, high: Any, law: Any, cache: Any, moments: Any,
 ) -> None:  # fmt: skip
     """Noise of one lane: elements `at` of `out[b]` become the noisy values of `columns` of `t[b]`.
 
     seed, episode, turn: uint64. at, columns: uint32 `[n]`, at ascending. keys: uint64; reach, low, high: float64; law:
-    uint8, all `[n]`. kept: uint64 `[lanes, n]`, keys of the episode, with `moments` uint64 `[lanes, 2]`, at first all
+    uint8, all `[n]`. cache: uint64 `[lanes, n]`, keys of the episode, with `moments` uint64 `[lanes, 2]`, at first all
     2**64 - 1; or `[lanes, 0]`, where they take too much memory.
     """
     n = np.uintp(len(at))
     if n == 0:
         return
-    keeping = np.uintp(kept.shape[1]) == n
+    keeping = np.uintp(cache.shape[1]) == n
     if keeping:
-        keep_keys(b, seed, episode, keys, kept, moments)
+        cache_keys(b, seed, episode, keys, cache, moments)
     neighbours = np.uintp(at[n - np.uintp(1)]) - np.uintp(at[0]) + np.uintp(1) == n
     u, v = block_on_stack(), block_on_stack()
     first = np.uintp(0)
     while first < n:
         size = min(np.uintp(BLOCK), n - first)
         if keeping:
-            uniforms_of_kept(row_of(kept, b, first, size), turn, u)
+            uniforms_of_cached(row_of(cache, b, first, size), turn, u)
         else:
             uniforms_of(part_of(keys, first, size), seed, episode, turn, u)
         read = part_of(columns, first, size)

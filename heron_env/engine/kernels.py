@@ -40,10 +40,10 @@ class SealedFiles(caching.IndexDataCacheFile):
     """numba's files, which tell when they are no longer what we wrote: wrong machine code would just run."""
 
     def _read(self, path: str) -> Any:
-        found = read(path, ours=True)
-        if self._seal(path, found[SEAL:]) != found[:SEAL]:
+        content = read(path, ours=True)
+        if self._seal(path, content[SEAL:]) != content[:SEAL]:
             raise ValueError(f"{path} is not what was written")
-        return pickle.loads(found[SEAL:])
+        return pickle.loads(content[SEAL:])
 
     def _write(self, path: str, data: Any) -> None:
         code = self._dump(data)
@@ -113,8 +113,8 @@ leaf: Jit[Any] = njit(_nrt=False, **_WITHIN)
 """Called from compiled code only, and never allocates: no reference counts, which would cost most of the speed."""
 inlined: Jit[Any] = njit(_nrt=False, forceinline=True, **_WITHIN)
 """A leaf that becomes part of its caller after it is compiled: what is constant there is constant in it."""
-kept: Jit[Any] = keeping(njit(_nrt=False, forceinline=True, **_WITHIN))
-"""A leaf that is kept on disk: linked, not compiled, for each set of classes, and becomes part of its caller."""
+stored: Jit[Any] = keeping(njit(_nrt=False, forceinline=True, **_WITHIN))
+"""A leaf that is stored on disk: linked, not compiled, for each set of classes, and becomes part of its caller."""
 allocating: Jit[Any] = njit(_nrt=True, **_WITHIN)
 """Called from compiled code only, for a rule that makes arrays or lists."""
 _OF_USERS: dict[str, Any] = {**_WITHIN, "boundscheck": True, "error_model": "python"}
@@ -207,14 +207,14 @@ def flat_of(context: Any, array: Any) -> Any:
     made = types.Array(array.dtype, 1, "C")
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        given = context.make_array(array)(context, builder, value=args[0])
+        struct = context.make_array(array)(context, builder, value=args[0])
         flat = context.make_array(made)(context, builder)
         context.populate_array(
             flat,
-            data=given.data,
-            shape=cgutils.pack_array(builder, [given.nitems]),
-            strides=cgutils.pack_array(builder, [given.itemsize]),
-            itemsize=given.itemsize,
+            data=struct.data,
+            shape=cgutils.pack_array(builder, [struct.nitems]),
+            strides=cgutils.pack_array(builder, [struct.itemsize]),
+            itemsize=struct.itemsize,
             meminfo=None,
         )
         return flat._getvalue()
@@ -227,9 +227,9 @@ def fetch(context: Any, array: Any, b: Any, c: Any) -> Any:
     """Ask for the cache line of element `[b, c]`, which is written soon; asking takes no time."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        given = context.make_array(array)(context, builder, value=args[0])
-        width = cgutils.unpack_tuple(builder, given.shape, 2)[1]
-        place = builder.gep(given.data, [builder.add(builder.mul(args[1], width), args[2])])
+        struct = context.make_array(array)(context, builder, value=args[0])
+        width = cgutils.unpack_tuple(builder, struct.shape, 2)[1]
+        place = builder.gep(struct.data, [builder.add(builder.mul(args[1], width), args[2])])
         bits, nothing = cgutils.int32_t, cgutils.ir.VoidType()
         kind = cgutils.ir.FunctionType(nothing, [cgutils.voidptr_t, bits, bits, bits])
         ask = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
@@ -256,8 +256,8 @@ def call(context: Any, address: Any, numbers: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         law = context.call_conv
         phase = builder.inttoptr(args[0], law.get_function_type(result, kinds).as_pointer())
-        given = [builder.extract_value(args[1], k) for k in range(len(kinds))]
-        status, returned = law.call_function(builder, phase, result, kinds, given)
+        parts = [builder.extract_value(args[1], k) for k in range(len(kinds))]
+        status, returned = law.call_function(builder, phase, result, kinds, parts)
         with builder.if_then(status.is_error, likely=False):
             law.return_status_propagate(builder, status)
         return returned

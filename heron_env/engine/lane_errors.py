@@ -45,7 +45,7 @@ class LaneErrors:
             return self._illegal(rank, arrays.actions[lane], lane if len(arrays.error) > 1 else None)
         time = to_seconds(int(arrays.steps[lane]) * self._dt_ns)
         if HOOKS.get(rule) == "training_rewards":
-            owner, agents = self._model.owner, len(self._blueprint.possible)
+            owner, agents = self._model.owner, len(self._model.possible)
             return RuleError(
                 f"{where}{owner}.training_rewards returned other than {agents} finite numbers at t={time} s; return "
                 "one for each of possible_agents"
@@ -115,8 +115,8 @@ class LaneErrors:
 
     def _read(self, rank: int, name: str, arrays: Any, lane: int) -> list[NDArray[np.float64]]:
         """What the rule may have read: the truth as it was when it failed; a mask, also what its agent was shown."""
-        shown = name == "action_mask" and arrays.seen.shape[1] > 0 and arrays.acting[lane, self._position[rank]] != 0
-        return [arrays.truth[lane, : self._layout.size], *([arrays.seen[lane]] if shown else [])]
+        shown = name == "action_mask" and arrays.visible.shape[1] > 0 and arrays.acting[lane, self._position[rank]] != 0
+        return [arrays.truth[lane, : self._layout.size], *([arrays.visible[lane]] if shown else [])]
 
     def _times(
         self, name: str, step: int, piece: tuple[float, float], parameters: Sequence[Parameter]

@@ -217,8 +217,8 @@ class Lanes:
         self._front = 1 - self._front
         try:
             self._run(self._order.show, range(lane, lane + 1))
-            seen: NDArray[np.float32] = self.published.observations[lane].copy()
-            return seen
+            observation: NDArray[np.float32] = self.published.observations[lane].copy()
+            return observation
         finally:
             self._front = 1 - self._front
 
@@ -252,8 +252,8 @@ class Lanes:
         self._front, restarts = 1 - self._front, self._memory.set_restarts(DISABLED)
         try:
             self._run(self._order.checked_step, range(lane, lane + 1))
-            seen: NDArray[np.float32] = self.published.observations[lane].copy()
-            return seen
+            observation: NDArray[np.float32] = self.published.observations[lane].copy()
+            return observation
         finally:
             self._front = 1 - self._front
             self._memory.set_restarts(restarts)
@@ -338,9 +338,9 @@ class Lanes:
         self.halfway = True
         if (own := self.called.taken()) is not None:
             raise own
-        found = np.flatnonzero(self.arrays.error)
-        if len(found):
-            lane = int(found[0])
+        failed = np.flatnonzero(self.arrays.error)
+        if len(failed):
+            lane = int(failed[0])
             code = int(self.arrays.error[lane])
             self.halfway = code // 256 % 16 != ILLEGAL
             raise self._errors.of(code, self.arrays, lane)

@@ -84,8 +84,8 @@ class Linked(codegen.JITCodeLibrary):
             passes.run(self._final_module)
         super()._finalize_final_module()
         for name in (g.name for g in self._final_module.global_variables):
-            if name.startswith(_ENVIRONMENT) and (known := lookup_environment(name)) is not None:
-                self._codegen.set_env(name, known)
+            if name.startswith(_ENVIRONMENT) and (environment := lookup_environment(name)) is not None:
+                self._codegen.set_env(name, environment)
 
 
 class LinkedCompiler(compiler.Compiler):

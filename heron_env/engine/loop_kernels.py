@@ -13,11 +13,11 @@ import numpy as np
 from heron_env.engine.arrays import LANES, NEXT_STEP, SAME_STEP
 from heron_env.engine.decision_kernels import any_refused, decide_block, decide_lane, refused_action
 from heron_env.engine.draw_kernel import noise_row
-from heron_env.engine.kernels import fetch, inlined, kept, number, phase, table, within
+from heron_env.engine.kernels import fetch, inlined, number, phase, stored, table, within
 from heron_env.engine.tables import NOOP_VALUE
 
 
-@kept
+@stored
 def note(D: Any, b: Any, failed: Any) -> Any:
     """Keep the lane's first failure; 1 if there is one."""
     error = table(D, "error")
@@ -26,7 +26,7 @@ def note(D: Any, b: Any, failed: Any) -> Any:
     return failed != 0
 
 
-@kept
+@stored
 def settle(D: Any, b: Any) -> Any:
     """After a world rule: every column within its bounds, whole numbers rounded. Is any of them nan?"""
     t, low, high, whole = table(D, "truth"), table(D, "low"), table(D, "high"), table(D, "whole")
@@ -40,7 +40,7 @@ def settle(D: Any, b: Any) -> Any:
     return bad
 
 
-@kept
+@stored
 def start_close(D: Any, b: Any) -> None:
     """Nobody has ended yet at this boundary."""
     terminated, truncated = table(D, "terminated"), table(D, "truncated")
@@ -124,9 +124,9 @@ def add_noise(D: Any, b: Any, out: Any) -> None:
         table(D, "noise_high"),
         table(D, "noise_law"),
     )
-    known, moments = table(D, "noise_kept"), table(D, "noise_moments")
+    cache, moments = table(D, "noise_cache"), table(D, "noise_moments")
     t = table(D, "truth")
-    noise_row(t, b, out, seed, episode, turn, at, columns, keys, reach, low, high, law, known, moments)
+    noise_row(t, b, out, seed, episode, turn, at, columns, keys, reach, low, high, law, cache, moments)
 
 
 @inlined

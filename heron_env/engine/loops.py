@@ -15,13 +15,13 @@ from heron_env.engine.source import ARGUMENTS, KIND, MASK, OFFSET, Kind
 from heron_env.engine.tables import HELD
 
 CALL = ", ".join(ARGUMENTS)
-CALL_OF_MASK = CALL.replace("rewards", "allowed").replace("t, a,", "seen, a,", 1)
+CALL_OF_MASK = CALL.replace("rewards", "allowed").replace("t, a,", "visible, a,", 1)
 TOP_DOWN, BOTTOM_UP = "range(len(seg))", "range(len(seg) - 1, -1, -1)"
 ARRAYS = {
     "t": "truth", "a": "applied", "tab": "tab", "gather": "gather", "seg": "seg", "coh": "coh",
     "rewards": "rewards", "infos": "infos", "terminated": "terminated", "truncated": "truncated", "alive": "alive",
     "source": "source", "over": "over", "ended": "ended", "steps": "steps", "seeds": "seeds", "episodes": "episodes",
-    "chosen": "chosen", "acting": "acting", "seen": "seen", "allowed": "allowed", "masked": "masked",
+    "chosen": "chosen", "acting": "acting", "visible": "visible", "allowed": "allowed", "masked": "masked",
     "training": "training",
 }  # fmt: skip
 """Arrays by their names in the text; numbers follow."""
@@ -34,7 +34,7 @@ TAKES_EFFECT = f"if alive[b, i] != 0 and source[b, i] != 0 and source[b, i] != {
 def loops_text(kinds: list[Kind], world: Mapping[str, bool]) -> str:
     """The phases; `world`: which of begin, advance and finish are world rules, and does it declare what it writes?"""
     have = {rule for kind in kinds for rule in kind.rules}
-    told = "get_local_info" in have
+    informs = "get_local_info" in have
     parts = [_phase("close", "Rewards, who ends by a rule, infos.", _close(kinds, have))]
     if "apply_action" in have or "action_mask" in have:
         parts = [_phase("affect", "What actions do to the truth.", _affect(kinds)), *_apply(kinds), *parts]
@@ -42,8 +42,8 @@ def loops_text(kinds: list[Kind], world: Mapping[str, bool]) -> str:
         parts.append(_phase("offer", "Masks on what agents are shown, of those in `acting`.", _offer(kinds), guard=""))
     if "advance" in have or "advance" in world:
         parts.append(_phase("substep", "Physics.", _substep(kinds, have, world), more=", substep"))
-    if "begin" in world or told:
-        begin = ["time, failed = 0.0, 0", *_world("begin", world), *(_inform(kinds) if told else []), NOTE]
+    if "begin" in world or informs:
+        begin = ["time, failed = 0.0, 0", *_world("begin", world), *(_inform(kinds) if informs else []), NOTE]
         parts.append(_phase("begin", "The start of an episode.", begin, guard="if chosen[b] == 0:"))
     if "finish" in world:
         finish = [FRESH, BOUNDARY, *_world("finish", world), NOTE]
@@ -52,7 +52,7 @@ def loops_text(kinds: list[Kind], world: Mapping[str, bool]) -> str:
     if "training_rewards" in world:
         says, guard = "What trainers use instead of the rewards.", "if over[b] != 0 and ended[b] == 0:"
         parts.append(_phase("at_close", says, [FRESH, BOUNDARY, *TRAINING, NOTE], guard=guard))
-    if told:
+    if informs:
         parts.append(_phase("inform", "Infos from the truth as it is now.", [BOUNDARY, *_inform(kinds)], guard=""))
     return "\n\n\n".join(parts) + "\n"
 
@@ -206,8 +206,8 @@ def _through(
 
 
 def _call(kind: Kind, rule: str) -> str:
-    given = {"get_local_info": CALL.replace("rewards", "infos"), "action_mask": CALL_OF_MASK}
-    return f"{kind.name}_{rule}({given.get(rule, CALL)})"
+    calls = {"get_local_info": CALL.replace("rewards", "infos"), "action_mask": CALL_OF_MASK}
+    return f"{kind.name}_{rule}({calls.get(rule, CALL)})"
 
 
 def _filled(line: str, kind: Kind, rule: str) -> str:

@@ -141,7 +141,7 @@ def _arrays(lanes: int, tables: AgentTables, model: Model) -> Arrays:
     constants = (0.0, 1.0) if model.plan.padding.any else (0.0,)
     shapes = {
         "truth": (lanes, size + tables.scratch + len(constants)), "initial": (size,),
-        "seen": (lanes, size if tables.choices else 0), "allowed": (lanes, tables.choices),
+        "visible": (lanes, size if tables.choices else 0), "allowed": (lanes, tables.choices),
         "infos": (lanes, 0), "actions": (lanes, tables.elements), "applied": (lanes, tables.elements),
         "training": (lanes, len(model.possible)),
     }  # fmt: skip
@@ -175,11 +175,11 @@ def _moving(array: Ints, first: int, count: int) -> Ints:
 def _spans(chosen: NDArray[np.bool_], small: bool) -> list[tuple[int, int]]:
     """First column and length of what is chosen, neighbours in one; all of it where these are too many, or bytes."""
     at = np.flatnonzero(chosen)
-    found = runs_of(at, np.diff(at) > APART)
-    if len(at) and (small or len(chosen) < LEAST or len(found) > MOST_SPANS):
+    runs = runs_of(at, np.diff(at) > APART)
+    if len(at) and (small or len(chosen) < LEAST or len(runs) > MOST_SPANS):
         return [(0, len(chosen))]
-    ends = found.sum(axis=1)
-    first = np.minimum(found[:, 0], np.maximum(ends, LEAST) - LEAST)
+    ends = runs.sum(axis=1)
+    first = np.minimum(runs[:, 0], np.maximum(ends, LEAST) - LEAST)
     return [*zip(first.tolist(), np.maximum(ends - first, LEAST).tolist(), strict=True)]
 
 

@@ -97,7 +97,9 @@ KNOWN_SPLITS = (VectorDecomposition.split, Broadcast.split, SetpointSplit.split)
 
 def compiled_by_default() -> bool:
     """Are rules compiled where nobody says? HERON_COMPILE: 1, which is the default, or 0. Raises ConfigError."""
-    given = os.environ.get("HERON_COMPILE") or "1"
-    if given not in ("0", "1"):
-        raise ConfigError(f"HERON_COMPILE={given!r}: must be 1 (compile rules), 0 (run them in plain Python), or unset")
-    return given == "1"
+    setting = os.environ.get("HERON_COMPILE") or "1"
+    if setting not in ("0", "1"):
+        raise ConfigError(
+            f"HERON_COMPILE={setting!r}: must be 1 (compile rules), 0 (run them in plain Python), or unset"
+        )
+    return setting == "1"

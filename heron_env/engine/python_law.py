@@ -131,7 +131,7 @@ class PythonPhases:
         arrays = self._arrays
         for rank, place, own, choices in self._masking:
             if arrays.acting[b, place]:
-                arrays.allowed[b, choices] = rules.offer(rank, arrays.seen[b, own])
+                arrays.allowed[b, choices] = rules.offer(rank, arrays.visible[b, own])
 
     def _running(self, first: int, last: int) -> list[int]:
         """Lanes in which an episode runs, and whose turn it is."""

@@ -197,8 +197,8 @@ def _require_visible_info(binder: Binder, rank: int, view: ObserverView) -> None
             spans = [range(c, c + q.size) for c, kind, q in row.columns() if issubclass(kind, feature)]
             columns = {column for span in spans for column in span}
             if not columns <= exact:
-                agent, seen = tree.agents[rank], columns <= set(view.columns.tolist())
-                how = "which {} sees with noise" if seen else "parts of which are hidden from {}"
+                agent, visible = tree.agents[rank], columns <= set(view.columns.tolist())
+                how = "which {} sees with noise" if visible else "parts of which are hidden from {}"
                 raise RuleError(
                     f"{type(agent).__name__}.get_local_info reads {feature.__name__} of {row.owner_id!r}, "
                     f"{how.format(repr(agent.agent_id))}; infos reach the learner, so leave it out or show it"
@@ -260,12 +260,12 @@ def _of_method(agent: Agent, method: Any, view: ObserverView, spec: ActionSpec, 
 @contextmanager
 def _without_state(agent: Agent) -> Iterator[None]:
     """Let nobody read `agent.state`: a method decides on the local state that it is given."""
-    kept = agent.state
+    saved = agent.state
     agent.__dict__["state"] = _Hidden(f"{type(agent).__name__}.{MASK}")
     try:
         yield
     finally:
-        agent.state = kept
+        agent.state = saved
 
 
 class _Hidden:

@@ -62,10 +62,10 @@ class Kind:
     def reference(self, role: str, feature: Feature) -> int:
         """Column of `tab` where this reference begins."""
         at = REFERENCES
-        for known in self.references:
-            if known == (role, feature):
+        for registered in self.references:
+            if registered == (role, feature):
                 return at
-            at += 1 if known[0] == "parent" else 3
+            at += 1 if registered[0] == "parent" else 3
         self.references.append((role, feature))
         return at
 
@@ -80,11 +80,11 @@ class Kind:
         return REFERENCES + sum(1 if role == "parent" else 3 for role, _ in self.references)
 
 
-def located(features: tuple[Feature, ...], wanted: Feature | None) -> tuple[Feature, int] | None:
-    """The feature class that stands for `wanted` in a row, and where it begins; None if there is none."""
+def located(features: tuple[Feature, ...], target: Feature | None) -> tuple[Feature, int] | None:
+    """The feature class that stands for `target` in a row, and where it begins; None if there is none."""
     at = 0
     for feature in features:
-        if wanted is not None and issubclass(feature, wanted):
+        if target is not None and issubclass(feature, target):
             return feature, at
         at += feature.width
     return None
@@ -97,16 +97,16 @@ def kinds_of(
 
     Raises RuleError for a rule that can't be understood.
     """
-    found: dict[tuple[type, tuple[Feature, ...]], Kind] = {}
+    kinds_by_class: dict[tuple[type, tuple[Feature, ...]], Kind] = {}
     of = []
     for agent, row in zip(hierarchy.agents, layout.rows, strict=False):
         key = (type(agent), row.features)
-        of.append(found.setdefault(key, Kind(*key, name=re.sub(r"\W", "_", type(agent).__name__))))
-    kinds = sorted(found.values(), key=lambda k: [_full_name(k.cls), *map(_full_name, k.features)])
-    seen: dict[str, int] = {}
+        of.append(kinds_by_class.setdefault(key, Kind(*key, name=re.sub(r"\W", "_", type(agent).__name__))))
+    kinds = sorted(kinds_by_class.values(), key=lambda k: [_full_name(k.cls), *map(_full_name, k.features)])
+    counts: dict[str, int] = {}
     for kind in kinds:
-        seen[kind.name] = seen.get(kind.name, 0) + 1
-        kind.name += str(seen[kind.name]) if seen[kind.name] > 1 else ""
+        counts[kind.name] = counts.get(kind.name, 0) + 1
+        kind.name += str(counts[kind.name]) if counts[kind.name] > 1 else ""
         require_known_rules(kind.cls)
         for name in RULE_NAMES:
             function = getattr(kind.cls, name, None)
@@ -163,15 +163,15 @@ class Source:
 
     def annotated_infos(self) -> dict[str, tuple[str, ...]]:
         """Fields of each kind's info, where its rule is annotated with a NamedTuple."""
-        found = {}
+        fields = {}
         for kind in self.kinds:
             if "get_local_info" in kind.rules:
                 try:
                     hint = get_type_hints(getattr(kind.cls, "get_local_info")).get("return")  # noqa: B009
                 except NameError:
                     hint = None
-                found[kind.name] = tuple(getattr(hint, "_fields", ()))
-        return found
+                fields[kind.name] = tuple(getattr(hint, "_fields", ()))
+        return fields
 
     def _body(self, kind: Kind, rule: str) -> list[str]:
         function = getattr(kind.cls, rule)
@@ -212,9 +212,9 @@ class Source:
         if parameter.role == "children":
             return list(self._columns(kind, feature, value))
         own = parameter.role == "own"
-        found = located(kind.features if own else self.global_features, feature)
-        assert found is not None
-        return [self._window(value, found[0], "o" if own else "g", found[1])]
+        location = located(kind.features if own else self.global_features, feature)
+        assert location is not None
+        return [self._window(value, location[0], "o" if own else "g", location[1])]
 
     def _window(self, value: str, feature: Feature, base: str, shift: int) -> str:
         """`charge = Charge(t[b, o + 2], int(t[b, o + 3]))`."""
@@ -251,8 +251,8 @@ class Source:
         """The feature class that a parameter stands for, and the named tuple that compiled code passes."""
         feature = parameter.feature
         if parameter.role in ("own", "global"):
-            found = located(kind.features if parameter.role == "own" else self.global_features, feature)
-            feature = found[0] if found else feature
+            location = located(kind.features if parameter.role == "own" else self.global_features, feature)
+            feature = location[0] if location else feature
         assert feature is not None
         return feature, self.tuples[self._named[feature]]
 
@@ -261,11 +261,11 @@ def _stores(kind: Kind, writes: tuple[Quantity, ...], single: bool, where: str) 
     """Refuse what is not finite (1 + which write), then clip and store everything."""
     checks, stores = [], []
     for k, q in enumerate(writes):
-        found = located(kind.features, q.owner)
-        if found is None:
+        location = located(kind.features, q.owner)
+        if location is None:
             own = [feature.__name__ for feature in kind.features]
             raise RuleError(f"{where} writes {q!r}, but its features are {own}; rules write their own")
-        value, at = "r" if single else f"r[{k}]", _plus("o", found[1] + q.index)
+        value, at = "r" if single else f"r[{k}]", _plus("o", location[1] + q.index)
         bounds = f"{_number(q.low)}, {_number(q.high)}"
         if q.shape:
             checks += [f"v{k} = floats({value})", f"if refused_vector(v{k}, {q.size}):", f"    return {k + 1}"]

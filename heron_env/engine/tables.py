@@ -137,8 +137,8 @@ class AgentTables:
         """The first rule that reads it, for messages."""
         return next(
             f"{kind.cls.__name__}.{name}"
-            for name, found in kind.rules.items()
-            if any((parameter.role, parameter.feature) == (role, feature) for parameter in found)
+            for name, parameters in kind.rules.items()
+            if any((parameter.role, parameter.feature) == (role, feature) for parameter in parameters)
         )
 
     def _of_parent(self, rank: int, feature: type[FeatureProvider], where: str) -> int:
@@ -242,16 +242,16 @@ class ObservationTables:
         self.spans = tuple(slice(a, b) for a, b in pairwise(ends))
         columns = np.full(ends[-1], zero, dtype=np.int64)
         places = np.concatenate([np.zeros(0, np.int64), *map(np.arange, ends[:-1], np.add(ends[:-1], seen_sizes))])
-        seen = Seen.joined([view.seen for view in views])
-        columns[places] = seen.columns
+        joined = Seen.joined([view.seen for view in views])
+        columns[places] = joined.columns
         for rank, end in zip(observers, ends[1:], strict=True):
             tail = plan.padding.tails[rank]
             columns[end - len(tail) : end] += tail.astype(np.int64)
         self.arrays: dict[str, NDArray[Any]] = {"columns": columns.astype(np.uint32), "runs": _runs(columns)}
-        noise = ColumnNoise.of(layout, np.repeat(np.asarray(observers, dtype=np.int64), seen_sizes), seen)
+        noise = ColumnNoise.of(layout, np.repeat(np.asarray(observers, dtype=np.int64), seen_sizes), joined)
         noises = [] if noise is None else [noise]
         at = [one.at for one in noises]
-        self.arrays |= noise_tables(noises, [places[k] for k in at], [seen.columns[k] for k in at])
+        self.arrays |= noise_tables(noises, [places[k] for k in at], [joined.columns[k] for k in at])
         self.arrays["relative"] = np.ascontiguousarray(plan.relative(observers, ends).T, np.uint32)
 
     def of_lanes(self, lanes: int, final: bool) -> dict[str, NDArray[Any]]:
@@ -260,12 +260,12 @@ class ObservationTables:
         Keys are kept where they fit, with the episodes that they are for; none at first. `final`: last vectors, too.
         """
         n = len(self.arrays["noise_at"])
-        kept = n if 8 * lanes * n <= KEPT_BYTES else 0
+        cached = n if 8 * lanes * n <= KEPT_BYTES else 0
         moments = np.full((lanes, 2), np.iinfo(np.uint64).max, dtype=np.uint64)
         width = self.floats if self.relative else 0
         received, last = (zeros((lanes, n), np.float64, f"num_envs={lanes}") for n in (width, width * final))
         return {
-            "noise_kept": np.zeros((lanes, kept), dtype=np.uint64), "noise_moments": moments,
+            "noise_cache": np.zeros((lanes, cached), dtype=np.uint64), "noise_moments": moments,
             "received": received, "received_final": last,
         }  # fmt: skip
 
@@ -305,8 +305,8 @@ def noise_tables(
 
 def _runs(columns: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
     """First column and length of each run of neighbours, uint32 `[runs, 2]`; none where runs are short."""
-    found = runs_of(columns, np.diff(columns) != 1)
-    return (found if len(columns) >= LONG_RUN * len(found) else found[:0]).astype(np.uint32)
+    runs = runs_of(columns, np.diff(columns) != 1)
+    return (runs if len(columns) >= LONG_RUN * len(runs) else runs[:0]).astype(np.uint32)
 
 
 def runs_of(columns: Ints, cuts: NDArray[np.bool_]) -> Ints:

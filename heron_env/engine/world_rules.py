@@ -76,9 +76,9 @@ class WorldSource:
                 self._require_known(q, title)
 
     def _require_known(self, q: Quantity, title: str) -> None:
-        known = [feature for cohort in self._cohorts for feature in cohort.features]
-        if not any(_is(q, own) for f in (*known, *self._global_features) for own in f.quantities.values()):
-            names = sorted({feature.__name__ for feature in (*known, *self._global_features)})
+        features = [feature for cohort in self._cohorts for feature in cohort.features]
+        if not any(_is(q, own) for f in (*features, *self._global_features) for own in f.quantities.values()):
+            names = sorted({feature.__name__ for feature in (*features, *self._global_features)})
             raise RuleError(f"{title} writes {q!r}, but no agent has it, nor the world; features are {names}")
 
     def table(self) -> NDArray[np.int64]:
@@ -238,16 +238,16 @@ class WorldSource:
         elif _DRAW in text:
             reason = _DRAW
         elif missing is not None and missing[2] in self._fields:
-            owner, known = missing[2].partition("_columns")[0], self._fields[missing[2]]
+            owner, names = missing[2].partition("_columns")[0], self._fields[missing[2]]
             carriers = [(c.cls.__name__, [f.feature_name for f in c.features]) for c in self._cohorts]
             if missing[2] == "World":
-                reason = no_global(missing[1], [name for name in known if not name.startswith("cohort_")], carriers)
+                reason = no_global(missing[1], [name for name in names if not name.startswith("cohort_")], carriers)
             else:
                 cohort = owner in dict(carriers)
                 what = (
                     "no feature {!r} here; there are {}" if cohort else f"{owner} has no field {{!r}}; fields are {{}}"
                 )
-                reason = what.format(missing[1], known) + "." + did_you_mean(missing[1], known)
+                reason = what.format(missing[1], names) + "." + did_you_mean(missing[1], names)
         return explained(failed, self.titles[name], self.rules[name], codes, {}, reason)
 
 
@@ -275,17 +275,17 @@ def _is(q: Quantity, own: Quantity) -> bool:
 
 def _spans(features: Sequence[type[FeatureProvider]], writes: Sequence[Quantity]) -> list[tuple[int, int, str]]:
     """First column, size and bounds of what is written in a row; neighbours joined."""
-    found: list[tuple[int, int, str]] = []
+    spans: list[tuple[int, int, str]] = []
     for feature, shift in zip(features, _shifts(features), strict=True):
         for q in feature.quantities.values():
             if not any(_is(written, q) for written in writes):
                 continue
             start, bounds = shift + q.index, f"{q.low!r}, {q.high!r}, {q.kind != 'float'}".replace("inf", "np.inf")
-            if found and (sum(found[-1][:2]), found[-1][2]) == (start, bounds):
-                found[-1] = (found[-1][0], found[-1][1] + q.size, bounds)
+            if spans and (sum(spans[-1][:2]), spans[-1][2]) == (start, bounds):
+                spans[-1] = (spans[-1][0], spans[-1][1] + q.size, bounds)
             else:
-                found.append((start, q.size, bounds))
-    return found
+                spans.append((start, q.size, bounds))
+    return spans
 
 
 def _shifts(features: Sequence[type[FeatureProvider]]) -> list[int]:

@@ -75,7 +75,7 @@ class Lane:
         self.rewards, self.over = arrays.rewards[number], arrays.over[number : number + 1]
         self.steps = arrays.steps[number : number + 1]
         self.terminated, self.truncated = arrays.terminated[number], arrays.truncated[number]
-        self._given, self._source, self._masked = arrays.given[number], arrays.source[number], arrays.masked[number]
+        self._given, self._source, self._masked = arrays.source_in[number], arrays.source[number], arrays.masked[number]
         self._actions, self._applied = arrays.actions[number], arrays.applied[number]
         self.living = arrays.alive[number]
         self.position = np.asarray(lanes.position, dtype=np.int64)

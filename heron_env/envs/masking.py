@@ -51,7 +51,7 @@ class GroupMasks:
         flags = np.where(active[:, :, None], self._all, self._alone)
         if self._ruled:
             arrays, rows = lanes.arrays, slice(None) if which is None else slice(which.start, which.stop)
-            arrays.seen[rows, self._seen] = seen.reshape(len(seen), -1)[:, self._shown]
+            arrays.visible[rows, self._seen] = seen.reshape(len(seen), -1)[:, self._shown]
             arrays.acting[rows] = 0
             arrays.acting[rows, self._positions] = active[:, self._ruled]
             lanes.offer(which)

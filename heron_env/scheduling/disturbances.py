@@ -97,8 +97,10 @@ class DisturbanceType:
         where = f"{disturbance.type!r} at t={disturbance.t!r} s"
         for name in disturbance.payload:
             if name not in self.payload:
-                known, near = list(self.payload), did_you_mean(name, self.payload)
-                raise ConfigError(f"disturbance {where}: its payload has no entry {name!r}; entries are {known}.{near}")
+                entries, near = list(self.payload), did_you_mean(name, self.payload)
+                raise ConfigError(
+                    f"disturbance {where}: its payload has no entry {name!r}; entries are {entries}.{near}"
+                )
         for name, meaning in self.payload.items():
             if name not in disturbance.payload and name not in self.defaults:
                 raise ConfigError(f"disturbance {where}: its payload needs {name!r} ({meaning})")
@@ -165,7 +167,7 @@ def poisson_disturbances(
             f"poisson_disturbances(make={make!r:.200}, name={name!r:.200}): must be a function (t, draw) and a name"
         )
     whole(seed, "poisson_disturbances(seed)", -(2**63), 2**64)
-    found: list[Disturbance] = []
+    disturbances: list[Disturbance] = []
     to_ns(t_start, "t_start"), to_ns(t_end, "t_end")
     t, number = t_start, 0
     while rate:
@@ -173,6 +175,6 @@ def poisson_disturbances(
         t -= math.log1p(-uniform(key(own, "gap"))) / rate
         if t >= t_end:
             break
-        found.append(make(t, lambda what, own=own: uniform(key(own, "draw", what))))  # type: ignore[misc]
+        disturbances.append(make(t, lambda what, own=own: uniform(key(own, "draw", what))))  # type: ignore[misc]
         number += 1
-    return found
+    return disturbances

@@ -61,9 +61,9 @@ class DrawnSchedule:
             raise ScheduleError(f"DrawnSchedule({entries!r:.200}): must be a mapping, as {{'field': {{'loss': 0.1}}}}")
         if (entries is None) == (not everyone):
             raise ScheduleError("DrawnSchedule(...): give entries by key, or fields of everyone by name")
-        given: Mapping[Any, Any] = {EVERYONE: everyone} if entries is None else entries
+        levels: Mapping[Any, Any] = {EVERYONE: everyone} if entries is None else entries
         self.entries = {}
-        for who, values in given.items():
+        for who, values in levels.items():
             name = named_level(who)
             if name in self.entries:
                 raise ScheduleError(f"schedule[{who!r}]: another entry means the same level; keep one")
@@ -132,9 +132,9 @@ def plain(value: Any) -> Any:
 
 def drawn_or_fixed(entries: Mapping[Key, Mapping[str, Any]]) -> AnySchedule:
     """A DrawnSchedule if anything in it is drawn, otherwise a plain one. Raises ScheduleError."""
-    found = DrawnSchedule(entries)
-    drawn = any(isinstance(value, Drawn) for values in found.entries.values() for value in values.values())
-    return found if drawn else found.nominal()
+    schedule = DrawnSchedule(entries)
+    drawn = any(isinstance(value, Drawn) for values in schedule.entries.values() for value in values.values())
+    return schedule if drawn else schedule.nominal()
 
 
 def entries_of(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
@@ -168,19 +168,19 @@ def _entry(who: str, values: Any) -> dict[str, Any]:
         raise ScheduleError(
             f"schedule[{who!r}]={values!r:.200}: must be a mapping of fields to values, as {{'msg_delay': '0-10'}}"
         )
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in values.items():
         if name not in FIELDS:
             raise ScheduleError(
                 f"schedule[{who!r}]: no field {name!r:.100}; fields are {FIELDS}.{did_you_mean(name, FIELDS)}"
             )
         try:
-            found[name] = as_drawn(value)
+            fields[name] = as_drawn(value)
         except ScheduleError as error:
             raise ScheduleError(f"schedule[{who!r}]: {name}={error}") from error
-    for _, fault in faults_of(found):
+    for _, fault in faults_of(fields):
         raise ScheduleError(f"schedule[{who!r}]: {fault}")
-    return found
+    return fields
 
 
 def faults_of(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -189,21 +189,21 @@ def faults_of(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, several in extremes.items():
         if name not in TOGETHER:
             yield from ((name, fault) for value in several if (fault := _fault({name: value}, values)))
-    told = [name for name in TOGETHER if name in extremes]
-    for some in product(*(extremes[name] for name in told)):
-        if fault := _fault(dict(zip(told, some, strict=True)), values):
-            yield told[-1], fault
+    together = [name for name in TOGETHER if name in extremes]
+    for some in product(*(extremes[name] for name in together)):
+        if fault := _fault(dict(zip(together, some, strict=True)), values):
+            yield together[-1], fault
 
 
-def _fault(given: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+def _fault(extremes: Mapping[str, Any], values: Mapping[str, Any]) -> str:
     try:
-        ScheduleConfig(**given)
+        ScheduleConfig(**extremes)
     except ScheduleError as error:
-        drawn = [name for name in given if isinstance(values[name], Drawn)]
+        drawn = [name for name in extremes if isinstance(values[name], Drawn)]
         if drawn:
-            told = ", ".join(f"{name}={values[name].plain()!r} can be {given[name]!r}" for name in drawn)
-            return f"{told}: {error}"
-        words = [name for name, value in given.items() if isinstance(value, str) and name not in WORDS]
+            cause = ", ".join(f"{name}={values[name].plain()!r} can be {extremes[name]!r}" for name in drawn)
+            return f"{cause}: {error}"
+        words = [name for name, value in extremes.items() if isinstance(value, str) and name not in WORDS]
         file = "or a file of delays, latency.csv; " if any(name.endswith("_delay") for name in words) else ""
         return f"{error}{f'; {file}or one that is drawn: {FORMS}' if words else ''}"
     return ""
@@ -333,11 +333,11 @@ def as_drawn(value: Any, folder: Path | None = None) -> Any:
         return as_source(value, folder)
     if not isinstance(value, str):
         return value
-    if found := _RANGE.fullmatch(value):
-        return Uniform(float(found[1]), float(found[2]))
-    if found := _LOGNORMAL.fullmatch(value):
+    if match := _RANGE.fullmatch(value):
+        return Uniform(float(match[1]), float(match[2]))
+    if match := _LOGNORMAL.fullmatch(value):
         try:
-            return Lognormal(float(found[1]), float(found[2]))
+            return Lognormal(float(match[1]), float(match[2]))
         except ValueError as error:
             if isinstance(error, ScheduleError):
                 raise
@@ -350,13 +350,13 @@ def as_drawn(value: Any, folder: Path | None = None) -> Any:
 def _listed(text: str) -> Sequence[Any]:
     """The values of `[1, 2]` and of `[hold, noop]`."""
     try:
-        found = json.loads(text)
+        values = json.loads(text)
     except json.JSONDecodeError:
         inside = text.strip()
         if not inside.endswith("]"):
             raise ScheduleError(f"{text!r:.200}: the list has no end; close it with ]") from None
         return [_word(part.strip()) for part in inside[1:-1].split(",") if part.strip()]
-    return list(found)
+    return list(values)
 
 
 def _word(text: str) -> Any:

@@ -179,9 +179,9 @@ class SourcedLink(Link):
         self.ideal = False
         self._key = (seed, episode, agent_key)
         config = timing.config
-        given = {name: getattr(config, name) for name in ("msg_delay", "obs_delay", "act_delay")}
+        delays = {name: getattr(config, name) for name in ("msg_delay", "obs_delay", "act_delay")}
         self._sources: dict[str, DelaySource] = {
-            name: value for name, value in given.items() if isinstance(value, DelaySource)
+            name: value for name, value in delays.items() if isinstance(value, DelaySource)
         }
         self._loss = config.loss
         self._prefixes: dict[tuple[str, str, int, bool], int] = {}
@@ -382,19 +382,19 @@ class Blocks:
     def draw(self, link: int, number: int) -> int:
         """Of one link (its place) and number: with all of its block, unless the others are far ahead."""
         draws, blocks = self._draws, self.blocks
-        wanted, size = number >> draws.bits, 1 << draws.bits
-        if blocks and wanted <= max(blocks) - KEPT:
+        index, size = number >> draws.bits, 1 << draws.bits
+        if blocks and index <= max(blocks) - KEPT:
             return int(draws.drawn(self._question, slice(link, link + 1), number, 1)[0, 0])
         if len(blocks) == KEPT:
             del blocks[min(blocks)]
-        block = draws.drawn(self._question, slice(None), wanted * size, size)
-        blocks[wanted] = drawn = block.ravel().tolist()
+        block = draws.drawn(self._question, slice(None), index * size, size)
+        blocks[index] = drawn = block.ravel().tolist()
         return drawn[link * size + number % size]
 
 
-def _bare(kept: dict[str, object]) -> LinkDraws:
+def _bare(state: dict[str, object]) -> LinkDraws:
     draws = LinkDraws.__new__(LinkDraws)
-    vars(draws).update(kept, _own=None)
+    vars(draws).update(state, _own=None)
     return draws
 
 
@@ -422,12 +422,12 @@ class ChainState:
         """The state at a time, ns >= 0."""
         last = ns // self._chain.period_ns
         if last != self._last:
-            self._state = self._found(last)
+            self._state = self._state_in(last)
             self._last = last
         return self._state
 
-    def _found(self, wanted: int) -> int:
-        chain, draws, k = self._chain, list[float](), wanted
+    def _state_in(self, period: int) -> int:
+        chain, draws, k = self._chain, list[float](), period
         while True:
             if k == self._last:
                 state = self._state

@@ -299,25 +299,25 @@ def as_source(value: Any, folder: Path | None = None) -> Any:
     if len(value) != 1 or (kind := next(iter(value))) not in KINDS:
         near = did_you_mean(next(iter(value), ""), KINDS)
         raise ScheduleError(f"{value!r:.100}: must have one of {list(KINDS)} as its only key.{near}")
-    given = value[kind]
+    parameters = value[kind]
     if kind == "empirical":
-        return Empirical(given)
-    if kind == "recorded" and isinstance(given, str):
-        return Recorded((folder or Path()) / given)
-    if kind == "markov" and isinstance(given, Mapping) and isinstance(given.get("states"), list | tuple):
-        given = {**given, "states": [as_source(state, folder) for state in given["states"]]}
-    if not isinstance(given, Mapping):
+        return Empirical(parameters)
+    if kind == "recorded" and isinstance(parameters, str):
+        return Recorded((folder or Path()) / parameters)
+    if kind == "markov" and isinstance(parameters, Mapping) and isinstance(parameters.get("states"), list | tuple):
+        parameters = {**parameters, "states": [as_source(state, folder) for state in parameters["states"]]}
+    if not isinstance(parameters, Mapping):
         raise ScheduleError(f"{value!r:.100}: {kind} needs a mapping of its values by name")
     try:
-        return KINDS[kind](**given)
+        return KINDS[kind](**parameters)
     except TypeError as error:
         raise ScheduleError(f"{kind}: {str(error).replace('__init__()', KINDS[kind].__name__)}") from error
 
 
 def label(source: Source) -> str:
     """A source as a word, another one for each: `markov[[0.2,4.0],0.9,5.0]`, or with mean and hash of what is long."""
-    ((kind, told),) = source.to_dict().items()
-    text = json.dumps(list(told.values()) if isinstance(told, dict) else told, separators=(",", ":"))
+    ((kind, parameters),) = source.to_dict().items()
+    text = json.dumps(list(parameters.values()) if isinstance(parameters, dict) else parameters, separators=(",", ":"))
     return f"{kind}{text}" if len(text) <= LEGIBLE else f"{kind}[mean={mean_s(source):.3g},{h(text):016x}]"
 
 
@@ -336,8 +336,8 @@ def read_latencies(path: Path) -> tuple[list[float], list[float]]:
     try:
         text = read(path).decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        told = "no such file" if isinstance(error, FileNotFoundError) else str(error)
-        raise DataError(f"{path}: can't be read: {told}; give a CSV file with the columns time,delay in s") from error
+        reason = "no such file" if isinstance(error, FileNotFoundError) else str(error)
+        raise DataError(f"{path}: can't be read: {reason}; give a CSV file with the columns time,delay in s") from error
     times: list[float] = []
     delays: list[float] = []
     rows = csv.reader(StringIO(text, newline=""))
@@ -422,12 +422,12 @@ def _tuple(values: Any, what: str) -> tuple[Any, ...]:
     try:
         if isinstance(values, str | bytes | Mapping):
             raise TypeError
-        found = tuple(values.tolist() if hasattr(values, "tolist") else values)
+        numbers = tuple(values.tolist() if hasattr(values, "tolist") else values)
     except TypeError as error:
         raise ScheduleError(f"{what}: must be a list of numbers, got {values!r:.60}") from error
-    if not found:
+    if not numbers:
         raise ScheduleError(f"{what}: there are none; give one or more")
-    return found
+    return numbers
 
 
 def _is_number(value: object) -> bool:

@@ -15,7 +15,7 @@ from heron_env.testing import inspect
 pytestmark = pytest.mark.e2e
 
 PACKAGE = Path(heron_env.__file__).parent
-COMPILED = re.compile(r"^@(leaf|general|phase|on_arrays|inlined|kept|allocating)\b|^\w+: Jit", re.M)
+COMPILED = re.compile(r"^@(leaf|general|phase|on_arrays|inlined|stored|allocating)\b|^\w+: Jit", re.M)
 
 
 def text_of(path: Path) -> str:

@@ -11,11 +11,11 @@ from heron_env.engine.arrays import LANE_ARRAYS, PLACE
 from heron_env.engine.kernels import table
 from heron_env.engine.vector.columns import touched
 
-SIZES = {"truth": (12, 2), "seen": (5, 2), "steps": (1, 1), "source": (2, 2)}
+SIZES = {"truth": (12, 2), "visible": (5, 2), "steps": (1, 1), "source": (2, 2)}
 
 
 def text(D: Any, b: Any, number: Any) -> Any:
-    t, seen, steps, source = table(D, "truth"), table(D, "seen"), table(D, "steps"), table(D, "source")
+    t, visible, steps, source = table(D, "truth"), table(D, "visible"), table(D, "steps"), table(D, "source")
     assert source[b, 1] < 9
     t[b, 0] = t[b, 1] + number
     if t[b, 0] > 2.0:  # set above
@@ -32,7 +32,7 @@ def text(D: Any, b: Any, number: Any) -> Any:
         return 1
     t[b, 9] = 1.0  # where it has not returned
     if number < 0.0 or turns > 3:
-        seen[b, int(t[b, 8])] = 0.0
+        visible[b, int(t[b, 8])] = 0.0
     return 0
 
 
@@ -41,7 +41,7 @@ def test_columns_are_read_before_they_are_set_or_not_at_all() -> None:
     truth = found["truth"]
     assert np.flatnonzero(truth.read).tolist() == [1, 2, 6, 7, 8, 9]
     assert np.flatnonzero(truth.written).tolist() == [0, 2, 3, 4, 5, 7, 9]
-    assert found["seen"].read.all() and found["seen"].written.all(), "an index that differs from lane to lane"
+    assert found["visible"].read.all() and found["visible"].written.all(), "an index that differs from lane to lane"
     assert found["steps"].read.all() and not found["steps"].written.any()
     assert found["source"].read.tolist() == [False, True] and not found["source"].written.any()
 
@@ -68,7 +68,9 @@ def test_tiles_of_our_own_worlds_move_no_more_than_they_must(name: str) -> None:
     lanes.step()
     moved = {int(row[0]) for row in lanes._memory.moves[len(LANE_ARRAYS) :]} - {0}
     assert lanes.tiled and PLACE["truth"] in moved | {0}
-    assert not moved & {PLACE[array] for array in ("actions", "given", "returns", "last_returns", "error", "acting")}
+    assert not moved & {
+        PLACE[array] for array in ("actions", "source_in", "returns", "last_returns", "error", "acting")
+    }
 
 
 SMALL, BYTES = np.array([0.1], dtype=np.float32), np.array([0, 200, 100], dtype=np.uint8)

@@ -9,9 +9,9 @@ EVENT_MUTANTS: dict[str, Fault] = {
         "        if ordered:\n",
         "        if ordered and not is_lost(E, b, r, leaves, cause, leg, number, twin):\n",
     ),
-    "no_versions": ("broker", "if version <= known[b, row]:", "if False:"),
+    "no_versions": ("broker", "if version <= versions[b, row]:", "if False:"),
     "old_shares_count": ("broker", "if number <= newest[b, e]:", "if False:"),
-    "second_copies_count": ("clock", "if seen != 0:", "if False:"),
+    "second_copies_count": ("clock", "if visited != 0:", "if False:"),
     "phases_in_disorder": ("broker", "0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 1, 2, 4, 5, 8, 7, 6, 9  # fmt"),
     "own_rows_of_the_boundary": (
         "agents",
@@ -44,7 +44,7 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "rewards_of_one_step": ("physics", "decider[at, f.STEPS] += 1", "decider[at, f.STEPS] = 1"),
     "chains_stand_still": (
         "links",
-        "    for j in range(k + 1, wanted + 1):\n",
+        "    for j in range(k + 1, period + 1):\n",
         "    for j in range(k + 1, k + 1):\n",
     ),
     "twins_share_samples": ("links", "SAMPLES[twin]", "SAMPLES[0]"),
@@ -52,8 +52,8 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "ends_looked_at_too_early": ("physics", "push(E, b, now, REWARD_PHASE,", "push(E, b, now, PHYSICS_PHASE,"),
     "masks_of_the_truth": (
         "agents",
-        'seen[first[r] + j]] = of(E, "view")[s, j]',
-        'seen[first[r] + j]] = table(D, "truth")[b, seen[first[r] + j]]',
+        'columns[first[r] + j]] = of(E, "view")[s, j]',
+        'columns[first[r] + j]] = table(D, "truth")[b, columns[first[r] + j]]',
     ),
     "one_copy_is_enough": ("broker", "acquire_report(E, b, arrivals,", "acquire_report(E, b, 1,"),
     "decisions_stay_for_ever": (

@@ -24,7 +24,7 @@ def moves_with_every_message(original: Any) -> Any:
     return at
 
 
-@mutant(links.ChainState, "_found")
+@mutant(links.ChainState, "_state_in")
 def begins_in_the_first_state(original: Any) -> Any:
     """Not in a stationary one."""
 

@@ -69,7 +69,7 @@ FAULTS = {
     "begin: the next episode": ("loop_kernels", "episodes[b] += np.uint64(1)", "episodes[b] = np.uint64(0)"),
     "publish: of another lane": ("loop_kernels", "out[b, k] = t[b, columns[k]]", "out[b, k] = t[0, columns[k]]"),
     "relate: nothing is subtracted": ("loop_kernels", " - received[b, relative[k, 1]]", ""),
-    "noise: of no turn": ("draw_kernel", "mixed(kept[j] ^ turn)", "mixed(kept[j])"),
+    "noise: of no turn": ("draw_kernel", "mixed(cache[j] ^ turn)", "mixed(cache[j])"),
     "noise: beyond bounds": ("draw_kernel", "part_of(high, first, size)\n", "part_of(high, first, size) + 99.0\n"),
 }
 """In the text of the kernels that all lanes share."""

@@ -120,7 +120,7 @@ def lognormal_has_a_median_of_one(original: Any) -> Any:
     return deviation
 
 
-@mutant(links.ChainState, "_found")
+@mutant(links.ChainState, "_state_in")
 def a_chain_forgets(original: Any) -> Any:
     """Each state is drawn anew: the share lost stays."""
     return lambda self, k: int(self._chain.start[0] <= links.element(self._x, k))

@@ -86,7 +86,7 @@ def _tools(lanes: Lanes, fault: Fault | None) -> dict[str, Any]:
         return int(lanes._phases.loops[arrays.PHASES[int(address) - 1]](*map(int, numbers)))
 
     return {
-        **dict.fromkeys(("leaf", "general", "inlined", "phase", "kept", "on_arrays"), same),
+        **dict.fromkeys(("leaf", "general", "inlined", "phase", "stored", "on_arrays"), same),
         "table": lambda D, name: arrays_at[D][name], "number": number, "within": within,
         "fetch": lambda *where: None, "call": call, "flat_of": lambda array: array.reshape(-1),
         "natively": partial(natively, lanes, calling=caller(lanes, fault)),

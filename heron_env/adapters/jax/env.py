@@ -239,7 +239,7 @@ class JaxEnv:
         for place, rank in ruled:
             view = self.env.simulation.model.plan.views[rank]
             for k, column in enumerate(view.columns[: view.own]):
-                lane["seen"].put((0, column), rounded(cells[place * group.width + k]), True)
+                lane["visible"].put((0, column), rounded(cells[place * group.width + k]), True)
             lane["acting"].put((0, self._loops.tables.position[rank]), active[place], True)
         self._loops.run("offer", lane)
         flags = [jnp.asarray(everything(group.spec))] * len(group.ranks)

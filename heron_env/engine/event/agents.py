@@ -125,7 +125,7 @@ def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> Non
         release_view(E, b, slot)
         return
     s = b * of(E, "sizes")[f.VIEW_SLOTS] + slot
-    take_seen(E, b, r, of(E, "view"), of(E, "view_told"), s)
+    take_observed(E, b, r, of(E, "view"), of(E, "view_absolute"), s)
     sources, first = of(E, "source"), of(E, "first_source")
     for k in range(first[r], first[r + 1]):
         of(E, "view_as_of")[s, k - first[r]] = of(E, "as_of")[b, sources[k]]
@@ -134,9 +134,9 @@ def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> Non
 @leaf
 def gather(D: Any, E: Any, b: Any, r: Any, turn: Any) -> None:
     """What the agent sees in the cache, with the noise of this turn, into `scratch`."""
-    cache, first, seen, out = of(E, "cache"), of(E, "first_seen"), of(E, "seen"), of(E, "scratch")
+    cache, first, observed, out = of(E, "cache"), of(E, "first_observed"), of(E, "observed"), of(E, "scratch")
     for k in range(first[r], first[r + 1]):
-        out[b, k - first[r]] = cache[b, seen[k]]
+        out[b, k - first[r]] = cache[b, observed[k]]
     start = of(E, "first_noise")
     size = np.uintp(start[r + 1] - start[r])
     if size > 0:
@@ -147,18 +147,23 @@ def gather(D: Any, E: Any, b: Any, r: Any, turn: Any) -> None:
             part_of(columns, np.uintp(start[r]), size), part_of(keys, np.uintp(start[r]), size),
             part_of(reach, np.uintp(start[r]), size), part_of(of(E, "noise_low"), np.uintp(start[r]), size),
             part_of(of(E, "noise_high"), np.uintp(start[r]), size),
-            part_of(of(E, "noise_law"), np.uintp(start[r]), size), of(E, "kept"), of(E, "kept"),
+            part_of(of(E, "noise_law"), np.uintp(start[r]), size), of(E, "noise_cache"), of(E, "noise_cache"),
         )  # fmt: skip
 
 
 @leaf
-def take_seen(E: Any, b: Any, r: Any, obs: Any, told: Any, at: Any) -> None:
-    """From `scratch` into `obs[at]`, what is relative as a difference; in `told[at]` as it is."""
-    scratch, first, start, relative = of(E, "scratch"), of(E, "first_seen"), of(E, "first_relative"), of(E, "relative")
+def take_observed(E: Any, b: Any, r: Any, obs: Any, absolute: Any, at: Any) -> None:
+    """From `scratch` into `obs[at]`, what is relative as a difference; in `absolute[at]` as it is."""
+    scratch, first, start, relative = (
+        of(E, "scratch"),
+        of(E, "first_observed"),
+        of(E, "first_relative"),
+        of(E, "relative"),
+    )
     for j in range(first[r + 1] - first[r]):
         obs[at, j] = scratch[b, j]
     for k in range(start[r], start[r + 1]):
-        told[at, k - start[r]] = scratch[b, relative[k, 0]]
+        absolute[at, k - start[r]] = scratch[b, relative[k, 0]]
         obs[at, relative[k, 0]] = scratch[b, relative[k, 0]] - scratch[b, relative[k, 1]]
 
 
@@ -168,7 +173,7 @@ def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: A
     if table(D, "alive")[b, of(E, "place")[r]] == 0 or number <= of(E, "decided")[b, r]:
         return 0
     sizes, view, s = of(E, "sizes"), of(E, "view"), b * of(E, "sizes")[f.VIEW_SLOTS] + slot
-    complete_observation(D, E, b, r, now, view, of(E, "view_told"), s, of(E, "view_as_of"), s)
+    complete_observation(D, E, b, r, now, view, of(E, "view_absolute"), s, of(E, "view_as_of"), s)
     log_observation(D, E, b, r, number, now, s)
     failures = offer(D, E, b, r, s)
     numbers, lane, p = of(E, "view_slot"), of(E, "lane"), of(E, "decides")[r] - 1
@@ -198,25 +203,25 @@ def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: A
 
 @leaf
 def complete_observation(
-    D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, told: Any, at: Any, as_of: Any, since: Any
+    D: Any, E: Any, b: Any, r: Any, now: Any, obs: Any, absolute: Any, at: Any, as_of: Any, since: Any
 ) -> None:
     """Complete `obs[at]`: own columns of a local agent as they are now (T19), ages (T12), what pads.
 
-    `told[at]`: what is relative. `as_of[since]`: of the sources, ns.
+    `absolute[at]`: what is relative. `as_of[since]`: of the sources, ns.
     """
-    seen, sources, tails = of(E, "first_seen"), of(E, "first_source"), of(E, "first_tail")
+    starts, sources, tails = of(E, "first_observed"), of(E, "first_source"), of(E, "first_tail")
     if of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.LOCAL and of(E, "own")[r] > 0:
-        truth, columns, sums = table(D, "truth"), of(E, "seen"), of(E, "own_sum")
+        truth, columns, sums = table(D, "truth"), of(E, "observed"), of(E, "own_sum")
         for j in range(of(E, "own")[r]):
-            k = seen[r] + j
+            k = starts[r] + j
             obs[at, j] = truth[b, columns[k]] if sums[k] < 0 else of(E, "ended_sums")[b, sums[k]]
         start, relative = of(E, "first_relative"), of(E, "relative")
         for j in range(start[r], start[r + 1]):
-            k = seen[r] + relative[j, 1]
+            k = starts[r] + relative[j, 1]
             less = truth[b, columns[k]] if sums[k] < 0 else of(E, "ended_sums")[b, sums[k]]
-            obs[at, relative[j, 0]] = told[at, j - start[r]] - less
+            obs[at, relative[j, 0]] = absolute[at, j - start[r]] - less
         as_of[since, 0] = max(of(E, "lane")[b, f.DONE], of(E, "acted")[b, r])
-    j = seen[r + 1] - seen[r]
+    j = starts[r + 1] - starts[r]
     if of(E, "ages")[0] != 0:
         for k in range(sources[r + 1] - sources[r]):
             obs[at, j] = max(now - as_of[since, k], 0) / 1e9
@@ -262,9 +267,9 @@ def offer(D: Any, E: Any, b: Any, r: Any, s: Any) -> Any:
         mask[s, j] = of(E, "masks")[p * mask.shape[1] + j]
     if choices[r, 1] <= choices[r, 0]:
         return 0
-    acting, first, seen = table(D, "acting"), of(E, "first_seen"), of(E, "seen")
+    acting, first, columns = table(D, "acting"), of(E, "first_observed"), of(E, "observed")
     for j in range(of(E, "own")[r]):
-        table(D, "seen")[b, seen[first[r] + j]] = of(E, "view")[s, j]
+        table(D, "visible")[b, columns[first[r] + j]] = of(E, "view")[s, j]
     for i in range(acting.shape[1]):
         acting[b, i] = 0
     acting[b, of(E, "place")[r]] = 1

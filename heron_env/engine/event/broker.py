@@ -205,10 +205,10 @@ def use_slot(E: Any, b: Any, kind: Any, real: Any, arrivals: Any) -> Any:
 @leaf
 def into_cache(E: Any, b: Any, row: Any, version: Any, as_of: Any) -> Any:
     """T12: is this report of a row newer than what is known? Then it is noted."""
-    known = of(E, "version")
-    if version <= known[b, row]:
+    versions = of(E, "version")
+    if version <= versions[b, row]:
         return False
-    known[b, row], of(E, "as_of")[b, row] = version, as_of
+    versions[b, row], of(E, "as_of")[b, row] = version, as_of
     return True
 
 

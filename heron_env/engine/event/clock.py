@@ -76,10 +76,10 @@ def handle(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
         record = slot
         at = b * of(E, "sizes")[f.REPORT_SLOTS] + record
         both = of(E, "report_slot")
-        slot, seen = both[at, f.REAL], both[at, f.SEEN]
+        slot, visited = both[at, f.REAL], both[at, f.SEEN]
         both[at, f.SEEN] = 1
         release_report(E, b, record)
-        if seen != 0:
+        if visited != 0:
             lane[b, f.DELIVERED] += 1
             lane[b, f.DROPPED] += 1
             release_slot(E, b, kind, slot)
@@ -388,7 +388,12 @@ def collect_row(E: Any, b: Any, r: Any, slot: Any, n: Any) -> None:
     row[n, f.ROW_BITS] = slots[s, f.FIRST_ROW]
     earned[n, 0], earned[n, 1] = decision[s, width], decision[s, width + 1]
     earned[n, 2] = slots[s, f.COME] / 1e9
-    wide = of(E, "first_tail")[r + 1] - of(E, "first_tail")[r] + of(E, "first_seen")[r + 1] - of(E, "first_seen")[r]
+    wide = (
+        of(E, "first_tail")[r + 1]
+        - of(E, "first_tail")[r]
+        + of(E, "first_observed")[r + 1]
+        - of(E, "first_observed")[r]
+    )
     if of(E, "ages")[0] != 0:
         wide += of(E, "first_source")[r + 1] - of(E, "first_source")[r]
     for j in range(obs.shape[1]):
@@ -403,14 +408,14 @@ def collect_row(E: Any, b: Any, r: Any, slot: Any, n: Any) -> None:
 def answer(D: Any, first: Any, last: Any, E: Any) -> Any:
     """Take the actions in `answer`, of the rows in `row`, within their bounds; their lanes go on."""
     sizes, lane, row = of(E, "sizes"), of(E, "lane"), of(E, "row")
-    given, slots = of(E, "answer"), of(E, "view_slot")
+    actions, slots = of(E, "answer"), of(E, "view_slot")
     limits, elements, decider = table(D, "limits"), of(E, "elements"), of(E, "decider")
     for n in range(first, last):
         b, r, slot = row[n, f.ROW_LANE], row[n, f.ROW_RANK], row[n, f.ROW_SLOT]
         s, at = b * sizes[f.VIEW_SLOTS] + slot, b * sizes[f.DECIDERS] + of(E, "decides")[r] - 1
         for e in range(elements[r], elements[r + 1]):
             k = e - elements[r]
-            of(E, "decision")[s, k] = within(given[n, k], limits[LOW, e], limits[HIGH, e])
+            of(E, "decision")[s, k] = within(actions[n, k], limits[LOW, e], limits[HIGH, e])
         slots[s, f.ANSWERED] = 1
         decider[at, f.ASKED] = slots[s, f.CHAIN]
         lane[b, f.ASKS] -= 1
@@ -420,11 +425,11 @@ def answer(D: Any, first: Any, last: Any, E: Any) -> Any:
 
 
 @on_arrays
-def records(log: Any, found: Any) -> Any:
-    """How many records `log` `[n]` holds; of each its kind, and where its numbers begin, into `found` `[most, 2]`."""
+def records(log: Any, starts: Any) -> Any:
+    """How many records `log` `[n]` holds; of each its kind, and where its numbers begin, into `starts` `[most, 2]`."""
     at, count = 0, 0
     while at < len(log):
-        found[count, 0], found[count, 1] = log[at], at + 2
+        starts[count, 0], starts[count, 1] = log[at], at + 2
         at += 2 + int(log[at + 1])
         count += 1
     return count

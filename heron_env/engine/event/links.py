@@ -133,10 +133,10 @@ def state_at(E: Any, b: Any, r: Any, place: Any, source: Any, ns: Any) -> Any:
     `place`: the column of `source_of` that it comes from.
     """
     sources, levels = of(E, "sources"), of(E, "thresholds")
-    last, known, at = of(E, "chain_last"), of(E, "chain_state"), r * np.int64(f.SOURCED_FIELDS) + place
-    wanted, n, first = ns // sources[source, f.PERIOD], sources[source, f.STATES], sources[source, f.LEVELS]
+    last, last_state, at = of(E, "chain_last"), of(E, "chain_state"), r * np.int64(f.SOURCED_FIELDS) + place
+    period, n, first = ns // sources[source, f.PERIOD], sources[source, f.STATES], sources[source, f.LEVELS]
     x = key_with(key_with(key_with(of(E, "key")[b, r], CHAINED), FIELDS[place]), 0)  # leg 0
-    k, state = wanted, -1
+    k, state = period, -1
     while k != last[b, at]:
         u = uniform(x, k)
         if k == 0:
@@ -151,11 +151,11 @@ def state_at(E: Any, b: Any, r: Any, place: Any, source: Any, ns: Any) -> Any:
             break
         k -= 1
     if state < 0:
-        state = known[b, at]
-    for j in range(k + 1, wanted + 1):
+        state = last_state[b, at]
+    for j in range(k + 1, period + 1):
         row = first + (1 + state) * (n - 1)
         state = number_below(levels, row, row + n - 1, uniform(x, j))
-    last[b, at], known[b, at] = wanted, state
+    last[b, at], last_state[b, at] = period, state
     return state
 
 

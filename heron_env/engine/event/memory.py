@@ -29,7 +29,7 @@ GROWING = {
     f.REPORTS_SHORT: (f.REPORT_SLOTS, ("report_slot", "report")),
     f.VIEWS_SHORT: (
         f.VIEW_SLOTS,
-        ("view_slot", "view", "view_as_of", "decision", "view_mask", "view_state", "view_told"),
+        ("view_slot", "view", "view_as_of", "decision", "view_mask", "view_state", "view_absolute"),
     ),
 }
 """By what is short: the place of its size in `sizes`, and the arrays that hold as many rows for each lane."""
@@ -107,16 +107,16 @@ class EventMemory:
         """The truth at a boundary, whose news is under way, lies where its number modulo the size says."""
         before, columns = int(self.sizes[f.RING]), self.arrays["ring"].shape[1]
         old, versions = self.arrays["ring"].reshape(self.lanes, before, columns), self.arrays["ring_version"]
-        asked = f"num_envs={self.lanes}"
-        new = zeros((self.lanes, 2 * before, columns), np.float64, asked)
-        kept = zeros((self.lanes, 2 * before), np.int64, asked)
+        purpose = f"num_envs={self.lanes}"
+        new = zeros((self.lanes, 2 * before, columns), np.float64, purpose)
+        new_versions = zeros((self.lanes, 2 * before), np.int64, purpose)
         for back in range(1, before + 1):
             lanes = np.flatnonzero(steps >= back)
             number = steps[lanes] - back
             new[lanes, number % (2 * before)] = old[lanes, number % before]
-            kept[lanes, number % (2 * before)] = versions[lanes, number % before]
+            new_versions[lanes, number % (2 * before)] = versions[lanes, number % before]
         self.sizes[f.RING] = 2 * before
-        self.arrays["ring"], self.arrays["ring_version"] = new.reshape(-1, columns), kept
+        self.arrays["ring"], self.arrays["ring_version"] = new.reshape(-1, columns), new_versions
 
     def _free(self, bit: int, before: int) -> None:
         """Slots from `before` on come before the others that are free."""
@@ -153,7 +153,7 @@ def _shapes(
 ) -> dict[str, tuple[int, ...]]:
     """Of all arrays that belong to lanes; arguments as of EventMemory."""
     ranks, deciders, width = int(sizes[f.RANKS]), int(sizes[f.DECIDERS]), int(sizes[f.OBS_WIDTH])
-    told = int(np.diff(fixed["first_relative"]).max(initial=0))
+    relative_width = int(np.diff(fixed["first_relative"]).max(initial=0))
     edges, received, sources = len(fixed["edge"]), int(fixed["edge"][:, f.EDGE_SIZE].sum()), _widest(fixed, "source")
     chains = f.SOURCED_FIELDS * ranks if len(fixed["sources"]) else 0
     reports, views = lanes * int(sizes[f.REPORT_SLOTS]), lanes * int(sizes[f.VIEW_SLOTS])
@@ -164,8 +164,8 @@ def _shapes(
         "decided": (lanes, ranks), "last_effect": (lanes, ranks), "acted": (lanes, ranks),
         "queue": (lanes, f.QUEUES * ranks), "member": (lanes, ranks), "lived": (lanes, ranks),
         "how": (lanes, ranks), "masked": (lanes, ranks), "ring": (lanes * int(sizes[f.RING]), columns),
-        "ring_version": (lanes, int(sizes[f.RING])), "scratch": (lanes, width), "kept": (lanes, 0),
-        "end_told": (2 * lanes * deciders, told), "view_told": (views, told),
+        "ring_version": (lanes, int(sizes[f.RING])), "scratch": (lanes, width), "noise_cache": (lanes, 0),
+        "end_absolute": (2 * lanes * deciders, relative_width), "view_absolute": (views, relative_width),
         "chain_last": (lanes, chains), "chain_state": (lanes, chains),
         "received": (lanes, received), "newest": (lanes, edges),
         "since": (lanes, sources),
@@ -206,8 +206,8 @@ class _Data:
 
     def note(self, config: ScheduleConfig) -> None:
         """What one agent's link has from data."""
-        given = (config.obs_delay, config.act_delay, config.msg_delay, config.loss)
-        self._of.append([self._number(value) if isinstance(value, Source) else -1 for value in given])
+        fields = (config.obs_delay, config.act_delay, config.msg_delay, config.loss)
+        self._of.append([self._number(value) if isinstance(value, Source) else -1 for value in fields])
 
     def _number(self, source: Source) -> int:
         if source not in self._numbers:
@@ -273,7 +273,7 @@ def hierarchy_tables(model: Model, lanes: Lanes, edges: Sequence[Edge], reports:
         **_listed("child", children), **_listed("reported", reported),
         **_listed("follower", [[r for r in ranks if model.clocks[r] == c != r] for c in ranks]),
         "reported_sum": np.array([sums.get(c, -1) for row in reported for c in row], dtype=np.int64),
-        **_seen(model, sums), **_edges(edges, len(hierarchy)),
+        **_observed(model, sums), **_edges(edges, len(hierarchy)),
     }  # fmt: skip
 
 
@@ -285,15 +285,15 @@ def _listed(name: str, lists: Sequence[Sequence[int]]) -> Table:
     }
 
 
-def _seen(model: Model, sums: dict[int, int]) -> Table:
+def _observed(model: Model, sums: dict[int, int]) -> Table:
     """What each rank's observation holds; of those that do not decide nothing."""
     plan = model.plan
     views = [plan.views[r] if r in model.observers else None for r in range(len(model.hierarchy))]
     columns = [[] if view is None else view.columns.tolist() for view in views]
     tails = [plan.padding.tails[r] if view is not None else np.zeros(0, np.float32) for r, view in enumerate(views)]
     own = [0 if view is None else view.own for view in views]
-    found: Table = {
-        **_listed("seen", columns),
+    tables: Table = {
+        **_listed("observed", columns),
         **_listed("source", [[] if view is None else view.sources.tolist() for view in views]),
         "own": np.array(own, dtype=np.int64),
         "own_sum": np.array([sums.get(c, -1) for each in columns for c in each], dtype=np.int64),
@@ -303,7 +303,7 @@ def _seen(model: Model, sums: dict[int, int]) -> Table:
     }  # fmt: skip
     noises = [None if view is None else view.noise for view in views]
     noisy = [(noise, view.columns) for noise, view in zip(noises, views, strict=True) if noise and view]
-    return found | {
+    return tables | {
         "first_noise": np.cumsum([0, *(len(noise.at) if noise else 0 for noise in noises)], dtype=np.int64),
         **noise_tables([noise for noise, _ in noisy], [noise.at for noise, _ in noisy],
                        [columns[noise.at] for noise, columns in noisy]),
@@ -323,13 +323,21 @@ def _edges(edges: Sequence[Edge], agents: int) -> Table:
     """Who tells whom what; the edges of one slot of an inbox lie side by side."""
     outgoing: list[list[int]] = [[] for _ in range(agents)]
     table = np.zeros((len(edges), f.EDGE_NUMBERS), dtype=np.int64)
-    kept = 0
+    received = 0
     for e, edge in enumerate(edges):
         outgoing[edge.sender].append(e)
         size, target = edge.source.stop - edge.source.start, edge.target
         meeting = [k for k, other in enumerate(edges) if other.target == target]
-        table[e] = edge.source.start, size, target.start, target.stop - target.start, kept, meeting[0], meeting[-1] + 1
-        kept += size
+        table[e] = (
+            edge.source.start,
+            size,
+            target.start,
+            target.stop - target.start,
+            received,
+            meeting[0],
+            meeting[-1] + 1,
+        )
+        received += size
     causes = np.array([h(edge.route.cause) for edge in edges], dtype=np.uint64)
-    found = _listed("edge", outgoing)
-    return {"first_edge": found["first_edge"], "outgoing": found["edge"], "edge": table, "edge_cause": causes}
+    listed = _listed("edge", outgoing)
+    return {"first_edge": listed["first_edge"], "outgoing": listed["edge"], "edge": table, "edge_cause": causes}

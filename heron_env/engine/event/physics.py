@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from heron_env.engine.event import forms as f
-from heron_env.engine.event.agents import complete_observation, copy_state, gather, new_record, take_seen
+from heron_env.engine.event.agents import complete_observation, copy_state, gather, new_record, take_observed
 from heron_env.engine.event.broker import (
     CLOSE_PHASE,
     NEVER,
@@ -167,11 +167,11 @@ def observe_end(D: Any, E: Any, b: Any, r: Any, now: Any) -> None:
     gather(D, E, b, r, np.int64(table(D, "steps")[b]))
     for j in range(obs.shape[1]):
         obs[at, j] = np.float32(0.0)
-    take_seen(E, b, r, obs, of(E, "end_told"), at)
+    take_observed(E, b, r, obs, of(E, "end_absolute"), at)
     sources, first = of(E, "source"), of(E, "first_source")
     for j in range(first[r], first[r + 1]):
         of(E, "since")[b, j - first[r]] = of(E, "as_of")[b, sources[j]]
-    complete_observation(D, E, b, r, now, obs, of(E, "end_told"), at, of(E, "since"), b)
+    complete_observation(D, E, b, r, now, obs, of(E, "end_absolute"), at, of(E, "since"), b)
     if sizes[f.WITH_STATE]:
         copy_state(D, E, b, of(E, "end_state"), at)
 

@@ -89,10 +89,10 @@ class LaneColumns:
         if not _known(key):
             return self.take(self.places)
         try:
-            found = self.places[key]
+            chosen = self.places[key]
         except IndexError:  # a lane that asks for it fails, and is run again by itself
             return UNKNOWN
-        return self.view(found) if np.ndim(found) else self.take(found)
+        return self.view(chosen) if np.ndim(chosen) else self.take(chosen)
 
     def put(self, key: Any, value: Any, mask: Any) -> LaneColumns:
         """Elements become `value` where the mask holds."""
@@ -191,8 +191,8 @@ def _number(function: Callable[..., Any]) -> Callable[..., Any]:
         for value in values:
             if isinstance(value, LaneColumns):
                 value.take(value.places)
-        found = function(*values, **options) if all(map(_known, values)) else UNKNOWN
-        return UNKNOWN if isinstance(found, np.generic) and found.dtype.type not in LIKE_NUMBA else found
+        result = function(*values, **options) if all(map(_known, values)) else UNKNOWN
+        return UNKNOWN if isinstance(result, np.generic) and result.dtype.type not in LIKE_NUMBA else result
 
     return made
 

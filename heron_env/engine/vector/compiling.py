@@ -200,9 +200,9 @@ class VectorPhases:
     reasons: by phase, why it is not there.
     """
 
-    def __init__(self, module: Any, kept_in: Any) -> None:
-        """`module`: the generated text with rules that are not compiled; `kept_in`: the module with its file."""
-        self._module, self._kept_in, self._converter = module, kept_in, converter()
+    def __init__(self, module: Any, host: Any) -> None:
+        """`module`: the generated text with rules that are not compiled; `host`: the module with its file."""
+        self._module, self._host, self._converter = module, host, converter()
         self.reasons: dict[str, str] = {}
         self._addresses: dict[str, int] = {}
         self._made: list[Any] = []
@@ -226,10 +226,10 @@ class VectorPhases:
     def _compiled(self, phase: str) -> int:
         more, name = ", substep" * (phase == "physics"), f"vector_{phase}"
         text = f"def {name}(D{more}):\n    return run(D, zero{more}, all)\n"
-        space = {"__name__": self._kept_in.__name__, "zero": np.int64(0), "all": ALL}
+        space = {"__name__": self._host.__name__, "zero": np.int64(0), "all": ALL}
         try:
             space["run"] = self._converter.value(self._text(phase))
-            exec(compile(text, self._kept_in.__file__, "exec"), space)
+            exec(compile(text, self._host.__file__, "exec"), space)
             with uncollected():
                 self._made.append(kernels.phase(space[name]))
                 return kernels.address_of(self._made[-1], 1 + bool(more))

@@ -145,7 +145,7 @@ def _places(context: Any, builder: Any, array: Any, value: Any, keys: Sequence[A
     """The address of each lane's own element."""
     data, shape, steps = _parts(context, builder, array, value)
     size = _size(array) // LANES
-    found = []
+    addresses = []
     for lane in range(LANES):
         offset = _I64(0)
         for kind, number, length, step in zip(keys, at, shape, steps, strict=True):
@@ -153,8 +153,8 @@ def _places(context: Any, builder: Any, array: Any, value: Any, keys: Sequence[A
             at_axis = _within(context, builder, getattr(kind, "dtype", kind), own, length)
             offset = builder.add(offset, builder.mul(at_axis, step))
         offset = builder.add(builder.mul(offset, _I64(_size(array))), _I64(lane * size))
-        found.append(builder.gep(data, [offset]))
-    return found
+        addresses.append(builder.gep(data, [offset]))
+    return addresses
 
 
 def _vector_item(context: Any, array: Any, key: Any) -> Any:
@@ -196,8 +196,8 @@ def _gathered(context: Any, array: Any, key: Any) -> Any:
             slot = cgutils.alloca_once_value(builder, args[0])
             data = builder.bitcast(slot, context.get_value_type(dtype).as_pointer())
         else:
-            given = context.make_array(array)(context, builder, value=args[0])
-            data, (length,) = given.data, cgutils.unpack_tuple(builder, given.shape, 1)
+            struct = context.make_array(array)(context, builder, value=args[0])
+            data, (length,) = struct.data, cgutils.unpack_tuple(builder, struct.shape, 1)
 
         def one(at: Any) -> Any:
             place = builder.gep(data, [_within(context, builder, key.dtype, at, length)])
@@ -219,8 +219,8 @@ def _checked(context: Any, array: Any, key: Any, keys: Sequence[Any]) -> Any:
         if isinstance(array, types.UniTuple):
             lengths = [_I64(len(array))]
         else:
-            given = context.make_array(array)(context, builder, value=args[0])
-            lengths = cgutils.unpack_tuple(builder, given.shape, array.ndim)
+            struct = context.make_array(array)(context, builder, value=args[0])
+            lengths = cgutils.unpack_tuple(builder, struct.shape, array.ndim)
         at = [
             _within(context, builder, kind, number, length)
             for number, kind, length in zip(numbers, keys, lengths, strict=False)

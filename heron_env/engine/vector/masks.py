@@ -52,8 +52,8 @@ binding.add_symbol(_FAILED, FAILED.ctypes.data)
 
 
 def _count(builder: Any) -> Any:
-    known = builder.module.globals.get(_FAILED)
-    return ir.GlobalVariable(builder.module, _I64, _FAILED) if known is None else known
+    counter = builder.module.globals.get(_FAILED)
+    return ir.GlobalVariable(builder.module, _I64, _FAILED) if counter is None else counter
 
 
 def fail_if(builder: Any, bad: Any) -> None:
@@ -187,9 +187,9 @@ def _selected(context: Any, mask: Any, value: Any, other: Any) -> Any:
         return types.BaseTuple.from_types(parts, getattr(value, "instance_class", None))
     kinds = (value, other)
     if all(isinstance(kind, (VectorType, *NUMBERS)) for kind in kinds):
-        found = context.unify_pairs(*map(number_of, kinds))
-        if found is not None:
-            return VectorType(found) if is_vector(mask, *kinds) else found
+        dtype = context.unify_pairs(*map(number_of, kinds))
+        if dtype is not None:
+            return VectorType(dtype) if is_vector(mask, *kinds) else dtype
     if value == other and not is_vector(mask):
         return value
     raise refuse("choice", *kinds)

@@ -27,32 +27,32 @@ from heron_env.engine.vector.types import (
     constant,
     convert,
     is_float,
-    kept_as,
     lane_by_lane,
     llvm_of,
     number_of,
+    stored_as,
 )
 
 
 def typed_call(context: Any, function: Any, *kinds: Any) -> Any:
     """An intrinsic that does what numba does for this function and these types."""
-    found = _typed(context, function, kinds)
+    typed = _typed(context, function, kinds)
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        made = [context.cast(builder, a, k, w) for a, k, w in zip(args, signature.args, found[1].args, strict=True)]
-        return context.get_function(*found)(builder, made)
+        made = [context.cast(builder, a, k, w) for a, k, w in zip(args, signature.args, typed[1].args, strict=True)]
+        return context.get_function(*typed)(builder, made)
 
-    return found[1].return_type(*kinds), build
+    return typed[1].return_type(*kinds), build
 
 
 def _typed(context: Any, function: Any, kinds: Sequence[Any]) -> Any:
     """numba's signature of the function of numbers."""
     kind = context.resolve_value_type(function)
     numbers = tuple(kind.dtype if isinstance(kind, VectorType) else kind for kind in kinds)
-    found = context.resolve_function_type(kind, numbers, {})
-    if found is None:
+    signature = context.resolve_function_type(kind, numbers, {})
+    if signature is None:
         raise refuse(getattr(function, "__name__", str(function)), *kinds)
-    return kind, found
+    return kind, signature
 
 
 DIRECT = {
@@ -81,21 +81,23 @@ def _applied(
     bits: Any = None,
 ) -> Any:  # fmt: skip
     """A function of numbers on vectors, as numba's signature `typed` says it; where `bits` are not set it may be 0."""
-    kind, found = typed
-    wanted = [types.unliteral(part) for part in found.args]
-    vectors = [convert(context, builder, a, k, kept_as(w)) for a, k, w in zip(args, kinds, wanted, strict=True)]
-    if len({*wanted}) == 1 and wanted[0] == kept_as(wanted[0]):
-        result = _at_once(builder, function, made.dtype, wanted[0], vectors)
+    kind, signature = typed
+    argument_types = [types.unliteral(part) for part in signature.args]
+    vectors = [
+        convert(context, builder, a, k, stored_as(w)) for a, k, w in zip(args, kinds, argument_types, strict=True)
+    ]
+    if len({*argument_types}) == 1 and argument_types[0] == stored_as(argument_types[0]):
+        result = _at_once(builder, function, made.dtype, argument_types[0], vectors)
         if result is not None:
             return result
-    run = context.get_function(kind, found)
+    run = context.get_function(kind, signature)
 
     def one(*parts: Any) -> Any:
         numbers = [
-            context.cast(builder, as_number(builder, kept_as(w), part), kept_as(w), w)
-            for part, w in zip(parts, wanted, strict=True)
+            context.cast(builder, as_number(builder, stored_as(w), part), stored_as(w), w)
+            for part, w in zip(parts, argument_types, strict=True)
         ]
-        result = context.cast(builder, run(builder, numbers), found.return_type, made.dtype)
+        result = context.cast(builder, run(builder, numbers), signature.return_type, made.dtype)
         return as_element(builder, made.dtype, result)
 
     return lane_by_lane(builder, llvm_of(made.dtype), one, vectors, bits)
@@ -133,12 +135,12 @@ def of_numbers(function: Any) -> Any:
     return typing
 
 
-def where_asked(function: Any) -> Any:
+def under_mask(function: Any) -> Any:
     """The same with a mask as the last argument: where it does not hold, nothing is worked out."""
     plain = of_numbers(function)
 
-    def typing(context: Any, *given: Any) -> Any:
-        kinds, mask = given[:-1], given[-1]
+    def typing(context: Any, *arguments: Any) -> Any:
+        kinds, mask = arguments[:-1], arguments[-1]
         signature, build = plain(context, *kinds)
         typed = _typed(context, function, kinds)
 
@@ -148,7 +150,7 @@ def where_asked(function: Any) -> Any:
             bits = bits_of(context, builder, mask, args[-1])
             return _applied(context, builder, function, typed, sig.return_type, kinds, args[:-1], bits)
 
-        return signature.return_type(*given), masked
+        return signature.return_type(*arguments), masked
 
     return typing
 
@@ -165,30 +167,30 @@ def dividing(function: Any) -> Any:
     """A word `(a, b, mask)`: where the mask does not hold nothing is divided; a `b` of 0 counts as a failure."""
 
     def typing(context: Any, a: Any, b: Any, mask: Any) -> Any:
-        kind, found = typed = _typed(context, function, (a, b))
+        kind, resolved = typed = _typed(context, function, (a, b))
         vectors = is_vector(a, b)
-        made = VectorType(found.return_type) if vectors else found.return_type
+        made = VectorType(resolved.return_type) if vectors else resolved.return_type
 
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            divisor = kept_as(found.args[1])
+            divisor = stored_as(resolved.args[1])
             if vectors:
                 safe = _divisor(context, builder, divisor, (b, args[1]), (mask, args[2]))
                 kinds = (a, VectorType(divisor))
                 return _applied(context, builder, function, typed, made, kinds, [args[0], safe])
-            numbers = [context.cast(builder, v, k, w) for v, k, w in zip(args, (a, b), found.args, strict=False)]
+            numbers = [context.cast(builder, v, k, w) for v, k, w in zip(args, (a, b), resolved.args, strict=False)]
             zero = compared(builder, "==", divisor, numbers[1], numbers[1].type(0))
             fail_if(builder, zero)
             numbers[1] = builder.select(zero, numbers[1].type(1), numbers[1])
-            return context.get_function(kind, found)(builder, numbers)
+            return context.get_function(kind, resolved)(builder, numbers)
 
         return made(a, b, mask), build
 
     return typing
 
 
-def _divisor(context: Any, builder: Any, dtype: Any, given: Any, mask: Any) -> Any:
-    """The divisor as a vector, 1 where the mask does not hold; `given` and `mask`: types and values."""
-    vector = convert(context, builder, given[1], given[0], dtype)
+def _divisor(context: Any, builder: Any, dtype: Any, denominator: Any, mask: Any) -> Any:
+    """The divisor as a vector, 1 where the mask does not hold; `denominator` and `mask`: types and values."""
+    vector = convert(context, builder, denominator[1], denominator[0], dtype)
     if mask[0] is not EVERYWHERE:
         vector = builder.select(bits_of(context, builder, *mask), vector, constant(dtype, 1))
     zero = compared(builder, "==", dtype, vector, constant(dtype, 0))

@@ -34,7 +34,7 @@ class VectorType(types.Type):
     """LANES numbers of one type."""
 
     def __init__(self, dtype: Any) -> None:
-        self.dtype = kept_as(dtype)
+        self.dtype = stored_as(dtype)
         super().__init__(f"vector({self.dtype})")
 
     def can_convert_from(self, context: Any, other: Any) -> Any:
@@ -48,8 +48,8 @@ class VectorType(types.Type):
     def unify(self, context: Any, other: Any) -> Any:
         """A vector with what numbers of both types become."""
         dtype = number_of(other)
-        found = context.unify_pairs(self.dtype, dtype) if isinstance(dtype, NUMBERS) else None
-        return None if found is None else VectorType(found)
+        unified = context.unify_pairs(self.dtype, dtype) if isinstance(dtype, NUMBERS) else None
+        return None if unified is None else VectorType(unified)
 
 
 class Singleton(types.Type):
@@ -140,7 +140,7 @@ def number_of(kind: Any) -> Any:
     return kind.dtype if isinstance(kind, VectorType) else types.unliteral(kind)
 
 
-def kept_as(dtype: Any) -> Any:
+def stored_as(dtype: Any) -> Any:
     """The type that elements of a vector have: 64 bits but for float32."""
     dtype = types.unliteral(dtype)
     if dtype in _ELEMENTS:
@@ -232,45 +232,45 @@ def as_element(builder: Any, dtype: Any, number: Any) -> Any:
     return builder.sext(number, ir.IntType(64)) if dtype == types.boolean else number
 
 
-def convert(context: Any, builder: Any, value: Any, given: Any, wanted: Any) -> Any:
-    """A value of type `given`, a number or a VectorType, as a vector of elements `wanted`."""
-    if given is EVERYWHERE or given is NOWHERE:
-        return constant(wanted, -(given is EVERYWHERE))
-    if given is NOVALUE:
-        return constant(wanted, 0)
-    if not isinstance(given, VectorType):
-        number = context.cast(builder, value, given, wanted)
-        return splat(builder, as_element(builder, wanted, number))
-    source, made = given.dtype, llvm_of(wanted)
-    if source == wanted or (not is_float(source) and not is_float(wanted) and types.boolean not in (source, wanted)):
+def convert(context: Any, builder: Any, value: Any, kind: Any, dtype: Any) -> Any:
+    """A value of type `kind`, a number or a VectorType, as a vector of elements `dtype`."""
+    if kind is EVERYWHERE or kind is NOWHERE:
+        return constant(dtype, -(kind is EVERYWHERE))
+    if kind is NOVALUE:
+        return constant(dtype, 0)
+    if not isinstance(kind, VectorType):
+        number = context.cast(builder, value, kind, dtype)
+        return splat(builder, as_element(builder, dtype, number))
+    source, made = kind.dtype, llvm_of(dtype)
+    if source == dtype or (not is_float(source) and not is_float(dtype) and types.boolean not in (source, dtype)):
         return value
     if source == types.boolean:
-        one = constant(wanted, 1)
-        return builder.select(as_bits(builder, value), one, constant(wanted, 0))
-    if wanted == types.boolean:
+        one = constant(dtype, 1)
+        return builder.select(as_bits(builder, value), one, constant(dtype, 0))
+    if dtype == types.boolean:
         return as_mask(builder, compared(builder, "!=", source, value, constant(source, 0)))
-    if is_float(source) and is_float(wanted):
+    if is_float(source) and is_float(dtype):
         return builder.fpext(value, made) if source == types.float32 else builder.fptrunc(value, made)
-    if is_float(wanted):
+    if is_float(dtype):
         return builder.sitofp(value, made) if source == types.int64 else builder.uitofp(value, made)
-    if wanted == types.int64:
+    if dtype == types.int64:
         return builder.fptosi(value, made)
-    return lane_by_lane(builder, made, lambda part: context.cast(builder, part, source, wanted), [value])
+    return lane_by_lane(builder, made, lambda part: context.cast(builder, part, source, dtype), [value])
 
 
 @lower_cast(types.Number, VectorType)
 @lower_cast(types.Boolean, VectorType)
 @lower_cast(VectorType, VectorType)
 @lower_cast(Singleton, VectorType)
-def _cast(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
-    return convert(context, builder, value, given, wanted.dtype)
+def _cast(context: Any, builder: Any, kind: Any, target: Any, value: Any) -> Any:
+    return convert(context, builder, value, kind, target.dtype)
 
 
 @lower_cast(Singleton, types.Boolean)
-def _cast_mask(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
-    return ir.IntType(1)(given is EVERYWHERE)
+def _cast_mask(context: Any, builder: Any, kind: Any, target: Any, value: Any) -> Any:
+    return ir.IntType(1)(kind is EVERYWHERE)
 
 
 @lower_cast(Singleton, types.Any)
-def _cast_nothing(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
-    return cgutils.get_null_value(context.get_value_type(wanted))
+def _cast_nothing(context: Any, builder: Any, kind: Any, target: Any, value: Any) -> Any:
+    return cgutils.get_null_value(context.get_value_type(target))

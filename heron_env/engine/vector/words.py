@@ -12,7 +12,7 @@ from numba import types
 
 from heron_env.engine.vector.elements import item, length, store
 from heron_env.engine.vector.masks import any_of, both, either, fail_where, negated, truth_of, where
-from heron_env.engine.vector.numbers import cast_to, dividing, extreme, of_numbers, where_asked, word
+from heron_env.engine.vector.numbers import cast_to, dividing, extreme, of_numbers, under_mask, word
 from heron_env.engine.vector.types import ALL, UNSET
 
 
@@ -25,7 +25,7 @@ def _functions(module: ModuleType, more: dict[str, Any]) -> ModuleType:
 
 
 def _of(module: ModuleType, names: str, count: int) -> dict[str, Any]:
-    return {name: word(where_asked(getattr(module, name)), count, name, masked=True) for name in names.split()}
+    return {name: word(under_mask(getattr(module, name)), count, name, masked=True) for name in names.split()}
 
 
 _BINARY: dict[str, Any] = {

@@ -158,10 +158,10 @@ class LaneEngine(ABC):
             return
         arrays, self._given_by = self.arrays, names if all_live else None
         if names not in self._rows:
-            row = self._rows[names] = np.zeros_like(arrays.given)
+            row = self._rows[names] = np.zeros_like(arrays.source_in)
             for group, _ in given:
                 row[:, self.position[list(group.ranks)]] = int(Source.EXPLICIT)
-        np.multiply(self._rows[names], arrays.alive, out=arrays.given)
+        np.multiply(self._rows[names], arrays.alive, out=arrays.source_in)
 
     def _ask(self, given: Given) -> None:
         """Let policies decide for the groups that the caller says nothing of. Raises InvalidAction."""
@@ -179,7 +179,7 @@ class LaneEngine(ABC):
         )
         values = decider.decide(seen, turns, asked, self.seeds, self.episodes, self._masks.get(group.name))
         self.arrays.actions[:, elements] = values.reshape(self._count, -1)
-        self.arrays.given[:, agents] = asked * int(decider.source)
+        self.arrays.source_in[:, agents] = asked * int(decider.source)
 
     def _seen(self, group: Group) -> NDArray[np.float32]:
         """What was published last of a group's observations, `[B, agents, d]`."""

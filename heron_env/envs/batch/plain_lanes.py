@@ -161,7 +161,7 @@ class OwnSteps(PlainLanes):
 
     def _actions(self, given: Given, lane: int) -> dict[str, Any]:
         """Of a lane's agents; the caller's as they were given."""
-        asked = np.flatnonzero(self.arrays.given[lane, self.position] == Source.EXPLICIT).tolist()
+        asked = np.flatnonzero(self.arrays.source_in[lane, self.position] == Source.EXPLICIT).tolist()
         ids, row = self._env.hierarchy.ids, self.arrays.actions[lane]
         actions = {ids[rank]: row[self.lanes.action_slice(rank)].copy() for rank in asked}
         for group, values in given:
