@@ -310,7 +310,6 @@ def test_seeds_options_and_what_was_handed_out() -> None:
         ({"with_state": True}, "HeronVecEnv(with_state=..., clock='event'): give critic='central'"),
         ({"record": ("ages",)}, "HeronVecEnv(record=..., clock='event'): BatchEnv(..., clock='event') has results"),
         ({"final_observations": True}, "HeronVecEnv(final_observations=..., clock='event'): infos have"),
-        ({"compile": False}, "BatchEnv(BatteryGridEnv, clock='event'): it is built with compile=False"),
         (
             {"group": "battery", "others": {"battery": len}},
             "others['battery']: 'battery_1' is in the group that is trained",
