@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from heron_env.core.letters import LetterCounts
 from heron_env.core.policy import Policies
 from heron_env.core.quantity import clip
-from heron_env.core.rule import told_in_help
+from heron_env.core.rule import add_to_help
 from heron_env.envs.description import help_texts, html_tree, one_line
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record, run_episode
 from heron_env.envs.hooks import OVERRIDABLE
@@ -212,4 +212,4 @@ class HeronEnv(SynchronousEnv):
         return html_tree(repr(self)[1:-1], self.simulation.model, acts, sees)
 
 
-told_in_help(HeronEnv, *help_texts(OVERRIDABLE))
+add_to_help(HeronEnv, *help_texts(OVERRIDABLE))

@@ -81,7 +81,7 @@ class Publisher:
         self.always = set(clocks) == {(simulation.model.dt_ns, 0)}
         spans = spans_of([plan.size(rank) for rank in self._ranks])
         self._spans = list(zip(self._ids, spans, strict=True))
-        ages = spans_of([plan.told_sources[rank] for rank in self._ranks])
+        ages = spans_of([plan.age_counts[rank] for rank in self._ranks])
         self._all_ages = ages[-1].stop
         deciding = list(zip(self._ids, self._ranks, strict=True))
         self._informed = [(agent, rank) for agent, rank in deciding if simulation.rules.bound[rank].info is not None]

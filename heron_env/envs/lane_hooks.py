@@ -53,7 +53,7 @@ class BatchWorld(World):
         self.lanes, self.seed, self.episode = lanes, seeds, episodes
         self.step, self.time = np.zeros(len(truth), dtype=np.int64), np.zeros((len(truth), 1))
         self._classes = [cohort.cls for cohort in layout.cohorts[:-1]]
-        self._known = {}
+        self._by_class = {}
 
     @cached_property
     def _cohorts(self) -> list[CohortColumns]:  # type: ignore[override]
@@ -111,7 +111,7 @@ class SomeLanes(BatchWorld):
 
     def __init__(self, whole: BatchWorld, lanes: Ints) -> None:
         self._whole, self._layout, self.touched = whole, whole._layout, False
-        self._classes, self._known = whole._classes, {}
+        self._classes, self._by_class = whole._classes, {}
         self.lanes, self.seed, self.episode = lanes, whole.seed[lanes], whole.episode[lanes]
 
     @cached_property

@@ -215,7 +215,7 @@ class LaneEngine(ABC):
 
     def ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s? Of now, but for sensors that fail."""
-        ages = np.zeros((self._count, len(group.ranks), self._env.simulation.model.plan.told_sources[group.ranks[0]]))
+        ages = np.zeros((self._count, len(group.ranks), self._env.simulation.model.plan.age_counts[group.ranks[0]]))
         for lane, course in self.courses.of.items() if self.courses is not None else ():
             if course.muted:
                 for place, rank in enumerate(group.ranks):

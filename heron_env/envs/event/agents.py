@@ -167,9 +167,9 @@ class AgentLoop:
         if c.timings[rank].local:
             c.measuring.read_own(rank, vector, as_of)
         c.received[rank].append((as_of, now))
-        vector = message.view.seen_from_itself(vector).astype(np.float32, copy=False)
+        vector = message.view.as_differences(vector).astype(np.float32, copy=False)
         if c.simulation.model.plan.adds:
-            vector = c.simulation.model.plan.whole(rank, vector, ages(as_of, now))
+            vector = c.simulation.model.plan.complete(rank, vector, ages(as_of, now))
         if "observations" in c.record:
             c.result.observations[c.simulation.model.hierarchy.ids[rank]].append((to_seconds(message.asked), vector))
         c.proxy.time = to_seconds(now)  # for policies that ask the proxy more
