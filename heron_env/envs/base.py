@@ -114,9 +114,9 @@ class HeronEnv(SynchronousEnv):
         >>> [time for time, _ in result.rewards["battery_1"]]
         [1.0, 2.0, 3.0]
         """
-        kept, expected = checked_record(record), self._checked(disturbances)
+        recorded, expected = checked_record(record), self._checked(disturbances)
         return self._ownership.drive(
-            "run_synchronous()", run_episode, self, policies, seed=seed, record=kept, disturbances=expected
+            "run_synchronous()", run_episode, self, policies, seed=seed, record=recorded, disturbances=expected
         )
 
     @checked_keywords
@@ -150,7 +150,7 @@ class HeronEnv(SynchronousEnv):
         """
         owned = self._ownership
 
-        def whole() -> EpisodeResult:
+        def episode() -> EpisodeResult:
             owned.lent = RUN
             run = self.start_event_driven(
                 policies, t_end=t_end, seed=seed, schedule=schedule, wait=wait, trace=trace, record=record,
@@ -159,7 +159,7 @@ class HeronEnv(SynchronousEnv):
             run.until(None)
             return run.result()
 
-        return owned.drive("run_event_driven()", whole)
+        return owned.drive("run_event_driven()", episode)
 
     @checked_keywords
     def start_event_driven(
@@ -173,9 +173,9 @@ class HeronEnv(SynchronousEnv):
         from heron_env.envs.event.happenings import Happenings
 
         require_switch(f"trace={trace!r:.60}", trace)
-        wanted = self.schedule if schedule is None else schedule
-        if isinstance(wanted, DrawnSchedule):
-            schedule = wanted.at(*self._next_episode(seed))
+        chosen = self.schedule if schedule is None else schedule
+        if isinstance(chosen, DrawnSchedule):
+            schedule = chosen.at(*self._next_episode(seed))
         timings = self.timings if schedule is None else self.timings_of(schedule)
         return self._ownership.drive(
             "start_event_driven()", EventRun, self, policies, timings=timings, t_end=t_end, seed=seed, wait=wait,
