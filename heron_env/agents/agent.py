@@ -18,7 +18,7 @@ from heron_env.core.action import Action, ActionSpec
 from heron_env.core.feature import FeatureProvider, require_features
 from heron_env.core.hierarchy import require_room
 from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Policy, StatePolicy
-from heron_env.core.rule import RULE_NAMES, RULES, Word, rule_spec, rules_in_words, told_in_help
+from heron_env.core.rule import RULE_NAMES, RULES, Word, add_to_help, rule_spec, rules_in_words
 from heron_env.core.state import CoordinatorAgentState, FieldAgentState, State, SystemAgentState
 from heron_env.errors import ConfigError, FeatureError, HierarchyError, RuleError, checked_keywords
 
@@ -85,16 +85,16 @@ class Agent:
         self.current_action = Action()
         self.current_action = Action(self.own_action_spec())
 
-    def _initial(self, given: list[Any]) -> tuple[FeatureProvider, ...]:
+    def _initial(self, features: list[Any]) -> tuple[FeatureProvider, ...]:
         where = f"{type(self).__name__}({self.agent_id!r})"
         values: dict[type[FeatureProvider], FeatureProvider] = {}
-        for feature in given:
+        for feature in features:
             if not isinstance(feature, FeatureProvider):
                 remedy = "write *[...]" if isinstance(feature, list | tuple) else "write an object, as in Charge()"
                 raise HierarchyError(f"{where}: {feature!r} is neither an agent nor a feature; {remedy}")
-            declared = next((known for known in self.features if isinstance(feature, known)), None)
+            declared = next((kind for kind in self.features if isinstance(feature, kind)), None)
             if declared is None:
-                names = [known.__name__ for known in self.features]
+                names = [kind.__name__ for kind in self.features]
                 raise FeatureError(
                     f"{where}: {type(feature).__name__} is not among its features {names}; add it to `features`"
                 )
@@ -214,7 +214,7 @@ class SystemAgent(CoordinatorAgent):
 
 
 for _kind in (FieldAgent, CoordinatorAgent, SystemAgent):
-    told_in_help(_kind, rules_in_words())
+    add_to_help(_kind, rules_in_words())
 
 
 def overrides(agent: Agent, name: str) -> bool:

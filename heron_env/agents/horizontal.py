@@ -147,9 +147,11 @@ class HorizontalProtocol(Topology):
 
     def __init__(self, source: Any, into: Any, edges: str | Sequence[Pair], *, hub: str | None = None) -> None:
         name = type(self).__name__
-        for role, given in (("source", source), ("into", into)):
-            if not isinstance(given, Quantity) or given.owner is None:
-                raise FeatureError(f"{name}({role}={given!r}): must be a quantity of a feature class, as in Charge.soc")
+        for role, quantity in (("source", source), ("into", into)):
+            if not isinstance(quantity, Quantity) or quantity.owner is None:
+                raise FeatureError(
+                    f"{name}({role}={quantity!r}): must be a quantity of a feature class, as in Charge.soc"
+                )
         self.source: Quantity = source
         self.into: Quantity = into
         if not issubclass(self.owner_of(into), Inbox):
@@ -255,12 +257,12 @@ class Mail(Topology):
         return f"{type(self).__name__}({self.shown_edges})"
 
 
-def as_protocols(given: Any, where: str) -> tuple[Topology, ...]:
+def as_protocols(value: Any, where: str) -> tuple[Topology, ...]:
     """One protocol or several as a tuple. Raises HierarchyError saying `where` for anything else."""
-    protocols = (given,) if isinstance(given, Topology) else given
+    protocols = (value,) if isinstance(value, Topology) else value
     if not isinstance(protocols, tuple | list) or not all(isinstance(p, Topology) for p in protocols):
         raise HierarchyError(
-            f"{where}: exchange={given!r}: must be a horizontal protocol, as in "
+            f"{where}: exchange={value!r}: must be a horizontal protocol, as in "
             "StateShare(Charge.soc, Heard.soc, 'ring'), or several"
         )
     return tuple(protocols)

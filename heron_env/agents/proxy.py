@@ -72,7 +72,7 @@ class ProxyAgent:
             else:
                 kind = State.registry.get(row.state_type, State)
                 state = kind(row.owner_id, row.level, [row.window(array, feature) for feature in row.features])
-            state._view = self._seen_of
+            state._view = self._observed_of
             self._store(row.owner_id, state)
 
     def _store(self, owner_id: str, state: State) -> None:
@@ -99,12 +99,12 @@ class ProxyAgent:
 
     def set_local_state(self, agent_id: str, state: State) -> None:
         """Store a State object; in an environment its values go into the agent's row of the cache."""
-        known = self._state(agent_id, "set_local_state()")
+        stored = self._state(agent_id, "set_local_state()")
         require_type(f"set_local_state({agent_id!r}, {state!r:.60})", state, State, "a State")
         if self._layout is None:
             self.state_cache["agents"][agent_id] = state
-        elif known is not state:
-            known.update(state.to_dict())
+        elif stored is not state:
+            stored.update(state.to_dict())
 
     def get_local_state(self, agent_id: str) -> dict[str, FeatureVector]:
         """What an agent sees of itself: {feature: float64 vector}."""
@@ -122,8 +122,8 @@ class ProxyAgent:
             return view.others(view.read(self.cache, self.moment))
         level = self.agent_levels[agent_id]
         others = {**self.state_cache["agents"], GLOBAL: self.state_cache[GLOBAL]}
-        seen = {i: state.observed_by(agent_id, level) for i, state in others.items() if i != agent_id}
-        return {i: features for i, features in seen.items() if features}
+        visible = {i: state.observed_by(agent_id, level) for i, state in others.items() if i != agent_id}
+        return {i: features for i, features in visible.items() if features}
 
     def set_global_state(self, values: Mapping[str, Mapping[str, Any]]) -> None:
         """Set global features: `{"Price": {"value": 0.3}}`."""
@@ -161,7 +161,7 @@ class ProxyAgent:
             )
         return agents[agent_id]
 
-    def _seen_of(self, owner_id: str, requestor_id: str) -> dict[str, FeatureVector]:
+    def _observed_of(self, owner_id: str, requestor_id: str) -> dict[str, FeatureVector]:
         """What `requestor` sees of `owner`, by the plan."""
         if owner_id == requestor_id:
             return self.get_local_state(owner_id)

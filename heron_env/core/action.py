@@ -79,9 +79,9 @@ class ActionSpec:
         Raises InvalidAction naming the agent (and its lane, of several), the value and the space.
         """
         if self._single is not None:  # a single number within its bounds is by far the usual action
-            low, high, whole = self._single
+            low, high, integer = self._single
             number = value.item() if type(value) is np.ndarray and value.size == 1 else value
-            if isinstance(number, (int, float)) and low <= number <= high and (not whole or number == int(number)):
+            if isinstance(number, (int, float)) and low <= number <= high and (not integer or number == int(number)):
                 return np.array([number], dtype=np.float64)
         unmasked(value, _action_of(agent, lane))
         try:
@@ -136,12 +136,12 @@ class ActionSpec:
         wrong = size != self.size
         return f" has {size} elements, expected {self.size}: {self.describe()}; reshape it" if wrong else ""
 
-    def wrong_parts(self, given: Mapping[str, Any], times: int = 1) -> str:
+    def wrong_parts(self, value: Mapping[str, Any], times: int = 1) -> str:
         """What is wrong with {"c", "d"} of so many actions, as a sentence about it; "" if nothing."""
-        if given.keys() - {"c", "d"}:
-            return f" has the keys {[*given]}; name its parts 'c' (numbers) and 'd' (choices)"
+        if value.keys() - {"c", "d"}:
+            return f" has the keys {[*value]}; name its parts 'c' (numbers) and 'd' (choices)"
         for part, size in (("c", times * self.dim_c), ("d", times * self.dim_d)):
-            if (length := np.asarray(given.get(part, ())).size) != size:
+            if (length := np.asarray(value.get(part, ())).size) != size:
                 remedy = "give {'c': numbers, 'd': choices}"
                 return f" has {length} elements in {part!r}, expected {size}: {self.describe()}; {remedy}"
         return ""
@@ -300,8 +300,8 @@ def Mixed(*parts: Any) -> Any:
     return join_specs(parts)
 
 
-def _choices(told: str, ncats: Sequence[int], noop: Sequence[int] | None) -> ActionSpec:
-    """The spec; `told`: how it was asked for, for errors."""
+def _choices(call: str, ncats: Sequence[int], noop: Sequence[int] | None) -> ActionSpec:
+    """The spec; `call`: how it was asked for, for errors."""
     try:
         cats = np.asarray(ncats, dtype=np.float64)
         still = np.zeros(cats.shape) if noop is None else np.asarray(noop, dtype=np.float64)
@@ -311,11 +311,11 @@ def _choices(told: str, ncats: Sequence[int], noop: Sequence[int] | None) -> Act
         fits = False
     if not fits:
         raise ConfigError(
-            f"{told}: needs a whole number >= 1 of categories each, and a no-op among them; "
+            f"{call}: needs a whole number >= 1 of categories each, and a no-op among them; "
             "write Discrete(3), or MultiDiscrete([3, 2])"
         )
     if cats.max() > MOST_CATEGORIES:
-        raise ConfigError(f"{told}: at most 2**53 categories each, more can't be told apart in float64")
+        raise ConfigError(f"{call}: at most 2**53 categories each, more can't be told apart in float64")
     return ActionSpec(ncats=cats.astype(np.int64), noop=still)
 
 

@@ -69,7 +69,7 @@ class FeatureProvider:
         cls.visibility = checked_tags(cls.visibility, f"{cls.__name__}.visibility")
         same = _registry.setdefault(cls.__name__, [])
         same[:] = [
-            known for known in same if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__)
+            other for other in same if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__)
         ]
         same.append(cls)
 
@@ -198,10 +198,10 @@ def tags_match(tags: Sequence[str], requestor_id: str, requestor_level: int, own
 
 def of_any_size(base: type[FeatureProvider], *names: str) -> tuple[Quantity, ...]:
     """The quantities of these names in the subclasses of every size: for a rule that says what it writes."""
-    found = [cast(Quantity, quantity()) for _ in names]
-    for name, one in zip(names, found, strict=True):
+    quantities = [cast(Quantity, quantity()) for _ in names]
+    for name, one in zip(names, quantities, strict=True):
         one.bind(base, name, float, 0)
-    return tuple(found)
+    return tuple(quantities)
 
 
 def find_feature(name: str, near: Iterable[type[FeatureProvider]] = ()) -> type[FeatureProvider]:
@@ -209,26 +209,26 @@ def find_feature(name: str, near: Iterable[type[FeatureProvider]] = ()) -> type[
 
     Raises UnknownFeature if there is none, and FeatureError naming both if there are two.
     """
-    found = [cls for cls in near if name in (cls.feature_name, cls.__name__)] or _registry.get(name, [])
-    if not found:
+    matches = [cls for cls in near if name in (cls.feature_name, cls.__name__)] or _registry.get(name, [])
+    if not matches:
         raise UnknownFeature(f"no feature class is called {name!r}.{did_you_mean(name, _registry)}")
-    if len(found) > 1:
-        places = " and ".join(f"{cls.__module__}.{cls.__qualname__}" for cls in found)
+    if len(matches) > 1:
+        places = " and ".join(f"{cls.__module__}.{cls.__qualname__}" for cls in matches)
         raise FeatureError(f"feature {name!r} is ambiguous: {places}; give one of them another name")
-    return found[0]
+    return matches[0]
 
 
-def require_features(given: Any, where: str) -> None:
-    """Raise FeatureError unless `given` is a tuple or list of different feature classes."""
-    if not isinstance(given, tuple | list):
-        example = getattr(given, "__name__", "Price")
-        raise FeatureError(f"{where}={given!r}: must be a tuple of feature classes; write ({example},)")
-    for i, feature in enumerate(given):
+def require_features(features: Any, where: str) -> None:
+    """Raise FeatureError unless `features` is a tuple or list of different feature classes."""
+    if not isinstance(features, tuple | list):
+        example = getattr(features, "__name__", "Price")
+        raise FeatureError(f"{where}={features!r}: must be a tuple of feature classes; write ({example},)")
+    for i, feature in enumerate(features):
         if not (isinstance(feature, type) and issubclass(feature, FeatureProvider)):
             raise FeatureError(
                 f"{where}[{i}]={feature!r}: must be a feature class; write Price, not Price() or 'Price'"
             )
-        if feature.feature_name in [other.feature_name for other in given[:i]]:
+        if feature.feature_name in [other.feature_name for other in features[:i]]:
             raise FeatureError(f"{where}[{i}]={feature!r}: there is a {feature.feature_name} already; name it once")
 
 

@@ -108,10 +108,10 @@ class Reported:
 
     def __init__(self, row: Row) -> None:
         self.row = row
-        told = [(column, feature, q) for column, feature, q in row.columns() if q.observed and feature.reported]
-        self._observed = [(feature, q) for _, feature, q in told]
+        fields = [(column, feature, q) for column, feature, q in row.columns() if q.observed and feature.reported]
+        self._observed = [(feature, q) for _, feature, q in fields]
         self.counts = any(q.observed for _, _, q in row.columns())
-        spans = [range(column, column + q.size) for column, _, q in told]
+        spans = [range(column, column + q.size) for column, _, q in fields]
         self.columns = np.asarray([column for span in spans for column in span], dtype=np.int64)
         self.where = span_of(self.columns)
 
@@ -121,8 +121,8 @@ class Reported:
         position = 0
         for feature, q in self._observed:
             part = values[position : position + q.size].tolist()
-            whole = part if q.kind == "float" else [int(value) for value in part]
-            features.setdefault(feature.feature_name, {})[q.name] = whole if q.shape else whole[0]
+            elements = part if q.kind == "float" else [int(value) for value in part]
+            features.setdefault(feature.feature_name, {})[q.name] = elements if q.shape else elements[0]
             position += q.size
         return self.row.labelled(features)
 

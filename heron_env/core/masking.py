@@ -60,17 +60,17 @@ def flat(mask: Any) -> Flags:
     return flags
 
 
-def checked(spec: ActionSpec, given: Any, whose: str) -> Flags:
-    """What a rule returned as a flat mask. Raises RuleError; `whose`: the rule and its agent."""
+def checked(spec: ActionSpec, result: Any, source: str) -> Flags:
+    """What a rule returned as a flat mask. Raises RuleError; `source`: the rule and its agent."""
     try:
-        numbers = np.asarray(given, dtype=np.float64)
+        numbers = np.asarray(result, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         numbers = np.zeros(0)
     if numbers.shape != (int(spec.ncats.sum()),) or np.isnan(numbers).any():
-        raise RuleError(wrong_form(spec, whose, f"{given!r}"))
+        raise RuleError(wrong_form(spec, source, f"{result!r}"))
     for number, part in enumerate(parts(spec)):
         if not numbers[part].any():
-            raise RuleError(nothing_allowed(spec, whose, number))
+            raise RuleError(nothing_allowed(spec, source, number))
     flags: Flags = (numbers != 0).astype(np.int8)
     return flags
 
@@ -105,19 +105,19 @@ def drawn(spec: ActionSpec, u: Floats, flags: NDArray[np.int8] | None = None) ->
     return actions
 
 
-def wrong_form(spec: ActionSpec, whose: str, what: str) -> str:
+def wrong_form(spec: ActionSpec, source: str, what: str) -> str:
     """The words for a result that is no mask."""
     choices = int(spec.ncats.sum())
     return (
-        f"{whose} returned {what}: a flat tuple or array of {choices} numbers is needed, one for each choice of "
+        f"{source} returned {what}: a flat tuple or array of {choices} numbers is needed, one for each choice of "
         f"{spec.describe()}; 0 forbids it"
     )
 
 
-def nothing_allowed(spec: ActionSpec, whose: str, number: int) -> str:
+def nothing_allowed(spec: ActionSpec, source: str, number: int) -> str:
     """The words for a mask that leaves nothing of a discrete element."""
     which = f" of element {number}" if spec.dim_d > 1 else ""
     return (
-        f"{whose} forbids every choice{which} of {spec.describe()}; where nothing else is allowed the no-op "
+        f"{source} forbids every choice{which} of {spec.describe()}; where nothing else is allowed the no-op "
         f"({int(spec.noop[spec.dim_c + number])}) must be"
     )

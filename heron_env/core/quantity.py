@@ -198,8 +198,8 @@ def quantity(
     >>> Charge(soc=0.7).soc  # doctest: +SKIP
     0.7
     """
-    seen = observed, visibility, foreknown, relative, to_owner
-    return Quantity(default, low, high, unit, categories, shape, noisy, per_step, *seen)
+    observability = observed, visibility, foreknown, relative, to_owner
+    return Quantity(default, low, high, unit, categories, shape, noisy, per_step, *observability)
 
 
 def checked_tags(tags: Iterable[str], where: str) -> tuple[str, ...]:

@@ -137,13 +137,13 @@ def parameters(
         missing = getattr(error, "name", None) or ""
         remedy = did_you_mean(missing, near) or " Import it, or correct the name."
         raise RuleError(f"{where}: can't resolve an annotation: {error}.{remedy}") from error
-    found = []
+    result = []
     for name, declared in inspect.signature(function).parameters.items():
         if declared.kind not in (declared.POSITIONAL_ONLY, declared.POSITIONAL_OR_KEYWORD):
             kind = declared.kind.description
             raise RuleError(f"{where}: parameter {name!r} is {kind}; rules are called by position, remove the asterisk")
-        found.append(_parameter(name, hints.get(name), own, global_features, where))
-    return tuple(found)
+        result.append(_parameter(name, hints.get(name), own, global_features, where))
+    return tuple(result)
 
 
 def _parameter(
@@ -322,7 +322,7 @@ def wrapped(text: str) -> str:
     return "\n".join(textwrap.wrap(text, 112, break_long_words=False, break_on_hyphens=False))
 
 
-def told_in_help(cls: type[Any], *texts: str) -> None:
+def add_to_help(cls: type[Any], *texts: str) -> None:
     """Add these texts to what `help(cls)` shows."""
     if cls.__doc__:  # not with python -OO
         cls.__doc__ = "\n\n".join([inspect.cleandoc(cls.__doc__), *texts])

@@ -165,8 +165,8 @@ class State:
         A state of an environment answers from the environment's plan; a free one from the tags and levels.
         """
         if self._view is not None:
-            seen: dict[str, FeatureVector] = self._view(self.owner_id, requestor_id)
-            return seen
+            vectors: dict[str, FeatureVector] = self._view(self.owner_id, requestor_id)
+            return vectors
         asking = requestor_id, requestor_level, self.owner_id, self.owner_level
         visible = ((feature.feature_name, _visible_part(feature, asking)) for feature in self.features)
         return {name: vector for name, vector in visible if vector.size}

@@ -75,7 +75,7 @@ class World:
         self.time = 0.0
         self._classes = [cohort.cls for cohort in layout.cohorts[:-1]]
         self._cohorts = [CohortColumns(cohort, array) for cohort in layout.cohorts[:-1]]
-        self._known: dict[type, CohortColumns] = {}
+        self._by_class: dict[type, CohortColumns] = {}
         self._globals = CohortColumns(layout.cohorts[-1], array)
 
     @property
@@ -88,10 +88,10 @@ class World:
 
         A base class stands for the one class of agents that derives from it.
         """
-        found = self._known.get(cls)
-        if found is None:
-            found = self._known[cls] = self._cohorts[cohort_of(self._classes, cls)]
-        return found
+        columns = self._by_class.get(cls)
+        if columns is None:
+            columns = self._by_class[cls] = self._cohorts[cohort_of(self._classes, cls)]
+        return columns
 
     def __getattr__(self, name: str) -> Columns:
         if name.startswith("_"):
@@ -123,25 +123,25 @@ def drawn(seed: int, episode: int, step: int, name: str, shape: int | tuple[int,
     return uniforms(key("world", seed, episode, step, name), shape)
 
 
-def no_global(name: str, known: Sequence[str], carriers: Iterable[tuple[str, Collection[str]]]) -> str:
+def no_global(name: str, names: Sequence[str], carriers: Iterable[tuple[str, Collection[str]]]) -> str:
     """Why `world.NAME` is refused; `carriers`: names of the classes of agents, and of their features."""
     of_agents = dict.fromkeys(f"world[{cls}].{name}" for cls, features in carriers if name in features)
     if of_agents:
         return f"world.{name}: no global feature, but one of agents; write {' or '.join(of_agents)}"
-    return f"no feature {name!r} here; there are {known}.{did_you_mean(name, known)}"
+    return f"no feature {name!r} here; there are {names}.{did_you_mean(name, names)}"
 
 
 def cohort_of(classes: Sequence[type], cls: type) -> int:
     """Which of the cohorts' classes `world[cls]` means. Raises UnknownFeature if it is none, or several."""
-    found = [i for i, known in enumerate(classes) if known is cls]
-    found = found or [i for i, known in enumerate(classes) if issubclass(known, cls)]
-    if len(found) == 1:
-        return found[0]
-    where, names = f"world[{cls.__name__}]", list(dict.fromkeys(known.__name__ for known in classes))
-    derived = list(dict.fromkeys(classes[i].__name__ for i in found))
+    matches = [i for i, candidate in enumerate(classes) if candidate is cls]
+    matches = matches or [i for i, candidate in enumerate(classes) if issubclass(candidate, cls)]
+    if len(matches) == 1:
+        return matches[0]
+    where, names = f"world[{cls.__name__}]", list(dict.fromkeys(candidate.__name__ for candidate in classes))
+    derived = list(dict.fromkeys(classes[i].__name__ for i in matches))
     if len(derived) > 1:
         raise UnknownFeature(f"{where}: agents of the classes {derived} derive from it; name one of them")
-    if found:
+    if matches:
         raise UnknownFeature(f"{where}: agents of that class carry different features; give each set its own class")
     near = did_you_mean(cls.__name__, names)
     raise UnknownFeature(f"{where}: no agent of that class; classes are {names}.{near}")

@@ -38,7 +38,7 @@ from heron_env.observability.config import (
     RowOrDefault,
     external_among,
     remedy,
-    require_known,
+    require_names,
     resolve,
 )
 from heron_env.observability.state_models import StateVariablesConfig, Value
@@ -360,7 +360,7 @@ class SimulationConfig(ConfigModel):
 
     def _wrong_names(self, config: ObservabilityConfig) -> list[Problem]:
         try:
-            require_known(
+            require_names(
                 config,
                 agents=[agent.name for agent in self.agents if agent.name not in RESERVED],
                 agent_variables=self.state_variables.visibility_of_agents(),

@@ -47,7 +47,7 @@ class Asking:
         self.together: Any = getattr(policy, "answer_all", None)
         self.key = (id(policy), -1 if self.together is not None else rank)
 
-    def asked(
+    def question(
         self, vector: NDArray[np.float32], number: int, turn: int, ns: int, *, before: int | None = None
     ) -> Asked:
         """The question of tick `number` at `ns`, in control step `turn`; the policy may keep and change the vector.
@@ -61,12 +61,12 @@ class Asking:
             mask, env.simulation.post.take(self.rank, before),
         )  # fmt: skip
 
-    def asked_in_step(self, vector: NDArray[np.float32]) -> Asked:
+    def question_in_step(self, vector: NDArray[np.float32]) -> Asked:
         """The question of the tick in the coming control step, in which the synchronous clock asks (T10)."""
         turn = self._env.simulation.step_index
         begun = turn * self._env.dt_ns
         number = self._timing.number(begun)
-        return self.asked(vector, number, turn, self._timing.nominal(number), before=begun)
+        return self.question(vector, number, turn, self._timing.nominal(number), before=begun)
 
     def taken(self, answer: Any) -> Taken:
         """An answer, taken apart. Raises ConfigError naming the agent for what is none."""
@@ -103,8 +103,8 @@ def fetch(questions: Sequence[tuple[Asking, Asked]]) -> Sequence[Any]:
     """What the policy says to them, as it says it: nothing of the environment is touched. Raises ConfigError."""
     first = questions[0][0]
     if first.together is None:
-        return [asking.policy.answer(asked) for asking, asked in questions]
-    answers = first.together([asked for _, asked in questions])
+        return [asking.policy.answer(question) for asking, question in questions]
+    answers = first.together([question for _, question in questions])
     if not isinstance(answers, Sequence) or len(answers) != len(questions):
         what = f"{len(answers)} answers" if isinstance(answers, Sequence) else repr(answers)[:200]
         raise ConfigError(
@@ -125,14 +125,14 @@ def put_in_step(env: SynchronousEnv, together: Iterable[Asking]) -> dict[int, Ta
     Raises RunInterrupted where a decision leaves the environment elsewhere (T21).
     """
     owned, mark = env._ownership, env._ownership.mark
-    questions = [(asking, asking.asked_in_step(env.seen_by(asking.rank))) for asking in together]
+    questions = [(asking, asking.question_in_step(env.seen_by(asking.rank))) for asking in together]
     answers = put(questions)
     owned.require(mark, env.hierarchy.ids[questions[0][0].rank], env.simulation.time)
-    found = {asking.rank: taken for (asking, _), taken in zip(questions, answers, strict=True)}
-    for rank, taken in found.items():
+    by_rank = {asking.rank: taken for (asking, _), taken in zip(questions, answers, strict=True)}
+    for rank, taken in by_rank.items():
         env.simulation.post.hand_over(rank, taken.letters, env.simulation.step_index * env.dt_ns)
-    env._origins = env._origins | {rank: taken.origin for rank, taken in found.items() if taken.origin is not None}
-    return found
+    env._origins = env._origins | {rank: taken.origin for rank, taken in by_rank.items() if taken.origin is not None}
+    return by_rank
 
 
 def mates_of(deciders: Mapping[int, object]) -> dict[int, list[Asking]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from heron_env.core.letters import LetterCounts
 from heron_env.core.policy import Policies
 from heron_env.core.quantity import clip
-from heron_env.core.rule import told_in_help
+from heron_env.core.rule import add_to_help
 from heron_env.envs.description import help_texts, html_tree, one_line
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record, run_episode
 from heron_env.envs.hooks import OVERRIDABLE
@@ -114,9 +114,9 @@ class HeronEnv(SynchronousEnv):
         >>> [time for time, _ in result.rewards["battery_1"]]
         [1.0, 2.0, 3.0]
         """
-        kept, expected = checked_record(record), self._checked(disturbances)
+        recorded, expected = checked_record(record), self._checked(disturbances)
         return self._ownership.drive(
-            "run_synchronous()", run_episode, self, policies, seed=seed, record=kept, disturbances=expected
+            "run_synchronous()", run_episode, self, policies, seed=seed, record=recorded, disturbances=expected
         )
 
     @checked_keywords
@@ -150,7 +150,7 @@ class HeronEnv(SynchronousEnv):
         """
         owned = self._ownership
 
-        def whole() -> EpisodeResult:
+        def episode() -> EpisodeResult:
             owned.lent = RUN
             run = self.start_event_driven(
                 policies, t_end=t_end, seed=seed, schedule=schedule, wait=wait, trace=trace, record=record,
@@ -159,7 +159,7 @@ class HeronEnv(SynchronousEnv):
             run.until(None)
             return run.result()
 
-        return owned.drive("run_event_driven()", whole)
+        return owned.drive("run_event_driven()", episode)
 
     @checked_keywords
     def start_event_driven(
@@ -173,9 +173,9 @@ class HeronEnv(SynchronousEnv):
         from heron_env.envs.event.happenings import Happenings
 
         require_switch(f"trace={trace!r:.60}", trace)
-        wanted = self.schedule if schedule is None else schedule
-        if isinstance(wanted, DrawnSchedule):
-            schedule = wanted.at(*self._next_episode(seed))
+        chosen = self.schedule if schedule is None else schedule
+        if isinstance(chosen, DrawnSchedule):
+            schedule = chosen.at(*self._next_episode(seed))
         timings = self.timings if schedule is None else self.timings_of(schedule)
         return self._ownership.drive(
             "start_event_driven()", EventRun, self, policies, timings=timings, t_end=t_end, seed=seed, wait=wait,
@@ -212,4 +212,4 @@ class HeronEnv(SynchronousEnv):
         return html_tree(repr(self)[1:-1], self.simulation.model, acts, sees)
 
 
-told_in_help(HeronEnv, *help_texts(OVERRIDABLE))
+add_to_help(HeronEnv, *help_texts(OVERRIDABLE))

@@ -123,9 +123,9 @@ def policies_by_agent(
     if not isinstance(policies, Mapping):
         raise ConfigError(f"policies={policies!r}: must be a mapping; write {{'*': policy}} for one that all share")
     named, chosen = list(dict.fromkeys((*groups, *ids))), dict(possible)
-    known = {"*", *named}
+    accepted = {"*", *named}
     for key in policies:
-        if key not in known:
+        if key not in accepted:
             near = did_you_mean(key, named)
             raise UnknownAgent(f"policies: {key!r:.60} is neither an agent nor a group; there are {named[:12]}.{near}")
     if "*" in policies:
@@ -146,10 +146,10 @@ def decides(env: SynchronousEnv, rank: int, policy: AnyPolicy) -> DecideAt | Ask
     """How a policy decides for an agent: a function of what it sees and of the turn, or a policy that is asked."""
     if not hasattr(policy, "answer"):  # quicker than isinstance, and env.step() comes here for each agent
         return decide_with(policy, lambda: env.shown_to(rank), env.simulation.masks.offer(rank))
-    known = env._asking.get(rank)
-    if known is None or known.policy is not policy:
-        env._asking[rank] = known = Asking(env, rank, env.simulation.model.clocks[rank], cast(AnsweringPolicy, policy))
-    return known
+    asking = env._asking.get(rank)
+    if asking is None or asking.policy is not policy:
+        env._asking[rank] = asking = Asking(env, rank, env.simulation.model.clocks[rank], cast(AnsweringPolicy, policy))
+    return asking
 
 
 def require_policy(policy: object, where: str) -> None:
@@ -188,37 +188,37 @@ def take(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
 
 
 def _take(env: SynchronousEnv, actions: Mapping[str, Any]) -> None:
-    given = _given(env, actions)
-    own = _own(env, given)
+    parsed = _parsed(env, actions)
+    own = _own(env, parsed)
     answered = {rank: int(ANSWERED[origin.source]) for rank, origin in env._origins.items()}
-    env.simulation.lane.take(given, own, answered)
+    env.simulation.lane.take(parsed, own, answered)
 
 
-def _given(env: SynchronousEnv, actions: Mapping[str, Any]) -> Vectors:
+def _parsed(env: SynchronousEnv, actions: Mapping[str, Any]) -> Vectors:
     """The caller's actions, checked."""
     try:
         named = actions.items()
     except AttributeError:
         example = f"{{{env.agents[0]!r}: action}}"
         raise InvalidAction(f"step({actions!r}): must map agents to actions; write {example}") from None
-    given: Vectors = {}
+    parsed: Vectors = {}
     for agent_id, value in named:
         rank = env.hierarchy.rank(agent_id, "step() got an action for")
-        given[rank] = env.simulation.model.specs[rank].parse(value, agent_id)
-    return given
+        parsed[rank] = env.simulation.model.specs[rank].parse(value, agent_id)
+    return parsed
 
 
-def _own(env: SynchronousEnv, given: Vectors) -> Vectors:
+def _own(env: SynchronousEnv, parsed: Vectors) -> Vectors:
     """What agents that were given nothing decide by their own policies."""
     simulation, owned = env.simulation, env._ownership
     mark, owned.lent = owned.mark, DECISION
     own: Vectors = {}
     for rank in simulation.model.possible:
         agent = env.hierarchy.agents[rank]
-        if agent.policy is not None and rank not in own and _own_turn(env, rank, given):
+        if agent.policy is not None and rank not in own and _own_turn(env, rank, parsed):
             decide = decides(env, rank, agent.policy)
             if isinstance(decide, Asking):
-                taken = put_in_step(env, _who_asks_with(env, decide, given))
+                taken = put_in_step(env, _who_asks_with(env, decide, parsed))
                 own |= {r: simulation.model.specs[r].parse(t.action, env.hierarchy.ids[r]) for r, t in taken.items()}
                 continue
             action = decide(env.seen_by(rank), simulation.step_index, partial(env.draw_in_step, rank))
@@ -228,16 +228,16 @@ def _own(env: SynchronousEnv, given: Vectors) -> Vectors:
     return own
 
 
-def _own_turn(env: SynchronousEnv, rank: int, given: Vectors) -> bool:
+def _own_turn(env: SynchronousEnv, rank: int, parsed: Vectors) -> bool:
     """Does the agent's own policy decide in this step?"""
-    return rank not in given and env.is_active(rank) and rank not in env.simulation.down
+    return rank not in parsed and env.is_active(rank) and rank not in env.simulation.down
 
 
-def _who_asks_with(env: SynchronousEnv, first: Asking, given: Vectors) -> list[Asking]:
+def _who_asks_with(env: SynchronousEnv, first: Asking, parsed: Vectors) -> list[Asking]:
     """Whose own policy is asked together with the `first` agent's in this step, itself among them, by rank."""
     if first.together is None:
         return [first]
     agents = env.hierarchy.agents
     mates = [rank for rank in env.simulation.model.possible if agents[rank].policy is first.policy]
-    found = (decides(env, rank, first.policy) for rank in mates if _own_turn(env, rank, given))
-    return [one for one in found if isinstance(one, Asking)]
+    deciders = (decides(env, rank, first.policy) for rank in mates if _own_turn(env, rank, parsed))
+    return [one for one in deciders if isinstance(one, Asking)]

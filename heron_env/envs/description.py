@@ -42,8 +42,8 @@ class TrainingDefaults:
 
     def scheduled(self) -> TrainingDefaults:
         """Those to train with under a schedule: a coarser clock would round its delays down to nothing."""
-        kept = {name: value for name, value in self.options.items() if name not in CLOCK}
-        return self.under_schedule or replace(self, options=kept)
+        options = {name: value for name, value in self.options.items() if name not in CLOCK}
+        return self.under_schedule or replace(self, options=options)
 
 
 @dataclass(frozen=True)

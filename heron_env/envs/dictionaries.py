@@ -81,7 +81,7 @@ class Publisher:
         self.always = set(clocks) == {(simulation.model.dt_ns, 0)}
         spans = spans_of([plan.size(rank) for rank in self._ranks])
         self._spans = list(zip(self._ids, spans, strict=True))
-        ages = spans_of([plan.told_sources[rank] for rank in self._ranks])
+        ages = spans_of([plan.age_counts[rank] for rank in self._ranks])
         self._all_ages = ages[-1].stop
         deciding = list(zip(self._ids, self._ranks, strict=True))
         self._informed = [(agent, rank) for agent, rank in deciding if simulation.rules.bound[rank].info is not None]
@@ -92,18 +92,18 @@ class Publisher:
         lists = [{"is_active": INT8[1], "decision": INT8[EXPLICIT], "aoi": None} for _ in self._ranks]
         self._usual = list(zip(self._ids, ages, lists, strict=True))
 
-    def observations(self, live: Sequence[str], seen: Vectors | None = None) -> dict[str, Vectors]:
-        """The vectors of the agents in `live`: float32, fresh; `seen`: of all that decide, if they are known."""
-        return _those(live, self._cut(self._simulation.lane.observed() if seen is None else seen))
+    def observations(self, live: Sequence[str], observed: Vectors | None = None) -> dict[str, Vectors]:
+        """The vectors of the agents in `live`: float32, fresh; `observed`: of all that decide, if they are known."""
+        return _those(live, self._cut(self._simulation.lane.observed() if observed is None else observed))
 
-    def _cut(self, seen: Vectors) -> dict[str, Vectors]:
+    def _cut(self, observed: Vectors) -> dict[str, Vectors]:
         vectors = {}
         for agent, span in self._spans:
-            vectors[agent] = seen[span]
+            vectors[agent] = observed[span]
         return vectors
 
-    def infos(self, live: Sequence[str], seen: dict[str, Vectors]) -> dict[str, dict[str, Any]]:
-        """What comes with the observations `seen`."""
+    def infos(self, live: Sequence[str], vectors: dict[str, Vectors]) -> dict[str, dict[str, Any]]:
+        """What comes with the observations `vectors`."""
         simulation = self._simulation
         codes, active, course = simulation.lane.decisions(), self._active(), simulation.course
         infos: dict[str, dict[str, Any]] = {}
@@ -113,28 +113,28 @@ class Publisher:
                 old = course.ages(rank)
                 ages[: len(old)] = old
             infos[agent] = {"is_active": flag, "decision": INT8[code], "aoi": ages}
-        return _those(live, self._completed(infos, seen))
+        return _those(live, self._completed(infos, vectors))
 
-    def _completed(self, infos: dict[str, dict[str, Any]], seen: dict[str, Vectors]) -> dict[str, dict[str, Any]]:
+    def _completed(self, infos: dict[str, dict[str, Any]], vectors: dict[str, Vectors]) -> dict[str, dict[str, Any]]:
         """With the agents' own numbers, and masks."""
         if self._informed:
             own = self._simulation.lane.own_infos()
             for agent, rank in self._informed:
                 infos[agent].update(own[rank])
         if self._choosing:
-            self.offers.add_to(infos, seen)
+            self.offers.add_to(infos, vectors)
         return infos
 
-    def results(self, live: Sequence[str], seen: Vectors) -> Five:
+    def results(self, live: Sequence[str], observed: Vectors) -> Five:
         """All that a step gives to the agents in `live`."""
         simulation, ids = self._simulation, self._ids
         lane, everybody = simulation.lane, simulation.lane.living.tobytes() == self.everybody
         usual = everybody and lane.joint_step and self.always and not (simulation.down or simulation.course)
         if not usual:
-            return self._results(live, seen)
+            return self._results(live, observed)
         observations, infos, ages = {}, {}, np.zeros(self._all_ages)
         for agent, span in self._spans:
-            observations[agent] = seen[span]
+            observations[agent] = observed[span]
         for agent, span, like in self._usual:
             infos[agent] = info = like.copy()  # what an agent does with its infos is its own
             info["aoi"] = ages[span]
@@ -143,9 +143,9 @@ class Publisher:
         rewards = dict(zip(ids, lane.rewards.take(lane.deciding).tolist(), strict=True))
         return observations, rewards, dict.fromkeys(ids, False), dict.fromkeys(ids, False), infos
 
-    def _results(self, live: Sequence[str], seen: Vectors) -> Five:
+    def _results(self, live: Sequence[str], observed: Vectors) -> Five:
         """The same where somebody has ended, or anything else is out of the ordinary."""
-        lane, ids, cut = self._simulation.lane, self._ids, self._cut(seen)
+        lane, ids, cut = self._simulation.lane, self._ids, self._cut(observed)
         rewards, *ends = (of.take(lane.deciding) for of in (lane.rewards, lane.terminated, lane.truncated))
         parts = (rewards.tolist(), *(flags.astype(bool).tolist() for flags in ends))
         earned, terminated, truncated = (_those(live, dict(zip(ids, part, strict=True))) for part in parts)

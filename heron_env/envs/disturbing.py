@@ -42,14 +42,14 @@ def checked_disturbances(simulation: Simulation, disturbances: Iterable[Disturba
     """Raise ConfigError, UnknownAgent for what is no disturbance, or can't happen here."""
     if isinstance(disturbances, str) or not isinstance(disturbances, Iterable):
         raise ConfigError(f"disturbances={disturbances!r}: give a list of Disturbance(t, type, payload)")
-    found = several(disturbances, "disturbances")
-    for disturbance in found:
+    checked = several(disturbances, "disturbances")
+    for disturbance in checked:
         if not isinstance(disturbance, Disturbance):
             raise ConfigError(f"disturbances: {disturbance!r} is no Disturbance; write Disturbance(t, type, payload)")
         simulation.hooks.require_disturbance(disturbance)
         if disturbance.type in BUILT_IN:
             _require_built_in(simulation, disturbance)
-    return found
+    return checked
 
 
 def _require_built_in(simulation: Simulation, disturbance: Disturbance) -> None:
@@ -95,7 +95,7 @@ class Course:
         self.done = 0
         self._active: list[int] = []
         self.muted: dict[int, Muted] = {}
-        self._known: Floats | None = None
+        self._believed: Floats | None = None
         self.measured: Callable[[int, int], tuple[Floats, int]] = self._at_a_boundary
         simulation.follow_course(self)
 
@@ -163,10 +163,10 @@ class Course:
         modes = {rank: payload["mode"] for ranks, payload in self._built_in(SENSOR) for rank in ranks}
         self.muted = {}
         for rank, mode in modes.items():
-            kept, (values, since) = before.get(rank), self.measured(rank, now)
-            if kept is None:
-                kept = Muted(mode, since, values)
-            self.muted[rank] = Muted(mode, kept.since if kept.mode == mode else since, kept.values)
+            muted, (values, since) = before.get(rank), self.measured(rank, now)
+            if muted is None:
+                muted = Muted(mode, since, values)
+            self.muted[rank] = Muted(mode, muted.since if muted.mode == mode else since, muted.values)
 
     def reported(self, row: int, values: Floats) -> Floats | None:
         """What a report of a row says where `values` are true; None: it does not leave."""
@@ -195,24 +195,24 @@ class Course:
         now = simulation.step_index * self.simulation.model.dt_ns
         while not simulation.over and self.done < len(self.entries) and self.entries[self.done].ns <= now:
             self.carry_out(self.done, now)
-        if self._known is not None:
-            self._known[:] = simulation.truth
+        if self._believed is not None:
+            self._believed[:] = simulation.truth
             for rank, muted in self.muted.items():
-                self._known[simulation.model.layout.rows[rank].reported.columns] = muted.values
+                self._believed[simulation.model.layout.rows[rank].reported.columns] = muted.values
 
     def _know(self, array: Floats) -> None:
-        self._known = array
+        self._believed = array
         self._proxy.keep(array)
 
     @property
     def hides(self) -> bool:
         """May anything that agents are shown be other than the truth?"""
-        return self._known is not None
+        return self._believed is not None
 
     @property
-    def known(self) -> Floats:
+    def believed(self) -> Floats:
         """What agents are shown of the truth: the proxy's knowledge."""
-        return self.simulation.truth if self._known is None else self._known
+        return self.simulation.truth if self._believed is None else self._believed
 
     def ages(self, rank: int) -> Floats:
         """How old that is for an agent, s, one for each of its sources."""
@@ -228,7 +228,7 @@ class Course:
         """What an agent sees, float32 `[n]`, fresh."""
         simulation = self.simulation
         ages = self.ages(rank) if simulation.model.plan.observe_age else None
-        return simulation.model.plan.vector(rank, self.known, simulation.moment, ages)
+        return simulation.model.plan.vector(rank, self.believed, simulation.moment, ages)
 
     # Snapshots
 
@@ -239,7 +239,7 @@ class Course:
             "done": self.done,
             "active": list(self._active),
             "muted": {rank: (muted.mode, muted.since, muted.values.copy()) for rank, muted in self.muted.items()},
-            "known": None if self._known is None else self._known.copy(),
+            "known": None if self._believed is None else self._believed.copy(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:

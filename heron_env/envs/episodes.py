@@ -210,9 +210,9 @@ class EpisodeResult:
     def __repr__(self) -> str:
         """One line: `<EpisodeResult: 60 s, 60 steps, 6 agents; returns: env 12.5, ...; 240 messages, 3 lost>`."""
         steps = max((len(rewards) for rewards in self.rewards.values()), default=0)
-        told = shortened([f"{agent} {value:.4g}" for agent, value in self.returns.items()], most=2)
+        returns = shortened([f"{agent} {value:.4g}" for agent, value in self.returns.items()], most=2)
         size = f"{self.end_time:g} s, {counted(steps, 'step')}, {counted(len(self.rewards), 'agent')}"
-        return f"<EpisodeResult: {size}; returns: {told}{self._post()}>"
+        return f"<EpisodeResult: {size}; returns: {returns}{self._post()}>"
 
     def _post(self) -> str:
         sent, lost = self.messages.sent, self.messages.lost
@@ -251,11 +251,11 @@ def checked_record(record: Record) -> frozenset[str]:
         raise ConfigError(
             f"record={record!r:.200}: give a tuple of {', '.join(map(repr, RECORDED))}, or () for nothing"
         )
-    for what in (wanted := several(record, "record")):
+    for what in (names := several(record, "record")):
         if not is_one_of(what, RECORDED):
             near = did_you_mean(what, RECORDED)
-            raise ConfigError(f"record={wanted!r:.200}: {what!r:.60} can't be recorded; choose among {RECORDED}.{near}")
-    return frozenset(wanted)
+            raise ConfigError(f"record={names!r:.200}: {what!r:.60} can't be recorded; choose among {RECORDED}.{near}")
+    return frozenset(names)
 
 
 def _p95(measured: dict[str, Percentiles], agent: str) -> str:

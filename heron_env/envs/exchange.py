@@ -71,7 +71,7 @@ class Exchange:
             outgoing[edge.sender].append(edge)
         self.outgoing = tuple(map(tuple, outgoing))
         sizes = [edge.source.stop - edge.source.start for edge in self.edges]
-        self._kept = spans_of(sizes)
+        self._spans = spans_of(sizes)
         self._slot_of: list[_Slot] = []
         for _, meeting in groupby(self.edges, lambda edge: (edge.target.start, edge.target.stop)):
             together = list(meeting)
@@ -95,7 +95,7 @@ class Exchange:
         first, last, columns = edges[0].index, edges[-1].index, edges[0].target
         return _Slot(
             slice(first, last + 1),
-            slice(self._kept[first].start, self._kept[last].stop),
+            slice(self._spans[first].start, self._spans[last].stop),
             np.tile(np.arange(columns.stop - columns.start), len(edges)),
             columns,
             (layout.low[columns], layout.high[columns], layout.whole[columns]),
@@ -118,7 +118,7 @@ class Exchange:
         if step <= newest[index]:
             return
         newest[index] = step
-        heard[self._kept[index]] = values
+        heard[self._spans[index]] = values
         count = np.count_nonzero(newest[slot.edges] > UNHEARD)
         low, high, whole = slot.bounds
         means = clip(np.bincount(slot.part, weights=heard[slot.values]) / count, low, high, whole=whole)
@@ -197,10 +197,10 @@ def _rank(agent: str, within: range, hierarchy: Hierarchy, where: str) -> int:
     index, ids = hierarchy.index, hierarchy.ids
     if agent in index and index[agent] in within:
         return index[agent]
-    known = [ids[rank] for rank in within]
+    names = [ids[rank] for rank in within]
     fault = "is not below it; let an agent above both declare this" if agent in index else "does not exist"
     raise HierarchyError(
-        f"{where}: the edges name {agent!r}, which {fault}; below it are {known[:12]}.{did_you_mean(agent, known)}"
+        f"{where}: the edges name {agent!r}, which {fault}; below it are {names[:12]}.{did_you_mean(agent, names)}"
     )
 
 
@@ -247,17 +247,17 @@ class _Compilation:
                 f"{has}; declare it with shape={shape}"
             )
 
-    def _find(self, rank: int, wanted: Quantity, does: str) -> tuple[int, Quantity]:
+    def _find(self, rank: int, quantity: Quantity, does: str) -> tuple[int, Quantity]:
         """First column of a quantity in an agent's row, and the quantity as the agent has it."""
-        row, kind = self.layout.rows[rank], self.protocol.owner_of(wanted)
+        row, kind = self.layout.rows[rank], self.protocol.owner_of(quantity)
         position = row.find(kind)
         if position is None:
             own = [feature.__name__ for feature in row.features]
             raise FeatureError(
-                f"{self.where}: {row.owner_id!r} {does} {wanted!r}, but its features are {own}; add {kind.__name__} "
+                f"{self.where}: {row.owner_id!r} {does} {quantity!r}, but its features are {own}; add {kind.__name__} "
                 "to its `features`, or give edges that leave it out"
             )
-        declared = row.features[position].quantities[wanted.name]
+        declared = row.features[position].quantities[quantity.name]
         return row.offsets[position] + declared.index, declared
 
     def _claim(self, receiver: int, start: int, into: Quantity, writers: Writers) -> None:

@@ -145,16 +145,16 @@ class Hooks:
 
     def require_disturbance(self, disturbance: Disturbance) -> None:
         """Raise ConfigError for one that can't happen here; asked before a run begins. Extend it to check values."""
-        known = {**BUILT_IN, **self.disturbance_types}
+        types = {**BUILT_IN, **self.disturbance_types}
         if not isinstance(disturbance, Disturbance):
             raise ConfigError(f"{disturbance!r:.200} is no Disturbance; write Disturbance(t, type, payload)")
-        if disturbance.type not in known:
-            near = did_you_mean(disturbance.type, known)
+        if disturbance.type not in types:
+            near = did_you_mean(disturbance.type, types)
             raise ConfigError(
                 f"disturbance {disturbance.type!r} at t={disturbance.t!r} s: {type(self).__name__} knows the types "
-                f"{list(known)}.{near}"
+                f"{list(types)}.{near}"
             )
-        known[disturbance.type].require(disturbance)
+        types[disturbance.type].require(disturbance)
 
     def happen(self, world: World, event: Happening) -> Iterable[Following] | None:
         """A CustomEvent is due, or a CustomMessage has come to its receiver: write the truth, return what follows."""
@@ -281,14 +281,14 @@ class Hooks:
                     f"simulate() returned a state for {owner_id!r}; this env has {list(rows)[:12]}."
                     f"{did_you_mean(owner_id, rows)}"
                 )
-            known = {feature.feature_name: feature for feature in rows[owner_id].features}
+            by_name = {feature.feature_name: feature for feature in rows[owner_id].features}
             for name, values in features.items():
-                if name not in known:
+                if name not in by_name:
                     raise UnknownFeature(
-                        f"simulate() returned a feature {name!r} of {owner_id!r}, which has {list(known)}."
-                        f"{did_you_mean(name, known)}"
+                        f"simulate() returned a feature {name!r} of {owner_id!r}, which has {list(by_name)}."
+                        f"{did_you_mean(name, by_name)}"
                     )
-                rows[owner_id].window(self.simulation.truth, known[name]).set_values(**values)
+                rows[owner_id].window(self.simulation.truth, by_name[name]).set_values(**values)
 
 
 OVERRIDABLE: Mapping[str, Callable[..., Any]] = {name: getattr(Hooks, name) for name in HOOKS}
@@ -346,14 +346,14 @@ def require_static(cls: type, name: str) -> None:
 
 def require_parameters(cls: type, name: str, base: type) -> None:
     """Raise RuleError for a hook that can't be called like that of `base`."""
-    given, asked = inspect.getattr_static(cls, name), inspect.signature(getattr(base, name)).parameters
+    hook, parameters = inspect.getattr_static(cls, name), inspect.signature(getattr(base, name)).parameters
     if not callable(getattr(cls, name)):
-        raise RuleError(f"{cls.__name__}.{name}={given!r}: is no function; write def {name}({', '.join(asked)})")
+        raise RuleError(f"{cls.__name__}.{name}={hook!r}: is no function; write def {name}({', '.join(parameters)})")
     try:
         signature = inspect.signature(getattr(cls, name))
     except (TypeError, ValueError):  # written in C, it does not tell
         return
-    values = [*asked][1:] if isinstance(given, staticmethod | classmethod) else [*asked]
+    values = [*parameters][1:] if isinstance(hook, staticmethod | classmethod) else [*parameters]
     names = [*signature.parameters]
     try:
         signature.bind(*values)
@@ -361,7 +361,7 @@ def require_parameters(cls: type, name: str, base: type) -> None:
             raise TypeError("they are given by position, in another order")
     except TypeError as error:
         raise RuleError(
-            f"{cls.__name__}.{name}({', '.join(names)}): {error}; write def {name}({', '.join(asked)})"
+            f"{cls.__name__}.{name}({', '.join(names)}): {error}; write def {name}({', '.join(parameters)})"
         ) from error
 
 

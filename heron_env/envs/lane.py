@@ -37,7 +37,7 @@ class StepOutcome:
         self.rewards: list[float] = lane.rewards.take(lane.position).tolist()
         self.terminated: list[bool] = lane.terminated.take(lane.position).astype(bool).tolist()
         self.truncated: list[bool] = lane.truncated.take(lane.position).astype(bool).tolist()
-        self._infos = lane.infos.copy() if lane.informs else lane.told[lane.number]
+        self._infos = lane.infos.copy() if lane.informs else lane.python_infos[lane.number]
 
     @cached_property
     def infos(self) -> Infos:
@@ -61,7 +61,7 @@ class Lane:
         truth: float64 `[layout.size]`.
         position: place of each rank in the rows; deciding: of the agents that decide.
         informs: are there infos of compiled rules? fields: names of each rank's, and where they lie in `infos`.
-        told: infos of all lanes otherwise.
+        python_infos: infos of all lanes otherwise.
         joint: where the caller's actions go that decides for all, float64 `[elements]`; joint_step: did it last?
         members: who was alive when the last step began, uint8 by position.
         alive: who was alive by rank when `flags` were the bytes of `living`; Simulation.alive keeps it up to date.
@@ -92,7 +92,7 @@ class Lane:
         self.joint_step = False
         self.members = self.flags = b""
         self.alive = [True] * len(ranks)
-        self.told: Any = lanes.infos_in_python or {number: [{} for _ in ranks]}
+        self.python_infos: Any = lanes.infos_in_python or {number: [{} for _ in ranks]}
         self.informs, self.fields = False, list[tuple[tuple[str, ...], slice]]()
         if lanes.attached:
             self._find_infos()
@@ -126,7 +126,7 @@ class Lane:
 
     def own_infos(self) -> Infos:
         """Each agent's own info numbers, of the last boundary."""
-        return named(self.infos if self.informs else self.told[self.number], self.fields)
+        return named(self.infos if self.informs else self.python_infos[self.number], self.fields)
 
     def _tell_rules(self) -> None:
         """What is in force, to rules in Python and agents in the imperative style."""
@@ -150,14 +150,14 @@ class Lane:
         if not self.joint_step:
             self._given[:], self.joint_step = self._all_given, True
 
-    def take(self, given: Mapping[int, Floats], own: Mapping[int, Floats], answered: Mapping[int, int]) -> None:
+    def take(self, explicit: Mapping[int, Floats], own: Mapping[int, Floats], answered: Mapping[int, int]) -> None:
         """What the caller and the agents' own policies decided, by rank: legal actions.
 
         `answered`: codes that stand for decisions of policies that say where their answers came from.
         """
         self.joint_step = False
         self._given[:] = 0
-        for source, decisions in ((EXPLICIT, given), (POLICY, own)):
+        for source, decisions in ((EXPLICIT, explicit), (POLICY, own)):
             for rank, values in decisions.items():
                 self._actions[self._spans[rank]] = values
                 self._given[self.position[rank]] = answered.get(rank, source)
@@ -168,7 +168,7 @@ class Lane:
         Top-down; `force`: what was in force before.
         """
         simulation, source, applied = self.simulation, self._source, self._applied
-        down, told, self.joint_step = simulation.down, dict[int, Floats](), False
+        down, shares, self.joint_step = simulation.down, dict[int, Floats](), False
         for rank, place, span in self._acting:
             if not self.living[place] or source[place] == HELD:
                 continue
@@ -178,10 +178,10 @@ class Lane:
                     (NOOP, simulation.model.specs[rank].noop) if idle else (HELD, force[span])
                 )
             elif source[place] == COMMAND:
-                known = rank in told
-                source[place], applied[span] = (COMMAND, told[rank]) if known else (HELD, force[span])
+                commanded = rank in shares
+                source[place], applied[span] = (COMMAND, shares[rank]) if commanded else (HELD, force[span])
             if source[place] != HELD:
-                told |= simulation.shares(rank, applied[span].copy())
+                shares |= simulation.shares(rank, applied[span].copy())
 
     def act(self) -> None:
         """The beginning of a step: decisions, and what they do."""

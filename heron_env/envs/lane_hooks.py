@@ -53,7 +53,7 @@ class BatchWorld(World):
         self.lanes, self.seed, self.episode = lanes, seeds, episodes
         self.step, self.time = np.zeros(len(truth), dtype=np.int64), np.zeros((len(truth), 1))
         self._classes = [cohort.cls for cohort in layout.cohorts[:-1]]
-        self._known = {}
+        self._by_class = {}
 
     @cached_property
     def _cohorts(self) -> list[CohortColumns]:  # type: ignore[override]
@@ -109,23 +109,23 @@ class SomeLanes(BatchWorld):
     What is only put goes straight to the whole.
     """
 
-    def __init__(self, whole: BatchWorld, lanes: Ints) -> None:
-        self._whole, self._layout, self.touched = whole, whole._layout, False
-        self._classes, self._known = whole._classes, {}
-        self.lanes, self.seed, self.episode = lanes, whole.seed[lanes], whole.episode[lanes]
+    def __init__(self, batch: BatchWorld, lanes: Ints) -> None:
+        self._batch, self._layout, self.touched = batch, batch._layout, False
+        self._classes, self._by_class = batch._classes, {}
+        self.lanes, self.seed, self.episode = lanes, batch.seed[lanes], batch.episode[lanes]
 
     @cached_property
     def _array(self) -> Floats:  # type: ignore[override]
-        rows: Floats = self._whole._array[self.lanes]
+        rows: Floats = self._batch._array[self.lanes]
         return rows
 
     def _target(self) -> tuple[Floats, Ints]:
-        return super()._target() if "_array" in self.__dict__ else (self._whole._array, self.lanes)
+        return super()._target() if "_array" in self.__dict__ else (self._batch._array, self.lanes)
 
     def write_back(self) -> None:
         """Into the whole, what may have been changed in the copy."""
         if "_array" in self.__dict__:
-            self._whole._array[self.lanes] = self._array
+            self._batch._array[self.lanes] = self._array
 
 
 class LaneHooks:

@@ -41,10 +41,10 @@ class Post:
 
     def __init__(self, hierarchy: Hierarchy, edges: Iterable[tuple[int, int]], columns: Mapping[int, int]) -> None:
         self._hierarchy, self.columns = hierarchy, columns
-        found: dict[int, set[int]] = {}
+        receivers: dict[int, set[int]] = {}
         for sender, receiver in edges:
-            found.setdefault(sender, set()).add(receiver)
-        self.receivers = {sender: tuple(sorted(found[sender])) for sender in sorted(found)}
+            receivers.setdefault(sender, set()).add(receiver)
+        self.receivers = {sender: tuple(sorted(receivers[sender])) for sender in sorted(receivers)}
         self.readers: frozenset[int] = frozenset()
         self.reset()
 
@@ -59,10 +59,10 @@ class Post:
             if isinstance(agent, CoordinatorAgent):
                 for protocol in as_protocols(agent.exchange, repr(agent)):
                     if isinstance(protocol, Mail):
-                        found = ranks_of(hierarchy, rank, protocol)
-                        edges += found
+                        pairs = ranks_of(hierarchy, rank, protocol)
+                        edges += pairs
                         if protocol.written is not None:
-                            columns |= {sender: column_of(layout, sender, protocol) for sender, _ in found}
+                            columns |= {sender: column_of(layout, sender, protocol) for sender, _ in pairs}
         return cls(hierarchy, edges, columns)
 
     def reset(self) -> None:
@@ -160,12 +160,12 @@ class Post:
         sent, read, lost, under_way = self._counts()
         return LetterCounts(sent, read, sent - read - lost - under_way, lost, under_way)
 
-    def unless_it_fails(self, call: Callable[..., None], *given: Any) -> None:
+    def unless_it_fails(self, call: Callable[..., None], *args: Any) -> None:
         """What is read and written in this call counts only if it raises nothing."""
         waiting = {receiver: list(letters) for receiver, letters in self._waiting.items()}
         counts, written = self._counts(), dict(self.written)
         try:
-            call(*given)
+            call(*args)
         except BaseException:
             self._waiting = waiting
             _, self._read, self._lost, self._under_way = counts

@@ -34,7 +34,7 @@ class GroupMasks:
         nothing, own = [np.zeros(0, dtype=np.int64)], [views[rank].own for rank in ruled]
         shown = [place * width + np.arange(size) for place, size in zip(self._ruled, own, strict=True)]
         self._shown = span_of(np.concatenate(nothing + shown))
-        self._seen = np.concatenate(nothing + [views[r].columns[:size] for r, size in zip(ruled, own, strict=True)])
+        self._columns = np.concatenate(nothing + [views[r].columns[:size] for r, size in zip(ruled, own, strict=True)])
 
     @property
     def rules(self) -> bool:
@@ -42,16 +42,16 @@ class GroupMasks:
         return bool(self._ruled)
 
     def offered(
-        self, lanes: Lanes, seen: NDArray[np.float32], active: NDArray[np.bool_], which: range | None = None
+        self, lanes: Lanes, observations: NDArray[np.float32], active: NDArray[np.bool_], which: range | None = None
     ) -> NDArray[np.int8]:
         """Flat masks `[n, agents, choices]` of n lanes, all or `which`.
 
-        On what is `seen` `[n, agents, floats]`; `active` `[n, agents]`: whose turn is it?
+        By their `observations` `[n, agents, floats]`; `active` `[n, agents]`: whose turn is it?
         """
         flags = np.where(active[:, :, None], self._all, self._alone)
         if self._ruled:
             arrays, rows = lanes.arrays, slice(None) if which is None else slice(which.start, which.stop)
-            arrays.visible[rows, self._seen] = seen.reshape(len(seen), -1)[:, self._shown]
+            arrays.visible[rows, self._columns] = observations.reshape(len(observations), -1)[:, self._shown]
             arrays.acting[rows] = 0
             arrays.acting[rows, self._positions] = active[:, self._ruled]
             lanes.offer(which)
@@ -100,17 +100,17 @@ class Offers:
         self._masks = {name: GroupMasks(simulation, of) for name, of in choosing.items()}
         self.groups = tuple(name for name, masks in self._masks.items() if masks.rules or not always)
 
-    def add_to(self, infos: dict[str, dict[str, Any]], seen: dict[str, NDArray[np.float32]]) -> None:
-        """Add them to the infos of the agents in `seen`, by what these see; disturbances may make anyone inactive."""
+    def add_to(self, infos: dict[str, dict[str, Any]], observations: dict[str, NDArray[np.float32]]) -> None:
+        """Add those of the agents in `observations`, by what these see; disturbances may make anyone inactive."""
         simulation, lane = self._simulation, self._simulation.lane
         for name in self.groups if simulation.course is None else self._masks:
             masks, ids = self._masks[name], simulation.group_map[name]
             vectors = np.zeros((1, len(ids), simulation.model.plan.size(masks.ranks[0])), dtype=np.float32)
             active = np.zeros((1, len(ids)), dtype=bool)
             for place, agent in enumerate(ids):
-                if agent in seen:
-                    vectors[0, place], active[0, place] = seen[agent], infos[agent]["is_active"]
+                if agent in observations:
+                    vectors[0, place], active[0, place] = observations[agent], infos[agent]["is_active"]
             flags = masks.offered(lane.lanes, vectors, active, lane.range)[0]
             for rank, agent, mask in zip(masks.ranks, ids, flags, strict=True):
-                if agent in seen:
+                if agent in observations:
                     infos[agent]["action_mask"] = shaped(simulation.model.specs[rank], mask)

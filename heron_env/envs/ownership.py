@@ -60,7 +60,7 @@ class Ownership:
         self.mark = next(self.marks)
         self.torn = self.torn if torn is None else torn
 
-    def require_whole(self, call: str) -> None:
+    def require_intact(self, call: str) -> None:
         """Raise ResetNeeded where an error left the environment elsewhere."""
         if self.torn:
             raise ResetNeeded(f"{call}: {self.torn}; call reset() first")
@@ -95,7 +95,7 @@ class Ownership:
                 self.torn = ended_in(call, error)
             raise
 
-    def kept(self) -> None:
+    def saved(self) -> None:
         """The state has been taken: whoever decides may try out steps from here on."""
         if self.lent is DECISION and self.thread == get_ident():
             self.lent = LOOK_AHEAD

@@ -48,9 +48,9 @@ def group_agents(ids: Sequence[str], specs: Sequence[ActionSpec], plan: Observat
     numbers: dict[str, dict[Any, int]] = {}
     groups: dict[str, list[str]] = {}
     for rank, (agent_id, kind) in enumerate(zip(ids, kinds_of(ids, specs), strict=True)):
-        stem, seen = kind[0], tuple(bound.tobytes() for bound in plan.bounds(rank))
+        stem, bounds = kind[0], tuple(bound.tobytes() for bound in plan.bounds(rank))
         alike = numbers.setdefault(stem, {})
-        number = alike.setdefault((seen, kind), len(alike))
+        number = alike.setdefault((bounds, kind), len(alike))
         groups.setdefault(stem if number == 0 else f"{stem}:{number}", []).append(agent_id)
     return groups
 
@@ -87,8 +87,8 @@ def cells(layout: Layout, columns: NDArray[np.int64]) -> list[Cell]:
         for rank in dict.fromkeys(layout.owner_of[columns].tolist())
         for column, feature, q in layout.rows[rank].columns()
     }
-    found = ((place, starting[column]) for place, column in enumerate(columns.tolist()) if column in starting)
-    return [Cell(*quantity, place) for place, quantity in found]
+    quantities = ((place, starting[column]) for place, column in enumerate(columns.tolist()) if column in starting)
+    return [Cell(*quantity, place) for place, quantity in quantities]
 
 
 class ObjectForm:
@@ -102,7 +102,7 @@ class ObjectForm:
         self._hierarchy, self._layout, self._plan = hierarchy, layout, plan
         self.forms: dict[int, tuple[Sequence[int], list[Cell]]] = {}
 
-    def seen_targets(self, rank: int) -> list[int]:
+    def visible_targets(self, rank: int) -> list[int]:
         """Ranks of an agent and of those of whom it sees something."""
         owners = {rank, *self._layout.owner_of[self._plan.views[rank].columns].tolist()}
         return sorted(owners - {len(self._hierarchy)})

@@ -151,31 +151,31 @@ def divided_step(dt: float, substeps: int, report_interval: float | None) -> tup
     return dt_ns, reports
 
 
-def read_observability(given: Observability) -> ObservabilityConfig | None:
+def read_observability(value: Observability) -> ObservabilityConfig | None:
     """The configuration itself, from its fields, or from a YAML file. Raises ConfigError."""
-    if given is None:
+    if value is None:
         return None
     from heron_env.observability.config import ObservabilityConfig, load_observability
 
-    if isinstance(given, ObservabilityConfig):
-        return given
-    if isinstance(given, Mapping):
-        return ObservabilityConfig.model_validate(given)
-    if isinstance(given, str | PathLike):
-        return load_observability(Path(given))
+    if isinstance(value, ObservabilityConfig):
+        return value
+    if isinstance(value, Mapping):
+        return ObservabilityConfig.model_validate(value)
+    if isinstance(value, str | PathLike):
+        return load_observability(Path(value))
     raise ConfigError(
-        f"observability={given!r}: give an ObservabilityConfig, a mapping of its fields, or the path of a YAML file"
+        f"observability={value!r}: give an ObservabilityConfig, a mapping of its fields, or the path of a YAML file"
     )
 
 
-def with_lines(error: DeclarationError, given: Observability) -> DeclarationError:
+def with_lines(error: DeclarationError, source: Observability) -> DeclarationError:
     """The same error, with file and line of each problem where the configuration came from a file."""
-    if not isinstance(given, str | PathLike):
+    if not isinstance(source, str | PathLike):
         return error
     from heron_env.files.yaml_file import YamlFile
     from heron_env.observability.config import section_of
 
-    file = YamlFile.read(Path(given))
+    file = YamlFile.read(Path(source))
     return file.located(error, section_of(file))
 
 

@@ -259,10 +259,10 @@ class Simulation:
         lane = self.lane
         lane.members = lane.living.tobytes()
         one = lane.lanes.count == 1
-        seen = lane.lanes.step().observations[0].copy() if one else lane.lanes.step_one(lane.number)
+        observations = lane.lanes.step().observations[0].copy() if one else lane.lanes.step_one(lane.number)
         self.world.step = steps = int(lane.steps[0])
         self.world.time = float(steps * self.model.dt_ns) / SECOND
-        return seen
+        return observations
 
     def substep(self, number: int) -> None:
         """Advance physics by dt / substeps; `number` counts from 0 within the step."""

@@ -31,9 +31,9 @@ def save(simulation: Simulation) -> dict[str, Any]:
     }
 
 
-def require_state(state: object, kept: Set[str]) -> None:
+def require_state(state: object, names: Set[str]) -> None:
     """Raise ConfigError unless it is a mapping that has these."""
-    if not isinstance(state, Mapping) or (missing := kept - state.keys()):
+    if not isinstance(state, Mapping) or (missing := names - state.keys()):
         lacks = f"lacks {sorted(missing)}" if isinstance(state, Mapping) else f"is {state!r:.200}"
         raise ConfigError(f"set_state(): the state {lacks}; give what get_state() of an equal environment returned")
 

@@ -218,8 +218,8 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         answering = (rank for rank in self.simulation.model.possible if hasattr(agents[rank].policy, "answer"))
         self.simulation.post.readers = frozenset(answering)
         begin_policies(own_policies(self), self.np_random_seed, self._episode)
-        seen = self._observe()
-        return seen, self._publisher.infos(self.agents, seen)
+        observations = self._observe()
+        return observations, self._publisher.infos(self.agents, observations)
 
     def start_episode(self, seed: int | None) -> None:
         """Reset the simulation: episode 0 of a new seed, or the next episode of the old one. Both clocks begin here."""
@@ -270,7 +270,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     ) -> tuple[dict[str, Obs], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
         live, publisher = self.agents, self._publisher
         if not live or self._ownership.torn:
-            self._ownership.require_whole("step()")
+            self._ownership.require_intact("step()")
             if self._event_driven:
                 raise ResetNeeded("step(): an event-driven run used this environment last; call reset() first")
             if self._episode >= 0 and not actions:
@@ -299,18 +299,18 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         usual = self._publisher.always and len(self.agents) == len(self.possible_agents) and not self._origins
         owned.changing = joint = usual and self._read(actions)
         try:
-            seen = self._joint_step() if joint else None
-            if seen is None:
+            observed = self._joint_step() if joint else None
+            if observed is None:
                 take(self, actions)
                 owned.changing = True
-                seen = simulation.step()
+                observed = simulation.step()
         except BaseException:
             if owned.changing:
                 owned.move()
             raise
         owned.mark = next(owned.marks)
         self.proxy.time = simulation.world.time
-        return seen
+        return observed
 
     def _joint_step(self) -> NDArray[np.float32] | None:
         """The step of all these; None, and nothing has changed, where one is illegal: `take` says which, and why."""
@@ -381,7 +381,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def shown_targets(self, rank: int) -> Sequence[int]:
         """Ranks that are in an agent's observation in object form: itself, and those of whom it sees something."""
-        return self._objects.seen_targets(rank)
+        return self._objects.visible_targets(rank)
 
     def shown_to(self, rank: int) -> Show:
         """How an agent's observation vector (float32) reads in object form, at a turn."""
@@ -400,7 +400,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def get_state(self) -> dict[str, Any]:
         """Everything that the running episode has beyond the declaration: plain arrays, lists and numbers."""
-        self._ownership.kept()
+        self._ownership.saved()
         return {
             "mark": self._ownership.mark,
             "seed": self._seed,

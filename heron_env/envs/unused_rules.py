@@ -61,9 +61,9 @@ def unused_rules(simulation: Simulation) -> list[Unused]:
     """
     of_env: type = type(simulation.hooks)
     shared = tuple(simulation.model.global_features)
-    found = [entry for kind, own in _kinds(simulation).items() for entry in _unused(kind, own, shared, of_env)]
+    entries = [entry for kind, own in _kinds(simulation).items() for entry in _unused(kind, own, shared, of_env)]
     return [
-        *found,
+        *entries,
         *_unused_hooks(of_env),
         *_unpaid(simulation),
         *_uncounted(simulation),
@@ -79,10 +79,10 @@ def warn_of_unused(simulation: Simulation) -> None:
 
 def _kinds(simulation: Simulation) -> dict[type, Features]:
     """The agent classes, with the features of the first agent of each."""
-    rows, found = simulation.model.layout.rows, dict[type, Features]()
+    rows, kinds = simulation.model.layout.rows, dict[type, Features]()
     for rank, agent in enumerate(simulation.model.hierarchy.agents):
-        found.setdefault(type(agent), rows[rank].features)
-    return found
+        kinds.setdefault(type(agent), rows[rank].features)
+    return kinds
 
 
 # Agents
@@ -180,8 +180,8 @@ def _require_hooks(kind: type) -> None:
 
 def _fits_hook(raw: Any, near: str) -> bool:
     """Could it be this hook? It takes as much, with or without `self`."""
-    names, wanted = _parameter_names(raw), _parameter_names(OVERRIDABLE[near])
-    return len(names) == len(wanted) - isinstance(raw, staticmethod) and (names[:1] == ["self"]) != isinstance(
+    names, expected = _parameter_names(raw), _parameter_names(OVERRIDABLE[near])
+    return len(names) == len(expected) - isinstance(raw, staticmethod) and (names[:1] == ["self"]) != isinstance(
         raw, staticmethod
     )
 
@@ -241,16 +241,16 @@ def _uncounted(simulation: Simulation) -> Iterator[Unused]:
     agents, children = simulation.model.hierarchy.agents, simulation.model.hierarchy.children
     paid = [bound.reward is not None for bound in simulation.rules.bound]
     earning: list[list[str]] = [[] for _ in agents]
-    found: dict[type, tuple[list[str], list[str]]] = {}
+    by_class: dict[type, tuple[list[str], list[str]]] = {}
     for rank in reversed(range(len(agents))):
         below = [agent for child in children[rank] for agent in earning[child]]
         kind: type = type(agents[rank])
         if paid[rank] and below and not _counts_children(simulation, rank):
-            above, left_out = found.setdefault(kind, ([], []))
+            above, left_out = by_class.setdefault(kind, ([], []))
             above.append(agents[rank].agent_id)
             left_out += below
         earning[rank] = [agents[rank].agent_id, *below] if paid[rank] else below
-    for kind, (above, left_out) in found.items():
+    for kind, (above, left_out) in by_class.items():
         yield Unused(
             f"{kind.__name__}.compute_local_reward reads neither child_rewards nor a feature of its children: the "
             f"rewards of {_some(left_out)} count in no return from {_some(above)} up",
@@ -319,19 +319,19 @@ def _some(ids: Sequence[str], most: int = 3) -> str:
 
 def _written(kind: type, ours: frozenset[type], *more: type) -> Iterator[tuple[type, str, Any]]:
     """What the author's classes have under names that ours do not have: class, name, value."""
-    known = {name for cls in (*ours, *more) for name in (*vars(cls), *vars(cls).get("__annotations__", ()))}
+    reserved = {name for cls in (*ours, *more) for name in (*vars(cls), *vars(cls).get("__annotations__", ()))}
     for cls in kind.__mro__:
         if cls in ours or cls in more or cls.__module__ in FOREIGN:
             continue
         for name, raw in vars(cls).items():
-            if not name.startswith("_") and name not in known and name not in RULE_NAMES:
+            if not name.startswith("_") and name not in reserved and name not in RULE_NAMES:
                 yield cls, name, raw
 
 
-def _near(name: str, known: Iterable[str], cls: type) -> str:
+def _near(name: str, names: Iterable[str], cls: type) -> str:
     """The known name that this one is taken for; "" if there is none, or the class has that, too."""
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=NEAR)
-    return found[0] if found and found[0] not in vars(cls) else ""
+    matches = difflib.get_close_matches(name, list(names), n=1, cutoff=NEAR)
+    return matches[0] if matches and matches[0] not in vars(cls) else ""
 
 
 def _function(raw: Any) -> Any:
@@ -363,8 +363,8 @@ def _mentioned(kind: type) -> frozenset[str]:
     authors = [cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in FOREIGN]
     modules = dict.fromkeys(cls.__module__ for cls in authors)
     values = [value for name in modules for value in getattr(sys.modules.get(name), "__dict__", {}).values()]
-    beside = [value for value in values if isinstance(value, type) and value.__module__ in modules]
-    values += [value for cls in dict.fromkeys([*authors, *beside]) for value in vars(cls).values()]
+    classes = [value for value in values if isinstance(value, type) and value.__module__ in modules]
+    values += [value for cls in dict.fromkeys([*authors, *classes]) for value in vars(cls).values()]
     functions = (_function(value.fget if isinstance(value, property) else value) for value in values)
     return _used(function for function in functions if isinstance(function, FunctionType))
 
@@ -372,12 +372,12 @@ def _mentioned(kind: type) -> frozenset[str]:
 def _used(functions: Iterable[FunctionType]) -> frozenset[str]:
     """The names that they use as attributes or global variables."""
     codes = [function.__code__ for function in functions]
-    found: set[str] = set()
+    names: set[str] = set()
     while codes:
         code = codes.pop()
-        found.update(code.co_names)
+        names.update(code.co_names)
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return frozenset(found)
+    return frozenset(names)
 
 
 def _all_of(value: Any, holds: Callable[[Any], bool]) -> bool:

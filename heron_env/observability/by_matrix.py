@@ -21,7 +21,7 @@ from heron_env.observability.config import (
     ObservabilityLevel,
     RowOrDefault,
     external_among,
-    require_known,
+    require_names,
 )
 from heron_env.observability.config import ObservabilityLevel as Level
 from heron_env.observability.noise import ADDITIVE, Seen
@@ -54,13 +54,13 @@ class ObservabilityMatrix:
         """(level, noise factor); of oneself always (insider, 0.0)."""
         if observer == target:
             return ObservabilityLevel.INSIDER, 0.0
-        found = self.lookup(observer, target)
-        return found.level, found.factor
+        row = self.lookup(observer, target)
+        return row.level, row.factor
 
     def lookup(self, observer: str, target: str) -> RowOrDefault:
         """The row of the pair, or the default."""
-        found: RowOrDefault = self.rows.get((observer, target), self.default)
-        return found
+        row: RowOrDefault = self.rows.get((observer, target), self.default)
+        return row
 
     def __repr__(self) -> str:
         """`<ObservabilityMatrix: 3 rows, else unaware>`."""
@@ -68,17 +68,17 @@ class ObservabilityMatrix:
 
     def _repr_html_(self) -> str:
         """The rows and the default, for notebooks."""
-        rows = [(o, t, found.level.value, f"{found.factor:g}") for (o, t), found in self.rows.items()]
+        rows = [(o, t, row.level.value, f"{row.factor:g}") for (o, t), row in self.rows.items()]
         last = ("any other", "any other", self.default.level.value, f"{self.default.factor:g}")
         return html_table(("observer", "target", "level", "noise factor"), [*rows, last], words=3)
 
     def by_observer(self) -> dict[str, list[ObservabilityEntry]]:
         """The rows by observer, those about itself left out: they say nothing new."""
-        found: dict[str, list[ObservabilityEntry]] = {}
+        rows: dict[str, list[ObservabilityEntry]] = {}
         for entry in self.rows.values():
             if entry.observer != entry.target:
-                found.setdefault(entry.observer, []).append(entry)
-        return found
+                rows.setdefault(entry.observer, []).append(entry)
+        return rows
 
 
 def columns_by_matrix(
@@ -132,7 +132,7 @@ def external_names(layout: Layout, config: ObservabilityConfig) -> set[str]:
                 own.add(name)
             public[name] = public.get(name, False) or "public" in tags
     ids = [row.owner_id for row in layout.rows[:-1]]
-    require_known(config, agents=ids, agent_variables=agents, global_variables=shared)
+    require_names(config, agents=ids, agent_variables=agents, global_variables=shared)
     external = external_among(public, config.variable_visibility)
     if external & own:
         raise ConfigError(

@@ -35,9 +35,9 @@ def _level(value: object) -> ObservabilityLevel:
         return ObservabilityLevel(value)  # type: ignore[arg-type]  # whatever it is: that is the question
     except ValueError:
         words = [level.value for level in ObservabilityLevel]
-        given = repr(value) if isinstance(value, str) else formatted(value)
+        text = repr(value) if isinstance(value, str) else formatted(value)
         remedy = f"must be one of {', '.join(map(repr, words))}.{did_you_mean(str(value).lower(), words)}"
-        raise ValueError(f"{NO_WORD} observability level {given}; {remedy}") from None
+        raise ValueError(f"{NO_WORD} observability level {text}; {remedy}") from None
 
 
 GivenLevel = Annotated[ObservabilityLevel, BeforeValidator(_level)]
@@ -85,13 +85,13 @@ class ObservabilityEntry(ConfigModel):
         return self.noise or 0.0
 
     @classmethod
-    def written_out(cls, given: object) -> object:
+    def written_out(cls, value: object) -> object:
         """The keys of a row given as a list. Raises ValueError unless it has 4 elements."""
-        if not isinstance(given, list | tuple):
-            return given
-        if len(given) != len(ROW):
-            raise ValueError(f"a row has 4 elements, [{', '.join(ROW)}], got {len(given)}: {formatted(list(given))}")
-        return dict(zip(ROW, given, strict=True))
+        if not isinstance(value, list | tuple):
+            return value
+        if len(value) != len(ROW):
+            raise ValueError(f"a row has 4 elements, [{', '.join(ROW)}], got {len(value)}: {formatted(list(value))}")
+        return dict(zip(ROW, value, strict=True))
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -100,8 +100,8 @@ class ObservabilityEntry(ConfigModel):
             raise DeclarationError([Problem(("observer",), message)])
         clear = self.level is ObservabilityLevel.INSIDER and not self.factor
         if self.observer == self.target and not clear:
-            given = f"[{self.observer}, {self.target}, {self.level.value}, {self.noise}]"
-            message = f"an agent always sees all of itself, exactly, but the row says {given}; remove it"
+            text = f"[{self.observer}, {self.target}, {self.level.value}, {self.noise}]"
+            message = f"an agent always sees all of itself, exactly, but the row says {text}; remove it"
             raise DeclarationError([Problem((), message)])
         return self
 
@@ -193,7 +193,7 @@ def section_of(file: "YamlFile") -> "PathParts":
     return ("observability",) if "observability" in file.data else ()
 
 
-def require_known(
+def require_names(
     config: ObservabilityConfig,
     *,
     agents: Sequence[str],
@@ -213,53 +213,53 @@ def require_known(
         raise DeclarationError(problems)
 
 
-def resolve(name: str, known: Iterable[str]) -> str:
-    """The qualified name, "Feature.field", that `name` (a field or a qualified name) stands for among `known`.
+def resolve(name: str, names: Iterable[str]) -> str:
+    """The qualified name, "Feature.field", that `name` (a field or a qualified name) stands for among `names`.
 
     Raises ConfigError for a name that is unknown, or that occurs in several features.
 
     >>> resolve("soc", ["Charge.soc", "Charge.capacity"])
     'Charge.soc'
     """
-    qualified = list(dict.fromkeys(known))
+    qualified = list(dict.fromkeys(names))
     if name in qualified:
         return name
-    found = [candidate for candidate in qualified if candidate.partition(".")[2] == name]
-    if len(found) > 1:
-        raise ConfigError(f"the variable {name!r} occurs more than once; write {' or '.join(map(repr, found))}")
-    if not found:
+    matches = [candidate for candidate in qualified if candidate.partition(".")[2] == name]
+    if len(matches) > 1:
+        raise ConfigError(f"the variable {name!r} occurs more than once; write {' or '.join(map(repr, matches))}")
+    if not matches:
         fields = [] if "." in name else [candidate.partition(".")[2] for candidate in qualified]
         raise ConfigError(f"Unknown variable {name!r}.{remedy(name, [*fields, *qualified], qualified)}")
-    return found[0]
+    return matches[0]
 
 
-def external_among(known: Mapping[str, bool], listed: VariableVisibilityConfig) -> set[str]:
+def external_among(declared: Mapping[str, bool], listed: VariableVisibilityConfig) -> set[str]:
     """The external variables (V2): listed so, or in neither list and so by their own definition.
 
-    `known` goes from "Feature.field" to what the definition says. Raises ConfigError as `resolve` does.
+    `declared` goes from "Feature.field" to what the definition says. Raises ConfigError as `resolve` does.
     """
-    external, internal = ({resolve(name, known) for name in names} for names in (listed.external, listed.internal))
-    return ({name for name, by_itself in known.items() if by_itself} - internal) | external
+    external, internal = ({resolve(name, declared) for name in names} for names in (listed.external, listed.internal))
+    return ({name for name, by_itself in declared.items() if by_itself} - internal) | external
 
 
-def remedy(name: str, candidates: Iterable[str], known: Iterable[str]) -> str:
-    """The nearest candidate, else what there is: at most a few of `known`."""
+def remedy(name: str, candidates: Iterable[str], names: Iterable[str]) -> str:
+    """The nearest candidate, else what there is: at most a few of `names`."""
     near = did_you_mean(name, candidates)
     if near:
         return near
-    listed = list(dict.fromkeys(known))
+    listed = list(dict.fromkeys(names))
     more = f" and {len(listed) - MOST_LISTED} more" if len(listed) > MOST_LISTED else ""
     return f" Known: {', '.join(listed[:MOST_LISTED]) or 'none'}{more}"
 
 
 def _unknown_agents(config: ObservabilityConfig, agents: Sequence[str]) -> Iterator[Problem]:
     """A problem for every observer and target of the matrix that is not among `agents`."""
-    known, targets = set(agents), [*agents, GLOBAL]
+    ids, targets = set(agents), [*agents, GLOBAL]
     for index, row in enumerate(config.matrix):
-        if row.observer not in known:
+        if row.observer not in ids:
             words = f"Unknown observer {row.observer!r}.{remedy(row.observer, agents, agents)}"
             yield Problem(("matrix", index, "observer"), words)
-        if row.target not in known and row.target != GLOBAL:
+        if row.target not in ids and row.target != GLOBAL:
             words = f"Unknown target {row.target!r}.{remedy(row.target, targets, targets)}"
             yield Problem(("matrix", index, "target"), words)
 

@@ -38,7 +38,7 @@ def neighbour_cells(tellings: Sequence[Edge]) -> list[tuple[int, int]]:
 def neighbour_notes(tellings: Sequence[Edge], layout: Layout) -> list[str]:
     """Which quantities are told, and which inboxes there are, in sentences; nothing where nobody tells anything."""
     names = layout.names
-    told = {
+    shared = {
         f"{names[telling.source.start].partition('[')[0]} into {names[telling.target.start].partition('[')[0]}": None
         for telling in tellings
     }
@@ -48,7 +48,7 @@ def neighbour_notes(tellings: Sequence[Edge], layout: Layout) -> list[str]:
         for _, feature, q in row.columns()
         if not feature.reported
     }
-    sentences = [f"Told by neighbours: {', '.join(told)}."] if told else []
+    sentences = [f"Told by neighbours: {', '.join(shared)}."] if shared else []
     return sentences + ([f"Inboxes (memory, no fact about the world): {', '.join(inboxes)}."] if inboxes else [])
 
 
@@ -100,9 +100,9 @@ def _group_cells(
     groups = by_stem(plan.hierarchy.ids)
     looking = groups if agents is None else {plan.hierarchy.ids[rank]: [plan.hierarchy.ids[rank]] for rank in agents}
     members = {label(group, critic): ids for group, ids in looking.items()}
-    found = shares(plan, critic, groups, looking)
+    entries = shares(plan, critic, groups, looking)
     order = {label(group, critic): i for i, group in enumerate(groups)}
-    quantities = list(dict.fromkeys((share.owners, share.name) for share in found if share.observers == critic))
+    quantities = list(dict.fromkeys((share.owners, share.name) for share in entries if share.observers == critic))
     quantities.sort(key=lambda key: order.get(key[0], len(order)))
     alone = {ids[0] for ids in groups.values() if len(ids) == 1}
     return GroupCells(
@@ -111,7 +111,7 @@ def _group_cells(
         quantities=quantities,
         shares={
             key: (share.seen / share.of, share.high)
-            for share in found
+            for share in entries
             if share.seen and (key := _cell_of(share, members, alone, critic)) is not None
         },
         marked=_marked_groups(plan, members, critic, tellings),
@@ -133,12 +133,12 @@ def _marked_groups(
     """Groups and quantities of which some observer is told by some other owner, each once."""
     ids, layout = plan.hierarchy.ids, plan.layout
     group_of = {agent: group for group, agents in members.items() for agent in agents}
-    found: dict[tuple[str, str, str], None] = {}
+    marked: dict[tuple[str, str, str], None] = {}
     for rank, column in neighbour_cells(tellings):
         if ids[rank] in group_of:
             owners = label(name_stem(ids[layout.owner_of[column]]), critic)
-            found[group_of[ids[rank]], owners, layout.names[column].partition("[")[0]] = None
-    return list(found)
+            marked[group_of[ids[rank]], owners, layout.names[column].partition("[")[0]] = None
+    return list(marked)
 
 
 def _notes(layout: Layout, tellings: Sequence[Edge]) -> list[str]:
@@ -228,10 +228,10 @@ def shares(
     groups = by_stem(plan.hierarchy.ids) if groups is None else groups
     keys = Keys(plan, {label(group, critic): agents for group, agents in groups.items()})
     looking = (groups if observers is None else observers).items()
-    found = [share for group, agents in looking for share in _of_group(plan, keys, label(group, critic), agents)]
+    result = [share for group, agents in looking for share in _of_group(plan, keys, label(group, critic), agents)]
     for (owners, name), count in zip(keys.names, keys.counts.tolist(), strict=True):
-        found.append(Share(critic, owners, name, count, count, 0.0, 0.0))
-    return found
+        result.append(Share(critic, owners, name, count, count, 0.0, 0.0))
+    return result
 
 
 def _of_group(plan: ObservationPlan, keys: Keys, group: str, agents: Sequence[str]) -> list[Share]:
@@ -246,19 +246,19 @@ def _of_group(plan: ObservationPlan, keys: Keys, group: str, agents: Sequence[st
         factors.append(plan.views[rank].factors)
         is_a = [owners == parent[rank], parent[owners] == rank, parent[owners] == parent[rank]]
         relations.append(np.select(is_a, [1, 2, 3], default=0))
-    seen, at = np.unique(np.concatenate(number), return_inverse=True)
-    amounts = np.bincount(at, minlength=len(seen))
-    low, high = _extremes(np.concatenate(factors), at, len(seen))
-    first, last = _extremes(np.concatenate(relations), at, len(seen))
-    found = []
-    for i, key in enumerate(seen.tolist()):
+    unique, at = np.unique(np.concatenate(number), return_inverse=True)
+    amounts = np.bincount(at, minlength=len(unique))
+    low, high = _extremes(np.concatenate(factors), at, len(unique))
+    first, last = _extremes(np.concatenate(relations), at, len(unique))
+    result = []
+    for i, key in enumerate(unique.tolist()):
         owners, name = keys.names[key % half]
         mine = own.get(key % half, 0)
         of = mine if key < half else int(keys.counts[key % half]) * len(agents) - mine
         owner = ITSELF if key < half else owners
         relation = RELATIONS[int(last[i])] if first[i] == last[i] and key >= half else ""
-        found.append(Share(group, owner, name, int(amounts[i]), of, float(low[i]), float(high[i]), relation))
-    return found
+        result.append(Share(group, owner, name, int(amounts[i]), of, float(low[i]), float(high[i]), relation))
+    return result
 
 
 def _extremes(values: Floats, at: NDArray[np.int64], n: int) -> tuple[Floats, Floats]:

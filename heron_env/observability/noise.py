@@ -118,14 +118,14 @@ def apply_noise(
 def _noisy_number(value: Any, noise_factor: float, key: NoiseKey, low: float, high: float, law: str) -> Any:
     """An int or a float with its noise, within the bounds."""
     u = noise_uniform(key)
-    whole = isinstance(value, int | np.integer)
+    is_integer = isinstance(value, int | np.integer)
     if law == ADDITIVE:
         noisy = value + noise_factor * finite_range(low, high, key.name) * u
-    elif whole and abs(int(value)) >= 2**53:
+    elif is_integer and abs(int(value)) >= 2**53:
         return _within(_times(int(value), factor_of(noise_factor * u)), low, high)
     else:
         noisy = float(value) * factor_of(noise_factor * u)
-    if whole:
+    if is_integer:
         noisy = round(noisy) if math.isfinite(noisy) else noisy
     return _within(noisy, low, high)
 
@@ -256,11 +256,10 @@ class ColumnNoise:
         at = np.flatnonzero((read.factors > 0.0) & layout.noisy[read.columns])
         if not len(at):
             return None
-        seen = read.columns[at]
-        keys = column_keys(layout, observers[at], seen)
-        return cls(
-            at, keys, read.factors[at], read.additive[at], layout.low[seen], layout.high[seen], layout.whole[seen]
-        )
+        columns = read.columns[at]
+        keys = column_keys(layout, observers[at], columns)
+        bounds = layout.low[columns], layout.high[columns], layout.whole[columns]
+        return cls(at, keys, read.factors[at], read.additive[at], *bounds)
 
     def uniforms(self, moment: Moment, span: slice = slice(None)) -> Floats:
         """u of every element of a span of the elements, float64 in [-1, 1)."""

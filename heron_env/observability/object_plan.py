@@ -21,7 +21,7 @@ from heron_env.observability.config import (
     ObservabilityConfig,
     external_among,
     full_observability,
-    require_known,
+    require_names,
 )
 from heron_env.observability.config import ObservabilityLevel as Level
 from heron_env.observability.noise import ADDITIVE, Moment, keys_of_hashes
@@ -111,8 +111,8 @@ class ObjectPlan:
                 external = np.array([label in external_names for label in labels], dtype=bool)
                 kinds[sort] = (_hashes(labels), bounds, external)
             columns.append(kinds[sort])
-        fields, limits, seen = zip(*columns, strict=True)
-        self._fields, self._external = np.concatenate(fields), np.concatenate(seen)
+        fields, limits, flags = zip(*columns, strict=True)
+        self._fields, self._external = np.concatenate(fields), np.concatenate(flags)
         self._low, self._high = np.concatenate(limits).T.copy()
         self._targets = _hashes([target for target, *_ in shape])
         self._owner = np.repeat(np.arange(len(shape)), [len(names) for *_, names in shape])
@@ -123,15 +123,15 @@ class ObjectPlan:
 
     def view(self, observer: str) -> ObjectView:
         """The view of one observer."""
-        known = self._views.get(observer)
-        if known is None:
-            known = self._view(observer)
-            self._stored += len(known.table.keys)
+        view = self._views.get(observer)
+        if view is None:
+            view = self._view(observer)
+            self._stored += len(view.table.keys)
             if self._stored > MOST_VALUES:
                 self._views.clear()
-                self._stored = len(known.table.keys)
-            self._views[observer] = known
-        return known
+                self._stored = len(view.table.keys)
+            self._views[observer] = view
+        return view
 
     def _view(self, observer: str) -> ObjectView:
         lookup = self._matrix.lookup
@@ -175,14 +175,14 @@ def _external(config: ObservabilityConfig, shape: Shape) -> set[str]:
     declared: dict[str, str | None] = {}
     sorts = {(target == GLOBAL, kind, names): (target, kind, names) for target, kind, names in shape}
     for target, kind, names in sorts.values():
-        known = dict(kind.__variables__) if issubclass(kind, StateModel) else {}
+        variables = dict(kind.__variables__) if issubclass(kind, StateModel) else {}
         for name in names:
-            declared.setdefault(qualified(target, name), known[name].visibility if name in known else None)
+            declared.setdefault(qualified(target, name), variables[name].visibility if name in variables else None)
     ids = {target for target, *_ in shape[:-1]}
     rows = {name for row in config.matrix for name in (row.observer, row.target)} - {GLOBAL}
     of_agents = {name: said for name, said in declared.items() if name.startswith(f"{AGENT_FEATURE}.")}
     of_world = {name: said for name, said in declared.items() if name not in of_agents}
-    require_known(config, agents=[*ids | rows], agent_variables=of_agents, global_variables=of_world)
+    require_names(config, agents=[*ids | rows], agent_variables=of_agents, global_variables=of_world)
     return external_among({name: said != "internal" for name, said in declared.items()}, config.variable_visibility)
 
 

@@ -126,10 +126,10 @@ class ObjectView:
         values: list[Any] = []
         agents = truth.agents
         for portion in self.portions:
-            seen = portion.values(truth.global_state if portion.id == GLOBAL else agents[portion.id])
-            if seen is None:
+            part = portion.values(truth.global_state if portion.id == GLOBAL else agents[portion.id])
+            if part is None:
                 return None
-            values += seen
+            values += part
         return values
 
     def observe(self, values: list[Any], moment: Moment) -> SimulationState:

@@ -40,22 +40,22 @@ class ObserverView:
     Attributes:
         order: places of the vector's numbers in an Observation, which has them by owner; None: the same.
         columns: int64 `[n]`.
-        seen: the columns with the noise that was declared for them.
+        visible: the columns with the noise that was declared for them.
         relative: places in the vector from which what lies at other places is subtracted: both int64, `[2, k]`.
         carried: as what its values travel before anything is subtracted: float64 if it is, else float32.
     """
 
-    def __init__(self, layout: Layout, rank: int, seen: Seen) -> None:
+    def __init__(self, layout: Layout, rank: int, visible: Seen) -> None:
         self.layout, self.rank = layout, rank
-        self.seen, self.relative, self.order = _relative(layout, rank, seen)
-        self.columns, self._by_owner = self.seen.columns, seen.columns
+        self.visible, self.relative, self.order = _relative(layout, rank, visible)
+        self.columns, self._by_owner = self.visible.columns, visible.columns
         self.carried = np.float64 if self.relative.size else np.float32
-        seen.require_ranges(layout)
+        visible.require_ranges(layout)
 
     @cached_property
     def noise(self) -> ColumnNoise | None:
         """What falls on some of the columns; None if all is exact."""
-        return ColumnNoise.of(self.layout, np.full(len(self.columns), self.rank), self.seen)
+        return ColumnNoise.of(self.layout, np.full(len(self.columns), self.rank), self.visible)
 
     @cached_property
     def segments(self) -> list[tuple[int, str, slice, tuple[str, ...]]]:
@@ -104,16 +104,16 @@ class ObserverView:
     @property
     def factors(self) -> Floats:
         """Noise factor of each column, float64 `[n]`; 0: exact."""
-        return np.where(self.layout.noisy[self.columns], self.seen.factors, 0.0)
+        return np.where(self.layout.noisy[self.columns], self.visible.factors, 0.0)
 
     @property
     def additive(self) -> NDArray[np.bool_]:
         """Where there is noise relative to the range, bool `[n]`."""
-        return self.seen.additive & (self.factors > 0.0)
+        return self.visible.additive & (self.factors > 0.0)
 
     def read(self, array: Floats, moment: Moment) -> Floats:
         """What it sees now, float64 `[n]`, with the noise of the moment."""
-        return self.seen_from_itself(self.receive(array, moment))
+        return self.as_differences(self.receive(array, moment))
 
     def receive(self, array: Floats, moment: Moment) -> Floats:
         """The same before anything is subtracted: what travels."""
@@ -122,18 +122,18 @@ class ObserverView:
             self.noise.add_noise(values, moment)
         return values
 
-    def seen_from_itself(self, values: NDArray[Any]) -> NDArray[Any]:
+    def as_differences(self, values: NDArray[Any]) -> NDArray[Any]:
         """What it received, `[n]`, with what is relative as it is seen, fresh if there is any."""
         if not self.relative.size:
             return values
-        (places, less), seen = self.relative, values.copy()
-        seen[places] -= values[less]
-        return seen
+        (places, less), result = self.relative, values.copy()
+        result[places] -= values[less]
+        return result
 
-    def received(self, seen: NDArray[Any]) -> NDArray[Any]:
+    def received(self, observation: NDArray[Any]) -> NDArray[Any]:
         """What it must have received to see this, `[>= n]`, but for the last bits."""
-        (places, less), values = self.relative, seen.copy()
-        values[places] += seen[less]
+        (places, less), values = self.relative, observation.copy()
+        values[places] += observation[less]
         return values
 
     def local(self, values: Floats) -> dict[str, FeatureVector]:
@@ -179,7 +179,7 @@ class ObservationPlan:
     ) -> None:
         self.hierarchy, self.layout, self.observe_age = hierarchy, layout, observe_age
         self.observability = observability
-        self.views = tuple(ObserverView(layout, rank, seen) for rank, seen in enumerate(self._compile()))
+        self.views = tuple(ObserverView(layout, rank, visible) for rank, visible in enumerate(self._compile()))
         kinds = None if padded is None else [(kind, *self._self(rank)) for rank, kind in enumerate(padded)]
         self.padding = Padding(kinds, [self._width(rank) for rank in range(len(self.views))])
         self.adds = observe_age or self.padding.any
@@ -192,24 +192,24 @@ class ObservationPlan:
 
     def _compile(self) -> list[Seen]:
         if self.observability is not None and self.ruling is not None:
-            seen = self._by_matrix(self.observability)
+            visible = self._by_matrix(self.observability)
             if self.ruling is self.observability:
-                return seen
-            for view in seen:  # names and ranges are checked, enabled or not
+                return visible
+            for view in visible:  # names and ranges are checked, enabled or not
                 view.require_ranges(self.layout)
             return self._by_matrix(self.ruling)
         shown = [Seen.exactly(columns) for columns in columns_by_tags(self.hierarchy, self.layout)]
-        return shown if not self.common_noise else [self._noisy(rank, seen) for rank, seen in enumerate(shown)]
+        return shown if not self.common_noise else [self._noisy(rank, visible) for rank, visible in enumerate(shown)]
 
     def _by_matrix(self, config: ObservabilityConfig) -> list[Seen]:
         from heron_env.observability.by_matrix import columns_by_matrix, external_names
 
         return columns_by_matrix(self.hierarchy, self.layout, config, external_names(self.layout, config))
 
-    def _noisy(self, rank: int, seen: Seen) -> Seen:
+    def _noisy(self, rank: int, visible: Seen) -> Seen:
         """What tags show, with the common noise on all that is not its own."""
-        factors = np.where(self.layout.owner_of[seen.columns] == rank, 0.0, self.common_noise)
-        return Seen(seen.columns, factors, seen.additive)
+        factors = np.where(self.layout.owner_of[visible.columns] == rank, 0.0, self.common_noise)
+        return Seen(visible.columns, factors, visible.additive)
 
     @property
     def common_noise(self) -> float:
@@ -219,8 +219,8 @@ class ObservationPlan:
     @cached_property
     def ruling(self) -> ObservabilityConfig | None:
         """The observability matrix in force, as given or that of full observability; None where the tags decide."""
-        given = self.observability
-        return None if given is None or given.by_tags else given.in_force()
+        config = self.observability
+        return None if config is None or config.by_tags else config.in_force()
 
     @property
     def rule(self) -> str:
@@ -247,7 +247,7 @@ class ObservationPlan:
         return self._width(rank) + len(self.padding.tails[rank])
 
     @cached_property
-    def told_sources(self) -> list[int]:
+    def age_counts(self) -> list[int]:
         """Of how many sources each observer is told the age, by rank: as many as any whose vector is padded with it."""
         return self.padding.most([len(view.sources) for view in self.views])
 
@@ -260,8 +260,8 @@ class ObservationPlan:
     def units(self, rank: int) -> list[str]:
         """Units of the vector's elements; ages are in s, what pads has none."""
         view, tail = self.views[rank], len(self.padding.tails[rank])
-        seen = [self.layout.units[i] for i in view.columns]
-        return seen + ["s"] * (self._width(rank) - len(view.columns)) + ["1"] * tail
+        units = [self.layout.units[i] for i in view.columns]
+        return units + ["s"] * (self._width(rank) - len(view.columns)) + ["1"] * tail
 
     def foreknown(self, rank: int) -> list[bool]:
         """Which of the vector's elements may tell of what is still to come; ages and what pads never do."""
@@ -284,35 +284,35 @@ class ObservationPlan:
 
     def vector(self, rank: int, array: Floats, moment: Moment, ages: Floats | None = None) -> Floats32:
         """One observer's vector, float32 `[n]`, from the truth or the cache; `ages` in s, one per source."""
-        return self.whole(rank, self.views[rank].read(array, moment).astype(np.float32), ages)
+        return self.complete(rank, self.views[rank].read(array, moment).astype(np.float32), ages)
 
-    def whole(self, rank: int, seen: Floats32, ages: Floats | None = None) -> Floats32:
+    def complete(self, rank: int, values: Floats32, ages: Floats | None = None) -> Floats32:
         """One observer's vector from what it sees, float32 `[columns]`; `ages` in s, one per source, None: all 0."""
         if not self.adds:
-            return seen
-        parts = [seen, self.padding.tails[rank]]
+            return values
+        parts = [values, self.padding.tails[rank]]
         if self.observe_age:
             parts[1:1] = [(np.zeros(len(self.views[rank].sources)) if ages is None else ages).astype(np.float32)]
         return np.concatenate(parts)
 
     def relative(self, ranks: Sequence[int], starts: Sequence[int]) -> NDArray[np.int64]:
         """`ObserverView.relative` of several observers whose vectors begin at `starts`: `[2, k]`."""
-        found = [self.views[rank].relative + start for rank, start in zip(ranks, starts, strict=False)]
-        return np.concatenate([np.zeros((2, 0), np.int64), *found], axis=1)
+        pairs = [self.views[rank].relative + start for rank, start in zip(ranks, starts, strict=False)]
+        return np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1)
 
 
-def _relative(layout: Layout, rank: int, seen: Seen) -> tuple[Seen, NDArray[np.int64], Columns | None]:
+def _relative(layout: Layout, rank: int, visible: Seen) -> tuple[Seen, NDArray[np.int64], Columns | None]:
     """What an observer sees with what is relative right behind its own, and the view's `relative` and `order`."""
-    columns, names = seen.columns, layout.names
+    columns, names = visible.columns, layout.names
     if not layout.relative[columns].any():
-        return seen, np.zeros((2, 0), dtype=np.int64), None
+        return visible, np.zeros((2, 0), dtype=np.int64), None
     mine, less = layout.owner_of[columns] == rank, np.full(len(columns), -1)
     own = {names[column]: place for place, column in enumerate(columns[mine].tolist())}
     for place in np.flatnonzero(layout.relative[columns] & ~mine).tolist():
         less[place] = own.get(names[columns[place]], -1)
     order = np.argsort(np.select([mine, less >= 0], [0, 1], 2), kind="stable")
     less = less[order]
-    ordered = Seen(columns[order], seen.factors[order], seen.additive[order])
+    ordered = Seen(columns[order], visible.factors[order], visible.additive[order])
     return ordered, np.stack([np.flatnonzero(less >= 0), less[less >= 0]]), order
 
 
@@ -351,12 +351,12 @@ class Padding:
 
     def most(self, counts: Sequence[int]) -> list[int]:
         """Of each observer the largest count among those that are brought to its width."""
-        found = list(counts)
+        result = list(counts)
         for members in self._together:
             largest = max(counts[rank] for rank in members)
             for rank in members:
-                found[rank] = largest
-        return found
+                result[rank] = largest
+        return result
 
     def names(self, rank: int) -> list[str]:
         """Of what comes after the observer's own numbers: `pad[7]`, then `mask[0]`."""

@@ -220,9 +220,9 @@ def _model(name: str, variables: tuple[tuple[str, VariableDefinition], ...]) -> 
 def _field(variable: VariableDefinition) -> tuple[Any, Any]:
     kind = Literal[variable.categories] if variable.type == "categorical" else TYPES[variable.type]
     bounds: dict[str, Any] = {"ge": variable.min, "le": variable.max}
-    given = {word: bound for word, bound in bounds.items() if bound is not None}
+    declared = {word: bound for word, bound in bounds.items() if bound is not None}
     default = variable.checked(variable.default)
-    return Annotated[kind, BeforeValidator(variable.checked)], Field(default, **given)
+    return Annotated[kind, BeforeValidator(variable.checked)], Field(default, **declared)
 
 
 def _restored(name: str, variables: tuple[tuple[str, VariableDefinition], ...], values: dict[str, Any]) -> Any:
@@ -237,13 +237,13 @@ def builder(kind: type[BaseModel], names: Iterable[str]) -> Callable[[dict[str, 
     new, fill = kind.__new__, object.__setattr__
     declared = kind.__pydantic_fields__
     extras = [name for name in names if name not in declared]
-    given = frozenset(names)
+    fields_set = frozenset(names)
 
     def build(values: dict[str, Any]) -> Any:
         made = new(kind)
         fill(made, "__pydantic_extra__", {name: values.pop(name) for name in extras} if extras else None)
         fill(made, "__dict__", values)
-        fill(made, "__pydantic_fields_set__", set(given))
+        fill(made, "__pydantic_fields_set__", set(fields_set))
         fill(made, "__pydantic_private__", None)
         return made
 

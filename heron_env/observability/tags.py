@@ -63,7 +63,7 @@ def tags_that_show(hierarchy: Hierarchy, observer: int, owner: int, visibility: 
 
 def _columns_by_tag(layout: Layout, agents: int) -> list[dict[str, Columns]]:
     """For each row and tag the observable columns that carry it; "owner" means those that the owner sees."""
-    found: list[dict[str, Columns]] = []
+    by_tag: list[dict[str, Columns]] = []
     for rank, row in enumerate(layout.rows):
         columns: dict[str, list[int]] = {tag: [] for tag in TAGS}
         shown = OWN_TAGS | {"system"} if row.level >= SYSTEM_LEVEL else OWN_TAGS
@@ -75,8 +75,8 @@ def _columns_by_tag(layout: Layout, agents: int) -> list[dict[str, Columns]]:
                 own = {"owner"} if q.to_owner and not shown.isdisjoint(visibility) else set()
                 for tag in {*visibility} - {"owner"} | own:
                     columns[tag].extend(range(start, start + q.size))
-        found.append({tag: np.asarray(sorted(columns[tag]), dtype=np.int64) for tag in TAGS})
-    return found
+        by_tag.append({tag: np.asarray(sorted(columns[tag]), dtype=np.int64) for tag in TAGS})
+    return by_tag
 
 
 def check_global(feature: type[FeatureProvider], visibility: tuple[str, ...]) -> None:

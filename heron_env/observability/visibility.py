@@ -110,13 +110,13 @@ class VisibilityMatrix:
         Raises UnknownAgent.
         """
         rank = self.rank(observer)
-        seen, factors, additive = self.seen(rank)
+        columns, factors, additive = self.seen(rank)
         entries = [
             self._sight(rank, column, factor, law)
-            for column, factor, law in zip(seen.tolist(), factors.tolist(), additive.tolist(), strict=True)
+            for column, factor, law in zip(columns.tolist(), factors.tolist(), additive.tolist(), strict=True)
         ]
         if hidden:
-            unseen = np.setdiff1d(np.arange(self.layout.size), seen)
+            unseen = np.setdiff1d(np.arange(self.layout.size), columns)
             entries += [self._sight(rank, column, HIDDEN, False) for column in unseen.tolist()]
         return entries
 
@@ -153,8 +153,8 @@ class VisibilityMatrix:
             )
         dense = np.full(shape, HIDDEN)
         for rank in range(len(self.observers)):
-            seen, factors, _ = self.seen(rank)
-            dense[rank, seen] = factors
+            columns, factors, _ = self.seen(rank)
+            dense[rank, columns] = factors
         return dense
 
     def plot(
@@ -252,25 +252,25 @@ class VisibilityMatrix:
     @cached_property
     def _quantities(self) -> list[tuple[type[FeatureProvider], Quantity]]:
         """Feature and quantity of each column, in the order of `state()`."""
-        found: list[tuple[type[FeatureProvider], Quantity] | None] = [None] * self.layout.size
+        quantities: list[tuple[type[FeatureProvider], Quantity] | None] = [None] * self.layout.size
         for row in self.layout.rows:
             for start, feature, q in row.columns():
-                found[start : start + q.size] = [(feature, q)] * q.size
-        return [entry for entry in found if entry is not None]
+                quantities[start : start + q.size] = [(feature, q)] * q.size
+        return [entry for entry in quantities if entry is not None]
 
     def _sight(self, rank: int, column: int, factor: float, additive: bool) -> Sight:
         owner = int(self.layout.owner_of[column])
         verdict = self._judge(rank, owner, *self._quantities[column])
         law = ADDITIVE if additive else MULTIPLICATIVE
-        told = self.told(rank, column)
-        return Sight(self.columns[column], self.targets[owner], verdict.level, factor, law, verdict.reason, told)
+        note = self.told(rank, column)
+        return Sight(self.columns[column], self.targets[owner], verdict.level, factor, law, verdict.reason, note)
 
     def told(self, rank: int, column: int) -> str:
         """`told by battery_2.Charge.soc`, `told into Heard.soc`, or "": what neighbours make of it for an observer."""
-        return self._told.get((rank, column), "")
+        return self._notes.get((rank, column), "")
 
     @cached_property
-    def _told(self) -> dict[tuple[int, int], str]:
+    def _notes(self) -> dict[tuple[int, int], str]:
         """What is told of a column, by observer."""
         senders: dict[tuple[int, int], dict[str, None]] = {}
         inboxes: dict[tuple[int, int], dict[str, None]] = {}

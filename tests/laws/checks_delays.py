@@ -29,7 +29,7 @@ def check_whole_steps(recipe: Recipe, seeing: int, acting: int, own_rows: str = 
         vector = received[-1 - acting - seeing][index[agent]].copy()
         if own_rows == "local":
             vector[: view.own] = received[-1 - acting][index[agent]][: view.own]
-        return policies[agent](view.seen_from_itself(vector.astype(view.carried)).astype(np.float32))
+        return policies[agent](view.as_differences(vector.astype(view.carried)).astype(np.float32))
 
     prompt.reset(seed=seed)
     while prompt.agents:

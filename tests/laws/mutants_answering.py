@@ -18,15 +18,15 @@ def answers_in_disorder(original: Any) -> Any:
     return lambda questions: original(questions[::-1])[::-1]
 
 
-@mutant(answering.Asking, "asked_in_step")
+@mutant(answering.Asking, "question_in_step")
 def numbers_of_ones_own(original: Any) -> Any:
     """The number of a question is that of the control step."""
 
-    def asked_in_step(self: Any, vector: Any) -> Any:
+    def question_in_step(self: Any, vector: Any) -> Any:
         turn = self._env.simulation.step_index
-        return self.asked(vector, turn, turn, turn * self._env.dt_ns)
+        return self.question(vector, turn, turn, turn * self._env.dt_ns)
 
-    return asked_in_step
+    return question_in_step
 
 
 @mutant(clock, "begin_policies")

@@ -128,7 +128,7 @@ class PlainClock(PlainWorld):
             self.busy[rank] += 1
             return
         vector, as_of = self.seen[-1][4] = self._with_own_rows(rank, *content)
-        vector = self.views[rank].seen_from_itself(vector).astype(np.float32)
+        vector = self.views[rank].as_differences(vector).astype(np.float32)
         ages = [max(self.now - since, 0) / 1e9 for since in as_of.tolist()]
         self.ages[rank] += ages
         if self.simulation.model.plan.observe_age:

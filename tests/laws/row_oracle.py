@@ -111,9 +111,9 @@ class Watch:
             as_of = proxy.as_of[view.sources_span].copy()
             if context.timings[rank].local:
                 context.measuring.read_own(rank, vector, as_of)
-            vector = view.seen_from_itself(vector).astype(np.float32)
+            vector = view.as_differences(vector).astype(np.float32)
             if plan.adds:
-                vector = plan.whole(rank, vector, np.maximum(now - as_of, 0) / 1e9)
+                vector = plan.complete(rank, vector, np.maximum(now - as_of, 0) / 1e9)
             self.agents[rank].end = Seen(now, vector, self.env.state())
         self._ended = []
 

@@ -25,7 +25,7 @@ def hand_over(run: EventRun, shelf: Shelf, took: Callable[[Any], float], early: 
     while (due := run.due) is not None:
         for came in list(shelf.came):
             falls = [run.answers.waiting[a.rank].now / SECOND + took(one) for a, one in came.questions
-                     if a.rank in run.answers.waiting and run.answers.waiting[a.rank].asked is one]  # fmt: skip
+                     if a.rank in run.answers.waiting and run.answers.waiting[a.rank].question is one]  # fmt: skip
             if early() or not falls or min(falls) <= due:
                 shelf.came.remove(came)
                 run.come(came, run.context.scheduler.now / SECOND)

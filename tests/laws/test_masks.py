@@ -218,7 +218,7 @@ def test_compiled_all_of_it_holds_too() -> None:
 def offered_from_the_truth(original: Any) -> Any:
     def offered(self: GroupMasks, lanes: Any, seen: Any, *more: Any) -> Any:
         true = np.zeros_like(seen)
-        true.reshape(len(seen), -1)[:, self._shown] = lanes.arrays.truth[:, self._seen]
+        true.reshape(len(seen), -1)[:, self._shown] = lanes.arrays.truth[:, self._columns]
         return original(self, lanes, true, *more)
 
     return offered

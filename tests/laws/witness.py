@@ -59,7 +59,7 @@ class Witness:
             seen = as_seen(self.sights[event.agent], cache, moment)
             self.shown[event.agent, event.number] = seen.tobytes()
         elif isinstance(event, clock.ObservationReply):
-            seen = event.view.seen_from_itself(event.vector).astype(np.float32).tobytes()
+            seen = event.view.as_differences(event.vector).astype(np.float32).tobytes()
             assert seen == self.shown[event.agent, event.number], "an agent was shown what nobody had reported"
 
     def _turn(self, rank: int, number: int) -> int:

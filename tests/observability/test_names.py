@@ -9,7 +9,7 @@ from refusing import refuses
 
 from heron_env import ObservabilityConfig
 from heron_env.errors import ConfigError, DeclarationError
-from heron_env.observability.config import require_known, resolve
+from heron_env.observability.config import require_names, resolve
 
 AGENTS = ("bank", "firm")
 OF_AGENTS = {"Charge.soc": None, "Charge.power": "internal", "Price.value": None, "Both.x": "external"}
@@ -18,7 +18,7 @@ OF_WORLD = {"Market.price": None, "Weather.value": None, "Market.secret": "inter
 
 def check(agents: tuple[str, ...] = AGENTS, **config: Any) -> None:
     """Check a configuration against the world above."""
-    require_known(ObservabilityConfig(**config), agents=agents, agent_variables=OF_AGENTS, global_variables=OF_WORLD)
+    require_names(ObservabilityConfig(**config), agents=agents, agent_variables=OF_AGENTS, global_variables=OF_WORLD)
 
 
 def visibility(external: tuple[str, ...] = (), internal: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def test_a_world_with_nothing_in_it_says_so():
     for agents in [(), ("bank",)]:
         config = ObservabilityConfig(variable_visibility={"external": ["soc"]})
         with pytest.raises(ConfigError, match=r"Unknown variable 'soc'\. Known: none"):
-            require_known(config, agents=agents, agent_variables={}, global_variables={})
+            require_names(config, agents=agents, agent_variables={}, global_variables={})
 
 
 @given(st.sets(st.tuples(st.sampled_from("ABC"), st.sampled_from("xyz")), min_size=1))

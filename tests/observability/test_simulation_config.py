@@ -81,7 +81,7 @@ def test_a_world_is_what_its_file_says(tmp_path: Path):
     path = tmp_path / "world.yaml"
     path.write_text(WORLD, "utf-8")
     config = load_config(path)
-    assert (config.simulation.name, config.simulation.max_turns, config.simulation.model.dt) == ("Riverside", 20, 2.0)
+    assert (config.simulation.name, config.simulation.max_turns, config.simulation.dt) == ("Riverside", 20, 2.0)
     assert (config.engine.type, config.engine.params) == ("growth", {"rate": 0.02})
     assert [(a.name, a.type, a.policy) for a in config.agents] == [
         ("Bank", "bank", "my.module:decide"),
@@ -111,7 +111,7 @@ def test_validator_termination_observability_and_globals_may_be_left_out():
     del given["simulation"]["termination"], given["simulation"]["dt"], given["state_variables"]["global_vars"]
     config = SimulationConfig(**given)
     assert (config.validator, config.observability, config.simulation.termination) == (None, None, None)
-    assert config.simulation.model.dt == 1.0
+    assert config.simulation.dt == 1.0
     assert config.initial_globals() == {}
 
 
@@ -138,8 +138,8 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("simulation.max_turns", 0, "simulation.max_turns: must be >= 1, got 0"),
     ("simulation.max_turns", 2.5, "simulation.max_turns: must be a whole number, got 2.5"),
     ("simulation.max_turns", True, "simulation.max_turns: must be a number, got True (bool)"),
-    ("simulation.model.dt", 0, "simulation.model.dt: must be > 0, got 0"),
-    ("simulation.model.dt", "1", "simulation.model.dt: must be a number, got '1' (str)"),
+    ("simulation.dt", 0, "simulation.dt: must be > 0, got 0"),
+    ("simulation.dt", "1", "simulation.dt: must be a number, got '1' (str)"),
     ("simulation.termination.high", -0.5, "simulation.termination.high: must be above low -0.5, got -0.5"),
     ("simulation.termination.low", ..., "simulation.termination: must have low, high or both"),
     ("simulation.termination.variable", "inflatoin",

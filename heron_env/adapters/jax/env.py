@@ -21,7 +21,7 @@ from heron_env.engine.lane_errors import ILLEGAL
 from heron_env.engine.tables import EXPLICIT
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.building import builder_of
-from heron_env.envs.batch.lane_groups import Group, groups_of, known_group
+from heron_env.envs.batch.lane_groups import Group, group_named, groups_of
 from heron_env.errors import ConfigError, InvalidAction
 from heron_env.scheduling.ticks import ticks_at
 
@@ -184,7 +184,7 @@ class JaxEnv:
 
     def _give(self, lane: TracedLane, actions: Mapping[str, Any]) -> None:
         for name, values in actions.items():
-            group = known_group(self._groups, name, "step() got actions for")
+            group = group_named(self._groups, name, "step() got actions for")
             values = jnp.asarray(values, self._dtype).reshape(len(group.agents), group.spec.size)
             for place, rank in enumerate(group.ranks):
                 span, position = self._loops.tables.slices[rank], self._loops.tables.position[rank]

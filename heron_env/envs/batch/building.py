@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.lane_groups import Bools, Decider, Group, groups_of, known_group
+from heron_env.envs.batch.lane_groups import Bools, Decider, Group, group_named, groups_of
 from heron_env.envs.ownership import Ownership
 from heron_env.errors import ConfigError, HeronError, InvalidAction, RuleError
 from heron_env.given import require_count
@@ -71,7 +71,7 @@ class Batch:
 
     def alive(self, group: str) -> Bools:
         """Which agents of a group have not ended, `[B, agents]`."""
-        return self._engine.alive(known_group(self._groups, group, "alive() got"))
+        return self._engine.alive(group_named(self._groups, group, "alive() got"))
 
     def lane(self, number: int) -> HeronEnv:
         """The environment of one lane as it is now, to look at: `.world`, `.state()`, `.kpis()`; the batch moves it.
@@ -126,17 +126,17 @@ def seeds_of(seed: Any, usual: int, lanes: int) -> tuple[NDArray[np.uint64], NDA
         return each, np.zeros(lanes, dtype=bool)
     if isinstance(seed, int | np.integer):
         return np.arange(lanes, dtype=np.uint64) + np.uint64(as_seed(seed) % 2**64), np.ones(lanes, dtype=bool)
-    found = as_array(seed, ConfigError, "reset(seed=...)")
-    if found.dtype.kind == "f":  # numpy makes floats of whole numbers where one of them is beyond int64
-        found = np.array(seed, dtype=object)
-    given = np.ones(found.shape, dtype=bool)
-    if found.dtype == object:
-        given = np.array([one is not None for one in found.ravel()], dtype=bool).reshape(found.shape)
-    numbers = found[given]
-    whole = numbers.dtype.kind in "iu" and (numbers >= 0).all()  # the usual case, without a loop in Python
-    if found.shape == (lanes,) and (whole or all(map(_is_seed, numbers.tolist()))):
-        each[given] = numbers.astype(np.uint64)
-        return each, given
+    values = as_array(seed, ConfigError, "reset(seed=...)")
+    if values.dtype.kind == "f":  # numpy makes floats of whole numbers where one of them is beyond int64
+        values = np.array(seed, dtype=object)
+    explicit = np.ones(values.shape, dtype=bool)
+    if values.dtype == object:
+        explicit = np.array([one is not None for one in values.ravel()], dtype=bool).reshape(values.shape)
+    numbers = values[explicit]
+    all_integers = numbers.dtype.kind in "iu" and (numbers >= 0).all()  # the usual case, without a loop in Python
+    if values.shape == (lanes,) and (all_integers or all(map(_is_seed, numbers.tolist()))):
+        each[explicit] = numbers.astype(np.uint64)
+        return each, explicit
     raise ConfigError(f"reset(seed={seed!r:.200}): give a whole number >= 0, or {lanes} of them, each below 2**64")
 
 
@@ -151,11 +151,11 @@ def number_of_lane(number: Any, lanes: int) -> int:
     return int(number) % lanes
 
 
-def require_rewards(values: Any, shape: tuple[int, int], whose: str) -> None:
+def require_rewards(values: Any, shape: tuple[int, int], source: str) -> None:
     """Raise RuleError unless these are numbers `[lanes, possible agents]`."""
     if np.shape(values) != shape:
         raise RuleError(
-            f"{whose} returned the shape {np.shape(values)}, expected {shape}: (lanes, possible agents); "
+            f"{source} returned the shape {np.shape(values)}, expected {shape}: (lanes, possible agents); "
             "return one number for each"
         )
 
@@ -182,13 +182,13 @@ def builder_of(env: Any, options: dict[str, Any]) -> Callable[[], HeronEnv]:
     return lambda: require_env(called(f"BatchEnv({env!r:.200})", env, options), env)
 
 
-def called(told: str, function: Callable[..., Any], options: dict[str, Any], args: Sequence[Any] = ()) -> Any:
+def called(call: str, function: Callable[..., Any], options: dict[str, Any], args: Sequence[Any] = ()) -> Any:
     """What it returns. Raises ConfigError where it can't be called so; what goes wrong within it is its own."""
     try:
         return function(*args, **options)
     except (TypeError, ValueError) as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:
-            raise ConfigError(f"{told}: can't be called with options {list(options)}: {error}") from error
+            raise ConfigError(f"{call}: can't be called with options {list(options)}: {error}") from error
         raise
 
 

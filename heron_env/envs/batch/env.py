@@ -29,7 +29,7 @@ from heron_env.envs.batch.lane_groups import (
     Makers,
     TurnCounter,
     deciders_of,
-    known_group,
+    group_named,
     shown,
 )
 from heron_env.envs.hooks import require_options
@@ -159,8 +159,8 @@ class BatchEnv(Batch):
     def _reset(self, seed: Any, mask: Any, options: Any) -> tuple[Arrays, dict[str, Infos]]:
         lanes = self._mask(mask)
         require_options(options, self.env)
-        seeds, given = seeds_of(seed, self._seed, self.num_envs)
-        fresh = lanes & (given | ~self._started)
+        seeds, explicit = seeds_of(seed, self._seed, self.num_envs)
+        fresh = lanes & (explicit | ~self._started)
         self._torn |= lanes
         self._all_run = False
         if options:
@@ -198,20 +198,20 @@ class BatchEnv(Batch):
             owned.borrow("step()")
         try:
             owned.call, owned.thread = "step()", get_ident()
-            idle, groups, given = None if self._all_run else self._idle(), self._groups, []
+            idle, groups, by_group = None if self._all_run else self._idle(), self._groups, []
             if type(actions) is not dict and not isinstance(actions, Mapping):  # the second takes its time
                 raise InvalidAction(
                     f"step() takes a mapping {{group: actions}} for {list(groups)}, not {actions!r:.60}"
                 )
             for name, values in actions.items():
-                group = groups.get(name) or known_group(groups, name, "step() got actions for")
-                given.append((group, group.values(values)))
+                group = groups.get(name) or group_named(groups, name, "step() got actions for")
+                by_group.append((group, group.values(values)))
             self._turn.number += 1
             if self.at_close and not self._closing:
                 self._engine.look_at_close(self.at_close)
                 self._closing = True
             try:
-                self._engine.step(given, idle)
+                self._engine.step(by_group, idle)
             except BaseException as error:
                 self._abandon(error)
                 raise
@@ -253,9 +253,9 @@ class BatchEnv(Batch):
         """
         if (values := self._engine.training_rewards(np.arange(self.num_envs))) is None:
             return None
-        whose = f"{type(self.env).__name__}.training_rewards"
-        require_rewards(values, (self.num_envs, len(self._observers)), whose)
-        ranks = known_group(self._groups, group, "training_rewards() got").ranks
+        source = f"{type(self.env).__name__}.training_rewards"
+        require_rewards(values, (self.num_envs, len(self._observers)), source)
+        ranks = group_named(self._groups, group, "training_rewards() got").ranks
         return values if ranks == self._observers else values[:, [self._observers.index(rank) for rank in ranks]]
 
     def _views(self) -> tuple[Arrays, Arrays, Arrays, Arrays]:

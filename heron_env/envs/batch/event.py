@@ -136,9 +136,9 @@ class EventBatchEnv(Batch):
             raise ResetNeeded(
                 f"reset(mask=...): an error ended the last call half-way ({self._why}); call reset() for all lanes"
             )
-        seeds, given = seeds_of(seed, self._seed, self.num_envs)
+        seeds, explicit = seeds_of(seed, self._seed, self.num_envs)
         self._keep(lanes)
-        fresh = lanes & (given | ~self._started)
+        fresh = lanes & (explicit | ~self._started)
         self._half_way = True
         for some, keys in ((fresh, seeds), (lanes & ~fresh, None)):
             for alike, of_lane in groups:
@@ -154,14 +154,14 @@ class EventBatchEnv(Batch):
             return [(np.ones(self.num_envs, dtype=bool), options)]
         if len(options) != self.num_envs:
             raise ConfigError(f"reset(options=...): {len(options)} of them; give one for each of {self.num_envs} lanes")
-        found: list[tuple[NDArray[np.bool_], Mapping[str, Any] | None]] = []
-        for lane, given in enumerate(options):
-            _require_options(given, self.env)
-            alike = next((mask for mask, other in found if other == given), None)
+        groups: list[tuple[NDArray[np.bool_], Mapping[str, Any] | None]] = []
+        for lane, of_lane in enumerate(options):
+            _require_options(of_lane, self.env)
+            alike = next((mask for mask, other in groups if other == of_lane), None)
             if alike is None:
-                found.append((alike := np.zeros(self.num_envs, dtype=bool), given))
+                groups.append((alike := np.zeros(self.num_envs, dtype=bool), of_lane))
             alike[lane] = True
-        return found
+        return groups
 
     def answer(self, actions: Any) -> Rows:
         """Tell the rows handed out last their actions, `[n, k]` (`[n]` where k is 1), in their order; run on.
@@ -249,8 +249,8 @@ class EventBatchEnv(Batch):
     @property
     def running(self) -> NDArray[np.bool_]:
         """Lanes whose episode is not over, bool `[B]`."""
-        found: NDArray[np.bool_] = self._lanes.status != f.RESTING
-        return found
+        running: NDArray[np.bool_] = self._lanes.status != f.RESTING
+        return running
 
     @property
     def truth(self) -> NDArray[np.float64]:
@@ -308,13 +308,11 @@ def _recorded(record: Iterable[str]) -> frozenset[str]:
     """Raises ConfigError for what can't be kept."""
     if isinstance(record, str) or not isinstance(record, Iterable):
         raise ConfigError(f"BatchEnv(record={record!r}): give a tuple of {', '.join(map(repr, KEEPS))}")
-    for what in (wanted := several(record, "record")):
+    for what in (names := several(record, "record")):
         if not is_one_of(what, tuple(KEEPS)):
             near = did_you_mean(what, tuple(KEEPS))
-            raise ConfigError(
-                f"BatchEnv(record={wanted!r}): {what!r} can't be kept; choose among {tuple(KEEPS)}.{near}"
-            )
-    return frozenset(wanted)
+            raise ConfigError(f"BatchEnv(record={names!r}): {what!r} can't be kept; choose among {tuple(KEEPS)}.{near}")
+    return frozenset(names)
 
 
 def _require_options(options: Any, env: HeronEnv) -> None:

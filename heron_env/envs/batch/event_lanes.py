@@ -131,8 +131,8 @@ class EventLanes:
     @property
     def status(self) -> NDArray[np.int64]:
         """What each lane is doing."""
-        found: NDArray[np.int64] = self.arrays["lane"][:, f.STATUS]
-        return found
+        status: NDArray[np.int64] = self.arrays["lane"][:, f.STATUS]
+        return status
 
     # Moving
 
@@ -194,8 +194,8 @@ class EventLanes:
         """All that a lane has noted, and of each record the kind and where its numbers begin, int64 `[records, 2]`."""
         self.drain(np.array([b]))
         log = np.concatenate([np.zeros(0), *self.logs[b]])
-        found = np.zeros((len(log) // 2, 2), dtype=np.int64)
-        return log, found[: self._clock.records(log, found)]
+        index = np.zeros((len(log) // 2, 2), dtype=np.int64)
+        return log, index[: self._clock.records(log, index)]
 
     def _train(self, first: int, last: int) -> None:
         """What a trainer should use instead of the rewards, of the lanes at a boundary."""
@@ -261,7 +261,7 @@ class Noted:
 
     def __init__(self, env: HeronEnv, lanes: EventLanes, b: int) -> None:
         self.env, self.lanes, self.b = env, lanes, b
-        self._log, self._found = lanes.records(b)
+        self._log, self._index = lanes.records(b)
 
     def rewards(self) -> tuple[Floats, Floats]:
         """Boundary times, s `[n]`, and rewards by rank `[n, ranks]`, nan where an agent had ended."""
@@ -271,8 +271,8 @@ class Noted:
     def totals(self) -> Floats:
         """Sum of the rewards by rank."""
         steps = self.lanes.steps
-        found: Floats = steps.arrays.last_returns[self.b, steps.position]
-        return found
+        totals: Floats = steps.arrays.last_returns[self.b, steps.position]
+        return totals
 
     def actions(self) -> dict[int, Floats]:
         """By rank of who acts: when each took effect, its latency, s, and its elements, `[n, 2 + elements]`."""
@@ -323,19 +323,19 @@ class Noted:
 
     def _table(self, kind: int, width: int) -> Floats:
         """All records of a kind `[n, width]`."""
-        starts = self._found[self._found[:, 0] == kind, 1]
+        starts = self._index[self._index[:, 0] == kind, 1]
         return self._wide(starts, width)
 
     def _wide(self, starts: NDArray[np.int64], width: int) -> Floats:
         """So many numbers from each start."""
         if not len(starts):
             return np.zeros((0, width))
-        found: Floats = sliding_window_view(self._log, width)[starts]
-        return found
+        rows: Floats = sliding_window_view(self._log, width)[starts]
+        return rows
 
     def _by_rank(self, kind: int, sizes: dict[int, int]) -> dict[int, Floats]:
         """The records of a kind by rank, which is their first number; `sizes`: of what follows."""
-        starts = self._found[self._found[:, 0] == kind, 1]
+        starts = self._index[self._index[:, 0] == kind, 1]
         ranks = self._log[starts].astype(np.min_scalar_type(len(self.env.hierarchy)))  # few bits are sorted fast
         starts = starts[np.argsort(ranks, kind="stable")] + 1
         stops = np.cumsum([0, *np.bincount(ranks, minlength=len(self.env.hierarchy))]).tolist()
@@ -371,13 +371,13 @@ def result_of(env: HeronEnv, lanes: EventLanes, b: int, record: frozenset[str]) 
         for rank, ages in noted.ages().items():
             result.staleness[ids[rank]] = Percentiles.of(ages.reshape(-1))
     if "actions" in record:
-        for rank, told in noted.actions().items():
-            result.actions[ids[rank]] = list(zip(told[:, 0].tolist(), list(told[:, 2:]), strict=True))
-            result.latency[ids[rank]] = Percentiles.of(told[:, 1])
+        for rank, table in noted.actions().items():
+            result.actions[ids[rank]] = list(zip(table[:, 0].tolist(), list(table[:, 2:]), strict=True))
+            result.latency[ids[rank]] = Percentiles.of(table[:, 1])
     if "observations" in record:
-        for rank, told in noted.observations().items():
-            vectors = told[:, 1:].astype(np.float32)
-            result.observations[ids[rank]] = list(zip(told[:, 0].tolist(), list(vectors), strict=True))
+        for rank, table in noted.observations().items():
+            vectors = table[:, 1:].astype(np.float32)
+            result.observations[ids[rank]] = list(zip(table[:, 0].tolist(), list(vectors), strict=True))
     if "messages" in record:
         lived = lanes.arrays["lived"][b].tolist()
         result.messages = _messages(row, noted.timings, lived, noted.steps, env.dt_ns)

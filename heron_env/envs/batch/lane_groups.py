@@ -49,13 +49,13 @@ class Group:
     members: slice
     floats: slice
 
-    def values(self, given: Any) -> NDArray[Any]:
+    def values(self, actions: Any) -> NDArray[Any]:
         """Actions as `[lanes, agents, elements]`, without a copy where they have that form.
 
         Takes arrays, torch tensors of the CPU, `[lanes, agents]` for one element, {"c", "d"} for mixed ones.
         Raises InvalidAction.
         """
-        array, shape = given if type(given) is np.ndarray else self._array(given), self.shape
+        array, shape = actions if type(actions) is np.ndarray else self._array(actions), self.shape
         if array.shape != shape:
             if array.shape != shape[:2] or shape[2] != 1:
                 raise InvalidAction(
@@ -67,13 +67,13 @@ class Group:
             raise InvalidAction(f"step(): the actions of group {self.name!r} are {array.dtype}; give numbers")
         return array
 
-    def _array(self, given: Any) -> NDArray[Any]:
+    def _array(self, actions: Any) -> NDArray[Any]:
         """What is no plain array as one. Raises InvalidAction."""
-        given = unmasked(given, f"step(): the array of actions of group {self.name!r}")
+        actions = unmasked(actions, f"step(): the array of actions of group {self.name!r}")
         try:
-            if not isinstance(given, Mapping):
-                return np.asarray(given)
-            parts = {part: np.asarray(given[part]) for part in given}
+            if not isinstance(actions, Mapping):
+                return np.asarray(actions)
+            parts = {part: np.asarray(actions[part]) for part in actions}
         except (TypeError, ValueError, RuntimeError) as error:
             remedy = "give an array, or a torch tensor of the CPU without a gradient (values.detach().cpu().float())"
             raise InvalidAction(
@@ -88,7 +88,7 @@ class Group:
 def groups_of(env: HeronEnv, lanes: int = 1) -> dict[str, Group]:
     """All groups with actions; those of possible agents come first, in the order of `env.group_map`."""
     simulation, index = env.simulation, env.hierarchy.index
-    found: dict[str, Group] = {}
+    result: dict[str, Group] = {}
     observer = column = 0
     names = [*env.group_map, *(name for name in env.groups if name not in env.group_map)]
     for name in names:
@@ -100,16 +100,16 @@ def groups_of(env: HeronEnv, lanes: int = 1) -> dict[str, Group]:
             continue
         last, end = (observer + len(ranks), column + len(ranks) * width) if possible else (observer, column)
         shape, members = (lanes, len(ranks), spec.size), slice(observer, last)
-        found[name] = Group(name, tuple(agents), ranks, spec, shape, width, members, slice(column, end))
+        result[name] = Group(name, tuple(agents), ranks, spec, shape, width, members, slice(column, end))
         observer, column = last, end
-    return found
+    return result
 
 
-def known_group(groups: Mapping[str, Group], name: str, told: str) -> Group:
-    """The group of that name; `told`: what got it, for the error. Raises UnknownAgent."""
+def group_named(groups: Mapping[str, Group], name: str, call: str) -> Group:
+    """The group of that name; `call`: what got it, for the error. Raises UnknownAgent."""
     group = groups.get(name) if isinstance(name, str) else None
     if group is None:
-        raise UnknownAgent(f"{told} the group {name!r:.60}; this batch has {list(groups)}.{did_you_mean(name, groups)}")
+        raise UnknownAgent(f"{call} the group {name!r:.60}; this batch has {list(groups)}.{did_you_mean(name, groups)}")
     return group
 
 
@@ -130,7 +130,7 @@ def shown(published: Published, groups: Mapping[str, Group]) -> tuple[Arrays, Ar
 
 Lanes = NDArray[np.bool_]
 """Which lanes are meant, `[B]`."""
-Given = Sequence[tuple[Group, NDArray[Any]]]
+GroupActions = Sequence[tuple[Group, NDArray[Any]]]
 """Actions `[B, agents, elements]` of the groups that the caller decides for."""
 Makers = Mapping[str, Callable[[], NDArray[Any]]]
 
@@ -195,30 +195,30 @@ class Decider:
     env: HeronEnv
 
     def decide(
-        self, seen: NDArray[np.float32], steps: NDArray[np.int64], asked: NDArray[np.bool_],
+        self, observations: NDArray[np.float32], steps: NDArray[np.int64], active: NDArray[np.bool_],
         seeds: Keys, episodes: Keys, masks: Callable[[], NDArray[np.int8]] | None = None,
     ) -> Floats:  # fmt: skip
         """Actions `[lanes, places, elements]`; no-ops where nobody is asked.
 
         Args:
-            seen: their observations `[lanes, places, d]`.
+            observations: their observations `[lanes, places, d]`.
             steps: the control step that each of them sees, `[lanes, places]`.
-            asked: `[lanes, places]`.
+            active: `[lanes, places]`.
             seeds, episodes: those of the lanes.
             masks: makes those of the group, flat, `[lanes, agents, choices]`; None where nothing is ever forbidden.
 
         Raises InvalidAction naming lane and agent.
         """
         draws = partial(self._draws, steps, seeds, episodes)
-        values = np.empty((*asked.shape, self.group.spec.size))
+        values = np.empty((*active.shape, self.group.spec.size))
         values[:] = self.group.spec.noop
         together = getattr(self.policy, "forward_batch", None)
         if together is None:
-            self._one_by_one(values, seen, steps, asked, draws)
-        elif len(rows := np.flatnonzero(asked)):
+            self._one_by_one(values, observations, steps, active, draws)
+        elif len(rows := np.flatnonzero(active)):
             answers = forward_rows(
                 together,
-                _flat(seen)[rows],
+                _flat(observations)[rows],
                 lambda: None if masks is None else _flat(masks()[:, self.columns])[rows],
                 lambda: draws().ravel()[rows],
             )
@@ -229,13 +229,13 @@ class Decider:
     def _one_by_one(
         self,
         values: Floats,
-        seen: NDArray[np.float32],
+        observations: NDArray[np.float32],
         steps: NDArray[np.int64],
-        asked: Bools,
+        active: Bools,
         draws: Callable[[], Keys],
     ) -> None:
         """Ask for each agent in each lane, into `values`."""
-        several, spec, keys = len(asked) > 1, self.group.spec, cache(draws)
+        several, spec, keys = len(active) > 1, self.group.spec, cache(draws)
 
         def draw(*place: int) -> int:
             return int(keys()[place])
@@ -244,8 +244,8 @@ class Decider:
             agent = self.group.agents[place]
             decide = decides(self.env, self.group.ranks[place], self.policy)
             assert not isinstance(decide, Asking)  # deciders_of refuses them
-            lanes = np.flatnonzero(asked[:, column])
-            each = zip(lanes.tolist(), seen[lanes, column], steps[lanes, column].tolist(), strict=True)
+            lanes = np.flatnonzero(active[:, column])
+            each = zip(lanes.tolist(), observations[lanes, column], steps[lanes, column].tolist(), strict=True)
             for lane, vector, step in each:
                 action = decide(vector, step, partial(draw, lane, column))
                 values[lane, column] = spec.parse(action, agent, lane if several else None)
@@ -271,18 +271,18 @@ class Decider:
         """Those that number its agents' decisions."""
         return [self.env.timings[self.env.simulation.model.clocks[rank]] for rank in self.ranks]
 
-    def _answers(self, given: Any, rows: int) -> Floats:
+    def _answers(self, result: Any, rows: int) -> Floats:
         """What forward_batch gave, `[rows, elements]` (`[rows]` for one element). Raises InvalidAction."""
         expected, size = (rows, self.group.spec.size), self.group.spec.size
-        whose = f"forward_batch() of {type(self.policy).__name__} for the group {self.group.name!r}"
+        source = f"forward_batch() of {type(self.policy).__name__} for the group {self.group.name!r}"
         try:
-            answers = np.asarray(given, dtype=np.float64)
+            answers = np.asarray(result, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidAction(
-                f"{whose} returned no numbers ({error}); return an array of shape {expected}"
+                f"{source} returned no numbers ({error}); return an array of shape {expected}"
             ) from error
         if answers.shape != expected and not (size == 1 and answers.shape == (rows,)):
-            raise InvalidAction(f"{whose} returned shape {answers.shape} for {rows} observations, expected {expected}")
+            raise InvalidAction(f"{source} returned shape {answers.shape} for {rows} observations, expected {expected}")
         return answers.reshape(expected)
 
     def _require_legal(self, values: Floats) -> None:
@@ -353,20 +353,20 @@ def deciders_of(
     names nobody who decides, ConfigError for a policy that can't be asked so.
     """
     chosen = _chosen(env, others)
-    found: list[Decider] = []
+    deciders: list[Decider] = []
     for group in (groups[name] for name in env.group_map):
         by_policy: dict[tuple[int, Source], tuple[AnyPolicy, list[int]]] = {}
         for place, (rank, agent) in enumerate(zip(group.ranks, group.agents, strict=True)):
             own = env.hierarchy.agents[rank].policy
-            given, source = chosen.get(agent), Source.EXPLICIT
-            if given is None and own is not None:
-                given, source = own, Source.POLICY
-            if given is not None:
-                require_batchable(given, f"others: the policy of {agent!r}", on_rows=on_rows)
-                by_policy.setdefault((id(given), source), (given, []))[1].append(place)
+            candidate, source = chosen.get(agent), Source.EXPLICIT
+            if candidate is None and own is not None:
+                candidate, source = own, Source.POLICY
+            if candidate is not None:
+                require_batchable(candidate, f"others: the policy of {agent!r}", on_rows=on_rows)
+                by_policy.setdefault((id(candidate), source), (candidate, []))[1].append(place)
         for (_, source), (policy, places) in by_policy.items():
-            found.append(Decider(group, tuple(places), policy, source, env))
-    return tuple(found)
+            deciders.append(Decider(group, tuple(places), policy, source, env))
+    return tuple(deciders)
 
 
 def require_batchable(policy: AnyPolicy, where: str, *, on_rows: bool = False) -> None:
@@ -408,10 +408,8 @@ def _chosen(env: HeronEnv, others: Policies) -> dict[str, AnyPolicy]:
     named = {"*": env.possible_agents, **env.group_map, **{agent: [agent] for agent in env.possible_agents}}
     for key in others:
         if key not in named:
-            known = [name for name in named if name != "*"]
-            raise UnknownAgent(
-                f"others: {key!r} decides nothing here; there are {known[:12]}.{did_you_mean(key, known)}"
-            )
+            keys = [name for name in named if name != "*"]
+            raise UnknownAgent(f"others: {key!r} decides nothing here; there are {keys[:12]}.{did_you_mean(key, keys)}")
         require_policy(others[key], f"others[{key!r}]")
     pairs: Iterator[tuple[str, AnyPolicy]] = (
         (agent, others[key]) for key in named if key in others for agent in named[key]

@@ -18,7 +18,7 @@ from heron_env.engine.arrays import Published
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.model import Model, Native
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.lane_groups import Decider, Given, Group, begin_lanes
+from heron_env.envs.batch.lane_groups import Decider, Group, GroupActions, begin_lanes
 from heron_env.envs.batch.views import LaneViews, begin_one_by_one, begin_together, takes_options
 from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Course, Courses
@@ -80,7 +80,7 @@ class LaneEngine(ABC):
         self._masks = {name: self._offered(groups[name]) for name in env._publisher.offers.groups}
         self._rows: dict[str | tuple[str, ...], NDArray[np.uint8]] = {}
         self._taken, self._most_steps = 0, simulation.most_steps
-        self._given_by: str | tuple[str, ...] | None = None
+        self._acting_groups: str | tuple[str, ...] | None = None
         self._looks: list[Callable[[], None]] = []
         self.published: Published = lanes.published
         self.final = self.published.final
@@ -128,60 +128,60 @@ class LaneEngine(ABC):
 
     # Moving
 
-    def step(self, given: Given, idle: Bools | None) -> None:
+    def step(self, by_group: GroupActions, idle: Bools | None) -> None:
         """A control step with restarts and observations, of all lanes but those that are `idle`: these begin anew.
 
         Raises InvalidAction naming lane and agent; nothing has changed then, unless `lanes.halfway`.
         """
-        self._take(given, self._all_live and idle is None)
+        self._take(by_group, self._all_live and idle is None)
         if self._deciders:
-            self._ask(given)
+            self._ask(by_group)
         self.published = published = self.lanes.step()
         self.final = published.final
         if self._deciders:
             began = self.over if idle is None else idle
             begin_lanes(self._deciders, np.flatnonzero(began), self.seeds, self.episodes)
 
-    def _take(self, given: Given, all_live: bool = False) -> None:
+    def _take(self, by_group: GroupActions, all_live: bool = False) -> None:
         """Write the actions; of agents that have ended none counts. Raises ScheduleError where time ends."""
         self._taken, self.lanes.halfway = self._taken + 1, False
         if self._taken > self._most_steps:  # else no lane can be there yet
             require_before_the_end((int(self.steps.max()) + 1) * self._env.dt_ns, "step(): the end of a lane's step")
-        for group, values in given:
+        for group, values in by_group:
             room = self._room[group.name]
             if room is None:
                 self.arrays.actions[:, self._spans[group.name]] = values.reshape(self._count, -1)
             else:
                 room[...] = values
-        names = given[0][0].name if len(given) == 1 else tuple([group.name for group, _ in given])
-        if all_live and names == self._given_by:  # policies that were asked are asked again
+        names = by_group[0][0].name if len(by_group) == 1 else tuple([group.name for group, _ in by_group])
+        if all_live and names == self._acting_groups:  # policies that were asked are asked again
             return
-        arrays, self._given_by = self.arrays, names if all_live else None
+        arrays, self._acting_groups = self.arrays, names if all_live else None
         if names not in self._rows:
             row = self._rows[names] = np.zeros_like(arrays.source_in)
-            for group, _ in given:
+            for group, _ in by_group:
                 row[:, self.position[list(group.ranks)]] = int(Source.EXPLICIT)
         np.multiply(self._rows[names], arrays.alive, out=arrays.source_in)
 
-    def _ask(self, given: Given) -> None:
+    def _ask(self, by_group: GroupActions) -> None:
         """Let policies decide for the groups that the caller says nothing of. Raises InvalidAction."""
         for decider in self._deciders:
-            if all(decider.group is not group for group, _ in given):
+            if all(decider.group is not group for group, _ in by_group):
                 self._decide(decider)
 
     def _decide(self, decider: Decider) -> None:
         """Ask one of the batch's policies about the agents whose turn it is."""
         group, columns, (elements, agents) = decider.group, decider.columns, self._decided[decider]
-        seen, turns, asked = (
-            self._seen(group)[:, columns],
+        observations, turns, active = (
+            self._observations(group)[:, columns],
             self._turns[group.name][:, columns],
             self.active(group)[:, columns],
         )
-        values = decider.decide(seen, turns, asked, self.seeds, self.episodes, self._masks.get(group.name))
+        values = decider.decide(observations, turns, active, self.seeds, self.episodes, self._masks.get(group.name))
         self.arrays.actions[:, elements] = values.reshape(self._count, -1)
-        self.arrays.source_in[:, agents] = asked * int(decider.source)
+        self.arrays.source_in[:, agents] = active * int(decider.source)
 
-    def _seen(self, group: Group) -> NDArray[np.float32]:
+    def _observations(self, group: Group) -> NDArray[np.float32]:
         """What was published last of a group's observations, `[B, agents, d]`."""
         return self.published.observations[:, group.floats].reshape(self._count, -1, group.width)
 
@@ -215,7 +215,7 @@ class LaneEngine(ABC):
 
     def ages(self, group: Group) -> NDArray[np.float64]:
         """How old is what each agent sees of each of its sources, s? Of now, but for sensors that fail."""
-        ages = np.zeros((self._count, len(group.ranks), self._env.simulation.model.plan.told_sources[group.ranks[0]]))
+        ages = np.zeros((self._count, len(group.ranks), self._env.simulation.model.plan.age_counts[group.ranks[0]]))
         for lane, course in self.courses.of.items() if self.courses is not None else ():
             if course.muted:
                 for place, rank in enumerate(group.ranks):
@@ -244,7 +244,7 @@ class LaneEngine(ABC):
     def _offered(self, group: Group) -> Callable[[], NDArray[np.int8]]:
         """What makes the masks of a group."""
         masks = GroupMasks(self._env.simulation, group.ranks)
-        return lambda: masks.offered(self.lanes, self._seen(group), self.active(group))
+        return lambda: masks.offered(self.lanes, self._observations(group), self.active(group))
 
     @property
     def trains_compiled(self) -> bool:
@@ -262,9 +262,9 @@ class LaneEngine(ABC):
         if not self.hooks.together:
             views = map(self.lane, lanes)
             return np.array([env.training_rewards(env.simulation.world) for env in views])
-        found: list[NDArray[np.float64] | None] = []
-        self.hooks.over(lanes, self.hooks.times(), lambda world: found.append(self._env.training_rewards(world)))
-        return found[0]
+        rewards: list[NDArray[np.float64] | None] = []
+        self.hooks.over(lanes, self.hooks.times(), lambda world: rewards.append(self._env.training_rewards(world)))
+        return rewards[0]
 
     def lane(self, number: int) -> HeronEnv:
         """The environment in one lane, to look at."""

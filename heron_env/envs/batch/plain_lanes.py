@@ -15,7 +15,7 @@ from heron_env.engine.arrays import DISABLED, NEXT_STEP, SAME_STEP
 from heron_env.engine.python_law import PythonLanes
 from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.batch.lane_groups import Decider, Given, Group
+from heron_env.envs.batch.lane_groups import Decider, Group, GroupActions
 from heron_env.envs.batch.lanes import LaneEngine, exchange_for, model_for
 from heron_env.envs.batch.views import LaneViews, only_look_at
 from heron_env.envs.decisions import Source
@@ -113,8 +113,8 @@ class PlainLanes(LaneEngine):
     def _own_infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """By the names that the first agent told that has any."""
         infos = self.lanes.infos_in_python
-        told = (of_lane[rank] for of_lane in infos if of_lane for rank in group.ranks)
-        return {name: partial(self._numbers, group, name) for name in next(filter(None, told), {})}
+        numbers = (of_lane[rank] for of_lane in infos if of_lane for rank in group.ranks)
+        return {name: partial(self._numbers, group, name) for name in next(filter(None, numbers), {})}
 
     def _numbers(self, group: Group, name: str) -> NDArray[np.float64]:
         rows = self.lanes.infos_in_python
@@ -133,21 +133,21 @@ class OwnSteps(PlainLanes):
         self, env: HeronEnv, groups: Mapping[str, Group], deciders: Sequence[Decider], envs: Sequence[HeronEnv],
         final: bool,
     ) -> None:  # fmt: skip
-        self._told: list[Five] = [({}, {}, {}, {}, {}) for _ in envs]
+        self._returned: list[Five] = [({}, {}, {}, {}, {}) for _ in envs]
         super().__init__(env, groups, [one for one in deciders if one.source is Source.EXPLICIT], envs, final)
 
-    def step(self, given: Given, idle: Bools | None) -> None:
+    def step(self, by_group: GroupActions, idle: Bools | None) -> None:
         """All actions are checked, then each environment steps. Raises InvalidAction naming lane and agent."""
-        self._take(given)
-        self._ask(given)
+        self._take(by_group)
+        self._ask(by_group)
         self.lanes.check()
         self.lanes.halfway = True
         for lane, env in enumerate(self._envs):
-            seen, *_, infos = self._told[lane]
-            self.arrays.ended[lane], self._told[lane] = 0, (seen, {}, {}, {}, infos)
+            observations, *_, infos = self._returned[lane]
+            self.arrays.ended[lane], self._returned[lane] = 0, (observations, {}, {}, {}, infos)
             if idle is None or not idle[lane]:
                 try:
-                    self._told[lane] = env.step(self._actions(given, lane))
+                    self._returned[lane] = env.step(self._actions(by_group, lane))
                 except InvalidAction as error:
                     error.add_note(f"in lane {lane}; the lanes before it have stepped already: reset() all")
                     raise
@@ -159,12 +159,12 @@ class OwnSteps(PlainLanes):
             self.start(anew, None, None)
         self.publish()
 
-    def _actions(self, given: Given, lane: int) -> dict[str, Any]:
+    def _actions(self, by_group: GroupActions, lane: int) -> dict[str, Any]:
         """Of a lane's agents; the caller's as they were given."""
-        asked = np.flatnonzero(self.arrays.source_in[lane, self.position] == Source.EXPLICIT).tolist()
+        explicit = np.flatnonzero(self.arrays.source_in[lane, self.position] == Source.EXPLICIT).tolist()
         ids, row = self._env.hierarchy.ids, self.arrays.actions[lane]
-        actions = {ids[rank]: row[self.lanes.action_slice(rank)].copy() for rank in asked}
-        for group, values in given:
+        actions = {ids[rank]: row[self.lanes.action_slice(rank)].copy() for rank in explicit}
+        for group, values in by_group:
             actions |= {agent: values[lane, i] for i, agent in enumerate(group.agents) if agent in actions}
         return actions
 
@@ -185,8 +185,8 @@ class OwnSteps(PlainLanes):
         for lane, vectors in last.items():
             self.final[lane] = vectors
         for lane in np.flatnonzero(lanes).tolist():
-            seen, infos = self._views.begin(lane, options)
-            self._told[lane] = (seen, *self._told[lane][1:4], infos)
+            observations, infos = self._views.begin(lane, options)
+            self._returned[lane] = (observations, *self._returned[lane][1:4], infos)
             simulation = self._envs[lane].simulation
             self.truth[lane], self.arrays.steps[lane] = simulation.truth, simulation.step_index
 
@@ -202,16 +202,18 @@ class OwnSteps(PlainLanes):
         for lane, vectors in self._observed(np.arange(len(self._envs))).items():
             out.observations[lane] = vectors
             out.rewards[lane], out.terminated[lane], out.truncated[lane] = (
-                [mine.get(agent, 0) for agent in agents] for mine in self._told[lane][1:4]
+                [mine.get(agent, 0) for agent in agents] for mine in self._returned[lane][1:4]
             )
 
     def _observed(self, lanes: Ints) -> dict[int, NDArray[np.float32]]:
         """What all observers see; ended ones, of whom step() is silent, go on looking."""
-        return {lane: self._vectors(self._envs[lane], self._told[lane][0]) for lane in lanes.tolist()}
+        return {lane: self._vectors(self._envs[lane], self._returned[lane][0]) for lane in lanes.tolist()}
 
-    def _vectors(self, env: HeronEnv, seen: Mapping[str, Any]) -> NDArray[np.float32]:
+    def _vectors(self, env: HeronEnv, observations: Mapping[str, Any]) -> NDArray[np.float32]:
         named = ((rank, self._env.hierarchy.ids[rank]) for rank in self.lanes.model.observers)
-        return np.concatenate([seen[agent] if agent in seen else env.seen_by(rank) for rank, agent in named])
+        return np.concatenate(
+            [observations[agent] if agent in observations else env.seen_by(rank) for rank, agent in named]
+        )
 
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step, by each environment itself."""
@@ -219,12 +221,12 @@ class OwnSteps(PlainLanes):
 
     def infos(self, group: Group) -> dict[str, Callable[[], NDArray[Any]]]:
         """Makers of the numbers by name; 0 for agents that have ended, and only the no-op is unmasked for them."""
-        told = (infos[agent] for *_, infos in self._told for agent in group.agents if agent in infos)
-        return {name: partial(self._info, group, name, like) for name, like in next(told, {}).items()}
+        of_agents = (infos[agent] for *_, infos in self._returned for agent in group.agents if agent in infos)
+        return {name: partial(self._info, group, name, like) for name, like in next(of_agents, {}).items()}
 
     def _info(self, group: Group, name: str, like: Any) -> NDArray[Any]:
         form, nothing = (flat, noop_alone(group.spec)) if name == "action_mask" else (np.asarray, np.zeros_like(like))
-        rows = [[form(infos[a][name]) if a in infos else nothing for a in group.agents] for *_, infos in self._told]
+        rows = [[form(infos[a][name]) if a in infos else nothing for a in group.agents] for *_, infos in self._returned]
         return np.array(rows, dtype=form(like).dtype)
 
     def lane(self, number: int) -> HeronEnv:

@@ -141,14 +141,14 @@ class AgentLoop:
         c, rank, number, turn = self.context, request.agent, request.number, request.turn
         timing, proxy, view = c.timings[rank], c.proxy, c.simulation.model.plan.views[rank]
         exact = self._exact[rank]
-        seen = proxy.cache[self._columns[rank]] if exact else view.receive(proxy.cache, c.moment(turn))
+        values = proxy.cache[self._columns[rank]] if exact else view.receive(proxy.cache, c.moment(turn))
         delay = c.links[rank].delay(timing.obs, "tick", Leg.GATHERING, number, now)
         leaves = min(now + delay, END_OF_TIME - 1)  # what is drawn for it is drawn of a time that there is
-        asked = c.timings[self.clock[rank]].nominal(number)
+        due = c.timings[self.clock[rank]].nominal(number)
         as_of = proxy.as_of[self._sources[rank]].copy()
         reply = make(
             ObservationReply,
-            (rank, number, c.broker.next_id(), leaves, turn, asked, now, seen.astype(view.carried), as_of, view),
+            (rank, number, c.broker.next_id(), leaves, turn, due, now, values.astype(view.carried), as_of, view),
         )
         c.broker.send(reply, REPLY, DOWN, timing.msg, "tick")
 
@@ -167,9 +167,9 @@ class AgentLoop:
         if c.timings[rank].local:
             c.measuring.read_own(rank, vector, as_of)
         c.received[rank].append((as_of, now))
-        vector = message.view.seen_from_itself(vector).astype(np.float32, copy=False)
+        vector = message.view.as_differences(vector).astype(np.float32, copy=False)
         if c.simulation.model.plan.adds:
-            vector = c.simulation.model.plan.whole(rank, vector, ages(as_of, now))
+            vector = c.simulation.model.plan.complete(rank, vector, ages(as_of, now))
         if "observations" in c.record:
             c.result.observations[c.simulation.model.hierarchy.ids[rank]].append((to_seconds(message.asked), vector))
         c.proxy.time = to_seconds(now)  # for policies that ask the proxy more

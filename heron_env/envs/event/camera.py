@@ -42,7 +42,7 @@ class EventCamera:
     def develop(self) -> Footage:
         """All so far."""
         run, footage = self._run, self.footage
-        ids, asked = run.env.hierarchy.ids, dict[str, int]()
+        ids, newest = run.env.hierarchy.ids, dict[str, int]()
         footage.flights, footage.observations = [], {}
         for copy in copies(run.context):
             message, arrives = copy.message, float("nan") if copy.arrives is None else copy.arrives / SECOND
@@ -52,7 +52,7 @@ class EventCamera:
             agent = ids[message.agent]
             if copy.fate != "delivered" or not isinstance(message, ObservationReply | ObservationPush):
                 continue
-            if message.asked >= asked.get(agent, 0):  # an agent that knows something newer does not look at it
-                asked[agent] = message.asked
+            if message.asked >= newest.get(agent, 0):  # an agent that knows something newer does not look at it
+                newest[agent] = message.asked
                 footage.take(agent, ObservationTaken(arrives, message.vector, message.as_of / SECOND))
         return footage

@@ -70,7 +70,7 @@ class EventRun:
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
         self.answers = AnswerLoop(self.context, self.agents)
-        self.closed, self._told, self._torn = False, False, ""
+        self.closed, self._complete, self._torn = False, False, ""
         parts = self.context, self.physics, self.answers
         self.layer = None if happenings is None else DisturbanceLoop(*parts, happenings)
         self.physics.start()
@@ -257,9 +257,9 @@ class EventRun:
 
     def result(self) -> EpisodeResult:
         """Everything so far; final once the run has closed. Raises RunInterrupted as `until` does."""
-        if not self._told:
+        if not self._complete:
             self._require_mine("result()")
-            self._told = self.closed
+            self._complete = self.closed
             self._tell()
         return self.context.result
 
@@ -287,9 +287,9 @@ class EventRun:
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the policies, with the proxy's knowledge, which the environment alone would rebuild."""
         proxy = self.env.proxy
-        kept = {name: value for name, value in self.__dict__.items() if name != "_handlers"}
-        known = (proxy.cache.copy(), proxy.version.copy(), proxy.as_of.copy())
-        return {"kept": kept, "known": known}
+        attributes = {name: value for name, value in self.__dict__.items() if name != "_handlers"}
+        cached = (proxy.cache.copy(), proxy.version.copy(), proxy.as_of.copy())
+        return {"kept": attributes, "known": cached}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Bind everything to the rebuilt environment."""

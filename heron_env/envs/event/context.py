@@ -143,8 +143,8 @@ class EventContext:
 
 def ages(as_of: Ints, now: int) -> NDArray[np.float64]:
     """Ages of information in s; 0 for a boundary still to come, whose physics was complete early (wait < dt)."""
-    found: NDArray[np.float64] = np.maximum(now - as_of, 0) / 1e9
-    return found
+    in_seconds: NDArray[np.float64] = np.maximum(now - as_of, 0) / 1e9
+    return in_seconds
 
 
 def has_link_rule(hooks: Hooks) -> bool:

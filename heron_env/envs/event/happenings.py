@@ -50,12 +50,12 @@ class Happenings:
         custom: Iterable[CustomEvent],
     ) -> Happenings | None:
         """None if there are none. Raises ConfigError, UnknownAgent, UnknownFeature."""
-        found = cls(
+        happenings = cls(
             checked_disturbances(simulation, disturbances),
             checked_monitors(simulation, monitors),
             checked_events(simulation, custom),
         )
-        return found if found.disturbances or found.monitors or found.events else None
+        return happenings if happenings.disturbances or happenings.monitors or happenings.events else None
 
 
 class DisturbanceLoop:
@@ -214,12 +214,12 @@ class DisturbanceLoop:
 
 def checked_events(simulation: Simulation, custom: Iterable[CustomEvent]) -> tuple[CustomEvent, ...]:
     """Raise ConfigError, UnknownAgent for what is no event, or concerns nobody here."""
-    found = several(custom, "events")
-    for event in found:
+    checked = several(custom, "events")
+    for event in checked:
         if not isinstance(event, CustomEvent):
             raise ConfigError(f"events: {event!r} is no CustomEvent; write CustomEvent(t, type, payload)")
         _rank(simulation, event.agent)
-    return found
+    return checked
 
 
 def _rank(simulation: Simulation, agent: str | None) -> int:

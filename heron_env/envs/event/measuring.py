@@ -83,7 +83,7 @@ class Measuring:
         as_of[0] = self.as_of(rank)
         failed = None if simulation.course is None else simulation.course.muted.get(rank)
         if failed is not None:
-            vector[own.told] = failed.values[own.seen]
+            vector[own.places] = failed.values[own.reported]
             if failed.mode == "vanish":
                 as_of[0] = failed.since
 
@@ -99,4 +99,4 @@ class _Own:
         self.sums = np.flatnonzero(np.isin(columns, layout.per_step))
         self.summed = columns[self.sums]
         reported = layout.rows[rank].reported.columns
-        self.told, self.seen = np.flatnonzero(np.isin(columns, reported)), np.isin(reported, columns)
+        self.places, self.reported = np.flatnonzero(np.isin(columns, reported)), np.isin(reported, columns)

@@ -173,8 +173,8 @@ class PhysicsCycle:
         c, rank, number = self.context, request.agent, request.number
         cycle = self.cycles[number]
         outcome = cycle.outcome
-        told = (outcome.rewards[rank], outcome.terminated[rank], outcome.truncated[rank], outcome.infos[rank])
-        reply = make(LocalStateReply, (rank, number, c.broker.next_id(), now, make(TickResult, told)))
+        score = (outcome.rewards[rank], outcome.terminated[rank], outcome.truncated[rank], outcome.infos[rank])
+        reply = make(LocalStateReply, (rank, number, c.broker.next_id(), now, make(TickResult, score)))
         c.broker.send_reliable(reply, REWARD, c.timings[rank].msg)
         cycle.unanswered -= 1
         if not cycle.unanswered:

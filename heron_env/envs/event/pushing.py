@@ -33,8 +33,8 @@ PUSHES = 2**31
 
 def checked_monitors(simulation: Simulation, monitors: Iterable[ConditionMonitor]) -> tuple[ConditionMonitor, ...]:
     """Raise ConfigError, UnknownAgent, UnknownFeature for monitors that watch nothing, or wake nobody, here."""
-    found = several(monitors, "monitors")
-    for monitor in found:
+    checked = several(monitors, "monitors")
+    for monitor in checked:
         if not isinstance(monitor, ConditionMonitor):
             raise ConfigError(f"monitors: {monitor!r} is no ConditionMonitor; write ConditionMonitor(agent=...)")
         rank_of(simulation, monitor.agent, "ConditionMonitor(agent)")
@@ -42,11 +42,11 @@ def checked_monitors(simulation: Simulation, monitors: Iterable[ConditionMonitor
             row_of(simulation, owner)
         if monitor.watch is not None:
             column_of(simulation, monitor.watch)
-    labels = [monitor.label for monitor in found]
+    labels = [monitor.label for monitor in checked]
     for label in labels:
         if labels.count(label) > 1:
             raise ConfigError(f"monitors: two are called {label!r}; give each a name=... of its own")
-    return found
+    return checked
 
 
 def rank_of(simulation: Simulation, agent: str, where: str) -> int:
@@ -93,10 +93,10 @@ class PushLoop:
             if values is not None:
                 cache[columns], as_of[row] = values, now
         turn = self._turn(rank, now // c.dt_ns)
-        seen = view.receive(cache, c.moment(turn)).astype(view.carried)
+        vector = view.receive(cache, c.moment(turn)).astype(view.carried)
         number, sent = self._tick_before(rank, now), c.broker.next_id()
         message = make(
-            ObservationPush, (rank, number, sent, now, turn, now, seen, as_of[view.sources], view, cause, preempt)
+            ObservationPush, (rank, number, sent, now, turn, now, vector, as_of[view.sources], view, cause, preempt)
         )
         c.broker.send(message, REPLY, Queue.PUSH, c.timings[rank].msg, cause)
 
@@ -131,7 +131,7 @@ class PushLoop:
     def _ask(self, asking: Asking, vector: Any, push: ObservationPush, now: int) -> None:
         """AnswerLoop.receive_reply, of one agent alone."""
         rank, number, answers = push.agent, push.number, self.answers
-        [answer] = answers.ask([(asking, asking.asked(vector, number, step_of(push.turn), push.asked))], now)
+        [answer] = answers.ask([(asking, asking.question(vector, number, step_of(push.turn), push.asked))], now)
         event = answers.accept(answer, events.PushedAnswer, rank, number, now, push.cause, push.asked)
         if event is not None:
             self.agents.commit(rank, number, event.values, now, push.cause, (push.asked,))
@@ -155,11 +155,11 @@ class PushLoop:
         def pending(event: Any) -> bool:
             return isinstance(event, COMING) and event.agent == rank
 
-        kept = [entry for entry in heap if not pending(entry[4])]
-        self.agents.cancelled += len(heap) - len(kept)
+        remaining = [entry for entry in heap if not pending(entry[4])]
+        self.agents.cancelled += len(heap) - len(remaining)
         self.agents.last_effect[rank] = now
         self.answers.cancel(rank)
-        heap[:] = kept
+        heap[:] = remaining
         heapify(heap)
 
     def take_effect(self, event: events.PushedEffect, now: int) -> None:
@@ -203,8 +203,8 @@ class ConditionLoop:
         return bool(self.monitors)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("context", "pushes", "monitors", "watches", "_rows")
-        return {name: getattr(self, name) for name in kept}
+        saved = ("context", "pushes", "monitors", "watches", "_rows")
+        return {name: getattr(self, name) for name in saved}
 
     def bind(self) -> None:
         """The simulation has been rebuilt."""

@@ -31,7 +31,7 @@ Questions = Sequence[tuple[Asking, Asked]]
 class Waiting(NamedTuple):
     """A question that a thread got at `now`, ns: the event that its answer becomes, and what it follows from."""
 
-    asked: Asked
+    question: Asked
     kind: type[Answered]
     number: int
     now: int
@@ -102,7 +102,7 @@ class AnswerLoop:
     def _question(self, reply: ObservationReply, now: int) -> tuple[Asking, Asked]:
         asking, vector = self.agents.policies[reply.agent], self.agents.complete_observation(reply, now)
         assert isinstance(asking, Asking)
-        return asking, asking.asked(vector, reply.number, step_of(reply.turn), reply.asked)
+        return asking, asking.question(vector, reply.number, step_of(reply.turn), reply.asked)
 
     def ask(self, questions: list[tuple[Asking, Asked]], now: int) -> Sequence[Taken | Promise]:
         """The answers of one policy; origins are noted. Raises ConfigError, RunInterrupted."""
@@ -129,14 +129,14 @@ class AnswerLoop:
             coming.append(entry[4])
         served = [m for m in coming if type(m) is not ObservationReply or m.id in self._ready]
         alone = {first.agent, *(message.agent for message in served)}
-        found: dict[int, ObservationReply] = {}
+        others: dict[int, ObservationReply] = {}
         for reply in coming:
             rank = reply.agent
-            free = rank not in alone and rank not in found and rank not in self.thinking and rank not in down
+            free = rank not in alone and rank not in others and rank not in self.thinking and rank not in down
             same = free and getattr(self.agents.policies.get(rank), "key", None) == asking.key
             if same and self._is_news(reply) and not self.context.broker.is_second_copy(reply):
-                found[rank] = reply
-        return list(found.values())
+                others[rank] = reply
+        return list(others.values())
 
     def accept(
         self, answer: Taken | Promise, kind: type[Answered], rank: int, number: int, now: int, *rest: Any
@@ -144,7 +144,7 @@ class AnswerLoop:
         """The answer to a question of now, if it counts now; None: until it counts the agent looks at nothing else."""
         if isinstance(answer, Promise):
             self.thinking[rank] = number
-            self.waiting[rank] = Waiting(answer.asked, kind, number, now, rest, self.context.scheduler.here)
+            self.waiting[rank] = Waiting(answer.question, kind, number, now, rest, self.context.scheduler.here)
             return None
         event = self._event(answer, kind, rank, number, now, rest)
         if answer.thinking:
@@ -176,12 +176,12 @@ class AnswerLoop:
         if isinstance(came.said, BaseException):
             raise came.said
         answers, scheduler = taken(came.questions, came.said), self.context.scheduler
-        for (asking, asked), answer in zip(came.questions, answers, strict=True):
+        for (asking, question), answer in zip(came.questions, answers, strict=True):
             waiting = self.waiting.get(asking.rank)
-            if waiting is not None and waiting.asked is asked:
+            if waiting is not None and waiting.question is question:
                 del self.waiting[asking.rank]
                 event = self._event(answer, waiting.kind, asking.rank, waiting.number, waiting.now, waiting.rest)
-                self._note([(asking, asked)], [answer], waiting.now)
+                self._note([(asking, question)], [answer], waiting.now)
                 scheduler.here = waiting.here
                 due = max(now, waiting.now + max(answer.thinking, 1), scheduler.now)
                 self.longest[asking.rank] = max(due - waiting.now, self.longest.get(asking.rank, 0))
@@ -240,7 +240,7 @@ def receive_letter(c: EventContext, message: LetterUnderWay, now: int) -> None:
 class Promise(NamedTuple):
     """Stands where the answer to a question will be."""
 
-    asked: Asked
+    question: Asked
 
 
 class Thought(NamedTuple):
@@ -258,7 +258,7 @@ class ThinkingThreads:
     """
 
     def __init__(self) -> None:
-        self._asked: dict[int, SimpleQueue[tuple[Questions, float]]] = {}
+        self._queues: dict[int, SimpleQueue[tuple[Questions, float]]] = {}
         self._came: SimpleQueue[Thought] = SimpleQueue()
         self.open = 0
         """Instants whose questions have no answers yet."""
@@ -266,12 +266,12 @@ class ThinkingThreads:
     def put(self, questions: Questions) -> list[Promise]:
         """Have them answered."""
         policy = id(questions[0][0].policy)
-        if policy not in self._asked:
-            self._asked[policy] = SimpleQueue()
-            Thread(target=self._answer, args=(self._asked[policy],), daemon=True).start()
-        self._asked[policy].put((questions, perf_counter()))
+        if policy not in self._queues:
+            self._queues[policy] = SimpleQueue()
+            Thread(target=self._answer, args=(self._queues[policy],), daemon=True).start()
+        self._queues[policy].put((questions, perf_counter()))
         self.open += 1
-        return [Promise(asked) for _, asked in questions]
+        return [Promise(question) for _, question in questions]
 
     def next(self, wait: float) -> Thought | None:
         """What has come, or comes within `wait` s of the system's clock."""
@@ -282,9 +282,9 @@ class ThinkingThreads:
         self.open -= 1
         return came
 
-    def _answer(self, asked: SimpleQueue[tuple[Questions, float]]) -> None:
+    def _answer(self, queue: SimpleQueue[tuple[Questions, float]]) -> None:
         while True:
-            questions, since = asked.get()
+            questions, since = queue.get()
             said: Sequence[Any] | BaseException
             try:
                 said = fetch(questions)
