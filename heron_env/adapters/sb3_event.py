@@ -27,6 +27,8 @@ INSTEAD = {
 }
 """What to do about arguments of EventBatchEnv that slots have no use for."""
 OF_BATCH = ("seed", "threads", "schedule")
+Mine = tuple[slice, Ints]
+"""Which rows are of the slots' group, and whose."""
 
 
 class EventSlots(Slots):
@@ -69,8 +71,8 @@ class EventSlots(Slots):
         """As any slots."""
         rows = self.batch.reset(seeds[0], options=[some or None for some in options])
         self._forget(np.ones_like(self._waits))
-        self._show(rows, np.arange(self.shape[0]))
-        return self._parts(self._shown.copy()), self._infos(rows)
+        self._show(rows, here := self._mine(rows), np.arange(self.shape[0]))
+        return self._parts(self._shown.copy()), self._infos(rows, here)
 
     def step(self, actions: NDArray[Any]) -> Results:
         """As any slots. Raises InvalidAction, naming env and agent; ResetNeeded."""
@@ -82,20 +84,20 @@ class EventSlots(Slots):
         rows = self.batch.answer(self._answers)
         over = self._engine.episodes != episodes
         rewards, dones = np.zeros(len(self._waits), dtype=np.float32), np.repeat(over, self.shape[1])
-        for some in (rows, rows.ended):  # whose episode ended may stand in both, in rows with its next one's first
-            part, slots = self._mine(some)
+        here, ends = self._mine(rows), self._mine(rows.ended)
+        for some, (part, slots) in ((rows, here), (rows.ended, ends)):  # who ended may stand in both: begun anew
             signal = some.training_reward if self._use_signal else None
             rewards[slots] = (some.reward if signal is None else signal)[part]
         dones[slots] = True
         self._forget(dones)
-        self._show(rows, np.flatnonzero(over))
-        return self._parts(self._shown.copy()), rewards, dones, SlotInfos(self._told(rows, over))
+        self._show(rows, here, np.flatnonzero(over))
+        return self._parts(self._shown.copy()), rewards, dones, SlotInfos(self._told(rows, here, ends, over))
 
     def masks(self) -> NDArray[Any] | None:
         """As any slots."""
         return self._masks
 
-    def _mine(self, rows: Rows | Ended) -> tuple[slice, Ints]:
+    def _mine(self, rows: Rows | Ended) -> Mine:
         """Which rows are of the slots' group, and whose."""
         part = rows.parts[self.group]
         return part, rows.lane[part] * self.shape[1] + self._place[rows.rank[part]]
@@ -104,9 +106,9 @@ class EventSlots(Slots):
         self._shown[slots, : self._changing] = 0.0
         self._masks[slots] = True
 
-    def _show(self, rows: Rows, begun: Ints) -> None:
+    def _show(self, rows: Rows, here: Mine, begun: Ints) -> None:
         """Take rows over, and let the others answer theirs; `begun`: lanes whose episode is new."""
-        self._asked = part, slots = self._mine(rows)
+        self._asked = part, slots = here
         self._shown[slots, : self.own_width] = rows.obs[part, : self.own_width]
         if self.central and rows.state is not None:
             self._shown[slots, self.own_width : self._changing] = rows.state[part]
@@ -124,9 +126,9 @@ class EventSlots(Slots):
             answers[places, : values.shape[1]] = values
         self._answers = answers
 
-    def _infos(self, rows: Rows) -> list[Info]:
+    def _infos(self, rows: Rows, here: Mine) -> list[Info]:
         """Of slots that have a row, in a dict each; the others share one."""
-        part, slots = self._mine(rows)
+        part, slots = here
         infos: list[Info] = [{"idle": True}] * len(self._waits)
         columns = (rows.steps, rows.took, rows.time, rows.number)
         each = zip(slots.tolist(), *(column[part].tolist() for column in columns), strict=True)
@@ -134,15 +136,15 @@ class EventSlots(Slots):
             infos[slot] = {"steps": steps, "took": took, "time": when, "number": number}
         return infos
 
-    def _told(self, rows: Rows, over: NDArray[np.bool_]) -> Callable[[], list[Info]]:
+    def _told(self, rows: Rows, here: Mine, ends: Mine, over: NDArray[np.bool_]) -> Callable[[], list[Info]]:
         """What makes the infos of a step; `over`: lanes whose episode ended in it."""
-        part, gone = self._mine(rows.ended)
+        part, gone = ends
         lanes = np.flatnonzero(over).tolist()
         results = [self.batch.result(lane) for lane in lanes]  # `returns` may be those of the next episode already
         seconds = round(time.monotonic() - self._began, 6)
 
         def make() -> list[Info]:
-            infos, ended = self._infos(rows), rows.ended
+            infos, ended = self._infos(rows, here), rows.ended
             for lane, result in zip(lanes, results, strict=True):
                 total, steps = result.returns[self._root], round(result.end_time * 1e9 / self._dt)
                 for slot in range(lane * self.shape[1], (lane + 1) * self.shape[1]):

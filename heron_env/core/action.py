@@ -106,7 +106,7 @@ class ActionSpec:
         float32, and whole choices.
         """
         c, d, legal = values[..., : self.dim_c], values[..., self.dim_c :], np.ones(values.shape[:-1], dtype=np.bool_)
-        if self.dim_c:
+        if self.dim_c and not ((c >= self.low) & (c <= self.high)).all():  # rounding keeps within bounds what is there
             with np.errstate(over="ignore"):  # inf lies outside as well
                 single = c.astype(np.float32, copy=False)
             inside = (single >= self.low.astype(np.float32)) & (single <= self.high.astype(np.float32))

@@ -24,6 +24,8 @@ Table = dict[str, NDArray[Any]]
 SPARE = 24
 """Events, reports and observations for which there is room at first, beyond what one event may need."""
 PLACE = {name: place for place, name in enumerate(f.FORMS)}
+HANDED_OUT = [PLACE[name] for name in ("row", "row_earned", "row_obs", "row_mask", "row_state", "answer")]
+"""What `hand_out` makes, in its order."""
 GROWING = {
     f.HEAP_SHORT: (f.HEAP_SIZE, ("heap",)),
     f.REPORTS_SHORT: (f.REPORT_SLOTS, ("report_slot", "report")),
@@ -81,8 +83,7 @@ class EventMemory:
             "row_state": np.empty((rows, w["state"]), dtype=np.float32), "answer": np.zeros((rows, w["action"])),
         }  # fmt: skip
         self.arrays |= made
-        for name, array in made.items():
-            self._table[PLACE[name]] = array.ctypes.data, len(array), array.shape[-1]
+        self._table[HANDED_OUT] = [(a.ctypes.data, len(a), a.shape[-1]) for a in made.values()]
 
     def grow(self, short: int, steps: NDArray[np.int64]) -> None:
         """Twice the room of what is `short` (bits), in every lane; what is there stays where it is.

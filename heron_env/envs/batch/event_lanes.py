@@ -101,6 +101,7 @@ class EventLanes:
         self.arrays = self.memory.arrays
         self.logs: list[list[NDArray[np.float64]]] = [[] for _ in range(lanes)]
         self._silent = np.zeros(lanes, dtype=np.int64)
+        self._notes: dict[int, list[str]] = {}
 
     def _numbers(self, groups: Mapping[str, Group], deciders: int) -> NDArray[np.int64]:
         """What the clock must know of the environment and its first schedule, int64 `[SIZE_NUMBERS]`."""
@@ -204,6 +205,15 @@ class EventLanes:
             rewards = self.steps.training_rewards(lanes)
             assert rewards is not None
             self.steps.arrays.training[lanes] = rewards
+
+    def notes(self, b: int, steps: int) -> list[str]:
+        """What the delays of a lane can't show in so many steps; lanes of one schedule have the same."""
+        if self._drawn or steps not in self._notes:
+            env, deciding = self._env, self.arrays["deciders"].tolist()
+            self._notes[steps] = notes(
+                env.simulation, self.timings[b], env.dt_ns, deciding, reports=env.reports, end_ns=steps * env.dt_ns
+            )
+        return list(self._notes[steps])
 
     def require_voice(self, lanes: NDArray[np.int64]) -> None:
         """Note episodes that are over. Raises ScheduleError where no observation ever comes."""
@@ -317,9 +327,7 @@ class Noted:
 
     def notes(self) -> list[str]:
         """What its delays can't show."""
-        env = self.env
-        end_ns = self.steps * env.dt_ns
-        return notes(env.simulation, self.timings, env.dt_ns, self.deciding, reports=env.reports, end_ns=end_ns)
+        return self.lanes.notes(self.b, self.steps)
 
     def _table(self, kind: int, width: int) -> Floats:
         """All records of a kind `[n, width]`."""
