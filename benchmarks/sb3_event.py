@@ -39,7 +39,7 @@ def comparisons() -> list[Comparison]:
 def _builder(schedule: ScheduleConfig, *, signal: bool) -> Callable[[Setting], Sequence[Case]]:
     return lambda setting: [
         Case(SLOTS, _timed(slots(schedule, signal=signal))),
-        Case(BATCH, _timed(batch(schedule, signal=signal)), Role.CEILING),
+        Case(BATCH, _timed(batch(schedule)), Role.CEILING),
         Case(BARE, _timed(copies(schedule)), Role.FLOOR),
         Case(BEHIND, _timed(vectorised(schedule)), Role.FLOOR),
     ]
@@ -77,8 +77,8 @@ def slots(schedule: ScheduleConfig, *, signal: bool) -> Callable[[], int]:
     return step
 
 
-def batch(schedule: ScheduleConfig, *, signal: bool) -> Callable[[], int]:
-    """An answer of the batch within it."""
+def batch(schedule: ScheduleConfig) -> Callable[[], int]:
+    """An answer of the batch within it, whose rows have the training signal, too."""
     env = EventBatchEnv(ID, LANES, schedule=schedule, threads=1, **OPTIONS["dt"])
     rows = env.begin()
 
