@@ -175,11 +175,11 @@ class Lanes:
 
         The whole substep is then two parts or more.
         """
-        whole = self._memory.set_piece(begun, length)
+        substep = self._memory.set_piece(begun, length)
         try:
             self._run(self._order.go_on if begun else self._order.substep, lanes, number)
         finally:
-            self._memory.set_piece(0.0, whole)
+            self._memory.set_piece(0.0, substep)
 
     @property
     def piece(self) -> tuple[float, float]:
@@ -233,7 +233,7 @@ class Lanes:
                 self._run(self._phases.loops["check"], None)
                 self._run(self._order.step, None)
                 return memory.sets[front]
-            at, failures = memory.at[front], 0  # `_run`, without its calls: a tenth of a step of few lanes
+            at, failures = memory.at[front], 0  # `_run` of all lanes, in this thread
             try:
                 failures = self._order.checked_step(at, 0, self.count)
                 if failures:

@@ -125,7 +125,7 @@ def fill_uniforms(drawn: Any, seed: Any, episode: Any, step: Any, word: Any) -> 
 
 
 @clipping
-def clip_block(block: Any, low: Any, high: Any, whole: Any) -> Any:
+def clip_block(block: Any, low: Any, high: Any, integer: Any) -> Any:
     """Layout.clip_columns on columns of the same bounds, `[agents, columns]`, after a world rule. Is there a nan?"""
     bad = False
     for i in range(block.shape[0]):
@@ -133,5 +133,5 @@ def clip_block(block: Any, low: Any, high: Any, whole: Any) -> Any:
             value = block[i, c]
             bad |= value != value
             clipped = within(value, low, high)
-            block[i, c] = np.rint(clipped) if whole else clipped
+            block[i, c] = np.rint(clipped) if integer else clipped
     return bad

@@ -294,13 +294,13 @@ def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
     count = 0
     for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
         count += newest[b, other] >= 0
-    low, high, whole = table(D, "low"), table(D, "high"), table(D, "whole")
+    low, high, integer = table(D, "low"), table(D, "high"), table(D, "integer")
     for k in range(edges[e, f.EDGE_WIDTH]):
         total = 0.0
         for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
             total += received[b, edges[other, f.EDGE_KEPT] + k]
         c = edges[e, f.EDGE_TARGET] + k
         value = within(total / count, low[c], high[c])
-        for j in range(len(whole)):
-            value = np.rint(value) if np.int64(whole[j]) == c else value
+        for j in range(len(integer)):
+            value = np.rint(value) if np.int64(integer[j]) == c else value
         table(D, "truth")[b, c] = of(E, "cache")[b, c] = value
