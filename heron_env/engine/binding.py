@@ -38,7 +38,7 @@ FAILURES = (ArithmeticError, ValueError, IndexError, AssertionError, NameError)
 
 
 @lru_cache(maxsize=256)
-def require_known_rules(kind: type) -> None:
+def require_rule_names(kind: type) -> None:
     """Raise RuleError if the agent class has a rule under a name that nothing ever calls, or one that is a method."""
     for name in RULE_NAMES:
         if rule_spec(getattr(kind, name, None)) is not None:

@@ -18,7 +18,7 @@ from numba.core import cgutils
 from heron_env import seeding
 from heron_env.engine.kernels import inlined, leaf, within
 from heron_env.engine.linking import intrinsic
-from heron_env.engine.tables import ADDITIVE, WHOLE
+from heron_env.engine.tables import ADDITIVE, INTEGER
 
 BLOCK = 512
 """Elements at a time: two blocks of them fit the fastest cache."""
@@ -172,7 +172,7 @@ def by_law(v: Any, u: Any, reach: Any, low: Any, high: Any, law: Any) -> None:
     for j in range(len(reach)):
         error = reach[j] * u[j]
         noisy = v[j] + error if law[j] & ADDITIVE else v[j] * within(1.0 + error, LEAST, MOST)
-        v[j] = within(np.rint(noisy) + 0.0 if law[j] & WHOLE else noisy, low[j], high[j])
+        v[j] = within(np.rint(noisy) + 0.0 if law[j] & INTEGER else noisy, low[j], high[j])
 
 
 @inlined

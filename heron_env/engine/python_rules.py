@@ -17,7 +17,7 @@ from heron_env.core.action import ActionSpec, Vector
 from heron_env.core.feature import visibility_of
 from heron_env.core.masking import Flags, checked, enforced
 from heron_env.core.rule import Parameter
-from heron_env.engine.binding import Binder, Run, require_known_rules
+from heron_env.engine.binding import Binder, Run, require_rule_names
 from heron_env.engine.model import Model
 from heron_env.errors import RuleError
 from heron_env.observability.plan import ObservationPlan, ObserverView
@@ -150,7 +150,7 @@ def bind_agent(
     """Rules where the class has them, methods on `self` elsewhere. `spec`: its action; `dt`: of a control step, s."""
     agent, view = binder.hierarchy.agents[rank], plan.views[rank]
     kind: type = type(agent)
-    require_known_rules(kind)
+    require_rule_names(kind)
 
     def pick(name: str, wrap: Callable[[Any], Any]) -> Any:
         run: Run | None = binder.bind(rank, name)
