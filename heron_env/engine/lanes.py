@@ -25,7 +25,7 @@ from heron_env.errors import RuleError
 from heron_env.seeding import MASK
 
 TILE_BYTES = 1 << 18
-"""Larger tiles are not made: they lie on the stack, and beyond the fastest caches they are slower."""
+"""Larger tiles are not made: they lie on the stack, and are to stay in the fastest caches."""
 UNTILED = 0.1
 """Share of tiles from which, given up step after step, all lanes go on one by one."""
 PARALLEL_FROM = 4096
@@ -214,7 +214,7 @@ class Lanes:
 
     def look(self, lane: int) -> NDArray[np.float32]:
         """What the observers of one lane see now, float32 `[F]`, fresh; what was handed out stays as it is."""
-        self._front = 1 - self._front
+        self._front = 1 - self._front  # into the other set of buffers: what was handed out last is still held
         try:
             self._run(self._order.show, range(lane, lane + 1))
             observation: NDArray[np.float32] = self.published.observations[lane].copy()

@@ -1,7 +1,8 @@
 """What compiled world rules stand on: columns of one lane as views, the type of `world`, and its keyed draws.
 
-Views are made of an address, a length and a stride, which cost nothing where the rule does not use them; slicing would
-divide for each. `world` is a named tuple with one method; a method of all named tuples would hide a quantity `draw`.
+Views are made of an address, a length and a stride, which LLVM leaves out where the rule does not use them; slicing
+would divide for each. `world` is a named tuple with one method; a method of all named tuples would hide a quantity
+`draw`.
 """
 
 from __future__ import annotations

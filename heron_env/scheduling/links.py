@@ -405,7 +405,7 @@ def met(chain: Chain, u: float) -> int:
 
 
 class ChainState:
-    """One chain of one link in one episode; it remembers where it was asked last, which saves time only.
+    """One chain of one link in one episode; it remembers where it was asked last, which changes no state.
 
     Args:
         chain: how it moves.

@@ -79,6 +79,7 @@ def handle(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
         slot, visited = both[at, f.REAL], both[at, f.VISITED]
         both[at, f.VISITED] = 1
         release_report(E, b, record)
+        # whichever copy comes second brings nothing new: delivered, then dropped
         if visited != 0:
             lane[b, f.DELIVERED] += 1
             lane[b, f.DROPPED] += 1

@@ -271,7 +271,7 @@ def store(context: Any, array: Any, key: Any, value: Any, mask: Any) -> Any:
     keys = _keys(array, key)
     if len(keys) != array.ndim or any(isinstance(kind, types.SliceType) for kind in keys):
         raise refuse("assignment", array, key)
-    if _gathers(keys):  # lane by lane this is faster
+    if _gathers(keys):
         raise TypingError("it writes to places that differ from lane to lane")
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
