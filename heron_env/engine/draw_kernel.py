@@ -2,8 +2,8 @@
 
 Noise has the bits of ColumnNoise.add_noise. A lane's noisy elements go through three loops, a block at a time:
 uniforms, values, arithmetic. Each is vectorised by LLVM as long as it does nothing else and indexes nothing but whole
-arrays; one loop for all three is not. Keys of the episode are kept from step to step where they fit, which leaves one mixing of
-three.
+arrays; one loop for all three is not. Keys of the episode are kept from step to step where they fit, which leaves one
+mixing of three.
 """
 
 from __future__ import annotations
