@@ -71,21 +71,21 @@ class Batch:
     def give(self, rng: np.random.Generator, share: float = 0.8) -> list[dict[str, Any]]:
         """Random actions for most agents, for commanded ones now and then; the same by name, for each lane."""
         s, named = self.simulation, list[dict[str, Any]]()
-        self.arrays.given[:] = 0
+        self.arrays.source_in[:] = 0
         for b in range(len(self.worlds)):
             named.append({})
             for rank, spec in enumerate(s.model.specs):
                 if spec.size and rng.random() < (0.15 if s.model.commanded[rank] else share):
                     value = np.concatenate([rng.uniform(spec.low, spec.high), rng.integers(spec.ncats)])
                     self.arrays.actions[b, self.lanes.action_slice(rank)] = value
-                    self.arrays.given[b, self.lanes.position[rank]] = 1
+                    self.arrays.source_in[b, self.lanes.position[rank]] = 1
                     named[-1][s.model.hierarchy.ids[rank]] = value
         return named
 
     def take_from(self, other: "Batch", which: slice = slice(None)) -> None:
         """The actions of (some lanes of) another batch."""
         self.arrays.actions[:] = other.arrays.actions[which]
-        self.arrays.given[:] = other.arrays.given[which]
+        self.arrays.source_in[:] = other.arrays.source_in[which]
 
 
 def distance(env: HeronEnv, batch: Batch, b: int, found: dict[str, Any]) -> float:

@@ -116,7 +116,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "sized": ("uint8", 1), "who": ("int64", 2), "owner": ("uint32", 1), "single": ("float32", 2),
     "limits": ("float64", 2), "command": ("uint32", 1),
     "possible": ("uint32", 1), "per_step": ("uint32", 1), "low": ("float64", 1), "high": ("float64", 1),
-    "whole": ("uint32", 1), "coh": ("int64", 2),
+    "integer": ("uint32", 1), "coh": ("int64", 2),
     "columns": ("uint32", 1), "runs": ("uint32", 2), "watched": ("uint32", 1),
     "relative": ("uint32", 2), "received": ("float64", 2), "received_final": ("float64", 2),
     "noise_at": ("uint32", 1), "noise_columns": ("uint32", 1), "noise_keys": ("uint64", 1),

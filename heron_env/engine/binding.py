@@ -38,7 +38,7 @@ FAILURES = (ArithmeticError, ValueError, IndexError, AssertionError, NameError)
 
 
 @lru_cache(maxsize=256)
-def require_known_rules(kind: type) -> None:
+def require_rule_names(kind: type) -> None:
     """Raise RuleError if the agent class has a rule under a name that nothing ever calls, or one that is a method."""
     for name in RULE_NAMES:
         if rule_spec(getattr(kind, name, None)) is not None:
@@ -81,10 +81,10 @@ def without_value(where: str, writes: tuple[Quantity, ...], error: Exception) ->
     return RuleError(f"{where} returned nothing{meant}: {error}; check divisions, roots and indices")
 
 
-def unstorable(whose: str, returned: str, q: Quantity) -> RuleError:
+def unstorable(title: str, returned: str, q: Quantity) -> RuleError:
     """The error of a rule whose result for `q` can't be stored."""
     needed = f"{q.size} numbers are" if q.shape else "a number is"
-    return RuleError(f"{whose} returned {returned} for {q!r}: {needed} needed; check divisions, roots and returns")
+    return RuleError(f"{title} returned {returned} for {q!r}: {needed} needed; check divisions, roots and returns")
 
 
 def ended_in(where: str, function: Any, error: Exception) -> RuleError:
@@ -139,8 +139,8 @@ class Binder:
         signature = self.parameters(rank, name)
         args = [self._argument(parameter, rank, where) for parameter in signature]
         at = {parameter.role: i for i, parameter in enumerate(signature)}
-        whose = f"{where} of {agent.agent_id!r}"
-        store = self._store(row, spec.writes, spec.single, whose)
+        title = f"{where} of {agent.agent_id!r}"
+        store = self._store(row, spec.writes, spec.single, title)
         dt_at, time_at, rewards_at = at.get("dt"), at.get("time"), at.get("child_rewards")
 
         def run(dt: float, time: float, child_rewards: NDArray[np.float64] | None = None) -> Any:
@@ -153,7 +153,7 @@ class Binder:
             try:
                 result = function(*args)
             except FAILURES as error:
-                raise without_value(whose, spec.writes, error) from error
+                raise without_value(title, spec.writes, error) from error
             return result if store is None else store(result)
 
         return run
@@ -238,7 +238,7 @@ class Binder:
                 raise bad(value)
             cells[0] = low if value < low else high
 
-        def store_whole(value: float) -> None:
+        def store_integer(value: float) -> None:
             try:
                 cells[0] = within(float(round(float(value))), low, high)
             except (TypeError, ValueError, OverflowError) as error:
@@ -253,7 +253,7 @@ class Binder:
                 raise bad(value)
             q.write(window, vector)
 
-        return store_vector if q.shape else store_float if q.kind == "float" else store_whole
+        return store_vector if q.shape else store_float if q.kind == "float" else store_integer
 
 
 def row_of_parent(hierarchy: Hierarchy, layout: Layout, rank: int, feature: type[FeatureProvider], where: str) -> Row:

@@ -47,7 +47,7 @@ class Converter:
         self, words: Mapping[str, Any], values: Sequence[tuple[Any, Any]], compile: Callable[[Any], Any] | None = None,
         masked: Sequence[Any] = (),
     ) -> None:  # fmt: skip
-        self.words, self._kept = {f"{word}__": meaning for word, meaning in words.items()}, list[Any](values)
+        self.words, self._referenced = {f"{word}__": meaning for word, meaning in words.items()}, list[Any](values)
         self.compile, self._masked = compile, [id(value) for value in masked]
         self._values = {id(value): stands for value, stands in values}
         self._made: dict[int, Callable[..., Any]] = {}
@@ -67,7 +67,7 @@ class Converter:
         """The converted function. Raises RuleError naming what can't be converted, with its line."""
         if id(function) not in self._made:
             space: dict[str, Any] = {**self.words}
-            self._kept.append(function)
+            self._referenced.append(function)
             self._made[id(function)] = lambda *args: space[function.__name__](*args)  # while it calls itself
             code, names = self._text(function)
             closed = inspect.getclosurevars(function).nonlocals

@@ -38,7 +38,7 @@ from heron_env.errors import HeronWarning, RuleError
 from heron_env.files.reading import OPEN, read, why_not_ours
 from heron_env.files.writing import CLOSED, write
 
-KEPT = 200
+MOST_FILES = 200
 """Generated files that are kept; beyond, the least recently used go."""
 WRITTEN = 1_000_000_000
 """Time of change of every generated file, s."""
@@ -229,7 +229,7 @@ def _prune(folder: Path) -> None:
         files = sorted(folder.glob("heron_*.py"), key=lambda file: file.stat().st_atime, reverse=True)
     except FileNotFoundError:
         return
-    for old in files[KEPT:]:
+    for old in files[MOST_FILES:]:
         _forget(old)
 
 

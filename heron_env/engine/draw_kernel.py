@@ -1,9 +1,9 @@
 """Keyed draws in compiled code: what heron_env.seeding gives, bit for bit, and observation noise, which is made of it.
 
-Noise has the bits of ColumnNoise.add_noise, at a third of the speed of copying. A lane's noisy elements go through
-three loops, a block at a time: uniforms, values, arithmetic. Each is vectorised by LLVM as long as it does nothing else
-and indexes nothing but whole arrays; one loop for all three is not. Keys of the episode are kept from step to step
-where they fit, which leaves one mixing of three.
+Noise has the bits of ColumnNoise.add_noise. A lane's noisy elements go through three loops, a block at a time:
+uniforms, values, arithmetic. Each is vectorised by LLVM as long as it does nothing else and indexes nothing but whole
+arrays; one loop for all three is not. Keys of the episode are kept from step to step where they fit, which leaves one
+mixing of three.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numba.core import cgutils
 from heron_env import seeding
 from heron_env.engine.kernels import inlined, leaf, within
 from heron_env.engine.linking import intrinsic
-from heron_env.engine.tables import ADDITIVE, WHOLE
+from heron_env.engine.tables import ADDITIVE, INTEGER
 
 BLOCK = 512
 """Elements at a time: two blocks of them fit the fastest cache."""
@@ -172,7 +172,7 @@ def by_law(v: Any, u: Any, reach: Any, low: Any, high: Any, law: Any) -> None:
     for j in range(len(reach)):
         error = reach[j] * u[j]
         noisy = v[j] + error if law[j] & ADDITIVE else v[j] * within(1.0 + error, LEAST, MOST)
-        v[j] = within(np.rint(noisy) + 0.0 if law[j] & WHOLE else noisy, low[j], high[j])
+        v[j] = within(np.rint(noisy) + 0.0 if law[j] & INTEGER else noisy, low[j], high[j])
 
 
 @inlined

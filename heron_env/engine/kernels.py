@@ -110,7 +110,7 @@ def keeping(jit: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 _WITHIN: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 leaf: Jit[Any] = njit(_nrt=False, **_WITHIN)
-"""Called from compiled code only, and never allocates: no reference counts, which would cost most of the speed."""
+"""Called from compiled code only, and never allocates: nothing to count references of."""
 inlined: Jit[Any] = njit(_nrt=False, forceinline=True, **_WITHIN)
 """A leaf that becomes part of its caller after it is compiled: what is constant there is constant in it."""
 stored: Jit[Any] = keeping(njit(_nrt=False, forceinline=True, **_WITHIN))
@@ -224,7 +224,7 @@ def flat_of(context: Any, array: Any) -> Any:
 
 @intrinsic
 def fetch(context: Any, array: Any, b: Any, c: Any) -> Any:
-    """Ask for the cache line of element `[b, c]`, which is written soon; asking takes no time."""
+    """Ask for the cache line of element `[b, c]`, which is written soon."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         struct = context.make_array(array)(context, builder, value=args[0])

@@ -140,9 +140,9 @@ class LaneErrors:
 
     def _spoilt_mask(self, rank: int, number: int) -> str:
         agent, spec = self._hierarchy.agents[rank], self._model.specs[rank]
-        whose = f"{type(agent).__name__}.action_mask of {agent.agent_id!r}"
+        title = f"{type(agent).__name__}.action_mask of {agent.agent_id!r}"
         return (
-            wrong_form(spec, whose, "no mask") if number < NOTHING else nothing_allowed(spec, whose, number - NOTHING)
+            wrong_form(spec, title, "no mask") if number < NOTHING else nothing_allowed(spec, title, number - NOTHING)
         )
 
     def _spoilt(self, hook: str, truth: NDArray[np.float64], time: float, where: str) -> RuleError:

@@ -25,8 +25,8 @@ from heron_env.errors import RuleError
 from heron_env.seeding import MASK
 
 TILE_BYTES = 1 << 18
-"""Larger tiles are not made: they lie on the stack, and beyond the fastest caches they are slower."""
-GIVEN_UP = 0.1
+"""Larger tiles are not made: they lie on the stack, and are to stay in the fastest caches."""
+UNTILED = 0.1
 """Share of tiles from which, given up step after step, all lanes go on one by one."""
 PARALLEL_FROM = 4096
 """Below this many agents in all lanes of a call threads cost more than they save."""
@@ -34,7 +34,7 @@ PARTS = 4
 """Parts of the lanes for each thread."""
 TRIES = 4
 """Calls in which both ways, with threads and without, take turns."""
-KEPT = 252
+SETTLED = 252
 """Calls after them that go the faster way, before both are tried again."""
 Mask = NDArray[np.uint8]
 ACTING, RESTARTING, MOVING = ("action_mask", "apply_action"), ("begin", "get_local_info"), ("advance",)
@@ -105,7 +105,7 @@ class Lanes:
         self.called, self._later = Called(), list[Native]()
         self.arrays = self._memory.arrays
         self.threads, self.parallel_from, self.always_shared = threads, PARALLEL_FROM, False
-        self.in_tiles, self._given_up = lanes >= LANES, 0.0
+        self.in_tiles, self._untiled = lanes >= LANES, 0.0
         self.not_in_tiles: dict[str, str] = {}
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
@@ -175,11 +175,11 @@ class Lanes:
 
         The whole substep is then two parts or more.
         """
-        whole = self._memory.set_piece(begun, length)
+        substep = self._memory.set_piece(begun, length)
         try:
             self._run(self._order.go_on if begun else self._order.substep, lanes, number)
         finally:
-            self._memory.set_piece(0.0, whole)
+            self._memory.set_piece(0.0, substep)
 
     @property
     def piece(self) -> tuple[float, float]:
@@ -214,7 +214,7 @@ class Lanes:
 
     def look(self, lane: int) -> NDArray[np.float32]:
         """What the observers of one lane see now, float32 `[F]`, fresh; what was handed out stays as it is."""
-        self._front = 1 - self._front
+        self._front = 1 - self._front  # into the other set of buffers: what was handed out last is still held
         try:
             self._run(self._order.show, range(lane, lane + 1))
             observation: NDArray[np.float32] = self.published.observations[lane].copy()
@@ -233,7 +233,7 @@ class Lanes:
                 self._run(self._phases.loops["check"], None)
                 self._run(self._order.step, None)
                 return memory.sets[front]
-            at, failures = memory.at[front], 0  # `_run`, without its calls: a tenth of a step of few lanes
+            at, failures = memory.at[front], 0  # `_run` of all lanes, in this thread
             try:
                 failures = self._order.checked_step(at, 0, self.count)
                 if failures:
@@ -401,8 +401,8 @@ class Lanes:
             raise self._failure(error, lanes=range(first, last)) from error
         finally:
             memory.phases[:] = in_tiles
-        self._given_up += 0.1 * (len(left) * LANES / self.count - self._given_up)
-        if self._given_up > GIVEN_UP:
+        self._untiled += 0.1 * (len(left) * LANES / self.count - self._untiled)
+        if self._untiled > UNTILED:
             self.in_tiles, self._ready = False, None
 
     def _run_in_parts(self, pool: ThreadPoolExecutor, span: range, run: Callable[[int, int], int]) -> int:
@@ -436,7 +436,7 @@ class Trial:
 
     def faster(self, *ways: Callable[[], int]) -> int:
         """What one of two ways returns; both must return the same."""
-        turn = self._calls % (TRIES + KEPT)
+        turn = self._calls % (TRIES + SETTLED)
         self._calls += 1
         if turn >= TRIES:
             return ways[self._took[1] < self._took[0]]()

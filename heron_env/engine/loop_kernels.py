@@ -29,14 +29,14 @@ def note(D: Any, b: Any, failed: Any) -> Any:
 @stored
 def settle(D: Any, b: Any) -> Any:
     """After a world rule: every column within its bounds, whole numbers rounded. Is any of them nan?"""
-    t, low, high, whole = table(D, "truth"), table(D, "low"), table(D, "high"), table(D, "whole")
+    t, low, high, integer = table(D, "truth"), table(D, "low"), table(D, "high"), table(D, "integer")
     bad = False
     for c in range(len(low)):
         value = within(t[b, c], low[c], high[c])
         t[b, c] = value
         bad |= value != value
-    for j in range(len(whole)):
-        t[b, whole[j]] = np.rint(t[b, whole[j]]) + 0.0
+    for j in range(len(integer)):
+        t[b, integer[j]] = np.rint(t[b, integer[j]]) + 0.0
     return bad
 
 
@@ -147,12 +147,12 @@ def relate(D: Any, b: Any, received: Any, out: Any) -> None:
 @phase
 def check(D: Any, first: Any, last: Any) -> Any:
     """How many lanes are given an illegal action."""
-    refused, whole = 0, first + (last - first) // LANES * LANES
-    for start in range(first, whole, LANES):
+    refused, blocks_end = 0, first + (last - first) // LANES * LANES
+    for start in range(first, blocks_end, LANES):
         if any_refused(D, start):
             for at in range(start, start + LANES):
                 refused += note(D, np.uintp(at), refused_action(D, np.uintp(at)))
-    for at in range(whole, last):
+    for at in range(blocks_end, last):
         refused += note(D, np.uintp(at), refused_action(D, np.uintp(at)))
     return refused
 

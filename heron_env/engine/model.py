@@ -88,10 +88,10 @@ def why_plain(hierarchy: Hierarchy) -> str | None:
 
 def splits_in_python(protocol: VerticalProtocol) -> bool:
     """Is this a protocol of the user's?"""
-    return getattr(type(protocol), "split", None) not in KNOWN_SPLITS
+    return getattr(type(protocol), "split", None) not in COMPILED_SPLITS
 
 
-KNOWN_SPLITS = (VectorDecomposition.split, Broadcast.split, SetpointSplit.split)
+COMPILED_SPLITS = (VectorDecomposition.split, Broadcast.split, SetpointSplit.split)
 """What compiled loops do themselves."""
 
 

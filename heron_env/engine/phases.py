@@ -189,8 +189,8 @@ class Phases:
     def tiled(self, vector: VectorPhases, natives: Collection[Native]) -> dict[str, int]:
         """Addresses of the phases that run in tiles: neighbours among RULED, as many as there are.
 
-        There are none without physics, where there is any: bringing an environment into a tile would cost more; and
-        none where anything follows one of them.
+        There are none without physics, where there is any, for whose sake an environment comes into a tile; and none
+        where anything follows one of them.
         """
         best: dict[str, int] = {}
         run: dict[str, int] = {}

@@ -17,7 +17,7 @@ from heron_env.core.action import ActionSpec, Vector
 from heron_env.core.feature import visibility_of
 from heron_env.core.masking import Flags, checked, enforced
 from heron_env.core.rule import Parameter
-from heron_env.engine.binding import Binder, Run, require_known_rules
+from heron_env.engine.binding import Binder, Run, require_rule_names
 from heron_env.engine.model import Model
 from heron_env.errors import RuleError
 from heron_env.observability.plan import ObservationPlan, ObserverView
@@ -150,7 +150,7 @@ def bind_agent(
     """Rules where the class has them, methods on `self` elsewhere. `spec`: its action; `dt`: of a control step, s."""
     agent, view = binder.hierarchy.agents[rank], plan.views[rank]
     kind: type = type(agent)
-    require_known_rules(kind)
+    require_rule_names(kind)
 
     def pick(name: str, wrap: Callable[[Any], Any]) -> Any:
         run: Run | None = binder.bind(rank, name)
@@ -222,16 +222,16 @@ def bind_mask(binder: Binder, rank: int, view: ObserverView, spec: ActionSpec, d
     Raises RuleError where it could tell the agent what it does not observe, or where there is nothing to choose.
     """
     agent = binder.hierarchy.agents[rank]
-    where, whose = f"{type(agent).__name__}.{MASK}", f"{type(agent).__name__}.{MASK} of {agent.agent_id!r}"
+    where, title = f"{type(agent).__name__}.{MASK}", f"{type(agent).__name__}.{MASK} of {agent.agent_id!r}"
     method, declared = imperative(agent, MASK), hasattr(type(agent), MASK)
     if not declared:
         return None
     if not spec.dim_d:
-        raise RuleError(f"{whose}: its action is {spec.describe()}, without choices to forbid; remove the rule")
+        raise RuleError(f"{title}: its action is {spec.describe()}, without choices to forbid; remove the rule")
     if method is not None:
         if "state" in method.__func__.__code__.co_names:
             raise RuleError(_reads_truth(where))
-        return _of_method(agent, method, view, spec, whose)
+        return _of_method(agent, method, view, spec, title)
     for parameter in binder.parameters(rank, MASK):
         _require_shown(parameter, where, view)
     columns, shown = view.columns[: view.own], np.zeros(binder.layout.size)
@@ -241,18 +241,18 @@ def bind_mask(binder: Binder, rank: int, view: ObserverView, spec: ActionSpec, d
 
     def mask(own: NDArray[Any]) -> Flags:
         shown[columns] = own
-        return checked(spec, run(dt, 0.0, None), whose)
+        return checked(spec, run(dt, 0.0, None), title)
 
     return mask
 
 
-def _of_method(agent: Agent, method: Any, view: ObserverView, spec: ActionSpec, whose: str) -> Mask:
+def _of_method(agent: Agent, method: Any, view: ObserverView, spec: ActionSpec, title: str) -> Mask:
     vector = np.zeros(len(view.columns))
 
     def mask(own: NDArray[Any]) -> Flags:
         vector[: view.own] = own
         with _without_state(agent):
-            return checked(spec, method(view.local(vector)), whose)
+            return checked(spec, method(view.local(vector)), title)
 
     return mask
 

@@ -18,7 +18,7 @@ from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout
 from heron_env.core.quantity import Quantity
 from heron_env.core.rule import RULE_NAMES, Parameter, parameters, rule_spec
-from heron_env.engine.binding import require_known_rules, require_writes
+from heron_env.engine.binding import require_rule_names, require_writes
 from heron_env.errors import RuleError
 
 Feature = type[FeatureProvider]
@@ -107,7 +107,7 @@ def kinds_of(
     for kind in kinds:
         counts[kind.name] = counts.get(kind.name, 0) + 1
         kind.name += str(counts[kind.name]) if counts[kind.name] > 1 else ""
-        require_known_rules(kind.cls)
+        require_rule_names(kind.cls)
         for name in RULE_NAMES:
             function = getattr(kind.cls, name, None)
             if function is not None and (spec := rule_spec(function)) is not None:

@@ -50,9 +50,9 @@ GRAIN: the part behind the point that is allowed: none for a choice, any (1 is n
 """
 LONG_RUN = 6
 """Columns in a row, on average, from which copying runs beats looking up each column."""
-ADDITIVE, WHOLE = 1, 2
+ADDITIVE, INTEGER = 1, 2
 """Flags in `noise_law`."""
-KEPT_BYTES = 1 << 28
+CACHE_BYTES = 1 << 28
 """Memory for keys of the noise that are kept from step to step, 8 bytes for each noisy element and lane."""
 
 
@@ -237,18 +237,18 @@ class ObservationTables:
     def __init__(self, model: Model, zero: int) -> None:
         plan, layout, observers = model.plan, model.layout, model.observers
         views = [plan.views[rank] for rank in observers]
-        sizes, seen_sizes = [plan.size(rank) for rank in observers], [len(view.columns) for view in views]
+        sizes, view_sizes = [plan.size(rank) for rank in observers], [len(view.columns) for view in views]
         ends = np.cumsum([0, *sizes]).tolist()
         self.spans = tuple(slice(a, b) for a, b in pairwise(ends))
         columns = np.full(ends[-1], zero, dtype=np.int64)
-        places = np.concatenate([np.zeros(0, np.int64), *map(np.arange, ends[:-1], np.add(ends[:-1], seen_sizes))])
+        places = np.concatenate([np.zeros(0, np.int64), *map(np.arange, ends[:-1], np.add(ends[:-1], view_sizes))])
         joined = Seen.joined([view.visible for view in views])
         columns[places] = joined.columns
         for rank, end in zip(observers, ends[1:], strict=True):
             tail = plan.padding.tails[rank]
             columns[end - len(tail) : end] += tail.astype(np.int64)
         self.arrays: dict[str, NDArray[Any]] = {"columns": columns.astype(np.uint32), "runs": _runs(columns)}
-        noise = ColumnNoise.of(layout, np.repeat(np.asarray(observers, dtype=np.int64), seen_sizes), joined)
+        noise = ColumnNoise.of(layout, np.repeat(np.asarray(observers, dtype=np.int64), view_sizes), joined)
         noises = [] if noise is None else [noise]
         at = [one.at for one in noises]
         self.arrays |= noise_tables(noises, [places[k] for k in at], [joined.columns[k] for k in at])
@@ -260,7 +260,7 @@ class ObservationTables:
         Keys are kept where they fit, with the episodes that they are for; none at first. `final`: last vectors, too.
         """
         n = len(self.arrays["noise_at"])
-        cached = n if 8 * lanes * n <= KEPT_BYTES else 0
+        cached = n if 8 * lanes * n <= CACHE_BYTES else 0
         moments = np.full((lanes, 2), np.iinfo(np.uint64).max, dtype=np.uint64)
         width = self.floats if self.relative else 0
         received, last = (zeros((lanes, n), np.float64, f"num_envs={lanes}") for n in (width, width * final))
@@ -299,7 +299,7 @@ def noise_tables(
         "noise_reach": joined((noise.reach for noise in noises), np.float64),
         "noise_low": joined((noise.low for noise in noises), np.float64),
         "noise_high": joined((noise.high for noise in noises), np.float64),
-        "noise_law": joined((noise.additive * ADDITIVE + noise.whole * WHOLE for noise in noises), np.uint8),
+        "noise_law": joined((noise.additive * ADDITIVE + noise.whole * INTEGER for noise in noises), np.uint8),
     }  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """What compiled world rules stand on: columns of one lane as views, the type of `world`, and its keyed draws.
 
-Views are made of an address, a length and a stride, which cost nothing where the rule does not use them; slicing would
-divide for each. `world` is a named tuple with one method; a method of all named tuples would hide a quantity `draw`.
+Views are made of an address, a length and a stride, which LLVM leaves out where the rule does not use them; slicing
+would divide for each. `world` is a named tuple with one method; a method of all named tuples would hide a quantity
+`draw`.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def fill_uniforms(drawn: Any, seed: Any, episode: Any, step: Any, word: Any) -> 
 
 
 @clipping
-def clip_block(block: Any, low: Any, high: Any, whole: Any) -> Any:
+def clip_block(block: Any, low: Any, high: Any, integer: Any) -> Any:
     """Layout.clip_columns on columns of the same bounds, `[agents, columns]`, after a world rule. Is there a nan?"""
     bad = False
     for i in range(block.shape[0]):
@@ -133,5 +134,5 @@ def clip_block(block: Any, low: Any, high: Any, whole: Any) -> Any:
             value = block[i, c]
             bad |= value != value
             clipped = within(value, low, high)
-            block[i, c] = np.rint(clipped) if whole else clipped
+            block[i, c] = np.rint(clipped) if integer else clipped
     return bad

@@ -73,9 +73,9 @@ class WorldSource:
             spec = rule_spec(rule)
             self._writes[f"world_{name}_rule"] = spec.writes if spec is not None else ()
             for q in self._writes[f"world_{name}_rule"]:
-                self._require_known(q, title)
+                self._require_declared(q, title)
 
-    def _require_known(self, q: Quantity, title: str) -> None:
+    def _require_declared(self, q: Quantity, title: str) -> None:
         features = [feature for cohort in self._cohorts for feature in cohort.features]
         if not any(_is(q, own) for f in (*features, *self._global_features) for own in f.quantities.values()):
             names = sorted({feature.__name__ for feature in (*features, *self._global_features)})

@@ -34,10 +34,10 @@ from heron_env.scheduling.drawn import (
     Choice,
     DrawnSchedule,
     as_drawn,
+    config_fields,
     drawn_or_fixed,
     entries_of,
     faults_of,
-    given_fields,
     named_level,
 )
 from heron_env.scheduling.timing import Key, Schedule, ScheduleConfig, Timing, to_seconds
@@ -67,7 +67,7 @@ def with_settings(own: AnySchedule, settings: Sequence[str]) -> AnySchedule:
         return own
     fixed = not isinstance(own, DrawnSchedule)
     table: dict[Key, dict[str, Any]] = {who: dict(values) for who, values in entries_of(own).items()}
-    table.setdefault(EVERYONE, given_fields(ScheduleConfig()) if fixed else {})
+    table.setdefault(EVERYONE, config_fields(ScheduleConfig()) if fixed else {})
     entries = [setting for text in settings for setting in _said(text)]
     for who, name, value, _ in entries:
         if who == EVERYONE:

@@ -142,7 +142,7 @@ def entries_of(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
     if isinstance(schedule, DrawnSchedule):
         return schedule.entries
     table = schedule if isinstance(schedule, Mapping) else {} if schedule is None else {EVERYONE: schedule}
-    return {named_level(who): given_fields(config) for who, config in table.items()}
+    return {named_level(who): config_fields(config) for who, config in table.items()}
 
 
 def as_dict(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
@@ -153,7 +153,7 @@ def as_dict(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
     }
 
 
-def given_fields(config: ScheduleConfig) -> dict[str, Any]:
+def config_fields(config: ScheduleConfig) -> dict[str, Any]:
     """All fields of a ScheduleConfig by name. Raises ScheduleError for what is none."""
     if not isinstance(config, ScheduleConfig):
         raise ScheduleError(f"schedule: {config!r:.200} is no ScheduleConfig; write ScheduleConfig(msg_delay=...)")
@@ -163,7 +163,7 @@ def given_fields(config: ScheduleConfig) -> dict[str, Any]:
 def _entry(who: str, values: Any) -> dict[str, Any]:
     """The fields of one entry, all that they may become checked."""
     if isinstance(values, ScheduleConfig):
-        return given_fields(values)
+        return config_fields(values)
     if not isinstance(values, Mapping):
         raise ScheduleError(
             f"schedule[{who!r}]={values!r:.200}: must be a mapping of fields to values, as {{'msg_delay': '0-10'}}"

@@ -52,7 +52,7 @@ from heron_env.scheduling.sources import Chain, DelaySource, Empirical, GilbertE
 from heron_env.scheduling.timing import END_OF_TIME, Timing
 from heron_env.seeding import element, key, keys, standard_normal, uniform_rows
 
-KEPT = 4
+CACHED = 4
 """Blocks in store for one kind of draw, at most."""
 SHORTEST, LONGEST, ENOUGH = 3, 6, 512
 """A block is for 2**3 to 2**6 numbers: so many that all links together make about 512 draws."""
@@ -383,9 +383,9 @@ class Blocks:
         """Of one link (its place) and number: with all of its block, unless the others are far ahead."""
         draws, blocks = self._draws, self.blocks
         index, size = number >> draws.bits, 1 << draws.bits
-        if blocks and index <= max(blocks) - KEPT:
+        if blocks and index <= max(blocks) - CACHED:
             return int(draws.drawn(self._question, slice(link, link + 1), number, 1)[0, 0])
-        if len(blocks) == KEPT:
+        if len(blocks) == CACHED:
             del blocks[min(blocks)]
         block = draws.drawn(self._question, slice(None), index * size, size)
         blocks[index] = drawn = block.ravel().tolist()
@@ -405,7 +405,7 @@ def met(chain: Chain, u: float) -> int:
 
 
 class ChainState:
-    """One chain of one link in one episode; it remembers where it was asked last, which saves time only.
+    """One chain of one link in one episode; it remembers where it was asked last, which changes no state.
 
     Args:
         chain: how it moves.

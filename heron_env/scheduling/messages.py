@@ -2,7 +2,7 @@
 
 Times are ns, agents are ranks. `agent` is the one whose link is used; `number` is the tick, the cycle (= step) or the
 effect that caused the message, and indexes its random draws. Messages are compared by identity, receivers use `id`.
-Where many are made, `records.make(Class, (fields))` saves the checks of a call.
+Where many are made, `records.make(Class, (fields))` makes them unchecked.
 """
 
 from collections.abc import Mapping

@@ -410,10 +410,10 @@ def _thresholds(shares: Iterable[float]) -> tuple[float, ...]:
     return tuple(accumulate(shares))[:-1]
 
 
-def _period_ns(period: Any, whose: str) -> int:
-    ns = delay_ns(period, f"{whose}(period)")
+def _period_ns(period: Any, owner: str) -> int:
+    ns = delay_ns(period, f"{owner}(period)")
     if not ns:
-        raise ScheduleError(f"{whose}(period={period!r}): must be a nanosecond or more")
+        raise ScheduleError(f"{owner}(period={period!r}): must be a nanosecond or more")
     return ns
 
 

@@ -137,7 +137,7 @@ ILLEGAL: list[tuple[str, Any, str]] = [
 @pytest.mark.parametrize(("agent", "value", "message"), ILLEGAL)
 def test_an_illegal_action_is_named_and_nothing_has_changed(agent: str, value: Any, message: str):
     b = batch(3)
-    b.arrays.given[:] = 1
+    b.arrays.source_in[:] = 1
     b.arrays.actions[:, b.lanes.action_slice(b.simulation.model.hierarchy.index[agent])][2] = value
     before = [array.copy() for array in b.arrays]
     with refuses(InvalidAction, f"lane 2: {message}"):

@@ -360,7 +360,7 @@ def test_machine_code_that_others_may_have_written_is_not_loaded(
 
 
 def test_the_least_recently_used_files_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(cache, "KEPT", 2)
+    monkeypatch.setattr(cache, "MOST_FILES", 2)
     monkeypatch.setenv("HERON_CACHE_DIR", str(tmp_path))
     for second, name in enumerate(("old", "middle", "used")):
         (tmp_path / f"heron_{name}.py").write_text("")

@@ -23,10 +23,10 @@ def test_both_ways_are_tried_in_turn_and_then_the_faster_one_is_kept(monkeypatch
         return len(gone)
 
     tried = timed.Trial()
-    for call in range(timed.TRIES + timed.KEPT + 2):
+    for call in range(timed.TRIES + timed.SETTLED + 2):
         assert tried.faster(lambda: way("a", 2.0), lambda: way("b", 1.0)) == call + 1
     assert gone[: timed.TRIES] == ["a", "b"] * (timed.TRIES // 2)
-    assert set(gone[timed.TRIES : timed.TRIES + timed.KEPT]) == {"b"}
+    assert set(gone[timed.TRIES : timed.TRIES + timed.SETTLED]) == {"b"}
     assert gone[-2:] == ["a", "b"]
 
 

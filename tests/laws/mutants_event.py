@@ -73,10 +73,10 @@ GOING_ON_MUTANTS: dict[str, Fault] = {
         'of(E, "last_effect")[b, r] = of(E, "acted")[b, r]',
         'of(E, "acted")[b, r]',
     ),
-    "ends_before_their_decisions": ("clock", " and decider[at, f.ASKED] < 0)", ")"),
+    "ends_before_their_decisions": ("clock", " and decider[at, f.FIRST_OPEN] < 0)", ")"),
     "ends_of_the_episode_before_forgotten": ("clock", "        store_old_end(E, at)\n", "        pass\n"),
     "ends_of_the_episode_before_overwritten": ("clock", "[2 * at + old, j]", "[2 * at, j]"),
-    "ends_of_what_nobody_was_asked": ("clock", "if decider[at, f.ASKED] < 0:  # else", "if True:  # else"),
+    "ends_of_what_nobody_was_asked": ("clock", "if decider[at, f.FIRST_OPEN] < 0:  # else", "if True:  # else"),
     "one_network_for_all_episodes": ("event_lanes", "int(self.steps.episodes[lane]))", "0)"),
     "everyone_has_the_first_network": (
         "event_lanes",

@@ -159,5 +159,5 @@ def _noise_row(
     error = reach * ((x >> np.uint64(40)).astype(np.float64) * 2.0**-23 - 1.0)
     values = t[b, columns]
     noisy = np.where(law & tables.ADDITIVE, values + error, values * np.clip(1.0 + error, 0.01, 100.0))
-    noisy = np.where(law & tables.WHOLE, np.rint(noisy) + 0.0, noisy)
+    noisy = np.where(law & tables.INTEGER, np.rint(noisy) + 0.0, noisy)
     out[b, at] = np.minimum(np.maximum(noisy, low), high)

@@ -189,7 +189,7 @@ class JaxEnv:
             for place, rank in enumerate(group.ranks):
                 span, position = self._loops.tables.slices[rank], self._loops.tables.position[rank]
                 lane["actions"].put((0, span), values[place], True)
-                lane["given"].put((0, position), EXPLICIT * lane["alive"][0, position], True)
+                lane["source_in"].put((0, position), EXPLICIT * lane["alive"][0, position], True)
 
     def _state(self, lane: TracedLane) -> EnvState:
         n = self._loops.model.layout.size

@@ -190,11 +190,11 @@ def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: A
     numbers[s, f.USED], numbers[s, f.USES] = 1, numbers[s, f.USES] + 1
     if sizes[f.WITH_STATE]:
         copy_state(D, E, b, of(E, "view_state"), s)
-    if decider[at, f.ASKED] < 0:
-        decider[at, f.ASKED] = slot
+    if decider[at, f.FIRST_OPEN] < 0:
+        decider[at, f.FIRST_OPEN] = slot
     else:
-        numbers[b * sizes[f.VIEW_SLOTS] + decider[at, f.LAST_ASKED], f.CHAIN] = slot
-    decider[at, f.LAST_ASKED] = slot
+        numbers[b * sizes[f.VIEW_SLOTS] + decider[at, f.LAST_OPEN], f.CHAIN] = slot
+    decider[at, f.LAST_OPEN] = slot
     lane[b, f.ASKS] += 1
     lane[b, f.ROWS] += 1
     commit(E, b, r, number, now, delay(E, b, r, f.ACT, now, TICKED, LEG_ACTION, number, 0), slot)
@@ -307,7 +307,7 @@ def commit(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any)
 def element_of(D: Any, E: Any, e: Any, s: Any) -> Any:
     """Element `e` of what a decision (row `s` of `decision`) means for an agent at or below whom it is of."""
     who, first, limits, command = (
-        of(E, "view_slot")[s, f.WHOSE],
+        of(E, "view_slot")[s, f.RANK],
         of(E, "elements"),
         table(D, "limits"),
         table(D, "command"),

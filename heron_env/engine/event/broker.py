@@ -109,7 +109,7 @@ def acquire_report(E: Any, b: Any, uses: Any, real: Any) -> Any:
     """A slot for a report, a share, or a record of the two copies of what is in the slot `real`."""
     slots, size = of(E, "report_slot"), of(E, "sizes")[f.REPORT_SLOTS]
     slot = acquire(E, b, slots, size, f.FREE_REPORT, uses)
-    slots[b * size + slot, f.SEEN], slots[b * size + slot, f.REAL] = 0, real
+    slots[b * size + slot, f.VISITED], slots[b * size + slot, f.REAL] = 0, real
     return slot
 
 
@@ -125,7 +125,7 @@ def acquire_view(E: Any, b: Any, r: Any, number: Any) -> Any:
     slots, size = of(E, "view_slot"), of(E, "sizes")[f.VIEW_SLOTS]
     slot = acquire(E, b, slots, size, f.FREE_VIEW, 0)
     at = b * size + slot
-    slots[at, f.WHOSE], slots[at, f.NUMBER], slots[at, f.ANSWERED], slots[at, f.USED] = r, number, 0, 0
+    slots[at, f.RANK], slots[at, f.NUMBER], slots[at, f.ANSWERED], slots[at, f.USED] = r, number, 0, 0
     return slot
 
 
@@ -290,17 +290,17 @@ def receive_share(D: Any, E: Any, b: Any, slot: Any, number: Any) -> None:
         return
     newest[b, e] = number
     for k in range(edges[e, f.EDGE_SIZE]):
-        received[b, edges[e, f.EDGE_KEPT] + k] = of(E, "report")[s, k]
+        received[b, edges[e, f.EDGE_RECEIVED] + k] = of(E, "report")[s, k]
     count = 0
     for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
         count += newest[b, other] >= 0
-    low, high, whole = table(D, "low"), table(D, "high"), table(D, "whole")
+    low, high, integer = table(D, "low"), table(D, "high"), table(D, "integer")
     for k in range(edges[e, f.EDGE_WIDTH]):
         total = 0.0
         for other in range(edges[e, f.EDGE_FROM], edges[e, f.EDGE_TO]):
-            total += received[b, edges[other, f.EDGE_KEPT] + k]
+            total += received[b, edges[other, f.EDGE_RECEIVED] + k]
         c = edges[e, f.EDGE_TARGET] + k
         value = within(total / count, low[c], high[c])
-        for j in range(len(whole)):
-            value = np.rint(value) if np.int64(whole[j]) == c else value
+        for j in range(len(integer)):
+            value = np.rint(value) if np.int64(integer[j]) == c else value
         table(D, "truth")[b, c] = of(E, "cache")[b, c] = value

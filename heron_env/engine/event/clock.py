@@ -76,9 +76,10 @@ def handle(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
         record = slot
         at = b * of(E, "sizes")[f.REPORT_SLOTS] + record
         both = of(E, "report_slot")
-        slot, visited = both[at, f.REAL], both[at, f.SEEN]
-        both[at, f.SEEN] = 1
+        slot, visited = both[at, f.REAL], both[at, f.VISITED]
+        both[at, f.VISITED] = 1
         release_report(E, b, record)
+        # whichever copy comes second brings nothing new: delivered, then dropped
         if visited != 0:
             lane[b, f.DELIVERED] += 1
             lane[b, f.DROPPED] += 1
@@ -309,10 +310,10 @@ def begin_knowledge(D: Any, E: Any, b: Any) -> None:
 def begin_decider(E: Any, at: Any) -> None:
     """An agent that decides (row `at`) has not done so yet."""
     decider, earned = of(E, "decider"), of(E, "earned")
-    if decider[at, f.ASKED] < 0:  # else begun anew half-way: nobody was asked for its last decision
+    if decider[at, f.FIRST_OPEN] < 0:  # else begun anew half-way: nobody was asked for its last decision
         store_old_end(E, at)
     decider[at, f.END] = 0
-    decider[at, f.ASKED] = decider[at, f.LAST_NUMBER] = decider[at, f.LAST_EFFECT] = NONE
+    decider[at, f.FIRST_OPEN] = decider[at, f.LAST_NUMBER] = decider[at, f.LAST_EFFECT] = NONE
     decider[at, f.STEPS] = 0
     earned[at, f.EARNED] = earned[at, f.EARNED_TRAINING] = 0.0
     earned[at, f.DISCOUNT] = 1.0
@@ -321,7 +322,7 @@ def begin_decider(E: Any, at: Any) -> None:
 @leaf
 def has_end(decider: Any, at: Any) -> Any:
     """Is there an end to be told: of the episode before, or of an agent whose decisions have all been answered?"""
-    return decider[at, f.OLD_END] != 0 or (decider[at, f.END] != 0 and decider[at, f.ASKED] < 0)
+    return decider[at, f.OLD_END] != 0 or (decider[at, f.END] != 0 and decider[at, f.FIRST_OPEN] < 0)
 
 
 @phase
@@ -336,7 +337,7 @@ def count(D: Any, first: Any, last: Any, E: Any) -> Any:
         for p in range(sizes[f.DECIDERS]):
             at = b * sizes[f.DECIDERS] + p
             counts[b, groups + group[p]] += has_end(decider, at)
-            counts[b, group[p]] += decider[at, f.ASKED] >= 0 and lane[b, f.STATUS] == f.WAIT
+            counts[b, group[p]] += decider[at, f.FIRST_OPEN] >= 0 and lane[b, f.STATUS] == f.WAIT
     return 0
 
 
@@ -353,10 +354,10 @@ def collect(D: Any, first: Any, last: Any, E: Any) -> Any:
                 n = counts[b, groups + group[p]]
                 counts[b, groups + group[p]] = n + 1
                 collect_end(E, b, r, at, n)
-            if decider[at, f.ASKED] >= 0 and lane[b, f.STATUS] == f.WAIT:
+            if decider[at, f.FIRST_OPEN] >= 0 and lane[b, f.STATUS] == f.WAIT:
                 n = counts[b, group[p]]
                 counts[b, group[p]] = n + 1
-                collect_row(E, b, r, decider[at, f.ASKED], n)
+                collect_row(E, b, r, decider[at, f.FIRST_OPEN], n)
     return 0
 
 
@@ -417,7 +418,7 @@ def answer(D: Any, first: Any, last: Any, E: Any) -> Any:
             k = e - elements[r]
             of(E, "decision")[s, k] = within(actions[n, k], limits[LOW, e], limits[HIGH, e])
         slots[s, f.ANSWERED] = 1
-        decider[at, f.ASKED] = slots[s, f.CHAIN]
+        decider[at, f.FIRST_OPEN] = slots[s, f.CHAIN]
         lane[b, f.ASKS] -= 1
         lane[b, f.STATUS] = f.RUN
         release_view(E, b, slot)

@@ -33,14 +33,14 @@ ROWS: decisions of this episode. TOKENS: under way, each with a boundary in the 
 HEAP_SHORT, REPORTS_SHORT, VIEWS_SHORT, LOG_SHORT, RING_SHORT = 1, 2, 4, 8, 16
 USES, CHAIN = range(2)
 """Columns of all slots. USES: how many events need it. CHAIN: the next free one."""
-WHAT, VERSION_OF, AS_OF, SEEN, REAL, REPORT_NUMBERS = range(2, 8)
-"""Further columns of `report_slot`; WHAT: row or edge. A record of two copies has SEEN and the REAL slot."""
-WHOSE, NUMBER, ANSWERED, COME, BROUGHT, FIRST_ROW, USED, VIEW_NUMBERS = range(2, 10)
+WHAT, VERSION_OF, AS_OF, VISITED, REAL, REPORT_NUMBERS = range(2, 8)
+"""Further columns of `report_slot`; WHAT: row or edge. A record of two copies has VISITED and the REAL slot."""
+RANK, NUMBER, ANSWERED, COME, BROUGHT, FIRST_ROW, USED, VIEW_NUMBERS = range(2, 10)
 """Further columns of `view_slot`: an observation on its way, then the decision on it; an unanswered one is in use, too,
 and its CHAIN is the agent's next unanswered one. COME: when it came, ns. BROUGHT: control steps since the decision
 before. USED: has it been decided on?"""
-ASKED, LAST_ASKED, LAST_NUMBER, LAST_EFFECT, STEPS, END, END_STEPS, OLD_END, OLD_STEPS, DECIDER_NUMBERS = range(10)
-"""Columns of `decider`, one for each (b, p). ASKED, LAST_ASKED: first and last unanswered slot. LAST_NUMBER and
+FIRST_OPEN, LAST_OPEN, LAST_NUMBER, LAST_EFFECT, STEPS, END, END_STEPS, OLD_END, OLD_STEPS, DECIDER_NUMBERS = range(10)
+"""Columns of `decider`, one for each (b, p). FIRST_OPEN, LAST_OPEN: first and last unanswered slot. LAST_NUMBER and
 LAST_EFFECT: number of the last decision and of the last effect. STEPS: since the last decision. END: bits: 1 there is
 an end to be told, 2 terminated, 4 truncated, 8 the last decision took effect. END_STEPS: STEPS then. OLD_...: the same
 of the episode before: an agent may have ended in the next one, too, before anybody is asked. `end_obs` and `end_state`
@@ -111,7 +111,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "row_state": ("float32", 2), "answer": ("float64", 2),
 }  # fmt: skip
 """Element type and number of axes of every array."""
-EDGE_SOURCE, EDGE_SIZE, EDGE_TARGET, EDGE_WIDTH, EDGE_KEPT, EDGE_FROM, EDGE_TO, EDGE_NUMBERS = range(8)
+EDGE_SOURCE, EDGE_SIZE, EDGE_TARGET, EDGE_WIDTH, EDGE_RECEIVED, EDGE_FROM, EDGE_TO, EDGE_NUMBERS = range(8)
 """Columns of `edge`: first column and size of what is told; first column and width of where it goes; first place in
 `received`; first edge, and one past the last, of those that meet there."""
 ROW_LANE, ROW_RANK, ROW_SLOT, ROW_NUMBER, ROW_STEPS, ROW_BITS, ROW_NUMBERS = range(7)

@@ -103,6 +103,7 @@ def end_step(D: Any, E: Any, b: Any, now: Any) -> None:
     else:
         schedule_substep(E, b, step + 1, 0)
     lane[b, f.VERSION] += 1
+    # the next substep clears sums per step, while reports of this one may leave later (T18)
     for j in range(of(E, "ended_sums").shape[1]):
         of(E, "ended_sums")[b, j] = truth[b, sums[j]]
     leg = of(E, "timing")[schedule_of(E, b, 0), f.MSG]
@@ -111,6 +112,7 @@ def end_step(D: Any, E: Any, b: Any, now: Any) -> None:
     elif leg == 0:
         report_all(E, b, step, lane[b, f.VERSION], now, truth, b, now)
     else:
+        # reports leave when the token is back, after more physics: they tell of the truth at this boundary
         ring, k = of(E, "ring"), step % sizes[f.RING]
         for c in range(ring.shape[1]):
             ring[b * sizes[f.RING] + k, c] = truth[b, c]

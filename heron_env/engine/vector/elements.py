@@ -271,7 +271,7 @@ def store(context: Any, array: Any, key: Any, value: Any, mask: Any) -> Any:
     keys = _keys(array, key)
     if len(keys) != array.ndim or any(isinstance(kind, types.SliceType) for kind in keys):
         raise refuse("assignment", array, key)
-    if _gathers(keys):  # lane by lane this is faster
+    if _gathers(keys):
         raise TypingError("it writes to places that differ from lane to lane")
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -357,13 +357,13 @@ def _sum(array):  # type: ignore[no-untyped-def]
 @intrinsic(prefer_literal=True)
 def draws(context: Any, key: Any, shape: Any) -> Any:
     """The draws of a key, a vector; none is made until it is asked for."""
-    whole = types.UniTuple(types.int64, len(shape) if isinstance(shape, types.BaseTuple) else 1)
-    made = Drawn(whole.count)
+    shape_type = types.UniTuple(types.int64, len(shape) if isinstance(shape, types.BaseTuple) else 1)
+    made = Drawn(shape_type.count)
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         kind = signature.args[1]
         axes = (
-            context.cast(builder, args[1], kind, whole)
+            context.cast(builder, args[1], kind, shape_type)
             if isinstance(kind, types.BaseTuple)
             else cgutils.pack_array(builder, [context.cast(builder, args[1], kind, types.int64)])
         )

@@ -127,11 +127,11 @@ def truth_of(context: Any, value: Any) -> Any:
     return made(value), build
 
 
-def _joined(context: Any, one: Any, other: Any, neutral: Any, whole: Any, join: Any) -> Any:
-    """`both` and `either`: one of two leaves the other as it is, `neutral`, or decides alone, `whole`."""
+def _joined(context: Any, one: Any, other: Any, neutral: Any, absorbing: Any, join: Any) -> Any:
+    """`both` and `either`: one of two leaves the other as it is, `neutral`, or decides alone, `absorbing`."""
     made: Any
-    if one is whole or other is whole:
-        made = whole
+    if one is absorbing or other is absorbing:
+        made = absorbing
     elif one is neutral or other is neutral:
         made = other if one is neutral else one
     else:

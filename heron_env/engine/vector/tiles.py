@@ -175,20 +175,20 @@ def fill(rows: Any, width: Any, columns: Any, size: Any, place: Any, many: Any) 
 
 @leaf
 def empty(
-    rows: Any, width: Any, columns: Any, size: Any, place: Any, over: Any, start: Any, many: Any, whole: Any
+    rows: Any, width: Any, columns: Any, size: Any, place: Any, over: Any, start: Any, many: Any, complete: Any
 ) -> None:  # fmt: skip
     """`columns` of a tile back into rows, `width` bytes apart; not of environments that stand still (`over`).
 
-    `whole`: none does, and none misses. Bytes are moved whole rows at a time (memory.py).
+    `complete`: none does, and none misses. Bytes are moved whole rows at a time (memory.py).
     """
     nothing = size == 1
     if nothing:
         for c in range(columns):
             nothing &= word(place + c * LANES) == 0
-    if whole and (width == size or nothing):
+    if complete and (width == size or nothing):
         for k in range(columns * size):
             put_word(rows + 8 * k, word(place + 8 * k))
-    elif whole and size == 8 and columns >= 4:
+    elif complete and size == 8 and columns >= 4:
         for at in range(0, columns, 4):
             c = min(at, columns - 4)
             for half in range(0, LANES, 4):
@@ -231,9 +231,9 @@ def tiles(D: Any, first: Any, last: Any) -> Any:
     left = 0
     for start in range(first, last, LANES):
         many = min(LANES, last - start)
-        whole = many == LANES
+        complete = many == LANES
         for k in range(many):
-            whole &= over[start + k] == 0
+            complete &= over[start + k] == 0
         for m in range(len(LANE_ARRAYS), fills):
             rows, width = word(D + 24 * moves[m, PLACE]) + moves[m, FIRST], moves[m, WIDTH]
             fill(rows + start * width, width, moves[m, COUNT], moves[m, SIZE], own + size + moves[m, OFFSET], many)
@@ -246,7 +246,7 @@ def tiles(D: Any, first: Any, last: Any) -> Any:
         for m in range(fills, moved):
             rows, width, place = word(D + 24 * moves[m, PLACE]) + moves[m, FIRST], moves[m, WIDTH], moves[m, OFFSET]
             rows, place = rows + start * width, own + size + place
-            empty(rows, width, moves[m, COUNT], moves[m, SIZE], place, over, start, many, whole)
+            empty(rows, width, moves[m, COUNT], moves[m, SIZE], place, over, start, many, complete)
         if number(D, "shows") != 0:
             publish(D, own + size, start, many)
     return left

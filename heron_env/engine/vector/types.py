@@ -65,7 +65,7 @@ class Singleton(types.Type):
         return types.boolean if both else None
 
 
-class Known:
+class Constant:
     """A value of a Singleton in Python."""
 
     def __init__(self, kind: Any) -> None:
@@ -73,16 +73,16 @@ class Known:
 
 
 EVERYWHERE, NOWHERE, NOVALUE = Singleton("everywhere"), Singleton("nowhere"), Singleton("novalue")
-ALL, UNSET = Known(EVERYWHERE), Known(NOVALUE)
+ALL, UNSET = Constant(EVERYWHERE), Constant(NOVALUE)
 
 
-@typeof_impl.register(Known)
-def _typeof_known(value: Any, context: Any) -> Any:
+@typeof_impl.register(Constant)
+def _typeof_constant(value: Any, context: Any) -> Any:
     return value.kind
 
 
 @lower_constant(Singleton)
-def _constant_known(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def _lowered_constant(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     return context.get_dummy_value()
 
 
