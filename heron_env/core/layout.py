@@ -88,7 +88,7 @@ class Row:
 
 
 def span_of(places: NDArray[np.int64]) -> slice | NDArray[np.int64]:
-    """Places one after another as a slice, which is read at half the cost (as a view)."""
+    """Places one after another as a slice, through which an array is a view; others as they are."""
     if len(places) and np.array_equal(places, np.arange(places[0], places[0] + len(places))):
         return slice(int(places[0]), int(places[0]) + len(places))
     return places

@@ -32,7 +32,7 @@ from heron_env.seeding import GOLDEN, MASK, h, mix, mixed
 LEAST, MOST = 0.01, 100.0
 """What multiplicative noise can make of a value at the utmost: so many times as much."""
 BLOCK = 1 << 14
-"""Elements that noise is added to at a time: what fits a cache, twice as fast as millions in one go."""
+"""Elements that noise is added to at a time: what fits a processor's cache."""
 MULTIPLICATIVE, ADDITIVE = LAWS = "multiplicative", "additive"
 NUMBERS = (int, float, complex, Decimal, Fraction, np.number)
 Floats = NDArray[np.float64]
