@@ -134,7 +134,7 @@ def noisy_floats(env: LawEnv) -> list[int]:
     """Columns that nothing changes and that somebody sees with noise; floats, since whole numbers may round back."""
     layout = env.simulation.model.layout
     seen = {column for rank in range(len(env.hierarchy)) for column in noisy(env, rank)}
-    return [column for column in np.intersect1d(still(env), sorted(seen)).tolist() if not layout.whole[column]]
+    return [column for column in np.intersect1d(still(env), sorted(seen)).tolist() if not layout.integer[column]]
 
 
 def _numbers_sent(env: LawEnv, recipe: Recipe, schedule: Any, seed: int) -> list[set[Any]]:
