@@ -25,7 +25,7 @@ def check_the_plan_shows_what_is_declared(recipe: Recipe) -> None:
             f"{agent} sees less or more clearly"
         )
         additive = [law == "additive" for _, (factor, law), *_ in declared if factor]
-        assert view.seen.additive[view.factors > 0.0].tolist() == additive, f"{agent} sees by another law of noise"
+        assert view.visible.additive[view.factors > 0.0].tolist() == additive, f"{agent} sees by another law of noise"
         assert len(env.observation_names(agent)) == env.observation_space(agent).shape[0]
 
 
