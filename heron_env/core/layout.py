@@ -88,7 +88,7 @@ class Row:
 
 
 def span_of(places: NDArray[np.int64]) -> slice | NDArray[np.int64]:
-    """Places one after another as a slice, which is read at half the cost (as a view)."""
+    """Places one after another as a slice, through which an array is a view; others as they are."""
     if len(places) and np.array_equal(places, np.arange(places[0], places[0] + len(places))):
         return slice(int(places[0]), int(places[0]) + len(places))
     return places
@@ -174,7 +174,7 @@ class Layout:
 
     def _describe_columns(self) -> None:
         self.low, self.high = np.full(self.size, -np.inf), np.full(self.size, np.inf)
-        self.whole = np.zeros(self.size, dtype=bool)
+        self.integer = np.zeros(self.size, dtype=bool)
         self.observed, self.foreknown = np.ones(self.size, dtype=bool), np.zeros(self.size, dtype=bool)
         self.noisy, self.relative = np.zeros(self.size, dtype=bool), np.zeros(self.size, dtype=bool)
         self.element = np.zeros(self.size, dtype=np.uint64)
@@ -188,7 +188,7 @@ class Layout:
             for column, feature, q in row.columns():
                 span = slice(column, column + q.size)
                 self.low[span], self.high[span] = q.low, q.high
-                self.whole[span], self.observed[span] = q.kind != "float", q.observed
+                self.integer[span], self.observed[span] = q.kind != "float", q.observed
                 self.foreknown[span], self.relative[span] = q.foreknown, q.relative and rank < len(self.rows) - 1
                 self.noisy[span] = q.noisy and q.kind in ("float", "int")
                 self.element[span] = np.arange(q.size)
@@ -196,7 +196,7 @@ class Layout:
                 self.names[span] = [f"{feature.feature_name}.{name}" for name in element_names(q)]
                 if q.per_step:
                     per_step.extend(range(column, column + q.size))
-        self._any_whole = bool(self.whole.any())
+        self._any_integer = bool(self.integer.any())
         self.per_step = np.asarray(per_step, dtype=np.int64)
 
     @cached_property
@@ -211,7 +211,7 @@ class Layout:
 
     def clip_columns(self, array: NDArray[np.float64]) -> None:
         """Bring every column of `array` `[..., columns]` within its declared bounds, in place."""
-        clip(array, self.low, self.high, whole=self.whole if self._any_whole else None, out=array)
+        clip(array, self.low, self.high, integer=self.integer if self._any_integer else None, out=array)
 
     def bad_columns(self, array: NDArray[np.float64]) -> list[str]:
         """Names of the columns that are NaN: `battery_1.Charge.soc`."""
@@ -241,12 +241,12 @@ class Route:
     feature: str
     field: str
     shape: tuple[int, ...]
-    whole: bool
+    integer: bool
     into: str
 
     def describe(self, values: NDArray[np.float64]) -> dict[str, Any]:
         """`{"_owner_id", "_receiver_id", "features"}` of the shared values `[size]`."""
-        part = [int(value) for value in values] if self.whole else values.tolist()
+        part = [int(value) for value in values] if self.integer else values.tolist()
         shared = part if self.shape else part[0]
         features = {self.feature: {self.field: shared}}
         return {"_owner_id": self.sender, "_receiver_id": self.receiver, "features": features}

@@ -172,7 +172,7 @@ def decide_with(
     declares `draw` the key of its draws.
     """
     forward, decide_action = (getattr(policy, name, None) for name in ("forward", "decide_action"))
-    if decide_action is not None and forward is None:  # isinstance would look ten times as long, at every step
+    if decide_action is not None and forward is None:  # one that has both decides on the vector
         shown, decide = show(), decide_action
     else:
         shown, decide = None, cast(Any, policy if forward is None else forward)
@@ -227,7 +227,7 @@ def draws_of(seeds: Keys, episodes: Keys, agents: Keys, numbers: NDArray[np.int6
 def takes(function: Callable[..., Any], keyword: str) -> bool:
     """Does it declare a parameter of this name?"""
     plain: Any = getattr(function, "__func__", function)
-    if isinstance(plain, FunctionType) and not hasattr(plain, "__wrapped__"):  # asked for at every step
+    if isinstance(plain, FunctionType) and not hasattr(plain, "__wrapped__"):  # its own code says it
         code = plain.__code__
         return keyword in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     try:

@@ -35,11 +35,11 @@ def within(value: Any, low: Any, high: Any) -> Any:
 
 
 def clip(
-    values: Floats, low: Any, high: Any, *, whole: NDArray[np.bool_] | None = None, out: Floats | None = None
+    values: Floats, low: Any, high: Any, *, integer: NDArray[np.bool_] | None = None, out: Floats | None = None
 ) -> Floats:
-    """The same of numbers `[..., n]` and bounds `[n]`, rounded where `whole` `[n]` says so; into `out`, or fresh."""
+    """The same of numbers `[..., n]` and bounds `[n]`, rounded where `integer` `[n]` says so; into `out`, or fresh."""
     clipped: Floats = values.clip(low, high, out=out)
-    return clipped if whole is None else np.rint(clipped, out=clipped, where=whole)
+    return clipped if integer is None else np.rint(clipped, out=clipped, where=integer)
 
 
 class Quantity:

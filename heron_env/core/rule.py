@@ -121,7 +121,7 @@ class Parameter:
     feature: type[FeatureProvider] | None = None
 
 
-@lru_cache(maxsize=1024)  # for all agents of a class: resolving annotations takes a thousand calls
+@lru_cache(maxsize=1024)  # the agents of a class share it
 def parameters(
     function: Callable[..., Any],
     own: tuple[type[FeatureProvider], ...],

@@ -205,7 +205,7 @@ def _fixed(
         "who": decisions.who, "owner": decisions.owner, "single": decisions.single,
         "limits": decisions.limits, "command": decisions.command, "possible": positions(model.possible),
         "watched": positions(model.observers), "per_step": layout.per_step.astype(np.uint32), "low": layout.low,
-        "high": layout.high, "integer": np.flatnonzero(layout.whole).astype(np.uint32), "coh": cohorts,
+        "high": layout.high, "integer": np.flatnonzero(layout.integer).astype(np.uint32), "coh": cohorts,
     }  # fmt: skip
 
 

@@ -299,7 +299,7 @@ def noise_tables(
         "noise_reach": joined((noise.reach for noise in noises), np.float64),
         "noise_low": joined((noise.low for noise in noises), np.float64),
         "noise_high": joined((noise.high for noise in noises), np.float64),
-        "noise_law": joined((noise.additive * ADDITIVE + noise.whole * INTEGER for noise in noises), np.uint8),
+        "noise_law": joined((noise.additive * ADDITIVE + noise.integer * INTEGER for noise in noises), np.uint8),
     }  # fmt: skip
 
 

@@ -36,7 +36,7 @@ KERNEL = Path(__file__).with_name("exchange_kernel.py")
 FORMS: dict[str, tuple[str, int]] = {
     "places": ("int64", 1),  # of the edges, by rank and by position in the engine
     "edge_of": ("int64", 1), "sources": ("int64", 1),  # of the values that are told: edge, column of the truth
-    "targets": ("int64", 1), "low": ("float64", 1), "high": ("float64", 1), "whole": ("bool_", 1),  # of inboxes
+    "targets": ("int64", 1), "low": ("float64", 1), "high": ("float64", 1), "integer": ("bool_", 1),  # of inboxes
     "first": ("int64", 1), "meeting": ("int64", 1),  # those that meet in target c: meeting[first[c] : first[c + 1]]
     "heard": ("float64", 2), "newest": ("int64", 2),  # of each lane: values, and the step that an edge brought last
 }  # fmt: skip
@@ -85,7 +85,7 @@ class Exchange:
             "places": np.argsort(breadth_first(hierarchy))[senders],
             "edge_of": np.repeat(np.arange(len(self.edges)), sizes), "sources": sources, "targets": columns,
             "meeting": np.argsort(cell, kind="stable"), "first": np.cumsum([0, *counts]),
-            "low": layout.low[columns], "high": layout.high[columns], "whole": layout.whole[columns],
+            "low": layout.low[columns], "high": layout.high[columns], "integer": layout.integer[columns],
             "heard": self._heard, "newest": self._newest,
         }  # fmt: skip
         self._table = addresses(FORMS, self._arrays)  # compiled code knows addresses only
@@ -98,7 +98,7 @@ class Exchange:
             slice(self._spans[first].start, self._spans[last].stop),
             np.tile(np.arange(columns.stop - columns.start), len(edges)),
             columns,
-            (layout.low[columns], layout.high[columns], layout.whole[columns]),
+            (layout.low[columns], layout.high[columns], layout.integer[columns]),
         )
 
     @classmethod
@@ -120,8 +120,8 @@ class Exchange:
         newest[index] = step
         heard[self._spans[index]] = values
         count = np.count_nonzero(newest[slot.edges] > UNHEARD)
-        low, high, whole = slot.bounds
-        means = clip(np.bincount(slot.part, weights=heard[slot.values]) / count, low, high, whole=whole)
+        low, high, integer = slot.bounds
+        means = clip(np.bincount(slot.part, weights=heard[slot.values]) / count, low, high, integer=integer)
         for array in arrays:
             array[slot.columns] = means
 

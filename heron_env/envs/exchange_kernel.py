@@ -49,7 +49,7 @@ def write_inboxes(N: Any, truth: Any, b: Any, step: Any) -> None:
         if newest[b, edge_of[j]] == step:
             heard[b, j] = truth[b, sources[j]]
     targets, meeting, first = of(N, "targets"), of(N, "meeting"), of(N, "first")
-    low, high, whole = of(N, "low"), of(N, "high"), of(N, "whole")
+    low, high, integer = of(N, "low"), of(N, "high"), of(N, "integer")
     for c in range(len(targets)):
         total, count = 0.0, 0
         for k in range(first[c], first[c + 1]):
@@ -57,4 +57,4 @@ def write_inboxes(N: Any, truth: Any, b: Any, step: Any) -> None:
             count += newest[b, edge_of[meeting[k]]] > UNHEARD
         if count > 0:
             mean = within(total / count, low[c], high[c])
-            truth[b, targets[c]] = np.rint(mean) if whole[c] else mean
+            truth[b, targets[c]] = np.rint(mean) if integer[c] else mean

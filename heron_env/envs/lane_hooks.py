@@ -93,8 +93,8 @@ class BatchWorld(World):
         """Write `values` `[B, k]` into `columns` `[k]` of every lane's truth, within their bounds."""
         if np.shape(values) != (shape := (len(self.lanes), len(columns))):
             raise RuleError(f"world.put(columns, values): values have the shape {np.shape(values)}, expected {shape}")
-        low, high, whole = (of[columns] for of in (self._layout.low, self._layout.high, self._layout.whole))
-        bounded, (array, rows) = clip(np.asarray(values, dtype=np.float64), low, high, whole=whole), self._target()
+        low, high, integer = (of[columns] for of in (self._layout.low, self._layout.high, self._layout.integer))
+        bounded, (array, rows) = clip(np.asarray(values, dtype=np.float64), low, high, integer=integer), self._target()
         array[rows[:, None], columns] = bounded
         self.touched |= bool(np.isnan(bounded.sum()))
 

@@ -32,7 +32,7 @@ from heron_env.seeding import GOLDEN, MASK, h, mix, mixed
 LEAST, MOST = 0.01, 100.0
 """What multiplicative noise can make of a value at the utmost: so many times as much."""
 BLOCK = 1 << 14
-"""Elements that noise is added to at a time: what fits a cache, twice as fast as millions in one go."""
+"""Elements that noise is added to at a time: what fits a processor's cache."""
 MULTIPLICATIVE, ADDITIVE = LAWS = "multiplicative", "additive"
 NUMBERS = (int, float, complex, Decimal, Fraction, np.number)
 Floats = NDArray[np.float64]
@@ -237,11 +237,11 @@ class ColumnNoise:
         additive: NDArray[np.bool_],
         low: Floats,
         high: Floats,
-        whole: NDArray[np.bool_],
+        integer: NDArray[np.bool_],
     ) -> None:
         self.at, self.keys, self.factors, self.additive = at, keys, factors, additive
-        self.low, self.high, self.whole = low, high, whole
-        self._any_additive, self._any_whole = bool(additive.any()), bool(whole.any())
+        self.low, self.high, self.integer = low, high, integer
+        self._any_additive, self._any_integer = bool(additive.any()), bool(integer.any())
         self.reach = factors
         if self._any_additive:
             with np.errstate(over="ignore"):
@@ -258,7 +258,7 @@ class ColumnNoise:
             return None
         columns = read.columns[at]
         keys = column_keys(layout, observers[at], columns)
-        bounds = layout.low[columns], layout.high[columns], layout.whole[columns]
+        bounds = layout.low[columns], layout.high[columns], layout.integer[columns]
         return cls(at, keys, read.factors[at], read.additive[at], *bounds)
 
     def uniforms(self, moment: Moment, span: slice = slice(None)) -> Floats:
@@ -281,8 +281,8 @@ class ColumnNoise:
         noisy = exact * clip(1.0 + error, LEAST, MOST)
         if self._any_additive:
             noisy = np.where(self.additive[span], exact + error, noisy)
-        if self._any_whole:
-            noisy = np.where(self.whole[span], np.rint(noisy) + 0.0, noisy)  # + 0.0: no int is -0.0
+        if self._any_integer:
+            noisy = np.where(self.integer[span], np.rint(noisy) + 0.0, noisy)  # + 0.0: no int is -0.0
         values[at] = clip(noisy, self.low[span], self.high[span])
 
 

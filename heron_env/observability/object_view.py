@@ -117,7 +117,7 @@ class ObjectView:
         self.observer, self.portions, self.table = observer, portions, table
         self._types: list[type] = []
         self._at: list[int] = []
-        self._whole: list[int] = []
+        self._integers: list[int] = []
         self._deep: list[int] = []
         self._noise: ColumnNoise | None = None
 
@@ -164,7 +164,7 @@ class ObjectView:
         within, where = np.flatnonzero(noisy[at]), np.flatnonzero(noisy)
         parts = (table.keys[where], table.factors[where], table.additive[where], table.low[where], table.high[where])
         self._noise = ColumnNoise(within, *parts, codes[where] == INT) if len(where) else None
-        self._at, self._whole = at.tolist(), np.flatnonzero(codes[at] == INT).tolist()
+        self._at, self._integers = at.tolist(), np.flatnonzero(codes[at] == INT).tolist()
         self._deep = np.flatnonzero(codes == DEEP).tolist()
         self._types = types
 
@@ -172,13 +172,13 @@ class ObjectView:
         """The values with noise on all plain numbers; whole numbers too big for float64 go one by one."""
         everything = len(self._at) == len(values)
         numbers = values if everything else [values[place] for place in self._at]
-        big = [(k, numbers[k]) for k in self._whole if not -EXACT_FLOAT < numbers[k] < EXACT_FLOAT]
+        big = [(k, numbers[k]) for k in self._integers if not -EXACT_FLOAT < numbers[k] < EXACT_FLOAT]
         for k, _ in big:
             numbers[k] = 0
         array = np.array(numbers, dtype=np.float64)
         noise.add_noise(array, moment)
         noisy: list[Any] = array.tolist()
-        for k in self._whole:
+        for k in self._integers:
             noisy[k] = int(noisy[k])
         for k, value in big:
             noisy[k] = self._copied(self._at[k], value, moment)

@@ -94,7 +94,7 @@ def _union(tags: dict[str, Columns], *names: str) -> Columns:
 
 
 class Spliced:
-    """The columns everyone of a kind sees, by rank, from which single ranks can be replaced cheaply."""
+    """The columns everyone of a kind sees, by rank, from which single ranks can be replaced."""
 
     def __init__(self, per_rank: list[Columns]) -> None:
         self.columns = np.concatenate([np.zeros(0, np.int64), *per_rank])

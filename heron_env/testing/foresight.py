@@ -158,7 +158,7 @@ def _equal(layout: Layout, courses: list[Floats], some: Columns, span: slice) ->
     hits = equal & changed[:, :, None] & ~explained_by_the_past(values, past)[:, :, None]
     for i, j in np.argwhere(hits.sum(axis=0) >= OFTEN).tolist():
         source = span.start + min(j, span.stop - span.start - 1)
-        integer = bool(layout.whole[asked[i]] or layout.whole[source])
+        integer = bool(layout.integer[asked[i]] or layout.integer[source])
         if is_no_chance(hits[:, i, j], equal[:, i, j], coming[:, j], new[:, j], integer=integer):
             is_mean = j == span.stop - span.start
             yield Suspect(int(asked[i]), source, mean=is_mean, boundaries=int(hits[:, i, j].sum()))
@@ -272,7 +272,7 @@ class Boundaries:
     def _a_little_different(self, columns: Columns) -> Floats:
         layout, now = self.simulation.model.layout, self.simulation.truth[columns]
         passed = np.concatenate([course[:, columns] for course in self.courses])
-        change = np.where(layout.whole[columns], 1.0, LITTLE * (passed.max(axis=0) - passed.min(axis=0)))
+        change = np.where(layout.integer[columns], 1.0, LITTLE * (passed.max(axis=0) - passed.min(axis=0)))
         return np.asarray(np.where(now + change <= layout.high[columns], now + change, now - change))
 
     def _tried(self, columns: Columns, values: Floats | None, actions: Mapping[str, Any]) -> Floats:

@@ -293,4 +293,4 @@ def other_values(layout: Layout, columns: Columns, shares: Floats) -> Floats:
     """Values of these columns at shares (in [0, 1)) of their ranges."""
     low, high = np.maximum(layout.low[columns], -1e3), np.minimum(layout.high[columns], 1e3)
     values = low + (high - low) * shares
-    return np.asarray(np.where(layout.whole[columns], np.round(values), values))
+    return np.asarray(np.where(layout.integer[columns], np.round(values), values))

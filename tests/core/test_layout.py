@@ -61,7 +61,7 @@ def test_every_column_knows_its_owner_name_and_bounds():
     ]  # fmt: skip
     assert plan.low[:3].tolist() == [0.0, 0.0, -np.inf]
     assert plan.high[:3].tolist() == [1.0, 9.0, np.inf]
-    assert np.flatnonzero(plan.whole).tolist() == [1, 4, 9]
+    assert np.flatnonzero(plan.integer).tolist() == [1, 4, 9]
     assert plan.per_step.tolist() == [2, 5]
     assert np.flatnonzero(~plan.observed).tolist() == [2, 5]
     assert np.flatnonzero(plan.foreknown).tolist() == [10], "known ahead is what is marked so"

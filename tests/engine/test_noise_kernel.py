@@ -40,7 +40,7 @@ class Case(NamedTuple):
     def arrays(self) -> tuple[Any, ...]:
         """As noise_row takes them, from `at` on."""
         noise = self.noise
-        law = (noise.additive * tables.ADDITIVE + noise.whole * tables.INTEGER).astype(np.uint8)
+        law = (noise.additive * tables.ADDITIVE + noise.integer * tables.INTEGER).astype(np.uint8)
         reach = np.array(noise.reach)
         return self.at, self.columns, noise.keys, reach, noise.low, noise.high, law
 

@@ -25,7 +25,7 @@ def check_the_plan_shows_what_is_declared(recipe: Recipe) -> None:
             f"{agent} sees less or more clearly"
         )
         additive = [law == "additive" for _, (factor, law), *_ in declared if factor]
-        assert view.seen.additive[view.factors > 0.0].tolist() == additive, f"{agent} sees by another law of noise"
+        assert view.visible.additive[view.factors > 0.0].tolist() == additive, f"{agent} sees by another law of noise"
         assert len(env.observation_names(agent)) == env.observation_space(agent).shape[0]
 
 
@@ -134,7 +134,7 @@ def noisy_floats(env: LawEnv) -> list[int]:
     """Columns that nothing changes and that somebody sees with noise; floats, since whole numbers may round back."""
     layout = env.simulation.model.layout
     seen = {column for rank in range(len(env.hierarchy)) for column in noisy(env, rank)}
-    return [column for column in np.intersect1d(still(env), sorted(seen)).tolist() if not layout.whole[column]]
+    return [column for column in np.intersect1d(still(env), sorted(seen)).tolist() if not layout.integer[column]]
 
 
 def _numbers_sent(env: LawEnv, recipe: Recipe, schedule: Any, seed: int) -> list[set[Any]]:

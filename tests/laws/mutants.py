@@ -250,10 +250,10 @@ def whole_numbers_rounded_down(original: Any) -> Any:
     """Noisy ints are cut off instead of rounded: one half too low on average."""
 
     def add_noise(self: Any, values: Any, moment: Any, span: slice) -> None:
-        kept, self._any_whole = self._any_whole, False
+        kept, self._any_integer = self._any_integer, False
         original(self, values, moment, span)
-        self._any_whole = kept
-        whole = self.at[span][self.whole[span]]
+        self._any_integer = kept
+        whole = self.at[span][self.integer[span]]
         values[whole] = np.floor(values[whole])
 
     return add_noise

@@ -181,7 +181,7 @@ class PlainWorld(PlainAgenda):
         for told in known:
             total = total + told
         mean = np.clip(total / len(known), layout.low[target], layout.high[target])
-        mean = np.where(layout.whole[target], np.rint(mean), mean)
+        mean = np.where(layout.integer[target], np.rint(mean), mean)
         self.simulation.truth[target] = self.cache[target] = mean
 
     # What happens from outside (T14): single events of the world, and sensors that fail for a while

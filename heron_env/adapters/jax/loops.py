@@ -76,7 +76,7 @@ class Loops:
         for c, (value, before) in enumerate(zip(cells[: layout.size], lane.settled, strict=True)):
             if value is not before:
                 settled = within(value, float(layout.low[c]), float(layout.high[c]))
-                settled = jnp.rint(settled) + 0.0 if layout.whole[c] else settled
+                settled = jnp.rint(settled) + 0.0 if layout.integer[c] else settled
                 bad = WORDS.either(bad, settled != settled)
                 cells[c] = lane.settled[c] = WORDS.where(mask_, settled, value)
         return bad

@@ -133,7 +133,7 @@ def seeds_of(seed: Any, usual: int, lanes: int) -> tuple[NDArray[np.uint64], NDA
     if values.dtype == object:
         explicit = np.array([one is not None for one in values.ravel()], dtype=bool).reshape(values.shape)
     numbers = values[explicit]
-    all_integers = numbers.dtype.kind in "iu" and (numbers >= 0).all()  # the usual case, without a loop in Python
+    all_integers = numbers.dtype.kind in "iu" and (numbers >= 0).all()
     if values.shape == (lanes,) and (all_integers or all(map(_is_seed, numbers.tolist()))):
         each[explicit] = numbers.astype(np.uint64)
         return each, explicit

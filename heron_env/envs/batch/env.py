@@ -193,7 +193,7 @@ class BatchEnv(Batch):
         thread moves this batch; nothing has changed then. Where environments have a step() of their own, an agent's own
         policy may do the illegal half-way: all then need a reset.
         """
-        owned = self._ownership  # `drive`, without its calls: it would be a tenth of a step of few lanes
+        owned = self._ownership  # as in `drive`; what an error leaves `_abandon` says
         if not owned.lock.acquire(False):
             owned.borrow("step()")
         try:
@@ -271,7 +271,7 @@ class BatchEnv(Batch):
         if not self._makers:
             self._makers = {name: self._makers_of(name) for name in self.groups}
         turn, infos = self._turn, {}
-        for name, makers in self._makers.items():  # a comprehension is a call more
+        for name, makers in self._makers.items():
             infos[name] = one = Infos()
             one.makers, one.made, one.turn, one.number = makers, None, turn, turn.number
         return infos

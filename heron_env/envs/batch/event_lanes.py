@@ -344,7 +344,7 @@ class Noted:
     def _by_rank(self, kind: int, sizes: dict[int, int]) -> dict[int, Floats]:
         """The records of a kind by rank, which is their first number; `sizes`: of what follows."""
         starts = self._index[self._index[:, 0] == kind, 1]
-        ranks = self._log[starts].astype(np.min_scalar_type(len(self.env.hierarchy)))  # few bits are sorted fast
+        ranks = self._log[starts].astype(np.min_scalar_type(len(self.env.hierarchy)))
         starts = starts[np.argsort(ranks, kind="stable")] + 1
         stops = np.cumsum([0, *np.bincount(ranks, minlength=len(self.env.hierarchy))]).tolist()
         parts = {rank: slice(stops[rank], stops[rank + 1]) for rank in sizes}

@@ -145,7 +145,7 @@ class TurnCounter:
 class Infos(Mapping[str, NDArray[Any]]):
     """A group's infos, each array made when it is first asked for; until the next step only.
 
-    BatchEnv.infos sets the attributes: an __init__ would be a hundredth of a step of few lanes.
+    BatchEnv.infos sets the attributes.
     """
 
     __slots__ = ("made", "makers", "number", "turn")
