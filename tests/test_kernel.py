@@ -17,7 +17,7 @@ from heron_env import make
 PACKAGE = Path(heron_env.__file__).parent
 ROOMS = {room: sorted((PACKAGE / room).rglob("*.py")) for room in house.KERNEL}
 KERNEL = [path for paths in ROOMS.values() for path in paths]
-ROUTES = ("goes_on", "moves_itself", "quiet", "_smooth", "HOOK", "STAGE", "whole_step", "step_jointly", "_decide_all")
+ROUTES = ("moves_itself", "quiet", "_smooth", "HOOK", "STAGE", "whole_step", "step_jointly", "_decide_all")
 """Flags that chose the way of a step, or told of one: 16 before. OwnSteps, of environments that step themselves, has
 `moves_itself`; Lanes have `in_tiles` and `in_python`."""
 
