@@ -146,6 +146,13 @@ class Simulation:
         if self.splits and self.courses is None:
             self._courses().splitting.append(self)
 
+    def end_by(self, termination: TerminationConfig) -> None:
+        """From now on episodes end by this."""
+        last_step = termination.last_step(self.model.dt_ns)
+        self.model = replace(self.model, last_step=last_step, any_ends=termination.mode == "any")
+        self.termination = termination
+        self.attach()
+
     def follow_course(self, course: Course) -> None:
         """From now on these disturbances happen in this episode."""
         self.course = course

@@ -7,7 +7,6 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -266,9 +265,8 @@ def _allowed(env: HeronEnv, agent: str, info: Mapping[str, Any]) -> tuple[str, A
 def ends(subject: Subject) -> Iterator[Remark]:
     """A limit of steps truncates, does not terminate, and nobody comes back."""
     limit, env = 3, subject.build()
-    env.termination = env.simulation.termination = TerminationConfig(max_steps=limit, mode=env.termination.mode)
-    env.simulation.model = replace(env.simulation.model, last_step=limit)
-    env.simulation.attach()
+    env.termination = TerminationConfig(max_steps=limit, mode=env.termination.mode)
+    env.simulation.end_by(env.termination)
     env.reset(seed=subject.seed)
     policies = noops(env)
     for step in range(1, limit + 1):
@@ -299,8 +297,8 @@ _ENDS = "leave `agents` and the time limit to HeronEnv: set max_steps, and end a
 def _terminated_at(subject: Subject, way: Callable[[HeronEnv], Mapping[str, Any]]) -> int | None:
     """The step at which a rule ended everyone, without a limit, under policies made by `way`."""
     env = subject.build()
-    env.termination = env.simulation.termination = TerminationConfig(mode=env.termination.mode)
-    env.simulation.attach()
+    env.termination = TerminationConfig(mode=env.termination.mode)
+    env.simulation.end_by(env.termination)
     policies, (views, _) = way(env), env.reset(seed=subject.seed)
     terminated: Mapping[str, bool] = {}
     for step in range(subject.steps):

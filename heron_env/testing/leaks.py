@@ -109,14 +109,13 @@ def _stop_the_world(env: HeronEnv) -> None:
     """Leave only looking in reset() and step(): physics and neighbours may carry hidden values into visible ones."""
     simulation = silenced(env).simulation
     simulation.hooks = Hooks()
-    simulation.termination = TerminationConfig()
     simulation._by_hand = []
     for bound in simulation.rules.bound:
         bound.apply = bound.advance = bound.reward = bound.terminated = bound.truncated = None
         bound.before_apply = []
     simulation.rules.collect()
     simulation.model.layout.per_step = np.zeros(0, np.int64)
-    simulation.attach()
+    simulation.end_by(TerminationConfig())
 
 
 Look = Callable[[HeronEnv, int], list[RolloutEntry]]
