@@ -75,7 +75,8 @@ class Lane:
         self.rewards, self.over = arrays.rewards[number], arrays.over[number : number + 1]
         self.steps = arrays.steps[number : number + 1]
         self.terminated, self.truncated = arrays.terminated[number], arrays.truncated[number]
-        self._given, self._source, self._masked = arrays.source_in[number], arrays.source[number], arrays.masked[number]
+        self._source_in, self._source = arrays.source_in[number], arrays.source[number]
+        self._masked = arrays.masked[number]
         self._actions, self._applied = arrays.actions[number], arrays.applied[number]
         self.living = arrays.alive[number]
         self.position = np.asarray(lanes.position, dtype=np.int64)
@@ -88,7 +89,7 @@ class Lane:
         neighbours = last - first + 1 == len(self._elements)
         self.joint = self._actions[first : last + 1] if neighbours else np.zeros(len(self._elements))
         self.apart = not neighbours
-        self._all_given = (np.bincount(self.deciding, minlength=len(ranks)) * EXPLICIT).astype(np.uint8)
+        self._all_explicit = (np.bincount(self.deciding, minlength=len(ranks)) * EXPLICIT).astype(np.uint8)
         self.joint_step = False
         self.members = self.flags = b""
         self.alive = [True] * len(ranks)
@@ -148,7 +149,7 @@ class Lane:
         if self.apart:
             self._actions[self._elements] = self.joint
         if not self.joint_step:
-            self._given[:], self.joint_step = self._all_given, True
+            self._source_in[:], self.joint_step = self._all_explicit, True
 
     def take(self, explicit: Mapping[int, Floats], own: Mapping[int, Floats], answered: Mapping[int, int]) -> None:
         """What the caller and the agents' own policies decided, by rank: legal actions.
@@ -156,11 +157,11 @@ class Lane:
         `answered`: codes that stand for decisions of policies that say where their answers came from.
         """
         self.joint_step = False
-        self._given[:] = 0
+        self._source_in[:] = 0
         for source, decisions in ((EXPLICIT, explicit), (POLICY, own)):
             for rank, values in decisions.items():
                 self._actions[self._spans[rank]] = values
-                self._given[self.position[rank]] = answered.get(rank, source)
+                self._source_in[self.position[rank]] = answered.get(rank, source)
 
     def correct(self, force: Floats) -> None:
         """Decisions that compiled code can't know: of agents that are down, and shares of protocols in Python.
