@@ -36,7 +36,7 @@ from heron_env.engine.source import (
     Kind,
     Source,
 )
-from heron_env.observability.noise import ColumnNoise, Seen
+from heron_env.observability.noise import ColumnNoise, VisibleColumns
 
 Places = NDArray[np.uint32]
 EXPLICIT, POLICY, COMMAND, NOOP, HELD = range(1, 6)
@@ -242,7 +242,7 @@ class ObservationTables:
         self.spans = tuple(slice(a, b) for a, b in pairwise(ends))
         columns = np.full(ends[-1], zero, dtype=np.int64)
         places = np.concatenate([np.zeros(0, np.int64), *map(np.arange, ends[:-1], np.add(ends[:-1], view_sizes))])
-        joined = Seen.joined([view.visible for view in views])
+        joined = VisibleColumns.joined([view.visible for view in views])
         columns[places] = joined.columns
         for rank, end in zip(observers, ends[1:], strict=True):
             tail = plan.padding.tails[rank]

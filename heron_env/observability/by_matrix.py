@@ -24,7 +24,7 @@ from heron_env.observability.config import (
     require_names,
 )
 from heron_env.observability.config import ObservabilityLevel as Level
-from heron_env.observability.noise import ADDITIVE, Seen
+from heron_env.observability.noise import ADDITIVE, VisibleColumns
 from heron_env.observability.tags import Columns, Spliced, check_global
 from heron_env.pictures.notebook import counted, html_table
 
@@ -83,7 +83,7 @@ class ObservabilityMatrix:
 
 def columns_by_matrix(
     hierarchy: Hierarchy, layout: Layout, config: ObservabilityConfig, external: set[str]
-) -> list[Seen]:
+) -> list[VisibleColumns]:
     """What each observer sees, by rank, in the usual order: own, others by rank, global.
 
     The work is proportional to agents + rows + columns seen. `external` are the `external_names`.
@@ -106,12 +106,12 @@ def columns_by_matrix(
     return compiled
 
 
-def _with_noise(own: Columns, parts: list[Columns], sources: list[RowOrDefault], common_noise: float) -> Seen:
+def _with_noise(own: Columns, parts: list[Columns], sources: list[RowOrDefault], common_noise: float) -> VisibleColumns:
     lengths = [len(own), *(len(part) for part in parts)]
     require_room(numbers=sum(lengths))
     factors = np.repeat([0.0, *(source.factor + common_noise for source in sources)], lengths)
     additive = np.repeat([False, *(source.law == ADDITIVE for source in sources)], lengths)
-    return Seen(np.concatenate([own, *parts]), factors, additive)
+    return VisibleColumns(np.concatenate([own, *parts]), factors, additive)
 
 
 def external_names(layout: Layout, config: ObservabilityConfig) -> set[str]:

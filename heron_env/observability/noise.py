@@ -188,7 +188,7 @@ def endless(low: Floats, high: Floats) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class VisibleColumns:
     """What one observer sees: columns int64 `[n]`, their noise factors float64 `[n]`, and where noise is additive."""
 
     columns: Columns
@@ -196,12 +196,12 @@ class Seen:
     additive: NDArray[np.bool_]
 
     @classmethod
-    def exactly(cls, columns: Columns) -> Seen:
+    def exactly(cls, columns: Columns) -> VisibleColumns:
         """These columns without noise."""
         return cls(columns, np.broadcast_to(0.0, len(columns)), np.broadcast_to(False, len(columns)))
 
     @classmethod
-    def joined(cls, parts: Sequence[Seen]) -> Seen:
+    def joined(cls, parts: Sequence[VisibleColumns]) -> VisibleColumns:
         """What several observers see, one after another."""
         if not parts:
             return cls.exactly(np.zeros(0, np.int64))
@@ -251,7 +251,7 @@ class ColumnNoise:
         self._episode_keys = keys
 
     @classmethod
-    def of(cls, layout: Layout, observers: Columns, read: Seen) -> ColumnNoise | None:
+    def of(cls, layout: Layout, observers: Columns, read: VisibleColumns) -> ColumnNoise | None:
         """The noise of what is read; `observers`: the rank of who reads each column. None if all is exact."""
         at = np.flatnonzero((read.factors > 0.0) & layout.noisy[read.columns])
         if not len(at):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from heron_env.core.hierarchy import Hierarchy
 from heron_env.core.layout import Layout, span_of
 from heron_env.core.state import FeatureVector, Observation
-from heron_env.observability.noise import ColumnNoise, Moment, Seen
+from heron_env.observability.noise import ColumnNoise, Moment, VisibleColumns
 from heron_env.observability.tags import Columns, columns_by_tags
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ObserverView:
         carried: as what its values travel before anything is subtracted: float64 if it is, else float32.
     """
 
-    def __init__(self, layout: Layout, rank: int, visible: Seen) -> None:
+    def __init__(self, layout: Layout, rank: int, visible: VisibleColumns) -> None:
         self.layout, self.rank = layout, rank
         self.visible, self.relative, self.order = _relative(layout, rank, visible)
         self.columns, self._by_owner = self.visible.columns, visible.columns
@@ -190,7 +190,7 @@ class ObservationPlan:
         layout = self.layout
         return (*(layout.names[i] for i in own), layout.low[own].tobytes(), layout.high[own].tobytes())
 
-    def _compile(self) -> list[Seen]:
+    def _compile(self) -> list[VisibleColumns]:
         if self.observability is not None and self.ruling is not None:
             visible = self._by_matrix(self.observability)
             if self.ruling is self.observability:
@@ -198,18 +198,18 @@ class ObservationPlan:
             for view in visible:  # names and ranges are checked, enabled or not
                 view.require_ranges(self.layout)
             return self._by_matrix(self.ruling)
-        shown = [Seen.exactly(columns) for columns in columns_by_tags(self.hierarchy, self.layout)]
+        shown = [VisibleColumns.exactly(columns) for columns in columns_by_tags(self.hierarchy, self.layout)]
         return shown if not self.common_noise else [self._noisy(rank, visible) for rank, visible in enumerate(shown)]
 
-    def _by_matrix(self, config: ObservabilityConfig) -> list[Seen]:
+    def _by_matrix(self, config: ObservabilityConfig) -> list[VisibleColumns]:
         from heron_env.observability.by_matrix import columns_by_matrix, external_names
 
         return columns_by_matrix(self.hierarchy, self.layout, config, external_names(self.layout, config))
 
-    def _noisy(self, rank: int, visible: Seen) -> Seen:
+    def _noisy(self, rank: int, visible: VisibleColumns) -> VisibleColumns:
         """What tags show, with the common noise on all that is not its own."""
         factors = np.where(self.layout.owner_of[visible.columns] == rank, 0.0, self.common_noise)
-        return Seen(visible.columns, factors, visible.additive)
+        return VisibleColumns(visible.columns, factors, visible.additive)
 
     @property
     def common_noise(self) -> float:
@@ -301,7 +301,9 @@ class ObservationPlan:
         return np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1)
 
 
-def _relative(layout: Layout, rank: int, visible: Seen) -> tuple[Seen, NDArray[np.int64], Columns | None]:
+def _relative(
+    layout: Layout, rank: int, visible: VisibleColumns
+) -> tuple[VisibleColumns, NDArray[np.int64], Columns | None]:
     """What an observer sees with what is relative right behind its own, and the view's `relative` and `order`."""
     columns, names = visible.columns, layout.names
     if not layout.relative[columns].any():
@@ -312,7 +314,7 @@ def _relative(layout: Layout, rank: int, visible: Seen) -> tuple[Seen, NDArray[n
         less[place] = own.get(names[columns[place]], -1)
     order = np.argsort(np.select([mine, less >= 0], [0, 1], 2), kind="stable")
     less = less[order]
-    ordered = Seen(columns[order], visible.factors[order], visible.additive[order])
+    ordered = VisibleColumns(columns[order], visible.factors[order], visible.additive[order])
     return ordered, np.stack([np.flatnonzero(less >= 0), less[less >= 0]]), order
 
 
