@@ -50,7 +50,7 @@ class Arrays(NamedTuple):
     over: Bytes
     """`[B]`: no episode runs; nothing moves in the lane until it restarts."""
     ended: Bytes
-    """`[B]`: the episode ended in the last step; a restart leaves it."""
+    """`[B]`: the episode ended in the last step; a restart leaves it. Before the phase `end`: a rule ends somebody."""
     infos: Floats
     """`[B, k]`: numbers of get_local_info; a restart computes them, too."""
     returns: Floats

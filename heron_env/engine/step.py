@@ -77,9 +77,7 @@ def checked_step(D: Any, first: Any, last: Any) -> Any:
 def conclude(D: Any, first: Any, last: Any, begin: Any, failed: Any, shown: Any) -> Any:
     """A step from where tiles begin, or from what they have done: how many lanes have failed so far."""
     failed = act(D, first, last, begin, len(RULED), failed)
-    failed = close(D, first, last, failed)
-    if failed == 0:
-        failed = natively(D, PYTHON + FINISH, first, last)
+    failed = visit(D, FINISH, first, last, judge(D, first, last, failed))
     failed = visit(D, DELIVER, first, last, failed)
     failed = visit(D, AT_CLOSE, first, last, failed)
     chosen, anew = table(D, "chosen"), False
@@ -121,11 +119,9 @@ def advance(D: Any, first: Any, last: Any, substep: Any) -> Any:
 
 
 @general
-def close(D: Any, first: Any, last: Any, failed: Any) -> Any:
-    """Rewards, who ends by a rule or a limit (T5), and the next exogenous values up to those made in Python."""
-    failed = visit(D, CLOSE, first, last, failed)
-    run(D, table(D, "phases")[END], first, last)
-    return failed + run(D, table(D, "phases")[FINISH], first, last) + natively(D, FINISH, first, last)
+def judge(D: Any, first: Any, last: Any, failed: Any) -> Any:
+    """Rewards, and who ends by a rule or a limit (T5): before the next exogenous values, which neither may know."""
+    return visit(D, END, first, last, visit(D, CLOSE, first, last, failed))
 
 
 @general
@@ -146,8 +142,8 @@ def publish(D: Any, first: Any, last: Any, failed: Any, shown: Any) -> Any:
     """What agents see, with its noise, and the rewards and ends of those that decide; `shown`: tiles did most of it."""
     phases = table(D, "phases")
     run(D, phases[PUBLISH_OTHERS if shown != 0 else PUBLISH], first, last)
-    run(D, phases[ADD_NOISE], first, last)
-    failed += natively(D, PUBLISH, first, last)
+    failed = visit(D, ADD_NOISE, first, last, failed)
+    failed += natively(D, PUBLISH, first, last)  # what follows sees the noise, too
     return failed if failed != 0 else natively(D, PYTHON + PUBLISH, first, last)
 
 
@@ -184,7 +180,8 @@ def move(D: Any, first: Any, last: Any) -> Any:
         failed = natively(D, PYTHON + PHYSICS, first, last)
     for b in range(first, last):
         if moving[b] != 0 and substep[b] + 1 == count:
-            failed = close(D, b, b + 1, failed)
+            failed = judge(D, b, b + 1, failed)
+            failed += run(D, table(D, "phases")[FINISH], b, b + 1) + natively(D, FINISH, b, b + 1)
     if failed == 0:
         failed = natively(D, PYTHON + FINISH, first, last)
     for b in range(first, last):
@@ -228,8 +225,7 @@ def go_on(D: Any, first: Any, last: Any, number: Any) -> Any:
 @phase
 def close_step(D: Any, first: Any, last: Any) -> Any:
     """A step's end up to the next exogenous values; neighbours hear nothing yet."""
-    failed = close(D, first, last, np.int64(0))
-    return failed if failed != 0 else natively(D, PYTHON + FINISH, first, last)
+    return visit(D, FINISH, first, last, judge(D, first, last, np.int64(0)))
 
 
 @phase

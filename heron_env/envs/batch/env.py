@@ -225,7 +225,9 @@ class BatchEnv(Batch):
 
     def _abandon(self, error: BaseException) -> None:
         """After this error in a step all lanes need a reset, unless it was found before anything had changed."""
-        if not isinstance(error, InvalidAction) or self._engine.lanes.halfway:
+        if isinstance(error, InvalidAction) and not self._engine.lanes.halfway:
+            self._turn.number -= 1  # infos of the step before can still be read
+        else:
             self._torn[:] = self._stopped[:] = True
             self._all_run, self._why_torn = False, ended_in("step()", error)
 
