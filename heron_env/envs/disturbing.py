@@ -217,10 +217,8 @@ class Course:
     def ages(self, rank: int) -> Floats:
         """How old that is for an agent, s, one for each of its sources."""
         simulation = self.simulation
-        now, sources = (
-            simulation.step_index * self.simulation.model.dt_ns,
-            simulation.model.plan.views[rank].sources.tolist(),
-        )
+        now = simulation.step_index * simulation.model.dt_ns
+        sources = simulation.model.plan.views[rank].sources.tolist()
         old = {row: now - muted.since for row, muted in self.muted.items() if muted.mode == "vanish"}
         return np.array([to_seconds(old.get(row, 0)) for row in sources])
 

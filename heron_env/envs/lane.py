@@ -76,9 +76,8 @@ class Lane:
         self.steps = arrays.steps[number : number + 1]
         self.terminated, self.truncated = arrays.terminated[number], arrays.truncated[number]
         self._source_in, self._source = arrays.source_in[number], arrays.source[number]
-        self._masked = arrays.masked[number]
         self._actions, self._applied = arrays.actions[number], arrays.applied[number]
-        self.living = arrays.alive[number]
+        self.living, self._masked = arrays.alive[number], arrays.masked[number]
         self.position = np.asarray(lanes.position, dtype=np.int64)
         self.deciding = self.position[list(simulation.model.possible)]
         self._spans = [lanes.action_slice(rank) for rank in ranks]

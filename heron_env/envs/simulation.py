@@ -148,9 +148,8 @@ class Simulation:
 
     def end_by(self, termination: TerminationConfig) -> None:
         """From now on episodes end by this."""
-        last_step = termination.last_step(self.model.dt_ns)
+        self.termination, last_step = termination, termination.last_step(self.model.dt_ns)
         self.model = replace(self.model, last_step=last_step, any_ends=termination.mode == "any")
-        self.termination = termination
         self.attach()
 
     def follow_course(self, course: Course) -> None:

@@ -301,9 +301,7 @@ class ObservationPlan:
         return np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1)
 
 
-def _relative(
-    layout: Layout, rank: int, visible: VisibleColumns
-) -> tuple[VisibleColumns, NDArray[np.int64], Columns | None]:
+def _relative(layout: Layout, rank: int, visible: VisibleColumns) -> tuple[VisibleColumns, Columns, Columns | None]:
     """What an observer sees with what is relative right behind its own, and the view's `relative` and `order`."""
     columns, names = visible.columns, layout.names
     if not layout.relative[columns].any():

@@ -172,11 +172,8 @@ class LaneEngine(ABC):
     def _decide(self, decider: Decider) -> None:
         """Ask one of the batch's policies about the agents whose turn it is."""
         group, columns, (elements, agents) = decider.group, decider.columns, self._decided[decider]
-        observations, turns, active = (
-            self._observations(group)[:, columns],
-            self._turns[group.name][:, columns],
-            self.active(group)[:, columns],
-        )
+        observations, turns = self._observations(group)[:, columns], self._turns[group.name][:, columns]
+        active = self.active(group)[:, columns]
         values = decider.decide(observations, turns, active, self.seeds, self.episodes, self._masks.get(group.name))
         self.arrays.actions[:, elements] = values.reshape(self._count, -1)
         self.arrays.source_in[:, agents] = active * int(decider.source)

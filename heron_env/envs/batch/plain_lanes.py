@@ -210,10 +210,8 @@ class OwnSteps(PlainLanes):
         return {lane: self._vectors(self._envs[lane], self._returned[lane][0]) for lane in lanes.tolist()}
 
     def _vectors(self, env: HeronEnv, observations: Mapping[str, Any]) -> NDArray[np.float32]:
-        named = ((rank, self._env.hierarchy.ids[rank]) for rank in self.lanes.model.observers)
-        return np.concatenate(
-            [observations[agent] if agent in observations else env.seen_by(rank) for rank, agent in named]
-        )
+        ranks = {self._env.hierarchy.ids[rank]: rank for rank in self.lanes.model.observers}
+        return np.concatenate([observations[a] if a in observations else env.seen_by(ranks[a]) for a in ranks])
 
     def active(self, group: Group) -> Bools:
         """Whose action will count in the coming step, by each environment itself."""
