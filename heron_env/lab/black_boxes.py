@@ -148,7 +148,9 @@ class BlackBox(Opaque):
             of_all.pop(TEAM_AGENT, None)
         ranks, hierarchy = range(len(setting.agents)), _below((), setting.agents)
         plan = Opaque(views={rank: Opaque(received_names=(), sources=(rank,)) for rank in ranks})
-        env = Opaque(hierarchy=hierarchy, simulation=Opaque(plan=plan), dt_ns=self.dt_ns, physics_substeps=1)
+        env = Opaque(
+            hierarchy=hierarchy, simulation=Opaque(model=Opaque(plan=plan)), dt_ns=self.dt_ns, physics_substeps=1
+        )
         return Opaque(
             env=env, context=self.env.played, agents=Opaque(deciding=ranks), until=lambda _: None,
             result=lambda: result,
