@@ -94,8 +94,9 @@ def _as_world(setting: NetworkSetting, layout: Layout, groups: Mapping[str, list
         drawn.set_extent((-0.5, image.shape[1] - 0.5, image.shape[0] - 0.5, -0.5))
         return drawn
 
+    simulation = SimpleNamespace(model=SimpleNamespace(layout=layout))
     return SimpleNamespace(
-        hierarchy=tree, groups=groups, simulation=SimpleNamespace(layout=layout), draw_frame=draw_frame,
+        hierarchy=tree, groups=groups, simulation=simulation, draw_frame=draw_frame,
         dt=to_seconds(setting.dt_ns), dt_ns=setting.dt_ns, local_time=lambda time: "",
     )  # fmt: skip
 
