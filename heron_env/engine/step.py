@@ -92,7 +92,7 @@ def conclude(D: Any, first: Any, last: Any, begin: Any, failed: Any, shown: Any)
 def act(D: Any, first: Any, last: Any, begin: Any, end: Any, failed: Any) -> Any:
     """What actions do, then all substeps of physics: those of RULED from number `begin` to `end` - 1."""
     for k in range(begin, end):
-        if RULED[k] == CLOSE:
+        if RULED[k] == CLOSE:  # tiles may run it with these; else `judge` does, when all have moved
             continue
         if RULED[k] != PHYSICS:
             failed = visit(D, RULED[k], first, last, failed)
