@@ -274,7 +274,7 @@ def a_batch_has_keys_of_its_own(original: Any) -> Any:
     return lambda seeds, episodes, agents, numbers: original(seeds, episodes, agents, numbers + 1)
 
 
-@mutant(play, "draws_of")
+@mutant(lane_groups, "draws_of")
 def lanes_have_keys_of_their_own(original: Any) -> Any:
     return lambda seeds, episodes, agents, numbers: original(seeds, episodes + np.uint64(1), agents, numbers)
 

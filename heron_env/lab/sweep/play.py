@@ -306,7 +306,9 @@ def can_play(env: HeronEnv, policies: Policies, options: Collection[str]) -> boo
     """May cases of these options run side by side in `env` under these policies?"""
     from heron_env.envs.batch.event import why_not
 
-    if not isinstance(env, HeronEnv) or why_not(env) is not None or not set(options) <= env.benchmark().at_reset:
+    if not isinstance(env, HeronEnv) or not env.compiled or why_not(env) is not None:
+        return False  # rules in plain Python gain nothing by it
+    if not set(options) <= env.benchmark().at_reset:
         return False
     deciding = resolve_policies(policies, env)
     return deciding.keys() == set(env.simulation.model.possible) and all(map(_decides_for_many, deciding.values()))
