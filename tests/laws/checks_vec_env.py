@@ -58,7 +58,7 @@ class SlotPlayer:
         if self.waits[slot]:
             row = {name: table[slot] for name, table in self.seen.items()}
             row |= {"time": info["time"], "number": info["number"], "mask": self.venv.action_masks()[slot]}
-            self.courses[slot][self.episode(slot)].shown.append(row)
+            self.courses[slot].setdefault(self.episode(slot), Episode()).shown.append(row)
 
     def episode(self, slot: int) -> int:
         """The running one of a slot."""
