@@ -61,9 +61,9 @@ from heron_env import Asked
 
 _, infos = env.reset(seed=0)
 name = env.groups["intersection"][0]
-vector, turn = env.seen_by(env.hierarchy.index[name])
+vector = env.seen_by(env.hierarchy.index[name])
 asked = Asked(
-    name, vector, tuple(env.observation_names(name)), number=0, turn=turn, time=0.0, seed=0, episode=0,
+    name, vector, tuple(env.observation_names(name)), number=0, turn=0, time=0.0, seed=0, episode=0,
     space=env.action_space(name), mask=infos[name]["action_mask"],
 )  # fmt: skip
 request = agent.questions.request(asked).model_dump(mode="json")
