@@ -69,9 +69,9 @@ def slots(schedule: ScheduleConfig, *, signal: bool) -> Callable[[], int]:
     still = np.zeros((env.num_envs, 1), dtype=np.float32)
 
     def step() -> int:
-        rows = int(env.waiting.slots.sum())
+        rows = int(np.sum(env.waiting.slots))
         observations, rewards, dones, infos = env.step(still)
-        observations.sum(), rewards.sum(), dones.sum(), len(infos)  # which makes them
+        np.sum(observations), rewards.sum(), dones.sum(), len(infos)  # which makes them
         return rows
 
     return step
@@ -116,7 +116,8 @@ def vectorised(schedule: ScheduleConfig) -> Callable[[], int]:
 
     venv = DummyVecEnv([lambda: Team(under_network(make(ID, **OPTIONS["dt"]), schedule, dt=60.0))] * COPIES)
     venv.reset()
-    still, active = np.zeros((COPIES, *venv.action_space.shape), dtype=np.float32), [0] * COPIES
+    width = int(np.prod(venv.action_space.shape or ()))
+    still, active = np.zeros((COPIES, width), dtype=np.float32), [0] * COPIES
 
     def step() -> int:
         nonlocal active
@@ -134,7 +135,7 @@ class Team(gymnasium.Env[Any, Any]):
         self.env, agents = env, env.possible_agents
         see, act = ([each(agent) for agent in agents] for each in (env.observation_space, env.action_space))
         self.observation_space, self.action_space = (
-            spaces.Box(*(np.concatenate([getattr(box, end) for box in boxes]) for end in ("low", "high")))
+            spaces.Box(np.concatenate([box.low for box in boxes]), np.concatenate([box.high for box in boxes]))
             for boxes in (see, act)
         )
 
@@ -151,4 +152,4 @@ class Team(gymnasium.Env[Any, Any]):
         return np.concatenate(list(seen.values())), float(np.mean(list(rewards.values()))), *ends, self._info(infos)
 
     def _info(self, infos: Any) -> dict[str, Any]:
-        return {"active": sum(bool(info["is_active"]) for info in infos.values())} | infos
+        return {"active": sum(bool(info["is_active"]) for info in infos.values()), **infos}
