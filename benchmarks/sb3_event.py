@@ -62,16 +62,16 @@ def slots(schedule: ScheduleConfig, *, signal: bool) -> Callable[[], int]:
     """A step of Stable-Baselines3's form."""
     from heron_env.adapters import HeronVecEnv
 
-    env = HeronVecEnv(
+    env: Any = HeronVecEnv(
         ID, LANES, clock="event", schedule=schedule, threads=1, use_training_signal=signal, **OPTIONS["dt"]
     )
     env.reset()
     still = np.zeros((env.num_envs, 1), dtype=np.float32)
 
     def step() -> int:
-        rows = int(np.sum(env.waiting.slots))
+        rows = int(env.waiting.slots.sum())
         observations, rewards, dones, infos = env.step(still)
-        np.sum(observations), rewards.sum(), dones.sum(), len(infos)  # which makes them
+        observations.sum(), rewards.sum(), dones.sum(), len(infos)  # which makes them
         return rows
 
     return step
