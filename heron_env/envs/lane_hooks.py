@@ -159,22 +159,22 @@ class LaneHooks:
 
     def at_boundary(self, first: int, last: int) -> Ints:
         """Lanes whose turn it is, and whose step has ended, also with the episode."""
-        arrays, some = self._arrays, slice(first, last)
-        lanes = self._every if last - first == len(self._every) else np.arange(first, last)
-        over = arrays.over[some]
-        if 1 in over.tobytes():
-            lanes = lanes[(over == 0) | (arrays.ended[some] != 0)]
-        if 0 in arrays.moving[some].tobytes():
-            lanes = lanes[arrays.moving[lanes] != 0]
-        return lanes if self._substeps == 1 else lanes[arrays.substep[lanes] + 1 == self._substeps]
+        lanes = self._due(first, last, just_ended=True)
+        return lanes if self._substeps == 1 else lanes[self._arrays.substep[lanes] + 1 == self._substeps]
 
     def in_substep(self, first: int, last: int) -> Ints:
         """Lanes in which an episode runs, and whose turn it is."""
+        return self._due(first, last, just_ended=False)
+
+    def _due(self, first: int, last: int, *, just_ended: bool) -> Ints:
+        """Lanes whose turn it is and in which an episode runs, or has `just_ended`."""
         arrays, some = self._arrays, slice(first, last)
         lanes = self._every if last - first == len(self._every) else np.arange(first, last)
-        if 1 in arrays.over[some].tobytes():
-            lanes = lanes[arrays.over[lanes] == 0]
-        return lanes[arrays.moving[lanes] != 0] if 0 in arrays.moving[some].tobytes() else lanes
+        over, moving = arrays.over[some], arrays.moving[some]
+        if 1 in over.tobytes() or 0 in moving.tobytes():
+            rests = over > arrays.ended[some] if just_ended else over
+            lanes = lanes[(rests == 0) & (moving != 0)]
+        return lanes
 
     @contextmanager
     def begun_otherwise(self) -> Iterator[None]:
@@ -224,8 +224,7 @@ class LaneHooks:
         if not length or number + 1 == self._substeps:
             total = np.add.reduce(row)
             if total != total:
-                where = f"lane {lane}: after" if len(self._truth) > 1 else "after"
-                require_numbers(self._layout, row, f"{where} {name}()", time)
+                self._require_numbers(name, lane, time)
 
     def over(self, lanes: Ints, time: Floats, call: Callable[[BatchWorld], None]) -> None:
         """Let `call` see and change the world of `lanes`: that of the batch, or of them alone, written back."""
@@ -267,6 +266,10 @@ class LaneHooks:
         if not everyone:
             self._truth[lanes] = rows
         if check and np.isnan(rows.sum()) and (bad := np.isnan(rows).any(axis=1)).any():
-            place = int(np.argmax(bad))
-            where = f"lane {lanes[place]}: after" if len(self._truth) > 1 else "after"
-            require_numbers(self._layout, rows[place], f"{where} {name}()", time[lanes[place]])
+            lane = int(lanes[np.argmax(bad)])
+            self._require_numbers(name, lane, time[lane])
+
+    def _require_numbers(self, name: str, lane: int, time: float) -> None:
+        """Raise RuleError, naming the lane if there are several, where the truth of a lane is nan after this hook."""
+        where = f"lane {lane}: after" if len(self._truth) > 1 else "after"
+        require_numbers(self._layout, self._truth[lane], f"{where} {name}()", time)
