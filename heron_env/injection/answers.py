@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -16,9 +16,6 @@ from heron_env.injection.contract import ERROR_CODES, Illegal, LetterGiven, Resp
 from heron_env.injection.questions import Questions
 from heron_env.injection.tally import CLIPPED
 from heron_env.net.outcome import Code, Failure
-
-if TYPE_CHECKING:
-    pass
 
 
 class Consulted(WireModel):

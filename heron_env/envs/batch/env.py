@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,6 @@ from heron_env.envs.batch.lane_groups import (
 from heron_env.envs.hooks import require_options
 from heron_env.errors import InvalidAction, ResetNeeded, ended_in
 from heron_env.given import require_one_of, require_switch
-
-if TYPE_CHECKING:
-    pass
 
 RESTARTS = {"same_step": SAME_STEP, "next_step": NEXT_STEP, "disabled": DISABLED}
 MODES = tuple(RESTARTS)
