@@ -69,8 +69,6 @@ class HeronVecEnv(VecEnv):
         self.built_from = make_env, {name: x for name, x in options.items() if name not in not_its_own}
         self.schedule = options.get("schedule") if clock == "event" else None
         self.agents_per_env, self._actions = self._slots.shape[1], cast(Any, None)
-        env = self.batch.env
-        self._spec = env.simulation.model.specs[env.hierarchy.index[self.batch.groups[self.group][0]]]
         super().__init__(
             self.batch.num_envs * self.agents_per_env, self._slots.space, self.batch.action_spaces[self.group]
         )
@@ -105,7 +103,7 @@ class HeronVecEnv(VecEnv):
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take the actions `[slots, size]` (or `[slots]`). Raises InvalidAction for another shape."""
-        values, slots, size = as_array(actions), self.num_envs, self._spec.size
+        values, slots, size = as_array(actions), self.num_envs, self._slots.spec.size
         if values.shape[:1] != (slots,) or values.size != slots * size:
             raise InvalidAction(f"actions have shape {values.shape}, expected {(slots, size)}")
         self._actions = values.reshape(*self._slots.shape, -1)
@@ -152,7 +150,7 @@ class HeronVecEnv(VecEnv):
     def action_masks(self) -> NDArray[np.bool_]:
         """What each slot may choose now, bool `[slots, choices]`, one element after another: for MaskablePPO."""
         if (masks := self._slots.masks()) is None:
-            return np.ones((self.num_envs, len(everything(self._spec))), dtype=np.bool_)
+            return np.ones((self.num_envs, len(everything(self._slots.spec))), dtype=np.bool_)
         return masks.reshape(self.num_envs, -1).astype(np.bool_)
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:

@@ -54,12 +54,12 @@ class EventSlots(Slots):
         self._deciders = [decider for decider in deciders if decider.group.name != self.group]
         self._noops = {name: groups[name].spec.noop for name in batch.groups if name != self.group}
         mine = groups[self.group]
-        self._size, self._widest = mine.spec.size, max(groups[name].spec.size for name in batch.groups)
+        self._widest = max(groups[name].spec.size for name in batch.groups)
         self._root, self._dt = env.hierarchy.ids[0], env.dt_ns
         self._place = np.zeros(len(env.hierarchy), dtype=np.int64)
         self._place[list(mine.ranks)] = np.arange(len(mine.ranks))
         self._shown = np.zeros((*self.shape, sum(self.widths.values())), dtype=np.float32)
-        self._masks = np.ones((len(self._waits), len(everything(mine.spec))), dtype=np.bool_)
+        self._masks = np.ones((len(self._waits), len(everything(self.spec))), dtype=np.bool_)
         if central:
             self._shown[..., self._shown.shape[-1] - self._identity.shape[1] :] = self._identity
         self._shown = self._shown.reshape(len(self._waits), -1)
@@ -79,7 +79,7 @@ class EventSlots(Slots):
         if self._answers is None:
             raise ResetNeeded("step(): no episode is running, or an error ended the last call half-way; call reset()")
         part, slots = self._asked
-        self._answers[part, : self._size] = actions.reshape(len(self._waits), -1)[slots]
+        self._answers[part, : self.spec.size] = actions.reshape(len(self._waits), -1)[slots]
         episodes = self._engine.episodes.copy()
         rows = self.batch.answer(self._answers)
         over = self._engine.episodes != episodes
@@ -91,7 +91,7 @@ class EventSlots(Slots):
         dones[slots] = True
         self._forget(dones)
         self._show(rows, here, np.flatnonzero(over))
-        return self._parts(self._shown.copy()), rewards, dones, SlotInfos(self._told(rows, here, ends, over))
+        return self._parts(self._shown.copy()), rewards, dones, SlotInfos(self._maker_of_infos(rows, here, ends, over))
 
     def masks(self) -> NDArray[Any] | None:
         """As any slots."""
@@ -136,7 +136,7 @@ class EventSlots(Slots):
             infos[slot] = {"steps": steps, "took": took, "time": when, "number": number}
         return infos
 
-    def _told(self, rows: Rows, here: Mine, ends: Mine, over: NDArray[np.bool_]) -> Callable[[], list[Info]]:
+    def _maker_of_infos(self, rows: Rows, here: Mine, ends: Mine, over: NDArray[np.bool_]) -> Callable[[], list[Info]]:
         """What makes the infos of a step; `over`: lanes whose episode ended in it."""
         part, gone = ends
         lanes = np.flatnonzero(over).tolist()

@@ -75,6 +75,7 @@ class Slots(ABC):
 
     def __init__(self, batch: Any, group: str | None, others: Policies, *, central: bool, signal: bool) -> None:
         self.batch, self.group, self.central = batch, trained_group(batch.env, group, others), central
+        self.spec = batch.env.simulation.model.specs[batch.env.hierarchy.index[batch.groups[self.group][0]]]
         if isinstance(batch.action_spaces[self.group], spaces.Dict):
             raise ConfigError(
                 f"HeronVecEnv: group {self.group!r} mixes numbers and choices, and Stable-Baselines3 takes no Dict "

@@ -73,10 +73,8 @@ class Publisher:
 
     def __init__(self, simulation: Simulation, timings: Sequence[Timing], is_active: Callable[[int], bool]) -> None:
         self._simulation, self._is_active, plan = simulation, is_active, simulation.model.plan
-        self._ranks, self._ids = (
-            simulation.model.possible,
-            [simulation.model.hierarchy.ids[rank] for rank in simulation.model.possible],
-        )
+        self._ranks = simulation.model.possible
+        self._ids = [simulation.model.hierarchy.ids[rank] for rank in self._ranks]
         clocks = [(timings[rank].tick, timings[rank].phase) for rank in self._ranks]
         self.always = set(clocks) == {(simulation.model.dt_ns, 0)}
         spans = spans_of([plan.size(rank) for rank in self._ranks])
@@ -132,9 +130,7 @@ class Publisher:
         usual = everybody and lane.joint_step and self.always and not (simulation.down or simulation.course)
         if not usual:
             return self._results(live, observed)
-        observations, infos, ages = {}, {}, np.zeros(self._all_ages)
-        for agent, span in self._spans:
-            observations[agent] = observed[span]
+        observations, infos, ages = self._cut(observed), {}, np.zeros(self._all_ages)
         for agent, span, like in self._usual:
             infos[agent] = info = like.copy()  # what an agent does with its infos is its own
             info["aoi"] = ages[span]
