@@ -112,7 +112,7 @@ def days(cases: int) -> Callable[[Act], list[float]]:
 def study(runs: Path, seeds: Sequence[int], decisions: int, cases: int) -> dict[str, Any]:
     """Everything that is measured; trainings that `runs` has are not repeated."""
     settings = {"network": NETWORK, "options": OPTIONS, "decisions": decisions, "cases": [FIRST_CASE, cases]}
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in TRAINERS}
+    results: dict[str, list[dict[str, Any]]] = {name: [] for name in TRAINERS}
     for seed in seeds:
         for number, (name, trained) in enumerate(TRAINERS.items()):
 
@@ -122,24 +122,24 @@ def study(runs: Path, seeds: Sequence[int], decisions: int, cases: int) -> dict[
                 return {"cpu_seconds": round(time.process_time() - began, 1), **result}
 
             run = once(runs / f"{number}-{seed}.json", settings, measured)
-            found[name].append(run)
+            results[name].append(run)
             mean = np.mean(run["returns"])
             print(f"seed {seed}, {name}: {mean:.2f}, {run['decisions']:,}, {run['cpu_seconds']} s", flush=True)
     nothing = days(cases)(lambda rows: np.zeros((len(rows), 1)))
-    facts = {key: {name: [run[key] for run in ran] for name, ran in found.items()} for key in found[SB3][0]}
+    facts = {key: {name: [run[key] for run in ran] for name, ran in results.items()} for key in results[SB3][0]}
     del facts["settings"]
     return {"schema_version": 1, "env": ID, "seeds": [*seeds], **settings, "versions": versions(), **facts,
             "nothing": nothing}  # fmt: skip
 
 
-def table(found: dict[str, Any]) -> str:
+def table(results: dict[str, Any]) -> str:
     """Markdown."""
-    of = Intervals(range(found["cases"][1]))
-    returns = {name: np.array(each) for name, each in found["returns"].items()}
+    of = Intervals(range(results["cases"][1]))
+    returns = {name: np.array(each) for name, each in results["returns"].items()}
     lines = ["| | return, EUR a day | CPU s a training |", "|---|---:|---:|"]
     for name, each in returns.items():
-        lines.append(f"| {name} | {of.mean(each)} | {np.mean(found['cpu_seconds'][name]):.0f} |")
-    lines.append(f"| nobody acts | {of.mean(np.array([found['nothing']]))} | |")
+        lines.append(f"| {name} | {of.mean(each)} | {np.mean(results['cpu_seconds'][name]):.0f} |")
+    lines.append(f"| nobody acts | {of.mean(np.array([results['nothing']]))} | |")
     differences = "; ".join(f"minus {name}: {of.difference(returns[SB3], returns[name])}" for name in (LEAN, WHOLE))
     return "\n".join([*lines, "", f"Stable-Baselines3 {differences}.", ""])
 
@@ -153,9 +153,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("training/results/sb3_event"))
     args = parser.parse_args()
     decisions, cases = (4_000, 2) if args.quick else (DECISIONS, CASES)
-    found = study(args.runs, args.seeds, decisions, cases)
+    results = study(args.runs, args.seeds, decisions, cases)
     args.out.mkdir(parents=True, exist_ok=True)
-    write_all({args.out / "study.json": json.dumps(found) + "\n", args.out / "table.md": (text := table(found))})
+    write_all({args.out / "study.json": json.dumps(results) + "\n", args.out / "table.md": (text := table(results))})
     print(text)
 
 

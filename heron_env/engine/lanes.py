@@ -285,7 +285,7 @@ class Lanes:
         self._run(loop, None, *more)
 
     def offer(self, lanes: range | None = None) -> None:
-        """Masks, into `allowed`: of the agents in `acting` that have such a rule, on what is in `seen`."""
+        """Masks, into `allowed`: of the agents in `acting` that have such a rule, on what is in `visible`."""
         self._run(self._order.offer, lanes)
 
     # One lane at a time
@@ -356,11 +356,10 @@ class Lanes:
             elif pool is None or len(span) * len(self.position) < self.parallel_from:
                 failures = loop(at, span.start, span.stop, *more)
             else:
-                alone, shared = (
-                    lambda: loop(at, span.start, span.stop, *more),
+                failures = self._trials.setdefault((loop, len(span)), Trial()).faster(
                     lambda: self._run_in_parts(pool, span, lambda first, last: loop(at, first, last, *more)),
+                    lambda: loop(at, span.start, span.stop, *more),
                 )
-                failures = self._trials.setdefault((loop, len(span)), Trial()).faster(shared, alone)
             if failures:
                 self._redo(at)
                 self._raise_errors()

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from heron_env.envs.simulation import Simulation
 
 Floats = NDArray[np.float64]
-
-
 Infos = list[dict[str, float]]
 """Info numbers by name, by rank."""
 

@@ -154,12 +154,8 @@ def gather(D: Any, E: Any, b: Any, r: Any, turn: Any) -> None:
 @leaf
 def take_observed(E: Any, b: Any, r: Any, obs: Any, absolute: Any, at: Any) -> None:
     """From `scratch` into `obs[at]`, what is relative as a difference; in `absolute[at]` as it is."""
-    scratch, first, start, relative = (
-        of(E, "scratch"),
-        of(E, "first_observed"),
-        of(E, "first_relative"),
-        of(E, "relative"),
-    )
+    scratch, first = of(E, "scratch"), of(E, "first_observed")
+    start, relative = of(E, "first_relative"), of(E, "relative")
     for j in range(first[r + 1] - first[r]):
         obs[at, j] = scratch[b, j]
     for k in range(start[r], start[r + 1]):

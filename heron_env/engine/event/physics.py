@@ -68,12 +68,8 @@ def simulate(D: Any, E: Any, first: Any, last: Any) -> Any:
 @leaf
 def end_substep(D: Any, E: Any, b: Any, now: Any) -> None:
     """What follows a substep: the next one, with telemetry, or the rest of the boundary."""
-    sizes, lane, done, substeps = (
-        of(E, "sizes"),
-        of(E, "lane"),
-        of(E, "lane")[b, f.SUBSTEP] + 1,
-        of(E, "sizes")[f.SUBSTEPS],
-    )
+    sizes, lane = of(E, "sizes"), of(E, "lane")
+    done, substeps = lane[b, f.SUBSTEP] + 1, sizes[f.SUBSTEPS]
     step = table(D, "steps")[b] - (done == substeps)  # a boundary has counted its step already
     lane[b, f.DONE] = step * sizes[f.DT] + within_step(E, done)
     if done == substeps:
