@@ -36,7 +36,7 @@ class SlotPlayer:
         self.venv = HeronVecEnv(
             build, lanes, clock="event", schedule=schedule, group=group, others=others, threads=1, **options
         )
-        self.size = self.venv._spec.size
+        self.size = self.venv._slots.spec.size
         slots = self.venv.num_envs
         self.courses: list[dict[int, Episode]] = [{0: Episode()} for _ in range(slots)]
         self.totals: list[dict[int, dict[str, Any]]] = [{} for _ in range(lanes)]
