@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.core.letters import Written
-from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Origin
+from heron_env.core.policy import (
+    Answer,
+    AnsweringPolicy,
+    Asked,
+    Decide,
+    Origin,
+    Policy,
+    StatePolicy,
+    decide_with,
+    draw_of,
+)
 from heron_env.errors import ConfigError
 from heron_env.given import is_finite
 from heron_env.scheduling.timing import to_ns, to_seconds
@@ -89,6 +100,23 @@ class Asking:
         written = () if letters == () else self._env.simulation.post.checked(self.rank, letters)
         ns = to_ns(thinking, f"thinking of {self._agent!r}") if thinking else 0
         return Taken(answer.action, ns, origin, written, answer.tokens)
+
+
+class InWords:
+    """A policy of vectors as one that is asked: what thinks elsewhere, or took time when it was recorded."""
+
+    def __init__(self, env: SynchronousEnv, rank: int, policy: Policy | StatePolicy | Decide) -> None:
+        show = partial(env.shown_to, rank)
+        self._policy, self._decide = policy, decide_with(policy, show, env.simulation.masks.offer(rank))
+
+    def begin(self, seed: int, episode: int) -> None:
+        """An episode begins, or the process has been started again."""
+        begin_policies([self._policy], seed, episode)
+
+    def answer(self, asked: Asked) -> Answer:
+        """What it decides; its draws are those of the tick that asks."""
+        draw = partial(draw_of, asked.seed, asked.episode, asked.agent, asked.number)
+        return Answer(self._decide(asked.vector, asked.turn, draw))
 
 
 def put(questions: Sequence[tuple[Asking, Asked]]) -> list[Taken]:

@@ -21,6 +21,7 @@ from heron_env.errors import checked_keywords
 from heron_env.given import require_switch
 from heron_env.observability.plan import UNBOUNDED
 from heron_env.pictures.notebook import truth_text
+from heron_env.scheduling.arrivals import Arrivals, Delivery
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 
@@ -124,7 +125,7 @@ class HeronEnv(SynchronousEnv):
         self, policies: Policies, *, t_end: float | None = None, seed: int | None = None, schedule: AnySchedule = None,
         wait: float | None = None, trace: bool = False, record: Record = ("rewards", "actions"),
         disturbances: Iterable[Disturbance] = (), monitors: Iterable[ConditionMonitor] = (),
-        events: Iterable[CustomEvent] = (),
+        events: Iterable[CustomEvent] = (), arrivals: Delivery | None = None,
     ) -> EpisodeResult:  # fmt: skip
         """One whole episode in the event-driven clock (T6); resets first.
 
@@ -138,6 +139,8 @@ class HeronEnv(SynchronousEnv):
             record: any of "rewards", "actions", "observations", "frames" (for `result.watch()`).
             disturbances, monitors: what happens from outside; conditions on the truth that wake agents (T14).
             events: events of your own, for the hook `happen`.
+            arrivals: the record of a run by the wall clock, which is repeated: `run_real_time(...)[1].arrivals`. Its
+                seed is taken where none is named; TraceError where the course is another one.
 
         Returns:
             An EpisodeResult: `returns` by agent, `rewards` and `actions` as lists of (time in s, value), `messages`.
@@ -148,16 +151,19 @@ class HeronEnv(SynchronousEnv):
         >>> [time for time, _ in result.rewards["battery_1"]]
         [1.0, 2.0, 3.0]
         """
-        owned = self._ownership
+        owned, recorded = self._ownership, checked_record(record)
 
         def episode() -> EpisodeResult:
             owned.lent = RUN
             run = self.start_event_driven(
-                policies, t_end=t_end, seed=seed, schedule=schedule, wait=wait, trace=trace, record=record,
-                disturbances=disturbances, monitors=monitors, events=events,
+                policies, t_end=t_end, seed=seed, schedule=schedule, wait=wait, trace=trace, record=recorded,
+                disturbances=disturbances, monitors=monitors, events=events, arrivals=arrivals,
             )  # fmt: skip
             run.until(None)
-            return run.result()
+            result = run.result()
+            if isinstance(arrivals, Arrivals):
+                arrivals.require_course(result.digests(recorded))
+            return result
 
         return owned.drive("run_event_driven()", episode)
 
@@ -166,13 +172,15 @@ class HeronEnv(SynchronousEnv):
         self, policies: Policies, *, t_end: float | None = None, seed: int | None = None, schedule: AnySchedule = None,
         wait: float | None = None, trace: bool = False, record: Record = ("rewards", "actions"),
         disturbances: Iterable[Disturbance] = (), monitors: Iterable[ConditionMonitor] = (),
-        events: Iterable[CustomEvent] = (),
+        events: Iterable[CustomEvent] = (), arrivals: Delivery | None = None,
     ) -> EventRun:  # fmt: skip
         """The same run, to be carried on step by step: `run.until(t)`, `run.state()`, `run.result()`; it pickles."""
         from heron_env.envs.event.clock import EventRun
         from heron_env.envs.event.happenings import Happenings
 
         require_switch(f"trace={trace!r:.60}", trace)
+        if isinstance(arrivals, Arrivals):
+            seed = arrivals.seed_of(seed)
         chosen = self.schedule if schedule is None else schedule
         if isinstance(chosen, DrawnSchedule):
             schedule = chosen.at(*self._next_episode(seed))
@@ -180,7 +188,7 @@ class HeronEnv(SynchronousEnv):
         return self._ownership.drive(
             "start_event_driven()", EventRun, self, policies, timings=timings, t_end=t_end, seed=seed, wait=wait,
             trace=trace, record=checked_record(record),
-            happenings=Happenings.of(self.simulation, disturbances, monitors, events),
+            happenings=Happenings.of(self.simulation, disturbances, monitors, events), delivery=arrivals,
         )  # fmt: skip
 
     def render(self) -> Any:

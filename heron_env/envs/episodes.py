@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from heron_env.pictures.notebook import counted, html_table, shortened
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.records import MessageCounts
 from heron_env.scheduling.timing import to_seconds
+from heron_env.scheduling.trace import exact
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -230,6 +232,17 @@ class EpisodeResult:
         more = "" if len(rows) <= MOST_ROWS else f"and {len(rows) - MOST_ROWS} more agents; "
         notes = "".join(f"; {note}" for note in self.notes)
         return html_table(head, rows[:MOST_ROWS], note=f"{more}{self.end_time:g} s{self._post()}{notes}")
+
+    def digests(self, recorded: Iterable[str]) -> dict[str, str]:
+        """Digests of what came of the episode, by part, equal where every bit is; of what was recorded only."""
+        parts: dict[str, Any] = {"ends": [self.end_time, self.terminated, self.truncated, self.masked, self.busy]}
+        parts["accounts of messages"] = [self.messages, self.letters, self.cancelled_effects, self.unfinished_effects]
+        for agent, total in self.returns.items():
+            parts[f"return of {agent}"] = total
+        for what in ("actions", "observations"):
+            if what in recorded:
+                parts |= {f"{what} of {agent}": rows for agent, rows in getattr(self, what).items()}
+        return {part: sha256(exact(value).encode()).hexdigest()[:16] for part, value in parts.items()}
 
     def same_course(self, other: EpisodeResult) -> bool:
         """Bit for bit the same rewards, actions, masked choices, observations (where both have them) and ends?"""

@@ -22,6 +22,8 @@ from heron_env.envs.episodes import EpisodeResult, checked_record
 from heron_env.envs.event.thinking import ThinkingThreads
 from heron_env.errors import ConfigError
 from heron_env.given import is_number, require_callable, require_switch
+from heron_env.scheduling.arrivals import Arrivals
+from heron_env.scheduling.timing import to_ns
 
 TOLERANCE = 0.01
 """s of wall time that an action may be late."""
@@ -42,6 +44,9 @@ class Punctuality:
         skipped: by agent that was asked, how many observations came while it was thinking, and were not used.
         seconds: how long it took.
         interrupted: did Ctrl-C end it?
+        arrivals: when each answer of people and endpoints took effect, and what it was; with it
+            `run_event_driven(policies, schedule=..., arrivals=...)` repeats the run bit for bit. None for a run that is
+            not the first episode of its seed, or that was interrupted within an event.
     """
 
     speed: float
@@ -54,6 +59,7 @@ class Punctuality:
     skipped: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     interrupted: bool = False
+    arrivals: Arrivals | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: counts, and median, 99th percentile and maximum of what was late, s."""
@@ -127,7 +133,7 @@ def run_real_time(
     threads = ThinkingThreads()
     if not wait_for_answers:
         run.think_in_threads(threads)
-    begun, interrupted = now(), False
+    begun, interrupted, through = now(), False, 0.0
     try:
         while (due := run.due) is not None:
             at = begun + due / speed
@@ -142,6 +148,7 @@ def run_real_time(
                 sleep(early)
             punctuality.began.append(max(now() - at, 0.0))
             run.until(due if due != options.get("t_end") else None)
+            through = due
             punctuality.done.append(max(now() - at, 0.0))
             for agent, applied in actions.items():
                 fresh = len(applied) - punctuality.actions[agent]
@@ -149,8 +156,11 @@ def run_real_time(
                 punctuality.missed[agent] += fresh * (punctuality.done[-1] > tolerance)
     except KeyboardInterrupt:
         interrupted = True
-    result = run.result()
-    return result, replace(punctuality, skipped=dict(result.busy), seconds=now() - begun, interrupted=interrupted)
+    result, took = run.result(), now() - begun
+    arrivals = None if result.episode or run.torn else run.arrivals(until=to_ns(through, "t") if interrupted else None)
+    return result, replace(
+        punctuality, skipped=dict(result.busy), seconds=took, interrupted=interrupted, arrivals=arrivals
+    )
 
 
 def _checked(clock: Callable[[], float]) -> Callable[[], float]:

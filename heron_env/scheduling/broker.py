@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any
 
+from heron_env.scheduling.arrivals import Delivery
 from heron_env.scheduling.links import Link, What
 from heron_env.scheduling.messages import Message, Routed
 from heron_env.scheduling.records import MessageCounts
@@ -56,17 +57,29 @@ class MessageBroker:
         scheduler: where deliveries are scheduled, with the message as the event and its agent as the rank.
         links: by rank.
         ask: the hook `link` of the environment, for a message; a RuledLink needs it.
+        delivery: says when messages arrive that leave for another place; None: links draw it for all.
+        crosses: does a message leave for another place?
     """
 
-    __slots__ = ("_ask", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins", "accounts", "doubles")
+    __slots__ = (
+        "_ask", "_crosses", "_delivery", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins", "accounts",
+        "doubles",
+    )  # fmt: skip
 
-    def __init__(self, scheduler: EventScheduler, links: Sequence[Link], ask: Ask | None = None) -> None:
-        self._ask = ask
+    def __init__(
+        self,
+        scheduler: EventScheduler,
+        links: Sequence[Link],
+        ask: Ask | None = None,
+        delivery: Delivery | None = None,
+        crosses: Callable[[Routed], bool] | None = None,
+    ) -> None:
+        self._ask, self._delivery, self._crosses = ask, delivery, crosses
         self._scheduler = scheduler
         self._links = tuple(links)
         self.accounts = tuple(Account() for _ in self._links)
         """By rank, for a loop that notes plain deliveries itself."""
-        self.doubles = any(link.doubles for link in self._links)
+        self.doubles = delivery is not None or any(link.doubles for link in self._links)
         """May there be second copies, which only `accept` knows?"""
         self._last_arrival = [0] * (_QUEUES * len(self._links))
         self._twins: dict[int, bool] = {}
@@ -94,6 +107,8 @@ class MessageBroker:
         link = self._links[agent]
         account = self.accounts[agent]
         account.sent += 1
+        if self._crosses is not None and self._crosses(message):
+            return self._deliver(account, message, phase)
         if not link.ideal:
             return self._send_over(link, account, message, phase, queue, nominal, cause)
         arrival = message.sent + nominal
@@ -180,6 +195,30 @@ class MessageBroker:
                 self._twins[message.id] = False
             first = arrival if first is None else min(first, arrival)
         return first
+
+    def _deliver(self, account: Account, message: Routed, phase: int) -> int | None:
+        """Copies arrive when the delivery says; one that it does not know of yet counts as lost until it comes."""
+        assert self._delivery is not None
+        times = self._delivery.times(message)
+        if not times:
+            account.lost += 1
+            return None
+        account.duplicated += len(times) - 1
+        for ns in times:
+            self._scheduler.schedule(ns, phase, message.agent, message)
+        if len(times) > 1:
+            self._twins[message.id] = False
+        return min(times)
+
+    def land(self, message: Routed, phase: int, ns: int, first: int | None) -> None:
+        """A copy of a message that counted as lost comes at `ns`. first: when its first copy did, if that has."""
+        account = self.accounts[message.agent]
+        if first is None:
+            account.lost -= 1
+        else:
+            account.duplicated += 1
+            self._twins[message.id] = first <= self._scheduler.now
+        self._scheduler.schedule(ns, phase, message.agent, message)
 
     def _queue(self, agent: int, queue: int, arrival: int) -> int:
         """The arrival behind all earlier messages of the queue."""

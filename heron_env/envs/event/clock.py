@@ -8,8 +8,8 @@ from functools import partial
 from heapq import heappop
 from typing import TYPE_CHECKING, Any, Final
 
-from heron_env.core.policy import Policies
-from heron_env.envs.answering import Asking, begin_policies, mates_of
+from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Policies
+from heron_env.envs.answering import Asking, InWords, begin_policies, mates_of
 from heron_env.envs.decisions import decides, resolve_policies
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.agents import AgentLoop
@@ -18,8 +18,9 @@ from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
 from heron_env.envs.event.thinking import AnswerLoop, ThinkingThreads, Thought, receive_letter
-from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, ended_in
+from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, TraceError, ended_in
 from heron_env.scheduling import events, messages
+from heron_env.scheduling.arrivals import Arrivals, Delivery
 from heron_env.scheduling.messages import Message
 from heron_env.scheduling.scheduler import Phase
 from heron_env.scheduling.timing import END_OF_TIME, SECOND, Timing, require_before_the_end, to_ns, to_seconds
@@ -51,13 +52,20 @@ class EventRun:
         trace: bool,
         record: frozenset[str],
         happenings: Happenings | None = None,
+        delivery: Delivery | None = None,
     ) -> None:
         wait_ns = _wait_ns(env, wait)
+        if delivery is not None and delivery.places:
+            _require_no_other_network(env, timings)
         if t_end is None:
             env.simulation.require_end("run_event_driven()")
         self.t_end = None if t_end is None else to_ns(t_end, "t_end")
         chosen = resolve_policies(policies, env)
-        deciders = {rank: decides(env, rank, policy) for rank, policy in chosen.items()}
+        thinking = () if delivery is None else delivery.thinks
+        deciders = {
+            rank: decides(env, rank, _as_asked(env, rank, policy) if env.hierarchy.ids[rank] in thinking else policy)
+            for rank, policy in chosen.items()
+        }
         env.start_episode(seed)
         env.simulation.post.readers = frozenset(mates_of(deciders))
         begin_policies(chosen.values(), env.np_random_seed, env._episode)
@@ -65,12 +73,13 @@ class EventRun:
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
         self.context = EventContext(
             env.simulation, env.proxy, env._ownership, timings, draw_of=env.draw_of, reports=env.reports,
-            wait_ns=wait_ns, trace=trace, record=record, observing=observing,
+            wait_ns=wait_ns, trace=trace, record=record, observing=observing, delivery=delivery,
         )  # fmt: skip
         self.physics = PhysicsCycle(self.context)
         self.agents = AgentLoop(self.context, deciders)
         self.answers = AnswerLoop(self.context, self.agents)
-        self.closed, self._complete, self._torn = False, False, ""
+        self.closed, self._complete, self.torn = False, False, ""
+        self._stop = NO_END if not isinstance(delivery, Arrivals) or delivery.until is None else delivery.until
         parts = self.context, self.physics, self.answers
         self.layer = None if happenings is None else DisturbanceLoop(*parts, happenings)
         self.physics.start()
@@ -139,6 +148,16 @@ class EventRun:
         """From now on policies that know who asks think while the clock goes on; `come` takes what they answer."""
         self.answers.threads = threads
 
+    def arrivals(self, **more: Any) -> Arrivals:
+        """The record of this run so far, for `run_event_driven(arrivals=...)`; `more`: further fields of it."""
+        c, ids = self.context, self.env.hierarchy.ids
+        if c.result.episode:
+            raise TraceError(
+                f"this run is episode {c.result.episode} of its seed, and only a first one is repeated: name a seed"
+            )
+        answers = {ids[rank]: tuple(answers) for rank, answers in sorted(self.answers.recorded.items())}
+        return Arrivals(c.result.seed, answers=answers, course=self.result().digests(c.record), **more)
+
     def come(self, came: Thought, t: float) -> None:
         """Answers have come at `t` s, not before the last event. Raises what the policy raised, ConfigError."""
         self.answers.come(came, to_ns(t, "come(t)"))
@@ -155,16 +174,16 @@ class EventRun:
             self.context.ownership.drive("until()", self._until, limit)
         except BaseException as error:
             if self.context.scheduler.taken != taken:
-                self._torn = ended_in("until()", error)
+                self.torn = ended_in("until()", error)
             raise
 
     def _until(self, limit: int | None) -> None:
         self._require_mine("until()")
-        if self._torn:
-            raise ResetNeeded(f"until(): {self._torn}; start another run")
+        if self.torn:
+            raise ResetNeeded(f"until(): {self.torn}; start another run")
         if self.agents.deciding - self.agents.policies.keys():
             raise ResetNeeded("until(): an unpickled run has no policies; attach(policies) first")
-        last = NO_END if limit is None else limit
+        last = self._stop if limit is None else min(limit, self._stop)
         if self.camera is None:
             self._handle_until(last)
         else:
@@ -319,6 +338,25 @@ def _wait_ns(env: HeronEnv, wait: float | None) -> int:
             "whole step; leave wait out"
         )
     return wait_ns
+
+
+def _as_asked(env: HeronEnv, rank: int, policy: AnyPolicy) -> AnyPolicy:
+    return policy if isinstance(policy, AnsweringPolicy) else InWords(env, rank, policy)
+
+
+def _require_no_other_network(env: HeronEnv, timings: Sequence[Timing]) -> None:
+    """Raise ScheduleError where messages that a real network carries would be delayed here, too."""
+    for timing in timings:
+        if not timing.instant or timing.config.duplicate or timing.config.jitter_ratio:
+            raise ScheduleError(
+                f"the schedule of {timing.agent!r} has delays, jitter, losses or copies, and a real network delivers "
+                "its messages: leave obs_delay, act_delay, msg_delay, jitter_ratio, loss, duplicate and min_delay out"
+            )
+    if has_link_rule(env.simulation.hooks):
+        raise ConfigError(
+            f"{type(env.simulation.hooks).__name__}.link() says what links do, and a real network delivers here; take "
+            "the hook away for this run"
+        )
 
 
 def _nothing(event: Any, now: int) -> None:

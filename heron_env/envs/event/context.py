@@ -14,9 +14,10 @@ from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.measuring import Measuring
 from heron_env.envs.event.message_log import WatchedBroker
 from heron_env.envs.hooks import PROXY, Hooks
-from heron_env.errors import RuleError
+from heron_env.errors import RuleError, UnknownAgent, did_you_mean
 from heron_env.observability.noise import Moment
 from heron_env.scheduling import messages as m
+from heron_env.scheduling.arrivals import Delivery
 from heron_env.scheduling.broker import MessageBroker, Queue
 from heron_env.scheduling.links import Link, RuledLink, links_of
 from heron_env.scheduling.messages import StateReport
@@ -60,6 +61,7 @@ class EventContext:
         trace: bool,
         record: frozenset[str],
         observing: Sequence[str],
+        delivery: Delivery | None = None,
     ) -> None:
         self.bind(simulation, proxy, ownership, draw_of)
         self.mark, self.reports = ownership.mark, reports
@@ -74,7 +76,10 @@ class EventContext:
         self.links = links_of(names, self.timings, rhythms, proxy.seed, proxy.episode, ruled=ruled)
         self.trace = Trace() if trace or "frames" in record else None
         broker = MessageBroker if self.trace is None else WatchedBroker
-        self.broker = broker(self.scheduler, self.links, LinkRule(self) if ruled else None)
+        self.delivery, self._stamps = delivery, set[int]()
+        self.places = places_of(ids, delivery)
+        crosses = self.crosses if self.places else None
+        self.broker = broker(self.scheduler, self.links, LinkRule(self) if ruled else None, delivery, crosses)
         self.reached = 0  # until when everything has happened, ns; what happens at this moment may be later
         self.version = 0
         self.received: list[list[Received]] = [[] for _ in ids]
@@ -97,6 +102,22 @@ class EventContext:
         """Nothing that `bind` looks up."""
         bound = ("simulation", "proxy", "ownership", "draw_of")
         return {name: value for name, value in self.__dict__.items() if name not in bound}
+
+    def crosses(self, message: Any) -> bool:
+        """Does a message leave for another place?"""
+        sender, receiver = ends(message, self.simulation)
+        return self.places.get(sender) != self.places.get(receiver)
+
+    def stamp(self, ns: int) -> int:
+        """A time for what came from outside at `ns`: after all that has happened, and its own.
+
+        So a repeated run, which schedules it when its cause happens, handles it at the same place in the order.
+        """
+        ns = max(ns, self.scheduler.now + 1)
+        while ns in self._stamps:
+            ns += 1
+        self._stamps.add(ns)
+        return ns
 
     def moment(self, turn: int) -> Moment:
         """What keys the noise of an observation that was asked for in `turn` (T9)."""
@@ -139,6 +160,15 @@ class EventContext:
     def staleness(self, rank: int) -> NDArray[np.float64]:
         """Ages in s of everything that an agent's observations held when it received them, in their order."""
         return np.concatenate([np.zeros(0), *(ages(as_of, now) for as_of, now in self.received[rank])])
+
+
+def places_of(ids: Sequence[str], delivery: Delivery | None) -> dict[int, str]:
+    """By rank, the place of each agent that does not live with the proxy. Raises UnknownAgent."""
+    named = {} if delivery is None else delivery.places
+    for agent in named:
+        if agent not in ids:
+            raise UnknownAgent(f"places: {agent!r:.60} is not in this environment.{did_you_mean(agent, ids)}")
+    return {rank: named[agent] for rank, agent in enumerate(ids) if agent in named}
 
 
 def ages(as_of: Ints, now: int) -> NDArray[np.float64]:

@@ -53,6 +53,13 @@ class WatchedBroker(MessageBroker):
         self.lost += [(message, self._scheduler.here)] * (account.lost - before)
         return arrival
 
+    def land(self, message: Any, phase: int, ns: int, first: int | None) -> None:
+        """As MessageBroker.land; it was not lost."""
+        super().land(message, phase, ns, first)
+        if first is None:
+            place = next(k for k in reversed(range(len(self.lost))) if self.lost[k][0] is message)
+            del self.lost[place]
+
     def accept(self, message: m.Message) -> bool:
         """As MessageBroker.accept; notes second copies."""
         accepted = super().accept(message)

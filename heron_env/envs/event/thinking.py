@@ -14,9 +14,10 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from heron_env.core.policy import Asked
-from heron_env.envs.answering import Asking, Taken, fetch, put, taken
+from heron_env.envs.answering import Asking, Taken, begin_policies, fetch, put, taken
 from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop
 from heron_env.envs.event.context import EventContext
+from heron_env.scheduling.arrivals import Arrivals, RecordedAnswer
 from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.events import Answered, PushedAnswer
 from heron_env.scheduling.messages import LetterUnderWay, ObservationReply
@@ -29,14 +30,18 @@ Questions = Sequence[tuple[Asking, Asked]]
 
 
 class Waiting(NamedTuple):
-    """A question that a thread got at `now`, ns: the event that its answer becomes, and what it follows from."""
+    """A question that a thread got at `now`, ns: the event that its answer becomes, and what it follows from.
 
-    question: Asked
+    `place`: which question to its agent it is, from 0.
+    """
+
+    question: Asked | None
     kind: type[Answered]
     number: int
     now: int
     rest: tuple[Any, ...]
     here: int
+    place: int
 
 
 THOUGHT = REQUEST
@@ -55,6 +60,8 @@ class AnswerLoop:
         threads: ask policies while the clock goes on; None: the clock waits for their answers.
         waiting: by rank, the question that was given to a thread, and what becomes of its answer.
         longest: by rank, the longest thought, ns; of those that took time.
+        recorded: by rank, the answers to all questions put to threads, or whose times a record says, in their order;
+            None: it did not count, or not yet.
     """
 
     def __init__(self, context: EventContext, agents: AgentLoop) -> None:
@@ -63,6 +70,7 @@ class AnswerLoop:
         self.threads: ThinkingThreads | None = None
         self.waiting: dict[int, Waiting] = {}
         self.longest: dict[int, int] = {}
+        self.recorded: dict[int, list[RecordedAnswer | None]] = {}
         self._ready: dict[int, Taken | Promise] = {}  # by id of the observation; of this instant only
 
     def receive_reply(self, reply: ObservationReply, now: int) -> None:
@@ -108,15 +116,32 @@ class AnswerLoop:
         """The answers of one policy; origins are noted. Raises ConfigError, RunInterrupted."""
         if self.threads is not None:
             return self.threads.put(questions)
+        c = self.context
+        for asking, _ in questions:
+            if self._is_timed(asking.rank):
+                self._begin_anew(asking)
         answers = put(questions)
-        self._note(questions, answers, now)
+        c.ownership.require(c.mark, c.simulation.model.hierarchy.ids[questions[0][0].rank], to_seconds(now))
+        for (asking, _), answer in zip(questions, answers, strict=True):
+            if not self._is_timed(asking.rank):
+                self._note(asking.rank, answer, now)
         return answers
 
-    def _note(self, questions: Sequence[tuple[Asking, Asked]], answers: list[Taken], now: int) -> None:
-        c, ids = self.context, self.context.simulation.model.hierarchy.ids
-        c.ownership.require(c.mark, ids[questions[0][0].rank], to_seconds(now))
-        for (asking, _), answer in zip(questions, answers, strict=True):
-            c.result.note_answer(ids[asking.rank], to_seconds(now), answer)
+    def _note(self, rank: int, answer: Taken, now: int) -> None:
+        self.context.result.note_answer(self.context.simulation.model.hierarchy.ids[rank], to_seconds(now), answer)
+
+    def _is_timed(self, rank: int) -> bool:
+        """Does somebody else say when an agent's answers count?"""
+        delivery = self.context.delivery
+        return delivery is not None and self.context.simulation.model.hierarchy.ids[rank] in delivery.thinks
+
+    def _begin_anew(self, asking: Asking) -> None:
+        """The agent's process was started again before this question: so is its policy's memory."""
+        c, delivery = self.context, self.context.delivery
+        agent = c.simulation.model.hierarchy.ids[asking.rank]
+        begins = delivery.begins.get(agent, ()) if isinstance(delivery, Arrivals) else ()
+        if len(self.recorded.get(asking.rank, ())) in begins:
+            begin_policies([asking.policy], c.proxy.seed, c.proxy.episode)
 
     def _others(self, asking: Asking, first: ObservationReply, now: int) -> list[ObservationReply]:
         """The further observations of this instant on which the same policy will be asked."""
@@ -143,8 +168,15 @@ class AnswerLoop:
     ) -> Answered | None:
         """The answer to a question of now, if it counts now; None: until it counts the agent looks at nothing else."""
         if isinstance(answer, Promise):
-            self.thinking[rank] = number
-            self.waiting[rank] = Waiting(answer.question, kind, number, now, rest, self.context.scheduler.here)
+            self._wait(rank, answer.question, kind, number, now, rest)
+            return None
+        if self._is_timed(rank):
+            waiting = self._wait(rank, None, kind, number, now, rest)
+            delivery, agent = self.context.delivery, self.context.simulation.model.hierarchy.ids[rank]
+            assert delivery is not None
+            at = delivery.answered(agent, waiting.place, now)
+            if at is not None:
+                self._conclude_at(at, rank, waiting, answer)
             return None
         event = self._event(answer, kind, rank, number, now, rest)
         if answer.thinking:
@@ -159,6 +191,26 @@ class AnswerLoop:
         scheduler = self.context.scheduler
         self.longest[answer.agent] = max(thinking, self.longest.get(answer.agent, 0))
         scheduler.schedule(scheduler.now + thinking, THOUGHT, answer.agent, answer)
+
+    def _wait(
+        self, rank: int, question: Asked | None, kind: type[Answered], number: int, now: int, rest: tuple[Any, ...]
+    ) -> Waiting:
+        """The agent looks at nothing else until an answer to this question counts."""
+        questions = self.recorded.setdefault(rank, [])
+        waiting = Waiting(question, kind, number, now, rest, self.context.scheduler.here, len(questions))
+        questions.append(None)
+        self.thinking[rank], self.waiting[rank] = number, waiting
+        return waiting
+
+    def _conclude_at(self, due: int, rank: int, waiting: Waiting, answer: Taken) -> None:
+        """What an agent waits for counts at `due`, ns."""
+        del self.waiting[rank]
+        event = self._event(answer, waiting.kind, rank, waiting.number, waiting.now, waiting.rest)
+        self._note(rank, answer, waiting.now)
+        action = tuple(event.values.tolist())
+        self.recorded[rank][waiting.place] = RecordedAnswer(due, action, answer.letters, answer.origin, answer.tokens)
+        self.longest[rank] = max(due - waiting.now, self.longest.get(rank, 0))
+        self.context.scheduler.schedule(due, THOUGHT, rank, event)
 
     def _event(
         self, answer: Taken, kind: type[Answered], rank: int, number: int, now: int, rest: tuple[Any, ...]
@@ -175,17 +227,14 @@ class AnswerLoop:
         """
         if isinstance(came.said, BaseException):
             raise came.said
-        answers, scheduler = taken(came.questions, came.said), self.context.scheduler
+        answers, c = taken(came.questions, came.said), self.context
         for (asking, question), answer in zip(came.questions, answers, strict=True):
             waiting = self.waiting.get(asking.rank)
             if waiting is not None and waiting.question is question:
-                del self.waiting[asking.rank]
-                event = self._event(answer, waiting.kind, asking.rank, waiting.number, waiting.now, waiting.rest)
-                self._note([(asking, question)], [answer], waiting.now)
-                scheduler.here = waiting.here
-                due = max(now, waiting.now + max(answer.thinking, 1), scheduler.now)
-                self.longest[asking.rank] = max(due - waiting.now, self.longest.get(asking.rank, 0))
-                scheduler.schedule(due, THOUGHT, asking.rank, event)
+                c.ownership.require(c.mark, c.simulation.model.hierarchy.ids[asking.rank], to_seconds(waiting.now))
+                c.scheduler.here = waiting.here
+                due = c.stamp(max(now, waiting.now + max(answer.thinking, 1)))
+                self._conclude_at(due, asking.rank, waiting, answer)
 
     def cancel(self, rank: int) -> None:
         """An agent thinks no further."""

@@ -25,6 +25,7 @@ from heron_env.lab.policies import (
     names_run,
     policy_spec,
 )
+from heron_env.scheduling.arrivals import Arrivals
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
@@ -77,6 +78,7 @@ class TraceSetting:
         disturbances, monitors, events: as in run_event_driven(), their fields by name.
         fixture: digest of the files beside the trace that hold what endpoints answered; "" where none were asked.
         data: SHA-256 by name of each data file that the environment was built from.
+        arrivals: when messages and answers came, of a run by the wall clock.
     """
 
     env_id: str
@@ -93,6 +95,7 @@ class TraceSetting:
     events: list[dict[str, Any]] = field(default_factory=list)
     fixture: str = ""
     data: dict[str, str] = field(default_factory=dict)
+    arrivals: Arrivals | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,8 @@ from heron_env.lab.traces.episode import (
     schedule_of,
 )
 
+from heron_env.scheduling.arrivals import SCHEMA as ARRIVALS
+
 if TYPE_CHECKING:
     from heron_env.envs.event.clock import EventRun
 
@@ -76,6 +78,8 @@ def _of_setting(episode: Episode) -> Iterator[str]:
     for what, time in (("t_end", setting.t_end), ("wait", setting.wait)):
         if time is not None and not 0.0 <= time * 1e9 < FARTHEST:
             yield f"setting.{what}: must be a time"
+    if setting.arrivals is not None and setting.arrivals.schema != ARRIVALS:
+        yield f"setting.arrivals: has schema version {setting.arrivals.schema}, this version reads {ARRIVALS}"
     try:
         schedule_of(setting.schedule)
         happenings_of(setting)
@@ -148,7 +152,10 @@ def as_text(episode: Episode) -> str:
         if part.name in LISTS:
             lines.append(f'"{part.name}": [\n{_lines(value)}\n]')
         else:
-            lines.append(f'"{part.name}": {compact(plain(value, part.name))}')
+            written = plain(value, part.name)
+            if part.name == "setting" and written["arrivals"] is None:
+                del written["arrivals"]  # as it was before there were any
+            lines.append(f'"{part.name}": {compact(written)}')
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
