@@ -198,6 +198,11 @@ def test_of_20_000_forged_frames_none_is_opened_and_honest_ones_among_them_are()
     assert len(sizes) == 1 and sizes.pop() < 1_000
 
 
+@pytest.mark.parametrize("body", [b"", b"\1\0\3", frame(1)[: HEAD - 1], frame(1, bytes(LARGEST))[:-TAG]], ids=len)
+def test_what_is_too_short_or_long_for_a_frame_is_none_even_with_the_key(body: bytes):
+    assert Opener(KEY, 3).open(body + hmac.digest(KEY, body, "sha256")[:TAG]) == Rejected("no frame")
+
+
 def test_a_frame_with_the_key_but_of_another_node_or_version_is_refused():
     opener = Opener(KEY, 3)
     for other in (frame(1, node=4), frame(1, version=2)):

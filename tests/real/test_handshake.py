@@ -1,5 +1,6 @@
 """The opening of a bus: who has the secret comes in, with keys of his own; whoever alters a word of it does not."""
 
+import hmac
 from collections.abc import Callable
 
 import msgspec
@@ -69,7 +70,7 @@ def test_keys_are_derived_as_the_rfc_says(name: str):
     assert hkdf(secret, salt=salt, info=info, length=len(output) // 2).hex() == output
 
 
-@pytest.mark.parametrize("secret", [SECRET, None])
+@pytest.mark.parametrize("secret", [SECRET, None], ids=["a secret", "none"])
 def test_who_has_the_secret_comes_in_and_both_have_the_same_four_keys(secret: bytes | None):
     connection = Connection(secret)
     claim = connection.hub.read(connection.data)
@@ -82,6 +83,15 @@ def test_who_has_the_secret_comes_in_and_both_have_the_same_four_keys(secret: by
     assert len({*keys.values()}) == 4 and {len(key) for key in keys.values()} == {32}
 
 
+def test_a_proof_is_what_its_definition_says():
+    connection = Connection()
+    said = [msgpack.decode(connection.hub.challenge), msgpack.decode(connection.data) | {"proof": b""}]
+    welcome, _ = connection.hub.welcome(connection.claim, 7)
+    proofs = [msgpack.encode([role, *said, index]) for role, index in (("node", None), ("hub", 7))]
+    sent = [connection.claim.proof, msgpack.decode(welcome)["proof"]]
+    assert sent == [hmac.digest(SECRET, proof, "sha256") for proof in proofs]
+
+
 def test_no_two_connections_share_a_key():
     connection = Connection()
     all_keys = [connection.keys(7), connection.keys(8), Connection().keys(7), Connection(None).keys(7)]
@@ -89,7 +99,11 @@ def test_no_two_connections_share_a_key():
     assert len({key for keys in all_keys for key in vars(keys).values()}) == 4 * len(all_keys)
 
 
-@pytest.mark.parametrize(("hubs", "nodes"), [(SECRET, bytes(31) + b"\1"), (SECRET, None), (None, SECRET)])
+@pytest.mark.parametrize(
+    ("hubs", "nodes"),
+    [(SECRET, bytes(31) + b"\1"), (SECRET, None), (None, SECRET)],
+    ids=["another", "none", "not needed"],
+)
 def test_another_secret_or_none_does_not_come_in(hubs: bytes | None, nodes: bytes | None):
     hub, node = HubOpening(hubs, RUN), opening(nodes)
     claim = node.claim(hub.challenge)
