@@ -25,27 +25,27 @@ MOST_AGENTS: Final = 1_000
 # A port on loopback is open to all users of the machine: zeros keep out accidents, such as another run, not people.
 NO_SECRET: Final = bytes(32)
 
-T = TypeVar("T", bound="Spoken")
+T = TypeVar("T", bound="Versioned")
 Run = Annotated[bytes, Meta(min_length=16, max_length=16)]
 Bytes32 = Annotated[bytes, Meta(min_length=32, max_length=32)]
 Name = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 Digest = Annotated[str, Meta(max_length=LONGEST_NAME)]
 
 
-class Spoken(Struct, frozen=True):
+class Versioned(Struct, frozen=True):
     """What every version of the three messages has. A version is a byte, so that reasons of rejection stay few."""
 
     version: Annotated[int, Meta(ge=0, le=255)]
 
 
-class Challenge(Spoken, frozen=True, forbid_unknown_fields=True):
+class Challenge(Versioned, frozen=True, forbid_unknown_fields=True):
     """The hub's first word to whoever connects."""
 
     run: Run
     nonce: Bytes32
 
 
-class Claim(Spoken, frozen=True, forbid_unknown_fields=True):
+class Claim(Versioned, frozen=True, forbid_unknown_fields=True):
     """A node's answer: it acts for these agents, with policies and an environment of these digests ("": none)."""
 
     run: Run
@@ -57,7 +57,7 @@ class Claim(Spoken, frozen=True, forbid_unknown_fields=True):
     proof: Bytes32
 
 
-class Welcome(Spoken, frozen=True, forbid_unknown_fields=True):
+class Welcome(Versioned, frozen=True, forbid_unknown_fields=True):
     """The hub's answer to a claim that it accepts; all else follows in sealed frames."""
 
     index: Annotated[int, Meta(ge=0, le=0xFFFF)]
@@ -154,7 +154,7 @@ def hkdf(secret: bytes, *, salt: bytes, info: bytes, length: int = 32) -> bytes:
 
 def _decoded(data: bytes, kind: type[T], reader: str) -> T | Rejected:
     try:
-        version = msgpack.decode(data, type=Spoken).version  # first: other versions may have other fields
+        version = msgpack.decode(data, type=Versioned).version  # first: other versions may have other fields
         if version != VERSION:
             return Rejected(f"version {version}, this {reader} speaks {VERSION}")
         return msgpack.decode(data, type=kind)
@@ -163,8 +163,8 @@ def _decoded(data: bytes, kind: type[T], reader: str) -> T | Rejected:
 
 
 def _proof(secret: bytes, role: str, challenge: Challenge, claim: Claim, index: int | None = None) -> bytes:
-    said = (role, challenge, structs.replace(claim, proof=b""), index)
-    return hmac.digest(secret, msgpack.encode(said), "sha256")
+    transcript = (role, challenge, structs.replace(claim, proof=b""), index)
+    return hmac.digest(secret, msgpack.encode(transcript), "sha256")
 
 
 def _keys(secret: bytes, challenge: Challenge, claim: Claim, index: int) -> RunKeys:

@@ -10,7 +10,7 @@ from refusing import unsaid
 
 from heron_env.errors import ConfigError
 from heron_env.real.frames import Rejected
-from heron_env.real.handshake import Challenge, Claim, HubOpening, NodeOpening, RunKeys, Spoken, Welcome, hkdf
+from heron_env.real.handshake import Challenge, Claim, HubOpening, NodeOpening, RunKeys, Versioned, Welcome, hkdf
 from heron_env.seeding import stream
 
 SECRET = bytes(range(32))
@@ -113,7 +113,7 @@ def test_another_secret_or_none_does_not_come_in(hubs: bytes | None, nodes: byte
     assert node.read(welcome) == Rejected("wrong secret")
 
 
-def altered(message: Spoken, field: str) -> Spoken:
+def altered(message: Versioned, field: str) -> Versioned:
     """The same with one field that is still legal, and another."""
     match getattr(message, field):
         case int() as value:
