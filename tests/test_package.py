@@ -91,7 +91,8 @@ def test_what_parts_with_other_libraries_meet_is_there():
 
 
 DOORS = (
-    "train", "plots", "video", "agents", "solvers", "data", "onnx", "jax", "ray", "all", "notebooks", "docs", "dev",
+    "train", "plots", "video", "agents", "solvers", "data", "real", "mqtt", "onnx", "jax", "ray", "all", "notebooks",
+    "docs", "dev",
 )  # fmt: skip
 OLD_EXTRAS = {"masks": "train", "inject": "agents", "serve": "agents"}
 OLD_EXTRAS |= {"mpc": "solvers", "dcop": "solvers", "parquet": "data"}
