@@ -45,13 +45,26 @@ class Asking:
     Attributes:
         together: `answer_all` of the policy, if it offers that: it is then asked through it always, for one agent too.
         key: equal for those who ask together.
+        about: id of the message with the observation that the last question is about, on the event clock.
     """
 
-    __slots__ = ("_agent", "_env", "_names", "_offer", "_space", "_timing", "key", "policy", "rank", "together")
+    __slots__ = (
+        "_agent",
+        "_env",
+        "_names",
+        "_offer",
+        "_space",
+        "_timing",
+        "about",
+        "key",
+        "policy",
+        "rank",
+        "together",
+    )
 
     def __init__(self, env: SynchronousEnv, rank: int, clock: int, policy: AnsweringPolicy) -> None:
         self._env, self.rank, self.policy = env, rank, policy
-        self._agent = env.hierarchy.ids[rank]
+        self._agent, self.about = env.hierarchy.ids[rank], 0
         self._timing = env.timings[clock]
         self._names, self._space = tuple(env.observation_names(self._agent)), env.action_space(self._agent)
         self._offer = env.simulation.masks.offer(rank)

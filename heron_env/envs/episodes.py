@@ -235,7 +235,8 @@ class EpisodeResult:
 
     def digests(self, recorded: Iterable[str]) -> dict[str, str]:
         """Digests of what came of the episode, by part, equal where every bit is; of what was recorded only."""
-        parts: dict[str, Any] = {"ends": [self.end_time, self.terminated, self.truncated, self.masked, self.busy]}
+        busy = {agent: count for agent, count in self.busy.items() if count}
+        parts: dict[str, Any] = {"ends": [self.end_time, self.terminated, self.truncated, self.masked, busy]}
         parts["accounts of messages"] = [self.messages, self.letters, self.cancelled_effects, self.unfinished_effects]
         for agent, total in self.returns.items():
             parts[f"return of {agent}"] = total

@@ -19,6 +19,7 @@ import numpy as np
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.episodes import EpisodeResult, checked_record
+from heron_env.envs.event.clock import EventRun
 from heron_env.envs.event.thinking import ThinkingThreads
 from heron_env.errors import ConfigError
 from heron_env.given import is_number, require_callable, require_switch
@@ -127,40 +128,57 @@ def run_real_time(
     now = _checked(clock)
     record = checked_record(options.pop("record", ("rewards", "actions")))
     run = env.start_event_driven(policies, record=record | {"actions"}, **options)
-    actions, punctuality = run.context.result.actions, Punctuality(float(speed), float(tolerance))
-    punctuality.actions.update(dict.fromkeys(actions, 0))
-    punctuality.missed.update(dict.fromkeys(actions, 0))
+    punctuality = Punctuality(float(speed), float(tolerance))
     threads = ThinkingThreads()
     if not wait_for_answers:
         run.think_in_threads(threads)
-    begun, interrupted, through = now(), False, 0.0
+    begun = now()
+
+    def take(early: float) -> bool:
+        if threads.open:
+            if (thought := threads.next(early)) is not None:
+                run.come(thought, (now() - begun) * speed)
+                for _, question in thought.questions:
+                    punctuality.answers.setdefault(question.agent, []).append(thought.seconds)
+            return thought is not None
+        if early > 0.0:
+            sleep(early)
+        return False
+
+    through = keep_time(run, punctuality, begun, now, take)
+    result, interrupted = run.result(), through is not None
+    arrivals = None if result.episode or run.torn else run.arrivals(until=through)
+    return result, replace(
+        punctuality, skipped=dict(result.busy), seconds=now() - begun, interrupted=interrupted, arrivals=arrivals
+    )
+
+
+def keep_time(
+    run: EventRun, punctuality: Punctuality, begun: float, now: Callable[[], float], take: Callable[[float], bool]
+) -> int | None:
+    """Carry a run on to its end, no event before its time of the wall clock, which showed `begun` at time 0.
+
+    `take(seconds)` waits for so long, and no longer than until something comes from outside; did it?
+    Returns None, or where Ctrl-C ended it the time up to which everything has happened, ns.
+    """
+    actions, speed, through = run.context.result.actions, punctuality.speed, 0.0
     try:
         while (due := run.due) is not None:
             at = begun + due / speed
-            early = min(at - now(), TIMEOUT_MAX)
-            if threads.open:
-                if (thought := threads.next(early)) is not None:
-                    run.come(thought, (now() - begun) * speed)
-                    for _, question in thought.questions:
-                        punctuality.answers.setdefault(question.agent, []).append(thought.seconds)
-                    continue
-            elif early > 0.0:
-                sleep(early)
+            if take(min(at - now(), TIMEOUT_MAX)):
+                continue
             punctuality.began.append(max(now() - at, 0.0))
-            run.until(due if due != options.get("t_end") else None)
+            run.until(due if run.t_end is None or to_ns(due, "t") < run.t_end else None)
             through = due
             punctuality.done.append(max(now() - at, 0.0))
             for agent, applied in actions.items():
-                fresh = len(applied) - punctuality.actions[agent]
-                punctuality.actions[agent] += fresh
-                punctuality.missed[agent] += fresh * (punctuality.done[-1] > tolerance)
+                fresh = len(applied) - punctuality.actions.get(agent, 0)
+                punctuality.actions[agent] = len(applied)
+                late = fresh * (punctuality.done[-1] > punctuality.tolerance)
+                punctuality.missed[agent] = punctuality.missed.get(agent, 0) + late
     except KeyboardInterrupt:
-        interrupted = True
-    result, took = run.result(), now() - begun
-    arrivals = None if result.episode or run.torn else run.arrivals(until=to_ns(through, "t") if interrupted else None)
-    return result, replace(
-        punctuality, skipped=dict(result.busy), seconds=took, interrupted=interrupted, arrivals=arrivals
-    )
+        return to_ns(through, "t")
+    return None
 
 
 def _checked(clock: Callable[[], float]) -> Callable[[], float]:

@@ -29,28 +29,49 @@ class Delivery(Protocol):
     @property
     def thinks(self) -> Collection[str]: ...
 
-    def times(self, message: Any) -> Sequence[int]:
-        """When the copies of a message that leaves for another place arrive, ns; none: it is lost, or not there yet."""
+    def times(self, message: Any, phase: int) -> Sequence[int]:
+        """When the copies of a message that leaves for another place arrive, ns; none: it is lost, or not there yet.
+
+        `phase`: its order within the instant of arrival.
+        """
         ...
 
-    def answered(self, agent: str, question: int, now: int) -> int | None:
-        """When the answer to an agent's question, counted from 0 and put at `now`, counts, ns; None: never."""
+    def answered(self, agent: str, question: int, now: int) -> tuple[int, bool] | None:
+        """When the answer to an agent's question, counted from 0 and put at `now`, counts, ns; None: never.
+
+        And is who was asked gone by then, so that nothing comes of it?
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedAnswer:
-    """One answer that counted, from `at` on, ns.
+class Passage:
+    """One message over a real network.
 
     Attributes:
-        action: `[size]`, as the agent's action space reads it.
+        link: from where to where, as "battery_1 to proxy".
+        sent: when it left, ns: the nominal time, so that what the hosts take is a part of the delay.
+        came: when each copy arrived, ns; none: it never did.
+    """
+
+    link: str
+    sent: int
+    came: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedAnswer:
+    """One answer, which counted from `at` on, ns.
+
+    Attributes:
+        action: `[size]`, as the agent's action space reads it; None: the process that had been asked is gone.
         letters: (rank of the receiver, letter).
         origin: where it came from, of policies that say it.
         tokens: that a language model wrote for it.
     """
 
     at: int
-    action: tuple[float, ...]
+    action: tuple[float, ...] | None
     letters: tuple[tuple[int, Sealed], ...] = ()
     origin: Origin | None = None
     tokens: int = 0
@@ -63,7 +84,7 @@ class Arrivals:
     Attributes:
         seed: of the episode, which is the first of it.
         places: as of Delivery.
-        messages: by message id, when each copy arrived, ns; one that is not here never did.
+        messages: by id, all that left for another place.
         answers: by agent, one for each question that it was asked, in their order; None: it never counted.
         begins: by agent, before which of these questions its policy began anew, for its process had been started again.
         until: the run was ended from outside after this time, ns; None: it ended by itself.
@@ -73,7 +94,7 @@ class Arrivals:
 
     seed: int
     places: Mapping[str, str] = field(default_factory=dict)
-    messages: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    messages: Mapping[int, Passage] = field(default_factory=dict)
     answers: Mapping[str, tuple[RecordedAnswer | None, ...]] = field(default_factory=dict)
     begins: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     until: int | None = None
@@ -91,12 +112,19 @@ class Arrivals:
         """Agents whose answers are recorded."""
         return self.answers.keys()
 
-    def times(self, message: Any) -> Sequence[int]:
-        """When the copies of a message arrived, ns."""
-        return self.messages.get(message.id, ())
+    def times(self, message: Any, phase: int) -> Sequence[int]:
+        """When the copies of a message arrived, ns. Raises TraceError for one that the recorded run did not send."""
+        passage = self.messages.get(message.id)
+        if passage is None or passage.sent != message.sent:
+            then = "never" if passage is None else f"at {passage.sent} ns"
+            raise TraceError(
+                f"arrivals: message {message.id} leaves at {message.sent} ns, and in the recorded run it left {then}: this "
+                "is another run, or the record was changed"
+            )
+        return passage.came
 
-    def answered(self, agent: str, question: int, now: int) -> int | None:
-        """When an answer counted, ns. Raises TraceError where it did before it was asked for."""
+    def answered(self, agent: str, question: int, now: int) -> tuple[int, bool] | None:
+        """When an answer counted, ns, and whether nothing came of it. Raises TraceError where that was before it."""
         answers = self.answers[agent]
         answer = answers[question] if question < len(answers) else None
         if answer is None:
@@ -106,9 +134,9 @@ class Arrivals:
                 f"arrivals: the answer of {agent!r} to question {question} counted at {answer.at} ns, and is asked for "
                 f"at {now} ns only: this is another run, or the record was changed"
             )
-        return answer.at
+        return answer.at, answer.action is None
 
-    def policies(self) -> dict[str, "RecordedPolicy"]:
+    def policies(self) -> dict[str, RecordedPolicy]:
         """By agent, policies that answer as was recorded, for those that can't be asked again: people, endpoints."""
         return {agent: RecordedPolicy(answers) for agent, answers in self.answers.items()}
 
@@ -136,7 +164,7 @@ class RecordedPolicy:
         """The next answer."""
         place, self._asked = self._asked, self._asked + 1
         answer = self.answers[place] if place < len(self.answers) else None
-        if answer is None:
+        if answer is None or answer.action is None:
             return Answer(None)
         letters = tuple(sealed.opened() for _, sealed in answer.letters)
         return Answer(list(answer.action), letters, origin=answer.origin, tokens=answer.tokens)

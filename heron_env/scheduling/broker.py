@@ -199,7 +199,7 @@ class MessageBroker:
     def _deliver(self, account: Account, message: Routed, phase: int) -> int | None:
         """Copies arrive when the delivery says; one that it does not know of yet counts as lost until it comes."""
         assert self._delivery is not None
-        times = self._delivery.times(message)
+        times = self._delivery.times(message, phase)
         if not times:
             account.lost += 1
             return None

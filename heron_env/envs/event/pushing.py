@@ -131,6 +131,7 @@ class PushLoop:
     def _ask(self, asking: Asking, vector: Any, push: ObservationPush, now: int) -> None:
         """AnswerLoop.receive_reply, of one agent alone."""
         rank, number, answers = push.agent, push.number, self.answers
+        asking.about = push.id
         [answer] = answers.ask([(asking, asking.question(vector, number, step_of(push.turn), push.asked))], now)
         event = answers.accept(answer, events.PushedAnswer, rank, number, now, push.cause, push.asked)
         if event is not None:

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
 from threading import Thread
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from heron_env.core.policy import Asked
 from heron_env.envs.answering import Asking, Taken, begin_policies, fetch, put, taken
@@ -67,7 +67,7 @@ class AnswerLoop:
     def __init__(self, context: EventContext, agents: AgentLoop) -> None:
         self.context, self.agents = context, agents
         self.thinking: dict[int, int] = {}
-        self.threads: ThinkingThreads | None = None
+        self.threads: Threads | None = None
         self.waiting: dict[int, Waiting] = {}
         self.longest: dict[int, int] = {}
         self.recorded: dict[int, list[RecordedAnswer | None]] = {}
@@ -110,6 +110,7 @@ class AnswerLoop:
     def _question(self, reply: ObservationReply, now: int) -> tuple[Asking, Asked]:
         asking, vector = self.agents.policies[reply.agent], self.agents.complete_observation(reply, now)
         assert isinstance(asking, Asking)
+        asking.about = reply.id
         return asking, asking.question(vector, reply.number, step_of(reply.turn), reply.asked)
 
     def ask(self, questions: list[tuple[Asking, Asked]], now: int) -> Sequence[Taken | Promise]:
@@ -174,9 +175,10 @@ class AnswerLoop:
             waiting = self._wait(rank, None, kind, number, now, rest)
             delivery, agent = self.context.delivery, self.context.simulation.model.hierarchy.ids[rank]
             assert delivery is not None
-            at = delivery.answered(agent, waiting.place, now)
-            if at is not None:
-                self._conclude_at(at, rank, waiting, answer)
+            counts = delivery.answered(agent, waiting.place, now)
+            if counts is not None:
+                at, gone = counts
+                self._conclude_at(at, rank, waiting, None if gone else answer)
             return None
         event = self._event(answer, kind, rank, number, now, rest)
         if answer.thinking:
@@ -202,13 +204,23 @@ class AnswerLoop:
         self.thinking[rank], self.waiting[rank] = number, waiting
         return waiting
 
-    def _conclude_at(self, due: int, rank: int, waiting: Waiting, answer: Taken) -> None:
-        """What an agent waits for counts at `due`, ns."""
+    def give_up(self, rank: int, now: int) -> None:
+        """Nobody will answer what the agent was asked: its process is gone, as is noticed at `now`, ns."""
+        if (waiting := self.waiting.get(rank)) is not None:
+            self.context.scheduler.here = waiting.here
+            self._conclude_at(self.context.stamp(now), rank, waiting, None)
+
+    def _conclude_at(self, due: int, rank: int, waiting: Waiting, answer: Taken | None) -> None:
+        """What an agent waits for counts at `due`, ns, or is given up then."""
         del self.waiting[rank]
-        event = self._event(answer, waiting.kind, rank, waiting.number, waiting.now, waiting.rest)
-        self._note(rank, answer, waiting.now)
-        action = tuple(event.values.tolist())
-        self.recorded[rank][waiting.place] = RecordedAnswer(due, action, answer.letters, answer.origin, answer.tokens)
+        if answer is None:
+            event = make(waiting.kind, (rank, waiting.number, None, waiting.now, None, (), *waiting.rest))
+            self.recorded[rank][waiting.place] = RecordedAnswer(due, None)
+        else:
+            event = self._event(answer, waiting.kind, rank, waiting.number, waiting.now, waiting.rest)
+            self._note(rank, answer, waiting.now)
+            action, letters = tuple(event.values.tolist()), answer.letters
+            self.recorded[rank][waiting.place] = RecordedAnswer(due, action, letters, answer.origin, answer.tokens)
         self.longest[rank] = max(due - waiting.now, self.longest.get(rank, 0))
         self.context.scheduler.schedule(due, THOUGHT, rank, event)
 
@@ -261,7 +273,7 @@ class AnswerLoop:
         """
         c, rank = self.context, answer.agent
         self.thinking.pop(rank, None)
-        if in_time and c.simulation.alive[rank] and rank not in c.simulation.down:
+        if in_time and answer.values is not None and c.simulation.alive[rank] and rank not in c.simulation.down:
             send_letters(c, answer, c.scheduler.now)
             return True
         self.agents.cancelled += 1
@@ -298,6 +310,14 @@ class Thought(NamedTuple):
     questions: Questions
     said: Sequence[Any] | BaseException
     seconds: float
+
+
+class Threads(Protocol):
+    """Where policies think while the clock goes on."""
+
+    def put(self, questions: Questions) -> Sequence[Promise]:
+        """Have one policy's questions of one instant answered."""
+        ...
 
 
 class ThinkingThreads:

@@ -38,7 +38,6 @@ from heron_env.lab.traces.episode import (
     plain,
     schedule_of,
 )
-
 from heron_env.scheduling.arrivals import SCHEMA as ARRIVALS
 
 if TYPE_CHECKING:

@@ -1,0 +1,124 @@
+"""A run over a real network on this machine: hub here, nodes and relay in processes of their own."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from heron_env.core.policy import Policies
+from heron_env.envs.base import HeronEnv
+from heron_env.errors import ConfigError
+from heron_env.real.hub import RealRun, serve_hub
+from heron_env.real.relay import relay as relayed
+from heron_env.real.secret import new_secret
+from heron_env.real.switchboard import Switchboard
+
+CHILD: Final = "import sys; from heron_env.real.carried import act; act(sys.stdin.buffer)"
+
+
+def run_carried(
+    env: HeronEnv, policies: Policies, *, nodes: int | Sequence[Sequence[str]] = 2, transport: str = "udp",
+    relay: Mapping[str, Any] | None = None, started: Callable[[list[subprocess.Popen[bytes]]], object] | None = None,
+    **options: Any,
+) -> RealRun:  # fmt: skip
+    """One episode whose agents are processes of this machine and whose messages travel over its sockets.
+
+    Args:
+        env: built as the nodes' are: they get a pickled copy.
+        policies: as of `run_event_driven`, picklable: functions and classes of modules that can be imported.
+        nodes: the agents of each process; a number: those that have policies, dealt out in turn.
+        transport: "udp" or "tcp"; "mqtt" with `network`, the broker's URL.
+        relay: options of `heron_env.real.relay`, a process that delays and loses what passes it: `{"delay": 0.03}`.
+        started: called with the nodes' processes once all run.
+        options: as of `serve_hub`: `speed`, `seed`, `lockstep`, `schedule`, ....
+
+    Raises as `serve_hub`; ConfigError for what can't be pickled.
+
+    Example: `run_carried(env, policies, relay={"delay": 0.03, "loss": 0.1}).result.returns`.
+    """
+    groups = dealt(env, nodes)
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        secret = new_secret(Path(folder) / "secret")
+        reach = None
+        if relay is not None:
+            reach = lambda address: stack.enter_context(relayed(transport, address, **relay))  # noqa: E731
+
+        def listening(board: Switchboard) -> None:
+            processes = [
+                stack.enter_context(node_process(env, group, policies, board.address, secret)) for group in groups
+            ]
+            if started is not None:
+                started(processes)
+
+        wait_for = [agent for group in groups for agent in group]
+        return serve_hub(
+            env,
+            policies,
+            wait_for=wait_for,
+            transport=transport,
+            secret=secret,
+            reach=reach,
+            listening=listening,
+            **options,
+        )
+
+
+def dealt(env: HeronEnv, nodes: int | Sequence[Sequence[str]]) -> list[list[str]]:
+    """The agents of each node. Raises ConfigError."""
+    if not isinstance(nodes, int):
+        groups = [list(group) for group in nodes]
+    else:
+        agents = env.possible_agents
+        if not 1 <= nodes <= len(agents):
+            raise ConfigError(
+                f"nodes={nodes!r}: must be 1 to {len(agents)}, the agents that have policies: {agents[:12]}"
+            )
+        groups = [agents[first::nodes] for first in range(nodes)]
+    named = [agent for group in groups for agent in group]
+    if not named or len(set(named)) < len(named) or not all(groups):
+        raise ConfigError(f"nodes={nodes!r:.200}: name the agents of each process, each agent once")
+    return groups
+
+
+@contextmanager
+def node_process(
+    env: HeronEnv, agents: Sequence[str], policies: Policies, hub: str, secret: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that acts for `agents`; it ends with the block. Raises ConfigError for what can't be pickled."""
+    try:
+        data = pickle.dumps((sys.path, env, agents, policies, hub, secret))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ConfigError(
+            f"policies: can't be sent to another process ({error}); use functions and classes of a module"
+        ) from error
+    process = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE)
+    try:
+        assert process.stdin is not None
+        with process.stdin:
+            process.stdin.write(data)
+        yield process
+    finally:
+        try:
+            process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def act(stdin: Any) -> None:
+    """In the child: read what `node_process` wrote, and act. What its parent pickled is no stranger's."""
+    from heron_env.real.node import run_node
+
+    sys.path[:], env, agents, policies, hub, secret = _loaded(stdin.read())
+    run_node(env, agents, policies, hub, secret=secret)
+
+
+def _loaded(data: bytes) -> Any:
+    return pickle.loads(data)

@@ -1,0 +1,382 @@
+"""The hub: the process with the plant and the proxy, whose event clock runs by the wall clock while nodes decide.
+
+Every message between two places leaves at its nominal time and arrives when the hub learns that it has: what the hosts
+take is a part of its delay. A question to a node goes over the bus once its observation has come; the answer counts
+when it is back. In lockstep the clock waits for both, and they count at the time at which they left.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from queue import Empty
+from typing import Any, Final
+
+import numpy as np
+
+from heron_env.core.letters import Letter, sealed
+from heron_env.core.policy import Answer, Asked, Origin, Policies
+from heron_env.envs.answering import Asking
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.episodes import EpisodeResult
+from heron_env.envs.event.clock import EventRun
+from heron_env.envs.event.context import ages, ends
+from heron_env.envs.event.thinking import Promise, ThinkingThreads, Thought
+from heron_env.envs.hooks import PROXY
+from heron_env.errors import ConfigError, RunInterrupted, did_you_mean
+from heron_env.lab.real_time import TOLERANCE, Punctuality, keep_time
+from heron_env.real import bus
+from heron_env.real.node import environment_digest, letter_digest
+from heron_env.real.secret import read_secret
+from heron_env.real.switchboard import HUB, Came, Route, Switchboard
+from heron_env.scheduling.arrivals import Arrivals, Passage
+from heron_env.scheduling.messages import ObservationPush, ObservationReply
+from heron_env.scheduling.timing import to_ns
+from heron_env.seeding import fresh_seed
+
+RECORDED: Final = frozenset({"rewards", "actions", "observations"})
+JOIN_S: Final = 60.0
+"""How long a hub waits for its nodes."""
+AGAIN_S: Final = 0.25
+"""In lockstep, what has not arrived by then is sent again."""
+LINGER_S: Final = 0.3
+"""After the end, what is still under way may arrive."""
+LATE_SHARE: Final = 0.01
+"""A run with more late actions is discarded."""
+
+
+@dataclass(frozen=True)
+class RealRun:
+    """What came of a run over a real network.
+
+    Attributes:
+        result: of the episode.
+        arrivals: its record; `env.run_event_driven(policies, arrivals=...)` repeats it.
+        punctuality: how the hub kept to the wall clock; None in lockstep.
+        refused: what came and did not count, by reason.
+        policies: by agent in a node, the digest of what decided there.
+    """
+
+    result: EpisodeResult
+    arrivals: Arrivals
+    punctuality: Punctuality | None
+    refused: Mapping[str, int] = field(default_factory=dict)
+    policies: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def discarded(self) -> bool:
+        """Was more than 1 % of the actions later than the tolerance, so that the hub itself made a difference?"""
+        if self.punctuality is None:
+            return False
+        return sum(self.punctuality.missed.values()) > LATE_SHARE * sum(self.punctuality.actions.values())
+
+
+class Remote:
+    """Stands in the hub for the policy of one agent in a node. Asked itself, it waits for the answer (lockstep)."""
+
+    def __init__(self, carrier: Carrier, agent: str) -> None:
+        self._carrier, self.agent = carrier, agent
+
+    def answer(self, asked: Asked) -> Answer:
+        """The node's answer, however long it takes."""
+        return self._carrier.wait_for_answer(asked)
+
+
+class Carrier:
+    """Delivers over a switchboard: the `Delivery` of a run, and its `threads`.
+
+    Attributes:
+        places: by agent, its node.
+        thinks: nobody: the wall clock says when answers count.
+        came: by message id, when each copy arrived, ns.
+        passages: by message id, its link and its departure.
+        begins: as of Arrivals.
+    """
+
+    thinks: Collection[str] = ()
+
+    def __init__(self, board: Switchboard, places: Mapping[str, str], *, lockstep: bool) -> None:
+        self.board, self.places, self.lockstep = board, dict(places), lockstep
+        self.passages: dict[int, Passage] = {}
+        self.came: dict[int, list[int]] = {}
+        self.begins: dict[str, list[int]] = {}
+        self.gone: set[str] = set()
+        self._pending: dict[int, tuple[Any, int]] = {}
+        self._questions: dict[str, tuple[Asking, Asked]] = {}
+        self._others = ThinkingThreads()
+        self.stopped = False
+
+    def stop(self, *signal: object) -> None:
+        """End the run at its next instant: between two events, so that its record repeats."""
+        self.stopped = True
+
+    def bind(self, run: EventRun) -> None:
+        """The run whose messages these are."""
+        self.run, self._ids = run, run.env.hierarchy.ids
+        self._asking = {policy.policy.agent: policy for policy in run.agents.policies.values()
+                        if isinstance(policy, Asking) and isinstance(policy.policy, Remote)}  # fmt: skip
+
+    # Delivery
+
+    def times(self, message: Any, phase: int) -> Sequence[int]:
+        """Send it; nobody knows when it will come, but in lockstep: then it has come."""
+        sender, receiver = ends(message, self.run.env.simulation)
+        places = self._place(sender), self._place(receiver)
+        names = ("proxy" if rank == PROXY else self._ids[rank] for rank in (sender, receiver))
+        self.passages[message.id] = Passage(" to ".join(names), message.sent)
+        self._pending[message.id] = (message, phase)
+        if not self.gone.isdisjoint(places):
+            return ()
+        route = Route(*places, bus.payload_of(message.id, message))
+        self.board.depart(message.id, route)
+        if not self.lockstep:
+            return ()
+        while not (came := self.came.get(message.id)):
+            if not self.gone.isdisjoint(places):
+                return ()
+            if not self.take(AGAIN_S):
+                self.board.depart(message.id, route)
+        return came
+
+    def answered(self, agent: str, question: int, now: int) -> None:
+        """Answers come when they come."""
+
+    def _place(self, rank: int) -> str | None:
+        return HUB if rank == PROXY else self.places.get(self._ids[rank], HUB)
+
+    # Threads of the run
+
+    @property
+    def open(self) -> bool:
+        """May anything come from outside?"""
+        return True
+
+    def put(self, questions: Sequence[tuple[Asking, Asked]]) -> Sequence[Promise]:
+        """Ask the node; other policies that know who asks think in threads of the hub."""
+        asking, asked = questions[0]
+        if not isinstance(asking.policy, Remote):
+            return self._others.put(questions)
+        self._ask(asking, asked)
+        return [Promise(asked)]
+
+    def _ask(self, asking: Asking, asked: Asked) -> None:
+        self._questions[asked.agent] = (asking, asked)
+        message, _ = self._pending[asking.about]
+        assert isinstance(message, ObservationReply | ObservationPush)
+        context, rank = self.run.context, asking.rank
+        own = message.vector[: message.view.own].tolist() if context.timings[rank].local else None
+        adds = context.simulation.model.plan.observe_age
+        old = ages(message.as_of, context.scheduler.now).tolist() if adds else None
+        digests = [letter_digest(sealed(letter, "a letter")) for letter in asked.letters]
+        word = bus.Ask(message.id, asked.agent, asked.number, asked.turn, asked.time, own, old, digests)
+        self.board.tell(self.places[asked.agent], word)
+
+    def wait_for_answer(self, asked: Asked) -> Answer:
+        """Lockstep: ask, and wait. Raises RunInterrupted where its node is gone."""
+        asking = self._asking[asked.agent]
+        self._ask(asking, asked)
+        self._answer: Answer | None = None
+        while self._answer is None:
+            if self.places[asked.agent] in self.gone:
+                raise RunInterrupted(f"{asked.agent!r}: its node {self.places[asked.agent]!r} is gone; run it again")
+            self.take(AGAIN_S)
+        return self._answer
+
+    # What comes
+
+    def take(self, wait: float) -> bool:
+        """Wait at most `wait` s for something from outside; did anything come? Raises RunInterrupted."""
+        if self.stopped:
+            raise KeyboardInterrupt
+        if self._others.open and (thought := self._others.next(0.0)) is not None:
+            self.run.come(thought, self.virtual(time.monotonic_ns()) / 1e9)
+            return True
+        limit = min(wait, 0.002) if self._others.open else wait
+        try:
+            came = self.board.inbox.get(timeout=limit) if limit > 0.0 else self.board.inbox.get_nowait()
+        except Empty:
+            return limit < wait
+        self.handle(came)
+        return True
+
+    def virtual(self, ns: int) -> int:
+        """Time of the run, ns, at `ns` of the monotonic clock."""
+        return int((ns - self.begun) * self.speed)
+
+    def handle(self, came: Came) -> None:
+        """Bring what came into the run. Raises RunInterrupted for a node that says that it failed."""
+        match came.word:
+            case bus.Arrived(id):
+                self._land(id, self.virtual(came.ns))
+            case bus.Said():
+                self._answered(came.node, came.word, self.virtual(came.ns))
+            case bus.Failed(why):
+                raise RunInterrupted(f"node {came.node!r} failed: {why}")
+            case None if came.gone:
+                self._lose(came.node, self.virtual(came.ns))
+            case None:
+                self._return(came.node)
+
+    def _land(self, id: int, now: int) -> None:
+        """The first copy counts, the second is dropped by its receiver; there are no more."""
+        message, phase = self._pending[id]
+        times = self.came.setdefault(id, [])
+        if self.lockstep:
+            times[:] = [message.sent]
+        elif len(times) < 2:
+            ns = self.run.context.stamp(max(now, message.sent))
+            self.run.context.broker.land(message, phase, ns, times[0] if times else None)
+            times.append(ns)
+
+    def _answered(self, node: str, said: bus.Said, now: int) -> None:
+        agent = next((a for a, (asking, _) in self._questions.items() if asking.about == said.id), None)
+        if agent is None or self.places[agent] != node:
+            self.board.refused["not asked"] += 1
+            return
+        asking, asked = self._questions.pop(agent)
+        if zlib.crc32(asked.vector.tobytes()) != said.observation:
+            raise RunInterrupted(
+                f"{agent!r}: its node {node!r} decided on another observation than the proxy sent: are both of one "
+                "version and one environment?"
+            )
+        letters = tuple(Letter(agent, each.receiver, each.kind, json.loads(each.body)) for each in said.letters)
+        source: Any = said.source
+        origin = Origin(source, said.code, said.attempts, said.circuit) if source else None
+        answer = Answer(np.array(said.action), letters, said.thinking, origin, said.tokens)
+        if self.lockstep:
+            self._answer = answer
+        else:
+            self.run.answers.come(Thought([(asking, asked)], [answer], 0.0), now)
+
+    def _lose(self, node: str, now: int) -> None:
+        """A node is gone: what was asked of it is given up, what it would send is lost."""
+        self.gone.add(node)
+        for agent, place in self.places.items():
+            if place == node and self._questions.pop(agent, None) is not None and not self.lockstep:
+                self.run.answers.give_up(self.run.env.hierarchy.index[agent], now)
+
+    def _return(self, node: str) -> None:
+        """It is there again, and begins anew."""
+        if node not in self.gone:
+            return
+        self.gone.discard(node)
+        for agent, place in self.places.items():
+            if place == node and agent in self._asking:
+                asked = len(self.run.answers.recorded.get(self._asking[agent].rank, ()))
+                self.begins.setdefault(agent, []).append(asked)
+        self.board.tell(node, bus.Begin(self.run.context.result.seed, self.run.context.result.episode))
+
+    def play(self, speed: float, tolerance: float) -> tuple[int | None, Punctuality | None]:
+        """Run to the end; the time up to which all has happened, ns, where it was ended before, and how punctual."""
+        run, begun = self.run, time.monotonic_ns()
+        self.begun, self.speed = begun, speed
+        if self.lockstep:
+            return self._play_in_lockstep(), None
+        run.think_in_threads(self)
+        punctuality = Punctuality(float(speed), float(tolerance))
+        through = keep_time(run, punctuality, begun / 1e9, time.monotonic, self.take)
+        end, self.stopped = time.monotonic() + LINGER_S, False
+        while (left := end - time.monotonic()) > 0.0:
+            self.take(left)
+        skipped, seconds = dict(run.context.result.busy), (time.monotonic_ns() - begun) / 1e9
+        return through, replace(punctuality, skipped=skipped, seconds=seconds, interrupted=through is not None)
+
+    def _play_in_lockstep(self) -> int | None:
+        through = 0.0
+        try:
+            while (due := self.run.due) is not None:
+                self.run.until(due if self.run.t_end is None or to_ns(due, "t") < self.run.t_end else None)
+                through = due
+                if self.stopped:
+                    raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            return to_ns(through, "t")
+        return None
+
+    def passed(self) -> dict[int, Passage]:
+        """All messages that left for another place, and when they came."""
+        return {id: replace(each, came=tuple(self.came.get(id, ()))) for id, each in self.passages.items()}
+
+
+def serve_hub(
+    env: HeronEnv, policies: Policies, *, wait_for: Sequence[str], transport: str = "udp", listen: str = "127.0.0.1:0",
+    network: str = "127.0.0.1:0", secret: str | Path | None = None, allow: Sequence[str] = (),
+    reach: Callable[[str], str] | None = None, speed: float = 1.0, tolerance: float = TOLERANCE, lockstep: bool = False,
+    seed: int | None = None, join_s: float = JOIN_S, listening: Callable[[Switchboard], object] = lambda board: None,
+    options: Mapping[str, Any] = {}, **more: Any,
+) -> RealRun:  # fmt: skip
+    """One episode whose agents in nodes decide over a real network.
+
+    Args:
+        env: the plant.
+        policies: of the agents that no node acts for, as of `run_event_driven`.
+        wait_for: agents that nodes act for; the run begins when all are there.
+        transport: "udp", "tcp", "mqtt", or one that is installed.
+        listen, network: addresses of the bus and of the network side, HOST:PORT, 0: any port; with "mqtt" `network` is
+            the broker's URL.
+        secret: a file that `new_secret` wrote; all nodes need it. None: that of HERON_SECRET_FILE, or none.
+        allow: from where nodes may come, as "192.168.0.0/24".
+        reach: makes of the network side's address the one that nodes are told, where a relay stands between.
+        speed, tolerance: as of `run_real_time`.
+        lockstep: virtual time waits for all that is under way: such a run equals the synchronous one, bit for bit.
+        join_s: s that nodes have to come.
+        listening: called once it listens, with its `address` and `network_address`.
+        options: of the transport, such as `qos`.
+        more: as of `run_event_driven`: `schedule`, which may have no delays and losses, `t_end`, `disturbances`, ....
+
+    Ctrl-C ends it, and what came of it so far is returned.
+
+    Raises:
+        ConfigError: of addresses without a secret; where nodes don't come.
+        RunInterrupted: a node says that its policy failed, or in lockstep a node is gone.
+    """
+    agents = [*wait_for]
+    if unknown := [agent for agent in agents if agent not in env.hierarchy.ids]:
+        raise ConfigError(
+            f"wait_for={unknown!r:.200}: not in this environment.{did_you_mean(unknown[0], env.hierarchy.ids)}"
+        )
+    board = Switchboard(
+        agents, environment=environment_digest(env), secret=read_secret(secret), transport=transport, options=options,
+        listen=listen, network=network, reach=reach, allow=allow,
+    )  # fmt: skip
+    with board:
+        listening(board)
+        places = board.wait_for_nodes(join_s)
+        carrier = Carrier(board, places, lockstep=lockstep)
+        remotes: Policies = {agent: Remote(carrier, agent) for agent in env.possible_agents if agent in places}
+        run = env.start_event_driven(
+            {**policies, **remotes},
+            seed=fresh_seed() if seed is None else seed,
+            arrivals=carrier,
+            record=RECORDED,
+            **more,
+        )
+        carrier.bind(run)
+        board.begin(run.context.result.seed, run.context.result.episode, join_s)
+        with stopping(carrier):
+            through, punctuality = carrier.play(speed, tolerance)
+        messages = carrier.passed()
+        result, begins = run.result(), {agent: tuple(asked) for agent, asked in carrier.begins.items()}
+        arrivals = run.arrivals(places=places, messages=messages, begins=begins, until=through)
+        return RealRun(result, arrivals, punctuality, board.counts(), board.deciders())
+
+
+@contextmanager
+def stopping(carrier: Carrier) -> Iterator[None]:
+    """While it runs, Ctrl-C and SIGTERM end it between two events."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, carrier.stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,293 @@
+"""A node: a process with one or more agents and their policies, which decides on what comes to it over the network."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec import MsgspecError, msgpack
+from numpy.typing import NDArray
+
+from heron_env.core.letters import Letter, Sealed, sealed
+from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Policies
+from heron_env.envs.answering import InWords, begin_policies
+from heron_env.envs.decisions import policies_by_agent
+from heron_env.errors import ConfigError, HeronError
+from heron_env.real import bus
+from heron_env.real.frames import Opener, Rejected, Sealer
+from heron_env.real.handshake import NodeOpening
+from heron_env.real.secret import read_secret
+from heron_env.real.transports import NodeTransport, TcpNode, node_transport
+
+if TYPE_CHECKING:
+    from heron_env.envs.base import HeronEnv
+
+GREET_S: Final = 0.1
+"""Between two frames that say nothing but where the node is, until the episode begins."""
+JOIN_S: Final = 30.0
+"""How long a node waits for its hub."""
+MOST_HELD: Final = 4_096
+"""Messages that wait to be decided on."""
+
+
+class Bus(TcpNode):
+    """The connection to the hub; a new one begins with a greeting."""
+
+    def _connected(self) -> None:
+        super()._connected()
+        self.connected()
+
+    def connected(self) -> None:
+        """A connection stands."""
+        self.send(bus.GREETING)
+
+
+class Node:
+    """One node, from its start to the end of the run; `run` it in an event loop."""
+
+    def __init__(
+        self, env: HeronEnv, agents: Sequence[str], policies: Policies, hub: str, *, name: str | None = None,
+        secret: bytes | None = None, options: Mapping[str, Any] = {}, policy_digest: str = "",
+    ) -> None:  # fmt: skip
+        unknown = [agent for agent in agents if agent not in env.hierarchy.ids]
+        if unknown or not agents:
+            raise ConfigError(f"agents={[*agents]!r:.200}: name agents of {env.hierarchy.ids[:12]}")
+        self.env, self.agents, self._options = env, tuple(agents), dict(options)
+        self.name = agents[0] if name is None else name
+        deciding = {agent: None for agent in env.possible_agents if agent in self.agents}
+        chosen = policies_by_agent(policies, env.hierarchy.ids, env.groups, deciding)
+        self.policies: dict[str, AnsweringPolicy] = {
+            agent: policy if isinstance(policy, AnsweringPolicy) else InWords(env, env.hierarchy.index[agent], policy)
+            for agent, policy in chosen.items()
+            if agent in self.agents
+        }
+        self._opening = partial(
+            NodeOpening, secret, self.name, self.agents, policy=policy_digest, environment=environment_digest(env)
+        )
+        self._bus = Bus(hub)
+        self._bus.connected = self._greet  # type: ignore[method-assign]
+        self._network: NodeTransport | None = None
+        self._from_hub: Opener
+        self._messages: dict[int, dict[str, Any]] = {}
+        self._letters: dict[bytes, Sealed] = {}
+        self._moment = (0, 0)
+        self._begun = False
+        self._opening_network: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Until the hub ends the run. Raises ConfigError where there is none, or it refuses this node."""
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._questions: asyncio.Queue[bus.Ask | bus.Begin] = asyncio.Queue()
+        workers: list[asyncio.Task[None]] = []
+        try:
+            async with asyncio.timeout(JOIN_S):
+                await self._bus.open(self._from_bus)
+            workers = [asyncio.create_task(self._ping()), asyncio.create_task(self._decide())]
+            done, _ = await asyncio.wait({self._ended, *workers}, return_when=asyncio.FIRST_COMPLETED)
+            for each in done:
+                each.result()
+        except TimeoutError as error:
+            raise ConfigError(f"hub={self._bus.address!r}: no answer in {JOIN_S:g} s; start the hub first") from error
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await self._bus.close()
+            if self._network is not None:
+                await self._network.close()
+
+    def _greet(self) -> None:
+        self._handshake: NodeOpening | None = self._opening()
+        self._proved, self._claimed = False, False
+        self._bus.send(bus.GREETING)
+
+    async def _ping(self) -> None:
+        last = 0.0
+        while True:
+            now = asyncio.get_running_loop().time()
+            if self._proved and now - last >= bus.PING_S:
+                self._say(bus.Ping())
+                last = now
+            if self._network is not None and not self._begun:
+                self._network.send(self._to_network.seal(b""))
+            await asyncio.sleep(GREET_S)
+
+    def _say(self, word: bus.ToHub) -> None:
+        self._bus.send(self._to_bus.seal(bus.encode(word)))
+
+    def _from_bus(self, address: str, frame: bytes, ns: int) -> None:
+        if self._proved:
+            opened = self._from_hub.open(frame)
+            if not isinstance(opened, Rejected) and not opened.copy:
+                try:
+                    self._hear(bus.to_node.decode(opened.payload))
+                except (MsgspecError, RecursionError):
+                    self._bus.refuse("malformed")
+            return
+        assert self._handshake is not None
+        if not self._claimed:
+            claim = self._handshake.claim(frame)
+            if isinstance(claim, Rejected):
+                self._end(ConfigError(f"hub={address!r}: {claim.reason}"))
+            else:
+                self._claimed = True
+                self._bus.send(claim)
+            return
+        welcome = self._handshake.read(frame)
+        if isinstance(welcome, Rejected):
+            self._end(ConfigError(f"hub={address!r}: {welcome.reason}; take the hub's secret"))
+            return
+        index, keys = welcome
+        self._from_hub, self._to_bus = Opener(keys.bus_down, index), Sealer(keys.bus_up, index)
+        self._from_network, self._to_network = Opener(keys.net_down, index), Sealer(keys.net_up, index)
+        self._proved, self._begun = True, False
+
+    def _end(self, error: HeronError | None = None) -> None:
+        if not self._ended.done():
+            self._ended.set_result(None) if error is None else self._ended.set_exception(error)
+
+    def _hear(self, word: bus.ToNode) -> None:
+        match word:
+            case bus.Network():
+                self._opening_network = asyncio.create_task(self._open_network(word))
+            case bus.Depart(payload):
+                if self._network is not None:
+                    self._network.send(self._to_network.seal(payload))
+            case bus.Begin(seed, episode):
+                self._begun, self._moment = True, (seed, episode)
+                self._questions.put_nowait(word)
+            case bus.Ask():
+                self._questions.put_nowait(word)
+            case bus.End():
+                self._end()
+
+    async def _open_network(self, word: bus.Network) -> None:
+        if self._network is not None:
+            await self._network.close()
+        try:
+            node = {"node": self.name} if word.transport == "mqtt" else {}
+            network = node_transport(word.transport, word.address, **node, **word.options, **self._options)
+            await network.open(self._over_network)
+            self._network = network
+        except HeronError as error:
+            self._end(error)
+
+    def _over_network(self, address: str, frame: bytes, ns: int) -> None:
+        opened = self._from_network.open(frame)
+        if isinstance(opened, Rejected) or len(opened.payload) < 8:
+            return
+        id = int.from_bytes(opened.payload[:8], "big")
+        if not opened.copy:
+            try:
+                self._hold(id, msgpack.decode(opened.payload[8:]))
+            except (MsgspecError, RecursionError):
+                return
+        self._say(bus.Arrived(id))
+
+    def _hold(self, id: int, message: Any) -> None:
+        """Keep what the policy will need: observations, letters."""
+        if not isinstance(message, dict):
+            return
+        for kind in ("get_obs_response", "push_obs"):
+            if kind in message:
+                self._messages[id] = message[kind]["body"]
+                if len(self._messages) > MOST_HELD:
+                    del self._messages[next(iter(self._messages))]
+        if "send_letter" in message:
+            body = message["body"]
+            letter = sealed(Letter(body["_owner_id"], body["_receiver_id"], body["kind"], body["body"]), "a letter")
+            self._letters[letter_digest(letter)] = letter
+
+    async def _decide(self) -> None:
+        """One question after another, in a thread, so that what comes meanwhile is stamped as it comes."""
+        while True:
+            question = await self._questions.get()
+            try:
+                if isinstance(question, bus.Begin):
+                    begin = partial(begin_policies, self.policies.values(), question.seed, question.episode)
+                    await asyncio.to_thread(begin)
+                    self._say(bus.Ready())
+                else:
+                    self._say(await asyncio.to_thread(self._answer, question))
+            except Exception as error:  # noqa: BLE001 - a policy may raise anything; the hub says it
+                self._say(bus.Failed(f"{type(error).__name__}: {error}"[:2_000]))
+
+    def _answer(self, ask: bus.Ask) -> bus.Said:
+        env, rank = self.env, self.env.hierarchy.index[ask.agent]
+        vector = self._vector(ask, rank)
+        offer = env.simulation.masks.offer(rank)
+        letters = tuple(self._letters.pop(digest).opened() for digest in ask.letters)
+        asked = Asked(
+            ask.agent, vector.copy(), tuple(env.observation_names(ask.agent)), ask.number, ask.turn, ask.time,
+            *self._moment, env.action_space(ask.agent), None if offer is None else offer(vector), letters,
+        )  # fmt: skip
+        answer: Any = self.policies[ask.agent].answer(asked)
+        if not isinstance(answer, Answer):
+            raise ConfigError(f"the policy of {ask.agent!r} answered {answer!r:.200}: must be an Answer")
+        action = env.simulation.model.specs[rank].parse(answer.action, agent=ask.agent)
+        written = [written_of(letter, f"a letter of {ask.agent!r}") for letter in answer.letters]
+        origin = answer.origin
+        more = () if origin is None else (origin.source, origin.code, origin.attempts, origin.circuit)
+        checksum = zlib.crc32(vector.tobytes())
+        return bus.Said(ask.id, checksum, action.tolist(), written, float(answer.thinking), answer.tokens, *more)
+
+    def _vector(self, ask: bus.Ask, rank: int) -> NDArray[np.float32]:
+        """What the agent sees: what came over the network, and what it reads of itself now (T19)."""
+        plan = self.env.simulation.model.plan
+        view = plan.views[rank]
+        values = bus.read_vector(view, self._messages.pop(ask.id))
+        if ask.own is not None:
+            values[: len(ask.own)] = ask.own
+        vector = view.as_differences(values).astype(np.float32, copy=False)
+        ages = None if ask.ages is None else np.array(ask.ages, dtype=np.float64)
+        return plan.complete(rank, vector, ages) if plan.adds else vector
+
+
+def written_of(letter: Any, where: str) -> bus.Written:
+    """As it travels on the bus. Raises ConfigError for what is no letter."""
+    if not isinstance(letter, Letter):
+        raise ConfigError(f"{where}: {letter!r:.200} is no Letter; write Letter(sender, receiver, kind, body)")
+    closed = sealed(letter, where)
+    return bus.Written(str(closed.receiver), closed.kind, closed.text)
+
+
+def letter_digest(letter: Sealed) -> bytes:
+    """Tells letters apart by what is in them."""
+    return sha256("\0".join((letter.sender, letter.receiver, letter.kind, letter.text)).encode()).digest()[:16]
+
+
+def environment_digest(env: HeronEnv) -> str:
+    """Of what hub and node must agree on: agents, what they observe, what they may do, the control step."""
+    parts: list[Any] = [env.hierarchy.ids, env.dt_ns]
+    for agent in env.possible_agents:
+        parts += [agent, env.observation_names(agent), repr(env.action_space(agent))]
+    return sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def run_node(
+    env: HeronEnv, agents: Sequence[str], policies: Policies, hub: str, *, name: str | None = None,
+    secret: str | Path | None = None, policy_digest: str = "", **options: Any,
+) -> None:  # fmt: skip
+    """Act for some agents in a run of the hub at HOST:PORT, until it ends.
+
+    Args:
+        env: built as the hub's.
+        agents: ids of those that this process acts for; they may include agents that are only commanded.
+        policies: of these agents, as of `run_event_driven`.
+        hub: address of its bus.
+        name: of this node; None: its first agent's.
+        secret: a file with the secret that the hub has.
+        policy_digest: says in the hub's record what decided here.
+        options: of the transport, such as `user` and `password_file` of MQTT.
+
+    Raises ConfigError where no hub answers, or it refuses the node.
+    """
+    node = Node(
+        env, agents, policies, hub, name=name, secret=read_secret(secret), options=options, policy_digest=policy_digest
+    )
+    asyncio.run(node.run())
