@@ -14,35 +14,39 @@ from typing import Any, Final
 from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError
+from heron_env.lab.policies import policy_spec
 from heron_env.real.hub import RealRun, serve_hub
 from heron_env.real.relay import relay as relayed
 from heron_env.real.secret import new_secret
 from heron_env.real.switchboard import Switchboard
+from heron_env.seeding import fresh_seed
 
 CHILD: Final = "import sys; from heron_env.real.carried import act; act(sys.stdin.buffer)"
 
 
 def run_carried(
-    env: HeronEnv, policies: Policies, *, nodes: int | Sequence[Sequence[str]] = 2, transport: str = "udp",
+    env: HeronEnv, policies: Policies | str, *, nodes: int | Sequence[Sequence[str]] = 2, transport: str = "udp",
     relay: Mapping[str, Any] | None = None, started: Callable[[list[subprocess.Popen[bytes]]], object] | None = None,
-    **options: Any,
+    seed: int | None = None, **options: Any,
 ) -> RealRun:  # fmt: skip
     """One episode whose agents are processes of this machine and whose messages travel over its sockets.
 
     Args:
         env: built as the nodes' are: they get a pickled copy.
-        policies: as of `run_event_driven`, picklable: functions and classes of modules that can be imported.
+        policies: as of `run_event_driven`, picklable: functions and classes of modules that can be imported. Or words, as
+            of `heron run --policy`: a run folder, a rule of the environment, `module:name`; each process builds it.
         nodes: the agents of each process; a number: those that have policies, dealt out in turn.
         transport: "udp" or "tcp"; "mqtt" with `network`, the broker's URL.
         relay: options of `heron_env.real.relay`, a process that delays and loses what passes it: `{"delay": 0.03}`.
         started: called with the nodes' processes once all run.
-        options: as of `serve_hub`: `speed`, `seed`, `lockstep`, `schedule`, ....
+        seed: of the episode; None: a new one.
+        options: as of `serve_hub`: `speed`, `lockstep`, `schedule`, ....
 
     Raises as `serve_hub`; ConfigError for what can't be pickled.
 
     Example: `run_carried(env, policies, relay={"delay": 0.03, "loss": 0.1}).result.returns`.
     """
-    groups = dealt(env, nodes)
+    groups, seed = dealt(env, nodes), fresh_seed() if seed is None else seed
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         secret = new_secret(Path(folder) / "secret")
@@ -52,22 +56,16 @@ def run_carried(
 
         def listening(board: Switchboard) -> None:
             processes = [
-                stack.enter_context(node_process(env, group, policies, board.address, secret)) for group in groups
+                stack.enter_context(node_process(env, group, policies, seed, board.address, secret)) for group in groups
             ]
             if started is not None:
                 started(processes)
 
         wait_for = [agent for group in groups for agent in group]
         return serve_hub(
-            env,
-            policies,
-            wait_for=wait_for,
-            transport=transport,
-            secret=secret,
-            reach=reach,
-            listening=listening,
-            **options,
-        )
+            env, built(policies, env, seed), wait_for=wait_for, transport=transport, secret=secret, reach=reach,
+            listening=listening, seed=seed, **options,
+        )  # fmt: skip
 
 
 def dealt(env: HeronEnv, nodes: int | Sequence[Sequence[str]]) -> list[list[str]]:
@@ -89,11 +87,11 @@ def dealt(env: HeronEnv, nodes: int | Sequence[Sequence[str]]) -> list[list[str]
 
 @contextmanager
 def node_process(
-    env: HeronEnv, agents: Sequence[str], policies: Policies, hub: str, secret: Path
+    env: HeronEnv, agents: Sequence[str], policies: Policies | str, seed: int, hub: str, secret: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process that acts for `agents`; it ends with the block. Raises ConfigError for what can't be pickled."""
     try:
-        data = pickle.dumps((sys.path, env, agents, policies, hub, secret))
+        data = pickle.dumps((sys.path, env, agents, policies, seed, hub, secret))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ConfigError(
             f"policies: can't be sent to another process ({error}); use functions and classes of a module"
@@ -116,8 +114,13 @@ def act(stdin: Any) -> None:
     """In the child: read what `node_process` wrote, and act. What its parent pickled is no stranger's."""
     from heron_env.real.node import run_node
 
-    sys.path[:], env, agents, policies, hub, secret = _loaded(stdin.read())
-    run_node(env, agents, policies, hub, secret=secret)
+    sys.path[:], env, agents, policies, seed, hub, secret = _loaded(stdin.read())
+    run_node(env, agents, built(policies, env, seed), hub, secret=secret)
+
+
+def built(policies: Policies | str, env: HeronEnv, seed: int) -> Policies:
+    """Policies, of what may be words. Raises ConfigError."""
+    return policy_spec(policies).build(env, seed) if isinstance(policies, str) else policies
 
 
 def _loaded(data: bytes) -> Any:

@@ -118,8 +118,8 @@ class Arrivals:
         if passage is None or passage.sent != message.sent:
             then = "never" if passage is None else f"at {passage.sent} ns"
             raise TraceError(
-                f"arrivals: message {message.id} leaves at {message.sent} ns, and in the recorded run it left {then}: this "
-                "is another run, or the record was changed"
+                f"arrivals: message {message.id} leaves at {message.sent} ns, and in the recorded run it left {then}: "
+                "this is another run, or the record was changed"
             )
         return passage.came
 
