@@ -33,7 +33,7 @@ def run_carried(
 
     Args:
         env: built as the nodes' are: they get a pickled copy.
-        policies: as of `run_event_driven`, picklable: functions and classes of modules that can be imported. Or words, as
+        policies: as of `run_event_driven`, picklable: functions and classes of modules that can be imported. Or words
             of `heron run --policy`: a run folder, a rule of the environment, `module:name`; each process builds it.
         nodes: the agents of each process; a number: those that have policies, dealt out in turn.
         transport: "udp" or "tcp"; "mqtt" with `network`, the broker's URL.
