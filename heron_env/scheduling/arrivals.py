@@ -61,7 +61,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """One answer, which counted from `at` on, ns.
+    """The answer to a question that was put at `asked`, ns, and counted from `at` on.
 
     Attributes:
         action: `[size]`, as the agent's action space reads it; None: the process that had been asked is gone.
@@ -70,6 +70,7 @@ class RecordedAnswer:
         tokens: that a language model wrote for it.
     """
 
+    asked: int
     at: int
     action: tuple[float, ...] | None
     letters: tuple[tuple[int, Sealed], ...] = ()
@@ -129,10 +130,10 @@ class Arrivals:
         answer = answers[question] if question < len(answers) else None
         if answer is None:
             return None
-        if answer.at <= now:
+        if answer.asked != now or answer.at <= now:
             raise TraceError(
-                f"arrivals: the answer of {agent!r} to question {question} counted at {answer.at} ns, and is asked for "
-                f"at {now} ns only: this is another run, or the record was changed"
+                f"arrivals: {agent!r} is asked question {question} at {now} ns, and in the recorded run at {answer.asked} "
+                f"ns, with an answer at {answer.at} ns: this is another run, or the record was changed"
             )
         return answer.at, answer.action is None
 

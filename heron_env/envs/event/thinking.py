@@ -215,12 +215,13 @@ class AnswerLoop:
         del self.waiting[rank]
         if answer is None:
             event = make(waiting.kind, (rank, waiting.number, None, waiting.now, None, (), *waiting.rest))
-            self.recorded[rank][waiting.place] = RecordedAnswer(due, None)
+            self.recorded[rank][waiting.place] = RecordedAnswer(waiting.now, due, None)
         else:
             event = self._event(answer, waiting.kind, rank, waiting.number, waiting.now, waiting.rest)
             self._note(rank, answer, waiting.now)
-            action, letters = tuple(event.values.tolist()), answer.letters
-            self.recorded[rank][waiting.place] = RecordedAnswer(due, action, letters, answer.origin, answer.tokens)
+            self.recorded[rank][waiting.place] = RecordedAnswer(
+                waiting.now, due, tuple(event.values.tolist()), answer.letters, answer.origin, answer.tokens
+            )
         self.longest[rank] = max(due - waiting.now, self.longest.get(rank, 0))
         self.context.scheduler.schedule(due, THOUGHT, rank, event)
 
