@@ -6,7 +6,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -15,19 +15,18 @@ from heron_env.core.policy import Policies
 from heron_env.envs.base import HeronEnv
 from heron_env.errors import ConfigError
 from heron_env.lab.policies import policy_spec
-from heron_env.real.hub import RealRun, serve_hub
+from heron_env.real.hub import Hub, RealRun
 from heron_env.real.relay import relay as relayed
 from heron_env.real.secret import new_secret
-from heron_env.real.switchboard import Switchboard
 from heron_env.seeding import fresh_seed
 
 CHILD: Final = "import sys; from heron_env.real.carried import act; act(sys.stdin.buffer)"
 
 
 def run_carried(
-    env: HeronEnv, policies: Policies | str, *, nodes: int | Sequence[Sequence[str]] = 2, transport: str = "udp",
-    relay: Mapping[str, Any] | None = None, started: Callable[[list[subprocess.Popen[bytes]]], object] | None = None,
-    seed: int | None = None, **options: Any,
+    env: HeronEnv, policies: Policies | str, *, seed: int | None = None, nodes: int | Sequence[Sequence[str]] = 2,
+    transport: str = "udp", network: str = "127.0.0.1:0", relay: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] = {}, **more: Any,
 ) -> RealRun:  # fmt: skip
     """One episode whose agents are processes of this machine and whose messages travel over its sockets.
 
@@ -35,37 +34,60 @@ def run_carried(
         env: built as the nodes' are: they get a pickled copy.
         policies: as of `run_event_driven`, picklable: functions and classes of modules that can be imported. Or words
             of `heron run --policy`: a run folder, a rule of the environment, `module:name`; each process builds it.
+        seed: of the episode; None: a new one.
         nodes: the agents of each process; a number: those that have policies, dealt out in turn.
         transport: "udp" or "tcp"; "mqtt" with `network`, the broker's URL.
         relay: options of `heron_env.real.relay`, a process that delays and loses what passes it: `{"delay": 0.03}`.
-        started: called with the nodes' processes once all run.
-        seed: of the episode; None: a new one.
-        options: as of `serve_hub`: `speed`, `lockstep`, `schedule`, ....
+        options: of the transport.
+        more: as of `Hub.play`: `speed`, `lockstep`, `schedule`, ....
 
-    Raises as `serve_hub`; ConfigError for what can't be pickled.
+    Raises as `Hub.play`; ConfigError for what can't be pickled.
 
     Example: `run_carried(env, policies, relay={"delay": 0.03, "loss": 0.1}).result.returns`.
     """
-    groups, seed = dealt(env, nodes), fresh_seed() if seed is None else seed
+    seed = fresh_seed() if seed is None else seed
+    with carrying(
+        env, policies, seed=seed, nodes=nodes, transport=transport, network=network, relay=relay, options=options
+    ) as hub:
+        return hub.play(seed=seed, **more)
+
+
+@contextmanager
+def carrying(
+    env: HeronEnv, policies: Policies | str, *, seed: int, nodes: int | Sequence[Sequence[str]] = 2,
+    transport: str = "udp", network: str = "127.0.0.1:0", relay: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] = {},
+) -> Iterator[CarryingHub]:  # fmt: skip
+    """The same for several episodes: a hub, `hub.play(seed=...)`, whose nodes run; `hub.nodes` are their processes.
+
+    `seed`: with which policies are built, where they are words.
+    """
+    groups = dealt(env, nodes)
     with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        secret = new_secret(Path(folder) / "secret")
-        reach = None
-        if relay is not None:
-            reach = lambda address: stack.enter_context(relayed(transport, address, **relay))  # noqa: E731
+        secret = new_secret(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "secret")
 
-        def listening(board: Switchboard) -> None:
-            processes = [
-                stack.enter_context(node_process(env, group, policies, seed, board.address, secret)) for group in groups
-            ]
-            if started is not None:
-                started(processes)
+        def reach(address: str) -> str:
+            return address if relay is None else stack.enter_context(relayed(transport, address, **relay))
 
-        wait_for = [agent for group in groups for agent in group]
-        return serve_hub(
-            env, built(policies, env, seed), wait_for=wait_for, transport=transport, secret=secret, reach=reach,
-            listening=listening, seed=seed, **options,
+        agents = [agent for group in groups for agent in group]
+        chosen = built(policies, env, seed)
+        hub = stack.enter_context(
+            CarryingHub(
+                env, chosen, wait_for=agents, transport=transport, network=network, secret=secret, reach=reach,
+                options=options,
+            )
         )  # fmt: skip
+        hub.nodes = [
+            stack.enter_context(node_process(env, group, policies, seed, hub.address, secret)) for group in groups
+        ]
+        stack.callback(hub.close)  # before the processes are waited for
+        yield hub
+
+
+class CarryingHub(Hub):
+    """A hub whose nodes are processes of its own."""
+
+    nodes: list[subprocess.Popen[bytes]]
 
 
 def dealt(env: HeronEnv, nodes: int | Sequence[Sequence[str]]) -> list[list[str]]:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from heron_env.errors import ConfigError, RunInterrupted, did_you_mean
 from heron_env.lab.real_time import TOLERANCE, Punctuality, keep_time
 from heron_env.real import bus
 from heron_env.real.node import environment_digest, letter_digest
+from heron_env.real.record import RecordFile
 from heron_env.real.secret import read_secret
 from heron_env.real.switchboard import HUB, Came, Route, Switchboard
 from heron_env.scheduling.arrivals import Arrivals, Passage
@@ -98,12 +99,16 @@ class Carrier:
         came: by message id, when each copy arrived, ns.
         passages: by message id, its link and its departure.
         begins: as of Arrivals.
+        first: is added to a message's id on its way, so that none of an earlier episode is taken for it.
+        record, log: the file of the run, if one is kept, and what is to be written there.
     """
 
     thinks: Collection[str] = ()
 
-    def __init__(self, board: Switchboard, places: Mapping[str, str], *, lockstep: bool) -> None:
-        self.board, self.places, self.lockstep = board, dict(places), lockstep
+    def __init__(self, board: Switchboard, places: Mapping[str, str], *, lockstep: bool, first: int) -> None:
+        self.board, self.places, self.lockstep, self._first = board, dict(places), lockstep, first
+        self.record: RecordFile | None = None
+        self.log: list[Any] = []
         self.passages: dict[int, Passage] = {}
         self.came: dict[int, list[int]] = {}
         self.begins: dict[str, list[int]] = {}
@@ -130,19 +135,20 @@ class Carrier:
         sender, receiver = ends(message, self.run.env.simulation)
         places = self._place(sender), self._place(receiver)
         names = ("proxy" if rank == PROXY else self._ids[rank] for rank in (sender, receiver))
-        self.passages[message.id] = Passage(" to ".join(names), message.sent)
+        self.passages[message.id] = passage = Passage(" to ".join(names), message.sent)
+        self.log.append(["sent", message.id, passage.link, message.sent])
         self._pending[message.id] = (message, phase)
         if not self.gone.isdisjoint(places):
             return ()
-        route = Route(*places, bus.payload_of(message.id, message))
-        self.board.depart(message.id, route)
+        route = Route(*places, bus.payload_of(self._first + message.id, message))
+        self.board.depart(self._first + message.id, route)
         if not self.lockstep:
             return ()
         while not (came := self.came.get(message.id)):
             if not self.gone.isdisjoint(places):
                 return ()
             if not self.take(AGAIN_S):
-                self.board.depart(message.id, route)
+                self.board.depart(self._first + message.id, route)
         return came
 
     def answered(self, agent: str, question: int, now: int) -> None:
@@ -175,7 +181,7 @@ class Carrier:
         adds = context.simulation.model.plan.observe_age
         old = ages(message.as_of, context.scheduler.now).tolist() if adds else None
         digests = [letter_digest(sealed(letter, "a letter")) for letter in asked.letters]
-        word = bus.Ask(message.id, asked.agent, asked.number, asked.turn, asked.time, own, old, digests)
+        word = bus.Ask(self._first + message.id, asked.agent, asked.number, asked.turn, asked.time, own, old, digests)
         self.board.tell(self.places[asked.agent], word)
 
     def wait_for_answer(self, asked: Asked) -> Answer:
@@ -195,6 +201,8 @@ class Carrier:
         """Wait at most `wait` s for something from outside; did anything come? Raises RunInterrupted."""
         if self.stopped:
             raise KeyboardInterrupt
+        if self.record is not None and not self.lockstep:
+            self.record.note(self)
         if self._others.open and (thought := self._others.next(0.0)) is not None:
             self.run.come(thought, self.virtual(time.monotonic_ns()) / 1e9)
             return True
@@ -214,7 +222,7 @@ class Carrier:
         """Bring what came into the run. Raises RunInterrupted for a node that says that it failed."""
         match came.word:
             case bus.Arrived(id):
-                self._land(id, self.virtual(came.ns))
+                self._land(id - self._first, self.virtual(came.ns))
             case bus.Said():
                 self._answered(came.node, came.word, self.virtual(came.ns))
             case bus.Failed(why):
@@ -226,17 +234,21 @@ class Carrier:
 
     def _land(self, id: int, now: int) -> None:
         """The first copy counts, the second is dropped by its receiver; there are no more."""
+        if id not in self._pending:
+            return  # of an episode before
         message, phase = self._pending[id]
         times = self.came.setdefault(id, [])
-        if self.lockstep:
-            times[:] = [message.sent]
-        elif len(times) < 2:
+        if self.lockstep and not times:
+            times.append(message.sent)
+            self.log.append(["came", id, message.sent])
+        elif not self.lockstep and len(times) < 2:
             ns = self.run.context.stamp(max(now, message.sent))
             self.run.context.broker.land(message, phase, ns, times[0] if times else None)
             times.append(ns)
+            self.log.append(["came", id, ns])
 
     def _answered(self, node: str, said: bus.Said, now: int) -> None:
-        agent = next((a for a, (asking, _) in self._questions.items() if asking.about == said.id), None)
+        agent = next((a for a, (asking, _) in self._questions.items() if self._first + asking.about == said.id), None)
         if agent is None or self.places[agent] != node:
             self.board.refused["not asked"] += 1
             return
@@ -271,6 +283,7 @@ class Carrier:
             if place == node and agent in self._asking:
                 asked = len(self.run.answers.recorded.get(self._asking[agent].rank, ()))
                 self.begins.setdefault(agent, []).append(asked)
+                self.log.append(["begins", agent, asked])
         self.board.tell(node, bus.Begin(self.run.context.result.seed, self.run.context.result.episode))
 
     def play(self, speed: float, tolerance: float) -> tuple[int | None, Punctuality | None]:
@@ -294,6 +307,8 @@ class Carrier:
             while (due := self.run.due) is not None:
                 self.run.until(due if self.run.t_end is None or to_ns(due, "t") < self.run.t_end else None)
                 through = due
+                if self.record is not None:
+                    self.record.note(self)
                 if self.stopped:
                     raise KeyboardInterrupt
         except KeyboardInterrupt:
@@ -305,66 +320,91 @@ class Carrier:
         return {id: replace(each, came=tuple(self.came.get(id, ()))) for id, each in self.passages.items()}
 
 
-def serve_hub(
-    env: HeronEnv, policies: Policies, *, wait_for: Sequence[str], transport: str = "udp", listen: str = "127.0.0.1:0",
-    network: str = "127.0.0.1:0", secret: str | Path | None = None, allow: Sequence[str] = (),
-    reach: Callable[[str], str] | None = None, speed: float = 1.0, tolerance: float = TOLERANCE, lockstep: bool = False,
-    seed: int | None = None, join_s: float = JOIN_S, listening: Callable[[Switchboard], object] = lambda board: None,
-    options: Mapping[str, Any] = {}, **more: Any,
-) -> RealRun:  # fmt: skip
-    """One episode whose agents in nodes decide over a real network.
+class Hub:
+    """Listens for nodes, and plays episodes with them: a context.
 
     Args:
         env: the plant.
         policies: of the agents that no node acts for, as of `run_event_driven`.
-        wait_for: agents that nodes act for; the run begins when all are there.
+        wait_for: agents that nodes act for; an episode begins when all are there.
         transport: "udp", "tcp", "mqtt", or one that is installed.
         listen, network: addresses of the bus and of the network side, HOST:PORT, 0: any port; with "mqtt" `network` is
             the broker's URL.
         secret: a file that `new_secret` wrote; all nodes need it. None: that of HERON_SECRET_FILE, or none.
         allow: from where nodes may come, as "192.168.0.0/24".
         reach: makes of the network side's address the one that nodes are told, where a relay stands between.
-        speed, tolerance: as of `run_real_time`.
-        lockstep: virtual time waits for all that is under way: such a run equals the synchronous one, bit for bit.
-        join_s: s that nodes have to come.
-        listening: called once it listens, with its `address` and `network_address`.
         options: of the transport, such as `qos`.
-        more: as of `run_event_driven`: `schedule`, which may have no delays and losses, `t_end`, `disturbances`, ....
 
-    Ctrl-C ends it, and what came of it so far is returned.
+    Attributes:
+        address, network_address: where it listens, once it does.
 
-    Raises:
-        ConfigError: of addresses without a secret; where nodes don't come.
-        RunInterrupted: a node says that its policy failed, or in lockstep a node is gone.
+    Raises ConfigError: of addresses that need a secret, or can't be listened at.
     """
-    agents = [*wait_for]
-    if unknown := [agent for agent in agents if agent not in env.hierarchy.ids]:
-        raise ConfigError(
-            f"wait_for={unknown!r:.200}: not in this environment.{did_you_mean(unknown[0], env.hierarchy.ids)}"
-        )
-    board = Switchboard(
-        agents, environment=environment_digest(env), secret=read_secret(secret), transport=transport, options=options,
-        listen=listen, network=network, reach=reach, allow=allow,
-    )  # fmt: skip
-    with board:
-        listening(board)
+
+    def __init__(
+        self, env: HeronEnv, policies: Policies, *, wait_for: Sequence[str], transport: str = "udp",
+        listen: str = "127.0.0.1:0", network: str = "127.0.0.1:0", secret: str | Path | None = None,
+        allow: Sequence[str] = (), reach: Callable[[str], str] | None = None, options: Mapping[str, Any] = {},
+    ) -> None:  # fmt: skip
+        ids = env.hierarchy.ids
+        if unknown := [agent for agent in wait_for if agent not in ids]:
+            raise ConfigError(f"wait_for={unknown!r:.200}: not in this environment.{did_you_mean(unknown[0], ids)}")
+        self.env, self.policies, self._episodes = env, policies, 0
+        self._board = Switchboard(
+            wait_for, environment=environment_digest(env), secret=read_secret(secret), transport=transport,
+            options=options, listen=listen, network=network, reach=reach, allow=allow,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        self._board.__enter__()
+        self.address, self.network_address = self._board.address, self._board.network_address
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the nodes go, and listen no more."""
+        self._board.close()
+
+    def play(
+        self, *, seed: int | None = None, speed: float = 1.0, tolerance: float = TOLERANCE, lockstep: bool = False,
+        join_s: float = JOIN_S, out: str | Path | None = None, about: Mapping[str, Any] = {}, **more: Any,
+    ) -> RealRun:  # fmt: skip
+        """One episode. Ctrl-C ends it, and what came of it so far is returned.
+
+        Args:
+            seed: of the episode; None: a new one.
+            speed, tolerance: as of `run_real_time`.
+            lockstep: virtual time waits for all that is under way: such a run equals the synchronous one, bit for bit.
+            join_s: s that nodes have to come.
+            out: the record's file, which grows with the run.
+            about: what else the record says of the run.
+            more: as of `run_event_driven`: `schedule`, which may have no delays and losses, `t_end`, ....
+
+        Raises:
+            ConfigError: where nodes don't come.
+            RunInterrupted: a node says that its policy failed, or in lockstep a node is gone.
+        """
+        board, env = self._board, self.env
         places = board.wait_for_nodes(join_s)
-        carrier = Carrier(board, places, lockstep=lockstep)
+        board.routes.clear()
+        self._episodes += 1
+        carrier = Carrier(board, places, lockstep=lockstep, first=self._episodes << 40)
         remotes: Policies = {agent: Remote(carrier, agent) for agent in env.possible_agents if agent in places}
-        run = env.start_event_driven(
-            {**policies, **remotes},
-            seed=fresh_seed() if seed is None else seed,
-            arrivals=carrier,
-            record=RECORDED,
-            **more,
-        )
+        seed, policies = fresh_seed() if seed is None else seed, {**self.policies, **remotes}
+        run = env.start_event_driven(policies, seed=seed, arrivals=carrier, record=RECORDED, **more)
+        if out is not None:
+            carrier.record = RecordFile(out, about, Arrivals(seed, places))
         carrier.bind(run)
-        board.begin(run.context.result.seed, run.context.result.episode, join_s)
+        board.begin(seed, run.context.result.episode, join_s)
         with stopping(carrier):
             through, punctuality = carrier.play(speed, tolerance)
-        messages = carrier.passed()
-        result, begins = run.result(), {agent: tuple(asked) for agent, asked in carrier.begins.items()}
-        arrivals = run.arrivals(places=places, messages=messages, begins=begins, until=through)
+        result, begins = run.result(), {agent: tuple(places) for agent, places in carrier.begins.items()}
+        arrivals = run.arrivals(places=places, messages=carrier.passed(), begins=begins, until=through)
+        if carrier.record is not None:
+            carrier.record.note(carrier)
+            carrier.record.end(arrivals)
         return RealRun(result, arrivals, punctuality, board.counts(), board.deciders())
 
 

@@ -112,6 +112,8 @@ class Switchboard:
 
     def close(self) -> None:
         """Say goodbye, and close all connections."""
+        if not self._thread.is_alive():
+            return
         try:
             self._wait(self._close())
         finally:

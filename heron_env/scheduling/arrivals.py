@@ -130,10 +130,10 @@ class Arrivals:
         answer = answers[question] if question < len(answers) else None
         if answer is None:
             return None
-        if answer.asked != now or answer.at <= now:
+        if answer.asked != now or answer.at < now:
             raise TraceError(
-                f"arrivals: {agent!r} is asked question {question} at {now} ns, and in the recorded run at {answer.asked} "
-                f"ns, with an answer at {answer.at} ns: this is another run, or the record was changed"
+                f"arrivals: {agent!r} is asked question {question} at {now} ns, and in the recorded run at "
+                f"{answer.asked} ns, with an answer at {answer.at} ns: this is another run, or the record was changed"
             )
         return answer.at, answer.action is None
 

@@ -17,7 +17,7 @@ from heron_env.core.policy import Asked
 from heron_env.envs.answering import Asking, Taken, begin_policies, fetch, put, taken
 from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop
 from heron_env.envs.event.context import EventContext
-from heron_env.scheduling.arrivals import Arrivals, RecordedAnswer
+from heron_env.scheduling.arrivals import Arrivals, Delivery, RecordedAnswer
 from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.events import Answered, PushedAnswer
 from heron_env.scheduling.messages import LetterUnderWay, ObservationReply
@@ -123,8 +123,8 @@ class AnswerLoop:
                 self._begin_anew(asking)
         answers = put(questions)
         c.ownership.require(c.mark, c.simulation.model.hierarchy.ids[questions[0][0].rank], to_seconds(now))
-        for (asking, _), answer in zip(questions, answers, strict=True):
-            if not self._is_timed(asking.rank):
+        if c.delivery is None:
+            for (asking, _), answer in zip(questions, answers, strict=True):
                 self._note(asking.rank, answer, now)
         return answers
 
@@ -171,15 +171,8 @@ class AnswerLoop:
         if isinstance(answer, Promise):
             self._wait(rank, answer.question, kind, number, now, rest)
             return None
-        if self._is_timed(rank):
-            waiting = self._wait(rank, None, kind, number, now, rest)
-            delivery, agent = self.context.delivery, self.context.simulation.model.hierarchy.ids[rank]
-            assert delivery is not None
-            counts = delivery.answered(agent, waiting.place, now)
-            if counts is not None:
-                at, gone = counts
-                self._conclude_at(at, rank, waiting, None if gone else answer)
-            return None
+        if self.context.delivery is not None:
+            return self._accept_at(self.context.delivery, answer, self._wait(rank, None, kind, number, now, rest), rank)
         event = self._event(answer, kind, rank, number, now, rest)
         if answer.thinking:
             self.think(event, answer.thinking)
@@ -193,6 +186,14 @@ class AnswerLoop:
         scheduler = self.context.scheduler
         self.longest[answer.agent] = max(thinking, self.longest.get(answer.agent, 0))
         scheduler.schedule(scheduler.now + thinking, THOUGHT, answer.agent, answer)
+
+    def _accept_at(self, delivery: Delivery, answer: Taken, waiting: Waiting, rank: int) -> Answered | None:
+        """The same where a delivery may say when answers count; they are recorded."""
+        due: tuple[int, bool] | None = waiting.now + answer.thinking, False
+        if self._is_timed(rank):
+            agent = self.context.simulation.model.hierarchy.ids[rank]
+            due = delivery.answered(agent, waiting.place, waiting.now)
+        return None if due is None else self._conclude_at(due[0], rank, waiting, None if due[1] else answer)
 
     def _wait(
         self, rank: int, question: Asked | None, kind: type[Answered], number: int, now: int, rest: tuple[Any, ...]
@@ -210,11 +211,11 @@ class AnswerLoop:
             self.context.scheduler.here = waiting.here
             self._conclude_at(self.context.stamp(now), rank, waiting, None)
 
-    def _conclude_at(self, due: int, rank: int, waiting: Waiting, answer: Taken | None) -> None:
-        """What an agent waits for counts at `due`, ns, or is given up then."""
+    def _conclude_at(self, due: int, rank: int, waiting: Waiting, answer: Taken | None) -> Answered | None:
+        """What an agent waits for counts at `due`, ns, or is given up then; the answer if that is now."""
         del self.waiting[rank]
         if answer is None:
-            event = make(waiting.kind, (rank, waiting.number, None, waiting.now, None, (), *waiting.rest))
+            event: Answered = make(waiting.kind, (rank, waiting.number, None, waiting.now, None, (), *waiting.rest))
             self.recorded[rank][waiting.place] = RecordedAnswer(waiting.now, due, None)
         else:
             event = self._event(answer, waiting.kind, rank, waiting.number, waiting.now, waiting.rest)
@@ -222,8 +223,13 @@ class AnswerLoop:
             self.recorded[rank][waiting.place] = RecordedAnswer(
                 waiting.now, due, tuple(event.values.tolist()), answer.letters, answer.origin, answer.tokens
             )
+        if due == waiting.now:
+            del self.thinking[rank]
+            self.trace(event, due)
+            return event
         self.longest[rank] = max(due - waiting.now, self.longest.get(rank, 0))
         self.context.scheduler.schedule(due, THOUGHT, rank, event)
+        return None
 
     def _event(
         self, answer: Taken, kind: type[Answered], rank: int, number: int, now: int, rest: tuple[Any, ...]
