@@ -3,7 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
-from heron_env.cli import compare, dcop, demo, environments, episodes, margin, new, policies, serve, sweep, watching
+from heron_env.cli import (
+    compare,
+    dcop,
+    demo,
+    environments,
+    episodes,
+    margin,
+    new,
+    policies,
+    real,
+    serve,
+    sweep,
+    watching,
+)
 from heron_env.cli.application import app, examples, parsed_options
 from heron_env.cli.board import board
 
@@ -99,5 +112,6 @@ _add(
 )
 app.add_typer(board, name="board")
 app.add_typer(dcop.dcop, name="dcop")
+app.add_typer(real.real, name="real")
 
 __all__ = ["app", "parsed_options"]

@@ -122,7 +122,7 @@ def trace(
         disturbances=Condition(disturbances=disturbances or ()).happenings(env, seed), fixture=out / NAME,
         series=series,
     )  # fmt: skip
-    files = _write(episode, out, times)
+    files = write_episode(episode, out, times)
     if csv is not None and series is not None:
         files["series"] = series.write(csv)
     answers = answer_counts(out / NAME) if episode.setting.fixture else {}
@@ -230,7 +230,8 @@ def time_window(window: str) -> tuple[float, float]:
     return start, end
 
 
-def _write(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
+def write_episode(episode: Episode, out: Path, window: tuple[float, float] | None) -> dict[str, Path]:
+    """Its record, its trace for Perfetto and its figure, where something can be drawn; the files by their kind."""
     from heron_env.lab.figure_style import to_svg
     from heron_env.lab.traces import file, perfetto
     from heron_env.lab.traces.timeline import draw

@@ -12,14 +12,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from heron_env import registry
 from heron_env._version import __version__
 from heron_env.errors import TraceError
 from heron_env.files import reading
 from heron_env.files.writing import Journal, compact
+from heron_env.lab.runs import versions
+from heron_env.lab.traces import file
+from heron_env.lab.traces.episode import TraceSetting, identity_of, policies_of, schedule_entries
+from heron_env.lab.traces.recording import record
 from heron_env.scheduling.arrivals import SCHEMA, Arrivals
+from heron_env.scheduling.drawn import AnySchedule
 
 if TYPE_CHECKING:
-    from heron_env.real.hub import Carrier
+    from heron_env.real.hub import Carrier, RealRun
 
 NAME: Final = "arrivals.jsonl"
 DIGITS: Final = 16
@@ -81,19 +87,19 @@ def chained(before: str, text: str) -> str:
 
 def read(path: str | Path) -> tuple[dict[str, Any], Arrivals]:
     """What made a run, and its record, of a file or of the folder with it. Raises TraceError."""
-    file = Path(path) / NAME if reading.is_folder(path) else Path(path)
+    place = Path(path) / NAME if reading.is_folder(path) else Path(path)
     try:
-        head, *rows = _rows(reading.read(file).decode())
+        head, *rows = _rows(reading.read(place).decode())
         if head["schema"] != SCHEMA:
             raise TraceError(
-                f"{file} has schema version {head['schema']!r:.60}, heron_env {__version__} reads version {SCHEMA}: "
+                f"{place} has schema version {head['schema']!r:.60}, heron_env {__version__} reads version {SCHEMA}: "
                 f"install heron_env {head['heron_env']!s:.60}, which wrote it"
             )
         return dict(head["about"]), _arrivals(head, rows)
     except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, TraceError):
             raise
-        raise TraceError(f"{file} is no record of a run ({error!s:.200}); {AGAIN}") from error
+        raise TraceError(f"{place} is no record of a run ({error!s:.200}); {AGAIN}") from error
 
 
 def _rows(text: str) -> Iterator[Any]:
@@ -135,3 +141,25 @@ def _arrivals(head: dict[str, Any], rows: list[Any]) -> Arrivals:
          "until": until, "course": course}
     )  # fmt: skip
     return arrivals
+
+
+def write_trace(
+    folder: str | Path, run: RealRun, env_id: str, options: Mapping[str, Any], policy: str, schedule: AnySchedule,
+    t_end: float | None,
+) -> Path:  # fmt: skip
+    """The trace of a run, for `heron replay`, `watch` and `report`: made by repeating it from its record. Its path.
+
+    Raises TraceError where it does not come out the same.
+    """
+    env = registry.make(env_id, **options)
+    setting = TraceSetting(
+        env_id, dict(options), env.compiled, identity_of(policy), run.arrivals.seed, schedule_entries(schedule), t_end,
+        None, versions(), data=dict(env.data_files()), arrivals=run.arrivals,
+    )  # fmt: skip
+    decided = {**policies_of(setting.policy, env, setting.seed), **run.arrivals.policies()}
+    repeated = record(env, decided, setting)
+    if repeated.returns != run.result.returns:
+        raise TraceError(
+            f"{folder}: repeated from its record the run comes out otherwise; this is a fault of heron_env"
+        )
+    return file.write(repeated, folder)

@@ -246,7 +246,11 @@ def _prepared(
         if policy is not None and decided.kind not in ("run", "python"):
             raise TraceError(f"policy={policy!r}: this episode was not recorded with a file or folder; leave it out")
         with on_behalf_of(named_by):
-            policies = policies_of(replace(decided, name=policy or decided.name), env, setting.seed)
+            alone = setting.arrivals is not None and decided.kind == "given"  # all that decided is in the record
+            named = replace(decided, name=policy or decided.name)
+            policies = {} if alone else policies_of(named, env, setting.seed)
+        if setting.arrivals is not None:
+            policies = {**policies, **setting.arrivals.policies()}
     if setting.fixture:
         policies = {**policies, **replayed_answers(setting, env, _fixture(trace, fixture))}
     return env, policies
