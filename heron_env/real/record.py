@@ -18,8 +18,7 @@ from heron_env.errors import TraceError
 from heron_env.files import reading
 from heron_env.files.writing import Journal, compact
 from heron_env.lab.runs import versions
-from heron_env.lab.traces import file
-from heron_env.lab.traces.episode import TraceSetting, identity_of, policies_of, schedule_entries
+from heron_env.lab.traces.episode import Episode, TraceSetting, identity_of, policies_of, schedule_entries
 from heron_env.lab.traces.recording import record
 from heron_env.scheduling.arrivals import SCHEMA, Arrivals
 from heron_env.scheduling.drawn import AnySchedule
@@ -143,11 +142,10 @@ def _arrivals(head: dict[str, Any], rows: list[Any]) -> Arrivals:
     return arrivals
 
 
-def write_trace(
-    folder: str | Path, run: RealRun, env_id: str, options: Mapping[str, Any], policy: str, schedule: AnySchedule,
-    t_end: float | None,
-) -> Path:  # fmt: skip
-    """The trace of a run, for `heron replay`, `watch` and `report`: made by repeating it from its record. Its path.
+def repeated(
+    run: RealRun, env_id: str, options: Mapping[str, Any], policy: str, schedule: AnySchedule, t_end: float | None
+) -> Episode:
+    """A run as `heron trace` records one, for `heron replay` and `watch`: made by repeating it from its record.
 
     Raises TraceError where it does not come out the same.
     """
@@ -157,9 +155,7 @@ def write_trace(
         None, versions(), data=dict(env.data_files()), arrivals=run.arrivals,
     )  # fmt: skip
     decided = {**policies_of(setting.policy, env, setting.seed), **run.arrivals.policies()}
-    repeated = record(env, decided, setting)
-    if repeated.returns != run.result.returns:
-        raise TraceError(
-            f"{folder}: repeated from its record the run comes out otherwise; this is a fault of heron_env"
-        )
-    return file.write(repeated, folder)
+    episode = record(env, decided, setting)
+    if episode.returns != run.result.returns:
+        raise TraceError("repeated from its record the run comes out otherwise; the record is kept: report this fault")
+    return episode

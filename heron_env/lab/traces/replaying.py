@@ -219,7 +219,7 @@ def film_again(trace: str | Path) -> EpisodeResult:
     env, policies = _prepared(trace, replace(recorded, setting=setting), None, None, None, False)
     result: EpisodeResult = env.run_event_driven(
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait, schedule=schedule_of(setting.schedule),
-        record=FILMED, **happenings_of(setting),
+        record=FILMED, arrivals=setting.arrivals, **happenings_of(setting),
     )  # fmt: skip
     return result
 
