@@ -147,7 +147,12 @@ def hub(
     from heron_env.real.record import NAME, repeated
 
     plant = plant_of(run_or_env, policy, option, schedule, seed)
-    about = {"env_id": plant.env_id, "options": plant.options, "policy": plant.policy, "transport": transport}
+    about: dict[str, Any] = {
+        "env_id": plant.env_id,
+        "options": plant.options,
+        "policy": plant.policy,
+        "transport": transport,
+    }
     about = {**about, "speed": speed, "lockstep": lockstep, "seed": seed}
     with listening(plant, wait_for, transport, listen, network, allow, secret, net) as board:
         typer.echo(f"listening at {board.address}, {transport} at {board.network_address}", err=as_json)

@@ -34,7 +34,7 @@ from heron_env.errors import ConfigError, RunInterrupted, did_you_mean
 from heron_env.lab.real_time import TOLERANCE, Punctuality, keep_time
 from heron_env.real import bus
 from heron_env.real.node import environment_digest, letter_digest
-from heron_env.real.record import RecordFile
+from heron_env.real.record import RecordFile, require_new
 from heron_env.real.secret import read_secret
 from heron_env.real.switchboard import HUB, Came, Route, Switchboard
 from heron_env.scheduling.arrivals import Arrivals, Passage
@@ -96,10 +96,10 @@ class Carrier:
     Attributes:
         places: by agent, its node.
         thinks: nobody: the wall clock says when answers count.
-        came: by message id, when each copy arrived, ns.
-        passages: by message id, its link and its departure.
+        came: by message number, when each copy arrived, ns.
+        passages: by message number, its link and its departure.
         begins: as of Arrivals.
-        first: is added to a message's id on its way, so that none of an earlier episode is taken for it.
+        first: is added to a message's number on its way, so that none of an earlier episode is taken for it.
         record, log: the file of the run, if one is kept, and what is to be written there.
     """
 
@@ -114,6 +114,7 @@ class Carrier:
         self.begins: dict[str, list[int]] = {}
         self.gone: set[str] = set()
         self._pending: dict[int, tuple[Any, int]] = {}
+        self._numbers: dict[int, int] = {}
         self._questions: dict[str, tuple[Asking, Asked]] = {}
         self._others = ThinkingThreads()
         self.stopped = False
@@ -130,25 +131,25 @@ class Carrier:
 
     # Delivery
 
-    def times(self, message: Any, phase: int) -> Sequence[int]:
+    def times(self, number: int, message: Any, phase: int) -> Sequence[int]:
         """Send it; nobody knows when it will come, but in lockstep: then it has come."""
         sender, receiver = ends(message, self.run.env.simulation)
         places = self._place(sender), self._place(receiver)
         names = ("proxy" if rank == PROXY else self._ids[rank] for rank in (sender, receiver))
-        self.passages[message.id] = passage = Passage(" to ".join(names), message.sent)
-        self.log.append(["sent", message.id, passage.link, message.sent])
-        self._pending[message.id] = (message, phase)
+        self.passages[number] = passage = Passage(" to ".join(names), message.sent)
+        self.log.append(["sent", number, passage.link, message.sent])
+        self._pending[number], self._numbers[message.id] = (message, phase), number
         if not self.gone.isdisjoint(places):
             return ()
-        route = Route(*places, bus.payload_of(self._first + message.id, message))
-        self.board.depart(self._first + message.id, route)
+        route = Route(*places, bus.payload_of(self._first + number, message))
+        self.board.depart(self._first + number, route)
         if not self.lockstep:
             return ()
-        while not (came := self.came.get(message.id)):
+        while not (came := self.came.get(number)):
             if not self.gone.isdisjoint(places):
                 return ()
             if not self.take(AGAIN_S):
-                self.board.depart(self._first + message.id, route)
+                self.board.depart(self._first + number, route)
         return came
 
     def answered(self, agent: str, question: int, now: int) -> None:
@@ -174,14 +175,15 @@ class Carrier:
 
     def _ask(self, asking: Asking, asked: Asked) -> None:
         self._questions[asked.agent] = (asking, asked)
-        message, _ = self._pending[asking.about]
+        number = self._numbers[asking.about]
+        message, _ = self._pending[number]
         assert isinstance(message, ObservationReply | ObservationPush)
         context, rank = self.run.context, asking.rank
         own = message.vector[: message.view.own].tolist() if context.timings[rank].local else None
         adds = context.simulation.model.plan.observe_age
         old = ages(message.as_of, context.scheduler.now).tolist() if adds else None
         digests = [letter_digest(sealed(letter, "a letter")) for letter in asked.letters]
-        word = bus.Ask(self._first + message.id, asked.agent, asked.number, asked.turn, asked.time, own, old, digests)
+        word = bus.Ask(self._first + number, asked.agent, asked.number, asked.turn, asked.time, own, old, digests)
         self.board.tell(self.places[asked.agent], word)
 
     def wait_for_answer(self, asked: Asked) -> Answer:
@@ -248,7 +250,10 @@ class Carrier:
             self.log.append(["came", id, ns])
 
     def _answered(self, node: str, said: bus.Said, now: int) -> None:
-        agent = next((a for a, (asking, _) in self._questions.items() if self._first + asking.about == said.id), None)
+        agent = next(
+            (a for a, (asking, _) in self._questions.items() if self._first + self._numbers[asking.about] == said.id),
+            None,
+        )
         if agent is None or self.places[agent] != node:
             self.board.refused["not asked"] += 1
             return
@@ -387,6 +392,8 @@ class Hub:
             RunInterrupted: a node says that its policy failed, or in lockstep a node is gone.
         """
         board, env = self._board, self.env
+        if out is not None:
+            require_new(out)
         places = board.wait_for_nodes(join_s)
         board.routes.clear()
         self._episodes += 1

@@ -36,15 +36,13 @@ class RecordFile:
     """Written by one run: `note` between its instants, `end` once it is over. Raises OSError naming the file.
 
     Args:
-        path: is made, with its folders; nothing may be there yet.
+        path: is made, with its folders.
         about: what made the run, in plain values: for people and for `heron replay`.
         arrivals: of the run, as it begins: seed and places.
     """
 
     def __init__(self, path: str | Path, about: Mapping[str, Any], arrivals: Arrivals) -> None:
         self.path, self._digest = Path(path), ""
-        if self.path.exists():
-            raise TraceError(f"{self.path} exists: a run's record is never overwritten; name another folder")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._journal = Journal(self.path, sync=False)
         self._answered: dict[int, int] = {}
@@ -77,6 +75,12 @@ class RecordFile:
             self._digest = chained(self._digest, text)
             lines.append(f"{self._digest} {text}\n")
         self._journal.append("".join(lines).encode())
+
+
+def require_new(path: str | Path) -> None:
+    """Raise TraceError where a file is already."""
+    if Path(path).exists():
+        raise TraceError(f"{path} exists: the record of a run is never overwritten; name another folder")
 
 
 def chained(before: str, text: str) -> str:

@@ -29,10 +29,10 @@ class Delivery(Protocol):
     @property
     def thinks(self) -> Collection[str]: ...
 
-    def times(self, message: Any, phase: int) -> Sequence[int]:
+    def times(self, number: int, message: Any, phase: int) -> Sequence[int]:
         """When the copies of a message that leaves for another place arrive, ns; none: it is lost, or not there yet.
 
-        `phase`: its order within the instant of arrival.
+        `number`: counts these messages, from 0 (ids are others where a trace is kept); `phase`: of the arrival's instant.
         """
         ...
 
@@ -85,7 +85,7 @@ class Arrivals:
     Attributes:
         seed: of the episode, which is the first of it.
         places: as of Delivery.
-        messages: by id, all that left for another place.
+        messages: by number, all that left for another place.
         answers: by agent, one for each question that it was asked, in their order; None: it never counted.
         begins: by agent, before which of these questions its policy began anew, for its process had been started again.
         until: the run was ended from outside after this time, ns; None: it ended by itself.
@@ -113,13 +113,13 @@ class Arrivals:
         """Agents whose answers are recorded."""
         return self.answers.keys()
 
-    def times(self, message: Any, phase: int) -> Sequence[int]:
+    def times(self, number: int, message: Any, phase: int) -> Sequence[int]:
         """When the copies of a message arrived, ns. Raises TraceError for one that the recorded run did not send."""
-        passage = self.messages.get(message.id)
+        passage = self.messages.get(number)
         if passage is None or passage.sent != message.sent:
             then = "never" if passage is None else f"at {passage.sent} ns"
             raise TraceError(
-                f"arrivals: message {message.id} leaves at {message.sent} ns, and in the recorded run it left {then}: "
+                f"arrivals: message {number} leaves at {message.sent} ns, and in the recorded run it left {then}: "
                 "this is another run, or the record was changed"
             )
         return passage.came

@@ -62,8 +62,8 @@ class MessageBroker:
     """
 
     __slots__ = (
-        "_ask", "_crosses", "_delivery", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins", "accounts",
-        "doubles",
+        "_ask", "_carried", "_crosses", "_delivery", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins",
+        "accounts", "doubles",
     )  # fmt: skip
 
     def __init__(
@@ -83,7 +83,7 @@ class MessageBroker:
         """May there be second copies, which only `accept` knows?"""
         self._last_arrival = [0] * (_QUEUES * len(self._links))
         self._twins: dict[int, bool] = {}
-        self._last_id = 0
+        self._last_id = self._carried = 0
 
     def next_id(self) -> int:
         """A new message id: 1, 2, ..."""
@@ -150,11 +150,11 @@ class MessageBroker:
     def standing(self) -> tuple[Any, ...]:
         """What `go_back` takes, without the scheduler's."""
         counts = [tuple(getattr(account, name) for name in Account.__slots__) for account in self.accounts]
-        return self._last_id, self._last_arrival.copy(), self._twins.copy(), counts
+        return self._last_id, self._carried, self._last_arrival.copy(), self._twins.copy(), counts
 
     def go_back(self, standing: tuple[Any, ...]) -> None:
         """Be again as `standing` says."""
-        self._last_id, self._last_arrival, self._twins, each = standing
+        self._last_id, self._carried, self._last_arrival, self._twins, each = standing
         for account, counts in zip(self.accounts, each, strict=True):
             for name, count in zip(Account.__slots__, counts, strict=True):
                 setattr(account, name, count)
@@ -199,7 +199,9 @@ class MessageBroker:
     def _deliver(self, account: Account, message: Routed, phase: int) -> int | None:
         """Copies arrive when the delivery says; one that it does not know of yet counts as lost until it comes."""
         assert self._delivery is not None
-        times = self._delivery.times(message, phase)
+        number = self._carried
+        self._carried += 1
+        times = self._delivery.times(number, message, phase)
         if not times:
             account.lost += 1
             return None
