@@ -36,6 +36,7 @@ LAYOUT = (
     ("adapters",),
     ("lab",),
     ("worlds",),
+    ("real",),
     ("serve",),
     ("cli", "__init__", "__main__"),
 )
@@ -62,6 +63,8 @@ HEAVY = {
     "pettingzoo": ("envs", "adapters", "registry.py"),
     "httpx": ("net/client.py",),
     "httpcore": ("net",),
+    "msgspec": ("real",),
+    "aiomqtt": ("real/mqtt.py",),
     "fastapi": ("serve",),
     "uvicorn": (),
     "matplotlib": (),

@@ -23,7 +23,8 @@ WINDOW: Final = 1_024
 """Numbers, the highest among them, of which an opener knows how often they came."""
 
 _HEAD: Final = struct.Struct(">BHQ")
-_LEAST: Final = _HEAD.size + TAG
+OVERHEAD: Final = _HEAD.size + TAG
+"""Bytes of a frame beside its payload."""
 _ALL: Final = (1 << WINDOW) - 1
 
 
@@ -43,7 +44,7 @@ class Rejected(NamedTuple):
 
 def node_of(frame: bytes) -> int | None:
     """The index of the node that a frame claims to be of or for: nothing is proved. None: it is no frame."""
-    if not _LEAST <= len(frame) <= LARGEST or frame[0] != VERSION:
+    if not OVERHEAD <= len(frame) <= LARGEST or frame[0] != VERSION:
         return None
     return int(_HEAD.unpack_from(frame)[1])
 
@@ -59,8 +60,10 @@ class Sealer:
 
     def seal(self, payload: bytes) -> bytes:
         """The next frame. Raises ConfigError for a payload with which it would be larger than 64 kB."""
-        if len(payload) > LARGEST - _LEAST:
-            raise ConfigError(f"a message of {len(payload):,} bytes: {LARGEST - _LEAST:,} at most; let agents say less")
+        if len(payload) > LARGEST - OVERHEAD:
+            raise ConfigError(
+                f"a message of {len(payload):,} bytes: {LARGEST - OVERHEAD:,} at most; let agents say less"
+            )
         self._number += 1
         body = _HEAD.pack(VERSION, self._node, self._number) + payload
         return body + hmac.digest(self._key, body, "sha256")[:TAG]
@@ -79,7 +82,7 @@ class Opener:
 
     def open(self, frame: bytes) -> Opened | Rejected:
         """What the frame holds, or why it does not count. Never raises."""
-        if not _LEAST <= len(frame) <= LARGEST:
+        if not OVERHEAD <= len(frame) <= LARGEST:
             return Rejected("no frame")
         body = frame[:-TAG]
         if not hmac.compare_digest(hmac.digest(self._key, body, "sha256")[:TAG], frame[-TAG:]):

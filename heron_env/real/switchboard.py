@@ -20,7 +20,7 @@ from msgspec import MsgspecError
 
 from heron_env.errors import ConfigError
 from heron_env.real import bus
-from heron_env.real.frames import Opener, Rejected, Sealer, node_of
+from heron_env.real.frames import OVERHEAD, Opener, Rejected, Sealer, node_of
 from heron_env.real.handshake import Claim, HubOpening, RunKeys
 from heron_env.real.transports import TcpHub, host_and_port, hub_transport, is_loopback
 
@@ -127,17 +127,25 @@ class Switchboard:
         self._loop.call_soon_threadsafe(self._say, node, word)
 
     def depart(self, id: int, route: Route) -> None:
-        """A message leaves."""
+        """A message leaves. Raises ConfigError for one that is too long for the transport."""
+        if len(route.payload) + OVERHEAD > self._network.largest:
+            raise ConfigError(
+                f"a message of {len(route.payload):,} bytes does not fit in a frame of {self._network.largest:,}: raise "
+                "`largest` of the transport, or take tcp"
+            )
         self.routes[id] = route
         self._loop.call_soon_threadsafe(self._depart, route)
 
     def wait_for_nodes(self, join_s: float) -> dict[str, str]:
         """By agent, its node, once all are there. Raises ConfigError after `join_s` s."""
         end = time.monotonic() + join_s
-        while missing := self.agents.difference(*(self.claims[node].agents for node in self._joined)):
+        while True:
+            missing = self.agents.difference(*(self.claims[node].agents for node in self._joined))
             try:
-                came = self.inbox.get(timeout=max(end - time.monotonic(), 0.0))
+                came = self.inbox.get(timeout=max(end - time.monotonic(), 0.0)) if missing else self.inbox.get_nowait()
             except Empty:
+                if not missing:
+                    break
                 raise ConfigError(
                     f"no node has come for {sorted(missing)} within {join_s:g} s; start it: heron real node "
                     f"{min(missing)} --hub {self.address} --policy ...{self._why_refused()}"

@@ -41,6 +41,7 @@ class HubTransport(Protocol):
 
     dropped: int
     refused: Counter[str]
+    largest: int
 
     async def open(self, receive: Receive) -> str: ...
     def send(self, to: str, frame: bytes) -> bool: ...

@@ -32,7 +32,7 @@ class Delivery(Protocol):
     def times(self, number: int, message: Any, phase: int) -> Sequence[int]:
         """When the copies of a message that leaves for another place arrive, ns; none: it is lost, or not there yet.
 
-        `number`: counts these messages, from 0 (ids are others where a trace is kept); `phase`: of the arrival's instant.
+        `number` counts these messages, from 0: ids are others where a trace is kept. `phase`: as of `schedule`.
         """
         ...
 

@@ -350,7 +350,7 @@ def _require_no_other_network(env: HeronEnv, timings: Sequence[Timing]) -> None:
         if not timing.instant or timing.config.duplicate or timing.config.jitter_ratio:
             raise ScheduleError(
                 f"the schedule of {timing.agent!r} has delays, jitter, losses or copies, and a real network delivers "
-                "its messages: leave obs_delay, act_delay, msg_delay, jitter_ratio, loss, duplicate and min_delay out"
+                "its messages: set obs_delay, act_delay, msg_delay, jitter_ratio, loss, duplicate and min_delay to 0"
             )
     if has_link_rule(env.simulation.hooks):
         raise ConfigError(
