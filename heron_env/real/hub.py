@@ -244,7 +244,7 @@ class Carrier:
             times.append(message.sent)
             self.log.append(["came", id, message.sent])
         elif not self.lockstep and len(times) < 2:
-            ns = self.run.context.stamp(max(now, message.sent))
+            ns = self.run.context.stamp(max(now, message.sent), message=True)
             self.run.context.broker.land(message, phase, ns, times[0] if times else None)
             times.append(ns)
             self.log.append(["came", id, ns])

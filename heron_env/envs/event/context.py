@@ -76,7 +76,7 @@ class EventContext:
         self.links = links_of(names, self.timings, rhythms, proxy.seed, proxy.episode, ruled=ruled)
         self.trace = Trace() if trace or "frames" in record else None
         broker = MessageBroker if self.trace is None else WatchedBroker
-        self.delivery, self._stamps = delivery, set[int]()
+        self.delivery, self._stamps = delivery, (set[int](), set[int]())  # of messages, of answers
         self.places = places_of(ids, delivery)
         crosses = self.crosses if self.places else None
         self.broker = broker(self.scheduler, self.links, LinkRule(self) if ruled else None, delivery, crosses)
@@ -108,15 +108,17 @@ class EventContext:
         sender, receiver = ends(message, self.simulation)
         return self.places.get(sender) != self.places.get(receiver)
 
-    def stamp(self, ns: int) -> int:
-        """A time for what came from outside at `ns`: after all that has happened, and its own.
+    def stamp(self, ns: int, *, message: bool) -> int:
+        """A time for what came from outside at `ns`: after all that has happened, and no message's but its own.
 
-        So a repeated run, which schedules it when its cause happens, handles it at the same place in the order.
+        So a repeated run, which schedules it when its cause happens, handles it at the same place in the order; answers
+        of one instant are in order by rank.
         """
         ns = max(ns, self.scheduler.now + 1)
-        while ns in self._stamps:
+        messages, answers = self._stamps
+        while ns in messages or (message and ns in answers):
             ns += 1
-        self._stamps.add(ns)
+        self._stamps[not message].add(ns)
         return ns
 
     def moment(self, turn: int) -> Moment:

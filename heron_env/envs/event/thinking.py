@@ -209,7 +209,7 @@ class AnswerLoop:
         """Nobody will answer what the agent was asked: its process is gone, as is noticed at `now`, ns."""
         if (waiting := self.waiting.get(rank)) is not None:
             self.context.scheduler.here = waiting.here
-            self._conclude_at(self.context.stamp(now), rank, waiting, None)
+            self._conclude_at(self.context.stamp(now, message=False), rank, waiting, None)
 
     def _conclude_at(self, due: int, rank: int, waiting: Waiting, answer: Taken | None) -> Answered | None:
         """What an agent waits for counts at `due`, ns, or is given up then; the answer if that is now."""
@@ -252,7 +252,7 @@ class AnswerLoop:
             if waiting is not None and waiting.question is question:
                 c.ownership.require(c.mark, c.simulation.model.hierarchy.ids[asking.rank], to_seconds(waiting.now))
                 c.scheduler.here = waiting.here
-                due = c.stamp(max(now, waiting.now + max(answer.thinking, 1)))
+                due = c.stamp(max(now, waiting.now + max(answer.thinking, 1)), message=False)
                 self._conclude_at(due, asking.rank, waiting, answer)
 
     def cancel(self, rank: int) -> None:
