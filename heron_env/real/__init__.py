@@ -1,0 +1,1 @@
+"""Agents as processes on a real network."""
