@@ -10,13 +10,21 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import aiomqtt
 from aiomqtt.exceptions import MqttConnectError
 
 from heron_env.errors import ConfigError, checked_keywords
-from heron_env.real.transports import CONNECT_S, LARGEST, MOST_WAITING, Receive, Reconnecting, is_loopback
+from heron_env.real.transports import (
+    CONNECT_S,
+    LARGEST,
+    MOST_WAITING,
+    HubTransport,
+    NodeTransport,
+    Reconnecting,
+    is_loopback,
+)
 
 PASSWORD_FILE: Final = "HERON_MQTT_PASSWORD_FILE"
 """The environment variable with the file of the password."""
@@ -41,7 +49,7 @@ class Mqtt(Reconnecting):
     """A client of the broker at `address`, mqtt://HOST[:PORT] or mqtts://HOST[:PORT]; nothing outlasts a connection.
 
     Args:
-        run: the run's name, a level of every topic; `node`: a node's.
+        run: the run's name, a level of every topic; `node`: a node's, and its address.
         qos: 0, 1 or 2.
         user: its password stands in `password_file`, or in the file that HERON_MQTT_PASSWORD_FILE names.
         plain: mqtt:// may lead beyond this machine.
@@ -50,20 +58,19 @@ class Mqtt(Reconnecting):
     """
 
     broken = (OSError, aiomqtt.MqttError)
-    ways = ("up", "down")
-    """What comes, what leaves."""
+    inbound, outbound = "heron/{run}/+/up", "heron/{run}/{to}/down"
     _client: aiomqtt.Client | None = None
 
     @checked_keywords
     def __init__(
-        self, address: str, *, run: str, node: str = "+", qos: int = 1, user: str | None = None,
+        self, address: str, *, run: str, node: str = "", qos: int = 1, user: str | None = None,
         password_file: str | None = None, plain: bool = False, ca: str | None = None, no_delay: bool = False,
     ) -> None:  # fmt: skip
         host, port, context = broker(address, plain, ca)
         super().__init__(address, LARGEST)
         if qos not in (0, 1, 2):
             raise ConfigError(f"qos={qos!r:.60}: must be 0, 1 or 2")
-        for level in (run, *((node,) if isinstance(self, MqttNode) else ())):
+        for level in (run, node) if isinstance(self, NodeTransport) else (run,):
             if not level or set(level) & set("/+#\0"):
                 raise ConfigError(f"{level!r:.100}: runs and nodes over MQTT need names without '/', '+' and '#'")
         self._run, self._node, self._qos, self._waiting = run, node, qos, 0
@@ -80,7 +87,7 @@ class Mqtt(Reconnecting):
         client.pending_calls_threshold = MOST_WAITING  # it warns beyond
         try:
             async with client:
-                answers = await client.subscribe(self._topic(self._node, self.ways[0]), self._qos)
+                answers = await client.subscribe(self._topic(self.inbound), self._qos)
                 if any(getattr(answer, "is_failure", False) for answer in answers):
                     raise ConfigError(f"{self.address}: the broker refuses heron/{self._run}/...; allow these topics")
                 self._client = client
@@ -99,27 +106,25 @@ class Mqtt(Reconnecting):
                 task.cancel()
             client._client.disconnect()  # after an error while reading, aiomqtt leaves the socket open and watched
 
-    def _topic(self, node: str, way: str) -> str:
-        return f"heron/{self._run}/{node}/{way}"
+    def _topic(self, form: str, to: str = "") -> str:
+        return form.format(run=self._run, node=self._node, to=to)
 
     def _arrived(self, message: aiomqtt.Message) -> None:
         ns = time.monotonic_ns()
         if message.retain:
             self.refuse("retained")
-        elif not message.topic.matches(self._topic(self._node, self.ways[0])):
+        elif not message.topic.matches(self._topic(self.inbound)):
             self.refuse("topic")
         elif self.fits(message.payload):
-            self._receive(message.topic.value.split("/")[2], message.payload, ns)
+            self._receive(self.address if self._node else message.topic.value.split("/")[2], message.payload, ns)
 
-    def _put(self, node: str, frame: bytes) -> bool:
-        if not self.fits(frame):
-            return False
-        if self._client is None or self._waiting + len(frame) > MOST_WAITING:
-            self.dropped += 1
+    def _put(self, to: str, frame: bytes) -> bool:
+        client = self._client
+        if not self.has_room(frame, None if client is None else self._waiting) or client is None:
             return False
         self._waiting += len(frame)
-        publishing = self._client.publish(self._topic(node, self.ways[1]), frame, self._qos)
-        self._tasks.add(task := asyncio.create_task(publishing))
+        task = asyncio.create_task(client.publish(self._topic(self.outbound, to), frame, self._qos))
+        self._tasks.add(task)
         task.add_done_callback(partial(self._published, len(frame)))
         return True
 
@@ -130,40 +135,14 @@ class Mqtt(Reconnecting):
             self.dropped += 1
 
 
-class MqttHub(Mqtt):
-    """The hub's side. A node's address is its name in the topic."""
-
-    def __init__(self, address: str, **options: Any) -> None:
-        super().__init__(address, **options)
-        self._proved = set[str]()
-
-    async def open(self, receive: Receive) -> str:
-        await self._open(receive)
-        return self.address
-
-    def send(self, to: str, frame: bytes) -> bool:
-        return self._put(to, frame) if to in self._proved else self.refuse("unproved")
-
-    def prove(self, address: str) -> None:
-        self._proved.add(address)
-
-    def drop(self, address: str) -> None:
-        self._proved.discard(address)
+class MqttHub(Mqtt, HubTransport):
+    """The hub's side: hears every node of its run."""
 
 
-class MqttNode(Mqtt):
+class MqttNode(Mqtt, NodeTransport):
     """A node's side."""
 
-    ways = ("down", "up")
-
-    def __init__(self, address: str, *, node: str, **options: Any) -> None:
-        super().__init__(address, node=node, **options)
-
-    async def open(self, receive: Receive) -> None:
-        await self._open(receive)
-
-    def send(self, frame: bytes) -> bool:
-        return self._put(self._node, frame)
+    inbound, outbound = "heron/{run}/{node}/down", "heron/{run}/{node}/up"
 
 
 MQTT: Final = (MqttHub, MqttNode)

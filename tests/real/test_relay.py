@@ -66,7 +66,7 @@ def test_one_cause_moves_no_draw_of_another():
 
 
 async def crossing(listening: str, hub: Any, at_hub: Inbox, count: int) -> tuple[dict[int, list[float]], ...]:
-    """Delays in s by number of what a node sends, and of what the hub sends back, one each ms."""
+    """Delays in s by number of what a node sends, and of what the hub sends back, four each ms."""
     at_node = Inbox()
     node = node_transport("udp", listening)
     await node.open(at_node)
@@ -78,7 +78,8 @@ async def crossing(listening: str, hub: Any, at_hub: Inbox, count: int) -> tuple
         sent[number] = time.monotonic_ns()
         node.send(number.to_bytes(8, "big"))
         hub.send(there, number.to_bytes(8, "big"))
-        await asyncio.sleep(0.001)
+        if number % 4 == 0:
+            await asyncio.sleep(0.001)
     await asyncio.sleep(0.06)  # nothing is under way for longer
     await node.close()
     ways = []
@@ -115,19 +116,12 @@ def test_datagrams_are_delayed_to_the_millisecond_in_both_directions():
 
 
 def test_datagrams_are_lost_copied_and_overtaken_in_both_directions():
-    for way in crossed(500, delay=0.01, ratio=0.5, loss=0.2, copies=0.1, seed=1):
-        assert len(way) / 500 == pytest.approx(0.8, abs=0.08)
+    for way in crossed(800, delay=0.01, ratio=0.5, loss=0.2, copies=0.1, seed=1):
+        assert len(way) / 800 == pytest.approx(0.8, abs=0.06)
         copies = sum(len(each) - 1 for each in way.values())
-        assert copies / len(way) == pytest.approx(0.1, abs=0.06)
-        arrived = [number for number, each in sorted(way.items(), key=lambda item: item[1][0] + item[0] / 1e3)]
+        assert copies / len(way) == pytest.approx(0.1, abs=0.05)
+        arrived = [number for number, each in sorted(way.items(), key=lambda item: item[1][0] + item[0] / 4e3)]
         assert arrived != sorted(arrived), "some overtake others"
-
-
-def test_bursts_of_losses_cross_a_real_socket_in_both_directions():
-    for way in crossed(500, burst=(0.05, 0.2, 1.0), seed=2):
-        lost = np.array([number not in way for number in range(1, 501)])
-        assert lost.mean() == pytest.approx(0.2, abs=0.12)
-        assert lost[1:][lost[:-1]].mean() > 0.6
 
 
 def test_each_client_of_a_udp_relay_has_a_socket_of_its_own():
@@ -201,23 +195,23 @@ def stream_crossed(count: int, pause: float, **options: Any) -> tuple[list[tuple
 
 
 def test_a_tcp_stream_is_delayed_and_keeps_its_order():
-    arrived, _, node = stream_crossed(200, 0.002, delay=0.03, ratio=1.0, seed=3)
-    assert [number for number, _ in arrived] == list(range(200))
+    arrived, _, node = stream_crossed(100, 0.002, delay=0.03, ratio=1.0, seed=3)
+    assert [number for number, _ in arrived] == list(range(100))
     delays = [delay for _, delay in arrived]
     assert np.mean(delays) > 0.03, "who waits for one before it is later than its own delay"
     assert node.refused == {}
 
 
 def test_a_loss_stops_a_tcp_stream_for_a_while():
-    arrived, _, _ = stream_crossed(100, 0.002, loss=0.02, seed=1)
-    assert [number for number, _ in arrived] == list(range(100))
+    arrived, _, _ = stream_crossed(60, 0.001, loss=0.04, seed=1)
+    assert [number for number, _ in arrived] == list(range(60))
     delays = np.array([delay for _, delay in arrived])
     assert delays.max() > 0.19
     assert (delays < 0.01).sum() > 5
 
 
 def test_a_tcp_connection_breaks_and_is_made_again():
-    arrived, hub, node = stream_crossed(300, 0.002, breaks=0.03, seed=1)
+    arrived, hub, node = stream_crossed(150, 0.002, breaks=0.04, seed=1)
     numbers = [number for number, _ in arrived]
     assert numbers == sorted(set(numbers))
     assert node.refused["broken connection"] >= 1
@@ -274,6 +268,7 @@ def command(*words: str) -> subprocess.Popen[str]:
 
 def test_the_command_prints_where_it_listens_and_ends_with_its_stdin_or_by_a_signal():
     options = "--delay 0.035 --ratio 0.5 --loss 0.1 --burst 0.02:0.3:0.8 --seed 1"
+    refusing = command("udp", "--to", "127.0.0.1:9", "--listen", "0.0.0.0:0")
     both = [command("udp", "--to", "127.0.0.1:9", *options.split()), command("tcp", "--to", "[::1]:9")]
     for process in both:
         assert process.stdout is not None
@@ -282,10 +277,6 @@ def test_the_command_prints_where_it_listens_and_ends_with_its_stdin_or_by_a_sig
     for process in both:
         _, errors = process.communicate(timeout=5)
         assert (process.returncode, errors) == (0, "")
-
-
-def test_the_command_refuses_in_a_line():
-    process = command("udp", "--to", "127.0.0.1:9", "--listen", "0.0.0.0:0")
-    _, errors = process.communicate(timeout=5)
-    assert process.returncode == 2
+    _, errors = refusing.communicate(timeout=5)
+    assert refusing.returncode == 2
     assert errors.endswith("error: '0.0.0.0': a relay is for this machine alone; take 127.0.0.1\n")

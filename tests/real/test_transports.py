@@ -134,7 +134,7 @@ def test_foreign_datagrams_are_counted_and_leave_hub_and_node_as_they_are():
                 await asyncio.sleep(0)
                 if n == 500:
                     before = resident()
-            await until(lambda: hub.refused["length"] > 1_000)
+            await until(lambda: hub.refused["length"] > 300)  # of some 1,400; a busy system drops some
             stranger.setblocking(False)
             with pytest.raises(BlockingIOError):
                 stranger.recv(1)  # nobody answered
