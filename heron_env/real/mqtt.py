@@ -23,6 +23,7 @@ from heron_env.real.transports import (
     HubTransport,
     NodeTransport,
     Reconnecting,
+    host_and_port,
     is_loopback,
 )
 
@@ -150,14 +151,13 @@ MQTT: Final = (MqttHub, MqttNode)
 
 def broker(url: str, plain: bool, ca: str | None) -> tuple[str, int, ssl.SSLContext | None]:
     """Host, port, and what TLS needs. Raises ConfigError, in which no password is repeated."""
-    match = re.fullmatch(r"(mqtts?)://(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?/?", url, re.IGNORECASE)
-    if match is None or int(match[3] or 1) not in range(1, 65_536):
+    scheme, _, place = url.partition("://")
+    if scheme not in PORTS or "@" in url:
         raise ConfigError(
             "the address of a broker must be mqtt://HOST:PORT or mqtts://HOST:PORT, without user and password (not "
             "quoted here, as it may hold a secret); write user=... and password_file=..."
         )
-    scheme, host = match[1].lower(), match[2].strip("[]")
-    port = int(match[3] or PORTS[scheme])
+    host, port = host_and_port(place if re.search(r":\d+$", place) else f"{place}:{PORTS[scheme]}")
     if scheme == "mqtts":
         try:
             return host, port, ssl.create_default_context(cafile=ca)

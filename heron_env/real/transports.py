@@ -198,16 +198,16 @@ class TcpHub(Tcp, HubTransport):
         return joined(self._server.sockets[0].getsockname())
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._tasks.add(task := asyncio.create_task(self._serve(reader, writer)))
-        task.add_done_callback(self._tasks.discard)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         address = joined(writer.get_extra_info("peername"))
         self._writers[address] = writer
+        self._tasks.add(task := asyncio.create_task(self._serve(address, reader, writer)))
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(UNPROVED_S) as limit:
                 if len(self._unproved) == UNPROVED:
-                    self._unproved.pop(next(iter(self._unproved))).reschedule(0.0)  # the oldest ends
+                    self._limit(next(iter(self._unproved)), 0.0)  # the oldest ends
                 self._unproved[address] = limit
                 await self._read(address, reader)
         except (OSError, EOFError):
@@ -223,9 +223,13 @@ class TcpHub(Tcp, HubTransport):
         """To any connection: who has one has shown that it is at its address."""
         return self._put(to, frame)
 
+    def _limit(self, address: str, end: float | None) -> None:
+        limit = self._unproved.pop(address, None)
+        if limit is not None and not limit.expired():
+            limit.reschedule(end)
+
     def prove(self, address: str) -> None:
-        if address in self._unproved:
-            self._unproved.pop(address).reschedule(None)
+        self._limit(address, None)
 
     def drop(self, address: str) -> None:
         if address in self._writers:
@@ -252,7 +256,9 @@ class Reconnecting(Transport):
         self._receive, self._closing = receive, False
         self._first = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._reconnect())
-        await asyncio.shield(self._first)
+        await asyncio.wait({self._task, self._first}, return_when=asyncio.FIRST_COMPLETED)
+        if self._task.done() and not self._closing:
+            await self._task  # raises what never worked
         return self.address
 
     async def _session(self) -> None:
@@ -271,10 +277,9 @@ class Reconnecting(Transport):
                 await self._session()
             except self.broken:
                 pass  # counted below
-            except ConfigError as error:
-                if not self._first.done():  # the settings never worked
-                    self._first.set_exception(error)
-                    return
+            except ConfigError:
+                if not self._first.done():
+                    raise
             self.refuse("broken connection")
             pause = FIRST_PAUSE_S if time.monotonic() - begun > LAST_PAUSE_S else pause
             await asyncio.sleep(pause)
@@ -346,6 +351,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     try:
         parts = urlsplit(f"//{address}")
         if parts.hostname and parts.port is not None and parts.netloc == address and "@" not in address:
+            parts.hostname.encode("idna")
             return parts.hostname, parts.port
     except ValueError:
         pass  # the words below say it all

@@ -283,6 +283,25 @@ def test_a_proved_connection_may_stay_and_send_what_it_likes(monkeypatch: pytest
     run(test())
 
 
+def test_a_proof_that_comes_as_time_is_up_comes_too_late(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(transports, "UNPROVED_S", 0.02)
+
+    async def test() -> None:
+        hub, loop = hub_transport("tcp", "127.0.0.1:0"), asyncio.get_running_loop()
+
+        def late(address: str, frame: bytes) -> None:
+            loop.call_later(0.03, hub.prove, address)
+            loop.call_soon(time.sleep, 0.05)  # both times are up in one round of the loop
+
+        reader, writer = await knock(await hub.open(Inbox(late)), b"\0\0\0\5hello")
+        assert await is_ended(reader)
+        assert hub.refused == {"unproved": 1}
+        writer.close()
+        await close(hub)
+
+    run(test())
+
+
 def test_what_was_sent_before_a_connection_is_dropped_arrives():
     async def test() -> None:
         hub, node, at_hub, at_node = await pair("tcp")
@@ -379,7 +398,9 @@ def test_other_packages_declare_transports_by_entry_point(monkeypatch: pytest.Mo
         hub_transport("raven", "127.0.0.1:0")
 
 
-@pytest.mark.parametrize("address", ["", "7400", "127.0.0.1", ":7400", "a:b", "a:70000", "u:p@h:1", "h:1/x", "[::1:7"])
+@pytest.mark.parametrize(
+    "address", ["", "7400", "127.0.0.1", ":7400", "a:b", "a:70000", "u:p@h:1", "h:1/x", "[::1:7", "a..b:7"]
+)
 @BOTH
 def test_an_address_is_host_and_port(name: str, address: str):
     for make in (hub_transport, node_transport):
