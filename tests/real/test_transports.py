@@ -302,37 +302,64 @@ def test_a_proof_that_comes_as_time_is_up_comes_too_late(monkeypatch: pytest.Mon
     run(test())
 
 
-def test_what_was_sent_before_a_connection_is_dropped_arrives():
-    async def test() -> None:
-        hub, node, at_hub, at_node = await pair("tcp")
-        there = at_hub.items[0][0]
-        assert hub.send(there, b"refused: a second claim")
-        hub.drop(there)
-        assert not hub.send(there, b"after the end")
-        assert (await at_node.holds(1)).frames == [b"refused: a second claim"]
-        await until(lambda: node.refused["broken connection"] == 1)
-        assert hub.dropped == 1
-        await close(hub, node)
+async def slow_reader() -> tuple[Any, str, asyncio.StreamReader, asyncio.StreamWriter]:
+    """A hub, the address of a proved connection to it that does not read, and that connection."""
+    hub = hub_transport("tcp", "127.0.0.1:0")
+    at_hub = Inbox(lambda address, frame: hub.prove(address))
+    reader, writer = await knock(await hub.open(at_hub), b"\0\0\0\5hello")
+    await at_hub.holds(1)
+    writer.transport.pause_reading()
+    return hub, at_hub.items[0][0], reader, writer
 
-    run(test())
+
+FRAME = b"x" * 60_000
 
 
 def test_frames_for_a_slow_reader_are_dropped_and_counted_never_piled_up():
     async def test() -> None:
-        hub = hub_transport("tcp", "127.0.0.1:0")
-        at_hub = Inbox(lambda address, frame: hub.prove(address))
-        address = await hub.open(at_hub)
-        reader, writer = await knock(address, b"\0\0\0\5hello")
-        await at_hub.holds(1)
-        writer.transport.pause_reading()
-        there, before = at_hub.items[0][0], resident()
-        sent = sum(hub.send(there, b"x" * 60_000) for _ in range(2_000))
+        hub, there, reader, writer = await slow_reader()
+        before = resident()
+        sent = sum(hub.send(there, FRAME) for _ in range(2_000))
         assert hub.dropped == 2_000 - sent > 1_500
         assert resident() - before < 2 * MOST_WAITING + 4 * 2**20
         writer.transport.resume_reading()
-        assert await reader.readexactly(60_004 * sent) == (b"\0\0\xea\x60" + b"x" * 60_000) * sent
+        assert await reader.readexactly(60_004 * sent) == (b"\0\0\xea\x60" + FRAME) * sent
         assert hub.send(there, b"again")
         assert await reader.readexactly(9) == b"\0\0\0\5again"
+        writer.close()
+        await close(hub)
+
+    run(test())
+
+
+def test_what_was_sent_before_a_connection_is_dropped_arrives():
+    async def test() -> None:
+        hub, there, reader, writer = await slow_reader()
+        sent = 0
+        while hub.send(there, FRAME):
+            sent += 1
+        hub.drop(there)
+        assert not hub.send(there, b"after the end")
+        assert hub.dropped == 2
+        writer.transport.resume_reading()
+        assert len(await reader.read()) == 60_004 * sent
+        writer.close()
+        await close(hub)
+
+    run(test())
+
+
+def test_who_does_not_read_can_not_stay_after_being_dropped(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(transports, "UNPROVED_S", 0.05)
+
+    async def test() -> None:
+        hub, there, reader, writer = await slow_reader()
+        while hub.send(there, FRAME):
+            pass
+        hub.drop(there)
+        await asyncio.sleep(0.1)
+        writer.transport.resume_reading()
+        assert len(await reader.read()) % 60_004 != 0  # cut
         writer.close()
         await close(hub)
 
