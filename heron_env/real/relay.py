@@ -32,7 +32,7 @@ PIECE, MOST_PIECES = 16_384, 64
 
 
 @dataclass(frozen=True)
-class Link:
+class Impairment:
     """What happens in each direction to each datagram, or to each piece of a TCP stream, whose order stays.
 
     Attributes:
@@ -66,18 +66,18 @@ class Link:
 class Direction:
     """One direction of one client's traffic; each piece has as many draws, whatever the options."""
 
-    def __init__(self, link: Link, way: str, client: int) -> None:
-        self._link, self._draws, self._inside = link, stream(link.seed, way, client), False
+    def __init__(self, law: Impairment, way: str, client: int) -> None:
+        self._law, self._draws, self._inside = law, stream(law.seed, way, client), False
 
     def fate(self) -> tuple[bool, bool, list[float]]:
         """Of the next piece: whether it is lost, whether the connection breaks; delays of it and its copy, s."""
-        link, (move, lost, lost_inside, copied, broken, *delays) = self._link, self._draws.random(7).tolist()
-        enter, leave, loss = link.burst
+        law, (move, lost, lost_inside, copied, broken, *delays) = self._law, self._draws.random(7).tolist()
+        enter, leave, loss = law.burst
         self._inside = move >= leave if self._inside else move < enter
-        s = math.sqrt(math.log1p(link.ratio**2))
-        spread = [link.delay * math.exp(s * standard_normal(u) - s * s / 2) for u in delays]
-        is_lost = lost < link.loss or (self._inside and lost_inside < loss)
-        return is_lost, broken < link.breaks, spread[: 1 + (copied < link.copies)]
+        s = math.sqrt(math.log1p(law.ratio**2))
+        spread = [law.delay * math.exp(s * standard_normal(u) - s * s / 2) for u in delays]
+        is_lost = lost < law.loss or (self._inside and lost_inside < loss)
+        return is_lost, broken < law.breaks, spread[: 1 + (copied < law.copies)]
 
     def pass_on(self, send: Callable[[bytes], object], data: bytes) -> None:
         """Send a datagram, and its copy, after their delays."""
@@ -92,7 +92,7 @@ def attempt(send: Callable[[bytes], object], data: bytes) -> None:
         send(data)
 
 
-def relay_datagrams(listen: tuple[str, int], to: tuple[str, int], link: Link) -> str:
+def relay_datagrams(listen: tuple[str, int], to: tuple[str, int], law: Impairment) -> str:
     """With a socket towards the hub for each client, as a router translates addresses; returns where it listens."""
     loop, clients = asyncio.get_running_loop(), dict[Any, Callable[[bytes], None]]()
 
@@ -105,7 +105,7 @@ def relay_datagrams(listen: tuple[str, int], to: tuple[str, int], link: Link) ->
         with suppress(OSError):
             data, client = front.recvfrom(65_536)
             if client not in clients:
-                up, down = (Direction(link, way, len(clients)) for way in ("up", "down"))
+                up, down = (Direction(law, way, len(clients)) for way in ("up", "down"))
                 back = datagrams(to[0])
                 back.connect(to)
                 loop.add_reader(back, downwards, back, down, lambda data: front.sendto(data, client))
@@ -122,7 +122,7 @@ def relay_datagrams(listen: tuple[str, int], to: tuple[str, int], link: Link) ->
     return joined(front.getsockname())
 
 
-async def relay_streams(listen: tuple[str, int], to: tuple[str, int], link: Link) -> str:
+async def relay_streams(listen: tuple[str, int], to: tuple[str, int], law: Impairment) -> str:
     """With a connection to the hub for each client's; returns where it listens."""
     tasks = list[asyncio.Task[None]]()
 
@@ -135,8 +135,8 @@ async def relay_streams(listen: tuple[str, int], to: tuple[str, int], link: Link
             back, ahead = await asyncio.open_connection(*to)
             ends.append(ahead)
             async with asyncio.TaskGroup() as both:
-                both.create_task(forward(reader, ahead, Direction(link, "up", client)))
-                both.create_task(forward(back, writer, Direction(link, "down", client)))
+                both.create_task(forward(reader, ahead, Direction(law, "up", client)))
+                both.create_task(forward(back, writer, Direction(law, "down", client)))
         except* OSError:  # broken by an end, or by us: both ends notice
             for end in ends:
                 end.transport.abort()
@@ -169,9 +169,9 @@ async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, di
         await pieces.put((due, b""))
 
 
-def places(kind: str, listen: str, to: str, link: Link) -> tuple[tuple[str, int], tuple[str, int]]:
+def places(kind: str, listen: str, to: str, law: Impairment) -> tuple[tuple[str, int], tuple[str, int]]:
     """Where a relay listens and to whom it passes on. Raises ConfigError."""
-    if kind not in ("udp", "tcp") or (link.copies if kind == "tcp" else link.breaks):
+    if kind not in ("udp", "tcp") or (law.copies if kind == "tcp" else law.breaks):
         raise ConfigError(f"relay({kind!r:.60}): must be 'udp', which has no breaks, or 'tcp', which has no copies")
     ends = host_and_port(listen), host_and_port(to)
     for host, _ in ends:
@@ -180,13 +180,13 @@ def places(kind: str, listen: str, to: str, link: Link) -> tuple[tuple[str, int]
     return ends
 
 
-async def serve(kind: str, listen: str, to: str, link: Link) -> None:
+async def serve(kind: str, listen: str, to: str, law: Impairment) -> None:
     """Relay until SIGTERM comes or stdin closes. Raises ConfigError."""
-    ends = places(kind, listen, to, link)
+    ends = places(kind, listen, to, law)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_reader(sys.stdin, lambda: None if os.read(sys.stdin.fileno(), 4_096) else stop.set())
-    listening = relay_datagrams(*ends, link) if kind == "udp" else await relay_streams(*ends, link)
+    listening = relay_datagrams(*ends, law) if kind == "udp" else await relay_streams(*ends, law)
     print(json.dumps({"listening": listening}), flush=True)
     await stop.wait()
 
@@ -198,11 +198,11 @@ def relay(kind: str, to: str, **options: Any) -> Iterator[str]:
     Args:
         kind: "udp" or "tcp".
         to: where the hub, or the broker, listens.
-        options: those of `Link`.
+        options: those of `Impairment`.
     """
-    link = Link(**options)
-    places(kind, "127.0.0.1:0", to, link)
-    texts = {**vars(link), "burst": ":".join(map(str, link.burst))}
+    law = Impairment(**options)
+    places(kind, "127.0.0.1:0", to, law)
+    texts = {**vars(law), "burst": ":".join(map(str, law.burst))}
     command = [sys.executable, "-m", __name__, kind, f"--to={to}", *(f"--{name}={texts[name]}" for name in texts)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with process:  # waits for its end
@@ -221,7 +221,7 @@ def main() -> None:
     parser.add_argument("kind", choices=("udp", "tcp"))
     parser.add_argument("--listen", default="127.0.0.1:0")
     parser.add_argument("--to", required=True)
-    for option in fields(Link):
+    for option in fields(Impairment):
         reads = three if option.name == "burst" else type(option.default)
         parser.add_argument(f"--{option.name}", type=reads, default=option.default)
     words = vars(parser.parse_args())
@@ -229,7 +229,7 @@ def main() -> None:
     try:
         # select() waits to the microsecond, epoll to the millisecond
         with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())) as runner:
-            runner.run(serve(kind, listen, to, Link(**words)))
+            runner.run(serve(kind, listen, to, Impairment(**words)))
     except ConfigError as error:
         parser.error(str(error))
 

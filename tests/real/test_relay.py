@@ -16,7 +16,7 @@ import pytest
 from real.wire_kit import Inbox, run, until
 
 from heron_env.errors import ConfigError
-from heron_env.real.relay import Direction, Link, relay
+from heron_env.real.relay import Direction, Impairment, relay
 from heron_env.real.transports import hub_transport, node_transport
 
 pytestmark = pytest.mark.law
@@ -25,7 +25,7 @@ DRAWS = 20_000
 
 def fates(**options: Any) -> tuple[np.ndarray, np.ndarray, list[list[float]]]:
     """Of each of many pieces: is it lost, does the connection break, its delays."""
-    direction = Direction(Link(**options), "up", 1)
+    direction = Direction(Impairment(**options), "up", 1)
     lost, broken, delays = zip(*(direction.fate() for _ in range(DRAWS)), strict=True)
     return np.array(lost), np.array(broken), list(delays)
 
