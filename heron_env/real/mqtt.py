@@ -46,6 +46,18 @@ class Arrivals(asyncio.Queue[aiomqtt.Message]):
         self._receive(item)
 
 
+class ClosingSocket(ssl.SSLSocket):
+    """Closes where the handshake fails, which paho leaves to the garbage collector."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        """Raises OSError."""
+        try:
+            super().do_handshake(block)
+        except OSError:
+            self.close()
+            raise
+
+
 class Mqtt(Reconnecting):
     """A client of the broker at `address`, mqtt://HOST[:PORT] or mqtts://HOST[:PORT]; nothing outlasts a connection.
 
@@ -160,9 +172,11 @@ def broker(url: str, plain: bool, ca: str | None) -> tuple[str, int, ssl.SSLCont
     host, port = host_and_port(place if re.search(r":\d+$", place) else f"{place}:{PORTS[scheme]}")
     if scheme == "mqtts":
         try:
-            return host, port, ssl.create_default_context(cafile=ca)
+            context = ssl.create_default_context(cafile=ca)
         except OSError as error:
             raise ConfigError(f"ca={ca!r:.200}: {error}; name a file of certificates in PEM") from error
+        context.sslsocket_class = ClosingSocket
+        return host, port, context
     if ca is not None:
         raise ConfigError(f"ca={ca!r:.200}: certificates are for mqtts://, not for {url}")
     if not (plain or is_loopback(host)):

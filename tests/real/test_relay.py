@@ -124,11 +124,12 @@ def test_datagrams_are_lost_copied_and_overtaken_in_both_directions():
         assert arrived != sorted(arrived), "some overtake others"
 
 
-def test_each_client_of_a_udp_relay_has_a_socket_of_its_own():
+def test_each_client_of_a_udp_relay_has_a_socket_of_its_own_and_the_hub_may_be_gone_for_a_while():
     async def test() -> None:
         hub = hub_transport("udp", "127.0.0.1:0")
         at_hub = Inbox(lambda address, frame: (hub.prove(address), hub.send(address, frame[::-1])))
-        with relay("udp", await hub.open(at_hub)) as listening:
+        address = await hub.open(at_hub)
+        with relay("udp", address) as listening:
             inboxes = [Inbox() for _ in range(5)]
             nodes = [node_transport("udp", listening) for _ in inboxes]
             for n, (node, inbox) in enumerate(zip(nodes, inboxes, strict=True)):
@@ -137,28 +138,15 @@ def test_each_client_of_a_udp_relay_has_a_socket_of_its_own():
             for n, inbox in enumerate(inboxes):
                 assert (await inbox.holds(1)).frames == [(b"from %d" % n)[::-1]]
             assert len({address for address, _, _ in at_hub.items}) == 5
-            for node in nodes:
-                await node.close()
-        await hub.close()
-
-    run(test())
-
-
-def test_a_udp_relay_lives_without_its_hub():
-    async def test() -> None:
-        hub = hub_transport("udp", "127.0.0.1:0")
-        address = await hub.open(Inbox())
-        await hub.close()
-        with relay("udp", address) as listening:
-            node, at_hub = node_transport("udp", listening), Inbox()
-            await node.open(Inbox())
+            await hub.close()
             for _ in range(10):
                 node.send(b"to nobody")
                 await asyncio.sleep(0.002)
-            hub = hub_transport("udp", address)
+            hub, at_hub = hub_transport("udp", address), Inbox()
             await hub.open(at_hub)
             await until(lambda: node.send(b"frame") and len(at_hub.items) > 0)
-            await node.close()
+            for node in nodes:
+                await node.close()
         await hub.close()
 
     run(test())
@@ -194,20 +182,14 @@ def stream_crossed(count: int, pause: float, **options: Any) -> tuple[list[tuple
     return result, sides[0], sides[1]
 
 
-def test_a_tcp_stream_is_delayed_and_keeps_its_order():
-    arrived, _, node = stream_crossed(100, 0.002, delay=0.03, ratio=1.0, seed=3)
+def test_a_tcp_stream_is_delayed_stops_for_a_loss_and_keeps_its_order():
+    arrived, _, node = stream_crossed(100, 0.002, delay=0.03, ratio=0.5, loss=0.02, seed=1)
     assert [number for number, _ in arrived] == list(range(100))
     delays = [delay for _, delay in arrived]
     assert np.mean(delays) > 0.03, "who waits for one before it is later than its own delay"
+    assert 0.2 < max(delays) < 0.9
+    assert min(delays) < 0.1
     assert node.refused == {}
-
-
-def test_a_loss_stops_a_tcp_stream_for_a_while():
-    arrived, _, _ = stream_crossed(60, 0.001, loss=0.04, seed=1)
-    assert [number for number, _ in arrived] == list(range(60))
-    delays = np.array([delay for _, delay in arrived])
-    assert delays.max() > 0.19
-    assert (delays < 0.01).sum() > 5
 
 
 def test_a_tcp_connection_breaks_and_is_made_again():
