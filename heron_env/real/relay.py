@@ -184,7 +184,8 @@ async def serve(kind: str, listen: str, to: str, law: Impairment) -> None:
     """Relay until SIGTERM comes or stdin closes. Raises ConfigError."""
     ends = places(kind, listen, to, law)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
     loop.add_reader(sys.stdin, lambda: None if os.read(sys.stdin.fileno(), 4_096) else stop.set())
     listening = relay_datagrams(*ends, law) if kind == "udp" else await relay_streams(*ends, law)
     print(json.dumps({"listening": listening}), flush=True)

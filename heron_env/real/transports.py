@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -119,7 +120,9 @@ class Udp(Transport, asyncio.DatagramProtocol):
         self._receive = receive
         loop, places = asyncio.get_running_loop(), {self.end: self._place}
         await opened(self.address, loop.create_datagram_endpoint(lambda: self, **places))  # type: ignore[arg-type]
-        return joined(self._socket.get_extra_info("sockname"))
+        end: socket.socket = self._socket.get_extra_info("socket")
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MOST_WAITING)  # for bursts: all nodes at one tick
+        return joined(end.getsockname())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._socket = transport

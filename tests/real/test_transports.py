@@ -107,6 +107,17 @@ def test_the_largest_frame_passes_and_a_longer_or_empty_one_is_refused_and_count
     run(test())
 
 
+def test_what_all_nodes_send_at_one_tick_has_room_in_the_hubs_socket():
+    async def test() -> None:
+        hub, node, at_hub, _ = await pair("udp")
+        for _ in range(130):
+            assert node.send(b"x" * LARGEST_DATAGRAM)
+        await at_hub.holds(131)
+        await close(hub, node)
+
+    run(test())
+
+
 def test_a_udp_hub_sends_nothing_to_an_address_that_is_not_proved():
     async def test() -> None:
         hub, node, at_hub, at_node = await pair("udp", proving=False)
