@@ -223,7 +223,7 @@ def main() -> None:
     parser.add_argument("--listen", default="127.0.0.1:0")
     parser.add_argument("--to", required=True)
     for option in fields(Impairment):
-        reads = three if option.name == "burst" else type(option.default)
+        reads = burst if option.name == "burst" else type(option.default)
         parser.add_argument(f"--{option.name}", type=reads, default=option.default)
     words = vars(parser.parse_args())
     kind, listen, to = (words.pop(name) for name in ("kind", "listen", "to"))
@@ -235,7 +235,7 @@ def main() -> None:
         parser.error(str(error))
 
 
-def three(text: str) -> tuple[float, ...]:
+def burst(text: str) -> tuple[float, ...]:
     """ENTER:LEAVE:LOSS."""
     return tuple(map(float, text.split(":")))
 

@@ -16,7 +16,7 @@ import pytest
 from real.wire_kit import Inbox, run, until
 
 from heron_env.errors import ConfigError
-from heron_env.real.relay import Direction, Impairment, relay
+from heron_env.real.relay import Direction, Impairment, main, relay
 from heron_env.real.transports import hub_transport, node_transport
 
 pytestmark = pytest.mark.law
@@ -250,7 +250,6 @@ def command(*words: str) -> subprocess.Popen[str]:
 
 def test_the_command_prints_where_it_listens_and_ends_with_its_stdin_or_by_a_signal():
     options = "--delay 0.035 --ratio 0.5 --loss 0.1 --burst 0.02:0.3:0.8 --seed 1"
-    refusing = command("udp", "--to", "127.0.0.1:9", "--listen", "0.0.0.0:0")
     both = [command("udp", "--to", "127.0.0.1:9", *options.split()), command("tcp", "--to", "[::1]:9")]
     for process in both:
         assert process.stdout is not None
@@ -259,6 +258,17 @@ def test_the_command_prints_where_it_listens_and_ends_with_its_stdin_or_by_a_sig
     for process in both:
         _, errors = process.communicate(timeout=5)
         assert (process.returncode, errors) == (0, "")
-    _, errors = refusing.communicate(timeout=5)
-    assert refusing.returncode == 2
-    assert errors.endswith("error: '0.0.0.0': a relay is for this machine alone; take 127.0.0.1\n")
+
+
+def test_the_command_refuses_in_a_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    for words, line in (
+        (["--listen=0.0.0.0:0"], "'0.0.0.0': a relay is for this machine alone; take 127.0.0.1"),
+        (["--loss=2"], "loss=2.0: a probability is between 0 and 1"),
+        (["--burst=0.1:0.2"], "burst=(0.1, 0.2): must be three: P(enter), P(leave), P(loss) while inside"),
+        (["--burst=a"], "argument --burst: invalid burst value: 'a'"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["relay", "udp", "--to=127.0.0.1:9", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 2
+        assert capsys.readouterr().err.endswith(f"error: {line}\n")
