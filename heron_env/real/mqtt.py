@@ -64,7 +64,7 @@ class Mqtt(Reconnecting):
     Args:
         run: the run's name, a level of every topic; `node`: a node's, and its address.
         qos: 0, 1 or 2.
-        user: its password stands in `password_file`, or in the file that HERON_MQTT_PASSWORD_FILE names.
+        user: its password is in `password_file`, or in the file that HERON_MQTT_PASSWORD_FILE names.
         plain: mqtt:// may lead beyond this machine.
         ca: file of the certificates to trust over mqtts://, else the system's. The host's name is always checked.
         no_delay: sets TCP_NODELAY, which paho does not.
@@ -149,7 +149,7 @@ class Mqtt(Reconnecting):
 
 
 class MqttHub(Mqtt, HubTransport):
-    """The hub's side: hears every node of its run."""
+    """The hub's side: subscribes to every node of its run."""
 
 
 class MqttNode(Mqtt, NodeTransport):

@@ -297,7 +297,7 @@ class Reconnecting(Transport):
 
 
 class TcpNode(Tcp, Reconnecting, NodeTransport):
-    """Connects to the hub at `address`. What leaves while no connection stands is dropped."""
+    """Connects to the hub at `address`. What leaves while there is no connection is dropped."""
 
     async def _session(self) -> None:
         async with asyncio.timeout(CONNECT_S):

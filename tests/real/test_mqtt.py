@@ -93,7 +93,7 @@ def test_what_is_retained_foreign_or_too_long_is_refused_and_counted(tmp_path: P
 
 
 @needs_broker
-def test_a_broker_that_is_killed_and_back_is_found_again_by_both(tmp_path: Path):
+def test_a_broker_that_is_killed_and_back_is_joined_again_by_both(tmp_path: Path):
     async def test(server: Any) -> None:
         hub, node, at_hub, at_node = await pair(server.url)
         node.send(b"before")
@@ -265,7 +265,7 @@ def test_a_broker_that_talks_nonsense_ends_a_connection_at_most(garbage: bytes):
     run(test())
 
 
-def test_what_a_broker_sends_on_another_topic_or_acknowledges_unasked_is_refused():
+def test_what_a_broker_sends_on_another_topic_or_acknowledges_without_cause_is_refused():
     async def test() -> None:
         foreign = [f"heron/{rest}".encode() for rest in ("r2/n1/up", "r1/n1/down", "r1/n1/up/up", "r1/up")]
         messages = b"".join(bytes([0x30, 3 + len(topic), 0, len(topic)]) + topic + b"!" for topic in foreign)

@@ -54,8 +54,8 @@ def test_bursts_are_the_chain_of_gilbert_and_elliott():
     share = 0.02 / (0.02 + 0.2)
     assert lost.mean() == pytest.approx(0.7 * share, rel=0.15)
     assert lost[1:][lost[:-1]].mean() == pytest.approx(0.7 * 0.8, rel=0.1), "after a loss the chain is inside"
-    apart = lost[30:][lost[:-30]].mean()
-    assert apart < 3 * lost.mean(), "and forgets"
+    later = lost[30:][lost[:-30]].mean()
+    assert later < 3 * lost.mean(), "and forgets"
 
 
 def test_one_cause_moves_no_draw_of_another():
@@ -73,11 +73,11 @@ async def crossing(listening: str, hub: Any, at_hub: Inbox, count: int) -> tuple
     while not at_hub.items:
         node.send(b"\0" * 8)
         await asyncio.sleep(0.005)
-    there, sent = at_hub.items[-1][0], {}
+    sender, sent = at_hub.items[-1][0], {}
     for number in range(1, count + 1):
         sent[number] = time.monotonic_ns()
         node.send(number.to_bytes(8, "big"))
-        hub.send(there, number.to_bytes(8, "big"))
+        hub.send(sender, number.to_bytes(8, "big"))
         if number % 4 == 0:
             await asyncio.sleep(0.001)
     await asyncio.sleep(0.06)  # nothing is under way for longer

@@ -8,6 +8,7 @@ import socket
 import time
 from collections import Counter
 from importlib.metadata import EntryPoint
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -57,16 +58,16 @@ def test_thousands_of_frames_cross_intact_in_both_directions(name: str):
     async def test() -> None:
         before = time.monotonic_ns()
         hub, node, at_hub, at_node = await pair(name)
-        there, frames = at_hub.items[0][0], random_frames(3_000)
+        sender, frames = at_hub.items[0][0], random_frames(3_000)
         for n, frame in enumerate(frames, 1):
             assert node.send(frame)
-            assert hub.send(there, frame[::-1])
+            assert hub.send(sender, frame[::-1])
             if n % 50 == 0:  # no more than sockets hold
                 await at_hub.holds(n + 1)
                 await at_node.holds(n)
         assert at_hub.frames == [b"hello", *frames]
         assert at_node.frames == [frame[::-1] for frame in frames]
-        assert {address for address, _, _ in at_hub.items} == {there}
+        assert {address for address, _, _ in at_hub.items} == {sender}
         stamps = [before, *(ns for _, _, ns in at_hub.items), time.monotonic_ns()]
         assert stamps == sorted(stamps)
         assert (hub.dropped, node.dropped, hub.refused, node.refused) == (0, 0, {}, {})
@@ -94,12 +95,12 @@ def test_ipv6_is_an_address_like_any_other(name: str):
 def test_the_largest_frame_passes_and_a_longer_or_empty_one_is_refused_and_counted(name: str, largest: int):
     async def test() -> None:
         hub, node, at_hub, _ = await pair(name)
-        there = at_hub.items[0][0]
+        sender = at_hub.items[0][0]
         assert node.send(b"x" * largest)
         assert (await at_hub.holds(2)).frames[1] == b"x" * largest
         for frame in (b"x" * (largest + 1), b""):
             assert not node.send(frame)
-            assert not hub.send(there, frame)
+            assert not hub.send(sender, frame)
         assert node.refused == hub.refused == {"length": 2}
         assert node.dropped == hub.dropped == 0
         await close(hub, node)
@@ -121,12 +122,12 @@ def test_what_all_nodes_send_at_one_tick_has_room_in_the_hubs_socket():
 def test_a_udp_hub_sends_nothing_to_an_address_that_is_not_proved():
     async def test() -> None:
         hub, node, at_hub, at_node = await pair("udp", proving=False)
-        there = at_hub.items[0][0]
-        assert not hub.send(there, b"too early")
-        hub.prove(there)
-        assert hub.send(there, b"now")
-        hub.drop(there)
-        assert not hub.send(there, b"too late")
+        sender = at_hub.items[0][0]
+        assert not hub.send(sender, b"too early")
+        hub.prove(sender)
+        assert hub.send(sender, b"now")
+        hub.drop(sender)
+        assert not hub.send(sender, b"too late")
         assert (await at_node.holds(1)).frames == [b"now"]
         assert hub.refused == {"unproved": 2}
         await close(hub, node)
@@ -328,14 +329,14 @@ FRAME = b"x" * 60_000
 
 def test_frames_for_a_slow_reader_are_dropped_and_counted_never_piled_up():
     async def test() -> None:
-        hub, there, reader, writer = await slow_reader()
+        hub, sender, reader, writer = await slow_reader()
         before = resident()
-        sent = sum(hub.send(there, FRAME) for _ in range(2_000))
+        sent = sum(hub.send(sender, FRAME) for _ in range(2_000))
         assert hub.dropped == 2_000 - sent > 1_500
         assert resident() - before < 2 * MOST_WAITING + 4 * 2**20
         writer.transport.resume_reading()
         assert await reader.readexactly(60_004 * sent) == (b"\0\0\xea\x60" + FRAME) * sent
-        assert hub.send(there, b"again")
+        assert hub.send(sender, b"again")
         assert await reader.readexactly(9) == b"\0\0\0\5again"
         writer.close()
         await close(hub)
@@ -345,12 +346,12 @@ def test_frames_for_a_slow_reader_are_dropped_and_counted_never_piled_up():
 
 def test_what_was_sent_before_a_connection_is_dropped_arrives():
     async def test() -> None:
-        hub, there, reader, writer = await slow_reader()
+        hub, sender, reader, writer = await slow_reader()
         sent = 0
-        while hub.send(there, FRAME):
+        while hub.send(sender, FRAME):
             sent += 1
-        hub.drop(there)
-        assert not hub.send(there, b"after the end")
+        hub.drop(sender)
+        assert not hub.send(sender, b"after the end")
         assert hub.dropped == 2
         writer.transport.resume_reading()
         assert len(await reader.read()) == 60_004 * sent
@@ -364,10 +365,10 @@ def test_who_does_not_read_can_not_stay_after_being_dropped(monkeypatch: pytest.
     monkeypatch.setattr(transports, "UNPROVED_S", 0.05)
 
     async def test() -> None:
-        hub, there, reader, writer = await slow_reader()
-        while hub.send(there, FRAME):
+        hub, sender, reader, writer = await slow_reader()
+        while hub.send(sender, FRAME):
             pass
-        hub.drop(there)
+        hub.drop(sender)
         await asyncio.sleep(0.1)
         writer.transport.resume_reading()
         assert len(await reader.read()) % 60_004 != 0  # cut
@@ -478,3 +479,27 @@ def test_a_tcp_node_waits_for_a_hub_that_is_not_there_yet():
         await close(hub, node)
 
     run(test())
+
+
+def test_a_node_waits_longer_from_try_to_try_up_to_a_limit(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(transports, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(transports, "LAST_PAUSE_S", 0.08)
+    times: list[float] = []
+
+    def close_at_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        times.append(time.monotonic())
+        writer.close()
+
+    async def test() -> None:
+        server = await asyncio.start_server(close_at_once, "127.0.0.1", 0)
+        node = node_transport("tcp", transports.joined(server.sockets[0].getsockname()))
+        await node.open(Inbox())
+        await until(lambda: len(times) == 7)
+        await close(node)
+        server.close()
+
+    run(test())
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    for pause, least in zip(pauses, (0.02, 0.04, 0.08, 0.08, 0.08, 0.08), strict=True):
+        assert pause > 0.9 * least
+    assert min(pauses[3:]) < 0.14, "they grow no further"
