@@ -10,13 +10,22 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import aiomqtt
 from aiomqtt.exceptions import MqttConnectError
 
 from heron_env.errors import ConfigError, checked_keywords
-from heron_env.real.transports import CONNECT_S, LARGEST, MOST_WAITING, Receive, Reconnecting, is_loopback
+from heron_env.real.transports import (
+    CONNECT_S,
+    LARGEST,
+    MOST_WAITING,
+    HubTransport,
+    NodeTransport,
+    Reconnecting,
+    host_and_port,
+    is_loopback,
+)
 
 PASSWORD_FILE: Final = "HERON_MQTT_PASSWORD_FILE"
 """The environment variable with the file of the password."""
@@ -37,33 +46,44 @@ class Arrivals(asyncio.Queue[aiomqtt.Message]):
         self._receive(item)
 
 
+class ClosingSocket(ssl.SSLSocket):
+    """Closes where the handshake fails, which paho leaves to the garbage collector."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        """Raises OSError."""
+        try:
+            super().do_handshake(block)
+        except OSError:
+            self.close()
+            raise
+
+
 class Mqtt(Reconnecting):
     """A client of the broker at `address`, mqtt://HOST[:PORT] or mqtts://HOST[:PORT]; nothing outlasts a connection.
 
     Args:
-        run: the run's name, a level of every topic; `node`: a node's.
+        run: the run's name, a level of every topic; `node`: a node's, and its address.
         qos: 0, 1 or 2.
-        user: its password stands in `password_file`, or in the file that HERON_MQTT_PASSWORD_FILE names.
+        user: its password is in `password_file`, or in the file that HERON_MQTT_PASSWORD_FILE names.
         plain: mqtt:// may lead beyond this machine.
         ca: file of the certificates to trust over mqtts://, else the system's. The host's name is always checked.
         no_delay: sets TCP_NODELAY, which paho does not.
     """
 
     broken = (OSError, aiomqtt.MqttError)
-    ways = ("up", "down")
-    """What comes, what leaves."""
+    inbound, outbound = "heron/{run}/+/up", "heron/{run}/{to}/down"
     _client: aiomqtt.Client | None = None
 
     @checked_keywords
     def __init__(
-        self, address: str, *, run: str, node: str = "+", qos: int = 1, user: str | None = None,
+        self, address: str, *, run: str, node: str = "", qos: int = 1, user: str | None = None,
         password_file: str | None = None, plain: bool = False, ca: str | None = None, no_delay: bool = False,
     ) -> None:  # fmt: skip
         host, port, context = broker(address, plain, ca)
         super().__init__(address, LARGEST)
         if qos not in (0, 1, 2):
             raise ConfigError(f"qos={qos!r:.60}: must be 0, 1 or 2")
-        for level in (run, *([node] if node != "+" else ())):
+        for level in (run, node) if isinstance(self, NodeTransport) else (run,):
             if not level or set(level) & set("/+#\0"):
                 raise ConfigError(f"{level!r:.100}: runs and nodes over MQTT need names without '/', '+' and '#'")
         self._run, self._node, self._qos, self._waiting = run, node, qos, 0
@@ -80,7 +100,7 @@ class Mqtt(Reconnecting):
         client.pending_calls_threshold = MOST_WAITING  # it warns beyond
         try:
             async with client:
-                answers = await client.subscribe(self._topic(self._node, self.ways[0]), self._qos)
+                answers = await client.subscribe(self._topic(self.inbound), self._qos)
                 if any(getattr(answer, "is_failure", False) for answer in answers):
                     raise ConfigError(f"{self.address}: the broker refuses heron/{self._run}/...; allow these topics")
                 self._client = client
@@ -99,27 +119,25 @@ class Mqtt(Reconnecting):
                 task.cancel()
             client._client.disconnect()  # after an error while reading, aiomqtt leaves the socket open and watched
 
-    def _topic(self, node: str, way: str) -> str:
-        return f"heron/{self._run}/{node}/{way}"
+    def _topic(self, form: str, to: str = "") -> str:
+        return form.format(run=self._run, node=self._node, to=to)
 
     def _arrived(self, message: aiomqtt.Message) -> None:
         ns = time.monotonic_ns()
         if message.retain:
             self.refuse("retained")
-        elif not message.topic.matches(self._topic(self._node, self.ways[0])):
+        elif not message.topic.matches(self._topic(self.inbound)):
             self.refuse("topic")
         elif self.fits(message.payload):
-            self._receive(message.topic.value.split("/")[2], message.payload, ns)
+            self._receive(self.address if self._node else message.topic.value.split("/")[2], message.payload, ns)
 
-    def _put(self, node: str, frame: bytes) -> bool:
-        if not self.fits(frame):
-            return False
-        if self._client is None or self._waiting + len(frame) > MOST_WAITING:
-            self.dropped += 1
+    def _put(self, to: str, frame: bytes) -> bool:
+        client = self._client
+        if not self.has_room(frame, None if client is None else self._waiting) or client is None:
             return False
         self._waiting += len(frame)
-        publishing = self._client.publish(self._topic(node, self.ways[1]), frame, self._qos)
-        self._tasks.add(task := asyncio.create_task(publishing))
+        task = asyncio.create_task(client.publish(self._topic(self.outbound, to), frame, self._qos))
+        self._tasks.add(task)
         task.add_done_callback(partial(self._published, len(frame)))
         return True
 
@@ -130,40 +148,14 @@ class Mqtt(Reconnecting):
             self.dropped += 1
 
 
-class MqttHub(Mqtt):
-    """The hub's side. A node's address is its name in the topic."""
-
-    def __init__(self, address: str, **options: Any) -> None:
-        super().__init__(address, **options)
-        self._proved = set[str]()
-
-    async def open(self, receive: Receive) -> str:
-        await self._open(receive)
-        return self.address
-
-    def send(self, to: str, frame: bytes) -> bool:
-        return self._put(to, frame) if to in self._proved else self.refuse("unproved")
-
-    def prove(self, address: str) -> None:
-        self._proved.add(address)
-
-    def drop(self, address: str) -> None:
-        self._proved.discard(address)
+class MqttHub(Mqtt, HubTransport):
+    """The hub's side: subscribes to every node of its run."""
 
 
-class MqttNode(Mqtt):
+class MqttNode(Mqtt, NodeTransport):
     """A node's side."""
 
-    ways = ("down", "up")
-
-    def __init__(self, address: str, *, node: str, **options: Any) -> None:
-        super().__init__(address, node=node, **options)
-
-    async def open(self, receive: Receive) -> None:
-        await self._open(receive)
-
-    def send(self, frame: bytes) -> bool:
-        return self._put(self._node, frame)
+    inbound, outbound = "heron/{run}/{node}/down", "heron/{run}/{node}/up"
 
 
 MQTT: Final = (MqttHub, MqttNode)
@@ -171,19 +163,20 @@ MQTT: Final = (MqttHub, MqttNode)
 
 def broker(url: str, plain: bool, ca: str | None) -> tuple[str, int, ssl.SSLContext | None]:
     """Host, port, and what TLS needs. Raises ConfigError, in which no password is repeated."""
-    match = re.fullmatch(r"(mqtts?)://(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?/?", url, re.IGNORECASE)
-    if match is None:
+    scheme, _, place = url.partition("://")
+    if scheme not in PORTS or "@" in url:
         raise ConfigError(
             "the address of a broker must be mqtt://HOST:PORT or mqtts://HOST:PORT, without user and password (not "
             "quoted here, as it may hold a secret); write user=... and password_file=..."
         )
-    scheme, host = match[1].lower(), match[2].strip("[]")
-    port = int(match[3] or PORTS[scheme])
+    host, port = host_and_port(place if re.search(r":\d+$", place) else f"{place}:{PORTS[scheme]}")
     if scheme == "mqtts":
         try:
-            return host, port, ssl.create_default_context(cafile=ca)
+            context = ssl.create_default_context(cafile=ca)
         except OSError as error:
             raise ConfigError(f"ca={ca!r:.200}: {error}; name a file of certificates in PEM") from error
+        context.sslsocket_class = ClosingSocket
+        return host, port, context
     if ca is not None:
         raise ConfigError(f"ca={ca!r:.200}: certificates are for mqtts://, not for {url}")
     if not (plain or is_loopback(host)):

@@ -171,7 +171,7 @@ class Node:
             await self._network.close()
         try:
             node = {"node": self.name} if word.transport == "mqtt" else {}
-            network = node_transport(word.transport, word.address, **node, **word.options, **self._options)
+            network = node_transport(word.transport, word.address, **{**word.options, **self._options, **node})
             await network.open(self._over_network)
             self._network = network
         except HeronError as error:

@@ -8,6 +8,7 @@ It prints {"listening": "127.0.0.1:PORT"} and runs until SIGTERM comes or its st
 import argparse
 import asyncio
 import json
+import math
 import os
 import selectors
 import signal
@@ -17,31 +18,28 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Final
 
 from heron_env.errors import ConfigError
 from heron_env.real.transports import host_and_port, is_loopback, joined, opened
-from heron_env.scheduling.links import deviation
-from heron_env.seeding import stream
+from heron_env.seeding import standard_normal, stream
 
 RETRANSMISSION_S: Final = 0.2
 """A loss stops a TCP stream for so long: the least after which Linux sends again."""
-MOST_CLIENTS: Final = 256
-"""Of a UDP relay; the oldest goes where one more comes."""
 PIECE, MOST_PIECES = 16_384, 64
 """Bytes of a TCP stream that are delayed as one, and how many pieces are under way before it is read no further."""
 
 
 @dataclass(frozen=True)
-class Link:
+class Impairment:
     """What happens in each direction to each datagram, or to each piece of a TCP stream, whose order stays.
 
     Attributes:
         delay, ratio: lognormal, its mean in s and its standard deviation / mean; ratio 0: constant.
         loss: the probability of a loss, which stops a TCP stream for 0.2 s.
         burst: the chain of Gilbert and Elliott, which moves at each one: P(enter), P(leave), P(loss) while inside.
-        copies: the probability that a datagram arrives twice.
-        breaks: the probability that the TCP connection breaks.
+        copies: the probability that a datagram arrives twice; `breaks`: that the TCP connection breaks.
         seed: of all draws.
     """
 
@@ -55,10 +53,10 @@ class Link:
 
     def __post_init__(self) -> None:
         """Raise ConfigError for what is out of range."""
-        for name in ("loss", "burst", "copies", "breaks"):
-            value = getattr(self, name)
-            if not all(0.0 <= chance <= 1.0 for chance in (value if name == "burst" else (value,))):
-                raise ConfigError(f"{name}={value!r:.100}: a probability is between 0 and 1")
+        chances = {"loss": (self.loss,), "burst": self.burst, "copies": (self.copies,), "breaks": (self.breaks,)}
+        for name, values in chances.items():
+            if not all(0.0 <= chance <= 1.0 for chance in values):
+                raise ConfigError(f"{name}={getattr(self, name)!r:.100}: a probability is between 0 and 1")
         if len(self.burst) != 3:
             raise ConfigError(f"burst={self.burst!r:.100}: must be three: P(enter), P(leave), P(loss) while inside")
         if not (0.0 <= self.delay <= 60.0 and 0.0 <= self.ratio <= 10.0):
@@ -68,100 +66,85 @@ class Link:
 class Direction:
     """One direction of one client's traffic; each piece has as many draws, whatever the options."""
 
-    def __init__(self, link: Link, *names: str | int) -> None:
-        self._link, self._draws, self._inside = link, stream(link.seed, *names), False
+    def __init__(self, law: Impairment, way: str, client: int) -> None:
+        self._law, self._draws, self._inside = law, stream(law.seed, way, client), False
 
     def fate(self) -> tuple[bool, bool, list[float]]:
         """Of the next piece: whether it is lost, whether the connection breaks; delays of it and its copy, s."""
-        link, (move, lost, lost_inside, copied, broken, *delays) = self._link, self._draws.random(7).tolist()
-        enter, leave, loss = link.burst
+        law, (move, lost, lost_inside, copied, broken, *delays) = self._law, self._draws.random(7).tolist()
+        enter, leave, loss = law.burst
         self._inside = move >= leave if self._inside else move < enter
-        spread = [link.delay * (1.0 + deviation("lognormal", link.ratio, u)) for u in delays]
-        is_lost = lost < link.loss or (self._inside and lost_inside < loss)
-        return is_lost, broken < link.breaks, spread[: 1 + (copied < link.copies)]
+        s = math.sqrt(math.log1p(law.ratio**2))
+        spread = [law.delay * math.exp(s * standard_normal(u) - s * s / 2) for u in delays]
+        is_lost = lost < law.loss or (self._inside and lost_inside < loss)
+        return is_lost, broken < law.breaks, spread[: 1 + (copied < law.copies)]
+
+    def pass_on(self, send: Callable[[bytes], object], data: bytes) -> None:
+        """Send a datagram, and its copy, after their delays."""
+        lost, _, delays = self.fate()
+        for delay in () if lost else delays:
+            asyncio.get_running_loop().call_later(delay, attempt, send, data)
 
 
-class UdpRelay:
-    """Has a socket towards the hub for each client, as a router with address translation does."""
+def attempt(send: Callable[[bytes], object], data: bytes) -> None:
+    """Send; lost where the system does not take it."""
+    with suppress(OSError):
+        send(data)
 
-    def __init__(self, listen: tuple[str, int], to: tuple[str, int], link: Link) -> None:
-        self._to, self._link, self._number = to, link, 0
-        self._clients = dict[Any, tuple[socket.socket, Direction]]()
-        self._front = self._watched(self._upwards, listen[0])
-        self._front.bind(listen)
-        self.listening = joined(self._front.getsockname())
 
-    def _watched(self, read: Callable[..., None], host: str, *values: Any) -> socket.socket:
+def relay_datagrams(listen: tuple[str, int], to: tuple[str, int], law: Impairment) -> str:
+    """With a socket towards the hub for each client, as a router translates addresses; returns where it listens."""
+    loop, clients = asyncio.get_running_loop(), dict[Any, Callable[[bytes], None]]()
+
+    def datagrams(host: str) -> socket.socket:
         made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
         made.setblocking(False)
-        asyncio.get_running_loop().add_reader(made, read, made, *values)
         return made
 
-    def _upwards(self, front: socket.socket) -> None:
+    def upwards() -> None:
         with suppress(OSError):
             data, client = front.recvfrom(65_536)
-            if client not in self._clients:
-                self._clients[client] = self._joined(client)
-            back, direction = self._clients[client]
-            pass_on(direction, back.send, data)
+            if client not in clients:
+                up, down = (Direction(law, way, len(clients)) for way in ("up", "down"))
+                back = datagrams(to[0])
+                back.connect(to)
+                loop.add_reader(back, downwards, back, down, lambda data: front.sendto(data, client))
+                clients[client] = partial(up.pass_on, back.send)
+            clients[client](data)
 
-    def _joined(self, client: Any) -> tuple[socket.socket, Direction]:
-        if len(self._clients) == MOST_CLIENTS:
-            oldest, _ = self._clients.pop(next(iter(self._clients)))
-            asyncio.get_running_loop().remove_reader(oldest)
-            oldest.close()
-        self._number += 1
-        back = self._watched(self._downwards, self._to[0], client, Direction(self._link, "down", self._number))
-        back.connect(self._to)
-        return back, Direction(self._link, "up", self._number)
-
-    def _downwards(self, back: socket.socket, client: Any, direction: Direction) -> None:
+    def downwards(back: socket.socket, down: Direction, send: Callable[[bytes], object]) -> None:
         with suppress(OSError):  # ICMP: nobody listens there
-            pass_on(direction, lambda data: self._front.sendto(data, client), back.recv(65_536))
+            down.pass_on(send, back.recv(65_536))
+
+    front = datagrams(listen[0])
+    front.bind(listen)
+    loop.add_reader(front, upwards)
+    return joined(front.getsockname())
 
 
-def pass_on(direction: Direction, send: Callable[[bytes], object], data: bytes) -> None:
-    """Send a datagram, and its copy, after their delays; what the system does not take is lost."""
+async def relay_streams(listen: tuple[str, int], to: tuple[str, int], law: Impairment) -> str:
+    """With a connection to the hub for each client's; returns where it listens."""
+    tasks = list[asyncio.Task[None]]()
 
-    def put() -> None:
-        with suppress(OSError):
-            send(data)
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.append(asyncio.create_task(connect(reader, writer, len(tasks))))
 
-    lost, _, delays = direction.fate()
-    for delay in () if lost else delays:
-        asyncio.get_running_loop().call_later(delay, put)
-
-
-class TcpRelay:
-    """Has a connection to the hub for each client's."""
-
-    def __init__(self, to: tuple[str, int], link: Link) -> None:
-        self._to, self._link, self._number = to, link, 0
-        self._tasks = set[asyncio.Task[None]]()
-
-    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One client's."""
-        self._number += 1
-        up, down = (Direction(self._link, way, self._number) for way in ("up", "down"))
-        self._tasks.add(task := asyncio.create_task(self._connection(reader, writer, up, down)))
-        task.add_done_callback(self._tasks.discard)
-
-    async def _connection(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, up: Direction, down: Direction
-    ) -> None:
+    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: int) -> None:
         ends = [writer]
         try:
-            back, ahead = await asyncio.open_connection(*self._to)
+            back, ahead = await asyncio.open_connection(*to)
             ends.append(ahead)
             async with asyncio.TaskGroup() as both:
-                both.create_task(forward(reader, ahead, up))
-                both.create_task(forward(back, writer, down))
+                both.create_task(forward(reader, ahead, Direction(law, "up", client)))
+                both.create_task(forward(back, writer, Direction(law, "down", client)))
         except* OSError:  # broken by an end, or by us: both ends notice
             for end in ends:
                 end.transport.abort()
-        finally:
-            for end in ends:
-                end.close()
+        for end in ends:
+            end.close()
+
+    server = await opened(joined(listen), asyncio.start_server(accept, *listen))
+    return joined(server.sockets[0].getsockname())
 
 
 async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction) -> None:
@@ -169,29 +152,26 @@ async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, di
     loop, due, pieces = asyncio.get_running_loop(), 0.0, asyncio.Queue[tuple[float, bytes]](MOST_PIECES)
 
     async def write() -> None:
-        data = b"any"
-        while data:
-            at, data = await pieces.get()
-            await asyncio.sleep(at - loop.time())
-            writer.write(data)
+        while (piece := await pieces.get())[1]:
+            await asyncio.sleep(piece[0] - loop.time())
+            writer.write(piece[1])
             await writer.drain()
         writer.write_eof()
 
     async with asyncio.TaskGroup() as writing:
         writing.create_task(write())
-        data = b"any"
-        while data:
-            data = await reader.read(PIECE)
+        while data := await reader.read(PIECE):
             lost, broken, (delay, *_) = direction.fate()
             if broken:
                 raise ConnectionResetError
             due = max(due, loop.time() + delay + lost * RETRANSMISSION_S)
             await pieces.put((due, data))
+        await pieces.put((due, b""))
 
 
-def places(kind: str, listen: str, to: str, link: Link) -> tuple[tuple[str, int], tuple[str, int]]:
+def places(kind: str, listen: str, to: str, law: Impairment) -> tuple[tuple[str, int], tuple[str, int]]:
     """Where a relay listens and to whom it passes on. Raises ConfigError."""
-    if kind not in ("udp", "tcp") or (link.copies if kind == "tcp" else link.breaks):
+    if kind not in ("udp", "tcp") or (law.copies if kind == "tcp" else law.breaks):
         raise ConfigError(f"relay({kind!r:.60}): must be 'udp', which has no breaks, or 'tcp', which has no copies")
     ends = host_and_port(listen), host_and_port(to)
     for host, _ in ends:
@@ -200,17 +180,14 @@ def places(kind: str, listen: str, to: str, link: Link) -> tuple[tuple[str, int]
     return ends
 
 
-async def serve(kind: str, listen: str, to: str, link: Link) -> None:
+async def serve(kind: str, listen: str, to: str, law: Impairment) -> None:
     """Relay until SIGTERM comes or stdin closes. Raises ConfigError."""
-    front, back = places(kind, listen, to, link)
+    ends = places(kind, listen, to, law)
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
     loop.add_reader(sys.stdin, lambda: None if os.read(sys.stdin.fileno(), 4_096) else stop.set())
-    if kind == "udp":
-        listening = UdpRelay(front, back, link).listening
-    else:
-        server = await opened(listen, asyncio.start_server(TcpRelay(back, link).accept, *front))
-        listening = joined(server.sockets[0].getsockname())
+    listening = relay_datagrams(*ends, law) if kind == "udp" else await relay_streams(*ends, law)
     print(json.dumps({"listening": listening}), flush=True)
     await stop.wait()
 
@@ -222,26 +199,21 @@ def relay(kind: str, to: str, **options: Any) -> Iterator[str]:
     Args:
         kind: "udp" or "tcp".
         to: where the hub, or the broker, listens.
-        options: those of `Link`.
+        options: those of `Impairment`.
     """
-    link = Link(**options)
-    places(kind, "127.0.0.1:0", to, link)
-    words = [
-        f"--{name}={':'.join(map(str, value)) if name == 'burst' else value}" for name, value in vars(link).items()
-    ]
-    command = [sys.executable, "-m", __name__, kind, f"--to={to}", *words]
+    law = Impairment(**options)
+    places(kind, "127.0.0.1:0", to, law)
+    texts = {**vars(law), "burst": ":".join(map(str, law.burst))}
+    command = [sys.executable, "-m", __name__, kind, f"--to={to}", *(f"--{name}={texts[name]}" for name in texts)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        if not (line := process.stdout.readline()):
-            raise ConfigError(f"the relay to {to!r:.100} did not start: see what it printed")
-        yield json.loads(line)["listening"]
-    finally:
+    with process:  # waits for its end
         try:
-            process.communicate(timeout=5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+            line = process.stdout.readline() if process.stdout else ""
+            if not line:
+                raise ConfigError(f"relay to {to}: it did not start; see what it printed")
+            yield json.loads(line)["listening"]
+        finally:
+            process.terminate()
 
 
 def main() -> None:
@@ -250,20 +222,20 @@ def main() -> None:
     parser.add_argument("kind", choices=("udp", "tcp"))
     parser.add_argument("--listen", default="127.0.0.1:0")
     parser.add_argument("--to", required=True)
-    for option in fields(Link):
-        reads = three if option.name == "burst" else type(option.default)
+    for option in fields(Impairment):
+        reads = burst if option.name == "burst" else type(option.default)
         parser.add_argument(f"--{option.name}", type=reads, default=option.default)
     words = vars(parser.parse_args())
     kind, listen, to = (words.pop(name) for name in ("kind", "listen", "to"))
     try:
         # select() waits to the microsecond, epoll to the millisecond
         with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())) as runner:
-            runner.run(serve(kind, listen, to, Link(**words)))
+            runner.run(serve(kind, listen, to, Impairment(**words)))
     except ConfigError as error:
         parser.error(str(error))
 
 
-def three(text: str) -> tuple[float, ...]:
+def burst(text: str) -> tuple[float, ...]:
     """ENTER:LEAVE:LOSS."""
     return tuple(map(float, text.split(":")))
 

@@ -27,6 +27,8 @@ from heron_env.real.transports import TcpHub, host_and_port, hub_transport, is_l
 HUB: Final = None
 """Where a message goes to or comes from that is no node."""
 MOST_NODES: Final = 1_000
+OWN_OPTIONS: Final = ("user", "password_file", "ca", "plain")
+"""Of a transport: each process has its own."""
 
 
 class Came(NamedTuple):
@@ -130,8 +132,8 @@ class Switchboard:
         """A message leaves. Raises ConfigError for one that is too long for the transport."""
         if len(route.payload) + OVERHEAD > self._network.largest:
             raise ConfigError(
-                f"a message of {len(route.payload):,} bytes does not fit in a frame of {self._network.largest:,}: raise "
-                "`largest` of the transport, or take tcp"
+                f"a message of {len(route.payload):,} bytes does not fit in a frame of {self._network.largest:,}: "
+                "raise `largest` of the transport, or take tcp"
             )
         self.routes[id] = route
         self._loop.call_soon_threadsafe(self._depart, route)
@@ -271,7 +273,8 @@ class Switchboard:
         self.claims[claim.node] = self._sessions[claim.node] = self._by_bus[address] = self._by_index[index] = session
         self._bus.prove(address)
         self._bus.send(address, welcome)
-        self._say(claim.node, bus.Network(self.transport, self._reached, self._options))
+        options = {name: value for name, value in self._options.items() if name not in OWN_OPTIONS}
+        self._say(claim.node, bus.Network(self.transport, self._reached, options))
 
     def _heard(self, session: Session, payload: bytes, ns: int) -> None:
         try:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import socket
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from heron_env.errors import ConfigError, checked_keywords, did_you_mean
@@ -31,44 +32,31 @@ FIRST_PAUSE_S, LAST_PAUSE_S, CONNECT_S = 0.1, 2.0, 5.0
 """Before connecting again, doubled from the first to the last; how long one try may last."""
 
 
-class HubTransport(Protocol):
-    """The hub's side; addresses are opaque.
+class Transport:
+    """One side of a transport, hub or node.
 
-    `open` returns the address to which nodes connect. `send` never waits; False: dropped or refused. `prove`: a frame
-    from there was genuine; it may be answered, and its connection stays. `drop`: no more answers, and it ends.
-    `dropped`: frames without room or connection; `refused`: counts by reason. `open` raises ConfigError.
+    Attributes:
+        address: where it listens, or what it connects to; `largest`: bytes of a frame.
+        dropped: how many frames had no room or no connection.
+        refused: how many frames and connections were not accepted, by reason.
     """
-
-    dropped: int
-    refused: Counter[str]
-    largest: int
-
-    async def open(self, receive: Receive) -> str: ...
-    def send(self, to: str, frame: bytes) -> bool: ...
-    def prove(self, address: str) -> None: ...
-    def drop(self, address: str) -> None: ...
-    async def close(self) -> None: ...
-
-
-class NodeTransport(Protocol):
-    """A node's side, with the same words; `open` waits for the first connection, however long."""
-
-    dropped: int
-    refused: Counter[str]
-
-    async def open(self, receive: Receive) -> None: ...
-    def send(self, frame: bytes) -> bool: ...
-    async def close(self) -> None: ...
-
-
-class Counting:
-    """What both sides of a transport have: the address, the largest frame, the counts."""
 
     _receive: Receive
 
     def __init__(self, address: str, largest: int) -> None:
         self.address, self.largest = address, largest
         self.dropped, self.refused = 0, Counter[str]()
+
+    async def open(self, receive: Receive) -> str:
+        """Start; returns where nodes connect. A node waits for its first connection. Raises ConfigError."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """End every connection."""
+        raise NotImplementedError
+
+    def _put(self, to: str, frame: bytes) -> bool:
+        raise NotImplementedError
 
     def refuse(self, reason: str) -> bool:
         """Count; False."""
@@ -79,18 +67,48 @@ class Counting:
         """Whether a frame of its length is allowed; counted where not."""
         return 0 < len(frame) <= self.largest or self.refuse("length")
 
-    def has_room(self, frame: bytes, transport: Any) -> bool:
-        """Whether a frame may wait in asyncio's transport, None: no connection; counted where not."""
-        connected = transport is not None and not transport.is_closing()
-        if connected and transport.get_write_buffer_size() + len(frame) <= MOST_WAITING:
-            return True
-        self.dropped += 1
-        return False
+    def has_room(self, frame: bytes, waiting: int | None) -> bool:
+        """Whether a frame may join so many bytes that wait; None: there is no connection. Counted where not."""
+        if not self.fits(frame):
+            return False
+        if waiting is None or waiting + len(frame) > MOST_WAITING:
+            self.dropped += 1
+            return False
+        return True
 
 
-class Udp(Counting, asyncio.DatagramProtocol):
+class HubTransport(Transport):
+    """The hub's side; the addresses of nodes are opaque. It sends nothing to an address that is not proved."""
+
+    def __init__(self, address: str, largest: int) -> None:
+        super().__init__(address, largest)
+        self._proved = set[str]()
+
+    def send(self, to: str, frame: bytes) -> bool:
+        """Never waits; False: dropped or refused."""
+        return self._put(to, frame) if to in self._proved else self.refuse("unproved")
+
+    def prove(self, address: str) -> None:
+        """A frame from there was genuine: it may be answered, and its connection stays."""
+        self._proved.add(address)
+
+    def drop(self, address: str) -> None:
+        """No more answers go there, and its connection ends."""
+        self._proved.discard(address)
+
+
+class NodeTransport(Transport):
+    """A node's side, which has one hub."""
+
+    def send(self, frame: bytes) -> bool:
+        """Never waits; False: dropped or refused."""
+        return self._put(self.address, frame)
+
+
+class Udp(Transport, asyncio.DatagramProtocol):
     """A socket for datagrams, each of them a frame."""
 
+    end = "local_addr"
     _socket: Any = None  # typeshed's DatagramTransport lacks get_write_buffer_size
 
     @checked_keywords
@@ -98,11 +116,13 @@ class Udp(Counting, asyncio.DatagramProtocol):
         super().__init__(address, largest)
         self._place = host_and_port(address)
 
-    async def _open(self, receive: Receive, **end: Any) -> str:
+    async def open(self, receive: Receive) -> str:
         self._receive = receive
-        loop = asyncio.get_running_loop()
-        socket, _ = await opened(self.address, loop.create_datagram_endpoint(lambda: self, **end))
-        return joined(socket.get_extra_info("sockname"))
+        loop, places = asyncio.get_running_loop(), {self.end: self._place}
+        await opened(self.address, loop.create_datagram_endpoint(lambda: self, **places))  # type: ignore[arg-type]
+        end: socket.socket = self._socket.get_extra_info("socket")
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MOST_WAITING)  # for bursts: all nodes at one tick
+        return joined(end.getsockname())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._socket = transport
@@ -115,57 +135,39 @@ class Udp(Counting, asyncio.DatagramProtocol):
     def error_received(self, exc: Exception) -> None:
         self.refuse("unreachable")  # ICMP: the other side is gone, or not there yet
 
-    def _put(self, frame: bytes, to: tuple[str, int] | None = None) -> bool:
-        if sent := self.fits(frame) and self.has_room(frame, self._socket):
-            self._socket.sendto(frame, to)
+    def _put(self, to: str, frame: bytes) -> bool:
+        closed = self._socket is None or self._socket.is_closing()
+        if sent := self.has_room(frame, None if closed else self._socket.get_write_buffer_size()):
+            self._socket.sendto(frame, None if self.end == "remote_addr" else host_and_port(to))
         return sent
 
     async def close(self) -> None:
-        """Close the socket."""
         if self._socket is not None:
             self._socket.abort()
             await asyncio.sleep(0)  # the loop closes it in its next round
 
 
-class UdpHub(Udp):
-    """Listens at `address`, HOST:PORT, port 0: any. Sends nothing to an address that is not proved."""
-
-    def __init__(self, address: str, **options: Any) -> None:
-        super().__init__(address, **options)
-        self._proved = dict[str, tuple[str, int]]()
-
-    async def open(self, receive: Receive) -> str:
-        return await self._open(receive, local_addr=self._place)
-
-    def send(self, to: str, frame: bytes) -> bool:
-        return self._put(frame, self._proved[to]) if to in self._proved else self.refuse("unproved")
-
-    def prove(self, address: str) -> None:
-        self._proved[address] = host_and_port(address)
-
-    def drop(self, address: str) -> None:
-        self._proved.pop(address, None)
+class UdpHub(Udp, HubTransport):
+    """Listens at `address`, HOST:PORT, port 0: any."""
 
 
-class UdpNode(Udp):
+class UdpNode(Udp, NodeTransport):
     """Sends to the hub at `address`, and receives from there alone."""
 
-    async def open(self, receive: Receive) -> None:
-        await self._open(receive, remote_addr=self._place)
-
-    def send(self, frame: bytes) -> bool:
-        return self._put(frame)
+    end = "remote_addr"
 
 
-class Tcp(Counting):
+class Tcp(Transport):
     """Connections with frames, each after its length in 4 bytes, big endian. asyncio sets TCP_NODELAY."""
 
     @checked_keywords
     def __init__(self, address: str, *, largest: int = LARGEST) -> None:
         super().__init__(address, largest)
         self._place = host_and_port(address)
+        self._writers = dict[str, asyncio.StreamWriter]()
+        self._unproved = dict[str, asyncio.Timeout]()
 
-    async def _read(self, address: str, reader: asyncio.StreamReader, unproved: Container[str] = ()) -> None:
+    async def _read(self, address: str, reader: asyncio.StreamReader) -> None:
         """Pass on each frame until the connection ends, or sends what it may not. Raises OSError, EOFError."""
         consumed = 0
         while True:
@@ -174,30 +176,29 @@ class Tcp(Counting):
             if not 0 < length <= self.largest:
                 self.refuse("length")
                 return
-            if address in unproved and consumed > UNPROVED_BYTES:
+            if address in self._unproved and consumed > UNPROVED_BYTES:
                 self.refuse("unproved")
                 return
             frame = await reader.readexactly(length)
             self._receive(address, frame, time.monotonic_ns())
 
-    def _put(self, writer: Any, frame: bytes) -> bool:
-        if not (self.fits(frame) and self.has_room(frame, writer and writer.transport)):
-            return False
-        writer.write(len(frame).to_bytes(4, "big") + frame)
-        return True
+    def _put(self, to: str, frame: bytes) -> bool:
+        writer = self._writers.get(to)
+        waiting = None if writer is None or writer.is_closing() else writer.transport.get_write_buffer_size()
+        if sent := self.has_room(frame, waiting):
+            self._writers[to].write(len(frame).to_bytes(4, "big") + frame)
+        return sent
 
 
-class TcpHub(Tcp):
+class TcpHub(Tcp, HubTransport):
     """Listens at `address`, HOST:PORT, port 0: any. Connections that are not proved are few, and end soon."""
 
     _server: asyncio.Server | None = None
     ended: Callable[[str], None] | None = None
-    """Called with the address of each connection that ends."""
+    """Called with the address of each connection that has ended."""
 
     async def open(self, receive: Receive) -> str:
-        self._receive = receive
-        self._writers, self._unproved = dict[str, asyncio.StreamWriter](), dict[str, asyncio.Timeout]()
-        self._tasks = set[asyncio.Task[None]]()
+        self._receive, self._tasks = receive, set[asyncio.Task[None]]()
         self._server = await opened(self.address, asyncio.start_server(self._accept, *self._place))
         return joined(self._server.sockets[0].getsockname())
 
@@ -211,26 +212,31 @@ class TcpHub(Tcp):
         try:
             async with asyncio.timeout(UNPROVED_S) as limit:
                 if len(self._unproved) == UNPROVED:
-                    self._unproved.pop(next(iter(self._unproved))).reschedule(0.0)  # the oldest ends
+                    self._limit(next(iter(self._unproved)), 0.0)  # the oldest ends
                 self._unproved[address] = limit
-                await self._read(address, reader, self._unproved)
+                await self._read(address, reader)
         except (OSError, EOFError):
             if limit.expired():
                 self.refuse("unproved")
         finally:
             writer.transport.abort()
-            self._unproved.pop(address, None)
-            if self._writers[address] is writer:
+            if self._writers.get(address) is writer:  # and no new connection from the same place
                 del self._writers[address]
+                self._unproved.pop(address, None)
                 if self.ended is not None:
                     self.ended(address)
 
     def send(self, to: str, frame: bytes) -> bool:
-        return self._put(self._writers.get(to), frame)
+        """To any connection: who has one has shown that it is at its address."""
+        return self._put(to, frame)
+
+    def _limit(self, address: str, end: float | None) -> None:
+        limit = self._unproved.pop(address, None)
+        if limit is not None and not limit.expired():
+            limit.reschedule(end)
 
     def prove(self, address: str) -> None:
-        if address in self._unproved:
-            self._unproved.pop(address).reschedule(None)
+        self._limit(address, None)
 
     def drop(self, address: str) -> None:
         if address in self._writers:
@@ -246,22 +252,25 @@ class TcpHub(Tcp):
             await self._server.wait_closed()
 
 
-class Reconnecting(Counting):
-    """A side that connects to a server, and again whenever its `_session`, one connection, ends."""
+class Reconnecting(Transport):
+    """Connects to a server, and again whenever its `_session`, one connection, ends."""
 
     broken: tuple[type[Exception], ...] = (OSError, EOFError)
     """What ends a session without being a fault of ours."""
     _task: asyncio.Task[None] | None = None
 
-    async def _session(self) -> None:
-        """Connect, call `_connected`, wait for the end of the connection."""
-        raise NotImplementedError
-
-    async def _open(self, receive: Receive) -> None:
+    async def open(self, receive: Receive) -> str:
         self._receive, self._closing = receive, False
         self._first = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._reconnect())
-        await asyncio.shield(self._first)
+        await asyncio.wait({self._task, self._first}, return_when=asyncio.FIRST_COMPLETED)
+        if self._task.done() and not self._closing:
+            await self._task  # raises what never worked
+        return self.address
+
+    async def _session(self) -> None:
+        """Connect, call `_connected`, wait for the end of the connection."""
+        raise NotImplementedError
 
     def _connected(self) -> None:
         if not self._first.done():
@@ -275,17 +284,15 @@ class Reconnecting(Counting):
                 await self._session()
             except self.broken:
                 pass  # counted below
-            except ConfigError as error:
-                if not self._first.done():  # the settings never worked
-                    self._first.set_exception(error)
-                    return
+            except ConfigError:
+                if not self._first.done():
+                    raise
             self.refuse("broken connection")
             pause = FIRST_PAUSE_S if time.monotonic() - begun > LAST_PAUSE_S else pause
             await asyncio.sleep(pause)
             pause = min(2 * pause, LAST_PAUSE_S)
 
     async def close(self) -> None:
-        """End the connection, for good."""
         if self._task is not None:
             self._closing = True  # aiomqtt may put an error of its own in place of the cancellation
             self._connected()
@@ -293,29 +300,22 @@ class Reconnecting(Counting):
             await asyncio.wait({self._task})
 
 
-class TcpNode(Tcp, Reconnecting):
-    """Connects to the hub at `address`. What leaves while no connection stands is dropped."""
-
-    _writer: asyncio.StreamWriter | None = None
-
-    async def open(self, receive: Receive) -> None:
-        await self._open(receive)
+class TcpNode(Tcp, Reconnecting, NodeTransport):
+    """Connects to the hub at `address`. What leaves while there is no connection is dropped."""
 
     async def _session(self) -> None:
         async with asyncio.timeout(CONNECT_S):
-            reader, self._writer = await asyncio.open_connection(*self._place)
+            reader, writer = await asyncio.open_connection(*self._place)
+        self._writers[self.address] = writer
         self._connected()
         try:
             await self._read(self.address, reader)
         finally:
-            self._writer.transport.abort()
-
-    def send(self, frame: bytes) -> bool:
-        return self._put(self._writer, frame)
+            writer.transport.abort()
 
 
 GROUP: Final = "heron_env.transports"
-"""Entry points of other packages, each a pair: the class of the hub's side, and that of a node's."""
+"""Entry points of other packages, each a pair of classes, HubTransport and NodeTransport."""
 UDP: Final = (UdpHub, UdpNode)
 TCP: Final = (TcpHub, TcpNode)
 OURS: Final = {"udp": f"{__name__}:UDP", "tcp": f"{__name__}:TCP", "mqtt": "heron_env.real.mqtt:MQTT"}
@@ -358,6 +358,7 @@ def host_and_port(address: str) -> tuple[str, int]:
     try:
         parts = urlsplit(f"//{address}")
         if parts.hostname and parts.port is not None and parts.netloc == address and "@" not in address:
+            parts.hostname.encode("idna")
             return parts.hostname, parts.port
     except ValueError:
         pass  # the words below say it all
