@@ -12,6 +12,9 @@ import numpy as np
 from msgspec import Meta, Struct, msgpack
 from numpy.typing import NDArray
 
+from heron_env.envs.base import HeronEnv
+from heron_env.envs.event.context import ends
+from heron_env.envs.hooks import PROXY
 from heron_env.observability.plan import ObserverView
 
 GREETING: Final = b"heron"
@@ -131,6 +134,11 @@ to_hub: Final = msgpack.Decoder(ToHub)
 def payload_of(id: int, message: Any) -> bytes:
     """What travels of a message."""
     return id.to_bytes(8, "big") + encode(message.to_dict())
+
+
+def link_name(message: Any, env: HeronEnv) -> str:
+    """From where to where, as "battery_1 to proxy"."""
+    return " to ".join("proxy" if rank == PROXY else env.hierarchy.ids[rank] for rank in ends(message, env.simulation))
 
 
 def read_vector(view: ObserverView, described: dict[str, Any]) -> NDArray[Any]:

@@ -135,8 +135,7 @@ class Carrier:
         """Send it; nobody knows when it will come, but in lockstep: then it has come."""
         sender, receiver = ends(message, self.run.env.simulation)
         places = self._place(sender), self._place(receiver)
-        names = ("proxy" if rank == PROXY else self._ids[rank] for rank in (sender, receiver))
-        self.passages[number] = passage = Passage(" to ".join(names), message.sent)
+        self.passages[number] = passage = Passage(bus.link_name(message, self.run.env), message.sent)
         self.log.append(["sent", number, passage.link, message.sent])
         self._pending[number], self._numbers[message.id] = (message, phase), number
         if not self.gone.isdisjoint(places):
