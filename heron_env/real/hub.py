@@ -409,7 +409,7 @@ class Hub:
         result, begins = run.result(), {agent: tuple(places) for agent, places in carrier.begins.items()}
         arrivals = run.arrivals(places=places, messages=carrier.passed(), begins=begins, until=through)
         if carrier.record is not None:
-            carrier.record.note(carrier)
+            carrier.record.note(carrier, last=True)
             carrier.record.end(arrivals)
         return RealRun(result, arrivals, punctuality, board.counts(), board.deciders())
 
