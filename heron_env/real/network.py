@@ -91,7 +91,7 @@ def log_likelihood(courses: Sequence[Lost], enter: float, leave: float, loss: fl
     """
     moves, lost = np.array([[1.0 - enter, enter], [leave, 1.0 - leave]]), np.array([outside, loss])
     begins = np.array([[leave, enter]] * 2) / (enter + leave)
-    words = np.concatenate([[2, *course] for course in courses])
+    words = np.concatenate([part for course in courses for part in ([2], course)])
     steps, total = np.stack([moves * (1.0 - lost), moves * lost, begins])[words], 0.0
     while len(steps) > 1:
         steps = np.concatenate([steps, np.eye(2)[None]]) if len(steps) % 2 else steps
@@ -114,9 +114,11 @@ def in_runs(courses: Sequence[Lost]) -> bool:
 
     course = np.concatenate([[False], *courses])
     lost, came = int(course.sum()), int((~course[1:]).sum())
+    if lost < 2:
+        return False
     fewer = np.arange(1, (course[1:] & ~course[:-1]).sum() + 1)
     chances = log_choose(came + 1, fewer) + log_choose(lost - 1, fewer - 1) - log_choose(came + lost, lost)
-    return lost > 1 and float(np.exp(chances).sum()) < LEVEL
+    return float(np.exp(chances).sum()) < LEVEL
 
 
 class Law(ConfigModel):
@@ -298,7 +300,8 @@ def scheduled(laws: Sequence[Law], period: float) -> ScheduleConfig:
     loss: Any = float(np.average([law.loss for law in laws], weights=sent))
     if chains := [([*law.bursts.model_dump().values()], law.messages) for law in laws if law.bursts]:
         rows, counts = zip(*chains, strict=True)
-        loss = GilbertElliott(*np.average(rows, axis=0, weights=counts).tolist(), period)
+        enter, leave, inside, outside = np.average(rows, axis=0, weights=counts).tolist()
+        loss = GilbertElliott(enter, leave, inside, outside, period)
     each = [np.full(len(law.delays), law.messages * (1.0 - law.loss) / max(len(law.delays), 1)) for law in laws]
     places = np.linspace(0.0, 1.0, min(len(delays), MOST))
     pooled = np.quantile(delays, places, weights=np.concatenate(each), method="inverted_cdf")
