@@ -224,6 +224,14 @@ def test_losses_are_in_runs_where_so_few_groups_are_rarer_than_one_in_a_hundred(
     assert in_runs([lost("o" * 40 + "xx"), lost("x" + "o" * 60)])
 
 
+def test_a_law_counts_what_was_lost_and_copied_and_whether_something_overtook():
+    calm = [Passage(UP, 0, (3,)), Passage(UP, 10), Passage(UP, 20, (25, 40)), Passage(UP, 30, (31,))]
+    first = Law.of([calm, calm[:1]])
+    assert first == law(messages=5, delays=(1e-9, 3e-9, 3e-9, 5e-9, 20e-9), loss=0.2, copies=0.25, overtakes=False)
+    assert Law.of([[*calm[:1], Passage(UP, 0, (2,))]]).overtakes
+    assert Law.of([[Passage(UP, 10)]]) == law(messages=1, delays=(), loss=1.0, overtakes=False)
+
+
 def test_few_messages_of_a_link_are_taken_with_those_of_its_direction():
     course = passed(network(delays=spread()), 100)
     few = [replace(passage, link="battery_2 to proxy") for passage in course[: FEWEST - 1]]
@@ -371,6 +379,7 @@ def test_a_damaged_file_is_refused_with_place_and_remedy(path: tuple[str, ...], 
 )
 def test_what_is_no_network_is_refused(text: str, tmp_path: Path):
     require_refusal(tmp_path, text, "")
+    require_refusal(tmp_path, json.dumps(full_file()).replace('"loss": 0.25', '"loss": 0.5, "loss": 0.25'), "key twice")
     require_refusal(tmp_path, json.dumps(full_file()).replace("0.25", "Infinity"), "Infinity")
 
 

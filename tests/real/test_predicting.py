@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
+from scipy.stats import t, ttest_rel
 
 from heron_env import ScheduleConfig, make
 from heron_env.errors import ConfigError
@@ -97,6 +97,15 @@ def test_pairs_have_the_probabilities_of_the_paired_t_test_and_are_decided_by_ho
         adjusted[number] = most = max(most, left * tests[number].pvalue)
     assert [pair.decided for pair in pairs] == [adjusted[number] <= 0.05 for number in range(len(pairs))]
     assert {pair.decided for pair in pairs} == {True, False}
+
+
+@pytest.mark.parametrize(("chance", "decided"), [(0.04, True), (0.06, False)])
+def test_two_policies_are_decided_at_five_percent_of_both_sides(chance: float, decided: bool):
+    apart = stream(5, "apart").normal(0.0, 1.0, 24)
+    apart += t.isf(chance / 2.0, 23) * apart.std(ddof=1) / math.sqrt(24) - apart.mean()
+    returns = {"ours": {"measured": tuple(apart.tolist())}, "theirs": {"measured": (0.0,) * 24}}
+    (pair,) = Prediction(tuple(range(24)), returns, (0.0,) * 24, "").pairs
+    assert pair.decided is decided and pair.probability == pytest.approx(1.0 - chance / 2.0)
 
 
 def test_correcting_for_all_pairs_decides_less_than_each_by_itself():
