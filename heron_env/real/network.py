@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from heron_env.envs.base import HeronEnv
-from heron_env.envs.event.context import ends
-from heron_env.envs.hooks import PROXY
 from heron_env.errors import ConfigError, TraceError
 from heron_env.files import reading, writing
 from heron_env.files.models import ConfigModel, Flag, Many, Named, NonNegative, Number, Text, at_least
 from heron_env.given import all_of, is_number, path_of, require_one_of, whole
+from heron_env.real.bus import link_name
 from heron_env.scheduling.arrivals import Arrivals, Delivery, Passage
 from heron_env.scheduling.sources import Empirical, GilbertElliott
 from heron_env.scheduling.timing import END_OF_TIME, SECOND, ScheduleConfig, to_seconds
@@ -247,9 +246,24 @@ class Network(ConfigModel):
         except (OSError, ValueError) as error:
             raise TraceError(f"{file}: {error!s:.1000}; restore the file, or measure the network again") from error
 
-    def write(self, path: str | Path) -> None:
-        """Write it as JSON; all numbers are exact. Raises OSError."""
-        writing.write(path_of(path, "Network.write(path)"), writing.compact(self.model_dump()))
+    def write(self, path: str | Path) -> Path:
+        """Write it as JSON; all numbers are exact. Returns the path. Raises OSError."""
+        return writing.write(path_of(path, "Network.write(path)"), writing.compact(self.model_dump()))
+
+    def __str__(self) -> str:
+        """A line for each link."""
+        rows = [
+            f"{link}: {law.messages} messages, " + (
+                f"{1e3 * law.delays[len(law.delays) // 2]:.1f} ms (median), {1e3 * law.delays[-1]:.1f} ms (most)"
+                if law.delays else "none came"
+            ) + f", {100.0 * law.loss:.1f} % lost{', in runs' if law.bursts else ''}"
+            for link, law in self.links.items()
+        ]  # fmt: skip
+        rows += [
+            f"{agent} answers in {1e3 * times[len(times) // 2]:.1f} ms (median), {1e3 * times[-1]:.1f} ms (most)"
+            for agent, times in self.thinking.items()
+        ]
+        return "\n".join(rows)
 
     def law(self, link: str) -> Law:
         """Of a link. Raises ConfigError for a direction without messages."""
@@ -326,15 +340,13 @@ class MeasuredDelivery:
         self.places: Mapping[str, str] = network.places
         self.thinks: Collection[str] = () if "thinking" in without else network.thinking.keys()
         self._network, self._env, self._seed, self._runs = network, env, seed, runs
-        self._without, self._scale, self._ways, self._first = without, scale, dict[str, Way](), 0
+        self._without, self._scale, self._ways = without, scale, dict[str, Way]()
 
-    def times(self, message: Any, phase: int) -> Sequence[int]:
+    def times(self, number: int, message: Any, phase: int) -> Sequence[int]:
         """When the copies of a message arrive, ns. Raises ConfigError in a second episode."""
-        if message.id == self._first:
+        if number == 0 and self._ways:
             raise ConfigError("arrivals: a measured delivery is for one episode; take network.delivery(...) again")
-        self._first = self._first or message.id
-        ids, ranks = self._env.hierarchy.ids, ends(message, self._env.simulation)
-        link = " to ".join("proxy" if rank == PROXY else ids[rank] for rank in ranks)
+        link = link_name(message, self._env)
         if link not in self._ways:
             self._ways[link] = Way(link, self._network.law(link))
         way, kind = self._ways[link], f"{type(message).__name__} {getattr(message, 'effect', '')}"

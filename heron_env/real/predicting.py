@@ -19,6 +19,7 @@ from heron_env.lab.episodes import team_return
 from heron_env.lab.output import TextTable, with_unit
 from heron_env.lab.robust_stats import LEVEL, Estimate, Intervals
 from heron_env.real.network import Network
+from heron_env.scheduling.drawn import AnySchedule
 
 Returns = tuple[float, ...]
 MEASURED, SYNCHRONOUS = "measured", "synchronous"
@@ -138,7 +139,7 @@ class Prediction:
 
 def predict(
     env: HeronEnv, policies: Mapping[str, Policies], network: Network, *, seeds: Sequence[int] | int = 96,
-    causes: bool = True,
+    schedule: AnySchedule = None, causes: bool = True,
 ) -> Prediction:  # fmt: skip
     """What policies will earn over a measured network.
 
@@ -147,6 +148,7 @@ def predict(
         policies: by name of each, as of `run_event_driven`.
         network: `Network.of(records)` or `Network.read(path)`.
         seeds: two or more, or how many of those that training does not use.
+        schedule: of the real runs: ticks, `own_rows`, ...; None: the environment's own.
         causes: say, too, what delays, losses and thinking cost each, for as many episodes more.
 
     Raises ConfigError; what an episode raises.
@@ -166,7 +168,9 @@ def predict(
     def over(chosen: Policies, *without: str) -> Returns:
         def one(seed: int) -> float:
             delivery = network.delivery(env, seed, without=without)
-            return team_return(env, env.run_event_driven(chosen, seed=seed, arrivals=delivery, record=()))
+            return team_return(
+                env, env.run_event_driven(chosen, seed=seed, arrivals=delivery, schedule=schedule, record=())
+            )
 
         return tuple(map(one, numbers))
 

@@ -16,7 +16,7 @@ from heron_env.scheduling.arrivals import Arrivals, Passage
 
 
 class WhatIf:
-    """A recorded run's network, other than it was, for one episode of its seed (`run_event_driven(arrivals=..., seed=...)`).
+    """A recorded run's network, other than it was, for one episode of its seed.
 
     A message has the fate of the recorded one that left over its link at the same time, or, where the course is another
     by then, of the last before. Another policy in place of one is a what-if as well: give it to the run.

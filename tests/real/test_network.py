@@ -53,7 +53,7 @@ def sent(n: int, every: int = 10**9, first: int = 0) -> list[ObservationRequest]
 
 def passed(of: Network, n: int, seed: int = 1, every: int = 10**9, **options: Any) -> list[Passage]:
     delivery = of.delivery(ENV, seed, **options)
-    return [Passage(UP, each.sent, tuple(sorted(delivery.times(each, 0)))) for each in sent(n, every)]
+    return [Passage(UP, each.sent, tuple(sorted(delivery.times(1, each, 0)))) for each in sent(n, every)]
 
 
 def recorded(*courses: Sequence[Passage], **more: Any) -> Arrivals:
@@ -137,15 +137,15 @@ def test_who_asks_for_the_same_seed_gets_the_same_draws_and_messages_do_not_shar
         record_of(StateReport, (rank, 0, id, 0, rank, 1, 0, None, effect, None))
         for id, effect in ((2, True), (3, False), (4, False))
     ]
-    first = {delivery.times(message, 0)[0] for message in (request, *report)}
+    first = {delivery.times(1, message, 0)[0] for message in (request, *report)}
     assert len(first) == 4
     alone = network(delays=spread()).delivery(ENV, 1)
-    assert list(alone.times(report[1], 0)) == [*delivery_times(report[:2])[1]]
+    assert list(alone.times(1, report[1], 0)) == [*delivery_times(report[:2])[1]]
 
 
 def delivery_times(messages: Sequence[Any]) -> list[Sequence[int]]:
     delivery = network(delays=spread()).delivery(ENV, 1)
-    return [delivery.times(message, 0) for message in messages]
+    return [delivery.times(1, message, 0) for message in messages]
 
 
 def test_where_nothing_overtook_nothing_overtakes_and_what_leaves_together_arrives_together():
@@ -153,7 +153,7 @@ def test_where_nothing_overtook_nothing_overtakes_and_what_leaves_together_arriv
     came = [each.came[0] for each in passed(of, 400, every=10**7)]
     assert came == sorted(came)
     delivery = of.delivery(ENV, 1)
-    both = [delivery.times(message, 0) for message in sent(2, every=0)]
+    both = [delivery.times(1, message, 0) for message in sent(2, every=0)]
     assert both[0] == both[1]
     free = [each.came[0] for each in passed(network(delays=spread()), 400, every=10**7)]
     assert free != sorted(free)
@@ -165,7 +165,7 @@ def test_a_message_arrives_after_it_left_and_before_the_end_of_time():
     for of, more in ((network(delays=(9e9,)), {}), (network(delays=(0.0,)), {}), (network(**ALL), {"scale": 1e6})):
         for passage in passed(of, 50, **more):
             assert all(type(ns) is int and passage.sent < ns < END_OF_TIME for ns in passage.came)
-        assert all(late.sent < ns < END_OF_TIME for ns in of.delivery(ENV, 1, **more).times(late, 0))
+        assert all(late.sent < ns < END_OF_TIME for ns in of.delivery(ENV, 1, **more).times(1, late, 0))
     thoughtful = network(thinking={"battery_1": (0.0, 9e9)}).delivery(ENV, 1)
     answers = [thoughtful.answered("battery_1", number, END_OF_TIME - 10) for number in range(9)]
     assert all(END_OF_TIME - 10 < at < END_OF_TIME and not gone for at, gone in answers)
