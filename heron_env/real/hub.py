@@ -38,7 +38,7 @@ from heron_env.real.record import RecordFile, require_new
 from heron_env.real.secret import read_secret
 from heron_env.real.switchboard import HUB, Came, Route, Switchboard
 from heron_env.scheduling.arrivals import Arrivals, Passage
-from heron_env.scheduling.messages import ObservationPush, ObservationReply
+from heron_env.scheduling.messages import LetterUnderWay, ObservationPush, ObservationReply
 from heron_env.scheduling.timing import to_ns
 from heron_env.seeding import fresh_seed
 
@@ -116,6 +116,7 @@ class Carrier:
         self._pending: dict[int, tuple[Any, int]] = {}
         self._numbers: dict[int, int] = {}
         self._questions: dict[str, tuple[Asking, Asked]] = {}
+        self._anew: set[str] = set()
         self._others = ThinkingThreads()
         self.stopped = False
 
@@ -182,8 +183,13 @@ class Carrier:
         own = message.vector[: message.view.own].tolist() if context.timings[rank].local else None
         adds = context.simulation.model.plan.observe_age
         old = ages(message.as_of, context.scheduler.now).tolist() if adds else None
-        digests = [letter_digest(sealed(letter, "a letter")) for letter in asked.letters]
-        word = bus.Ask(self._first + number, asked.agent, asked.number, asked.turn, asked.time, own, old, digests)
+        letters = [sealed(letter, "a letter") for letter in asked.letters]
+        digests, again = [letter_digest(letter) for letter in letters], list[tuple[str, str, str, str]]()
+        if asked.agent in self._anew:  # they may have come to its process of before
+            digests, again = [], [(each.sender, each.receiver, each.kind, each.text) for each in letters]
+        self._anew.discard(asked.agent)
+        id = self._first + number
+        word = bus.Ask(id, asked.agent, asked.number, asked.turn, asked.time, own, old, digests, again)
         self.board.tell(self.places[asked.agent], word)
 
     def wait_for_answer(self, asked: Asked) -> Answer:
@@ -246,6 +252,8 @@ class Carrier:
         elif not self.lockstep and len(times) < 2:
             ns = self.run.context.stamp(max(now, message.sent))
             self.run.context.broker.land(message, phase, ns, times[0] if times else None)
+            if isinstance(message, LetterUnderWay) and not times:
+                self.run.context.simulation.post.land()
             times.append(ns)
             self.log.append(["came", id, ns])
 
@@ -264,8 +272,7 @@ class Carrier:
                 "version and one environment?"
             )
         letters = tuple(Letter(agent, each.receiver, each.kind, json.loads(each.body)) for each in said.letters)
-        source: Any = said.source
-        origin = Origin(source, said.code, said.attempts, said.circuit) if source else None
+        origin = Origin(said.source, said.code, said.attempts, said.circuit) if said.source else None
         answer = Answer(np.array(said.action), letters, said.thinking, origin, said.tokens)
         if self.lockstep:
             self._answer = answer
@@ -289,6 +296,7 @@ class Carrier:
                 asked = len(self.run.answers.recorded.get(self._asking[agent].rank, ()))
                 self.begins.setdefault(agent, []).append(asked)
                 self.log.append(["begins", agent, asked])
+                self._anew.add(agent)
         self.board.tell(node, bus.Begin(self.run.context.result.seed, self.run.context.result.episode))
 
     def play(self, speed: float, tolerance: float) -> tuple[int | None, Punctuality | None]:

@@ -118,7 +118,8 @@ class Switchboard:
             self._wait(self._close())
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(timeout=5.0)
+            self._thread.join()
+            self._loop.close()
 
     # What the clock's thread asks for
 
