@@ -121,8 +121,11 @@ class Carrier:
         self.stopped = False
 
     def stop(self, *signal: object) -> None:
-        """End the run at its next instant: between two events, so that its record repeats."""
+        """End the run at its next instant: between two events, so that its record repeats; the second time, at once."""
+        if self.stopped:
+            raise KeyboardInterrupt
         self.stopped = True
+        self.board.inbox.put(Came(time.monotonic_ns(), "", None))  # who waits for something wakes
 
     def bind(self, run: EventRun) -> None:
         """The run whose messages these are."""
@@ -207,7 +210,7 @@ class Carrier:
 
     def take(self, wait: float) -> bool:
         """Wait at most `wait` s for something from outside; did anything come? Raises RunInterrupted."""
-        if self.stopped:
+        if self.stopped and not self.lockstep:
             raise KeyboardInterrupt
         if self.record is not None and not self.lockstep:
             self.record.note(self)
@@ -238,7 +241,7 @@ class Carrier:
             case None if came.gone:
                 self._lose(came.node, self.virtual(came.ns))
             case None:
-                self._return(came.node)
+                self._return(came.node, self.virtual(came.ns))
 
     def _land(self, id: int, now: int) -> None:
         """The first copy counts, the second is dropped by its receiver; there are no more."""
@@ -282,15 +285,19 @@ class Carrier:
     def _lose(self, node: str, now: int) -> None:
         """A node is gone: what was asked of it is given up, what it would send is lost."""
         self.gone.add(node)
+        self._give_up(node, now)
+
+    def _give_up(self, node: str, now: int) -> None:
         for agent, place in self.places.items():
             if place == node and self._questions.pop(agent, None) is not None and not self.lockstep:
                 self.run.answers.give_up(self.run.env.hierarchy.index[agent], now)
 
-    def _return(self, node: str) -> None:
+    def _return(self, node: str, now: int) -> None:
         """It is there again, and begins anew."""
         if node not in self.gone:
             return
         self.gone.discard(node)
+        self._give_up(node, now)  # observations that had come before it went, and were looked at after
         for agent, place in self.places.items():
             if place == node and agent in self._asking:
                 asked = len(self.run.answers.recorded.get(self._asking[agent].rank, ()))

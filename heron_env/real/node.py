@@ -32,6 +32,8 @@ GREET_S: Final = 0.1
 """Between two frames that say nothing but where the node is, until the episode begins."""
 JOIN_S: Final = 30.0
 """How long a node waits for its hub."""
+ALONE_S: Final = 10.0
+"""How long it goes on without a hub that knows it: longer than a hub remembers a node that hangs, bus.SILENCE_S."""
 MOST_HELD: Final = 4_096
 """Messages that wait to be decided on."""
 
@@ -107,14 +109,24 @@ class Node:
         self._bus.send(bus.GREETING)
 
     async def _ping(self) -> None:
-        last = 0.0
+        last = alone = asyncio.get_running_loop().time()
         while True:
             now = asyncio.get_running_loop().time()
-            if self._proved and now - last >= bus.PING_S:
-                self._say(bus.Ping())
-                last = now
-            if self._network is not None and not self._begun:
-                self._network.send(self._to_network.seal(b""))
+            due = now - last >= bus.PING_S
+            if self._proved and self._bus.connected_now:
+                alone = now
+                if due:
+                    self._say(bus.Ping())
+            elif now - alone > ALONE_S:
+                self._end(
+                    ConfigError(
+                        f"hub={self._bus.address!r}: it is gone, or refuses {self.name!r} for {ALONE_S:g} s; start it; "
+                        "take its secret, environment and version, and agents that no other node has"
+                    )
+                )
+            if self._network is not None and (due or not self._begun):
+                self._network.send(self._to_network.seal(b""))  # after a break, a hub knows a node by what it says
+            last = now if due else last
             await asyncio.sleep(GREET_S)
 
     def _say(self, word: bus.ToHub) -> None:
@@ -220,7 +232,8 @@ class Node:
                 else:
                     self._say(await asyncio.to_thread(self._answer, question))
             except Exception as error:  # noqa: BLE001 - a policy may raise anything; the hub says it
-                self._say(bus.Failed(f"{type(error).__name__}: {error}"[:2_000]))
+                who = f"{question.agent!r}: " if isinstance(question, bus.Ask) else ""
+                self._say(bus.Failed(f"{who}{type(error).__name__}: {error}"[:2_000]))
 
     def _begin(self, word: bus.Begin) -> None:
         """The plant is the hub's: of its rules a node needs those that offer masks, and begins no episode of it."""

@@ -1,10 +1,8 @@
 """A run over real sockets is repeated from its record bit for bit; in lockstep it is the synchronous one."""
 
-from typing import Any
 
 import pytest
 from real.carried_kit import NETWORKS, RECORD, SETTINGS, Quick
-from real.wire_kit import Broker
 
 
 def url_for(transport: str, request: pytest.FixtureRequest) -> str:
