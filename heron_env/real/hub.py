@@ -125,7 +125,7 @@ class Carrier:
         if self.stopped:
             raise KeyboardInterrupt
         self.stopped = True
-        self.board.inbox.put(Came(time.monotonic_ns(), "", None))  # who waits for something wakes
+        self.board.inbox.put(Came(time.monotonic_ns(), "", bus.Ready()))  # who waits for something wakes
 
     def bind(self, run: EventRun) -> None:
         """The run whose messages these are."""
@@ -274,7 +274,10 @@ class Carrier:
                 f"{agent!r}: its node {node!r} decided on another observation than the proxy sent: are both of one "
                 "version and one environment?"
             )
-        letters = tuple(Letter(agent, each.receiver, each.kind, json.loads(each.body)) for each in said.letters)
+        try:
+            letters = tuple(Letter(agent, each.receiver, each.kind, json.loads(each.body)) for each in said.letters)
+        except (ValueError, RecursionError) as error:
+            raise RunInterrupted(f"{agent!r}: its node {node!r} wrote a letter that is no JSON: {error}") from error
         origin = Origin(said.source, said.code, said.attempts, said.circuit) if said.source else None
         answer = Answer(np.array(said.action), letters, said.thinking, origin, said.tokens)
         if self.lockstep:

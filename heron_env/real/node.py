@@ -39,10 +39,19 @@ MOST_HELD: Final = 4_096
 
 
 class Bus(TcpNode):
-    """The connection to the hub; a new one begins with a greeting."""
+    """The connection to the hub; a new one begins with a greeting. `stands`: is there one now?"""
+
+    stands = False
+
+    async def _session(self) -> None:
+        try:
+            await super()._session()
+        finally:
+            self.stands = False
 
     def _connected(self) -> None:
         super()._connected()
+        self.stands = True
         self.connected()
 
     def connected(self) -> None:
@@ -113,7 +122,7 @@ class Node:
         while True:
             now = asyncio.get_running_loop().time()
             due = now - last >= bus.PING_S
-            if self._proved and self._bus.connected_now:
+            if self._proved and self._bus.stands:
                 alone = now
                 if due:
                     self._say(bus.Ping())
