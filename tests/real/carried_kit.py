@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 TICKS = ScheduleConfig(tick_interval=0.4, phase=0.1, jitter_type="uniform", tick_jitter_ratio=0.2, on_missing="noop")
 MARKETS = (("office_0", "one_1"), ("office_1", "one_0"), ("two_0", "two_1"))
 SETTINGS = {
-    "spread": Setting(spread, lambda: "assigned landmark", 2, 3.0, {"schedule": {"*": ScheduleConfig(own_rows="local")}}),
+    "spread": Setting(spread, lambda: "assigned landmark", 2, 3.0, {"schedule": ScheduleConfig(own_rows="local")}),
     "grid": Setting(grid, lambda: {"*": Wave("zone", 2)}, (("zone_1",), ("battery_1", "battery_2")), 30.0),
     "market": Setting(market, market_policies, MARKET, 25.0),
     "prompt market": Setting(market, lambda: market_policies(thinking=0.0), MARKET, 25.0),
@@ -51,7 +51,7 @@ SETTINGS = {
 }  # fmt: skip
 NETWORKS = {
     "udp": {"delay": 0.012, "ratio": 0.8, "loss": 0.1, "copies": 0.1},
-    "tcp": {"delay": 0.008, "ratio": 0.8, "loss": 0.01, "breaks": 0.01},
+    "tcp": {"delay": 0.008, "ratio": 0.8, "loss": 0.01, "breaks": 0.004},
     "mqtt": None,
 }
 

@@ -56,7 +56,7 @@ def become(arguments: Sequence[str], files: Sequence[int]) -> None:
             sys.modules.pop(what, None)
             runpy.run_module(what, run_name="__main__", alter_sys=True)
         code = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - the child of a fork ends here, whatever it raised
         traceback.print_exc()
     finally:
         sys.stdout.flush()

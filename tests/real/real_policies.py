@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,10 +82,10 @@ class Office(CoordinatorAgent):
 
 
 def market(commanded: int = 2, **options: Any) -> HeronEnv:
-    """An office with traders that it commands, a meter, a switch and a free trader, who all may write to each other."""
+    """An office with traders that it commands, a meter, a switch and free traders, who all may write to each other."""
     below = [Trader(f"clerk_{i}") for i in range(commanded)]
     office = Office("office", *below, protocol=VectorDecomposition())
-    free = [Meter("meter"), Switch("switch"), Trader("free")]
+    free = [Meter("meter"), Switch("switch"), Trader("free"), Trader("gate")]
     edges = [(a, b) for a in WRITERS for b in WRITERS if a != b]
     options = {"dt": 1.0, "max_steps": 8, "observe_age": True} | options
     return HeronEnv(SystemAgent("boss", office, *free, exchange=Mail(edges)), **options)
@@ -99,8 +98,8 @@ def markets(n: int = 2, **options: Any) -> HeronEnv:
     return HeronEnv(SystemAgent("boss", *offices), **options)
 
 
-WRITERS = ("office", "meter", "switch", "free")
-MARKET = (("office", "free"), ("clerk_0", "meter"), ("clerk_1", "switch"))
+WRITERS = ("office", "meter", "switch", "free", "gate")
+MARKET = (("office", "gate"), ("clerk_0", "meter"), ("clerk_1", "switch", "free"))
 """Nodes: commands travel from one to another, letters do, and some have no way to go."""
 
 
@@ -166,23 +165,11 @@ class Failing:
         raise ZeroDivisionError("no way to divide")
 
 
-class Slow(Wave):
-    """Takes some time of the wall."""
+class Unready(Wave):
+    """Can't begin."""
 
-    def __init__(self, salt: str, seconds: float, size: int = 1) -> None:
-        super().__init__(salt, size)
-        self.seconds = seconds
-
-    def __call__(self, vector: Any) -> Any:
-        time.sleep(self.seconds)
-        return super().__call__(vector)
-
-
-class Counting(Writer):
-    """Writes nothing; what it does depends on how often it was asked since its process began."""
-
-    def __init__(self, agent: str) -> None:
-        super().__init__(agent, ())
+    def begin(self, seed: int, episode: int) -> None:
+        raise ValueError("not today")
 
 
 def market_policies(thinking: float = 0.4) -> dict[str, Any]:
@@ -193,6 +180,7 @@ def market_policies(thinking: float = 0.4) -> dict[str, Any]:
         "meter": Looker(),
         "switch": Chooser(),
         "free": Writer("free", others["free"]),
+        "gate": Writer("gate", others["gate"]),
     }
 
 
