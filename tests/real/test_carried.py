@@ -11,7 +11,7 @@ from real.real_policies import Trader, Wave, market_policies, spread
 from heron_env import HeronEnv, ScheduleConfig, SystemAgent, TerminationConfig
 from heron_env.errors import ConfigError, HeronError, RunInterrupted, ScheduleError, TraceError
 from heron_env.real import hub
-from heron_env.real.hub import RealRun
+from heron_env.real.hub import Carrier, RealRun
 from heron_env.scheduling.arrivals import Arrivals, Passage
 
 
@@ -26,6 +26,15 @@ def test_a_run_is_repeated_bit_for_bit(name: str, transport: str, quick: Quick, 
     run = quick.run(name, transport, url_for(transport, request))
     result = quick.repeated(name, run)
     assert sum(len(actions) for actions in result.actions.values()) > 2, "hardly anything happened"
+
+
+@pytest.mark.parametrize("name", ["market", "markets"])
+def test_a_clock_that_stands_still_repeats_too(name: str, quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes at one time, or before what has been done, gets times of its own after that."""
+    virtual = Carrier.virtual
+    monkeypatch.setattr(Carrier, "virtual", lambda carrier, ns: virtual(carrier, ns) // 400_000_000 * 400_000_000)
+    run = quick.run(name, "udp", build={"max_steps": 20})
+    quick.repeated(name, run, build={"max_steps": 20})
 
 
 @pytest.mark.parametrize("name", ["grid", "prompt market"])
