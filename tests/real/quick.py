@@ -95,6 +95,16 @@ class Process:
         self.stdin: Any = os.fdopen(stdin, f"w{mode}")
         self.stdout: Any = os.fdopen(stdout, f"r{mode}") if stdout >= 0 else None
 
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.communicate(10.0)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
     def poll(self) -> int | None:
         """0 where it has ended, however."""
         return 0 if self._watch < 0 or select.select([self._watch], [], [], 0.0)[0] else None
