@@ -99,7 +99,7 @@ class Written(Spoken, frozen=True):
     body: Text
 
 
-class Decided(Spoken, frozen=True):
+class NodeAnswer(Spoken, frozen=True):
     """Of a node: what it decided on message `id`.
 
     Attributes:
@@ -127,7 +127,7 @@ class Failed(Spoken, frozen=True):
 
 
 ToNode = Connect | Begin | Depart | Ask | End
-ToHub = Ready | Ping | Arrived | Decided | Failed
+ToHub = Ready | Ping | Arrived | NodeAnswer | Failed
 encode: Final = msgpack.Encoder().encode
 to_node: Final = msgpack.Decoder(ToNode)
 to_hub: Final = msgpack.Decoder(ToHub)

@@ -233,7 +233,7 @@ class Carrier:
         match came.word:
             case bus.Arrived(id):
                 self._land(id - self._first, self.virtual(came.ns))
-            case bus.Decided():
+            case bus.NodeAnswer():
                 self._answered(came.node, came.word, self.virtual(came.ns))
             case bus.Failed(why):
                 raise RunInterrupted(f"node {came.node!r} failed: {why}")
@@ -259,7 +259,7 @@ class Carrier:
             times.append(ns)
             self.log.append(["came", id, ns])
 
-    def _answered(self, node: str, said: bus.Decided, now: int) -> None:
+    def _answered(self, node: str, said: bus.NodeAnswer, now: int) -> None:
         agent = next(
             (a for a, (asking, _) in self._questions.items() if self._first + self._numbers[asking.about] == said.id),
             None,

@@ -250,7 +250,7 @@ class NodeProcess:
             self.env.simulation.attach()
         begin_policies(self.policies.values(), word.seed, word.episode)
 
-    def _answer(self, ask: bus.Ask) -> bus.Decided:
+    def _answer(self, ask: bus.Ask) -> bus.NodeAnswer:
         env, rank = self.env, self.env.hierarchy.index[ask.agent]
         vector = self._vector(ask, rank)
         offer = env.simulation.masks.offer(rank)
@@ -272,7 +272,7 @@ class NodeProcess:
         more = () if origin is None else (origin.source, origin.code, origin.attempts, origin.circuit)
         checksum = zlib.crc32(vector.tobytes())
         texts = [bus.Written(each.receiver, each.kind, each.text) for each in written]
-        return bus.Decided(ask.id, checksum, action.tolist(), texts, float(answer.thinking), answer.tokens, *more)
+        return bus.NodeAnswer(ask.id, checksum, action.tolist(), texts, float(answer.thinking), answer.tokens, *more)
 
     def _vector(self, ask: bus.Ask, rank: int) -> NDArray[np.float32]:
         """What the agent sees: what came over the network, and what it reads of itself now (T19)."""

@@ -36,7 +36,7 @@ class Came(NamedTuple):
 
     ns: int
     node: str
-    word: bus.Arrived | bus.Decided | bus.Failed | bus.Ready | None
+    word: bus.Arrived | bus.NodeAnswer | bus.Failed | bus.Ready | None
     gone: str = ""
 
 

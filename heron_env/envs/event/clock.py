@@ -17,7 +17,7 @@ from heron_env.envs.event.context import EventContext, has_link_rule
 from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
-from heron_env.envs.event.thinking import AnswerLoop, Thought, Threads, receive_letter
+from heron_env.envs.event.thinking import AnswerLoop, Thought, AnswerThreads, receive_letter
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, TraceError, ended_in
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.arrivals import Arrivals, Delivery
@@ -136,7 +136,7 @@ class EventRun:
             due = math.nextafter(due, math.inf)
         return due
 
-    def think_in_threads(self, threads: Threads) -> None:
+    def think_in_threads(self, threads: AnswerThreads) -> None:
         """From now on policies that know who asks think while the clock goes on; `come` takes what they answer."""
         self.answers.threads = threads
 
