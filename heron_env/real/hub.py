@@ -13,7 +13,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty
@@ -318,8 +318,9 @@ class Carrier:
         punctuality = Punctuality(float(speed), float(tolerance))
         through = keep_time(run, punctuality, begun / 1e9, time.monotonic, self.take)
         end, self.stopped = time.monotonic() + LINGER_S, False
-        while (left := end - time.monotonic()) > 0.0:
-            self.take(left)
+        with suppress(KeyboardInterrupt):
+            while (left := end - time.monotonic()) > 0.0:
+                self.take(left)
         skipped, seconds = dict(run.context.result.busy), (time.monotonic_ns() - begun) / 1e9
         return through, replace(punctuality, skipped=skipped, seconds=seconds, interrupted=through is not None)
 

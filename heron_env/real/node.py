@@ -195,6 +195,7 @@ class NodeProcess:
             network = node_transport(word.transport, word.address, **{**word.options, **self._options, **node})
             await network.open(self._over_network)
             self._network = network
+            network.send(self._to_network.seal(b""))
         except HeronError as error:
             self._end(error)
 

@@ -23,6 +23,7 @@ def serve(control: socket.socket) -> None:
     """In the process that is forked: one child for each command, which gets the three files sent with it."""
     for module in IMPORTED:
         __import__(module)
+    from laws import checks_letters  # noqa: F401 - for nodes that load policies of it
     from real.real_policies import market
 
     market().reset(seed=0)  # the loops are compiled once for all
