@@ -226,7 +226,8 @@ class Attacker:
         self.watched.strangers |= {"x", "office/x"}
         for number, frame in enumerate(self.frames("network", count, 2_000)):
             node = ("x", "office", "", "office/x")[number % 4]
-            client.publish(f"heron/{run}/{node}/up", frame, qos=0, retain=number % 50 == 0)
+            for way in ("up", "down"):
+                client.publish(f"heron/{run}/{node}/{way}", frame, qos=0, retain=number % 50 == 0)
         client.publish(f"heron/{run}/x/up", b"end", qos=1).wait_for_publish(5.0)
         client.disconnect()
         client.loop_stop()
