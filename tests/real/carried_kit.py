@@ -95,7 +95,7 @@ class Quick:
         plain = "relay" not in options and not options.get("lockstep")
         if plain and (network := NETWORKS[transport]) is not None:
             options["relay"] = network | {"seed": seed}
-        options = {"nodes": setting.nodes, "speed": setting.speed, **setting.more} | options
+        options = {"nodes": setting.nodes, "speed": setting.speed, "join_s": 20.0, **setting.more} | options
         policies = options.pop("policies", None) or setting.policies()
         return run_carried(env, policies, transport=transport, seed=seed, **options)
 

@@ -22,6 +22,7 @@ from heron_env.errors import ConfigError, RunInterrupted, TraceError
 from heron_env.real import bus, carried
 from heron_env.real.hub import Carrier, Hub, RealRun
 from heron_env.real.secret import new_secret
+from heron_env.real.switchboard import Switchboard
 
 LONG: dict[str, Any] = {"build": {"max_steps": 14}}
 IMPATIENT = "import sys; from heron_env.real import bus, node; bus.PING_S, node.ALONE_S = 0.05, 0.6; "
@@ -125,6 +126,18 @@ def test_a_node_that_hangs_is_gone_until_it_proves_itself_anew(
     assert not any(8.0 < t < 18.9 for t in counted) and max(counted) > 30.0
     assert "gate" in run.arrivals.begins
     quick.repeated("market", run, build={"max_steps": 40})
+
+
+def test_who_was_held_up_itself_takes_nobody_for_dead(
+    quick: Quick, nodes: Nodes, at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus, "SILENCE_S", 0.4)
+    monkeypatch.setattr(bus, "PING_S", 0.05)
+    boards, enter = list[Switchboard](), Switchboard.__enter__
+    monkeypatch.setattr(Switchboard, "__enter__", lambda board: (boards.append(board), enter(board))[1])
+    at(4.0, lambda: boards[0]._loop.call_soon_threadsafe(time.sleep, 0.6))
+    run = quick.run("market", "udp", build={"max_steps": 40})
+    assert not run.arrivals.begins and last_decision(run, "office") > 30.0
 
 
 @needs_broker

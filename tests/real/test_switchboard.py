@@ -18,8 +18,8 @@ from paho.mqtt.client import CallbackAPIVersion, Client
 from real.carried_kit import SETTINGS, Quick
 from real.wire_kit import Broker, resident
 
-from heron_env.errors import ConfigError
-from heron_env.real import bus
+from heron_env.errors import ConfigError, HeronError
+from heron_env.real import bus, carried
 from heron_env.real.frames import Opened, Opener, Rejected, Sealer, node_of
 from heron_env.real.handshake import Challenge, Claim, NodeOpening
 from heron_env.real.hub import Carrier, Hub
@@ -226,7 +226,8 @@ class Attacker:
         self.watched.strangers |= {"x", "office/x"}
         for number, frame in enumerate(self.frames("network", count, 2_000)):
             node = ("x", "office", "", "office/x")[number % 4]
-            client.publish(f"heron/{run}/{node}/up", frame, qos=0, retain=number % 50 == 0)
+            for way in ("up", "down"):
+                client.publish(f"heron/{run}/{node}/{way}", frame, qos=0, retain=number % 50 == 0)
         client.publish(f"heron/{run}/x/up", b"end", qos=1).wait_for_publish(5.0)
         client.disconnect()
         client.loop_stop()
@@ -309,6 +310,37 @@ def test_nothing_of_strangers_is_used(
     assert transport != "udp" or watched.strange["network"] > 11_000
     assert not run.arrivals.begins, "a node lost its place"
     quick.repeated("market", run, build={"max_steps": 200})
+
+
+LIES = {
+    "action=[float('nan')]": "action of '",
+    "action=[1.0] * 77": "has 77 elements",
+    "thinking=-1.0": "must be a number of seconds >= 0",
+    "letters=[bus.Written('free', 'offer', '{')]": "wrote a letter that is no JSON",
+    "letters=[bus.Written('nobody', 'offer', '1')]": "'nobody'.*: that agent does not exist",
+    "observation=1": "decided on another observation than the proxy sent",
+}
+LYING = """
+from msgspec import structs
+from heron_env.real import bus, node
+answer = node.NodeProcess._answer
+node.NodeProcess._answer = lambda self, ask: structs.replace(answer(self, ask), {})
+""".replace("\n", "; ").strip("; ")
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_node_that_lies_ends_the_run_with_words(lie: str, quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has the secret is trusted with its agents, and no further."""
+    monkeypatch.setattr(carried, "CHILD", f"{LYING.format(lie)}; {carried.CHILD}")
+    with pytest.raises(HeronError, match=LIES[lie]):
+        quick.run("market", "udp", relay=None)
+
+
+def test_a_node_that_answers_other_questions_is_not_heard(quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carried, "CHILD", f"{LYING.format('id=2**63')}; {carried.CHILD}")
+    run = quick.run("market", "udp", relay=None)
+    assert run.refused["not asked"] >= 5 and not any(run.result.actions.values())
+    quick.repeated("market", run)
 
 
 GUARDED = [
