@@ -301,6 +301,7 @@ def test_nothing_of_strangers_is_used(
 
     honest = {*watched.up["bus"], *watched.up["network"]} | {*watched.down["bus"], *watched.down["network"]}
     times = Counter(frame for frame, _ in watched.opened)
+    forged -= honest  # what was sent again may have come after a copy of all honest frames was made
     assert len(forged) > 3_000 and forged.isdisjoint(times)
     assert set(times) <= honest and max(times.values()) <= 2
     challenges = [frame for frames in watched.answers.values() for frame in frames]
