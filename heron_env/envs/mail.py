@@ -119,6 +119,11 @@ class Post:
         self._lost += lost
         self._under_way += not lost
 
+    def land(self) -> None:
+        """A letter that counted as lost is under way."""
+        self._lost -= 1
+        self._under_way += 1
+
     def arrive(self, receiver: int, sender: int, letter: Sealed, now: int) -> None:
         """What had left has come, ns."""
         self._under_way -= 1

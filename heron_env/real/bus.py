@@ -6,7 +6,7 @@ message, 8 bytes, and its dictionary (`Message.to_dict`) in msgpack; floats are 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from msgspec import Meta, Struct, msgpack
@@ -59,6 +59,7 @@ class Ask(Spoken, frozen=True):
         own: what the agent reads of itself now, of those that do (T19); None: what the proxy knew.
         ages: of the observation's sources, s, where they are observed.
         letters: digests of those that it may read now, in their order.
+        again: in their place, sender, receiver, kind and body of each, where its process has been started again.
     """
 
     id: int
@@ -69,6 +70,7 @@ class Ask(Spoken, frozen=True):
     own: list[float] | None
     ages: list[float] | None
     letters: list[bytes]
+    again: list[tuple[str, str, str, str]] = []
 
 
 class End(Spoken, frozen=True):
@@ -112,7 +114,7 @@ class Said(Spoken, frozen=True):
     letters: Annotated[list[Written], Meta(max_length=1_000)]
     thinking: float
     tokens: int
-    source: Name = ""
+    source: Literal["", "external", "fallback", "replay"] = ""
     code: Text = ""
     attempts: int = 0
     circuit: Name = ""

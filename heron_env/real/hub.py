@@ -38,7 +38,7 @@ from heron_env.real.record import RecordFile, require_new
 from heron_env.real.secret import read_secret
 from heron_env.real.switchboard import HUB, Came, Route, Switchboard
 from heron_env.scheduling.arrivals import Arrivals, Passage
-from heron_env.scheduling.messages import ObservationPush, ObservationReply
+from heron_env.scheduling.messages import LetterUnderWay, ObservationPush, ObservationReply
 from heron_env.scheduling.timing import to_ns
 from heron_env.seeding import fresh_seed
 
@@ -116,12 +116,16 @@ class Carrier:
         self._pending: dict[int, tuple[Any, int]] = {}
         self._numbers: dict[int, int] = {}
         self._questions: dict[str, tuple[Asking, Asked]] = {}
+        self._anew: set[str] = set()
         self._others = ThinkingThreads()
         self.stopped = False
 
     def stop(self, *signal: object) -> None:
-        """End the run at its next instant: between two events, so that its record repeats."""
+        """End the run at its next instant: between two events, so that its record repeats; the second time, at once."""
+        if self.stopped:
+            raise KeyboardInterrupt
         self.stopped = True
+        self.board.inbox.put(Came(time.monotonic_ns(), "", bus.Ready()))  # who waits for something wakes
 
     def bind(self, run: EventRun) -> None:
         """The run whose messages these are."""
@@ -181,8 +185,13 @@ class Carrier:
         own = message.vector[: message.view.own].tolist() if context.timings[rank].local else None
         adds = context.simulation.model.plan.observe_age
         old = ages(message.as_of, context.scheduler.now).tolist() if adds else None
-        digests = [letter_digest(sealed(letter, "a letter")) for letter in asked.letters]
-        word = bus.Ask(self._first + number, asked.agent, asked.number, asked.turn, asked.time, own, old, digests)
+        letters = [sealed(letter, "a letter") for letter in asked.letters]
+        digests, again = [letter_digest(letter) for letter in letters], list[tuple[str, str, str, str]]()
+        if asked.agent in self._anew:  # they may have come to its process of before
+            digests, again = [], [(each.sender, each.receiver, each.kind, each.text) for each in letters]
+        self._anew.discard(asked.agent)
+        id = self._first + number
+        word = bus.Ask(id, asked.agent, asked.number, asked.turn, asked.time, own, old, digests, again)
         self.board.tell(self.places[asked.agent], word)
 
     def wait_for_answer(self, asked: Asked) -> Answer:
@@ -200,7 +209,7 @@ class Carrier:
 
     def take(self, wait: float) -> bool:
         """Wait at most `wait` s for something from outside; did anything come? Raises RunInterrupted."""
-        if self.stopped:
+        if self.stopped and not self.lockstep:
             raise KeyboardInterrupt
         if self.record is not None and not self.lockstep:
             self.record.note(self)
@@ -231,7 +240,7 @@ class Carrier:
             case None if came.gone:
                 self._lose(came.node, self.virtual(came.ns))
             case None:
-                self._return(came.node)
+                self._return(came.node, self.virtual(came.ns))
 
     def _land(self, id: int, now: int) -> None:
         """The first copy counts, the second is dropped by its receiver; there are no more."""
@@ -245,6 +254,8 @@ class Carrier:
         elif not self.lockstep and len(times) < 2:
             ns = self.run.context.stamp(max(now, message.sent), message=True)
             self.run.context.broker.land(message, phase, ns, times[0] if times else None)
+            if isinstance(message, LetterUnderWay) and not times:
+                self.run.context.simulation.post.land()
             times.append(ns)
             self.log.append(["came", id, ns])
 
@@ -262,9 +273,11 @@ class Carrier:
                 f"{agent!r}: its node {node!r} decided on another observation than the proxy sent: are both of one "
                 "version and one environment?"
             )
-        letters = tuple(Letter(agent, each.receiver, each.kind, json.loads(each.body)) for each in said.letters)
-        source: Any = said.source
-        origin = Origin(source, said.code, said.attempts, said.circuit) if source else None
+        try:
+            letters = tuple(Letter(agent, each.receiver, each.kind, json.loads(each.body)) for each in said.letters)
+        except (ValueError, RecursionError) as error:
+            raise RunInterrupted(f"{agent!r}: its node {node!r} wrote a letter that is no JSON: {error}") from error
+        origin = Origin(said.source, said.code, said.attempts, said.circuit) if said.source else None
         answer = Answer(np.array(said.action), letters, said.thinking, origin, said.tokens)
         if self.lockstep:
             self._answer = answer
@@ -274,20 +287,25 @@ class Carrier:
     def _lose(self, node: str, now: int) -> None:
         """A node is gone: what was asked of it is given up, what it would send is lost."""
         self.gone.add(node)
+        self._give_up(node, now)
+
+    def _give_up(self, node: str, now: int) -> None:
         for agent, place in self.places.items():
             if place == node and self._questions.pop(agent, None) is not None and not self.lockstep:
                 self.run.answers.give_up(self.run.env.hierarchy.index[agent], now)
 
-    def _return(self, node: str) -> None:
+    def _return(self, node: str, now: int) -> None:
         """It is there again, and begins anew."""
         if node not in self.gone:
             return
         self.gone.discard(node)
+        self._give_up(node, now)  # observations that had come before it went, and were looked at after
         for agent, place in self.places.items():
             if place == node and agent in self._asking:
                 asked = len(self.run.answers.recorded.get(self._asking[agent].rank, ()))
                 self.begins.setdefault(agent, []).append(asked)
                 self.log.append(["begins", agent, asked])
+                self._anew.add(agent)
         self.board.tell(node, bus.Begin(self.run.context.result.seed, self.run.context.result.episode))
 
     def play(self, speed: float, tolerance: float) -> tuple[int | None, Punctuality | None]:
@@ -409,7 +427,7 @@ class Hub:
         result, begins = run.result(), {agent: tuple(places) for agent, places in carrier.begins.items()}
         arrivals = run.arrivals(places=places, messages=carrier.passed(), begins=begins, until=through)
         if carrier.record is not None:
-            carrier.record.note(carrier)
+            carrier.record.note(carrier, last=True)
             carrier.record.end(arrivals)
         return RealRun(result, arrivals, punctuality, board.counts(), board.deciders())
 

@@ -32,15 +32,26 @@ GREET_S: Final = 0.1
 """Between two frames that say nothing but where the node is, until the episode begins."""
 JOIN_S: Final = 30.0
 """How long a node waits for its hub."""
+ALONE_S: Final = 10.0
+"""How long it goes on without a hub that knows it: longer than a hub remembers a node that hangs, bus.SILENCE_S."""
 MOST_HELD: Final = 4_096
 """Messages that wait to be decided on."""
 
 
 class Bus(TcpNode):
-    """The connection to the hub; a new one begins with a greeting."""
+    """The connection to the hub; a new one begins with a greeting. `stands`: is there one now?"""
+
+    stands = False
+
+    async def _session(self) -> None:
+        try:
+            await super()._session()
+        finally:
+            self.stands = False
 
     def _connected(self) -> None:
         super()._connected()
+        self.stands = True
         self.connected()
 
     def connected(self) -> None:
@@ -107,14 +118,24 @@ class Node:
         self._bus.send(bus.GREETING)
 
     async def _ping(self) -> None:
-        last = 0.0
+        last = alone = asyncio.get_running_loop().time()
         while True:
             now = asyncio.get_running_loop().time()
-            if self._proved and now - last >= bus.PING_S:
-                self._say(bus.Ping())
-                last = now
-            if self._network is not None and not self._begun:
-                self._network.send(self._to_network.seal(b""))
+            due = now - last >= bus.PING_S
+            if self._proved and self._bus.stands:
+                alone = now
+                if due:
+                    self._say(bus.Ping())
+            elif now - alone > ALONE_S:
+                self._end(
+                    ConfigError(
+                        f"hub={self._bus.address!r}: it is gone, or refuses {self.name!r} for {ALONE_S:g} s; start it; "
+                        "take its secret, environment and version, and agents that no other node has"
+                    )
+                )
+            if self._network is not None and (due or not self._begun):
+                self._network.send(self._to_network.seal(b""))  # after a break, a hub knows a node by what it says
+            last = now if due else last
             await asyncio.sleep(GREET_S)
 
     def _say(self, word: bus.ToHub) -> None:
@@ -201,7 +222,13 @@ class Node:
         if "send_letter" in message:
             body = message["body"]
             letter = sealed(Letter(body["_owner_id"], body["_receiver_id"], body["kind"], body["body"]), "a letter")
-            self._letters[letter_digest(letter)] = letter
+            self._keep(letter)
+
+    def _keep(self, letter: Sealed) -> None:
+        """Until a policy reads it, and longer: it may come, or be written, more than once."""
+        self._letters[letter_digest(letter)] = letter
+        if len(self._letters) > MOST_HELD:
+            del self._letters[next(iter(self._letters))]
 
     async def _decide(self) -> None:
         """One question after another, in a thread, so that what comes meanwhile is stamped as it comes."""
@@ -209,19 +236,26 @@ class Node:
             question = await self._questions.get()
             try:
                 if isinstance(question, bus.Begin):
-                    begin = partial(begin_policies, self.policies.values(), question.seed, question.episode)
-                    await asyncio.to_thread(begin)
+                    await asyncio.to_thread(self._begin, question)
                     self._say(bus.Ready())
                 else:
                     self._say(await asyncio.to_thread(self._answer, question))
             except Exception as error:  # noqa: BLE001 - a policy may raise anything; the hub says it
-                self._say(bus.Failed(f"{type(error).__name__}: {error}"[:2_000]))
+                who = f"{question.agent!r}: " if isinstance(question, bus.Ask) else ""
+                self._say(bus.Failed(f"{who}{type(error).__name__}: {error}"[:2_000]))
+
+    def _begin(self, word: bus.Begin) -> None:
+        """The plant is the hub's: of its rules a node needs those that offer masks, and begins no episode of it."""
+        if not self.env.simulation.lane.lanes.attached:
+            self.env.simulation.attach()
+        begin_policies(self.policies.values(), word.seed, word.episode)
 
     def _answer(self, ask: bus.Ask) -> bus.Said:
         env, rank = self.env, self.env.hierarchy.index[ask.agent]
         vector = self._vector(ask, rank)
         offer = env.simulation.masks.offer(rank)
-        letters = tuple(self._letters.pop(digest).opened() for digest in ask.letters)
+        came = [Sealed(*each) for each in ask.again] or [self._letters[digest] for digest in ask.letters]
+        letters = tuple(letter.opened() for letter in came)
         asked = Asked(
             ask.agent, vector.copy(), tuple(env.observation_names(ask.agent)), ask.number, ask.turn, ask.time,
             *self._moment, env.action_space(ask.agent), None if offer is None else offer(vector), letters,
@@ -230,11 +264,15 @@ class Node:
         if not isinstance(answer, Answer):
             raise ConfigError(f"the policy of {ask.agent!r} answered {answer!r:.200}: must be an Answer")
         action = env.simulation.model.specs[rank].parse(answer.action, agent=ask.agent)
-        written = [written_of(letter, f"a letter of {ask.agent!r}") for letter in answer.letters]
+        written = [sealed_of(letter, f"a letter of {ask.agent!r}") for letter in answer.letters]
+        for letter in written:
+            if letter.receiver in self.agents:
+                self._keep(letter)  # it does not travel
         origin = answer.origin
         more = () if origin is None else (origin.source, origin.code, origin.attempts, origin.circuit)
         checksum = zlib.crc32(vector.tobytes())
-        return bus.Said(ask.id, checksum, action.tolist(), written, float(answer.thinking), answer.tokens, *more)
+        texts = [bus.Written(each.receiver, each.kind, each.text) for each in written]
+        return bus.Said(ask.id, checksum, action.tolist(), texts, float(answer.thinking), answer.tokens, *more)
 
     def _vector(self, ask: bus.Ask, rank: int) -> NDArray[np.float32]:
         """What the agent sees: what came over the network, and what it reads of itself now (T19)."""
@@ -248,12 +286,11 @@ class Node:
         return plan.complete(rank, vector, ages) if plan.adds else vector
 
 
-def written_of(letter: Any, where: str) -> bus.Written:
-    """As it travels on the bus. Raises ConfigError for what is no letter."""
+def sealed_of(letter: Any, where: str) -> Sealed:
+    """As it travels. Raises ConfigError for what is no letter."""
     if not isinstance(letter, Letter):
         raise ConfigError(f"{where}: {letter!r:.200} is no Letter; write Letter(sender, receiver, kind, body)")
-    closed = sealed(letter, where)
-    return bus.Written(str(closed.receiver), closed.kind, closed.text)
+    return sealed(letter, where)
 
 
 def letter_digest(letter: Sealed) -> bytes:

@@ -49,13 +49,13 @@ class RecordFile:
         head = {"schema": SCHEMA, "heron_env": __version__, "seed": arrivals.seed, "places": dict(arrivals.places)}
         self._write([{**head, "about": dict(about)}])
 
-    def note(self, carrier: Carrier) -> None:
-        """What is new since the last time; everything up to now has happened."""
+    def note(self, carrier: Carrier, *, last: bool = False) -> None:
+        """What is new since the last time; everything up to now has happened. `last`: no answer will come any more."""
         rows, carrier.log = carrier.log, []
         ids = carrier.run.env.hierarchy.ids
         for rank, answers in carrier.run.answers.recorded.items():
             place = self._answered.get(rank, 0)
-            while place < len(answers) and (answers[place] is not None or place + 1 < len(answers)):
+            while place < len(answers) and (last or answers[place] is not None or place + 1 < len(answers)):
                 answer = answers[place]
                 rows.append(["answer", ids[rank], None if answer is None else asdict(answer)])
                 place += 1

@@ -83,6 +83,7 @@ class Switchboard:
         self.agents, self.environment, self._secret = frozenset(agents), environment, secret
         self.claims: dict[str, Session] = {}
         self._joined: set[str] = set()
+        self._parts: dict[str, frozenset[str]] = {}
         self._allowed = require_guarded(listen if transport == "mqtt" else (listen, network), secret, allow)
         self.transport, self._options, self._reach = transport, dict(options), reach
         if transport == "mqtt":
@@ -120,7 +121,8 @@ class Switchboard:
             self._wait(self._close())
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(timeout=5.0)
+            self._thread.join()
+            self._loop.close()
 
     # What the clock's thread asks for
 
@@ -140,7 +142,7 @@ class Switchboard:
 
     def wait_for_nodes(self, join_s: float) -> dict[str, str]:
         """By agent, its node, once all are there. Raises ConfigError after `join_s` s."""
-        end = time.monotonic() + join_s
+        end, self._parts = time.monotonic() + join_s, {}
         while True:
             missing = self.agents.difference(*(self.claims[node].agents for node in self._joined))
             try:
@@ -163,6 +165,7 @@ class Switchboard:
     def begin(self, seed: int, episode: int, join_s: float) -> None:
         """Let all nodes begin an episode, and wait until they have. Raises ConfigError for one that has not."""
         waiting, end = set(self._joined), time.monotonic() + join_s
+        self._parts = {node: self.claims[node].agents for node in waiting}
         for node in waiting:
             self.tell(node, bus.Begin(seed, episode))
         while waiting:
@@ -261,6 +264,8 @@ class Switchboard:
             return "unknown agents"
         if claim.environment != self.environment:
             return "another environment"
+        if self._parts and self._parts.get(claim.node) != frozenset(claim.agents):
+            return "agents of another node"
         taken = any(not session.agents.isdisjoint(claim.agents) for session in self._sessions.values())
         if taken or claim.node in self._sessions:
             return "agents claimed already"

@@ -16,7 +16,7 @@ from heron_env.scheduling.arrivals import Arrivals, Passage
 
 
 class WhatIf:
-    """For `env.run_event_driven(policies, arrivals=...)`: a recorded run's network, other than it was; of one episode.
+    """A recorded run's network, other than it was, for one episode of its seed.
 
     A message has the fate of the recorded one that left over its link at the same time, or, where the course is another
     by then, of the last before. Another policy in place of one is a what-if as well: give it to the run.
@@ -48,8 +48,7 @@ class WhatIf:
             link: median_low([ns - each.sent for each in passages for ns in each.came] or [0])
             for link, passages in self._links.items()
         }
-        self._took = {agent: [None if each is None or each.action is None else each.at - each.asked for each in answers]
-                      for agent, answers in arrivals.answers.items()}  # fmt: skip
+        self._answers = arrivals.answers
         self._alike = Counter[tuple[str, int]]()
 
     def times(self, number: int, message: Any, phase: int) -> Sequence[int]:
@@ -70,9 +69,14 @@ class WhatIf:
             first -= 1
         return passages[min(first + alike, last)] if passages else None
 
-    def answered(self, agent: str, question: int, now: int) -> tuple[int, bool]:
-        """When an answer counts, ns."""
-        times = self._took[agent]
-        took = times[question] if question < len(times) else None
-        usual = median_low([each for each in times if each is not None] or [1])
-        return now + max(1, round((usual if took is None else took) * self._thinking)), False
+    def answered(self, agent: str, question: int, now: int) -> tuple[int, bool] | None:
+        """When an answer counts, ns; None: it did not in the recorded run."""
+        answers = self._answers[agent]
+        if question < len(answers):
+            answer = answers[question]
+            if answer is None:
+                return None
+            took, gone = answer.at - answer.asked, answer.action is None
+        else:
+            took, gone = median_low([each.at - each.asked for each in answers if each is not None] or [1]), False
+        return now + max(1, round(took * self._thinking)), gone

@@ -61,9 +61,9 @@ class EventRun:
             env.simulation.require_end("run_event_driven()")
         self.t_end = None if t_end is None else to_ns(t_end, "t_end")
         chosen = resolve_policies(policies, env)
-        thinking = () if delivery is None else delivery.thinks
+        asked = set[str]() if delivery is None else {*delivery.thinks, *delivery.places}
         deciders = {
-            rank: decides(env, rank, _as_asked(env, rank, policy) if env.hierarchy.ids[rank] in thinking else policy)
+            rank: decides(env, rank, _as_asked(env, rank, policy) if env.hierarchy.ids[rank] in asked else policy)
             for rank, policy in chosen.items()
         }
         env.start_episode(seed)

@@ -1,0 +1,219 @@
+"""Who dies, hangs, fails or is interrupted: the run goes on or ends with words, and what there is of it repeats."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real.carried_kit import SETTINGS, Quick
+from real.real_policies import Failing, Unready, Wave
+from real.wire_kit import broker, needs_broker
+
+from heron_env import ScheduleConfig
+from heron_env.errors import ConfigError, RunInterrupted, TraceError
+from heron_env.real import bus, carried
+from heron_env.real.hub import Carrier, Hub, RealRun
+from heron_env.real.secret import new_secret
+
+LONG: dict[str, Any] = {"build": {"max_steps": 14}}
+IMPATIENT = "import sys; from heron_env.real import bus, node; bus.PING_S, node.ALONE_S = 0.05, 0.6; "
+"""Before a node's own program."""
+
+
+class Nodes:
+    """The processes of a run: what each was started with, and itself."""
+
+    def __init__(self, stack: ExitStack, begin: Callable[..., Any]) -> None:
+        self._stack, self._begin = stack, begin
+        self.all: list[tuple[tuple[Any, ...], Any]] = []
+
+    @contextmanager
+    def node_process(self, *arguments: Any) -> Iterator[Any]:
+        """As carried.node_process."""
+        with self._begin(*arguments) as process:
+            self.all.append((arguments, process))
+            yield process
+
+    def send(self, number: int, place: int = 0) -> None:
+        """Send one of them a signal."""
+        self.all[place][1].send_signal(number)
+
+    def start_again(self, place: int = 0) -> None:
+        """Start one as it was."""
+        self._stack.enter_context(self.node_process(*self.all[place][0]))
+
+
+@pytest.fixture
+def nodes(quick: Quick, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
+    """Of the runs of this test; they notice soon that somebody is gone."""
+    monkeypatch.setattr(carried, "CHILD", IMPATIENT + carried.CHILD)
+    with ExitStack() as stack:
+        made = Nodes(stack, carried.node_process)
+        monkeypatch.setattr(carried, "node_process", made.node_process)
+        yield made
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Does things at times of a run, s of its virtual time."""
+    left: list[tuple[float, Callable[..., object], tuple[Any, ...]]] = []
+    take = Carrier.take
+
+    def watched(carrier: Carrier, wait: float) -> bool:
+        while left and carrier.virtual(time.monotonic_ns()) >= left[0][0] * 1e9:
+            _, happen, arguments = left.pop(0)
+            happen(*arguments)
+        return take(carrier, min(wait, 0.01)) or wait > 0.01
+
+    monkeypatch.setattr(Carrier, "take", watched)
+    return lambda t, happen, *arguments: left.append((t, happen, arguments))
+
+
+def last_decision(run: RealRun, agent: str) -> float:
+    """When its last answer counted, s."""
+    return max(answer.at for answer in run.arrivals.answers[agent] if answer and answer.action is not None) / 1e9
+
+
+@pytest.mark.parametrize("missing", ["hold", "noop"])
+def test_without_a_dead_node_the_run_goes_on(missing: str, quick: Quick, nodes: Nodes, at: Callable[..., None]) -> None:
+    at(5.0, nodes.send, signal.SIGKILL)
+    more = {"schedule": ScheduleConfig(on_missing=missing)}
+    run = quick.run("market", "udp", **LONG, **more)
+    assert run.result.end_time == 14.0
+    assert last_decision(run, "office") < 6.5 and last_decision(run, "meter") > 7.0
+    quick.repeated("market", run, **LONG, **more)
+
+
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
+def test_a_node_that_is_started_again_decides_again(
+    transport: str, quick: Quick, nodes: Nodes, at: Callable[..., None]
+) -> None:
+    at(4.0, nodes.send, signal.SIGKILL)
+    at(4.5, nodes.start_again)
+    run = quick.run("market", transport, build={"max_steps": 20}, relay={"delay": 0.01, "ratio": 0.8})
+    assert set(run.arrivals.begins) == {"office", "gate"}
+    assert last_decision(run, "office") > 9.0
+    quick.repeated("market", run, build={"max_steps": 20})
+    with pytest.raises(TraceError, match="came out otherwise"):  # it remembers, and is another policy after that
+        SETTINGS["market"].build(max_steps=20).run_event_driven(
+            SETTINGS["market"].policies(), arrivals=replace(run.arrivals, begins={}), record=("actions",)
+        )
+
+
+def test_a_node_that_hangs_is_gone_until_it_proves_itself_anew(
+    quick: Quick, nodes: Nodes, at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bus, "SILENCE_S", 0.3)
+    monkeypatch.setattr(bus, "PING_S", 0.05)
+    at(4.0, nodes.send, signal.SIGSTOP)
+    at(19.0, nodes.send, signal.SIGCONT)
+    run = quick.run("market", "udp", build={"max_steps": 40})
+    counted = [answer.at / 1e9 for answer in run.arrivals.answers["gate"] if answer and answer.action is not None]
+    assert not any(8.0 < t < 18.9 for t in counted) and max(counted) > 30.0
+    assert "gate" in run.arrivals.begins
+    quick.repeated("market", run, build={"max_steps": 40})
+
+
+@needs_broker
+def test_a_broker_that_is_started_again_loses_messages(
+    quick: Quick, nodes: Nodes, at: Callable[..., None], tmp_path: Path
+) -> None:
+    with broker(tmp_path) as ours:
+        at(4.0, ours.kill)
+        at(8.0, ours.start)
+        run = quick.run("market", "mqtt", ours.url, build={"max_steps": 40})
+    assert run.result.messages.lost > 20 and not run.arrivals.begins
+    assert last_decision(run, "office") > 35.0
+    quick.repeated("market", run, build={"max_steps": 40})
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_an_interrupted_hub_has_a_record_that_repeats(
+    lockstep: bool, quick: Quick, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ask = [0], Carrier._ask
+
+    def counting(carrier: Carrier, *question: Any) -> None:
+        asked[0] += 1
+        if asked[0] == 9:
+            os.kill(os.getpid(), signal.SIGINT)
+        ask(carrier, *question)
+
+    monkeypatch.setattr(Carrier, "_ask", counting)
+    run = quick.run("market", "udp", lockstep=lockstep)
+    assert run.arrivals.until is not None and 0.0 < run.result.end_time < 8.0
+    quick.repeated("market", run)
+
+
+def test_an_interrupted_hub_does_not_wait_for_the_next_event(quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
+    timer, play = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)), Carrier.play
+
+    def playing(*arguments: Any) -> Any:
+        timer.start()
+        return play(*arguments)
+
+    monkeypatch.setattr(Carrier, "play", playing)
+    begun = time.monotonic()
+    run = quick.run("grid", "udp", speed=0.01, relay=None)
+    assert run.arrivals.until is not None and time.monotonic() - begun < 5.0
+    quick.repeated("grid", run)
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_a_policy_that_raises_ends_the_run_with_words(lockstep: bool, quick: Quick) -> None:
+    with pytest.raises(RunInterrupted, match="node 'zone_1' failed: 'zone_1': ZeroDivisionError: no way to divide"):
+        quick.run("grid", "udp", policies={"zone_1": Failing()}, lockstep=lockstep)
+
+
+def test_a_policy_that_cannot_begin_ends_the_run_with_words(quick: Quick) -> None:
+    with pytest.raises(ConfigError, match="node 'zone_1' can't begin: ValueError: not today"):
+        quick.run("grid", "udp", policies={"zone_1": Unready("zone", 2)})
+
+
+def test_in_lockstep_nobody_goes_on_without_a_node(quick: Quick, nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask, asked = Carrier._ask, [0]
+
+    def killing(carrier: Carrier, *question: Any) -> None:
+        asked[0] += 1
+        if asked[0] == 5:
+            nodes.send(signal.SIGKILL)
+        ask(carrier, *question)
+
+    monkeypatch.setattr(Carrier, "_ask", killing)
+    with pytest.raises(RunInterrupted, match="its node 'zone_1' is gone"):
+        quick.run("grid", "tcp", lockstep=True)
+
+
+def test_a_hub_does_not_wait_for_ever(tmp_path: Path) -> None:
+    env = SETTINGS["grid"].build()
+    nobody = pytest.raises(ConfigError, match=r"no node has come for \['zone_1'\] within 0.1 s; start it: heron real")
+    with Hub(env, {}, wait_for=["zone_1"], secret=new_secret(tmp_path / "secret")) as hub, nobody:
+        hub.play(join_s=0.1)
+
+
+@pytest.mark.parametrize("why", ["it goes", "another secret"])
+def test_a_node_does_not_wait_for_ever(why: str, quick: Quick, nodes: Nodes, tmp_path: Path) -> None:
+    env, policies = SETTINGS["grid"].build(), {"zone_1": Wave("zone", 2)}
+    secret, other = new_secret(tmp_path / "secret"), new_secret(tmp_path / "other")
+    hub = Hub(env, {}, wait_for=["zone_1"], secret=secret)
+    with (tmp_path / "errors").open("w+") as errors, hub:
+        quick.starter.errors = errors.fileno()
+        mine = other if why == "another secret" else secret
+        with carried.node_process(env, ["zone_1"], policies, 0, hub.address, mine) as process:
+            if why == "it goes":
+                hub._board.wait_for_nodes(5.0)
+                hub._board._wait(hub._board._bus.close())  # without a word
+            process.wait(5.0)
+        quick.starter.errors = None
+        refused = hub._board.counts()
+        errors.seek(0)
+        assert "it is gone, or refuses 'zone_1' for 0.6 s" in errors.read()
+    assert ("wrong secret" in refused) == (why == "another secret")
