@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -78,6 +80,11 @@ class Plant(NamedTuple):
     seed: int
     schedule: Any
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """In plain values."""
+        return {"env_id": self.env_id, "options": self.options, "policy": self.policy, "seed": self.seed}
+
 
 def plant_of(
     run_or_env: str, policy: str | None, option: list[str] | None, schedule: list[str] | None, seed: int
@@ -91,21 +98,24 @@ def plant_of(
     return Plant(env_id, options, env, name, seed, with_settings(env.schedule, schedule or []))
 
 
+@contextmanager
 def listening(
     plant: Plant, wait_for: str | None, transport: str, listen: str, network: str | None, allow: list[str] | None,
-    secret: Path | None, net: list[str] | None,
-) -> Hub:  # fmt: skip
-    """The hub of a command. Raises ConfigError."""
+    secret: Path | None, net: list[str] | None, quiet: bool = False,
+) -> Iterator[Hub]:  # fmt: skip
+    """The hub of a command, which says where it listens (on stderr if `quiet`). Raises ConfigError."""
     from heron_env.real.hub import Hub
 
     if network is None and transport == "mqtt":
         raise ConfigError("--transport mqtt needs the broker: --network mqtt://127.0.0.1:1883")
     host = listen.rpartition(":")[0]
     agents = plant.env.possible_agents if wait_for is None else [*filter(None, wait_for.split(","))]
-    return Hub(
+    with Hub(
         plant.env, local_policies(plant.policy, plant.env, plant.seed), wait_for=agents, transport=transport,
         listen=listen, network=network or f"{host}:0", secret=secret, allow=allow or (), options=parsed_options(net),
-    )  # fmt: skip
+    ) as board:  # fmt: skip
+        typer.echo(f"listening at {board.address}, {transport} at {board.network_address}", err=quiet)
+        yield board
 
 
 def secret(file: Annotated[Path, typer.Argument(help="A new file; nothing may be there yet.")]) -> None:
@@ -143,43 +153,32 @@ def hub(
     It waits for a node of each agent, plays an episode, and keeps a record that `heron replay` repeats bit for bit.
     Ctrl-C ends it and keeps what there is.
     """
-    from heron_env.lab.output import dumps
-    from heron_env.real.record import NAME, repeated
+    from heron_env.real.record import NAME
 
     plant = plant_of(run_or_env, policy, option, schedule, seed)
-    about: dict[str, Any] = {
-        "env_id": plant.env_id,
-        "options": plant.options,
-        "policy": plant.policy,
-        "transport": transport,
-    }
-    about = {**about, "speed": speed, "lockstep": lockstep, "seed": seed}
-    with listening(plant, wait_for, transport, listen, network, allow, secret, net) as board:
-        typer.echo(f"listening at {board.address}, {transport} at {board.network_address}", err=as_json)
+    about = {**plant.about, "transport": transport, "speed": speed, "lockstep": lockstep}
+    with listening(plant, wait_for, transport, listen, network, allow, secret, net, as_json) as board:
         run = board.play(
             seed=seed, speed=speed, lockstep=lockstep, schedule=plant.schedule, t_end=until, join_s=join,
             out=out / NAME, about=about,
         )  # fmt: skip
+    finish(run, plant, out, until, about if as_json else None)
+
+
+def finish(run: RealRun, plant: Plant, out: Path, until: float | None, about: dict[str, Any] | None) -> None:
+    """Write the trace of a run and say what came of it; as JSON if there is something `about` it."""
+    from heron_env.lab.output import dumps
+    from heron_env.real.record import NAME, repeated
+
     episode = repeated(run, plant.env_id, plant.options, plant.policy, plant.schedule, until)
     files = {"arrivals": out / NAME, **write_episode(episode, out, None)}
-    if as_json:
-        more = {"kpis": run.result.kpis, "messages": asdict(run.result.messages), "refused": dict(run.refused)}
-        more |= {"real_time": run.punctuality.to_dict()} if run.punctuality else {}
-        returns = run.result.returns
-        typer.echo(
-            dumps(
-                {
-                    **about,
-                    "returns": returns,
-                    **more,
-                    "discarded": run.discarded,
-                    "files": {name: str(path) for name, path in files.items()},
-                }
-            )
-        )
+    if about is not None:
+        counts, real_time = asdict(run.result.messages), None if run.punctuality is None else run.punctuality.to_dict()
+        more = {"kpis": run.result.kpis, "messages": counts, "refused": dict(run.refused), "real_time": real_time}
+        paths = {name: str(path) for name, path in files.items()}
+        typer.echo(dumps({**about, "returns": run.result.returns, **more, "discarded": run.discarded, "files": paths}))
     else:
-        typer.echo("\n".join(report(run)))
-        typer.echo("\n".join(f"wrote {path}" for path in files.values()))
+        typer.echo("\n".join([*report(run), *(f"wrote {path}" for path in files.values())]))
         typer.echo(f"Next: heron replay {out}; heron watch {out}")
     if run.punctuality is not None and run.punctuality.interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -257,7 +256,6 @@ def probe(
 
     plant = plant_of(run_or_env, policy, option, schedule, seed)
     with listening(plant, wait_for, transport, listen, network, allow, secret, net) as board:
-        typer.echo(f"listening at {board.address}, {transport} at {board.network_address}")
         runs = [
             board.play(seed=seed + k, speed=speed, schedule=plant.schedule, t_end=until, join_s=join)
             for k in range(episodes)

@@ -118,10 +118,7 @@ def run_real_time(
     """
     if not isinstance(env, HeronEnv):
         raise ConfigError(f"run_real_time({env!r:.60}): give an environment, as make('heron/BatteryGrid-v0')")
-    if not (is_number(speed) and speed > 0.0):
-        raise ConfigError(f"run_real_time(speed={speed!r:.60}): must be a number > 0; 1 is as fast as the world")
-    if not (is_number(tolerance) and tolerance >= 0.0):
-        raise ConfigError(f"run_real_time(tolerance={tolerance!r:.60}): must be seconds >= 0")
+    require_pace("run_real_time", speed, tolerance)
     require_switch(f"run_real_time(wait_for_answers={wait_for_answers!r:.60})", wait_for_answers)
     require_callable(f"run_real_time(sleep={sleep!r:.60})", sleep)
     require_callable(f"run_real_time(clock={clock!r:.60})", clock)
@@ -146,11 +143,18 @@ def run_real_time(
         return False
 
     through = keep_time(run, punctuality, begun, now, take)
-    result, interrupted = run.result(), through is not None
-    arrivals = None if result.episode or run.torn else run.arrivals(until=through)
-    return result, replace(
-        punctuality, skipped=dict(result.busy), seconds=now() - begun, interrupted=interrupted, arrivals=arrivals
-    )
+    arrivals = None if run.result().episode or run.torn else run.arrivals(until=through)
+    skipped, interrupted = dict(run.result().busy), through is not None
+    more: dict[str, Any] = {"skipped": skipped, "interrupted": interrupted, "arrivals": arrivals}
+    return run.result(), replace(punctuality, seconds=now() - begun, **more)
+
+
+def require_pace(call: str, speed: float, tolerance: float) -> None:
+    """Raise ConfigError for a speed or a tolerance that is none."""
+    if not (is_number(speed) and speed > 0.0):
+        raise ConfigError(f"{call}(speed={speed!r:.60}): must be a number > 0; 1 is as fast as the world")
+    if not (is_number(tolerance) and tolerance >= 0.0):
+        raise ConfigError(f"{call}(tolerance={tolerance!r:.60}): must be seconds >= 0")
 
 
 def keep_time(

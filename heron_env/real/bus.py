@@ -30,7 +30,7 @@ class Spoken(Struct, frozen=True, forbid_unknown_fields=True, tag=True):
     """Common to all."""
 
 
-class Network(Spoken, frozen=True):
+class Connect(Spoken, frozen=True):
     """To a node: how its messages travel. Options are those of the transport."""
 
     transport: Name
@@ -99,7 +99,7 @@ class Written(Spoken, frozen=True):
     body: Text
 
 
-class Said(Spoken, frozen=True):
+class NodeAnswer(Spoken, frozen=True):
     """Of a node: what it decided on message `id`.
 
     Attributes:
@@ -126,8 +126,8 @@ class Failed(Spoken, frozen=True):
     why: Text
 
 
-ToNode = Network | Begin | Depart | Ask | End
-ToHub = Ready | Ping | Arrived | Said | Failed
+ToNode = Connect | Begin | Depart | Ask | End
+ToHub = Ready | Ping | Arrived | NodeAnswer | Failed
 encode: Final = msgpack.Encoder().encode
 to_node: Final = msgpack.Decoder(ToNode)
 to_hub: Final = msgpack.Decoder(ToHub)

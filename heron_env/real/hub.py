@@ -13,7 +13,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty
@@ -31,12 +31,12 @@ from heron_env.envs.event.context import ages, ends
 from heron_env.envs.event.thinking import Promise, ThinkingThreads, Thought
 from heron_env.envs.hooks import PROXY
 from heron_env.errors import ConfigError, RunInterrupted, did_you_mean
-from heron_env.lab.real_time import TOLERANCE, Punctuality, keep_time
+from heron_env.lab.real_time import TOLERANCE, Punctuality, keep_time, require_pace
 from heron_env.real import bus
 from heron_env.real.node import environment_digest, letter_digest
 from heron_env.real.record import RecordFile, require_new
 from heron_env.real.secret import read_secret
-from heron_env.real.switchboard import HUB, Came, Route, Switchboard
+from heron_env.real.switchboard import HUB, Came, Journey, Switchboard
 from heron_env.scheduling.arrivals import Arrivals, Passage
 from heron_env.scheduling.messages import LetterUnderWay, ObservationPush, ObservationReply
 from heron_env.scheduling.timing import to_ns
@@ -144,7 +144,7 @@ class Carrier:
         self._pending[number], self._numbers[message.id] = (message, phase), number
         if not self.gone.isdisjoint(places):
             return ()
-        route = Route(*places, bus.payload_of(self._first + number, message))
+        route = Journey(*places, bus.payload_of(self._first + number, message))
         self.board.depart(self._first + number, route)
         if not self.lockstep:
             return ()
@@ -233,7 +233,7 @@ class Carrier:
         match came.word:
             case bus.Arrived(id):
                 self._land(id - self._first, self.virtual(came.ns))
-            case bus.Said():
+            case bus.NodeAnswer():
                 self._answered(came.node, came.word, self.virtual(came.ns))
             case bus.Failed(why):
                 raise RunInterrupted(f"node {came.node!r} failed: {why}")
@@ -259,7 +259,7 @@ class Carrier:
             times.append(ns)
             self.log.append(["came", id, ns])
 
-    def _answered(self, node: str, said: bus.Said, now: int) -> None:
+    def _answered(self, node: str, said: bus.NodeAnswer, now: int) -> None:
         agent = next(
             (a for a, (asking, _) in self._questions.items() if self._first + self._numbers[asking.about] == said.id),
             None,
@@ -318,8 +318,9 @@ class Carrier:
         punctuality = Punctuality(float(speed), float(tolerance))
         through = keep_time(run, punctuality, begun / 1e9, time.monotonic, self.take)
         end, self.stopped = time.monotonic() + LINGER_S, False
-        while (left := end - time.monotonic()) > 0.0:
-            self.take(left)
+        with suppress(KeyboardInterrupt):
+            while (left := end - time.monotonic()) > 0.0:
+                self.take(left)
         skipped, seconds = dict(run.context.result.busy), (time.monotonic_ns() - begun) / 1e9
         return through, replace(punctuality, skipped=skipped, seconds=seconds, interrupted=through is not None)
 
@@ -408,6 +409,7 @@ class Hub:
             ConfigError: where nodes don't come.
             RunInterrupted: a node says that its policy failed, or in lockstep a node is gone.
         """
+        require_pace("Hub.play", speed, tolerance)
         board, env = self._board, self.env
         if out is not None:
             require_new(out)

@@ -34,7 +34,7 @@ UNLOGGED: Final = logging.Logger(__name__, logging.CRITICAL + 1)
 """A hostile broker could else fill a log; what matters is counted."""
 
 
-class Arrivals(asyncio.Queue[aiomqtt.Message]):
+class PassOn(asyncio.Queue[aiomqtt.Message]):
     """Passes each message on at once: none waits, none is stamped late."""
 
     def __init__(self, receive: Callable[[aiomqtt.Message], None], maxsize: int = 0) -> None:
@@ -91,7 +91,7 @@ class Mqtt(Reconnecting):
         self._connect = partial(
             aiomqtt.Client, host, port, username=user, password=password(user, password_file), clean_session=True,
             timeout=CONNECT_S, logger=UNLOGGED, tls_context=context,
-            queue_type=partial(Arrivals, self._arrived),  # type: ignore[arg-type]  # aiomqtt calls it
+            queue_type=partial(PassOn, self._arrived),  # type: ignore[arg-type]  # aiomqtt calls it
             socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)] if no_delay else [],
         )  # fmt: skip
 

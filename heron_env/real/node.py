@@ -59,7 +59,7 @@ class Bus(TcpNode):
         self.send(bus.GREETING)
 
 
-class Node:
+class NodeProcess:
     """One node, from its start to the end of the run; `run` it in an event loop."""
 
     def __init__(
@@ -174,7 +174,7 @@ class Node:
 
     def _hear(self, word: bus.ToNode) -> None:
         match word:
-            case bus.Network():
+            case bus.Connect():
                 self._opening_network = asyncio.create_task(self._open_network(word))
             case bus.Depart(payload):
                 if self._network is not None:
@@ -187,7 +187,7 @@ class Node:
             case bus.End():
                 self._end()
 
-    async def _open_network(self, word: bus.Network) -> None:
+    async def _open_network(self, word: bus.Connect) -> None:
         if self._network is not None:
             await self._network.close()
         try:
@@ -195,6 +195,7 @@ class Node:
             network = node_transport(word.transport, word.address, **{**word.options, **self._options, **node})
             await network.open(self._over_network)
             self._network = network
+            network.send(self._to_network.seal(b""))
         except HeronError as error:
             self._end(error)
 
@@ -250,7 +251,7 @@ class Node:
             self.env.simulation.attach()
         begin_policies(self.policies.values(), word.seed, word.episode)
 
-    def _answer(self, ask: bus.Ask) -> bus.Said:
+    def _answer(self, ask: bus.Ask) -> bus.NodeAnswer:
         env, rank = self.env, self.env.hierarchy.index[ask.agent]
         vector = self._vector(ask, rank)
         offer = env.simulation.masks.offer(rank)
@@ -272,7 +273,7 @@ class Node:
         more = () if origin is None else (origin.source, origin.code, origin.attempts, origin.circuit)
         checksum = zlib.crc32(vector.tobytes())
         texts = [bus.Written(each.receiver, each.kind, each.text) for each in written]
-        return bus.Said(ask.id, checksum, action.tolist(), texts, float(answer.thinking), answer.tokens, *more)
+        return bus.NodeAnswer(ask.id, checksum, action.tolist(), texts, float(answer.thinking), answer.tokens, *more)
 
     def _vector(self, ask: bus.Ask, rank: int) -> NDArray[np.float32]:
         """What the agent sees: what came over the network, and what it reads of itself now (T19)."""
@@ -324,7 +325,7 @@ def run_node(
 
     Raises ConfigError where no hub answers, or it refuses the node.
     """
-    node = Node(
+    node = NodeProcess(
         env, agents, policies, hub, name=name, secret=read_secret(secret), options=options, policy_digest=policy_digest
     )
     asyncio.run(node.run())

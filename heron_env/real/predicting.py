@@ -53,7 +53,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Prediction:
-    """What `predict` says; intervals hold 95 %.
+    """What `predict` says; intervals are of 95 % over the seeds, for the network as if it were measured exactly.
 
     Attributes:
         seeds: of the episodes, the same for all.
@@ -74,10 +74,8 @@ class Prediction:
 
     def lost(self, policy: str) -> Estimate:
         """The share of its gain that the network takes; nan where these seeds can't tell that it gains anything."""
-        measured, synchronous, nothing = map(
-            np.array, (self.returns[policy][MEASURED], self.returns[policy][SYNCHRONOUS], self.nothing)
-        )
-        return Intervals(self.seeds).share(synchronous - measured, synchronous - nothing)
+        measured, synchronous = self.returns[policy][MEASURED], self.returns[policy][SYNCHRONOUS]
+        return Intervals(self.seeds).share(np.subtract(synchronous, measured), np.subtract(synchronous, self.nothing))
 
     def costs(self, policy: str) -> dict[str, Estimate]:
         """By cause, how much more it would earn if that were switched off; they need not add up."""
@@ -107,13 +105,7 @@ class Prediction:
     def __str__(self) -> str:
         """A table, and a sentence for each pair."""
         causes = [*dict.fromkeys(cause for policy in self.returns for cause in self.costs(policy))]
-        head = [
-            "policy",
-            with_unit("return", self.unit),
-            "synchronous",
-            "of its gain lost",
-            *(f"{c} cost" for c in causes),
-        ]
+        head = ["policy", with_unit("return", self.unit), "synchronous", "lost of gain", *(f"{c} cost" for c in causes)]
         rows = [
             [
                 policy, f"{self.mean(policy)}", f"{self.mean(policy, SYNCHRONOUS).value:.2f}",

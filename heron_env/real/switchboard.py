@@ -36,11 +36,11 @@ class Came(NamedTuple):
 
     ns: int
     node: str
-    word: bus.Arrived | bus.Said | bus.Failed | bus.Ready | None
+    word: bus.Arrived | bus.NodeAnswer | bus.Failed | bus.Ready | None
     gone: str = ""
 
 
-class Route(NamedTuple):
+class Journey(NamedTuple):
     """From which node a message comes, to which it goes, and what travels of it."""
 
     sender: str | None
@@ -48,7 +48,7 @@ class Route(NamedTuple):
     payload: bytes
 
 
-class Session:
+class NodeSession:
     """A node that has proved itself: its connection on the bus, its address on the network."""
 
     def __init__(self, claim: Claim, index: int, address: str, keys: RunKeys) -> None:
@@ -81,7 +81,7 @@ class Switchboard:
     ) -> None:  # fmt: skip
         self.run = os.urandom(16)
         self.agents, self.environment, self._secret = frozenset(agents), environment, secret
-        self.claims: dict[str, Session] = {}
+        self.claims: dict[str, NodeSession] = {}
         self._joined: set[str] = set()
         self._parts: dict[str, frozenset[str]] = {}
         self._allowed = require_guarded(listen if transport == "mqtt" else (listen, network), secret, allow)
@@ -92,11 +92,11 @@ class Switchboard:
         self._bus.ended = self._ended
         self.inbox: SimpleQueue[Came] = SimpleQueue()
         self.refused: Counter[str] = Counter()
-        self.routes: dict[int, Route] = {}
+        self.routes: dict[int, Journey] = {}
         self._openings: dict[str, HubOpening] = {}
-        self._sessions: dict[str, Session] = {}
-        self._by_bus: dict[str, Session] = {}
-        self._by_index: dict[int, Session] = {}
+        self._sessions: dict[str, NodeSession] = {}
+        self._by_bus: dict[str, NodeSession] = {}
+        self._by_index: dict[int, NodeSession] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, daemon=True)
         self.address = self.network_address = ""
@@ -130,7 +130,7 @@ class Switchboard:
         """Say something to a node on its bus, if it is there."""
         self._loop.call_soon_threadsafe(self._say, node, word)
 
-    def depart(self, id: int, route: Route) -> None:
+    def depart(self, id: int, route: Journey) -> None:
         """A message leaves. Raises ConfigError for one that is too long for the transport."""
         if len(route.payload) + OVERHEAD > self._network.largest:
             raise ConfigError(
@@ -220,13 +220,13 @@ class Switchboard:
         if node is not None and (session := self._sessions.get(node)) is not None:
             self._bus.send(session.bus, session.to_bus.seal(bus.encode(word)))
 
-    def _depart(self, route: Route) -> None:
+    def _depart(self, route: Journey) -> None:
         if route.sender is HUB:
             self._forward(route)
         else:
             self._say(route.sender, bus.Depart(route.payload))
 
-    def _forward(self, route: Route) -> None:
+    def _forward(self, route: Journey) -> None:
         session = self._sessions.get(route.receiver or "")
         if session is not None and session.network:
             self._network.send(session.network, session.to_network.seal(route.payload))
@@ -274,14 +274,14 @@ class Switchboard:
     def _welcome(self, address: str, opening: HubOpening, claim: Claim) -> None:
         index = next(number for number in range(1, 0x10000) if number not in self._by_index)
         welcome, keys = opening.welcome(claim, index)
-        session = Session(claim, index, address, keys)
+        session = NodeSession(claim, index, address, keys)
         self.claims[claim.node] = self._sessions[claim.node] = self._by_bus[address] = self._by_index[index] = session
         self._bus.prove(address)
         self._bus.send(address, welcome)
         options = {name: value for name, value in self._options.items() if name not in OWN_OPTIONS}
-        self._say(claim.node, bus.Network(self.transport, self._reached, options))
+        self._say(claim.node, bus.Connect(self.transport, self._reached, options))
 
-    def _heard(self, session: Session, payload: bytes, ns: int) -> None:
+    def _heard(self, session: NodeSession, payload: bytes, ns: int) -> None:
         try:
             word = bus.to_hub.decode(payload)
         except (MsgspecError, RecursionError):
@@ -327,7 +327,7 @@ class Switchboard:
         if (session := self._by_bus.get(address)) is not None:
             self._end(session, "its connection ended")
 
-    def _end(self, session: Session, why: str) -> None:
+    def _end(self, session: NodeSession, why: str) -> None:
         del self._sessions[session.name], self._by_bus[session.bus], self._by_index[session.index]
         self._bus.drop(session.bus)
         if session.network:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
+from laws.checks_letters import writers
+from laws.examples import TALK
 from real.quick import Starter
 from real.real_policies import (
     MARKET,
@@ -19,7 +22,7 @@ from real.real_policies import (
     spread,
 )
 
-from heron_env import EpisodeResult, HeronEnv, ScheduleConfig
+from heron_env import ConditionMonitor, Disturbance, EpisodeResult, HeronEnv, ScheduleConfig
 from heron_env.envs.event.clock import EventRun
 from heron_env.real import carried, hub, relay
 from heron_env.real.carried import built, run_carried
@@ -40,15 +43,35 @@ class Setting(NamedTuple):
 
 TICKS = ScheduleConfig(tick_interval=0.4, phase=0.1, jitter_type="uniform", tick_jitter_ratio=0.2, on_missing="noop")
 MARKETS = (("office_0", "one_1"), ("office_1", "one_0"), ("two_0", "two_1"))
+STORMY = replace(TALK, observe_age=True, mail="full", max_steps=6, hooks="stormy")
+TALKERS = tuple(tuple(STORMY.ids[first::3]) for first in (1, 2, 3))
+MONITORS = [
+    ConditionMonitor(agent="gate", watch="free.Stock.value", above=0.3, preempt=True),
+    ConditionMonitor(agent="office", watch="clerk_0.Stock.value", below=0.2, about=("clerk_0",)),
+]
+STORM = [
+    Disturbance(2.3, "gust", {"what": "talker_9.Level.value", "by": 0.25}, True),
+    Disturbance(3.1, "sensor_failure", {"agent": "talker_9", "mode": "freeze"}, duration=2.5),
+]
+
+
+def talkers(**options: Any) -> HeronEnv:
+    """A world of everything: shares, letters, commands, agents that end, gusts."""
+    return replace(STORMY, **options).build()
+
+
 SETTINGS = {
-    "spread": Setting(spread, lambda: "assigned landmark", 2, 3.0, {"schedule": ScheduleConfig(own_rows="local")}),
+    "spread": Setting(spread, lambda: "assigned landmark", 2, 4.0, {"schedule": ScheduleConfig(own_rows="local")}),
     "grid": Setting(grid, lambda: {"*": Wave("zone", 2)}, (("zone_1",), ("battery_1", "battery_2")), 30.0),
-    "market": Setting(market, market_policies, MARKET, 25.0),
-    "prompt market": Setting(market, lambda: market_policies(thinking=0.0), MARKET, 25.0),
+    "market": Setting(market, market_policies, MARKET, 35.0, {"monitors": MONITORS}),
+    "prompt market": Setting(market, lambda: market_policies(thinking=0.0), MARKET, 35.0),
     "markets": Setting(
-        partial(markets, report_interval=0.5), markets_policies, MARKETS, 15.0, {"schedule": TICKS}
+        partial(markets, report_interval=0.5), markets_policies, MARKETS, 20.0, {"schedule": TICKS}
     ),
 }  # fmt: skip
+SETTINGS["talk"] = Setting(
+    talkers, lambda: writers(STORMY, STORMY.build(), thinking=0.3), TALKERS, 20.0, {"disturbances": STORM}
+)
 NETWORKS = {
     "udp": {"delay": 0.012, "ratio": 0.8, "loss": 0.1, "copies": 0.1},
     "tcp": {"delay": 0.008, "ratio": 0.8, "loss": 0.01, "breaks": 0.004},

@@ -23,6 +23,7 @@ def serve(control: socket.socket) -> None:
     """In the process that is forked: one child for each command, which gets the three files sent with it."""
     for module in IMPORTED:
         __import__(module)
+    from laws import checks_letters  # noqa: F401 - for nodes that load policies of it
     from real.real_policies import market
 
     market().reset(seed=0)  # the loops are compiled once for all
@@ -94,6 +95,16 @@ class Process:
         self.pid, self._watch = pid, os.pidfd_open(pid)
         self.stdin: Any = os.fdopen(stdin, f"w{mode}")
         self.stdout: Any = os.fdopen(stdout, f"r{mode}") if stdout >= 0 else None
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.communicate(10.0)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self.send_signal(signal.SIGTERM)
 
     def poll(self) -> int | None:
         """0 where it has ended, however."""

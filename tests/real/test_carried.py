@@ -20,8 +20,12 @@ def url_for(transport: str, request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue("mosquitto").url) if transport == "mqtt" else ""
 
 
-@pytest.mark.parametrize("name", ["spread", "grid", "market", "markets"])
-@pytest.mark.parametrize("transport", NETWORKS)
+WORLDS = ["spread", "grid", "market", "markets"]
+
+
+@pytest.mark.parametrize(
+    ("name", "transport"), [("talk", "udp"), *((name, transport) for transport in NETWORKS for name in WORLDS)]
+)
 def test_a_run_is_repeated_bit_for_bit(name: str, transport: str, quick: Quick, request: pytest.FixtureRequest) -> None:
     run = quick.run(name, transport, url_for(transport, request))
     result = quick.repeated(name, run)
@@ -33,8 +37,8 @@ def test_a_clock_that_stands_still_repeats_too(name: str, quick: Quick, monkeypa
     """What comes at one time, or before what has been done, gets times of its own after that."""
     virtual = Carrier.virtual
     monkeypatch.setattr(Carrier, "virtual", lambda carrier, ns: virtual(carrier, ns) // 400_000_000 * 400_000_000)
-    run = quick.run(name, "udp", build={"max_steps": 20})
-    quick.repeated(name, run, build={"max_steps": 20})
+    run = quick.run(name, "udp", build={"max_steps": 15})
+    quick.repeated(name, run, build={"max_steps": 15})
 
 
 @pytest.mark.parametrize("name", ["grid", "prompt market"])
@@ -42,12 +46,12 @@ def test_a_clock_that_stands_still_repeats_too(name: str, quick: Quick, monkeypa
 def test_in_lockstep_it_is_the_synchronous_one(
     name: str, transport: str, quick: Quick, request: pytest.FixtureRequest
 ) -> None:
-    run = quick.run(name, transport, url_for(transport, request), lockstep=True)
+    run = quick.run(name, transport, url_for(transport, request), lockstep=True, build={"max_steps": 4})
     setting = SETTINGS[name]
-    env = setting.build()
+    env = setting.build(max_steps=4)
     other = env.run_synchronous(setting.policies(), seed=run.arrivals.seed, record=RECORD)
     assert other.same_course(run.result) and other.letters.sent == run.result.letters.sent
-    assert quick.repeated(name, run).same_course(other)
+    assert quick.repeated(name, run, build={"max_steps": 4}).same_course(other)
 
 
 class Windy(HeronEnv):

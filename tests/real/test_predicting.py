@@ -131,7 +131,7 @@ def test_a_prediction_is_a_table_a_sentence_a_pair_and_json():
     of = prediction(0.0, 0.5, 0.55)
     lines = str(of).splitlines()
     assert lines[0] == "Over the measured network, 24 seeds, 95 % intervals"
-    assert lines[2] == "| policy | return (points) | synchronous | of its gain lost |" and len(lines) == 11
+    assert lines[2] == "| policy | return (points) | synchronous | lost of gain |" and len(lines) == 11
     assert lines[4].startswith(
         f"| policy 0 | {of.mean('policy 0')} | {of.mean('policy 0', 'synchronous').value:.2f} | "
     )

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from heapq import heappop
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from heron_env.core.policy import AnsweringPolicy, AnyPolicy, Policies
+from heron_env.core.policy import AnyPolicy, Policies
 from heron_env.envs.answering import Asking, InWords, begin_policies, mates_of
-from heron_env.envs.decisions import decides, resolve_policies
+from heron_env.envs.decisions import Deciders, decides, resolve_policies
 from heron_env.envs.episodes import EpisodeResult, Percentiles
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.context import EventContext, has_link_rule
 from heron_env.envs.event.happenings import DisturbanceLoop, Happenings
 from heron_env.envs.event.notes import notes
 from heron_env.envs.event.physics import PhysicsCycle
-from heron_env.envs.event.thinking import AnswerLoop, Thought, Threads, receive_letter
+from heron_env.envs.event.thinking import AnswerLoop, Thought, AnswerThreads, receive_letter
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, TraceError, ended_in
 from heron_env.scheduling import events, messages
 from heron_env.scheduling.arrivals import Arrivals, Delivery
@@ -55,21 +55,14 @@ class EventRun:
         delivery: Delivery | None = None,
     ) -> None:
         wait_ns = _wait_ns(env, wait)
-        if delivery is not None and delivery.places:
-            _require_no_other_network(env, timings)
+        _require_one_network(env, timings, delivery)
         if t_end is None:
             env.simulation.require_end("run_event_driven()")
-        self.t_end = None if t_end is None else to_ns(t_end, "t_end")
-        chosen = resolve_policies(policies, env)
-        asked = set[str]() if delivery is None else {*delivery.thinks, *delivery.places}
-        deciders = {
-            rank: decides(env, rank, _as_asked(env, rank, policy) if env.hierarchy.ids[rank] in asked else policy)
-            for rank, policy in chosen.items()
-        }
+        self.env, self.t_end = env, None if t_end is None else to_ns(t_end, "t_end")
+        deciders = _deciders(env, chosen := resolve_policies(policies, env), delivery)
         env.start_episode(seed)
         env.simulation.post.readers = frozenset(mates_of(deciders))
         begin_policies(chosen.values(), env.np_random_seed, env._episode)
-        self.env = env
         observing = [env.hierarchy.ids[rank] for rank in sorted(deciders)] if "observations" in record else []
         self.context = EventContext(
             env.simulation, env.proxy, env._ownership, timings, draw_of=env.draw_of, reports=env.reports,
@@ -79,7 +72,6 @@ class EventRun:
         self.agents = AgentLoop(self.context, deciders)
         self.answers = AnswerLoop(self.context, self.agents)
         self.closed, self._complete, self.torn = False, False, ""
-        self._stop = NO_END if not isinstance(delivery, Arrivals) or delivery.until is None else delivery.until
         parts = self.context, self.physics, self.answers
         self.layer = None if happenings is None else DisturbanceLoop(*parts, happenings)
         self.physics.start()
@@ -144,7 +136,7 @@ class EventRun:
             due = math.nextafter(due, math.inf)
         return due
 
-    def think_in_threads(self, threads: Threads) -> None:
+    def think_in_threads(self, threads: AnswerThreads) -> None:
         """From now on policies that know who asks think while the clock goes on; `come` takes what they answer."""
         self.answers.threads = threads
 
@@ -183,7 +175,9 @@ class EventRun:
             raise ResetNeeded(f"until(): {self.torn}; start another run")
         if self.agents.deciding - self.agents.policies.keys():
             raise ResetNeeded("until(): an unpickled run has no policies; attach(policies) first")
-        last = self._stop if limit is None else min(limit, self._stop)
+        delivery = self.context.delivery
+        stop = NO_END if not isinstance(delivery, Arrivals) or delivery.until is None else delivery.until
+        last = stop if limit is None else min(limit, stop)
         if self.camera is None:
             self._handle_until(last)
         else:
@@ -340,12 +334,21 @@ def _wait_ns(env: HeronEnv, wait: float | None) -> int:
     return wait_ns
 
 
-def _as_asked(env: HeronEnv, rank: int, policy: AnyPolicy) -> AnyPolicy:
-    return policy if isinstance(policy, AnsweringPolicy) else InWords(env, rank, policy)
+def _deciders(env: HeronEnv, chosen: Mapping[int, AnyPolicy], delivery: Delivery | None) -> Deciders:
+    """By rank; agents that live elsewhere, or whose answers take time, have policies that are asked."""
+    elsewhere = set[str]() if delivery is None else {*delivery.thinks, *delivery.places}
+
+    def asked_or_not(rank: int, policy: AnyPolicy) -> AnyPolicy:
+        plain = hasattr(policy, "answer") or env.hierarchy.ids[rank] not in elsewhere
+        return policy if plain else InWords(env, rank, cast(Any, policy))
+
+    return {rank: decides(env, rank, asked_or_not(rank, policy)) for rank, policy in chosen.items()}
 
 
-def _require_no_other_network(env: HeronEnv, timings: Sequence[Timing]) -> None:
+def _require_one_network(env: HeronEnv, timings: Sequence[Timing], delivery: Delivery | None) -> None:
     """Raise ScheduleError where messages that a real network carries would be delayed here, too."""
+    if delivery is None or not delivery.places:
+        return
     for timing in timings:
         if not timing.instant or timing.config.duplicate or timing.config.jitter_ratio:
             raise ScheduleError(

@@ -75,13 +75,10 @@ class EventContext:
         names = simulation.model.hierarchy.hashes.tolist()
         self.links = links_of(names, self.timings, rhythms, proxy.seed, proxy.episode, ruled=ruled)
         self.trace = Trace() if trace or "frames" in record else None
-        broker = MessageBroker if self.trace is None else WatchedBroker
         self.delivery, self._stamps = delivery, (set[int](), set[int]())  # of messages, of answers
         self.places = places_of(ids, delivery)
-        crosses = self.crosses if self.places else None
-        self.broker = broker(self.scheduler, self.links, LinkRule(self) if ruled else None, delivery, crosses)
-        self.reached = 0  # until when everything has happened, ns; what happens at this moment may be later
-        self.version = 0
+        self.broker = self._broker(LinkRule(self) if ruled else None)
+        self.reached = self.version = 0  # until when everything has happened, ns: this moment may have more to come
         self.received: list[list[Received]] = [[] for _ in ids]
         self.latency: list[list[float]] = [[] for _ in ids]
         acting = [ids[rank] for rank, spec in enumerate(self.simulation.model.specs) if spec.size]
@@ -91,6 +88,10 @@ class EventContext:
         if self.trace is not None:
             self.scheduler.causes = self.trace.causes
         proxy.keep(self.simulation.truth.copy())
+
+    def _broker(self, ask: LinkRule | None) -> MessageBroker:
+        kind = MessageBroker if self.trace is None else WatchedBroker
+        return kind(self.scheduler, self.links, ask, self.delivery, self.crosses if self.places else None)
 
     def bind(
         self, simulation: Simulation, proxy: ProxyAgent, ownership: Ownership, draw_of: Callable[[int, int], int]

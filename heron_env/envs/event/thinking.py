@@ -67,7 +67,7 @@ class AnswerLoop:
     def __init__(self, context: EventContext, agents: AgentLoop) -> None:
         self.context, self.agents = context, agents
         self.thinking: dict[int, int] = {}
-        self.threads: Threads | None = None
+        self.threads: AnswerThreads | None = None
         self.waiting: dict[int, Waiting] = {}
         self.longest: dict[int, int] = {}
         self.recorded: dict[int, list[RecordedAnswer | None]] = {}
@@ -319,7 +319,7 @@ class Thought(NamedTuple):
     seconds: float
 
 
-class Threads(Protocol):
+class AnswerThreads(Protocol):
     """Where policies think while the clock goes on."""
 
     def put(self, questions: Questions) -> Sequence[Promise]:
@@ -330,7 +330,7 @@ class Threads(Protocol):
 class ThinkingThreads:
     """One thread for each policy object, which answers one instant's questions after another.
 
-    Threads end with the process, also where a policy never answers.
+    AnswerThreads end with the process, also where a policy never answers.
     """
 
     def __init__(self) -> None:
