@@ -330,7 +330,7 @@ class AnswerThreads(Protocol):
 class ThinkingThreads:
     """One thread for each policy object, which answers one instant's questions after another.
 
-    AnswerThreads end with the process, also where a policy never answers.
+    Threads end with the process, also where a policy never answers.
     """
 
     def __init__(self) -> None:
