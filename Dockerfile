@@ -1,4 +1,4 @@
-# heron_env with training, reports and the HTTP service, on CPUs. docs/installation.md lists the commands.
+# heron_env with training, reports, the HTTP service and real networks, on CPUs. docs/installation.md lists the commands.
 FROM python:3.12-slim AS base
 # The CPU build of torch: the wheel on PyPI brings CUDA libraries.
 ENV PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu PYTHONUNBUFFERED=1
@@ -16,7 +16,7 @@ COPY constraints.txt build/
 RUN pip install --no-cache-dir --constraint build/constraints.txt torch
 COPY pyproject.toml README.md LICENSE build/
 COPY heron_env build/heron_env
-RUN pip install --no-cache-dir --constraint build/constraints.txt './build[train,plots,agents]' && rm -r build
+RUN pip install --no-cache-dir --constraint build/constraints.txt './build[train,plots,agents,mqtt]' && rm -r build
 COPY examples/demo.py examples/
 # Compiled rules and results, in folders that the user may write.
 ENV HERON_CACHE_DIR=/home/heron/.cache/heron_env

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 
 from heron_env.cli import app
 
@@ -39,8 +40,9 @@ def parse(words: list[str]) -> None:
     """Raise what the command line raises for these words; run nothing."""
     if words[0] == "heron":
         command, rest = typer.main.get_command(app), words[1:]
-        if rest and not rest[0].startswith("-"):
+        while rest and rest[0] in getattr(command, "commands", {}):
             command, rest = command.commands[rest[0]], rest[1:]
+        assert not hasattr(command, "commands") or rest[:1] in ([], ["--help"]), words
         try:
             command.make_context(words[0], rest)
         except typer.Exit as ended:  # --help
@@ -124,6 +126,26 @@ def test_several_containers_are_documented():
     assert [" ".join(words[words.index("heron_env") + 1 :][:2]) for words in DOCUMENTED] == [
         "", "python examples/demo.py", "heron serve",
     ]  # fmt: skip
+
+
+COMPOSE = yaml.safe_load((ROOT / "examples" / "compose.yaml").read_text(encoding="utf-8"))
+
+
+def test_containers_of_the_compose_file_agree_with_the_image_and_with_each_other():
+    services = COMPOSE["services"]
+    ours = {name: service for name, service in services.items() if name != "broker"}
+    (home,) = arguments("WORKDIR")
+    for service in ours.values():
+        assert service["image"] == "heron_env" and service["environment"]["HERON_SECRET_FILE"] == "/run/secrets/plant"
+        assert service["secrets"] == [*COMPOSE["secrets"]] == ["plant"]
+        assert f"./runs/first:{home}/first:ro" in service["volumes"]
+        parse(shlex.split(service["command"]))
+    hub = shlex.split(ours["hub"]["command"])
+    agents = {shlex.split(service["command"])[3] for name, service in ours.items() if name != "hub"}
+    assert agents == {"battery_1", "battery_2"} == set(ours) - {"hub"}
+    (subnet,) = COMPOSE["networks"]["plant"]["ipam"]["config"]
+    assert hub[hub.index("--allow") + 1] == subnet["subnet"] and hub[hub.index("--network") + 1] == "mqtt://broker:1883"
+    assert not any("ports" in service for service in services.values())
 
 
 def test_the_dev_container_names_things_that_exist():

@@ -187,8 +187,10 @@ def test_laws_that_the_api_names_are_on_the_page_of_laws():
 
 
 def test_laws_are_complete_and_name_tests_that_there_are():
-    numbers = [(letter, int(n)) for letter, n in re.findall(r"^### ([VNT])(\d+) ", LAWS, re.MULTILINE)]
-    assert numbers == [(letter, n) for letter, last in (("V", 9), ("N", 5), ("T", 24)) for n in range(1, last + 1)]
+    numbers = [(letter, int(n)) for letter, n in re.findall(r"^### ([VNTR])(\d+) ", LAWS, re.MULTILINE)]
+    assert numbers == [
+        (letter, n) for letter, last in (("V", 9), ("N", 5), ("T", 24), ("R", 6)) for n in range(1, last + 1)
+    ]
     for file in re.findall(r"`(test_\w+\.py)`", LAWS):
         assert (ROOT / "tests" / "laws" / file).is_file(), file
 
@@ -291,7 +293,7 @@ def test_in_the_built_api_codes_lead_to_the_page_of_laws():
     page = built("api/time.html")
     assert 'href="../laws.html#law-t14"' in page
     for said in re.findall(
-        r"[^>\w]([VNT][1-9]\d?)\b", re.sub(r"<(a|code|pre|h\d)\b.*?</\1>|<[^>]*>", " ", page, flags=re.S)
+        r"[^>\w]([VNTR][1-9]\d?)\b", re.sub(r"<(a|code|pre|h\d)\b.*?</\1>|<[^>]*>", " ", page, flags=re.S)
     ):
         pytest.fail(f"{said} is no link")
 

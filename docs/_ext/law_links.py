@@ -10,7 +10,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
-CODE = re.compile(r"\b([VNT][1-9]\d?)\b")
+CODE = re.compile(r"\b([VNTR][1-9]\d?)\b")
 UNTOUCHED = (nodes.literal, nodes.literal_block, nodes.doctest_block, nodes.raw, nodes.title, nodes.reference)
 UNTOUCHED += (nodes.comment, addnodes.pending_xref, addnodes.desc_signature)
 

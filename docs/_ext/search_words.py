@@ -40,6 +40,7 @@ WORDS = {
     "how_to/board": "leaderboard board",
     "how_to/take_a_policy_away": "ONNX export deploy",
     "how_to/real_time": "realtime real-time",
+    "how_to/two_hosts": "MQTT UDP hub node nodes hardware serial deployment",
     "external_agents": "LLM HTTP external agent agents endpoint REST OpenAI",
     "use_with/at_a_glance": "GPU CUDA wrappers frameworks",
     "use_with/pettingzoo": "PettingZoo AEC",

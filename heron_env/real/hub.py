@@ -355,7 +355,7 @@ class Hub:
             the broker's URL.
         secret: a file that `new_secret` wrote; all nodes need it. None: that of HERON_SECRET_FILE, or none.
         allow: from where nodes may come, as "192.168.0.0/24".
-        reach: makes of the network side's address the one that nodes are told, where a relay stands between.
+        reach: of the network side's address, the one that nodes use: that of a relay between.
         options: of the transport, such as `qos`.
 
     Attributes:

@@ -73,7 +73,7 @@ class Prediction:
         return Intervals(self.seeds).mean(self.returns[policy][run])
 
     def lost(self, policy: str) -> Estimate:
-        """The share of its gain that the network takes; nan where these seeds can't tell that it gains anything."""
+        """The share of its gain that the network takes; nan where these seeds do not show a gain."""
         measured, synchronous = self.returns[policy][MEASURED], self.returns[policy][SYNCHRONOUS]
         return Intervals(self.seeds).share(np.subtract(synchronous, measured), np.subtract(synchronous, self.nothing))
 
