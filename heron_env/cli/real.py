@@ -144,6 +144,9 @@ def hub(
     until: UntilOption = None,
     join: JoinOption = 60.0,
     out: Annotated[Path, typer.Option(help="A new folder for the record and its trace.")] = Path("runs/real"),
+    repeat: Annotated[
+        bool, typer.Option(help="Repeat the run for its trace; not where the environment moves hardware.")
+    ] = True,
     option: EnvOptions = None,
     trust: Trusted = None,
     as_json: Json = False,
@@ -153,7 +156,7 @@ def hub(
     It waits for a node of each agent, plays an episode, and keeps a record that `heron replay` repeats bit for bit.
     Ctrl-C ends it and keeps what there is.
     """
-    from heron_env.real.record import NAME
+    from heron_env.real.record import NAME, repeated
 
     plant = plant_of(run_or_env, policy, option, schedule, seed)
     about = {**plant.about, "transport": transport, "speed": speed, "lockstep": lockstep}
@@ -162,16 +165,15 @@ def hub(
             seed=seed, speed=speed, lockstep=lockstep, schedule=plant.schedule, t_end=until, join_s=join,
             out=out / NAME, about=about,
         )  # fmt: skip
-    finish(run, plant, out, until, about if as_json else None)
+    episode = repeated(run, plant.env_id, plant.options, plant.policy, plant.schedule, until) if repeat else None
+    files = {"arrivals": out / NAME, **({} if episode is None else write_episode(episode, out, None))}
+    finish(run, files, about if as_json else None)
 
 
-def finish(run: RealRun, plant: Plant, out: Path, until: float | None, about: dict[str, Any] | None) -> None:
-    """Write the trace of a run and say what came of it; as JSON if there is something `about` it."""
+def finish(run: RealRun, files: dict[str, Path], about: dict[str, Any] | None) -> None:
+    """Say what came of it; as JSON if there is something `about` it."""
     from heron_env.lab.output import dumps
-    from heron_env.real.record import NAME, repeated
 
-    episode = repeated(run, plant.env_id, plant.options, plant.policy, plant.schedule, until)
-    files = {"arrivals": out / NAME, **write_episode(episode, out, None)}
     if about is not None:
         counts, real_time = asdict(run.result.messages), None if run.punctuality is None else run.punctuality.to_dict()
         more = {"kpis": run.result.kpis, "messages": counts, "refused": dict(run.refused), "real_time": real_time}
@@ -179,7 +181,8 @@ def finish(run: RealRun, plant: Plant, out: Path, until: float | None, about: di
         typer.echo(dumps({**about, "returns": run.result.returns, **more, "discarded": run.discarded, "files": paths}))
     else:
         typer.echo("\n".join([*report(run), *(f"wrote {path}" for path in files.values())]))
-        typer.echo(f"Next: heron replay {out}; heron watch {out}")
+        out = files["arrivals"].parent
+        typer.echo(f"Next: heron replay {out}; heron watch {out}" if "trace" in files else "")
     if run.punctuality is not None and run.punctuality.interrupted:
         raise typer.Exit(INTERRUPTED)
 
@@ -261,7 +264,7 @@ def probe(
             for k in range(episodes)
         ]
     measured = Network.of(run.arrivals for run in runs)
-    typer.echo(f"{measured}\nwrote {measured.write(out)}; next: heron real predict {run_or_env} ... --network {out}")
+    typer.echo(f"{measured}\nwrote {measured.write(out)}; next: heron real predict {plant.env_id} ... --network {out}")
 
 
 def predict(

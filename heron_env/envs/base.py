@@ -179,7 +179,7 @@ class HeronEnv(SynchronousEnv):
         from heron_env.envs.event.happenings import Happenings
 
         require_switch(f"trace={trace!r:.60}", trace)
-        if isinstance(arrivals, Arrivals):
+        if arrivals is not None:
             seed = arrivals.seed_of(seed)
         chosen = self.schedule if schedule is None else schedule
         if isinstance(chosen, DrawnSchedule):

@@ -6,5 +6,6 @@ from heron_env.real.network import Network as Network
 from heron_env.real.node import run_node as run_node
 from heron_env.real.predicting import Prediction as Prediction
 from heron_env.real.predicting import predict as predict
+from heron_env.real.record import read_record as read_record
 from heron_env.real.secret import new_secret as new_secret
 from heron_env.real.what_if import WhatIf as WhatIf

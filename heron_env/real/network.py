@@ -342,6 +342,10 @@ class MeasuredDelivery:
         self._network, self._env, self._seed, self._runs = network, env, seed, runs
         self._without, self._scale, self._ways = without, scale, dict[str, Way]()
 
+    def seed_of(self, seed: int | None) -> int | None:
+        """Any."""
+        return seed
+
     def times(self, number: int, message: Any, phase: int) -> Sequence[int]:
         """When the copies of a message arrive, ns. Raises ConfigError in a second episode."""
         if number == 0 and self._ways:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -249,18 +251,23 @@ class NodeProcess:
         """The plant is the hub's: of its rules a node needs those that offer masks, and begins no episode of it."""
         if not self.env.simulation.lane.lanes.attached:
             self.env.simulation.attach()
+        for agent, policy in self.policies.items():
+            if isinstance(policy, InWords):
+                self._warm_up(agent, policy)
         begin_policies(self.policies.values(), word.seed, word.episode)
+
+    def _warm_up(self, agent: str, policy: InWords) -> None:
+        """Let a copy decide once: what it loads and compiles would else count as thinking, at its first tick."""
+        shape = self.env.observation_space(agent).shape
+        with suppress(Exception):  # what can't be copied, or decides on no zeros, begins cold
+            copy.deepcopy(policy).answer(self._asked(agent, np.zeros(shape, np.float32), 0, 0, 0.0, ()))
 
     def _answer(self, ask: bus.Ask) -> bus.NodeAnswer:
         env, rank = self.env, self.env.hierarchy.index[ask.agent]
         vector = self._vector(ask, rank)
-        offer = env.simulation.masks.offer(rank)
         came = [Sealed(*each) for each in ask.again] or [self._letters[digest] for digest in ask.letters]
         letters = tuple(letter.opened() for letter in came)
-        asked = Asked(
-            ask.agent, vector.copy(), tuple(env.observation_names(ask.agent)), ask.number, ask.turn, ask.time,
-            *self._moment, env.action_space(ask.agent), None if offer is None else offer(vector), letters,
-        )  # fmt: skip
+        asked = self._asked(ask.agent, vector, ask.number, ask.turn, ask.time, letters)
         answer: Any = self.policies[ask.agent].answer(asked)
         if not isinstance(answer, Answer):
             raise ConfigError(f"the policy of {ask.agent!r} answered {answer!r:.200}: must be an Answer")
@@ -274,6 +281,15 @@ class NodeProcess:
         checksum = zlib.crc32(vector.tobytes())
         texts = [bus.Written(each.receiver, each.kind, each.text) for each in written]
         return bus.NodeAnswer(ask.id, checksum, action.tolist(), texts, float(answer.thinking), answer.tokens, *more)
+
+    def _asked(
+        self, agent: str, vector: NDArray[np.float32], number: int, turn: int, time: float, letters: tuple[Letter, ...]
+    ) -> Asked:
+        env = self.env
+        offer = env.simulation.masks.offer(env.hierarchy.index[agent])
+        mask, names = None if offer is None else offer(vector), tuple(env.observation_names(agent))
+        space = env.action_space(agent)
+        return Asked(agent, vector.copy(), names, number, turn, time, *self._moment, space, mask, letters)
 
     def _vector(self, ask: bus.Ask, rank: int) -> NDArray[np.float32]:
         """What the agent sees: what came over the network, and what it reads of itself now (T19)."""

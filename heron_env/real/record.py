@@ -24,7 +24,8 @@ from heron_env.scheduling.arrivals import SCHEMA, Arrivals
 from heron_env.scheduling.drawn import AnySchedule
 
 if TYPE_CHECKING:
-    from heron_env.real.hub import Carrier, RealRun
+    from heron_env.real.carrier import Carrier
+    from heron_env.real.hub import RealRun
 
 NAME: Final = "arrivals.jsonl"
 DIGITS: Final = 16
@@ -88,7 +89,7 @@ def chained(before: str, text: str) -> str:
     return sha256(f"{before}{text}".encode()).hexdigest()[:DIGITS]
 
 
-def read(path: str | Path) -> tuple[dict[str, Any], Arrivals]:
+def read_record(path: str | Path) -> tuple[dict[str, Any], Arrivals]:
     """What made a run, and its record, of a file or of the folder with it. Raises TraceError."""
     place = Path(path) / NAME if reading.is_folder(path) else Path(path)
     try:

@@ -19,8 +19,8 @@ VARIABLE: Final = "HERON_SECRET_FILE"
 """The environment variable that may name the file."""
 WRITTEN: Final = re.compile(rb"[0-9a-fA-F]{64}\s*")
 MOST_BYTES: Final = 1_000
-PRIVATE: Final = "what others may have read or written is no secret; write a new one: --new-secret, new_secret(FILE)"
-WHICH: Final = "name the file that --new-secret or new_secret(FILE) wrote"
+PRIVATE: Final = "what others may have read or written is no secret; write a new one: heron real secret FILE"
+WHICH: Final = "name the file that `heron real secret FILE` wrote"
 
 
 def new_secret(path: str | Path) -> Path:

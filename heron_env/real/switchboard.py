@@ -343,8 +343,8 @@ def require_guarded(
         host, _ = host_and_port(address)
         if not is_loopback(host) and secret is None:
             raise ConfigError(
-                f"listen={address!r}: others reach this address, so hub and nodes need a secret: --new-secret FILE, "
-                "then --secret FILE on each"
+                f"listen={address!r}: others reach this address, so hub and nodes need a secret: "
+                "heron real secret FILE, then --secret FILE on each"
             )
         if host in ("0.0.0.0", "::") and not allow:
             raise ConfigError(

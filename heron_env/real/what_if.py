@@ -38,6 +38,7 @@ class WhatIf:
         for name, value in (("delays", delays), ("thinking", thinking)):
             if not is_number(value) or not 0.0 <= value <= 1e6:
                 raise ConfigError(f"WhatIf({name}={value!r:.60}): must be a number from 0 to 1e6")
+        self.seed_of = arrivals.seed_of
         self._env, self._losses, self._delays, self._thinking = env, losses, delays, thinking
         self.places: Mapping[str, str] = arrivals.places
         self.thinks: Collection[str] = arrivals.thinks

@@ -29,6 +29,10 @@ class Delivery(Protocol):
     @property
     def thinks(self) -> Collection[str]: ...
 
+    def seed_of(self, seed: int | None) -> int | None:
+        """The seed of an episode that is started with `seed`."""
+        ...
+
     def times(self, number: int, message: Any, phase: int) -> Sequence[int]:
         """When the copies of a message that leaves for another place arrive, ns; none: it is lost, or not there yet.
 

@@ -24,9 +24,10 @@ from real.real_policies import (
 
 from heron_env import ConditionMonitor, Disturbance, EpisodeResult, HeronEnv, ScheduleConfig
 from heron_env.envs.event.clock import EventRun
-from heron_env.real import carried, hub, relay
+from heron_env.real import carried, carrier, relay
 from heron_env.real.carried import built, run_carried
-from heron_env.real.hub import Carrier, RealRun
+from heron_env.real.carrier import Carrier
+from heron_env.real.hub import RealRun
 
 RECORD = ("rewards", "actions", "observations")
 
@@ -153,6 +154,6 @@ def quickly(starter: Starter, monkeypatch: pytest.MonkeyPatch) -> Quick:
 
     monkeypatch.setattr(carried, "subprocess", starter)
     monkeypatch.setattr(relay, "subprocess", starter)
-    monkeypatch.setattr(hub, "LINGER_S", 0.05)
+    monkeypatch.setattr(carrier, "LINGER_S", 0.05)
     monkeypatch.setattr(Carrier, "bind", bound)
     return quick

@@ -27,7 +27,7 @@ from real.quick import starter
 from real.wire_kit import broker
 
 from heron_env.real import carried
-from heron_env.real.hub import Carrier
+from heron_env.real.carrier import Carrier
 from heron_env.seeding import stream
 
 WORLDS = ("spread", "grid", "market", "markets", "talk")

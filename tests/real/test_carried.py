@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from real.carried_kit import NETWORKS, RECORD, SETTINGS, Quick, Setting, quickly
+from real.carried_kit import NETWORKS, RECORD, SETTINGS, Quick, Setting
 from real.real_policies import Trader, Wave, market_policies, spread
 
 from heron_env import HeronEnv, ScheduleConfig, SystemAgent, TerminationConfig
 from heron_env.errors import ConfigError, HeronError, RunInterrupted, ScheduleError, TraceError
-from heron_env.real import hub
-from heron_env.real.hub import Carrier, RealRun
-from heron_env.real.record import read
+from heron_env.real import carrier
+from heron_env.real.carrier import Carrier
+from heron_env.real.hub import RealRun
+from heron_env.real.record import read_record
 from heron_env.scheduling.arrivals import Arrivals, Passage
 
 
@@ -88,7 +89,7 @@ def test_nor_does_a_link_hook() -> None:
 @pytest.fixture(scope="module")
 def recorded() -> RealRun:
     """A run with losses and copies, as a file, of which records are changed: `python -m real.many --record` made it."""
-    _, arrivals = read(Path(__file__).with_name("data") / "market.jsonl")
+    _, arrivals = read_record(Path(__file__).with_name("data") / "market.jsonl")
     return RealRun(repeat(SETTINGS["market"], arrivals), arrivals, None)
 
 

@@ -52,7 +52,7 @@ def changed(path: Path, change: Callable[[list[Any]], object]) -> Path:
 
 
 def test_a_run_through_a_queue_of_the_kernel_is_repeated_bit_for_bit(env: HeronEnv) -> None:
-    about, arrivals = record.read(FILE)
+    about, arrivals = record.read_record(FILE)
     assert about["env_id"] == "heron/Spread-v0" and arrivals.until is None
     result = play(env, arrivals)
     assert result.digests(RECORDED) == arrivals.course
@@ -68,10 +68,10 @@ def test_what_was_changed_is_refused(tmp_path: Path) -> None:
         where = next(k for k, line in enumerate(lines) if old in line)
         path.write_text("".join([*lines[:where], lines[where].replace(old, new), *lines[where + 1 :]]))
         with pytest.raises(TraceError, match=rf"line {where + 1} was changed after it was written.*; restore it"):
-            record.read(path)
+            record.read_record(path)
     path.write_text("".join(lines[:5] + lines[6:]))
     with pytest.raises(TraceError, match="line 6 was changed"):
-        record.read(path)
+        record.read_record(path)
 
 
 REFUSED = {
@@ -89,7 +89,7 @@ REFUSED = {
 def test_what_is_no_record_is_refused(name: str, tmp_path: Path) -> None:
     change, words = REFUSED[name]
     with pytest.raises(TraceError, match=words):
-        record.read(changed(tmp_path / "a.jsonl", change))
+        record.read_record(changed(tmp_path / "a.jsonl", change))
 
 
 def of(rows: list[Any], kind: str, place: int) -> Row:
@@ -108,13 +108,13 @@ NOTICED: dict[str, Callable[[list[Any]], object]] = {
 
 @pytest.mark.parametrize("name", NOTICED)
 def test_a_change_with_digests_made_anew_shows(name: str, tmp_path: Path, env: HeronEnv) -> None:
-    _, arrivals = record.read(changed(tmp_path / "a.jsonl", NOTICED[name]))
+    _, arrivals = record.read_record(changed(tmp_path / "a.jsonl", NOTICED[name]))
     with pytest.raises(TraceError, match=r"arrivals: .*(is another run|came out otherwise)"):
         play(env, arrivals)
 
 
 def test_another_seed_policy_schedule_or_world_shows(env: HeronEnv) -> None:
-    _, arrivals = record.read(FILE)
+    _, arrivals = record.read_record(FILE)
     with pytest.raises(TraceError, match=re.escape("seed=1: the recorded run has the seed 0; leave seed out")):
         play(env, arrivals, seed=1)
     other = dict(env.benchmark().baselines(0)["nearest landmark"])
@@ -126,10 +126,10 @@ def test_another_seed_policy_schedule_or_world_shows(env: HeronEnv) -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_what_a_killed_hub_leaves_is_repeated_up_to_there(share: float, tmp_path: Path, env: HeronEnv) -> None:
-    whole, data = play(env, record.read(FILE)[1]), FILE.read_bytes()
+    whole, data = play(env, record.read_record(FILE)[1]), FILE.read_bytes()
     path = tmp_path / "a.jsonl"
     path.write_bytes(data[: int(share * len(data))])
-    _, arrivals = record.read(path)
+    _, arrivals = record.read_record(path)
     assert arrivals.until and not arrivals.course
     part = play(env, arrivals)
     assert part.end_time == arrivals.until / 1e9
@@ -140,12 +140,12 @@ def test_what_a_killed_hub_leaves_is_repeated_up_to_there(share: float, tmp_path
 
 
 def test_with_nothing_switched_a_what_if_is_the_recorded_run(env: HeronEnv) -> None:
-    _, arrivals = record.read(FILE)
+    _, arrivals = record.read_record(FILE)
     assert play(env, WhatIf(env, arrivals), seed=arrivals.seed).digests(RECORDED) == arrivals.course
 
 
 def test_one_cause_is_switched_and_the_others_stay(env: HeronEnv) -> None:
-    _, arrivals = record.read(FILE)
+    _, arrivals = record.read_record(FILE)
     then = play(env, arrivals)
     undone = play(env, WhatIf(env, arrivals, losses=False), seed=0)
     assert then.messages.lost > 0 == undone.messages.lost

@@ -11,8 +11,8 @@ from refusing import refuses, unsaid
 from heron_env.errors import ConfigError
 from heron_env.real.secret import VARIABLE, new_secret, read_secret
 
-PRIVATE = "what others may have read or written is no secret; write a new one: --new-secret, new_secret(FILE)"
-WHICH = "name the file that --new-secret or new_secret(FILE) wrote"
+PRIVATE = "what others may have read or written is no secret; write a new one: heron real secret FILE"
+WHICH = "name the file that `heron real secret FILE` wrote"
 
 
 @pytest.fixture(autouse=True)

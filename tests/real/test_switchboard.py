@@ -20,9 +20,10 @@ from real.wire_kit import Broker, resident
 
 from heron_env.errors import ConfigError, HeronError
 from heron_env.real import bus, carried
+from heron_env.real.carrier import Carrier
 from heron_env.real.frames import Opened, Opener, Rejected, Sealer, node_of
 from heron_env.real.handshake import Challenge, Claim, NodeOpening
-from heron_env.real.hub import Carrier, Hub
+from heron_env.real.hub import Hub
 from heron_env.real.secret import new_secret
 from heron_env.real.switchboard import Switchboard
 from heron_env.real.transports import host_and_port
@@ -302,7 +303,7 @@ def test_nothing_of_strangers_is_used(
     honest = {*watched.up["bus"], *watched.up["network"]} | {*watched.down["bus"], *watched.down["network"]}
     times = Counter(frame for frame, _ in watched.opened)
     forged -= honest  # what was sent again may have come after a copy of all honest frames was made
-    assert len(forged) > 3_000 and forged.isdisjoint(times)
+    assert len(forged) > 2_000 and forged.isdisjoint(times)
     assert set(times) <= honest and max(times.values()) <= 2
     challenges = [frame for frames in watched.answers.values() for frame in frames]
     assert challenges and all("nonce" in msgpack.decode(frame) for frame in challenges), "strangers got more"
@@ -346,7 +347,7 @@ def test_a_node_that_answers_other_questions_is_not_heard(quick: Quick, monkeypa
 
 GUARDED = [
     ({"listen": "192.0.2.1:0"}, "listen='192.0.2.1:0': others reach this address, so hub and nodes need a secret"),
-    ({"network": "192.0.2.1:0"}, "need a secret: --new-secret FILE"),
+    ({"network": "192.0.2.1:0"}, "need a secret: heron real secret FILE"),
     ({"listen": "0.0.0.0:0", "secret": True}, "every address of this machine; say from where nodes come: --allow"),
     ({"listen": "[::]:0", "secret": True}, "say from where nodes come"),
     ({"listen": "0.0.0.0:0", "allow": ["10.0.0.0/8"]}, "need a secret"),

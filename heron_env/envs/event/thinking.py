@@ -17,7 +17,7 @@ from heron_env.core.policy import Asked
 from heron_env.envs.answering import Asking, Taken, begin_policies, fetch, put, taken
 from heron_env.envs.event.agents import NEVER, REPLY, REQUEST, AgentLoop
 from heron_env.envs.event.context import EventContext
-from heron_env.scheduling.arrivals import Arrivals, Delivery, RecordedAnswer
+from heron_env.scheduling.arrivals import Arrivals, Delivery, RecordedAnswer, RecordedPolicy
 from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.events import Answered, PushedAnswer
 from heron_env.scheduling.messages import LetterUnderWay, ObservationReply
@@ -141,7 +141,7 @@ class AnswerLoop:
         c, delivery = self.context, self.context.delivery
         agent = c.simulation.model.hierarchy.ids[asking.rank]
         begins = delivery.begins.get(agent, ()) if isinstance(delivery, Arrivals) else ()
-        if len(self.recorded.get(asking.rank, ())) in begins:
+        if len(self.recorded.get(asking.rank, ())) in begins and not isinstance(asking.policy, RecordedPolicy):
             begin_policies([asking.policy], c.proxy.seed, c.proxy.episode)
 
     def _others(self, asking: Asking, first: ObservationReply, now: int) -> list[ObservationReply]:
