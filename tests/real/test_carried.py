@@ -11,7 +11,7 @@ from real.real_policies import Trader, Wave, market_policies, spread
 
 from heron_env import HeronEnv, ScheduleConfig, SystemAgent, TerminationConfig
 from heron_env.errors import ConfigError, HeronError, RunInterrupted, ScheduleError, TraceError
-from heron_env.real import carrier
+from heron_env.real import bus
 from heron_env.real.carrier import Carrier
 from heron_env.real.hub import RealRun
 from heron_env.real.record import read_record
@@ -191,7 +191,7 @@ def test_recorded_answers_stand_for_policies_that_cannot_be_asked_again(recorded
 @pytest.mark.parametrize("fault", ["own", "ages"])
 def test_who_decided_on_something_else_is_noticed(fault: str, quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hub knows what a node must have seen: here what it is told of itself, or of ages, is wrong."""
-    made = hub.bus.Ask
+    made = bus.Ask
 
     def wrong(*fields: Any, **more: Any) -> Any:
         values = list(fields)
@@ -199,6 +199,6 @@ def test_who_decided_on_something_else_is_noticed(fault: str, quick: Quick, monk
         values[place] = None if fault == "own" else [age + 0.001 for age in values[place]]
         return made(*values, **more)
 
-    monkeypatch.setattr(hub.bus, "Ask", wrong)
+    monkeypatch.setattr(bus, "Ask", wrong)
     with pytest.raises(RunInterrupted, match="decided on another observation than the proxy sent"):
         quick.run("market", "udp", relay={"delay": 0.02})
