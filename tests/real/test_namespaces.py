@@ -60,9 +60,15 @@ def test_a_run_between_two_hosts_is_repeated(hosts: None, tmp_path: Path) -> Non
     hub = on(HUB, "hub", "heron/Spread-v0", "--listen", f"{ADDRESS}:7400", *common, "--until", "1.5", "--json")
     policy = ("--policy", "assigned landmark", "--env", "heron/Spread-v0")
     nodes = [on(NODES, "node", f"agent_{i}", "--hub", f"{ADDRESS}:7400", *common, *policy) for i in range(3)]
-    output, _ = hub.communicate(timeout=100)
-    assert hub.returncode == 0, output
-    assert all(node.wait(20) == 0 for node in nodes)
+    try:
+        output, _ = hub.communicate(timeout=100)
+        assert hub.returncode == 0, output
+        for node in nodes:
+            words, _ = node.communicate(timeout=20)
+            assert node.returncode == 0, words
+    finally:
+        for process in (hub, *nodes):
+            process.kill()
     said = json.loads(output[output.index("{") :])
     assert said["messages"]["sent"] > 300 and not any(said["refused"].values())
     repeated = subprocess.run(
