@@ -164,7 +164,7 @@ def repeat(setting: Setting, record: Arrivals, policies: Any = None, build: Any 
         {"t_end": 5.0},
         {"seed": 6},
     ],
-    ids=repr,
+    ids=lambda other: next(iter(other)),
 )
 def test_another_run_is_noticed(other: dict[str, Any], recorded: RealRun) -> None:
     with pytest.raises(HeronError) as caught:
