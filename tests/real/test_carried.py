@@ -26,8 +26,12 @@ def url_for(transport: str, request: pytest.FixtureRequest) -> str:
 WORLDS = ["spread", "grid", "market", "markets"]
 
 
+RUNS = [("talk", "udp"), *((name, transport) for transport in NETWORKS for name in WORLDS)]
+
+
 @pytest.mark.parametrize(
-    ("name", "transport"), [("talk", "udp"), *((name, transport) for transport in NETWORKS for name in WORLDS)]
+    ("name", "transport"),
+    [pytest.param(*run, marks=() if run[0] == "market" else pytest.mark.e2e) for run in RUNS],
 )
 def test_a_run_is_repeated_bit_for_bit(name: str, transport: str, quick: Quick, request: pytest.FixtureRequest) -> None:
     url, enough = url_for(transport, request), lambda run: sum(map(len, run.result.actions.values())) > 2

@@ -25,6 +25,7 @@ from heron_env.real.hub import Hub, RealRun
 from heron_env.real.secret import new_secret
 from heron_env.real.switchboard import Switchboard
 
+pytestmark = pytest.mark.e2e
 LONG: dict[str, Any] = {"build": {"max_steps": 14}}
 IMPATIENT = "import sys; from heron_env.real import bus, node; bus.PING_S, node.ALONE_S = 0.05, 0.6; "
 """Before a node's own program."""

@@ -252,6 +252,7 @@ WHY = {
 }  # fmt: skip
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("transport", ["udp", "tcp", "mqtt"])
 def test_nothing_of_strangers_is_used(
     transport: str, watched: Watched, quick: Quick, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
