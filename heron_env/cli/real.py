@@ -295,7 +295,7 @@ def _add(name: str, command: Any, *lines: str) -> None:
     real.command(name, epilog=examples(*lines))(command)
 
 
-_add("secret", secret, "heron real secret ~/plant.secret")
+_add("secret", secret, "heron real secret plant.secret", "heron real secret ~/.config/plant.secret")
 _add(
     "hub",
     hub,
