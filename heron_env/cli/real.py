@@ -299,16 +299,25 @@ _add("secret", secret, "heron real secret plant.secret", "heron real secret ~/.c
 _add(
     "hub",
     hub,
-    "heron real hub heron/BatteryGrid-v0 --wait-for battery_1,battery_2 --out runs/real",
-    "heron real hub runs/first --listen 192.168.1.10:7400 --secret plant.secret --transport tcp",
-    "heron real hub runs/first --transport mqtt --network mqtt://127.0.0.1:1883 --net qos=1",
+    "heron real hub heron/Spread-v0 --wait-for agent_0,agent_1",
+    "heron real hub runs/a --listen 192.168.1.10:7400 --secret s --transport tcp",
+    "heron real hub runs/a --transport mqtt --network mqtt://127.0.0.1:1883",
 )
 _add(
     "node",
     node,
     "heron real node battery_1 --hub 127.0.0.1:7400 --policy runs/first",
-    "heron real node zone_1 battery_2 --hub 192.168.1.10:7400 --policy runs/first --secret plant.secret",
-    "heron real node agent_0 --hub 127.0.0.1:7400 --policy 'assigned landmark' --env heron/Spread-v0",
+    "heron real node zone_1 battery_2 --hub 192.168.1.10:7400 --policy runs/a",
 )
-_add("probe", probe, "heron real probe runs/first --episodes 5 --out network.json")
-_add("predict", predict, "heron real predict heron/BatteryGrid-v0 runs/first 'do nothing' --network network.json")
+_add(
+    "probe",
+    probe,
+    "heron real probe runs/first --episodes 5 --out network.json",
+    "heron real probe heron/Spread-v0 --transport tcp",
+)
+_add(
+    "predict",
+    predict,
+    "heron real predict heron/BatteryGrid-v0 runs/a --network network.json",
+    "heron real predict heron/Spread-v0 'nearest landmark' --network n.json",
+)

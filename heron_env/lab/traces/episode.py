@@ -395,8 +395,8 @@ def happening_entries(items: Iterable[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def happenings_of(setting: TraceSetting) -> dict[str, list[Any]]:
-    """What was written down, as `start_event_driven` takes it."""
+def happenings_of(setting: TraceSetting) -> dict[str, Any]:
+    """What was written down, as `start_event_driven` takes it; of a run by the wall clock its record, too."""
     monitors = [
         {**entry, "about": None if entry["about"] is None else tuple(entry["about"])} for entry in setting.monitors
     ]
@@ -404,4 +404,5 @@ def happenings_of(setting: TraceSetting) -> dict[str, list[Any]]:
         "disturbances": [Disturbance(**entry) for entry in setting.disturbances],
         "monitors": [ConditionMonitor(**entry) for entry in monitors],
         "events": [CustomEvent(**entry) for entry in setting.events],
+        **({} if setting.arrivals is None else {"arrivals": setting.arrivals}),
     }

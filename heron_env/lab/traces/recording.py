@@ -199,7 +199,7 @@ def record(env: HeronEnv, policies: Policies, setting: TraceSetting, series: Tim
     """Run the episode of `setting` in `env`, which was built for it; `series` is filled on the way."""
     run = env.start_event_driven(
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait,
-        schedule=schedule_of(setting.schedule), trace=True, arrivals=setting.arrivals, **happenings_of(setting),
+        schedule=schedule_of(setting.schedule), trace=True, **happenings_of(setting),
     )  # fmt: skip
     if series is None:
         run.until(None)

@@ -20,7 +20,15 @@ from heron_env.lab.black_boxes import BlackBox, filmable
 from heron_env.lab.columns import recording_misfit
 from heron_env.lab.runs import versions
 from heron_env.lab.traces import file
-from heron_env.lab.traces.episode import Episode, Event, TraceSetting, happenings_of, plain, policies_of, schedule_of
+from heron_env.lab.traces.episode import (
+    Episode,
+    Event,
+    TraceSetting,
+    happenings_of,
+    plain,
+    policies_of,
+    schedule_of,
+)
 from heron_env.lab.traces.recording import NAME, record, replayed_answers
 from heron_env.trust import Trust, listed, on_behalf_of, trusting
 
@@ -219,7 +227,7 @@ def film_again(trace: str | Path) -> EpisodeResult:
     env, policies = _prepared(trace, replace(recorded, setting=setting), None, None, None, False)
     result: EpisodeResult = env.run_event_driven(
         policies, seed=setting.seed, t_end=setting.t_end, wait=setting.wait, schedule=schedule_of(setting.schedule),
-        record=FILMED, arrivals=setting.arrivals, **happenings_of(setting),
+        record=FILMED, **happenings_of(setting),
     )  # fmt: skip
     return result
 
