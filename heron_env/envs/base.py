@@ -18,7 +18,7 @@ from heron_env.envs.hooks import OVERRIDABLE
 from heron_env.envs.ownership import RUN
 from heron_env.envs.synchronous import SynchronousEnv
 from heron_env.errors import checked_keywords
-from heron_env.given import require_switch
+from heron_env.given import require_switch, require_type
 from heron_env.observability.plan import UNBOUNDED
 from heron_env.pictures.notebook import truth_text
 from heron_env.scheduling.arrivals import Arrivals, Delivery
@@ -180,6 +180,7 @@ class HeronEnv(SynchronousEnv):
 
         require_switch(f"trace={trace!r:.60}", trace)
         if arrivals is not None:
+            require_type(f"arrivals={arrivals!r:.60}", arrivals, Delivery, "the record of a run, as its `arrivals`")
             seed = arrivals.seed_of(seed)
         chosen = self.schedule if schedule is None else schedule
         if isinstance(chosen, DrawnSchedule):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from heron_env.core.letters import Sealed
 from heron_env.core.policy import Answer, Asked, Origin
@@ -14,6 +14,7 @@ SCHEMA: Final = 1
 """Version of the form on disk; it grows when a reader of the old one would be misled."""
 
 
+@runtime_checkable
 class Delivery(Protocol):
     """What the event clock asks of a network that its schedule does not describe: carried, recorded or measured.
 
