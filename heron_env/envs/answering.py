@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from heron_env.core.letters import Written
+from heron_env.core.letters import Letter, Written
 from heron_env.core.policy import (
     Answer,
     AnsweringPolicy,
@@ -49,18 +49,8 @@ class Asking:
     """
 
     __slots__ = (
-        "_agent",
-        "_env",
-        "_names",
-        "_offer",
-        "_space",
-        "_timing",
-        "about",
-        "key",
-        "policy",
-        "rank",
-        "together",
-    )
+        "_agent", "_env", "_names", "_offer", "_space", "_timing", "about", "key", "policy", "rank", "together",
+    )  # fmt: skip
 
     def __init__(self, env: SynchronousEnv, rank: int, clock: int, policy: AnsweringPolicy) -> None:
         self._env, self.rank, self.policy = env, rank, policy
@@ -78,12 +68,18 @@ class Asking:
 
         It has the letters that came `before`, ns; None: all that have come.
         """
-        env, mask = self._env, None if self._offer is None else self._offer(vector)
-        return Asked(
-            self._agent, vector.copy(), self._names, number, turn, to_seconds(ns), env.np_random_seed, env._episode,
-            self._space,
-            mask, env.simulation.post.take(self.rank, before),
-        )  # fmt: skip
+        env = self._env
+        letters = env.simulation.post.take(self.rank, before)
+        return self.asked(vector, number, turn, to_seconds(ns), env.np_random_seed, env._episode, letters)
+
+    def asked(
+        self, vector: NDArray[np.float32], number: int, turn: int, time: float, seed: int, episode: int,
+        letters: tuple[Letter, ...],
+    ) -> Asked:  # fmt: skip
+        """A question with these contents, and all that is the same in each."""
+        mask = None if self._offer is None else self._offer(vector)
+        names, space = self._names, self._space
+        return Asked(self._agent, vector.copy(), names, number, turn, time, seed, episode, space, mask, letters)
 
     def question_in_step(self, vector: NDArray[np.float32]) -> Asked:
         """The question of the tick in the coming control step, in which the synchronous clock asks (T10)."""

@@ -136,14 +136,10 @@ def act(stdin: Any) -> None:
     """In the child: read what `node_process` wrote, and act. What its parent pickled is no stranger's."""
     from heron_env.real.node import run_node
 
-    sys.path[:], env, agents, policies, seed, hub, secret = _loaded(stdin.read())
+    sys.path[:], env, agents, policies, seed, hub, secret = pickle.loads(stdin.read())
     run_node(env, agents, built(policies, env, seed), hub, secret=secret)
 
 
 def built(policies: Policies | str, env: HeronEnv, seed: int) -> Policies:
     """Policies, of what may be words. Raises ConfigError."""
     return policy_spec(policies).build(env, seed) if isinstance(policies, str) else policies
-
-
-def _loaded(data: bytes) -> Any:
-    return pickle.loads(data)

@@ -129,11 +129,6 @@ class Carrier:
 
     # Threads of the run
 
-    @property
-    def open(self) -> bool:
-        """May anything come from outside?"""
-        return True
-
     def put(self, questions: Sequence[tuple[Asking, Asked]]) -> Sequence[Promise]:
         """Ask the node; other policies that know who asks think in threads of the hub."""
         asking, asked = questions[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -17,8 +17,8 @@ from msgspec import MsgspecError, msgpack
 from numpy.typing import NDArray
 
 from heron_env.core.letters import Letter, Sealed, sealed
-from heron_env.core.policy import Answer, AnsweringPolicy, Asked, Policies
-from heron_env.envs.answering import InWords, begin_policies
+from heron_env.core.policy import Answer, AnsweringPolicy, Policies
+from heron_env.envs.answering import Asking, InWords, begin_policies
 from heron_env.envs.decisions import policies_by_agent
 from heron_env.errors import ConfigError, HeronError
 from heron_env.real import bus
@@ -41,9 +41,11 @@ MOST_HELD: Final = 4_096
 
 
 class Bus(TcpNode):
-    """The connection to the hub; a new one begins with a greeting. `stands`: is there one now?"""
+    """The connection to the hub; `greet` is called when there is a new one. `stands`: is there one now?"""
 
-    stands = False
+    def __init__(self, address: str, greet: Callable[[], object]) -> None:
+        super().__init__(address)
+        self.stands, self._greet = False, greet
 
     async def _session(self) -> None:
         try:
@@ -54,11 +56,7 @@ class Bus(TcpNode):
     def _connected(self) -> None:
         super()._connected()
         self.stands = True
-        self.connected()
-
-    def connected(self) -> None:
-        """A connection stands."""
-        self.send(bus.GREETING)
+        self._greet()
 
 
 class NodeProcess:
@@ -83,8 +81,7 @@ class NodeProcess:
         self._opening = partial(
             NodeOpening, secret, self.name, self.agents, policy=policy_digest, environment=environment_digest(env)
         )
-        self._bus = Bus(hub)
-        self._bus.connected = self._greet  # type: ignore[method-assign]
+        self._bus = Bus(hub, self._greet)
         self._network: NodeTransport | None = None
         self._from_hub: Opener
         self._messages: dict[int, dict[str, Any]] = {}
@@ -251,6 +248,11 @@ class NodeProcess:
         """The plant is the hub's: of its rules a node needs those that offer masks, and begins no episode of it."""
         if not self.env.simulation.lane.lanes.attached:
             self.env.simulation.attach()
+        clocks, index = self.env.simulation.model.clocks, self.env.hierarchy.index
+        self._asking = {
+            agent: Asking(self.env, index[agent], clocks[index[agent]], policy)
+            for agent, policy in self.policies.items()
+        }
         for agent, policy in self.policies.items():
             if isinstance(policy, InWords):
                 self._warm_up(agent, policy)
@@ -260,14 +262,15 @@ class NodeProcess:
         """Let a copy decide once: what it loads and compiles would else count as thinking, at its first tick."""
         shape = self.env.observation_space(agent).shape
         with suppress(Exception):  # what can't be copied, or decides on no zeros, begins cold
-            copy.deepcopy(policy).answer(self._asked(agent, np.zeros(shape, np.float32), 0, 0, 0.0, ()))
+            asked = self._asking[agent].asked(np.zeros(shape, np.float32), 0, 0, 0.0, *self._moment, ())
+            copy.deepcopy(policy).answer(asked)
 
     def _answer(self, ask: bus.Ask) -> bus.NodeAnswer:
         env, rank = self.env, self.env.hierarchy.index[ask.agent]
         vector = self._vector(ask, rank)
         came = [Sealed(*each) for each in ask.again] or [self._letters[digest] for digest in ask.letters]
         letters = tuple(letter.opened() for letter in came)
-        asked = self._asked(ask.agent, vector, ask.number, ask.turn, ask.time, letters)
+        asked = self._asking[ask.agent].asked(vector, ask.number, ask.turn, ask.time, *self._moment, letters)
         answer: Any = self.policies[ask.agent].answer(asked)
         if not isinstance(answer, Answer):
             raise ConfigError(f"the policy of {ask.agent!r} answered {answer!r:.200}: must be an Answer")
@@ -281,15 +284,6 @@ class NodeProcess:
         checksum = zlib.crc32(vector.tobytes())
         texts = [bus.Written(each.receiver, each.kind, each.text) for each in written]
         return bus.NodeAnswer(ask.id, checksum, action.tolist(), texts, float(answer.thinking), answer.tokens, *more)
-
-    def _asked(
-        self, agent: str, vector: NDArray[np.float32], number: int, turn: int, time: float, letters: tuple[Letter, ...]
-    ) -> Asked:
-        env = self.env
-        offer = env.simulation.masks.offer(env.hierarchy.index[agent])
-        mask, names = None if offer is None else offer(vector), tuple(env.observation_names(agent))
-        space = env.action_space(agent)
-        return Asked(agent, vector.copy(), names, number, turn, time, *self._moment, space, mask, letters)
 
     def _vector(self, ask: bus.Ask, rank: int) -> NDArray[np.float32]:
         """What the agent sees: what came over the network, and what it reads of itself now (T19)."""

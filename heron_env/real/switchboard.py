@@ -1,6 +1,6 @@
 """The hub's side of all connections: one thread, in which frames are stamped as they come, opened, and passed on.
 
-The clock's thread asks it to send (`depart`, `ask`, ...), and takes what has come from `inbox`. Who proves nothing gets
+The clock's thread asks it to send (`depart`, `tell`), and takes what has come from `inbox`. Who proves nothing gets
 nothing; what does not count is refused with a short reason, and counted.
 """
 
