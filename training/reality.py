@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
-from getpass import getuser
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +38,7 @@ from heron_env.errors import TraceError
 from heron_env.files import write
 from heron_env.files.writing import Journal, compact, full_lines
 from heron_env.lab import versions
+from heron_env.lab.benchmark import NOTHING, RANDOM
 from heron_env.lab.episodes import team_return
 from heron_env.real.carried import built, carrying
 from heron_env.real.hub import RECORDED, RealRun
@@ -59,11 +59,15 @@ WARM_STEPS: Final = 20
 
 
 class World(NamedTuple):
-    """Where policies are compared, the first of which is the rule that measures; `over`: its networks."""
+    """Where policies are compared over some networks.
+
+    The first policy is the rule that measures them; what it gains over `reference` is the gain that shares are of.
+    """
 
     env_id: str
     speed: float
     policies: tuple[str, ...]
+    reference: str
     episodes: int
     probes: int
     over: tuple[str, ...]
@@ -83,23 +87,22 @@ LINKS: Final = {
     "udp, 35 ms, bursts": Link("udp", {**SHORT, "burst": (0.03, 0.25, 0.9)}),
     "mqtt, QoS 1": Link("mqtt", None),
 }
+TRAFFIC: Final = ("actuated", "fixed cycle")
 SPREAD: Final = ("assigned landmark", "nearest landmark", "shipped:heron/Spread-v0/ppo")
 WORLDS: Final = {
-    "Spread": World("heron/Spread-v0", 1.0, SPREAD, 96, 20, (*LINKS,)),
-    "TrafficCorridor": World(
-        "heron/TrafficCorridor-v0", 25.0, ("actuated", "fixed cycle"), 24, 4, (*LINKS,)[:3]
-    ),
-}  # fmt: skip
+    "Spread": World("heron/Spread-v0", 1.0, SPREAD, NOTHING, 96, 20, (*LINKS,)),
+    # where signals never change, delays are no measure: everybody gains the same over it
+    "TrafficCorridor": World("heron/TrafficCorridor-v0", 25.0, TRAFFIC, RANDOM, 24, 4, (*LINKS,)[:3]),
+}
 WRONG: Final[Mapping[str, Mapping[str, Any]]] = {
     "no network": {"without": ("delays", "losses", "copies", "thinking")},
     "the mean delay": {"without": ("jitter",)},
     "half the delay": {"scale": 0.5},
     NO_RUNS: {"runs": False},
 }
-
-
-CELLS: Final = [Cell(name, net, policy) for name, world in WORLDS.items() for net in world.over
-                for policy in world.policies]  # fmt: skip
+CELLS: Final = tuple(
+    Cell(name, link, policy) for name, world in WORLDS.items() for link in world.over for policy in world.policies
+)
 
 
 @cache
@@ -113,13 +116,8 @@ class Study:
     """Where results are, and which cells are meant; `quick`: few episodes."""
 
     out: Path = ROOT / "training" / "results" / "reality"
-    only: str = ""
+    cells: Sequence[Cell] = CELLS
     quick: bool = False
-
-    @property
-    def cells(self) -> list[Cell]:
-        """Those that are meant."""
-        return [cell for cell in CELLS if self.only in str(cell)]
 
     def predictions(self) -> dict[str, Any]:
         """What was predicted, by cell. Raises SystemExit where the file or a network was changed since."""
@@ -174,25 +172,25 @@ def require_committed(path: Path) -> None:
 
 @contextmanager
 def broker() -> Iterator[str]:
-    """mosquitto with its defaults on loopback: its URL."""
+    """mosquitto with its defaults, which are loopback alone: its URL."""
     program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
     if program is None:
         raise SystemExit("mosquitto is not installed")
-    with socket.create_server(("127.0.0.1", 0)) as free, TemporaryDirectory() as folder:
-        port, file = free.getsockname()[1], Path(folder) / "mosquitto.conf"
-        file.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nuser {getuser()}\n")
-        free.close()
-        process = subprocess.Popen([program, "-c", str(file)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with subprocess.Popen([program, "-p", str(port)], stderr=subprocess.DEVNULL) as process:
         try:
-            for _ in range(100):
-                with socket.socket() as trial:
-                    if trial.connect_ex(("127.0.0.1", port)) == 0:
-                        break
+            while process.poll() is None and not answers(port):
                 time.sleep(0.05)
             yield f"mqtt://127.0.0.1:{port}"
         finally:
             process.terminate()
-            process.wait()
+
+
+def answers(port: int) -> bool:
+    """Does somebody listen there?"""
+    with socket.socket() as trial:
+        return trial.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager
@@ -305,9 +303,12 @@ def run(study: Study, minutes: float) -> None:
 
 def predicted(cell: Cell, network: Network, seeds: Sequence[int]) -> dict[str, Any]:
     """Returns by seed: of the right model and of wrong ones, in the mean of their draws, and of one draw."""
-    env = environment(cell.world)
-    policies = built(cell.policy, env, 0)
-    base = predict(env, {cell.policy: policies}, network, seeds=seeds, causes=False)
+    env, world, policies = environment(cell.world), WORLDS[cell.world], built(cell.policy, environment(cell.world), 0)
+    base = predict(env, {cell.policy: policies}, network, seeds=seeds, causes=False).returns[cell.policy]
+
+    def plain(name: str) -> float:
+        chosen = built(name, env, 0)
+        return sum(team_return(env, env.run_synchronous(chosen, seed=seed, record=())) for seed in seeds) / len(seeds)
 
     def mean(draws: int, **options: Any) -> list[float]:
         def one(seed: int, draw: int) -> float:
@@ -318,10 +319,11 @@ def predicted(cell: Cell, network: Network, seeds: Sequence[int]) -> dict[str, A
 
     runs = any(law.bursts for law in (*network.links.values(), *network.directions.values()))
     wrong = {name: mean(WRONG_DRAWS, **how) for name, how in WRONG.items() if runs or name != NO_RUNS}
-    one, synchronous = (base.returns[cell.policy][which] for which in (MEASURED, SYNCHRONOUS))
-    made = {"seeds": [*seeds], "nothing": base.nothing, SYNCHRONOUS: synchronous, "one": one, "right": mean(DRAWS)}
-    off = {name: apart(made["right"], values)[0] / apart(one, values)[1] for name, values in wrong.items()}
-    return {**made, "wrong": wrong, "off": {name: round(errors, 2) for name, errors in off.items()}}
+    made = {"seeds": [*seeds], "gain": plain(world.policies[0]) - plain(world.reference), "right": mean(DRAWS),
+            "one": base[MEASURED], SYNCHRONOUS: base[SYNCHRONOUS], "wrong": wrong}  # fmt: skip
+    errors = {name: max(apart(made["one"], values)[1], 1e-9) for name, values in wrong.items()}
+    off = {name: round(apart(made["right"], values)[0] / errors[name], 2) for name, values in wrong.items()}
+    return {**made, "off": off}
 
 
 def predict_all(study: Study) -> None:
@@ -333,11 +335,10 @@ def predict_all(study: Study) -> None:
         if study.episodes():
             raise SystemExit("runs have begun: nothing is predicted any more")
         seeds = range(FIRST, FIRST + (2 if study.quick else WORLDS[cell.world].episodes))
-        made = predicted(cell, Network.read(study.out / network_file(cell)), seeds)
+        made = predicted(cell, Network.read(file := study.out / network_file(cell)), seeds)
         content["cells"][str(cell)] = made
-        content["networks"][network_file(cell)] = sha256((study.out / network_file(cell)).read_bytes()).hexdigest()
-        content |= {"schema_version": 1, "versions": versions()}
-        content = json.loads(compact(content))
+        content["networks"][file.name] = sha256(file.read_bytes()).hexdigest()
+        content = json.loads(compact({**content, "schema_version": 1, "versions": versions()}))
         write(study.out / "predictions.json", f"{compact({**content, 'digest': digest(content)})}\n")
         must = [f"{name} ({off:+.1f} SE)" for name, off in made["off"].items() if abs(off) >= APART]
         print(f"{cell}: {np.mean(made['right']):.2f}; must be refused: {', '.join(must) or 'none'}", flush=True)
@@ -353,7 +354,7 @@ def main() -> None:
     parser.add_argument("--anyway", action="store_true", help="measure on a busy machine, too")
     parser.add_argument("--quick", action="store_true", help="probe, predict: very few seeds; give --out, too")
     args = parser.parse_args()
-    study = Study(args.out.resolve(), args.only, args.quick)
+    study = Study(args.out.resolve(), [cell for cell in CELLS if args.only in str(cell)], args.quick)
     study.out.mkdir(parents=True, exist_ok=True)
     if args.step in ("probe", "run") and not args.anyway:
         require_idle()

@@ -46,7 +46,7 @@ def slug(text: str) -> str:
 def apart(ours: Any, theirs: Any) -> tuple[float, float]:
     """The mean of paired differences, theirs minus ours, and its standard error."""
     x = np.subtract(theirs, ours)
-    return float(x.mean()), float(x.std(ddof=1)) / math.sqrt(len(x)) or math.inf
+    return float(x.mean()), float(x.std(ddof=1)) / math.sqrt(len(x))
 
 
 @dataclass
@@ -55,8 +55,8 @@ class Verdict:
 
     Attributes:
         real, predicted: by seed, without those that were discarded; empty where the cell is void.
-        gain: on the synchronous clock, over doing nothing.
-        lost: the share of it that the real network took.
+        gain: what its world's first policy gains on the synchronous clock.
+        lost: what the real network took, as a share of it.
         off, error, bar: mean of predicted minus real, its standard error, and how far off it may be.
         wrong: by wrong model that must be refused: how far it is off, and whether it was refused.
         missed: what did not come out.
@@ -86,10 +86,10 @@ def judged(cell: Cell, made: Mapping[str, Any], lines: Sequence[Mapping[str, Any
         verdict.missed.append(f"void: {discards} of {len(tries)} episodes were discarded")
         return verdict
     places = [place for place, seed in enumerate(made["seeds"]) if seed in counted]
-    right, synchronous, nothing = (np.take(made[name], places) for name in ("right", SYNCHRONOUS, "nothing"))
+    right, synchronous = (np.take(made[name], places) for name in ("right", SYNCHRONOUS))
     real = np.array([*counted.values()])
     verdict.real, verdict.predicted = counted, dict(zip(counted, right.tolist(), strict=True))
-    verdict.gain = gain = float(np.mean(synchronous - nothing))
+    verdict.gain = gain = made["gain"]
     verdict.lost = float(np.mean(synchronous - real)) / gain
     verdict.off, verdict.error = apart(real, right)
     verdict.bar = bar(gain, verdict.error)
@@ -209,7 +209,7 @@ def _course(lines: Sequence[Mapping[str, Any]]) -> Row:
 def lines_of(table: Sequence[Row]) -> str:
     """Markdown."""
     head, *rows = table
-    rules = ["---", *["---:"] * (len(head) - 1)]
+    rules = ["---", *["---:" if len(head) > 2 else "---"] * (len(head) - 1)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rules, *rows))
 
 
