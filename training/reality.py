@@ -22,7 +22,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -31,7 +31,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from reality_report import APART, NO_RUNS, Cell, apart, compare, lines_of, slug, with_tables
+from reality_report import APART, NO_RUNS, Cell, apart, compare, lines_of, with_tables
 
 from heron_env import HeronEnv, make
 from heron_env.errors import TraceError
@@ -142,11 +142,6 @@ class Study:
         return lines
 
 
-def network_file(cell: Cell) -> str:
-    """Its name in --out."""
-    return f"network-{slug(cell.place)}.json"
-
-
 def digest(content: Any) -> str:
     """Of JSON."""
     return sha256(compact(content).encode()).hexdigest()[:16]
@@ -155,9 +150,7 @@ def digest(content: Any) -> str:
 def require_idle() -> None:
     """Raise SystemExit where this machine has other work."""
     if (load := os.getloadavg()[0]) > 0.5 * (os.cpu_count() or 1):
-        raise SystemExit(
-            f"load average {load:.1f}: this machine is busy, and a late hub is no network; or give --anyway"
-        )
+        raise SystemExit(f"load average {load:.1f}: this machine is busy, and late hubs are no network (--anyway)")
 
 
 def require_committed(path: Path) -> None:
@@ -180,17 +173,12 @@ def broker() -> Iterator[str]:
         port = free.getsockname()[1]
     with subprocess.Popen([program, "-p", str(port)], stderr=subprocess.DEVNULL) as process:
         try:
-            while process.poll() is None and not answers(port):
-                time.sleep(0.05)
+            while process.poll() is None:
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
             yield f"mqtt://127.0.0.1:{port}"
         finally:
             process.terminate()
-
-
-def answers(port: int) -> bool:
-    """Does somebody listen there?"""
-    with socket.socket() as trial:
-        return trial.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextmanager
@@ -200,11 +188,8 @@ def playing(cell: Cell, first: int) -> Iterator[Callable[..., RealRun]]:
     relay = None if link.relay is None else {**link.relay, "seed": zlib.crc32(f"{cell} {first}".encode())}
     with ExitStack() as stack:
         more: dict[str, Any] = {"network": stack.enter_context(broker())} if link.transport == "mqtt" else {}
-        hub = stack.enter_context(
-            carrying(
-                env, cell.policy, seed=0, nodes=len(env.possible_agents), transport=link.transport, relay=relay, **more
-            )
-        )  # fmt: skip
+        more |= {"transport": link.transport, "nodes": len(env.possible_agents), "relay": relay, "seed": 0}
+        hub = stack.enter_context(carrying(env, cell.policy, **more))
 
         def play(seed: int, **more: Any) -> RealRun:
             run = hub.play(seed=seed, speed=world.speed, **more)
@@ -219,7 +204,7 @@ def playing(cell: Cell, first: int) -> Iterator[Callable[..., RealRun]]:
 def probe(study: Study) -> None:
     """Measure the networks that have no file yet."""
     for cell in study.cells:
-        file, world = study.out / network_file(cell), WORLDS[cell.world]
+        file, world = study.out / cell.file, WORLDS[cell.world]
         if file.is_file():
             continue
         seeds = range(FIRST_PROBE, FIRST_PROBE + (1 if study.quick else world.probes))
@@ -230,10 +215,6 @@ def probe(study: Study) -> None:
             raise SystemExit(f"{cell}: the hub was late in all episodes; measure on a quiet machine")
         network = Network.of(punctual)
         print(f"{network}\nwrote {network.write(file)}, {len(punctual)} of {len(runs)} episodes", flush=True)
-
-
-Turn = tuple[Cell, list[int]]
-"""A cell, and the seeds that it plays one after another."""
 
 
 def attempt(cell: Cell, seed: int, play: Callable[..., RealRun], records: Path) -> dict[str, Any]:
@@ -253,7 +234,7 @@ def attempt(cell: Cell, seed: int, play: Callable[..., RealRun], records: Path) 
         print(f"{cell}, seed {seed}: {error}", flush=True)
     assert run.punctuality is not None
     late, counts = run.punctuality.to_dict(), run.result.messages
-    if not run.discarded and not (path := records / f"{slug(str(cell))}.jsonl.gz").is_file():
+    if not run.discarded and not (path := records / cell.record).is_file():
         write(path, gzip.compress(record, 9, mtime=0))
     return {
         "cell": [*cell], "seed": seed, "return": team_return(env, run.result), "returns": dict(run.result.returns),
@@ -265,14 +246,14 @@ def attempt(cell: Cell, seed: int, play: Callable[..., RealRun], records: Path) 
     }  # fmt: skip
 
 
-def turns(cells: Sequence[Cell], seeds: Mapping[Cell, Sequence[int]], lines: Sequence[Any]) -> list[Turn]:
-    """In the order in which they are played, without what was; what was discarded once more, at the end."""
+def turns(seeds: Mapping[Cell, Sequence[int]], lines: Sequence[Any]) -> list[tuple[Cell, list[int]]]:
+    """Which seeds of which cell are played next, without what was; what was discarded once more, at the end."""
     tries: dict[tuple[Cell, int], list[bool]] = {}
     for line in lines:
         tries.setdefault((Cell(*line["cell"]), line["seed"]), []).append(line["discarded"])
-    blocks = [(cells[place], block) for block in range(BLOCKS)
-              for place in stream(block, "turns").permutation(len(cells)).tolist()]  # fmt: skip
-    first = [(cell, [n for n in seeds[cell][block::BLOCKS] if (cell, n) not in tries]) for cell, block in blocks]
+    order = [(place, block) for block in range(BLOCKS) for place in stream(block, "turns").permutation(len(seeds))]
+    cells = [*seeds]
+    first = [(cells[k], [n for n in seeds[cells[k]][b::BLOCKS] if (cells[k], n) not in tries]) for k, b in order]
     again = [(cell, [n for n in seeds[cell] if tries.get((cell, n)) == [True]]) for cell in cells]
     return [turn for turn in (*first, *again) if turn[1]]
 
@@ -281,17 +262,19 @@ def run(study: Study, minutes: float) -> None:
     """Real episodes that are missing, for so long. Raises SystemExit for predictions that are not committed."""
     predictions, end = study.predictions(), time.monotonic() + 60.0 * minutes
     require_committed(study.out / "predictions.json")
+    if missing := [str(cell) for cell in study.cells if str(cell) not in predictions["cells"]]:
+        raise SystemExit(f"not predicted: {', '.join(missing)}")
     stamp, seeds = digest(predictions), {cell: predictions["cells"][str(cell)]["seeds"] for cell in study.cells}
     with Journal(path := study.out / "episodes.jsonl") as journal:
         journal.truncate(full_lines(path.read_bytes()))  # one that was killed may leave half a line
-        while rounds := turns(study.cells, seeds, lines := study.episodes()):
+        while rounds := turns(seeds, lines := study.episodes()):
             for cell, numbers in rounds:
                 with playing(cell, numbers[0] + 10**9 * len(lines)) as play:
                     for seed in numbers:
                         line = {**attempt(cell, seed, play, study.out / "records"), "predictions": stamp}
                         journal.append(f"{compact(line)}\n".encode())
                         if time.monotonic() > end:
-                            left = sum(len(each) for _, each in turns(study.cells, seeds, study.episodes()))
+                            left = sum(len(each) for _, each in turns(seeds, study.episodes()))
                             print(f"time is up; {left} episodes are left: run it again")
                             return
                 print(f"{cell}: seeds {numbers}", flush=True)
@@ -335,7 +318,7 @@ def predict_all(study: Study) -> None:
         if study.episodes():
             raise SystemExit("runs have begun: nothing is predicted any more")
         seeds = range(FIRST, FIRST + (2 if study.quick else WORLDS[cell.world].episodes))
-        made = predicted(cell, Network.read(file := study.out / network_file(cell)), seeds)
+        made = predicted(cell, Network.read(file := study.out / cell.file), seeds)
         content["cells"][str(cell)] = made
         content["networks"][file.name] = sha256(file.read_bytes()).hexdigest()
         content = json.loads(compact({**content, "schema_version": 1, "versions": versions()}))

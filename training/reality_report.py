@@ -18,6 +18,7 @@ EASY, VOID, APART = 0.10, 0.10, 4.0
 """What some policy must lose where a network counts; discards of a cell; standard errors from which on a wrong model
 must be refused."""
 NO_RUNS, NOT_RUN = "losses without runs", "not run yet"
+WORDS: Final = re.compile(r"\w+")
 Row = Sequence[str]
 
 
@@ -37,10 +38,15 @@ class Cell(NamedTuple):
         """Where its policy is compared with others."""
         return f"{self.world}; {self.network}"
 
+    @property
+    def file(self) -> str:
+        """Of its network."""
+        return f"network-{'-'.join(WORDS.findall(self.place))}.json"
 
-def slug(text: str) -> str:
-    """As a part of a file's name."""
-    return "-".join(re.findall(r"\w+", text))
+    @property
+    def record(self) -> str:
+        """The file of one of its records."""
+        return f"{'-'.join(WORDS.findall(str(self)))}.jsonl.gz"
 
 
 def apart(ours: Any, theirs: Any) -> tuple[float, float]:

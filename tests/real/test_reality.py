@@ -174,7 +174,7 @@ def network(agents: int = 3) -> Network:
 def study(tmp_path: Path) -> reality.Study:
     """Predicted for two seeds, and committed in a repository of its own."""
     made = reality.Study(tmp_path, [CELL], quick=True)
-    network().write(tmp_path / reality.network_file(CELL))
+    network().write(tmp_path / CELL.file)
     reality.predict_all(made)
     for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "it"]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
@@ -204,7 +204,13 @@ def test_what_is_predicted_is_what_predict_says_and_wrong_models_beside(study: r
     assert made["synchronous"] == [*returns.returns["it"]["synchronous"]] and len(seeds) == 2
     assert made["gain"] == pytest.approx(np.subtract(made["synchronous"], returns.nothing).mean())
     assert [*made["wrong"]] == ["no network", "the mean delay", "half the delay"]
-    assert made["right"] != made["one"] != made["wrong"]["half the delay"]
+    for values, draws, options in (
+        (made["right"], reality.DRAWS, {}),
+        (made["wrong"]["half the delay"], reality.WRONG_DRAWS, {"scale": 0.5}),
+    ):
+        others = [network().delivery(env, seeds[1] + k * 10**9, **options) for k in range(1, 1 + draws)]
+        episodes = [env.run_event_driven(chosen, seed=seeds[1], arrivals=each) for each in others]
+        assert values[1] == pytest.approx(np.mean([each.returns["system_agent"] for each in episodes]), abs=1e-6)
 
 
 def test_it_goes_on_where_it_was_stopped_and_runs_what_was_discarded_once_more_at_the_end(
@@ -222,7 +228,7 @@ def test_it_goes_on_where_it_was_stopped_and_runs_what_was_discarded_once_more_a
 
 def test_every_cell_has_its_turn_in_each_block() -> None:
     cells = reality.CELLS[:4]
-    turns = reality.turns(cells, {cell: [*range(12)] for cell in cells}, [])
+    turns = reality.turns({cell: [*range(12)] for cell in cells}, [])
     orders = [[cell for cell, _ in turns[first : first + 4]] for first in range(0, len(turns), 4)]
     assert len(orders) == reality.BLOCKS and all(sorted(order) == sorted(cells) for order in orders)
     assert len({tuple(order) for order in orders}) > 1
@@ -238,10 +244,16 @@ def changed(path: Path, old: str, new: str) -> None:
 
 def test_nothing_runs_before_predictions_are_committed(tmp_path: Path, played: list[int]) -> None:
     study = reality.Study(tmp_path, [CELL], quick=True)
-    network().write(tmp_path / reality.network_file(CELL))
+    network().write(tmp_path / CELL.file)
     reality.predict_all(study)
     with pytest.raises(SystemExit, match="is not committed as it is"):
         reality.run(study, 1.0)
+    assert played == []
+
+
+def test_nothing_runs_that_is_not_predicted(study: reality.Study, played: list[int]) -> None:
+    with pytest.raises(SystemExit, match="not predicted: Spread; udp, 35 ms; nearest landmark"):
+        reality.run(reality.Study(study.out, reality.CELLS[:2]), 1.0)
     assert played == []
 
 
@@ -256,7 +268,7 @@ def test_changed_predictions_are_refused(study: reality.Study, played: list[int]
     with pytest.raises(SystemExit, match="is not committed as it is"):
         reality.run(study, 1.0)
     path.write_text(text)
-    changed(study.out / reality.network_file(CELL), "0.13", "0.12")
+    changed(study.out / CELL.file, "0.13", "0.12")
     with pytest.raises(SystemExit, match="is another network than the one"):
         reality.run(study, 1.0)
     assert played == []
@@ -276,6 +288,7 @@ def test_episodes_of_other_predictions_are_refused_and_nothing_is_predicted_afte
 def test_a_busy_machine_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(reality.os, "getloadavg", lambda: (500.0, 0.0, 0.0))
     for step in ("probe", "run"):
+        monkeypatch.setattr(reality, step, lambda *_: pytest.fail("it began"))
         monkeypatch.setattr(sys, "argv", ["reality", step, "--out", str(tmp_path)])
         with pytest.raises(SystemExit, match=r"load average 500\.0: this machine is busy"):
             reality.main()
