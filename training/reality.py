@@ -277,7 +277,7 @@ def run(study: Study, minutes: float) -> None:
                             left = sum(len(each) for _, each in turns(seeds, study.episodes()))
                             print(f"time is up; {left} episodes are left: run it again")
                             return
-                print(f"{cell}: seeds {numbers}", flush=True)
+                print(f"{cell}: {len(numbers)} episodes", flush=True)
     print("nothing is left: compare")
 
 
