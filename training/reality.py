@@ -8,7 +8,7 @@
 
 Each step goes on where it was stopped. Nothing else should run on the machine meanwhile: a run whose hub was late is
 discarded by rule and run once more at the end. In --out: network-WORLD-NETWORK.json, predictions.json, episodes.jsonl
-(a line an episode), and of each cell one record in records/, which `heron_env.real.record.read` reads.
+(a line an episode), and of each cell one record in records/, which `heron_env.real.read_record` reads.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -52,7 +53,7 @@ FIRST, FIRST_PROBE = 7_000_000, 7_500_000
 """Seeds of the episodes, and of those by which networks are measured."""
 DRAWS, WRONG_DRAWS = 8, 2
 """Networks that are drawn for each seed; one more stands for the real run where it is said what will be refused."""
-BLOCKS: Final = 6
+BLOCKS: Final = 4
 """Every cell has its turn so often, in another order each time: what drifts on the machine hits all alike."""
 WARM_STEPS: Final = 20
 """Of an episode that does not count, before each group of processes plays: libraries load at the first decision."""
@@ -62,15 +63,19 @@ class World(NamedTuple):
     """Where policies are compared over some networks.
 
     The first policy is the rule that measures them; what it gains over `reference` is the gain that shares are of.
+    `policies` have their numbers of episodes, `over` the speed at which each network is used.
     """
 
     env_id: str
-    speed: float
-    policies: tuple[str, ...]
+    policies: Mapping[str, int]
     reference: str
-    episodes: int
     probes: int
-    over: tuple[str, ...]
+    over: Mapping[str, float]
+
+    @property
+    def rule(self) -> str:
+        """Which measures networks."""
+        return next(iter(self.policies))
 
 
 class Link(NamedTuple):
@@ -87,13 +92,22 @@ LINKS: Final = {
     "udp, 35 ms, bursts": Link("udp", {**SHORT, "burst": (0.03, 0.25, 0.9)}),
     "mqtt, QoS 1": Link("mqtt", None),
 }
-TRAFFIC: Final = ("actuated", "fixed cycle")
-SPREAD: Final = ("assigned landmark", "nearest landmark", "shipped:heron/Spread-v0/ppo")
 WORLDS: Final = {
-    "Spread": World("heron/Spread-v0", 1.0, SPREAD, NOTHING, 96, 20, (*LINKS,)),
+    "Spread": World(
+        "heron/Spread-v0",
+        # the second is the most erratic: by simulation, its standard error would be 1.8 % of the gain with 96
+        {"assigned landmark": 96, "nearest landmark": 160, "shipped:heron/Spread-v0/ppo": 96},
+        NOTHING,
+        20,
+        # 35 ms take less than a tenth of the gain at speed 1, and 240 ms of the plane's time all of it
+        {name: 1.0 if "120" in name else 2.0 for name in LINKS},
+    ),
     # where signals never change, delays are no measure: everybody gains the same over it
-    "TrafficCorridor": World("heron/TrafficCorridor-v0", 25.0, TRAFFIC, RANDOM, 24, 4, (*LINKS,)[:3]),
-}
+    "TrafficCorridor": World(
+        "heron/TrafficCorridor-v0", {"actuated": 24, "fixed cycle": 24}, RANDOM, 4,
+        {name: 50.0 for name, link in LINKS.items() if link.transport == "udp"},
+    ),
+}  # fmt: skip
 WRONG: Final[Mapping[str, Mapping[str, Any]]] = {
     "no network": {"without": ("delays", "losses", "copies", "thinking")},
     "the mean delay": {"without": ("jitter",)},
@@ -192,7 +206,7 @@ def playing(cell: Cell, first: int) -> Iterator[Callable[..., RealRun]]:
         hub = stack.enter_context(carrying(env, cell.policy, **more))
 
         def play(seed: int, **more: Any) -> RealRun:
-            run = hub.play(seed=seed, speed=world.speed, **more)
+            run = hub.play(seed=seed, speed=world.over[cell.network], **more)
             if run.punctuality is None or run.punctuality.interrupted:
                 raise SystemExit("interrupted; the episode does not count")
             return run
@@ -208,7 +222,7 @@ def probe(study: Study) -> None:
         if file.is_file():
             continue
         seeds = range(FIRST_PROBE, FIRST_PROBE + (1 if study.quick else world.probes))
-        with playing(cell._replace(policy=world.policies[0]), FIRST_PROBE) as play:
+        with playing(cell._replace(policy=world.rule), FIRST_PROBE) as play:
             runs = [play(seed) for seed in seeds]
         punctual = [run.arrivals for run in runs if not run.discarded]
         if not punctual:
@@ -221,7 +235,7 @@ def attempt(cell: Cell, seed: int, play: Callable[..., RealRun], records: Path) 
     """Play an episode, repeat it from its record, and say what came of it."""
     world, env = WORLDS[cell.world], environment(cell.world)
     about = {"env_id": world.env_id, "options": {}, "policy": cell.policy, "transport": LINKS[cell.network].transport,
-             "speed": world.speed, "lockstep": False, "seed": seed}  # fmt: skip
+             "speed": world.over[cell.network], "lockstep": False, "seed": seed}  # fmt: skip
     load, began = os.getloadavg()[0], time.time()
     with TemporaryDirectory() as folder:
         run = play(seed, out=Path(folder) / "arrivals.jsonl", about=about)
@@ -241,7 +255,7 @@ def attempt(cell: Cell, seed: int, play: Callable[..., RealRun], records: Path) 
         "discarded": run.discarded, "late": late["done_late"], "actions": sum(late["actions"].values()),
         "missed": sum(late["missed"].values()), "skipped": sum(late["skipped"].values()), "seconds": late["seconds"],
         "messages": [counts.sent, counts.lost, counts.in_flight], "repeats": repeats, "began": round(began),
-        "refused": {reason: n for reason, n in run.refused.items() if n},  # since its processes began
+        "refused": {reason: n for reason, n in run.refused.items() if n},
         "record": sha256(record).hexdigest()[:16], "load": round(load, 2),
     }  # fmt: skip
 
@@ -302,7 +316,7 @@ def predicted(cell: Cell, network: Network, seeds: Sequence[int]) -> dict[str, A
 
     runs = any(law.bursts for law in (*network.links.values(), *network.directions.values()))
     wrong = {name: mean(WRONG_DRAWS, **how) for name, how in WRONG.items() if runs or name != NO_RUNS}
-    made = {"seeds": [*seeds], "gain": plain(world.policies[0]) - plain(world.reference), "right": mean(DRAWS),
+    made = {"seeds": [*seeds], "gain": plain(world.rule) - plain(world.reference), "right": mean(DRAWS),
             "one": base[MEASURED], SYNCHRONOUS: base[SYNCHRONOUS], "wrong": wrong}  # fmt: skip
     errors = {name: max(apart(made["one"], values)[1], 1e-9) for name, values in wrong.items()}
     off = {name: round(apart(made["right"], values)[0] / errors[name], 2) for name, values in wrong.items()}
@@ -312,19 +326,20 @@ def predicted(cell: Cell, network: Network, seeds: Sequence[int]) -> dict[str, A
 def predict_all(study: Study) -> None:
     """Predict the cells that are missing. Raises SystemExit once runs have begun."""
     content = study.predictions()
-    for cell in study.cells:
-        if str(cell) in content["cells"]:
-            continue
-        if study.episodes():
-            raise SystemExit("runs have begun: nothing is predicted any more")
-        seeds = range(FIRST, FIRST + (2 if study.quick else WORLDS[cell.world].episodes))
-        made = predicted(cell, Network.read(file := study.out / cell.file), seeds)
-        content["cells"][str(cell)] = made
-        content["networks"][file.name] = sha256(file.read_bytes()).hexdigest()
-        content = json.loads(compact({**content, "schema_version": 1, "versions": versions()}))
-        write(study.out / "predictions.json", f"{compact({**content, 'digest': digest(content)})}\n")
-        must = [f"{name} ({off:+.1f} SE)" for name, off in made["off"].items() if abs(off) >= APART]
-        print(f"{cell}: {np.mean(made['right']):.2f}; must be refused: {', '.join(must) or 'none'}", flush=True)
+    cells = [cell for cell in study.cells if str(cell) not in content["cells"]]
+    if cells and study.episodes():
+        raise SystemExit("runs have begun: nothing is predicted any more")
+    numbers = [2 if study.quick else WORLDS[cell.world].policies[cell.policy] for cell in cells]
+    seeds, files = [range(FIRST, FIRST + number) for number in numbers], [study.out / cell.file for cell in cells]
+    with ProcessPoolExecutor() as pool:
+        all_made = pool.map(predicted, cells, map(Network.read, files), seeds)
+        for cell, file, made in zip(cells, files, all_made, strict=True):
+            content["cells"][str(cell)] = made
+            content["networks"][file.name] = sha256(file.read_bytes()).hexdigest()
+            content = json.loads(compact({**content, "schema_version": 1, "versions": versions()}))
+            write(study.out / "predictions.json", f"{compact({**content, 'digest': digest(content)})}\n")
+            must = [f"{name} ({off:+.1f} SE)" for name, off in made["off"].items() if abs(off) >= APART]
+            print(f"{cell}: {np.mean(made['right']):.2f}; must be refused: {', '.join(must) or 'none'}", flush=True)
 
 
 def main() -> None:

@@ -37,8 +37,8 @@ from heron_env.scheduling.timing import to_ns
 
 AGAIN_S: Final = 0.25
 """In lockstep, what has not arrived by then is sent again."""
-LINGER_S: Final = 0.3
-"""After the end, what is still under way may arrive."""
+LINGER_S: Final = 1.0
+"""After the end, what is still under way may arrive so long; what has not come by then counts as lost."""
 
 
 class Remote:
@@ -280,7 +280,7 @@ class Carrier:
         through = keep_time(run, punctuality, begun / 1e9, time.monotonic, self.take)
         end, self.stopped = time.monotonic() + LINGER_S, False
         with suppress(KeyboardInterrupt):
-            while (left := end - time.monotonic()) > 0.0:
+            while self._under_way() and (left := end - time.monotonic()) > 0.0:
                 self.take(left)
         skipped, seconds = dict(run.context.result.busy), (time.monotonic_ns() - begun) / 1e9
         return through, replace(punctuality, skipped=skipped, seconds=seconds, interrupted=through is not None)
@@ -298,6 +298,10 @@ class Carrier:
         except KeyboardInterrupt:
             return to_ns(through, "t")
         return None
+
+    def _under_way(self) -> bool:
+        """Can anything that was sent still come?"""
+        return len(self.came) < len(self.passages)
 
     def passed(self) -> dict[int, Passage]:
         """All messages that left for another place, and when they came."""

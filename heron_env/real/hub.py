@@ -38,7 +38,7 @@ class RealRun:
         result: of the episode.
         arrivals: its record; `env.run_event_driven(policies, arrivals=...)` repeats it.
         punctuality: how the hub kept to the wall clock; None in lockstep.
-        refused: what came and did not count, by reason.
+        refused: what came during the episode and did not count, by reason.
         policies: by agent in a node, the digest of what decided there.
     """
 
@@ -136,6 +136,7 @@ class Hub:
         if out is not None:
             carrier.record = RecordFile(out, about, Arrivals(seed, places))
         carrier.bind(run)
+        before = board.counts()
         board.begin(seed, run.context.result.episode, join_s)
         with stopping(carrier):
             through, punctuality = carrier.play(speed, tolerance)
@@ -144,7 +145,8 @@ class Hub:
         if carrier.record is not None:
             carrier.record.note(carrier, last=True)
             carrier.record.end(arrivals)
-        return RealRun(result, arrivals, punctuality, board.counts(), board.deciders())
+        refused = {reason: n - before.get(reason, 0) for reason, n in board.counts().items()}
+        return RealRun(result, arrivals, punctuality, refused, board.deciders())
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from reality_report import Cell, compare, judged, signs, with_tables
 
 from heron_env.real.network import Law, Network
 from heron_env.real.predicting import predict
-from heron_env.real.record import read
+from heron_env.real.record import read_record
 from heron_env.seeding import stream
 
 CELL = Cell("Spread", "udp, 35 ms", "assigned landmark")
@@ -317,5 +317,5 @@ def test_an_episode_over_each_network(
     (record,) = (tmp_path / "records").iterdir()
     file = tmp_path / "arrivals.jsonl"
     file.write_bytes(gzip.decompress(record.read_bytes()))
-    about, arrivals = read(file)
+    about, arrivals = read_record(file)
     assert about["policy"] == cell.policy and arrivals.seed == only["seed"] and arrivals.messages
