@@ -89,6 +89,11 @@ class CarryingHub(Hub):
 
     nodes: list[subprocess.Popen[bytes]]
 
+    def _failed(self) -> str:
+        """What ended by itself said why; what was killed may be started again."""
+        codes = [code for process in self.nodes if (code := process.poll()) is not None and code > 0]
+        return f"a node's process ended with exit code {codes[0]}; its error stands above" if codes else ""
+
 
 def dealt(env: HeronEnv, nodes: int | Sequence[Sequence[str]]) -> list[list[str]]:
     """The agents of each node. Raises ConfigError."""

@@ -103,6 +103,10 @@ class Hub:
         """Let the nodes go, and listen no more."""
         self._board.close()
 
+    def _failed(self) -> str:
+        """Why nodes that are waited for will not come; "" while they may."""
+        return ""
+
     def play(
         self, *, seed: int | None = None, speed: float = 1.0, tolerance: float = TOLERANCE, lockstep: bool = False,
         join_s: float = JOIN_S, out: str | Path | None = None, about: Mapping[str, Any] = {}, **more: Any,
@@ -126,7 +130,7 @@ class Hub:
         board, env = self._board, self.env
         if out is not None:
             require_new(out)
-        places = board.wait_for_nodes(join_s)
+        places = board.wait_for_nodes(join_s, self._failed)
         board.routes.clear()
         self._episodes += 1
         carrier = Carrier(board, places, lockstep=lockstep, first=self._episodes << 40)

@@ -27,6 +27,8 @@ from heron_env.real.transports import TcpHub, host_and_port, hub_transport, is_l
 HUB: Final = None
 """Where a message goes to or comes from that is no node."""
 MOST_NODES: Final = 1_000
+LOOK_S: Final = 0.2
+"""Between two looks at what nodes that are waited for do."""
 OWN_OPTIONS: Final = ("user", "password_file", "ca", "plain")
 """Of a transport: each process has its own."""
 
@@ -140,16 +142,21 @@ class Switchboard:
         self.routes[id] = route
         self._loop.call_soon_threadsafe(self._depart, route)
 
-    def wait_for_nodes(self, join_s: float) -> dict[str, str]:
-        """By agent, its node, once all are there. Raises ConfigError after `join_s` s."""
+    def wait_for_nodes(self, join_s: float, failed: Callable[[], str] = str) -> dict[str, str]:
+        """By agent, its node, once all are there. Raises ConfigError after `join_s` s, or where some have `failed`."""
         end, self._parts = time.monotonic() + join_s, {}
         while True:
             missing = self.agents.difference(*(self.claims[node].agents for node in self._joined))
+            left = max(end - time.monotonic(), 0.0)
             try:
-                came = self.inbox.get(timeout=max(end - time.monotonic(), 0.0)) if missing else self.inbox.get_nowait()
+                came = self.inbox.get(timeout=min(left, LOOK_S)) if missing else self.inbox.get_nowait()
             except Empty:
                 if not missing:
                     break
+                if why := failed():
+                    raise ConfigError(f"no node has come for {sorted(missing)}: {why}") from None
+                if left > 0.0:
+                    continue
                 raise ConfigError(
                     f"no node has come for {sorted(missing)} within {join_s:g} s; start it: heron real node "
                     f"{min(missing)} --hub {self.address} --policy ...{self._why_refused()}"

@@ -127,6 +127,8 @@ class Arrivals:
                 f"arrivals: message {number} leaves at {message.sent} ns, and in the recorded run it left {then}: "
                 "this is another run, or the record was changed"
             )
+        if any(ns < message.sent for ns in passage.came):
+            raise TraceError(f"arrivals: message {number} arrives before it leaves, at {message.sent} ns: restore them")
         return passage.came
 
     def answered(self, agent: str, question: int, now: int) -> tuple[int, bool] | None:

@@ -172,6 +172,17 @@ class Unready(Wave):
         raise ValueError("not today")
 
 
+class Unloadable(Wave):
+    """Can be sent to another process, and not be made there."""
+
+    def __reduce__(self) -> Any:
+        return fail, ()
+
+
+def fail() -> None:
+    raise ImportError("no such library here")
+
+
 def market_policies(thinking: float = 0.4) -> dict[str, Any]:
     """One of each kind."""
     others = {name: [other for other in WRITERS if other != name] for name in WRITERS}

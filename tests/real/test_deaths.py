@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from real.carried_kit import SETTINGS, Quick
-from real.real_policies import Failing, Unready, Wave
+from real.real_policies import Failing, Unloadable, Unready, Wave
 from real.wire_kit import broker, needs_broker
 
 from heron_env import ScheduleConfig
@@ -203,6 +203,11 @@ def test_a_policy_that_raises_ends_the_run_with_words(lockstep: bool, quick: Qui
 def test_a_policy_that_cannot_begin_ends_the_run_with_words(quick: Quick) -> None:
     with pytest.raises(ConfigError, match="node 'zone_1' can't begin: ValueError: not today"):
         quick.run("grid", "udp", policies={"zone_1": Unready("zone", 2)})
+
+
+def test_a_process_that_fails_before_it_joins_is_not_waited_for() -> None:
+    with pytest.raises(ConfigError, match="a node's process ended with exit code 1; its error stands above"):
+        carried.run_carried(SETTINGS["grid"].build(), {"zone_1": Unloadable("zone", 2)}, nodes=[["zone_1"]], join_s=60.0)
 
 
 def test_in_lockstep_nobody_goes_on_without_a_node(quick: Quick, nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
