@@ -19,6 +19,7 @@ from small_worlds import (
     Metered,
     Reversed,
     RuledEnv,
+    Setpoint,
     SignallingEnv,
     StillEnv,
     StormyEnv,
@@ -79,7 +80,7 @@ rewards of a trainer's own, Python for all lanes; with gusts and what lasts, Pyt
 class Node:
     """One agent of a recipe: `at` and `cut` are steps (0: never), `named` gives it a policy by id below a protocol.
 
-    `exchange`: among whom of its children, all talkers, each tells its level.
+    `exchange`: among whom of its children, all talkers, each tells its level; `when`: to some only if its mode says so.
     """
 
     kind: str
@@ -91,6 +92,7 @@ class Node:
     named: bool = False
     protocol: str = ""
     exchange: str = ""
+    when: bool = False
     children: tuple["Node", ...] = ()
 
     def __repr__(self) -> str:
@@ -153,8 +155,8 @@ class Recipe:
         if node.protocol:
             options["protocol"] = fitting(node.protocol, children)
         if node.exchange:
-            tell = (StateShare(Level.value, Told.near, node.exchange), StateAverage(Level.value, Told.mean, "full"))
-            options["exchange"] = tell
+            near = StateShare(Level.value, Told.near, node.exchange, when=Setpoint.mode if node.when else None)
+            options["exchange"] = near, StateAverage(Level.value, Told.mean, "full")
         return kind(agent_id, *parts, *children, **options)
 
     def _end(self, node: Node) -> End:
@@ -300,12 +302,12 @@ def in_family(node: Node, more: tuple[Node, ...] = ()) -> Node:
     return replace(node, kind=kind, children=(*map(in_family, node.children), *more))
 
 
-def talking(root: Node, exchange: str) -> Node:
+def talking(root: Node, exchange: str, when: bool = False) -> Node:
     """The same tree; talkers that are three below a team of the root hear of each other."""
 
     def told(node: Node) -> Node:
         talkers = node.kind == "team" and all(child.kind == "talker" for child in node.children)
-        return replace(node, exchange=exchange if talkers and len(node.children) == 3 else "")
+        return replace(node, exchange=exchange if talkers and len(node.children) == 3 else "", when=when)
 
     return replace(root, children=tuple(map(told, root.children)))
 

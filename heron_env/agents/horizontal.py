@@ -11,6 +11,9 @@
 At each step boundary every sender tells the value of its quantity; the receivers' next observations have it. In the
 event-driven clock it leaves at the boundary and arrives after the delay of the sender's link, late, twice or never.
 
+With `when=Voice.says`, a quantity that the sender's action sets, it tells only where that is 0.5 or more at a boundary;
+the flag is set to 0 when the shares have left. Rewards are computed before, so a rule can take a price for each.
+
 A sharing agent discloses exactly what it shares, without noise, also where tags or an observability matrix hide that
 quantity from the receiver: to tell is the protocol's purpose. Bookkeeping (`observed=False`) can't be shared.
 
@@ -141,13 +144,18 @@ class HorizontalProtocol(Topology):
         source: the quantity that senders tell, `Charge.soc`.
         into: the quantity of an Inbox that receives it, `Heard.soc`; what arrives is clipped to its bounds.
         edges, hub: who tells whom, see Topology.
+        when: a number of the sender, `Voice.says`: it tells only at boundaries where that is 0.5 or more, and it is 0
+            after them. None: at all.
 
-    Raises FeatureError for quantities that can't be shared or written, ConfigError for impossible edges.
+    Raises FeatureError for quantities that can't be shared, written or raised, ConfigError for impossible edges.
     """
 
-    def __init__(self, source: Any, into: Any, edges: str | Sequence[Pair], *, hub: str | None = None) -> None:
+    def __init__(
+        self, source: Any, into: Any, edges: str | Sequence[Pair], *, hub: str | None = None, when: Any = None
+    ) -> None:
         name = type(self).__name__
-        for role, quantity in (("source", source), ("into", into)):
+        roles = {"source": source, "into": into} | ({} if when is None else {"when": when})
+        for role, quantity in roles.items():
             if not isinstance(quantity, Quantity) or quantity.owner is None:
                 raise FeatureError(
                     f"{name}({role}={quantity!r}): must be a quantity of a feature class, as in Charge.soc"
@@ -164,8 +172,22 @@ class HorizontalProtocol(Topology):
                 f"{name}(source={source!r}): it is bookkeeping (observed=False), which never travels; share an "
                 "observed quantity"
             )
+        self.when: Quantity | None = when
+        if when is not None:
+            self._check_flag(f"{name}(when={when!r})", when)
         super().__init__(edges, hub=hub)
         self.slots = self.count_slots()
+
+    def _check_flag(self, where: str, flag: Quantity) -> None:
+        fault = (
+            "it is an inbox, which actions don't write" if issubclass(self.owner_of(flag), Inbox)
+            else f"it has the shape {flag.shape}" if flag.shape
+            else "it is set to 0 before physics (per_step=True)" if flag.per_step
+            else "0 or 1 is beyond its bounds" if not flag.low <= 0.0 < 1.0 <= flag.high
+            else ""
+        )  # fmt: skip
+        if fault:
+            raise FeatureError(f"{where}: {fault}; give a number of the sender that its action sets to 0 or 1")
 
     @staticmethod
     def owner_of(declared: Quantity) -> type[FeatureProvider]:
@@ -186,7 +208,8 @@ class HorizontalProtocol(Topology):
 
     def __repr__(self) -> str:
         """`StateShare(Charge.soc, Heard.soc, 'ring')`."""
-        return f"{type(self).__name__}({self.source!r}, {self.into!r}, {self.shown_edges})"
+        when = "" if self.when is None else f", when={self.when!r}"
+        return f"{type(self).__name__}({self.source!r}, {self.into!r}, {self.shown_edges}{when})"
 
 
 class StateShare(HorizontalProtocol):

@@ -259,7 +259,10 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One sender and one receiver (ranks): `source` are the sender's columns, `target` those of the slot."""
+    """One sender and one receiver (ranks): `source` are the sender's columns, `target` those of the slot.
+
+    `flag`: column of what the sender raises where it tells; -1: it always does.
+    """
 
     index: int
     sender: int
@@ -267,3 +270,4 @@ class Edge:
     source: slice
     target: slice
     route: Route
+    flag: int

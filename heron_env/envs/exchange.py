@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from heron_env.agents.agent import CoordinatorAgent
 from heron_env.agents.horizontal import HorizontalProtocol, Inbox, Topology, as_protocols
 from heron_env.core.hierarchy import Hierarchy
-from heron_env.core.layout import Edge, Layout, Route, Row, spans_of
+from heron_env.core.layout import RAISED, Edge, Layout, Route, Row, spans_of
 from heron_env.core.quantity import Quantity, clip
 from heron_env.core.rule import RULE_NAMES, rule_spec
 from heron_env.engine.arrays import addresses
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 UNHEARD = -1
 KERNEL = Path(__file__).with_name("exchange_kernel.py")
 FORMS: dict[str, tuple[str, int]] = {
-    "places": ("int64", 1),  # of the edges, by rank and by position in the engine
+    "places": ("int64", 1), "flags": ("int64", 1),  # of the edges: sender's position in the engine, column or -1
     "edge_of": ("int64", 1), "sources": ("int64", 1),  # of the values that are told: edge, column of the truth
     "targets": ("int64", 1), "low": ("float64", 1), "high": ("float64", 1), "integer": ("bool_", 1),  # of inboxes
     "first": ("int64", 1), "meeting": ("int64", 1),  # those that meet in target c: meeting[first[c] : first[c + 1]]
@@ -83,6 +83,7 @@ class Exchange:
         senders = np.array([edge.sender for edge in self.edges], dtype=np.int64)
         self._arrays = {
             "places": np.argsort(breadth_first(hierarchy))[senders],
+            "flags": np.array([edge.flag for edge in self.edges], dtype=np.int64),
             "edge_of": np.repeat(np.arange(len(self.edges)), sizes), "sources": sources, "targets": columns,
             "meeting": np.argsort(cell, kind="stable"), "first": np.cumsum([0, *counts]),
             "low": layout.low[columns], "high": layout.high[columns], "integer": layout.integer[columns],
@@ -111,6 +112,16 @@ class Exchange:
         if not self.edges:
             return ()
         return Native("deliver", kernel().deliver, self._at), Native("begin", kernel().forget, self._at)
+
+    def leaving(self, sender: int, truth: Floats) -> Iterator[Edge]:
+        """Over which edges an agent tells something now; when all have left, what it raised is lowered (V10)."""
+        edges = self.outgoing[sender]
+        for edge in edges:
+            if edge.flag < 0 or truth[edge.flag] >= RAISED:
+                yield edge
+        for edge in edges:
+            if edge.flag >= 0:
+                truth[edge.flag] = 0.0
 
     def receive(self, index: int, step: int, values: Floats, *arrays: Floats) -> None:
         """Take what edge `index` told at the end of `step`, unless something newer came over it before."""
@@ -283,7 +294,8 @@ class _Compilation:
             ids[sender], ids[receiver], feature, source.name, source.shape, source.kind != "float", repr(into)
         )
         target = slice(start, start + source.size)
-        return Edge(index, sender, receiver, slice(column, column + source.size), target, route)
+        flag = -1 if self.protocol.when is None else self._find(sender, self.protocol.when, "raises")[0]
+        return Edge(index, sender, receiver, slice(column, column + source.size), target, route, flag)
 
 
 def _require_untouched(agent: Any, row: Row) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.core.layout import RAISED
 from heron_env.engine.kernels import leaf, on_arrays, table, table_of, within
 from heron_env.envs.exchange import FORMS, UNHEARD
 
@@ -21,13 +22,17 @@ def deliver(D: Any, N: Any, first: Any, last: Any) -> Any:
     """In lanes [first, last) that were in the step, of all who were; nothing can fail (model.Native)."""
     over, ended, steps, alive = table(D, "over"), table(D, "ended"), table(D, "steps"), table(D, "alive")
     terminated, truncated, truth = table(D, "terminated"), table(D, "truncated"), table(D, "truth")
-    places, newest = of(N, "places"), of(N, "newest")
+    places, flags, newest = of(N, "places"), of(N, "flags"), of(N, "newest")
     for b in range(first, last):
         if over[b] == 0 or ended[b] != 0:
             for e in range(len(places)):
                 if alive[b, places[e]] | terminated[b, places[e]] | truncated[b, places[e]] != 0:
-                    newest[b, e] = steps[b] - 1
+                    if flags[e] < 0 or truth[b, flags[e]] >= RAISED:
+                        newest[b, e] = steps[b] - 1
             write_inboxes(N, truth, b, steps[b] - 1)
+            for e in range(len(places)):
+                if flags[e] >= 0 and alive[b, places[e]] | terminated[b, places[e]] | truncated[b, places[e]] != 0:
+                    truth[b, flags[e]] = 0.0
     return 0
 
 

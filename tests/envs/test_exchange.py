@@ -37,7 +37,7 @@ from heron_env import (
 )
 from heron_env.envs.event import physics
 from heron_env.envs.exchange import Exchange
-from heron_env.errors import ConfigError
+from heron_env.errors import ConfigError, FeatureError
 from heron_env.testing.clock import SharedState, StateReport
 
 NEVER = 1e4
@@ -257,6 +257,13 @@ class News(Inbox):
     mean: float = quantity(default=-1.0, low=-1.0, high=1e3)
 
 
+class Narrow(FeatureProvider):
+    """Numbers that are no flags."""
+
+    half: float = quantity(default=0.0, low=0.0, high=0.5)
+    flow: float = quantity(default=0.0, low=0.0, high=1.0, per_step=True)
+
+
 class Counter(FieldAgent):
     features = (Clock, News)
     action = Continuous(-1.0, 1.0)
@@ -312,6 +319,96 @@ def test_the_last_observation_of_an_episode_has_the_last_shares():
     obs, *_, truncations, _ = env.step({})
     assert all(truncations.values())
     assert obs["c_1"].tolist() == GOLDEN["c_1"][1]
+
+
+# Shares that are decided on (V10)
+
+
+class Voice(FeatureProvider):
+    """Whether this agent tells something, and how often it has."""
+
+    says: float = quantity(default=0.0, low=0.0, high=1.0)
+    paid: float = quantity(default=0.0, low=0.0, high=1e6, observed=False)
+
+
+class Speaker(Counter):
+    """Its action says whether it tells; it pays for each telling."""
+
+    features = (Clock, News, Voice)
+    action = Continuous(0.0, 1.0)
+
+    @staticmethod
+    @rule(writes=Voice.says)
+    def apply_action(action: Vector) -> float:
+        return action[0]
+
+    @staticmethod
+    @rule
+    def compute_local_reward(voice: Voice) -> float:
+        return -0.25 * (voice.says >= 0.5)
+
+
+def speakers(max_steps: int = 4, **options: Any) -> HeronEnv:
+    """c_1, c_2, c_3 begin at 10, 20, 30; c_1 hears the others when they say so, and their mean whenever."""
+    agents = [Speaker(f"c_{i}", Clock(soc=10.0 * i)) for i in (1, 2, 3)]
+    protocols = (
+        StateShare(Clock.soc, News.soc, "ring", when=Voice.says),
+        StateAverage(Clock.soc, News.mean, "full"),
+    )
+    return HeronEnv(SystemAgent("system", *agents, exchange=protocols), max_steps=max_steps, **options)
+
+
+def test_who_raises_its_flag_is_heard_and_pays_once():
+    env = speakers()
+    env.reset(seed=0)
+    told = {"c_1": [0.0], "c_2": [0.4], "c_3": [0.5]}
+    rows, paid = [], []
+    for actions in (told, {}, {"c_2": [1.0]}, {}):
+        obs, rewards, *_ = env.step({"c_1": [0.0], "c_2": [0.0], "c_3": [0.0]} | actions)
+        rows.append(obs["c_1"][1:4].tolist())
+        paid.append([rewards[f"c_{i}"] for i in (1, 2, 3)])
+        assert not env.simulation.truth[[n == "Voice.says" for n in env.simulation.model.layout.names]].any()
+    assert rows == [[31, -1, 26], [31, -1, 27], [31, 23, 28], [31, 23, 29]]
+    assert paid == [[0, 0, -0.25], [0, 0, 0], [0, -0.25, 0], [0, 0, 0]]
+
+
+def test_one_effect_is_one_message_however_rare_ticks_are():
+    env = speakers(max_steps=12)
+    rare = {"*": ScheduleConfig(tick_interval=3.0, msg_delay=0.2)}
+    result = env.run_event_driven({"*": lambda vector: [1.0]}, seed=0, schedule=rare, trace=True)
+    told = [r.payload for r in result.trace if isinstance(r.payload, SharedState)]
+    gated = [share for share in told if env.simulation.exchange.edges[share.edge].flag >= 0]
+    paid = sum(reward < 0.0 for rows in result.rewards.values() for _, reward in rows) - 4  # the system's is their sum
+    assert len(gated) == 2 * paid == 2 * 3 * 4
+    assert len(told) - len(gated) == 6 * 12
+
+
+def test_two_clocks_one_course_where_shares_are_decided_on():
+    for compile in (True, False):
+        check_parity(lambda compile=compile: speakers(compile=compile))
+        check_parity(lambda compile=compile: speakers(compile=compile, physics_substeps=4, report_interval=0.5))
+
+
+FLAGS: dict[str, tuple[Any, str]] = {
+    "no quantity": ("says", r"when='says'\): must be a quantity of a feature class"),
+    "an inbox": (News.mean, "it is an inbox, which actions don't write"),
+    "a vector": (Charge.flows, r"it has the shape \(2,\)"),
+    "never one": (Narrow.half, "0 or 1 is beyond its bounds"),
+    "cleared": (Narrow.flow, "it is set to 0 before physics"),
+}
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_flag_that_none_can_raise_is_refused(name: str):
+    flag, words = FLAGS[name]
+    with pytest.raises(FeatureError, match=words):
+        StateShare(Clock.soc, News.soc, "ring", when=flag)
+
+
+def test_who_has_no_flag_cannot_be_gated():
+    agents = [Counter(f"c_{i}") for i in (1, 2)]
+    with pytest.raises(FeatureError, match=r"'c_1' raises Voice.says, but its features are"):
+        HeronEnv(SystemAgent("s", *agents, exchange=StateShare(Clock.soc, News.soc, "ring", when=Voice.says)))
 
 
 def test_what_is_lost_is_never_known():

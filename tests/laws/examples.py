@@ -86,13 +86,14 @@ SEEN = Recipe(
     ),
 )
 """FIELD with a matrix that differs from its tags, and noise of both laws."""
+TALKERS = (Node("talker", cut=3), Node("talker"))
 TALK = Recipe(
     Node(
         "system",
         children=(
             Node("zone", protocol="vector", children=(Node("unit", at=2), Node("talker"), Node("unit", named=True))),
             Node("zone", protocol="uneven", children=(Node("unit", value=1.0), Node("unit"))),
-            Node("team", exchange="ring", children=(Node("talker", cut=3), Node("talker"), Node("talker", value=1.0))),
+            Node("team", exchange="ring", when=True, children=(*TALKERS, Node("talker", value=1.0))),
             Node("team", children=(Node("unit", above=0.6), Node("unit", own_policy=True))),
         ),
     ),

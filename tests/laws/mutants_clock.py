@@ -8,10 +8,34 @@ from heron_env import MessageBroker
 from heron_env.envs.event import physics
 from heron_env.envs.event.agents import AgentLoop
 from heron_env.envs.event.measuring import Measuring
+from heron_env.envs.exchange import Exchange
 from heron_env.testing.clock import Disturbed
 
 CLOCK_MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(CLOCK_MUTANTS)
+
+
+@mutant(Exchange, "leaving")
+def a_raised_flag_stays_up(original: Any) -> Any:
+    """Who has told something once tells it at each boundary."""
+
+    def leaving(self: Any, sender: int, truth: Any) -> Any:
+        before = truth.copy()
+        yield from original(self, sender, truth)
+        truth[:] = before
+
+    return leaving
+
+
+@mutant(Exchange, "leaving")
+def who_says_nothing_is_heard(original: Any) -> Any:
+    """Flags are lowered, and nothing else."""
+
+    def leaving(self: Any, sender: int, truth: Any) -> Any:
+        yield from self.outgoing[sender]
+        list(original(self, sender, truth))
+
+    return leaving
 
 
 @mutant(AgentLoop, "receive_reply")

@@ -10,6 +10,8 @@ EVENT_MUTANTS: dict[str, Fault] = {
         "        if ordered and not is_lost(E, b, r, leaves, cause, leg, number, twin):\n",
     ),
     "no_versions": ("broker", "if version <= versions[b, row]:", "if False:"),
+    "a_raised_flag_stays_up": ("broker", "            truth[b, flag] = 0.0\n", "            pass\n"),
+    "who_says_nothing_is_heard": ("broker", "if flag >= 0 and truth[b, flag] < RAISED:", "if False:"),
     "old_shares_count": ("broker", "if number <= newest[b, e]:", "if False:"),
     "second_copies_count": ("clock", "if visited != 0:", "if False:"),
     "phases_in_disorder": ("broker", "0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 1, 2, 4, 5, 8, 7, 6, 9  # fmt"),

@@ -159,14 +159,16 @@ class PlainWorld(PlainAgenda):
         if cause == "effect":
             self._send("ReportReceived", rank, number, None, REPORT, "receipts", "effect", clock.Leg.REPORT_RECEIVED)
 
-    # What neighbours tell each other (V8)
+    # What neighbours tell each other (V8, V10)
 
     def _tell_neighbours(self, members: list[int], step: int) -> None:
+        truth, edges = self.simulation.truth, self.simulation.exchange.edges
         for rank in members:
-            for edge in self.simulation.exchange.edges:
-                if edge.sender == rank:
+            for edge in edges:
+                if edge.sender == rank and (edge.flag < 0 or truth[edge.flag] >= 0.5):
                     content = (edge.index, self.simulation.truth[edge.source].copy())
                     self._send("SharedState", rank, step, content, PHYSICS, "share", edge.route.cause, clock.Leg.SHARE)
+        truth[[edge.flag for edge in edges if edge.flag >= 0 and edge.sender in members]] = 0.0
 
     def on_SharedState(self, rank: int, step: int, content: Any) -> None:
         """An inbox holds the mean of what came last from each who tells the same slot; it is its owner's memory."""

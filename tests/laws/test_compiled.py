@@ -157,6 +157,6 @@ def test_calls_of_python_depend_neither_on_agents_nor_on_lanes() -> None:
 
 
 @pytest.mark.parametrize("wait", [None, 0.01])
-@pytest.mark.parametrize("exchange", ["", "ring"])
-def test_parity_in_the_example(exchange: str, wait: float | None) -> None:
-    check_parity(replace(TALK, root=talking(TALK.root, exchange)), None, wait)
+@pytest.mark.parametrize(("exchange", "when"), [("", False), ("ring", False), ("ring", True)])
+def test_parity_in_the_example(exchange: str, when: bool, wait: float | None) -> None:
+    check_parity(replace(TALK, root=talking(TALK.root, exchange, when)), None, wait)

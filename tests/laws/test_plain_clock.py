@@ -27,7 +27,7 @@ def worlds(draw: st.DrawFn) -> Recipe:
     if kinds == "meters":
         root = metered(root)
     if exchange:
-        root = talking(with_talkers(root), exchange)
+        root = talking(with_talkers(root), exchange, draw(st.booleans()))
     substeps = draw(st.sampled_from([1, 2, 3, 4, 4]))
     reports = draw(st.sampled_from([n for n in (1, 2, 3, 4) if substeps % n == 0]))
     recipe = replace(recipe, root=root, substeps=substeps, report_interval=recipe.dt / reports)
@@ -113,7 +113,7 @@ TELEMETRIC = Recipe(
         children=(
             Node("zone", protocol="vector", children=(Node("metered", value=1.0), Node("hand"))),
             Node("team", children=(Node("metered", at=3), Node("metered", value=-1.0), Node("unit"))),
-            Node("team", exchange="ring", children=(Node("talker"), Node("talker", value=0.5), Node("talker"))),
+            Node("team", exchange="ring", when=True, children=(Node("talker"), Node("talker", value=0.5), Node("talker"))),
         ),
     ),
     substeps=4,
@@ -134,6 +134,7 @@ STEADY = replace(ROUGH, reorder=False, duplicate=0.0)
 CASES = [
     ("no_versions_on_reports", ROUGH), ("second_copies_count", ROUGH), ("shared_streams", ROUGH),
     ("a_late_reply_is_used", ROUGH), ("loss_moves_another_message", STEADY),
+    ("a_raised_flag_stays_up", AT_ONCE), ("who_says_nothing_is_heard", AT_ONCE),
     ("telemetry_after_disturbances", AT_ONCE), ("running_sums_are_reported", ROUGH),
 ]  # fmt: skip
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from heron_env.core.layout import RAISED
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.links import delay, is_doubled, is_lost, of, schedule_of
 from heron_env.engine.kernels import leaf, table, within
@@ -268,16 +269,22 @@ def receive_report(E: Any, b: Any, slot: Any) -> None:
 
 @leaf
 def send_shares(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
-    """V8: what an agent tells its neighbours leaves."""
+    """V8, V10: what an agent tells its neighbours leaves; what it raised is lowered."""
     first, edges, truth, sizes = of(E, "first_edge"), of(E, "edge"), table(D, "truth"), of(E, "sizes")
     for k in range(first[r], first[r + 1]):
         e = of(E, "outgoing")[k]
-        cause = of(E, "edge_cause")[e]
+        flag, cause = edges[e, f.EDGE_FLAG], of(E, "edge_cause")[e]
+        if flag >= 0 and truth[b, flag] < RAISED:
+            continue
         if send(E, b, r, f.SHARES, now, cause, LEG_SHARE, number, f.SHARE, PHYSICS_PHASE, NONE):
             s = b * sizes[f.REPORT_SLOTS] + of(E, "lane")[b, f.FRESH]
             of(E, "report_slot")[s, f.WHAT] = e
             for j in range(edges[e, f.EDGE_SIZE]):
                 of(E, "report")[s, j] = truth[b, edges[e, f.EDGE_SOURCE] + j]
+    for k in range(first[r], first[r + 1]):
+        flag = edges[of(E, "outgoing")[k], f.EDGE_FLAG]
+        if flag >= 0:
+            truth[b, flag] = 0.0
 
 
 @leaf

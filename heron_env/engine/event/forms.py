@@ -111,7 +111,7 @@ FORMS: dict[str, tuple[str, int]] = {
     "row_state": ("float32", 2), "answer": ("float64", 2),
 }  # fmt: skip
 """Element type and number of axes of every array."""
-EDGE_SOURCE, EDGE_SIZE, EDGE_TARGET, EDGE_WIDTH, EDGE_RECEIVED, EDGE_FROM, EDGE_TO, EDGE_NUMBERS = range(8)
+EDGE_SOURCE, EDGE_SIZE, EDGE_TARGET, EDGE_WIDTH, EDGE_RECEIVED, EDGE_FROM, EDGE_TO, EDGE_FLAG, EDGE_NUMBERS = range(9)
 """Columns of `edge`: first column and size of what is told; first column and width of where it goes; first place in
 `received`; first edge, and one past the last, of those that meet there."""
 ROW_LANE, ROW_RANK, ROW_SLOT, ROW_NUMBER, ROW_STEPS, ROW_BITS, ROW_NUMBERS = range(7)

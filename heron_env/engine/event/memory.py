@@ -337,6 +337,7 @@ def _edges(edges: Sequence[Edge], agents: int) -> Table:
             received,
             meeting[0],
             meeting[-1] + 1,
+            edge.flag,
         )
         received += size
     causes = np.array([h(edge.route.cause) for edge in edges], dtype=np.uint64)

@@ -119,10 +119,10 @@ class PhysicsCycle:
                 result.truncated[ids[rank]] = truncated[rank]
 
     def send_shares(self, members: list[int], step: int, now: int) -> None:
-        """V8: what agents tell their neighbours leaves at the boundary, over the sender's link."""
+        """V8, V10: what agents tell their neighbours leaves at the boundary, over the sender's link."""
         c = self.context
         for rank in members:
-            for edge in c.simulation.exchange.outgoing[rank]:
+            for edge in c.simulation.exchange.leaving(rank, c.simulation.truth):
                 values = c.simulation.truth[edge.source].copy()
                 share = SharedState(rank, step, c.broker.next_id(), now, edge.index, values, edge.route)
                 c.broker.send(share, PHYSICS, Queue.SHARE, c.timings[rank].msg, edge.route.cause)
