@@ -50,7 +50,6 @@ AGES: Final[dict[str, ScheduleConfig]] = {
     for reorder in (False, True)
 } | {
     "constant, loss 0.3, in order": replace(DELAYS["constant"], loss=0.3),
-    "uniform, loss 0.3, duplicate 0.5, reorder": replace(DELAYS["uniform"], loss=0.3, duplicate=0.5, reorder=True),
 }
 LOSSES: Final[dict[str, float | GilbertElliott]] = {
     "Bernoulli 0.1": 0.1,
@@ -137,9 +136,7 @@ def expected_age(config: ScheduleConfig) -> float:
     arrived = distribution(config)((np.arange(rows * cells) + 0.5) / CELLS).reshape(rows, cells)
     if config.reorder:
         missing = 1.0 - (1.0 - p) * arrived
-        missing *= 1.0 - config.duplicate * (1.0 - p) * arrived
         return period / 2 + float(np.cumprod(missing, axis=0).sum()) / CELLS
-    assert not config.duplicate, "the form in order is for single copies"
     none_waits = np.cumprod(arrived[::-1], axis=0)
     return period * (1 + p) / (2 * (1 - p)) + float((1.0 - none_waits).sum()) / CELLS
 

@@ -429,7 +429,6 @@ def schedule_configs(draw: st.DrawFn, *, dt: float = 1.0, synchronous: bool = Fa
         jitter_ratio=0.0 if jitter_type == "none" else draw(st.sampled_from([0.0, 0.1, 0.5, 2.0])),
         tick_jitter_ratio=0.0 if jitter_type == "none" else draw(st.sampled_from([0.0, 0.1, 0.5, 2.0])),
         loss=draw(PROBABILITIES),
-        duplicate=draw(PROBABILITIES),
         reorder=draw(st.booleans()),
         min_delay=draw(st.sampled_from([0.0, dt / 100])),
         on_missing=draw(st.sampled_from(["hold", "noop"])),
@@ -492,7 +491,6 @@ def delays(draw: st.DrawFn, dt: float) -> ScheduleConfig:
         jitter_ratio=0.0 if jitter == "none" else draw(st.sampled_from([0.3, 1.0])),
         tick_jitter_ratio=0.0 if jitter == "none" else draw(st.sampled_from([0.0, 0.3, 1.0])),
         loss=draw(st.sampled_from([0.0, 0.1, 0.3])),
-        duplicate=draw(st.sampled_from([0.0, 0.3])),
         reorder=draw(st.booleans()),
         on_missing=draw(st.sampled_from(["hold", "noop"])),
     )

@@ -38,9 +38,10 @@ from heron_env.scheduling.drawn import (
     drawn_or_fixed,
     entries_of,
     faults_of,
+    gone,
     named_level,
 )
-from heron_env.scheduling.timing import Key, Schedule, ScheduleConfig, Timing, to_seconds
+from heron_env.scheduling.timing import GONE, Key, Schedule, ScheduleConfig, Timing, to_seconds
 
 YAML = (".yaml", ".yml")
 
@@ -133,6 +134,9 @@ def _of_entry(who: Any, values: Any, folder: Path) -> Iterator[tuple[tuple[str, 
         yield (str(who),), f"must be a mapping of fields to values, got {values!r:.100}{remedy}"
         return
     for name, value in values.items():
+        if name in GONE:
+            yield (str(who), name), gone(name)
+            continue
         if name not in FIELDS:
             yield (str(who), str(name)), f"no such field; fields are {FIELDS}.{did_you_mean(name, FIELDS)}"
             continue
@@ -146,6 +150,8 @@ def _parsed(text: str) -> ScheduleSetting:
     """`WHO.FIELD=VALUE`."""
     left, equals, word = text.partition("=")
     who, dot, name = left.rpartition(".")
+    if name in GONE:
+        raise ScheduleError(f"--schedule {text!r}: {gone(name)}")
     if not equals or name not in FIELDS:
         near = "" if name in FIELDS else did_you_mean(name, FIELDS)
         raise ScheduleError(

@@ -296,7 +296,7 @@ class Network(ConfigModel):
         return MeasuredDelivery(self, env, seed, off, 0.0 if "delays" in off else scale, runs)
 
     def schedule(self, period: float) -> dict[str, ScheduleConfig]:
-        """By agent, what its links do together as a schedule, to train under; thinking is left out.
+        """By agent, what its links do together as a schedule, to train under; copies and thinking are left out.
 
         `period`: s between its ticks: there it is time that moves a chain, not messages (see `GilbertElliott`). It has
         the mean parameters of those links that have one.
@@ -319,8 +319,7 @@ def scheduled(laws: Sequence[Law], period: float) -> ScheduleConfig:
     each = [np.full(len(law.delays), law.messages * (1.0 - law.loss) / max(len(law.delays), 1)) for law in laws]
     places = np.linspace(0.0, 1.0, min(len(delays), MOST))
     pooled = np.quantile(delays, places, weights=np.concatenate(each), method="inverted_cdf")
-    copies, reorder = float(np.average([law.copies for law in laws], weights=sent)), any(law.overtakes for law in laws)
-    return ScheduleConfig(msg_delay=Empirical(pooled), loss=loss, duplicate=copies, reorder=reorder)
+    return ScheduleConfig(msg_delay=Empirical(pooled), loss=loss, reorder=any(law.overtakes for law in laws))
 
 
 class Way:

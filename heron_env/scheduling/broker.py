@@ -79,7 +79,7 @@ class MessageBroker:
         self._links = tuple(links)
         self.accounts = tuple(Account() for _ in self._links)
         """By rank, for a loop that notes plain deliveries itself."""
-        self.doubles = delivery is not None or any(link.doubles for link in self._links)
+        self.doubles = delivery is not None
         """May there be second copies, which only `accept` knows?"""
         self._last_arrival = [0] * (_QUEUES * len(self._links))
         self._twins: dict[int, bool] = {}
@@ -94,7 +94,7 @@ class MessageBroker:
         """Send a message that leaves at `message.sent`; its first arrival, ns, or None if it is lost.
 
         Within a queue the order is that of the calls. A lost message keeps its place in the queue, so that loss moves
-        no other message; a duplicate has the same id and queues behind the original.
+        no other message.
 
         Args:
             message: its agent's link is used; its leg and number index the draws.
@@ -123,7 +123,7 @@ class MessageBroker:
         return arrival
 
     def send_reliable(self, message: Message, phase: int, delay: int) -> int:
-        """Send a leg of the physics cycle: no loss, jitter, duplicate or queue; its arrival, ns."""
+        """Send a leg of the physics cycle: no loss, jitter or queue; its arrival, ns."""
         agent = message.agent
         self.accounts[agent].sent += 1
         arrival = message.sent + delay
@@ -174,27 +174,17 @@ class MessageBroker:
     def _send_over(
         self, link: Link, account: Account, message: Routed, phase: int, queue: int, nominal: int, cause: str
     ) -> int | None:
-        agent, leg, number, copies = message.agent, message.leg, message.number, 1
-        if link.special:
-            if self._ask is not None:
-                self._ask(link, message)
-            if link.doubles and link.duplicated(cause, leg, number):
-                account.duplicated += 1
-                copies = 2
-        first: int | None = None
-        for twin in range(copies):
-            fate = link.draw(FATE + twin, nominal, cause, leg, number, message.sent)
-            arrival = message.sent + (fate if fate >= 0 else ~fate)
-            if not link.reorder:
-                arrival = self._queue(agent, queue, arrival)
-            if fate < 0:
-                account.lost += 1
-                continue
-            self._scheduler.schedule(arrival, phase, agent, message)
-            if first is not None:
-                self._twins[message.id] = False
-            first = arrival if first is None else min(first, arrival)
-        return first
+        if link.ruled and self._ask is not None:
+            self._ask(link, message)
+        fate = link.draw(FATE, nominal, cause, message.leg, message.number, message.sent)
+        arrival = message.sent + (fate if fate >= 0 else ~fate)
+        if not link.reorder:
+            arrival = self._queue(message.agent, queue, arrival)
+        if fate < 0:
+            account.lost += 1
+            return None
+        self._scheduler.schedule(arrival, phase, message.agent, message)
+        return arrival
 
     def _deliver(self, account: Account, message: Routed, phase: int) -> int | None:
         """Copies arrive when the delivery says; one that it does not know of yet counts as lost until it comes."""

@@ -22,7 +22,7 @@ from typing import Any, Final
 from heron_env.errors import ScheduleError, did_you_mean
 from heron_env.given import is_finite
 from heron_env.scheduling.sources import as_source
-from heron_env.scheduling.timing import LEVELS, Key, Schedule, ScheduleConfig
+from heron_env.scheduling.timing import GONE, LEVELS, Key, Schedule, ScheduleConfig
 from heron_env.seeding import key, standard_normal, uniform
 
 EVERYONE: Final = "*"
@@ -170,7 +170,11 @@ def _entry(who: str, values: Any) -> dict[str, Any]:
         )
     fields: dict[str, Any] = {}
     for name, value in values.items():
+        if name in GONE and value == 0:
+            continue  # all schedules that were written down had it
         if name not in FIELDS:
+            if name in GONE:
+                raise ScheduleError(f"schedule[{who!r}]: {name}={value!r:.60}: {gone(name)}")
             raise ScheduleError(
                 f"schedule[{who!r}]: no field {name!r:.100}; fields are {FIELDS}.{did_you_mean(name, FIELDS)}"
             )
@@ -181,6 +185,11 @@ def _entry(who: str, values: Any) -> dict[str, Any]:
     for _, fault in faults_of(fields):
         raise ScheduleError(f"schedule[{who!r}]: {fault}")
     return fields
+
+
+def gone(name: str) -> str:
+    """What to say of a field that is no more."""
+    return f"is gone since an earlier 0.x: {GONE[name]}"
 
 
 def faults_of(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

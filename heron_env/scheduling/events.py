@@ -44,7 +44,7 @@ class CustomEvent:
 
 @dataclass(frozen=True, slots=True)
 class CustomMessage:
-    """Travels over the link of `agent`, as its schedule says (delay, jitter, loss, duplicates); then `happen` gets it.
+    """Travels over the link of `agent`, as its schedule says (delay, jitter, loss); then `happen` gets it.
 
     Raises ConfigError naming the field.
     """

@@ -1,4 +1,4 @@
-"""One agent's link: delays, losses, doubles and ticks as pure functions of keys, and chains of states by time.
+"""One agent's link: delays, losses and ticks as pure functions of keys, and chains of states by time.
 
 A delay x becomes max(min_delay, x * (1 + ratio * z)) with z of mean 0:
     uniform     z = 2 u - 1
@@ -19,17 +19,17 @@ So s_0 is stationary, one draw makes one move, and no draw but the link's own ch
 in which order, does not show. The state may be found without all moves before: where all states move to the same one
 at u_j (`met`), s_j is known. From k one goes back to such a j, or to 0, and then forward.
 
-Where delays or losses come from data (T20), a leg of link `agent` that departs at t (ns) with (cause, leg, number), or
-its second copy (TWIN = "twin ", else ""), has operation by operation:
+Where delays or losses come from data (T20), a leg of link `agent` that departs at t (ns) with (cause, leg, number) has
+operation by operation:
 
 1.  base, ns, by the field that the leg belongs to (GATHERING obs_delay, ACTION act_delay, all others msg_delay):
     a number    what it is in ns
-    Empirical   ns[int(u * n)] of its n delays, u = U(TWIN + "sample"); with n = 1 nothing is drawn
+    Empirical   ns[int(u * n)] of its n delays, u = U("sample"); with n = 1 nothing is drawn
     Recorded    ns[i] with the greatest i for which departures[i] <= t % period_ns
     Markov      as Empirical, of the delays of the state at t of the chain whose FIELD is that of the leg
-2.  jitter as for numbers: if jitter_ratio > 0 and base != 0, with d = ratio * z of U(TWIN + "delay"):
+2.  jitter as for numbers: if jitter_ratio > 0 and base != 0, with d = ratio * z of U("delay"):
     min(rint(base * (1.0 + d)), 2**62); then the greater of that and min_delay.
-3.  lost if p > 0 and U(TWIN + "loss") < p, where p is the number, or losses[state at t] (FIELD "loss").
+3.  lost if p > 0 and U("loss") < p, where p is the number, or losses[state at t] (FIELD "loss").
 
 What is drawn for one of these shifts none of the others. t is the departure: of a message when it is sent, of a
 gathering the moment the proxy gathers, of an action the moment of the decision.
@@ -65,29 +65,23 @@ Floats = NDArray[np.float64]
 
 
 class What(IntEnum):
-    """What is asked of a link's draws, an int each. The second copy of a message (TWIN) has draws of its own."""
+    """What is asked of a link's draws, an int each."""
 
     __hash__ = int.__hash__
 
     FATE = 0
     """The delay of a message, ns; of one that gets lost ~delay, which is below 0."""
-    TWIN_FATE = 1
-    DELAY = 2
+    DELAY = 1
     """The same without loss."""
-    TWIN_DELAY = 3
-    LOST = 4
+    LOST = 2
     """Does it get lost? 0 or 1."""
-    TWIN_LOST = 5
-    DUPLICATED = 6
-    """Does it travel twice? 0 or 1."""
-    SHIFT = 7
+    SHIFT = 3
     """How far a tick moves, ns."""
 
 
-TWINS = (What.TWIN_FATE, What.TWIN_DELAY, What.TWIN_LOST)
 Question = tuple[int, int, str, int]
 """(what, nominal delay or tick in ns, cause, leg)."""
-DELAY, LOST, DUPLICATED, SHIFT = map(int, (What.DELAY, What.LOST, What.DUPLICATED, What.SHIFT))
+DELAY, LOST, SHIFT = map(int, (What.DELAY, What.LOST, What.SHIFT))
 FIELD_OF = {Leg.GATHERING: "obs_delay", Leg.ACTION: "act_delay"}
 """Of all other legs: msg_delay."""
 
@@ -115,8 +109,7 @@ class Link:
     """
 
     __slots__ = (
-        "_bits", "_draws", "_first", "_least", "_place", "doubles", "ideal", "jitters", "reorder", "special", "timing",
-        "wavers",
+        "_bits", "_draws", "_first", "_least", "_place", "ideal", "jitters", "reorder", "ruled", "timing", "wavers",
     )  # fmt: skip
 
     def __init__(
@@ -127,26 +120,21 @@ class Link:
         self._place, self._bits, self._first = place, draws.bits, place << draws.bits
         self._least = timing.min_delay
         self.reorder = timing.config.reorder
-        self.jitters, self.doubles = draws.ratio > 0.0, draws.duplicate > 0.0
-        self.wavers = draws.tick_ratio > 0.0
-        self.ideal = not (self.jitters or draws.loss or self.doubles or timing.min_delay)
+        self.jitters, self.wavers = draws.ratio > 0.0, draws.tick_ratio > 0.0
+        self.ideal = not (self.jitters or draws.loss or timing.min_delay)
         """Nothing is drawn on this link, and a delay is what it is said to be."""
-        self.special = self.doubles
-        """Is there more to do for a message than to draw its delay and whether it gets lost?"""
+        self.ruled = False
+        """Has the world a say in it?"""
 
-    def delay(self, nominal: int, cause: str, leg: int, number: int, sent: int = 0, *, twin: bool = False) -> int:
-        """The delay of one leg that departs at `sent`, ns; a duplicate (`twin`) has a draw of its own."""
+    def delay(self, nominal: int, cause: str, leg: int, number: int, sent: int = 0) -> int:
+        """The delay of one leg that departs at `sent`, ns."""
         if self.jitters and nominal:
-            return self.draw(DELAY + twin, nominal, cause, leg, number)
+            return self.draw(DELAY, nominal, cause, leg, number)
         return max(nominal, self._least)
 
-    def lost(self, cause: str, leg: int, number: int, sent: int = 0, *, twin: bool = False) -> bool:
-        """Is the message lost that departs at `sent`, ns? A duplicate (`twin`) has a draw of its own."""
-        return self._draws.loss > 0.0 and self.draw(LOST + twin, 0, cause, leg, number) == 1
-
-    def duplicated(self, cause: str, leg: int, number: int) -> bool:
-        """Does the message travel twice?"""
-        return self.doubles and self.draw(DUPLICATED, 0, cause, leg, number) == 1
+    def lost(self, cause: str, leg: int, number: int, sent: int = 0) -> bool:
+        """Is the message lost that departs at `sent`, ns?"""
+        return self._draws.loss > 0.0 and self.draw(LOST, 0, cause, leg, number) == 1
 
     def tick_time(self, number: int, previous: int) -> int:
         """Time of tick `number`, ns, not before the previous one (0 for none); after the end of time none wavers."""
@@ -184,61 +172,58 @@ class SourcedLink(Link):
             name: value for name, value in delays.items() if isinstance(value, DelaySource)
         }
         self._loss = config.loss
-        self._prefixes: dict[tuple[str, str, int, bool], int] = {}
+        self._prefixes: dict[tuple[str, str, int], int] = {}
         chains = {name: value.chain for name, value in self._sources.items() if isinstance(value, Markov)}
         if isinstance(config.loss, GilbertElliott):
             chains["loss"] = config.loss.chain
         self._chains = {name: ChainState(c, key(*self._key, "chain", name, 0)) for name, c in chains.items()}
 
-    def delay(self, nominal: int, cause: str, leg: int, number: int, sent: int = 0, *, twin: bool = False) -> int:
+    def delay(self, nominal: int, cause: str, leg: int, number: int, sent: int = 0) -> int:
         """The delay of one leg that departs at `sent`, ns."""
-        base = self._base(nominal, cause, leg, number, sent, twin)
+        base = self._base(nominal, cause, leg, number, sent)
         kind, ratio = self.timing.config.jitter_type, self.timing.config.jitter_ratio
         if ratio and base:
-            spread = base * (1.0 + deviation(kind, ratio, self._u("delay", cause, leg, number, twin)))
+            spread = base * (1.0 + deviation(kind, ratio, self._u("delay", cause, leg, number)))
             base = round(min(spread, FAR))
         return max(base, self._least)
 
-    def lost(self, cause: str, leg: int, number: int, sent: int = 0, *, twin: bool = False) -> bool:
+    def lost(self, cause: str, leg: int, number: int, sent: int = 0) -> bool:
         """Is the message lost?"""
         share = self._share_lost(sent)
-        return share > 0.0 and self._u("loss", cause, leg, number, twin) < share
+        return share > 0.0 and self._u("loss", cause, leg, number) < share
 
     def draw(self, what: int, nominal: int, cause: str, leg: int, number: int, sent: int = 0) -> int:
         """The answer to `what`, as Link has it."""
-        if what in (What.DUPLICATED, What.SHIFT):
+        if what == What.SHIFT:
             return super().draw(what, nominal, cause, leg, number)
-        twin = what in TWINS
-        if what in (What.LOST, What.TWIN_LOST):
-            return int(self.lost(cause, leg, number, sent, twin=twin))
-        late = self.delay(nominal, cause, leg, number, sent, twin=twin)
-        meant = what in (What.FATE, What.TWIN_FATE)
-        return ~late if meant and self.lost(cause, leg, number, sent, twin=twin) else late
+        if what == What.LOST:
+            return int(self.lost(cause, leg, number, sent))
+        late = self.delay(nominal, cause, leg, number, sent)
+        return ~late if what == What.FATE and self.lost(cause, leg, number, sent) else late
 
-    def _base(self, nominal: int, cause: str, leg: int, number: int, sent: int, twin: bool) -> int:
+    def _base(self, nominal: int, cause: str, leg: int, number: int, sent: int) -> int:
         name = FIELD_OF.get(leg, "msg_delay")  # type: ignore[call-overload]
         match self._sources.get(name):
             case Empirical(ns=ns):
-                return self._one_of(ns, cause, leg, number, twin)
+                return self._one_of(ns, cause, leg, number)
             case Markov(values=values):
-                return self._one_of(values[self._chains[name].at(sent)], cause, leg, number, twin)
+                return self._one_of(values[self._chains[name].at(sent)], cause, leg, number)
             case Recorded(departures=departures, period_ns=period, ns=ns):
                 return ns[bisect_right(departures, sent % period) - 1]
         return nominal
 
-    def _one_of(self, ns: tuple[int, ...], cause: str, leg: int, number: int, twin: bool) -> int:
-        return ns[0] if len(ns) == 1 else ns[int(self._u("sample", cause, leg, number, twin) * len(ns))]
+    def _one_of(self, ns: tuple[int, ...], cause: str, leg: int, number: int) -> int:
+        return ns[0] if len(ns) == 1 else ns[int(self._u("sample", cause, leg, number) * len(ns))]
 
     def _share_lost(self, sent: int) -> float:
         loss = self._loss
         return loss.losses[self._chains["loss"].at(sent)] if isinstance(loss, GilbertElliott) else loss
 
-    def _u(self, purpose: str, cause: str, leg: int, number: int, twin: bool) -> float:
-        """U(TWIN + purpose)."""
-        x = self._prefixes.get((purpose, cause, leg, twin))
+    def _u(self, purpose: str, cause: str, leg: int, number: int) -> float:
+        """U(purpose)."""
+        x = self._prefixes.get((purpose, cause, leg))
         if x is None:
-            x = key(*self._key, f"twin {purpose}" if twin else purpose, cause, leg)
-            self._prefixes[purpose, cause, leg, twin] = x
+            x = self._prefixes[purpose, cause, leg] = key(*self._key, purpose, cause, leg)
         return element(x, number)
 
 
@@ -258,10 +243,10 @@ class RuledLink(SourcedLink):
 
     def __init__(self, *link: Any) -> None:
         super().__init__(*link)
-        self.special = True
+        self.ruled = True
 
-    def _base(self, nominal: int, cause: str, leg: int, number: int, sent: int, twin: bool) -> int:
-        base = super()._base(nominal, cause, leg, number, sent, twin)
+    def _base(self, nominal: int, cause: str, leg: int, number: int, sent: int) -> int:
+        base = super()._base(nominal, cause, leg, number, sent)
         return round(min(base * self.factor, FAR)) if base and leg not in FIELD_OF else base
 
     def _share_lost(self, sent: int) -> float:
@@ -322,7 +307,7 @@ class LinkDraws(dict[Question, "Blocks"]):
         super().__init__()
         config = timing.config
         self.ratio, self.tick_ratio = float(config.jitter_ratio), float(config.tick_jitter_ratio)
-        self.loss, self.duplicate = mean_s(config.loss), float(config.duplicate)
+        self.loss = mean_s(config.loss)
         self.bits = int(within((ENOUGH // len(agents)).bit_length(), SHORTEST, LONGEST))
         self._kind, self._least = config.jitter_type, timing.min_delay
         self._identity, self._agents = (seed, episode), np.array(agents, np.uint64)
@@ -339,23 +324,20 @@ class LinkDraws(dict[Question, "Blocks"]):
     def drawn(self, question: Question, links: slice, first: int, count: int) -> Ints:
         """The answers for some links and for numbers from `first` on, int64 `[links, count]`."""
         what, nominal, cause, leg = question
-        twin = "twin " if what in TWINS else ""
         where = (cause, leg, links, first, count)
-        if what == What.DUPLICATED:
-            return (self._uniforms("duplicate", *where) < self.duplicate).astype(np.int64)
         if what == What.SHIFT:
             shift = clip(self._deviations(self._uniforms("tick", *where), self.tick_ratio), -0.5, 0.5)
             return np.rint(shift * nominal).astype(np.int64)
-        if what in (What.LOST, What.TWIN_LOST):
-            return (self._uniforms(f"{twin}loss", *where) < self.loss).astype(np.int64)
+        if what == What.LOST:
+            return (self._uniforms("loss", *where) < self.loss).astype(np.int64)
         if self.ratio and nominal:
-            spread = nominal * (1.0 + self._deviations(self._uniforms(f"{twin}delay", *where), self.ratio))
+            spread = nominal * (1.0 + self._deviations(self._uniforms("delay", *where), self.ratio))
             delays = np.minimum(np.rint(spread), FAR).astype(np.int64)
         else:
             delays = np.full((len(self._agents[links]), count), nominal)
         delays = np.maximum(delays, self._least)
-        if self.loss and what in (What.FATE, What.TWIN_FATE):
-            return np.where(self._uniforms(f"{twin}loss", *where) < self.loss, ~delays, delays)
+        if self.loss and what == What.FATE:
+            return np.where(self._uniforms("loss", *where) < self.loss, ~delays, delays)
         return delays
 
     def _uniforms(self, purpose: str, cause: str, leg: int, links: slice, first: int, count: int) -> Floats:

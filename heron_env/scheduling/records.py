@@ -52,7 +52,8 @@ def _unequal(self: Any, other: Any) -> bool:
 class MessageCounts:
     """What became of the messages: sent + duplicated == delivered + lost + in_flight, always.
 
-    Second copies that the receiver dropped are among `delivered`, and counted again in `dropped_duplicates`.
+    Second copies are made by real networks alone. Those that the receiver dropped are among `delivered`, and counted
+    again in `dropped_duplicates`.
     """
 
     sent: int

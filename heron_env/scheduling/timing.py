@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from heron_env.errors import ScheduleError, checked_keywords, did_you_mean
-from heron_env.given import is_finite
+from heron_env.given import is_finite, refuse_removed
 from heron_env.scheduling.sources import SECOND as SECOND
 from heron_env.scheduling.sources import Delay, DelaySource, GilbertElliott, Loss, Source
 from heron_env.scheduling.sources import to_seconds as to_seconds
@@ -107,7 +107,6 @@ class ScheduleConfig:
         tick_jitter_ratio: a tick moves by tick_jitter_ratio * z of its interval, at most half of it. It is the agent's
             own clock that wavers, not its link.
         loss: probability that a message is lost; 1 is legal. Physics legs other than reports are never lost.
-        duplicate: probability that a message travels twice; the receiver drops the second copy.
         reorder: may a message overtake an earlier one of the same link?
         min_delay: no delay of a link is shorter.
         on_missing: what holds while a command or observation is late: "hold", the last set-point, "noop", the no-op.
@@ -129,7 +128,6 @@ class ScheduleConfig:
     jitter_ratio: float = 0.0
     tick_jitter_ratio: float = 0.0
     loss: Loss = 0.0
-    duplicate: float = 0.0
     reorder: bool = False
     min_delay: float = 0.0
     on_missing: Literal["hold", "noop"] = "hold"
@@ -155,10 +153,14 @@ class ScheduleConfig:
             idle = getattr(self, name) > 0 and self.jitter_type == "none"
             yield name, "needs jitter_type='uniform', 'gaussian' or 'lognormal'" if idle else ""
         yield "loss", _fault_of_loss(self.loss)
-        yield "duplicate", _fault_of_share(self.duplicate)
         yield "reorder", _fault_of_flag(self.reorder)
         yield "on_missing", _fault_of_choice(self.on_missing, ON_MISSING)
         yield "own_rows", "" if self.own_rows is None else _fault_of_choice(self.own_rows, OWN_ROWS)
+
+
+GONE: Final = {"duplicate": "simulated messages travel once; copies on real links come from heron_env.real.relay"}
+"""Fields of earlier versions, and what takes their place."""
+setattr(ScheduleConfig, "__init__", refuse_removed("ScheduleConfig", GONE)(ScheduleConfig.__init__))  # noqa: B010
 
 
 @dataclass(frozen=True, slots=True)

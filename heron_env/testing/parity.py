@@ -58,7 +58,7 @@ def parity(subject: Subject) -> Iterator[Remark]:
 def _undelayed(config: ScheduleConfig) -> ScheduleConfig:
     return replace(
         config, obs_delay=0.0, act_delay=0.0, msg_delay=0.0, min_delay=0.0, jitter_type="none", jitter_ratio=0.0,
-        tick_jitter_ratio=0.0, loss=0.0, duplicate=0.0,
+        tick_jitter_ratio=0.0, loss=0.0,
     )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def network(env: HeronEnv) -> ScheduleConfig:
     """Delays, jitter and loss of every kind, in proportion to dt."""
     late = 0.4 * env.dt
     return ScheduleConfig(
-        tick_interval=0.9 * env.dt, msg_delay=late, act_delay=late, obs_delay=late, loss=0.2, duplicate=0.2,
+        tick_interval=0.9 * env.dt, msg_delay=late, act_delay=late, obs_delay=late, loss=0.2,
         jitter_type="lognormal", jitter_ratio=0.5, tick_jitter_ratio=0.5,
     )  # fmt: skip
 

@@ -26,7 +26,7 @@ from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, RunInterru
 from heron_env.testing.clock import SECOND, ActionCommand, Leg, ObservationCopy, Timing, What, link
 
 HARD = ScheduleConfig(
-    obs_delay=0.7, act_delay=1.4, msg_delay=0.6, jitter_type="lognormal", jitter_ratio=0.8, loss=0.25, duplicate=0.3
+    obs_delay=0.7, act_delay=1.4, msg_delay=0.6, jitter_type="lognormal", jitter_ratio=0.8, loss=0.25
 )
 NOOPS: dict[str, Any] = {
     "box": None,
@@ -76,14 +76,12 @@ def oracle(config: ScheduleConfig, steps: int, seed: int, agent: str = "agent", 
         found, last = [], 0
         for number, now in numbers:
             leaves = now + drawn.delay(nominal, cause, first, number, now)
-            twice = drawn.duplicated(cause, second, number)
-            for twin in range(1 + twice):
-                fate = drawn.draw(What.FATE + twin, timing.msg, cause, second, number, leaves)
-                arrives = leaves + (fate if fate >= 0 else ~fate)
-                if not config.reorder:
-                    arrives = last = max(last, arrives)
-                if fate >= 0:
-                    found.append((arrives, number))
+            fate = drawn.draw(What.FATE, timing.msg, cause, second, number, leaves)
+            arrives = leaves + (fate if fate >= 0 else ~fate)
+            if not config.reorder:
+                arrives = last = max(last, arrives)
+            if fate >= 0:
+                found.append((arrives, number))
         return found
 
     boundaries = [(k, k * dt_ns) for k in range(steps + 1)]
@@ -189,7 +187,6 @@ configs = st.builds(
     loss=st.sampled_from(
         [0.0, 0.3, 1.0, GilbertElliott(p_bad=0.2, p_good=0.4, loss_bad=1.0, loss_good=0.0, period=1.0)]
     ),
-    duplicate=st.sampled_from([0.0, 0.5]),
     reorder=st.booleans(),
     min_delay=st.sampled_from([0.0, 0.4]),
     on_missing=st.sampled_from(["hold", "noop"]),
@@ -906,12 +903,11 @@ def test_w11_accounts():
 
     result = env.run_event_driven({"*": keeping}, seed=6, trace=True)
     broker, counts = episodes[0].broker, result.messages
-    assert counts.balanced() and counts.lost > 20 and counts.duplicated > 20
+    assert counts.balanced() and counts.lost > 20
     records = [r for r in result.trace if isinstance(r.payload, ActionCommand | ObservationCopy)]
     cancelled = [r for r in records if r.cancelled]
     arrived = len(records) - len(cancelled)
-    dropped = counts.dropped_duplicates
-    assert counts.sent + counts.duplicated == arrived + len(cancelled) + dropped + counts.lost + counts.in_flight
+    assert counts.sent == arrived + len(cancelled) + counts.lost + counts.in_flight
     commands = [r for r in records if type(r.payload) is ActionCommand]
     effective = [r for r in commands if not r.cancelled]
     assert sum(map(len, result.actions.values())) == len(effective)

@@ -293,7 +293,7 @@ def everything() -> dict[str, Any]:
 
 ROUGH = ScheduleConfig(
     tick_interval=0.7, msg_delay=0.3, obs_delay=0.2, act_delay=0.8, jitter_type="uniform", jitter_ratio=0.5,
-    tick_jitter_ratio=0.5, loss=0.1, duplicate=0.2,
+    tick_jitter_ratio=0.5, loss=0.1,
 )  # fmt: skip
 
 

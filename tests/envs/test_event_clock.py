@@ -212,7 +212,7 @@ def policies() -> dict[str, Any]:
     return {"*": lambda vector: float(np.sin(1 + vector.sum()))}
 
 
-LOSSY = ScheduleConfig(msg_delay=0.3, act_delay=0.4, loss=0.2, duplicate=0.2, jitter_type="uniform", jitter_ratio=0.5)
+LOSSY = ScheduleConfig(msg_delay=0.3, act_delay=0.4, loss=0.2, jitter_type="uniform", jitter_ratio=0.5)
 
 
 def test_a_run_pickles_in_the_middle_without_its_policies():

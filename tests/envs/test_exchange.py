@@ -423,7 +423,7 @@ def test_what_is_lost_is_never_known():
 
 
 ROUGH = ScheduleConfig(
-    tick_interval=0.4, msg_delay=1.5, jitter_type="uniform", jitter_ratio=1.0, duplicate=0.5, loss=0.1, reorder=True
+    tick_interval=0.4, msg_delay=1.5, jitter_type="uniform", jitter_ratio=1.0, loss=0.1, reorder=True
 )
 
 
@@ -441,10 +441,8 @@ def test_an_older_share_never_overwrites_a_newer_one():
     shares = [r.payload for r in run.result().trace if isinstance(r.payload, SharedState)]
     order = {(s.edge): [x.number for x in shares if x.edge == s.edge] for s in shares}
     assert any(numbers != sorted(numbers) for numbers in order.values()), "nothing was overtaken: nothing is proved"
-    assert len({s.id for s in shares}) == len(shares), "a second copy was taken"
     counts = run.result().messages
     assert counts.balanced()
-    assert counts.dropped_duplicates > 0
 
 
 def test_an_ended_agent_shares_its_last_state_and_no_more():

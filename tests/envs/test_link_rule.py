@@ -15,7 +15,7 @@ from heron_env.worlds.battery_grid import battery_grid
 PROXY = -1
 NETWORK = ScheduleConfig(
     tick_interval=0.5, msg_delay=0.05, act_delay=0.1, obs_delay=0.02, jitter_type="lognormal", jitter_ratio=0.3,
-    loss=0.1, duplicate=0.2,
+    loss=0.1,
 )  # fmt: skip
 SMALL: dict[str, Any] = {"num_batteries": 2, "max_steps": 5}
 

@@ -12,7 +12,7 @@ from heron_env import Answer, Asked, ScheduleConfig, make
 from heron_env.errors import TraceError, UnknownAgent
 from heron_env.lab import run_real_time
 
-LATE = ScheduleConfig(msg_delay=0.1, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1, duplicate=0.1)
+LATE = ScheduleConfig(msg_delay=0.1, act_delay=0.2, jitter_type="uniform", jitter_ratio=0.5, loss=0.1)
 EVERYTHING = ("rewards", "actions", "observations")
 SPEED = 100.0
 

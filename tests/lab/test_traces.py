@@ -35,7 +35,7 @@ from heron_env.testing import clock
 GRID, ENERGY = "heron/BatteryGrid-v0", "heron/EnergyManagement-v1"
 OPTIONS = {"num_batteries": 3, "max_steps": 5}
 LOSSY = ScheduleConfig(
-    msg_delay=0.1, obs_delay=0.05, act_delay=0.3, jitter_type="lognormal", jitter_ratio=0.2, loss=0.15, duplicate=0.15
+    msg_delay=0.1, obs_delay=0.05, act_delay=0.3, jitter_type="lognormal", jitter_ratio=0.2, loss=0.15
 )
 SLOW = ScheduleConfig(msg_delay=0.4, obs_delay=0.9, act_delay=2.5)
 

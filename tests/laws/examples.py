@@ -46,7 +46,7 @@ SLOW = ScheduleConfig(tick_interval=0.5, msg_delay=0.3, obs_delay=0.2, act_delay
 """Several decisions are under way at once."""
 ROUGH = ScheduleConfig(
     tick_interval=0.4, msg_delay=0.5, obs_delay=0.2, act_delay=0.8, jitter_type="uniform", jitter_ratio=1.0,
-    tick_jitter_ratio=1.0, loss=0.2, duplicate=0.3, reorder=True,
+    tick_jitter_ratio=1.0, loss=0.2, reorder=True,
 )  # fmt: skip
 """Everything at once."""
 LOSSLESS = ScheduleConfig(

@@ -185,12 +185,6 @@ def state_not_reset(original: Any) -> Any:
     return reset
 
 
-@mutant(MessageBroker, "accept")
-def second_copies_count(original: Any) -> Any:
-    """A duplicate is handled like a message of its own."""
-    return lambda self, message: original(self, message) or True
-
-
 @mutant(EventRun, "__setstate__")
 def a_stored_run_knows_the_truth(original: Any) -> Any:
     """What was known when a run was stored is replaced by what was true."""

@@ -6,14 +6,13 @@ EVENT_MUTANTS: dict[str, Fault] = {
     "queues_forgotten": ("broker", "arrival = max(arrival, last[b, q])\n", ""),
     "loss_moves_others": (
         "broker",
-        "        if ordered:\n",
-        "        if ordered and not is_lost(E, b, r, leaves, cause, leg, number, twin):\n",
+        "f.FLAGS] & f.REORDER == 0:\n        arrival",
+        "f.FLAGS] & f.REORDER == 0 and not is_lost(E, b, r, leaves, cause, leg, number):\n        arrival",
     ),
     "no_versions": ("broker", "if version <= versions[b, row]:", "if False:"),
     "a_raised_flag_stays_up": ("broker", "            truth[b, flag] = 0.0\n", "            pass\n"),
     "who_says_nothing_is_heard": ("broker", "if flag >= 0 and truth[b, flag] < RAISED:", "if False:"),
     "old_shares_count": ("broker", "if number <= newest[b, e]:", "if False:"),
-    "second_copies_count": ("clock", "if visited != 0:", "if False:"),
     "phases_in_disorder": ("broker", "0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 1, 2, 4, 5, 8, 7, 6, 9  # fmt"),
     "own_rows_of_the_boundary": (
         "agents",
@@ -49,7 +48,6 @@ EVENT_MUTANTS: dict[str, Fault] = {
         "    for j in range(k + 1, period + 1):\n",
         "    for j in range(k + 1, k + 1):\n",
     ),
-    "twins_share_samples": ("links", "SAMPLES[twin]", "SAMPLES[0]"),
     "a_noop_undoes_what_fell_before": ("physics", "f.LAST_EFFECT] >= decider", "f.LAST_EFFECT] == decider"),
     "ends_looked_at_too_early": ("physics", "push(E, b, now, REWARD_PHASE,", "push(E, b, now, PHYSICS_PHASE,"),
     "masks_of_the_truth": (
@@ -57,7 +55,6 @@ EVENT_MUTANTS: dict[str, Fault] = {
         'columns[first[r] + j]] = of(E, "view")[s, j]',
         'columns[first[r] + j]] = table(D, "truth")[b, columns[first[r] + j]]',
     ),
-    "one_copy_is_enough": ("broker", "acquire_report(E, b, arrivals,", "acquire_report(E, b, 1,"),
     "decisions_stay_for_ever": (
         "clock",
         "f.STATUS] = f.RUN\n        release_view(E, b, slot)\n",

@@ -40,13 +40,7 @@ def begins_in_the_first_state(original: Any) -> Any:
 @mutant(links.SourcedLink, "_base")
 def read_at_the_start(original: Any) -> Any:
     """The departure is forgotten."""
-    return lambda self, nominal, cause, leg, number, sent, twin: original(self, nominal, cause, leg, number, 0, twin)
-
-
-@mutant(links.SourcedLink, "_one_of")
-def copies_share_their_sample(original: Any) -> Any:
-    """The second copy of a message is as late as the first."""
-    return lambda self, ns, cause, leg, number, twin: original(self, ns, cause, leg, number, False)
+    return lambda self, nominal, cause, leg, number, sent: original(self, nominal, cause, leg, number, 0)
 
 
 @mutant(links, "bisect_right")

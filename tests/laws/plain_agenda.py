@@ -14,7 +14,7 @@ class PlainAgenda:
 
     Attributes:
         seen: what happened: [ns, kind, rank, number, content, cancelled?].
-        counts: sent, duplicated, delivered, lost, dropped; what is in flight is counted when asked for.
+        counts: sent, delivered, lost; what is in flight is counted when asked for.
     """
 
     def __init__(self, links: list[PlainLink], t_end: int | None) -> None:
@@ -25,7 +25,6 @@ class PlainAgenda:
         self.closed = False
         self.counts: Counter[str] = Counter()
         self.last_arrival: Counter[tuple[int, str]] = Counter()
-        self.arrived: set[int] = set()
 
     def _plan(
         self, ns: int, phase: int, rank: int, kind: str, number: int, content: Any = None, letter: int = 0
@@ -52,10 +51,6 @@ class PlainAgenda:
         self.now = ns
         if letter:
             self.counts["delivered"] += 1
-            if letter in self.arrived:
-                self.counts["dropped_duplicates"] += 1
-                return
-            self.arrived.add(letter)
         self.seen.append([ns, kind, rank, number, content, False])
         if handler := getattr(self, f"on_{kind}", None):
             handler(rank, number, content)
@@ -82,19 +77,16 @@ class PlainAgenda:
         Queues are those of the link and purpose (T22); `at`: it leaves then, ns; now if it is below 0.
         """
         link = self.links[rank]
-        twins = ["", "twin "] if link.duplicated(cause, leg, number) else [""]
         self.letters += 1
         self.counts["sent"] += 1
-        self.counts["duplicated"] += len(twins) - 1
         leaves = self.now if at < 0 else at
-        for twin in twins:
-            arrival = leaves + link.delay(link.timing.msg, cause, leg, number, leaves, twin)
-            if not link.config.reorder:
-                arrival = self.last_arrival[rank, queue] = max(arrival, self.last_arrival[rank, queue])
-            if link.lost(cause, leg, number, leaves, twin):
-                self.counts["lost"] += 1
-            else:
-                self._plan(arrival, phase, rank, kind, number, content, self.letters)
+        arrival = leaves + link.delay(link.timing.msg, cause, leg, number, leaves)
+        if not link.config.reorder:
+            arrival = self.last_arrival[rank, queue] = max(arrival, self.last_arrival[rank, queue])
+        if link.lost(cause, leg, number, leaves):
+            self.counts["lost"] += 1
+        else:
+            self._plan(arrival, phase, rank, kind, number, content, self.letters)
 
     def _send_surely(self, kind: str, rank: int, number: int, content: Any, phase: int, at: int = -1) -> None:
         """A leg of the physics cycle other than a report (T3)."""
@@ -105,5 +97,5 @@ class PlainAgenda:
 
     def messages(self) -> dict[str, int]:
         """What became of the messages so far."""
-        names = ("sent", "duplicated", "delivered", "lost", "dropped_duplicates")
+        names = ("sent", "delivered", "lost")
         return {name: self.counts[name] for name in names} | {"in_flight": sum(entry[7] > 0 for entry in self.agenda)}

@@ -45,7 +45,7 @@ class PlainLink:
                 s = math.sqrt(math.log1p(ratio * ratio))
                 return math.expm1(s * standard_normal(u) - 0.5 * s * s)
 
-    def _base(self, nominal: int, cause: str, leg: int, number: int, at: int, twin: str) -> int:
+    def _base(self, nominal: int, cause: str, leg: int, number: int, at: int) -> int:
         """The delay before jitter of what departs `at`, ns: the number, or what its source says (T20)."""
         name = {clock.Leg.GATHERING: "obs_delay", clock.Leg.ACTION: "act_delay"}.get(clock.Leg(leg), "msg_delay")
         source = getattr(self.config, name)
@@ -65,7 +65,7 @@ class PlainLink:
         if isinstance(source, Empirical):
             if len(source.delays) == 1:
                 return round(source.delays[0] * 1e9)
-            u = self._uniform(f"{twin}sample", cause, leg, number)
+            u = self._uniform("sample", cause, leg, number)
             return round(source.delays[int(u * len(source.delays))] * 1e9)
         return nominal
 
@@ -76,26 +76,22 @@ class PlainLink:
             state = picked(rows[state], self._uniform("chain", name, 0, k))
         return state
 
-    def delay(self, nominal: int, cause: str, leg: int, number: int, at: int, twin: str = "") -> int:
-        """What a delay of `nominal` becomes; the second copy of a message is the `twin`, "twin "."""
-        nominal = self._base(nominal, cause, leg, number, at, twin)
+    def delay(self, nominal: int, cause: str, leg: int, number: int, at: int) -> int:
+        """What a delay of `nominal` becomes."""
+        nominal = self._base(nominal, cause, leg, number, at)
         if nominal and self.config.jitter_ratio:
-            u = self._uniform(f"{twin}delay", cause, leg, number)
+            u = self._uniform("delay", cause, leg, number)
             nominal = min(round(nominal * (1.0 + self._deviation(u, self.config.jitter_ratio))), CENTURY)
         return max(self.timing.min_delay, nominal)
 
-    def lost(self, cause: str, leg: int, number: int, at: int, twin: str = "") -> bool:
+    def lost(self, cause: str, leg: int, number: int, at: int) -> bool:
         """Does it never arrive?"""
         loss = self.config.loss
         if isinstance(loss, GilbertElliott):
             bad = loss.p_bad / (loss.p_bad + loss.p_good)
             rows = [[1.0 - loss.p_bad, loss.p_bad], [loss.p_good, 1.0 - loss.p_good]]
             loss = (loss.loss_good, loss.loss_bad)[self._state("loss", [1.0 - bad, bad], rows, loss.period, at)]
-        return self._uniform(f"{twin}loss", cause, leg, number) < loss
-
-    def duplicated(self, cause: str, leg: int, number: int) -> bool:
-        """Does it travel twice?"""
-        return self._uniform("duplicate", cause, leg, number) < self.config.duplicate
+        return self._uniform("loss", cause, leg, number) < loss
 
     def tick(self, number: int, previous: int) -> int:
         """Time of a tick: it wavers by at most half an interval, but never before the one before it."""

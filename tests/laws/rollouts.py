@@ -15,7 +15,7 @@ from heron_env import HeronEnv, ScheduleConfig, seeding
 from heron_env.core import layout
 
 STEPS = 60
-NETWORK = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "loss": 0.2, "duplicate": 0.2}
+NETWORK = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "loss": 0.2}
 
 
 def digest(parts: Any) -> str:

@@ -92,7 +92,7 @@ def test_loss_shifts_no_other_draw(data: st.DataObject) -> None:
     recipe = data.draw(family())
     drawn = data.draw(delays(recipe.dt))
     kept = {name: getattr(drawn, name) for name in drawn.__slots__}
-    check_loss_moves_nothing(recipe, ScheduleConfig(**kept | {"loss": 0.0, "duplicate": 0.0, "reorder": True}))
+    check_loss_moves_nothing(recipe, ScheduleConfig(**kept | {"loss": 0.0, "reorder": True}))
 
 
 @FEW

@@ -30,7 +30,7 @@ def test_loss_shifts_no_other_draw(data: st.DataObject) -> None:
     recipe = data.draw(recipes())
     drawn = data.draw(delays(recipe.dt))
     kept = {name: getattr(drawn, name) for name in drawn.__slots__}
-    config = ScheduleConfig(**kept | {"loss": 0.0, "duplicate": 0.0, "reorder": True})
+    config = ScheduleConfig(**kept | {"loss": 0.0, "reorder": True})
     check_loss_moves_nothing(recipe, config, data.draw(st.sampled_from([0.1, 0.4, 0.8])))
 
 

@@ -145,7 +145,7 @@ def test_without_delay_rows_are_steps() -> None:
 def test_a_schedule_may_be_drawn_for_every_lane_and_episode() -> None:
     schedule = DrawnSchedule(
         {
-            "*": {"msg_delay": "0-2", "loss": "[0, 0.3]", "duplicate": "[0, 0.5]", "on_missing": "[hold, noop]"},
+            "*": {"msg_delay": "0-2", "loss": "[0, 0.3]", "on_missing": "[hold, noop]"},
             "field": {"act_delay": "lognormal(1, 0.5)", "tick_interval": "[0.3, 1.0]", "reorder": True},
         }
     )
@@ -158,7 +158,7 @@ def test_a_heavy_tail_finds_room() -> None:
     """Messages pile up, a hundred times as late as usual: slots grow, and nothing is lost."""
     schedule = ScheduleConfig(
         tick_interval=0.05, msg_delay=2.0, obs_delay=1.0, act_delay=30.0, jitter_type="lognormal", jitter_ratio=3.0,
-        reorder=True, duplicate=0.5,
+        reorder=True,
     )  # fmt: skip
     course = check_event_batch(replace(TALK, max_steps=40, compile=True), schedule, lanes=2)
     assert max(np.diff([row["time"] for row in course.rows[0]])) >= 0.0
@@ -202,13 +202,13 @@ BUSY = Recipe(
 """Nested commands, shares beyond bounds, neighbours, masks, agents and commanders that end, telemetry."""
 NOISY = replace(BUSY, observability=ObservabilityConfig(enabled=True, default={"level": "insider", "noise": 0.3}))
 STRICT = replace(ROUGH, on_missing="noop", min_delay=0.15, own_rows="local", jitter_ratio=2.0)
-QUEUED = replace(STRICT, reorder=False, jitter_ratio=1.0, loss=0.4, duplicate=0.0)
+QUEUED = replace(STRICT, reorder=False, jitter_ratio=1.0, loss=0.4)
 FORGIVING = replace(ROUGH, on_missing="hold", loss=0.0, tick_interval=0.3)
 AT_ONCE = ScheduleConfig(tick_interval=0.5, act_delay=0.5, own_rows="local")
 BETWEEN = ScheduleConfig(tick_interval=0.35, act_delay=0.3, own_rows="local", on_missing="noop", msg_delay=0.1)
 FROM_DATA = ScheduleConfig(
     tick_interval=0.4, msg_delay=Markov([0.1, Empirical([0.4, 0.9])], [0.2, 0.3], 0.3), act_delay=Empirical([0.2, 0.7]),
-    obs_delay=Recorded([0.0, 0.7, 1.6], [0.1, 0.4, 0.2]), loss=GilbertElliott(0.1, 0.4, 0.7, 0.05, 0.25), duplicate=0.3,
+    obs_delay=Recorded([0.0, 0.7, 1.6], [0.1, 0.4, 0.2]), loss=GilbertElliott(0.1, 0.4, 0.7, 0.05, 0.25),
     jitter_type="gaussian", jitter_ratio=0.3,
 )  # fmt: skip
 WORLDS = [
@@ -223,7 +223,7 @@ WORLDS = [
 
 
 ON_AND_ON: dict[str, Any] = {
-    "schedule": DrawnSchedule(msg_delay="0-1.5", act_delay="[0, 1.5, 5]", duplicate=0.5, reorder=True),
+    "schedule": DrawnSchedule(msg_delay="0-1.5", act_delay="[0, 1.5, 5]", reorder=True),
     "seed": 5, "calls": 14, "resets": {5: (True, False), 9: (False, True)}, "gamma": 0.9,
 }  # fmt: skip
 """Effects fall later than episodes last, so that lanes end before anybody is asked; some are told to begin anew."""

@@ -43,7 +43,6 @@ CASES: list[tuple[str, Callable[[], Any]]] = [
     ("score_what_was_delivered", partial(check_honest_score, FIELD, SLOW)),
     ("ledger_not_reset", partial(check_honest_score, FIELD)),
     ("state_not_reset", partial(check_reset_is_total, FIELD)),
-    ("second_copies_count", partial(check_no_lost_update, FIELD, ROUGH)),
     ("a_stored_run_knows_the_truth", partial(check_resume, FIELD, SLOW, 2.1)),
     ("the_ended_come_back", partial(check_copies_go_on, ENDING, None, 3, "set_state")),
     ("acting_moves_time", partial(check_setpoints, FIELD, 5)),

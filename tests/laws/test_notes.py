@@ -57,7 +57,7 @@ def lasting(node: Node) -> Node:
 
 def steady(config: ScheduleConfig) -> ScheduleConfig:
     """The same delays without chance."""
-    chance = {"jitter_ratio": 0.0, "tick_jitter_ratio": 0.0, "loss": 0.0, "duplicate": 0.0}
+    chance = {"jitter_ratio": 0.0, "tick_jitter_ratio": 0.0, "loss": 0.0}
     return replace(config, jitter_type="none", reorder=False, **chance)
 
 

@@ -17,7 +17,7 @@ from heron_env import Empirical, GilbertElliott, Markov, Recorded, ScheduleConfi
 DATA = ScheduleConfig(
     tick_interval=0.5, obs_delay=Recorded([3.0, 3.5, 4.25], [0.1, 0.7, 0.3], period=2.0),
     act_delay=Markov([0.0, Empirical([0.2, 0.5])], (0.8, 0.5), 0.3), msg_delay=Markov([0.05, 0.4, 0.1], 0.7, 0.2),
-    jitter_type="uniform", jitter_ratio=0.3, loss=GilbertElliott(0.2, 0.4, 0.7, 0.1, 0.25), duplicate=0.5,
+    jitter_type="uniform", jitter_ratio=0.3, loss=GilbertElliott(0.2, 0.4, 0.7, 0.1, 0.25),
 )  # fmt: skip
 
 

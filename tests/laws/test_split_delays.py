@@ -135,8 +135,8 @@ mutant = mutant_in(MUTANTS)
 
 @mutant(Link, "delay")
 def obs_delay_is_left_out(original: Any) -> Any:
-    return lambda self, nominal, cause, leg, *rest, **twin: (
-        0 if leg == Leg.GATHERING else original(self, nominal, cause, leg, *rest, **twin)
+    return lambda self, nominal, cause, leg, *rest: (
+        0 if leg == Leg.GATHERING else original(self, nominal, cause, leg, *rest)
     )
 
 

@@ -33,15 +33,15 @@ mutant = mutant_in(MUTANTS)
 @mutant(Link, "delay")
 def seen_a_step_early(original: Any) -> Any:
     """An age of two steps is one of one."""
-    return lambda self, nominal, cause, leg, *rest, **twin: original(
-        self, nominal // 2 if leg == Leg.GATHERING else nominal, cause, leg, *rest, **twin
+    return lambda self, nominal, cause, leg, *rest: original(
+        self, nominal // 2 if leg == Leg.GATHERING else nominal, cause, leg, *rest
     )
 
 
 @mutant(Link, "delay")
 def done_a_step_early(original: Any) -> Any:
-    return lambda self, nominal, cause, leg, *rest, **twin: original(
-        self, nominal // 2 if leg == Leg.ACTION else nominal, cause, leg, *rest, **twin
+    return lambda self, nominal, cause, leg, *rest: original(
+        self, nominal // 2 if leg == Leg.ACTION else nominal, cause, leg, *rest
     )
 
 

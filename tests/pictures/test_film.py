@@ -27,7 +27,7 @@ pytestmark = pytest.mark.e2e
 
 GRID = "heron/BatteryGrid-v0"
 HALF = {"*": lambda vector: 0.5}
-LATE = ScheduleConfig(msg_delay=0.4, obs_delay=0.1, jitter_type="lognormal", jitter_ratio=0.3, loss=0.2, duplicate=0.1)
+LATE = ScheduleConfig(msg_delay=0.4, obs_delay=0.1, jitter_type="lognormal", jitter_ratio=0.3, loss=0.2)
 FRAMES = ("rewards", "actions", "frames")
 
 

@@ -72,7 +72,6 @@ REFUSED = [
     ({"schedule": {"agent_1": ScheduleConfig(msg_delay=0.1)}}, "the schedule of 'agent_1' has delays"),
     ({"schedule": ScheduleConfig(act_delay=0.1)}, "has delays"),
     ({"schedule": ScheduleConfig(loss=0.1)}, "jitter, losses or copies"),
-    ({"schedule": ScheduleConfig(duplicate=0.1)}, "jitter, losses or copies"),
     ({"schedule": ScheduleConfig(min_delay=0.1)}, "and min_delay to 0"),
 ]
 

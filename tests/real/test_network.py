@@ -296,7 +296,7 @@ def test_a_schedule_has_the_pooled_law_of_an_agents_links():
     mean = (270 * np.mean(spread()) + 50 * 3.0) / 320
     assert np.mean(config.msg_delay.delays) == pytest.approx(mean, rel=0.02) and len(config.msg_delay.delays) == 202
     assert config.loss == GilbertElliott(0.04, 0.3, 0.8, 0.01, 5.0)
-    assert config.duplicate == pytest.approx(0.15) and config.reorder
+    assert config.reorder
     assert schedule["battery_2"].loss == 0.5 and not schedule["battery_2"].reorder
     result = ENV.run_event_driven(waves(ENV), seed=1, schedule=schedule)
     assert result.messages.lost and result.latency["battery_1"].p95 > 0.2

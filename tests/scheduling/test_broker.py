@@ -67,11 +67,9 @@ def test_a_reordering_link_lets_messages_overtake() -> None:
     assert jittered.deliver().numbers() != list(range(50))
 
 
-@given(st.integers(0, 10**6), JITTERS, SHARES, SHARES, st.lists(st.integers(0, clock.SECOND), max_size=30))
-def test_nothing_overtakes_on_a_fifo_link(
-    seed: int, jitter: str, loss: float, duplicate: float, gaps: list[int]
-) -> None:
-    post = Post(seed=seed, jitter_type=jitter, jitter_ratio=1.0, loss=loss, duplicate=duplicate)
+@given(st.integers(0, 10**6), JITTERS, SHARES, st.lists(st.integers(0, clock.SECOND), max_size=30))
+def test_nothing_overtakes_on_a_fifo_link(seed: int, jitter: str, loss: float, gaps: list[int]) -> None:
+    post = Post(seed=seed, jitter_type=jitter, jitter_ratio=1.0, loss=loss)
     time = 0
     for number, gap in enumerate(gaps):
         time += gap
@@ -83,29 +81,13 @@ def test_nothing_overtakes_on_a_fifo_link(
 # Loss
 
 
-@given(st.integers(0, 10**6), st.floats(0.0, 1.0), SHARES)
-def test_loss_moves_no_other_message(seed: int, loss: float, duplicate: float) -> None:
-    """With duplicates the first copy that arrives counts: a message may come later, by its second copy."""
-    lossy, whole = (Post(seed=seed, loss=share, duplicate=duplicate, **WILD) for share in (loss, 0.0))
+@given(st.integers(0, 10**6), st.floats(0.0, 1.0))
+def test_loss_moves_no_other_message(seed: int, loss: float) -> None:
+    lossy, whole = (Post(seed=seed, loss=share, **WILD) for share in (loss, 0.0))
     for number in range(25):
         for post in (lossy, whole):
             post.send(number, number * clock.SECOND // 10)
-    everything = {(ns, message.id) for ns, message, _ in whole.deliver().log}
-    assert {(ns, message.id) for ns, message, _ in lossy.deliver().log} <= everything
-    if not duplicate:
-        assert lossy.arrivals().items() <= whole.arrivals().items()
-
-
-# Duplicates
-
-
-def test_ids_are_remembered_only_while_a_twin_is_in_flight() -> None:
-    post = Post(duplicate=0.5, loss=0.2, **WILD)
-    for number in range(300):
-        post.send(number, number * clock.SECOND)
-    in_flight = [message.id for message in post.scheduler]
-    assert set(post.broker._twins) == {id for id in in_flight if in_flight.count(id) == 2}
-    assert post.deliver().broker._twins == {}
+    assert lossy.deliver().arrivals().items() <= whole.deliver().arrivals().items()
 
 
 # The physics cycle
@@ -115,11 +97,11 @@ def test_ids_are_remembered_only_while_a_twin_is_in_flight() -> None:
 
 
 @settings(deadline=None)
-@given(st.integers(0, 10**6), JITTERS, SHARES, SHARES, st.booleans(), PLANS)
+@given(st.integers(0, 10**6), JITTERS, SHARES, st.booleans(), PLANS)
 def test_every_message_is_accounted_for(
-    seed: int, jitter: str, loss: float, duplicate: float, reorder: bool, plan: list[tuple[int, clock.Queue, int, bool]]
+    seed: int, jitter: str, loss: float, reorder: bool, plan: list[tuple[int, clock.Queue, int, bool]]
 ) -> None:
-    post = Post(2, seed, jitter_type=jitter, jitter_ratio=0.7, loss=loss, duplicate=duplicate, reorder=reorder)
+    post = Post(2, seed, jitter_type=jitter, jitter_ratio=0.7, loss=loss, reorder=reorder)
     broker, accepted = post.broker, {0: 0, 1: 0}
 
     def check() -> None:
@@ -128,8 +110,7 @@ def test_every_message_is_accounted_for(
             counts = broker.counts(rank)
             assert counts.balanced()
             assert counts.in_flight == waiting.count(rank)
-            assert counts.delivered == accepted[rank] + counts.dropped_duplicates
-            assert counts.dropped_duplicates <= counts.duplicated
+            assert counts.delivered == accepted[rank]
         assert broker.total().sent == broker.counts(0).sent + broker.counts(1).sent
         assert broker.total().balanced()
 

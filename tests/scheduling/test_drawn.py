@@ -62,7 +62,7 @@ def test_every_part_of_the_key_gives_draws_of_its_own() -> None:
         schedule = DrawnSchedule({who: {name: "0-1"}})
         return [getattr(schedule.at(seed, episode)[who], name) for episode in range(400)]
 
-    columns = [drawn("a", "loss"), drawn("b", "loss"), drawn("a", "duplicate"), drawn("a", "loss", 1)]
+    columns = [drawn("a", "loss"), drawn("b", "loss"), drawn("a", "min_delay"), drawn("a", "loss", 1)]
     assert abs(np.corrcoef(columns) - np.eye(4)).max() < 0.25
 
 

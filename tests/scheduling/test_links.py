@@ -1,4 +1,4 @@
-"""T7, T8: delays, losses and duplicates are pure functions of (seed, episode, agent, purpose, cause, leg, number)."""
+"""T7, T8: delays and losses are pure functions of (seed, episode, agent, purpose, cause, leg, number)."""
 
 import itertools
 from typing import Any
@@ -13,11 +13,10 @@ from heron_env import ScheduleConfig
 from heron_env.testing import clock
 from heron_env.testing.clock import SECOND, Leg, Link
 
-NOISY = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "tick_jitter_ratio": 0.2, "loss": 0.3, "duplicate": 0.2}
+NOISY = {"jitter_type": "lognormal", "jitter_ratio": 0.5, "tick_jitter_ratio": 0.2, "loss": 0.3}
 LONG = 1000 * SECOND
 GOLDEN_DELAYS = [427_445_903, 1_073_178_976, 507_475_133]
 GOLDEN_LOSSES = [0, 1, 12, 13, 15, 18]
-GOLDEN_DUPLICATES = [2, 5, 7]
 
 
 def link(agent: str = "battery_1", seed: int = 0, episode: int = 0, **fields: Any) -> Link:
@@ -32,10 +31,6 @@ def losses(of: Link, count: int = 4000) -> list[bool]:
     return [of.lost("tick", Leg.OBSERVATION_REQUEST, n) for n in range(count)]
 
 
-def duplicates(of: Link, count: int = 4000) -> list[bool]:
-    return [of.duplicated("tick", Leg.OBSERVATION_REQUEST, n) for n in range(count)]
-
-
 # The laws of the draws
 
 
@@ -48,7 +43,6 @@ def test_an_ideal_link_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ideal.ideal
     assert ideal.delay(7, "tick", 1, 0) == 7
     assert not ideal.lost("tick", 1, 0)
-    assert not ideal.duplicated("tick", 1, 0)
     assert ideal.tick_time(3, 0) == 3 * SECOND
     noisy = link(**NOISY)
     assert not noisy.ideal
@@ -84,9 +78,9 @@ def test_no_delay_is_below_the_minimum() -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_losses_and_duplicates_have_their_probability(share: float) -> None:
-    for drawn in (losses(link(loss=share)), duplicates(link(duplicate=share))):
-        assert abs(np.mean(drawn) - share) <= 4 * np.sqrt(share * (1 - share) / len(drawn))
+def test_losses_have_their_probability(share: float) -> None:
+    drawn = losses(link(loss=share))
+    assert abs(np.mean(drawn) - share) <= 4 * np.sqrt(share * (1 - share) / len(drawn))
 
 
 # Separate streams
@@ -104,7 +98,6 @@ def test_every_part_of_the_identity_gives_draws_of_its_own() -> None:
     base = link(**fields)
     columns = [
         [base.delay(LONG, "tick", 1, n) for n in range(400)],
-        [base.delay(LONG, "tick", 1, n, twin=True) for n in range(400)],
         [base.delay(LONG, "tick", 2, n) for n in range(400)],
         [base.delay(LONG, "cycle", 1, n) for n in range(400)],
         [link(seed=1, **fields).delay(LONG, "tick", 1, n) for n in range(400)],
@@ -116,23 +109,15 @@ def test_every_part_of_the_identity_gives_draws_of_its_own() -> None:
         assert abs(np.corrcoef(a, b)[0, 1]) < 0.25
 
 
-def test_loss_duplication_and_delay_are_independent() -> None:
-    half = link(jitter_type="uniform", jitter_ratio=1.0, loss=0.5, duplicate=0.5)
-    columns = [
-        delays(half, 2000),
-        losses(half, 2000),
-        duplicates(half, 2000),
-        [half.lost("tick", Leg.OBSERVATION_REQUEST, n, twin=True) for n in range(2000)],
-    ]
-    for a, b in itertools.combinations(columns, 2):
-        assert abs(np.corrcoef(a, b)[0, 1]) < 5 / np.sqrt(2000)
+def test_loss_and_delay_are_independent() -> None:
+    half = link(jitter_type="uniform", jitter_ratio=1.0, loss=0.5)
+    assert abs(np.corrcoef(delays(half, 2000), losses(half, 2000))[0, 1]) < 5 / np.sqrt(2000)
 
 
 def test_draws_are_the_same_on_every_machine() -> None:
     golden = link(seed=42, episode=3, **NOISY)
     assert [golden.delay(SECOND, "tick", 9, n) for n in range(3)] == GOLDEN_DELAYS
     assert [n for n in range(20) if golden.lost("tick", 9, n)] == GOLDEN_LOSSES
-    assert [n for n in range(20) if golden.duplicated("tick", 9, n)] == GOLDEN_DUPLICATES
 
 
 def test_jitter_of_delays_moves_no_tick_and_jitter_of_ticks_no_delay() -> None:

@@ -65,8 +65,6 @@ def test_an_impossible_time_is_refused_by_name(value: Any, message: str) -> None
     [
         ({"loss": -0.1}, "ScheduleConfig(loss=-0.1): must be between 0 and 1"),
         ({"loss": math.nan}, "ScheduleConfig(loss=nan): must be finite"),
-        ({"duplicate": 2}, "ScheduleConfig(duplicate=2): must be between 0 and 1"),
-        ({"duplicate": True}, "ScheduleConfig(duplicate=True): must be a number, got bool"),
         ({"obs_delay": math.nan}, "ScheduleConfig(obs_delay=nan): must be finite"),
         ({"act_delay": "1"}, "ScheduleConfig(act_delay='1'): must be a number, got str"),
         ({"phase": -1}, "ScheduleConfig(phase=-1): must be 0 or more, in seconds"),
@@ -89,7 +87,7 @@ def test_a_wrong_field_is_refused_with_its_value_and_the_remedy(fields: dict[str
 
 
 def test_the_extremes_are_legal() -> None:
-    ScheduleConfig(loss=1, duplicate=1.0, jitter_type="gaussian", jitter_ratio=0.0)
+    ScheduleConfig(loss=1, jitter_type="gaussian", jitter_ratio=0.0)
     ScheduleConfig(jitter_type="lognormal", jitter_ratio=3)
     ScheduleConfig(tick_interval=1e-9, loss=np.float64(0.5))
 

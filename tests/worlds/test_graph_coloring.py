@@ -24,7 +24,7 @@ KEEP, RED, GREEN, BLUE = 3, 0, 1, 2
 SLOW = {
     "messages": ScheduleConfig(msg_delay=1.7),
     "loss": ScheduleConfig(loss=0.3),
-    "both": ScheduleConfig(msg_delay=0.6, loss=0.2, duplicate=0.2, jitter_type="uniform", jitter_ratio=0.9),
+    "both": ScheduleConfig(msg_delay=0.6, loss=0.2, jitter_type="uniform", jitter_ratio=0.9),
     "actions": ScheduleConfig(act_delay=2.5),
 }
 

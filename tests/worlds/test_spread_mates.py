@@ -25,7 +25,7 @@ ROUGH = {
     "*": ScheduleConfig(
         obs_delay=0.03, act_delay=0.06, msg_delay=0.05, jitter_type="lognormal", jitter_ratio=0.8, loss=0.2
     ),
-    "agent_2": ScheduleConfig(msg_delay=0.3, jitter_type="uniform", jitter_ratio=0.5, duplicate=0.3, reorder=True),
+    "agent_2": ScheduleConfig(msg_delay=0.3, jitter_type="uniform", jitter_ratio=0.5, reorder=True),
 }
 
 

@@ -30,7 +30,7 @@ ROUGH = {
     "*": ScheduleConfig(
         obs_delay=0.03, act_delay=0.06, msg_delay=0.05, jitter_type="lognormal", jitter_ratio=0.8, loss=0.2
     ),
-    "adversary_1": ScheduleConfig(msg_delay=0.3, jitter_type="uniform", jitter_ratio=0.5, duplicate=0.3, reorder=True),
+    "adversary_1": ScheduleConfig(msg_delay=0.3, jitter_type="uniform", jitter_ratio=0.5, reorder=True),
     "agent_0": ScheduleConfig(msg_delay=0.2, jitter_type="gaussian", jitter_ratio=0.4, loss=0.3),
 }
 

@@ -119,7 +119,7 @@ def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> Non
     """At the proxy: what the cache holds now; the reply leaves after obs_delay."""
     timing, at = of(E, "timing"), schedule_of(E, b, r)
     gather(D, E, b, r, turn_of(number, timing[at, f.TICK], timing[at, f.PHASE], of(E, "sizes")[f.DT]))
-    leaves = later(now, delay(E, b, r, f.OBS, now, TICKED, LEG_GATHERING, number, 0))
+    leaves = later(now, delay(E, b, r, f.OBS, now, TICKED, LEG_GATHERING, number))
     slot = acquire_view(E, b, r, number)
     if not send(E, b, r, f.DOWN, leaves, TICKED, LEG_REPLY, number, f.REPLY, REPLY_PHASE, slot):
         release_view(E, b, slot)
@@ -193,7 +193,7 @@ def receive_reply(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: A
     decider[at, f.LAST_OPEN] = slot
     lane[b, f.ASKS] += 1
     lane[b, f.ROWS] += 1
-    commit(E, b, r, number, now, delay(E, b, r, f.ACT, now, TICKED, LEG_ACTION, number, 0), slot)
+    commit(E, b, r, number, now, delay(E, b, r, f.ACT, now, TICKED, LEG_ACTION, number), slot)
     return failures
 
 
@@ -279,7 +279,7 @@ def offer(D: Any, E: Any, b: Any, r: Any, s: Any) -> Any:
 def receive_command(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any, slot: Any) -> None:
     """At a commanded agent: the command is its decision, unless it came too late."""
     if table(D, "alive")[b, of(E, "place")[r]] != 0 and number > of(E, "decided")[b, r]:
-        commit(E, b, r, number, now, delay(E, b, r, f.ACT, now, COMMANDED, LEG_ACTION, number, 0), slot)
+        commit(E, b, r, number, now, delay(E, b, r, f.ACT, now, COMMANDED, LEG_ACTION, number), slot)
 
 
 @leaf

@@ -13,7 +13,7 @@ import numpy as np
 
 from heron_env.core.layout import RAISED
 from heron_env.engine.event import forms as f
-from heron_env.engine.event.links import delay, is_doubled, is_lost, of, schedule_of
+from heron_env.engine.event.links import delay, is_lost, of, schedule_of
 from heron_env.engine.kernels import leaf, table, within
 from heron_env.seeding import h
 
@@ -106,12 +106,9 @@ def release(E: Any, b: Any, slots: Any, size: Any, free: Any, slot: Any) -> None
 
 
 @leaf
-def acquire_report(E: Any, b: Any, uses: Any, real: Any) -> Any:
-    """A slot for a report, a share, or a record of the two copies of what is in the slot `real`."""
-    slots, size = of(E, "report_slot"), of(E, "sizes")[f.REPORT_SLOTS]
-    slot = acquire(E, b, slots, size, f.FREE_REPORT, uses)
-    slots[b * size + slot, f.VISITED], slots[b * size + slot, f.REAL] = 0, real
-    return slot
+def acquire_report(E: Any, b: Any) -> Any:
+    """A slot for a report or a share."""
+    return acquire(E, b, of(E, "report_slot"), of(E, "sizes")[f.REPORT_SLOTS], f.FREE_REPORT, 1)
 
 
 @leaf
@@ -156,51 +153,30 @@ def release_slot(E: Any, b: Any, kind: Any, slot: Any) -> None:
 def send(
     E: Any, b: Any, r: Any, queue: Any, leaves: Any, cause: Any, leg: Any, number: Any, kind: Any, phase: Any, real: Any
 ) -> Any:
-    """Send a message over the link of `r`: how many copies will arrive. Loss keeps a message's place in its queue.
+    """Send a message over the link of `r`: will it arrive? A lost one keeps its place in its queue.
 
     `real`: the slot of its numbers; a report takes one (FRESH), unless it arrives at once.
     """
     lane, last, q = of(E, "lane"), of(E, "queue"), np.int64(f.QUEUES) * r + queue
-    ordered, copies = of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.REORDER == 0, 1
     lane[b, f.SENT] += 1
-    if is_doubled(E, b, r, cause, leg, number):
-        copies = 2
-        lane[b, f.DUPLICATED] += 1
-    first = second = arrivals = np.int64(0)
-    for twin in range(copies):
-        arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number, twin))
-        if ordered:
-            arrival = max(arrival, last[b, q])
-            last[b, q] = arrival
-        if is_lost(E, b, r, leaves, cause, leg, number, twin):
-            lane[b, f.LOST] += 1
-        else:
-            first, second = first if arrivals else arrival, arrival
-            arrivals += 1
-    if arrivals == 1 and first == leaves and kind == f.REPORT:  # nobody looks before it is there
+    arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number))
+    if of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.REORDER == 0:
+        arrival = max(arrival, last[b, q])
+        last[b, q] = arrival
+    if is_lost(E, b, r, leaves, cause, leg, number):
+        lane[b, f.LOST] += 1
+        return False
+    if arrival == leaves and kind == f.REPORT:  # nobody looks before it is there
         lane[b, f.FRESH] = NONE
         lane[b, f.DELIVERED] += 1
-    elif arrivals > 0:
-        slot = use_slot(E, b, kind, real, arrivals)
-        if arrivals == 1:
-            push(E, b, first, phase, r, kind, slot, number)
-        else:  # a record of both copies says which comes second
-            record = acquire_report(E, b, 2, slot)
-            push(E, b, first, phase, r, kind | f.TWIN, record, number)
-            push(E, b, second, phase, r, kind | f.TWIN, record, number)
-    return arrivals
-
-
-@leaf
-def use_slot(E: Any, b: Any, kind: Any, real: Any, arrivals: Any) -> Any:
-    """The slot of a message's numbers, which so many copies need: a new one for a report, else `real`, or NONE."""
+        return True
     slot = np.int64(real)
     if is_report(kind):
-        slot = acquire_report(E, b, arrivals, NONE)
-        of(E, "lane")[b, f.FRESH] = slot
+        lane[b, f.FRESH] = slot = acquire_report(E, b)
     elif slot >= 0:
-        of(E, "view_slot")[b * of(E, "sizes")[f.VIEW_SLOTS] + slot, f.USES] += arrivals
-    return slot
+        of(E, "view_slot")[b * of(E, "sizes")[f.VIEW_SLOTS] + slot, f.USES] += 1
+    push(E, b, arrival, phase, r, kind, slot, number)
+    return True
 
 
 @leaf

@@ -37,7 +37,6 @@ from heron_env.engine.event.broker import (
     push,
     receive_report,
     receive_share,
-    release_report,
     release_slot,
     release_view,
     send,
@@ -69,22 +68,8 @@ def shortage(E: Any, b: Any) -> Any:
 @leaf
 def handle(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
     """The first event of the heap, which is off it already; how many rules failed."""
-    lane, failures = of(E, "lane"), 0
+    failures = 0
     kind, slot, number = what & 255, ((what >> 8) & 0xFFFFFF) - 1, what >> 32
-    if kind & f.TWIN:
-        kind = kind & 15
-        record = slot
-        at = b * of(E, "sizes")[f.REPORT_SLOTS] + record
-        both = of(E, "report_slot")
-        slot, visited = both[at, f.REAL], both[at, f.VISITED]
-        both[at, f.VISITED] = 1
-        release_report(E, b, record)
-        # whichever copy comes second brings nothing new: delivered, then dropped
-        if visited != 0:
-            lane[b, f.DELIVERED] += 1
-            lane[b, f.DROPPED] += 1
-            release_slot(E, b, kind, slot)
-            return 0
     if kind == f.AGENT_TICK:
         tick(D, E, b, r, number, now)
     elif kind == f.EFFECT:

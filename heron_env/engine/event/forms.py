@@ -10,7 +10,7 @@ TICK, PHASE, OBS, ACT, MSG, LEAST, JITTER, FLAGS = range(8)
 """Columns of `timing`: ns, but the kind of jitter and flags."""
 REORDER, FAILSAFE, LOCAL = 1, 2, 4
 """Flags: may messages overtake, is the no-op applied where a decision is missing, does it see its own rows itself?"""
-RATIO, TICK_RATIO, LOSS, DUPLICATE, SPREAD, TICK_SPREAD = range(6)
+RATIO, TICK_RATIO, LOSS, SPREAD, TICK_SPREAD = range(5)
 """Columns of `odds`; SPREAD: sqrt(ln(1 + ratio**2))."""
 LOSS_FROM, SOURCED_FIELDS = 3, 4
 """Columns of `source_of`: which of `sources` delays (OBS, ACT, MSG, each less OBS) and loss come from; -1: none."""
@@ -23,9 +23,9 @@ EMPIRICAL, RECORDED, MARKOV, LOSSY = range(4)
 """What a lane is doing: on its way, waiting for actions, for a substep that Python follows, which others join, at the
 end of its episode, out of room; its world has begun and the clock has not; a rule failed; no episode; nothing more
 happens before the end of time."""
-(STATUS, TOP, SEQUENCE, VERSION, NEXT, NEXT_KEY, SUBSTEP, DONE, FRESH, ASKS, SENT, DUPLICATED, LOST, DELIVERED,
- DROPPED, CANCELLED, UNFINISHED, CLOSING, LOG, FREE_REPORT, REPORTS_LEFT, FREE_VIEW, VIEWS_LEFT, SHORT, ROWS,
- TOKENS, LANE_NUMBERS) = range(27)  # fmt: skip
+(STATUS, TOP, SEQUENCE, VERSION, NEXT, NEXT_KEY, SUBSTEP, DONE, FRESH, ASKS, SENT, LOST, DELIVERED, CANCELLED,
+ UNFINISHED, CLOSING, LOG, FREE_REPORT, REPORTS_LEFT, FREE_VIEW, VIEWS_LEFT, SHORT, ROWS, TOKENS,
+ LANE_NUMBERS) = range(25)  # fmt: skip
 """Columns of `lane`. TOP: events in the heap. NEXT, NEXT_KEY: when physics is due, ns, and its place in the order.
 DONE: nominal time that physics has come to, ns. FRESH: the slot that was just taken. ASKS: unanswered decisions. LOG:
 floats used of `log`. FREE_...: the first free slot; behind it how many are left. SHORT: what a FULL lane ran out of.
@@ -33,8 +33,8 @@ ROWS: decisions of this episode. TOKENS: under way, each with a boundary in the 
 HEAP_SHORT, REPORTS_SHORT, VIEWS_SHORT, LOG_SHORT, RING_SHORT = 1, 2, 4, 8, 16
 USES, CHAIN = range(2)
 """Columns of all slots. USES: how many events need it. CHAIN: the next free one."""
-WHAT, VERSION_OF, AS_OF, VISITED, REAL, REPORT_NUMBERS = range(2, 8)
-"""Further columns of `report_slot`; WHAT: row or edge. A record of two copies has VISITED and the REAL slot."""
+WHAT, VERSION_OF, AS_OF, REPORT_NUMBERS = range(2, 6)
+"""Further columns of `report_slot`; WHAT: row or edge."""
 RANK, NUMBER, ANSWERED, COME, BROUGHT, FIRST_ROW, USED, VIEW_NUMBERS = range(2, 10)
 """Further columns of `view_slot`: an observation on its way, then the decision on it; an unanswered one is in use, too,
 and its CHAIN is the agent's next unanswered one. COME: when it came, ns. BROUGHT: control steps since the decision
@@ -50,8 +50,6 @@ EARNED, EARNED_TRAINING, DISCOUNT, END_EARNED, END_TRAINING, OLD_EARNED, OLD_TRA
 (TOKEN, SHARE, REPORT, CLOSED, AGENT_TICK, DEADLINE, REQUEST, REPLY, COMMAND, EFFECT, EFFECT_REPORT,
  RECEIPT, ENDING) = range(1, 14)  # fmt: skip
 """Kinds of events. ENDING: an agent has ended, and what the proxy was told at that instant has come."""
-TWIN = 16
-"""Added to the kind of a message that travels twice; its slot is then a record of both."""
 UP, DOWN, TO_CHILD, RECEIPTS, SHARES, QUEUES = range(6)
 """Queues of a link, as scheduling.broker.Queue has them."""
 REWARD_LOG, ACTION_LOG, AGES_LOG, OBSERVATION_LOG = range(4)

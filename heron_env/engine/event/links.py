@@ -1,4 +1,4 @@
-"""Fates in the compiled event clock: how late, lost or doubled messages and decisions are, how far ticks move (T7, T8).
+"""Fates in the compiled event clock: how late or lost messages and decisions are, how far ticks move (T7, T8).
 
 The law is told by heron_env.scheduling.links.
 
@@ -23,10 +23,7 @@ of = table_of(f.FORMS, sized=False)
 """`of(E, name)`: an array of this clock."""
 table = table_of(FORMS, sized=False)
 """`table(D, name)`: one of the engine's."""
-DELAYS = (np.uint64(h("delay")), np.uint64(h("twin delay")))
-LOSSES = (np.uint64(h("loss")), np.uint64(h("twin loss")))
-SAMPLES = (np.uint64(h("sample")), np.uint64(h("twin sample")))
-DUPLICATES, TICKS, CHAINED = np.uint64(h("duplicate")), np.uint64(h("tick")), np.uint64(h("chain"))
+DELAYED, LOST, SAMPLED, TICKS, CHAINED = (np.uint64(h(purpose)) for purpose in ("delay", "loss", "sample", "tick", "chain"))
 FIELDS = tuple(np.uint64(h(name)) for name in ("obs_delay", "act_delay", "msg_delay", "loss"))
 """In the order of `source_of`."""
 UNIFORM, GAUSSIAN = 1, 2
@@ -68,33 +65,26 @@ def tick_shift(E: Any, b: Any, r: Any, number: Any) -> Any:
 
 
 @general
-def is_doubled(E: Any, b: Any, r: Any, cause: Any, leg: Any, number: Any) -> Any:
-    """Does a message travel twice?"""
-    share = of(E, "odds")[schedule_of(E, b, r), f.DUPLICATE]
-    return share > 0.0 and draw(E, b, r, DUPLICATES, cause, leg, number) < share
-
-
-@general
-def is_lost(E: Any, b: Any, r: Any, sent: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
-    """Does a message get lost, or its second copy (twin)?"""
+def is_lost(E: Any, b: Any, r: Any, sent: Any, cause: Any, leg: Any, number: Any) -> Any:
+    """Does a message get lost?"""
     share = loss_at(E, b, r, sent)
-    return share > 0.0 and draw(E, b, r, LOSSES[twin], cause, leg, number) < share
+    return share > 0.0 and draw(E, b, r, LOST, cause, leg, number) < share
 
 
 @general
-def delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
+def delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, number: Any) -> Any:
     """The delay of one leg, ns, with its jitter."""
     timing, odds, at = of(E, "timing"), of(E, "odds"), schedule_of(E, b, r)
-    ns = base_delay(E, b, r, field, sent, cause, leg, number, twin)
+    ns = base_delay(E, b, r, field, sent, cause, leg, number)
     if odds[at, f.RATIO] > 0.0 and ns != 0:
-        u = draw(E, b, r, DELAYS[twin], cause, leg, number)
+        u = draw(E, b, r, DELAYED, cause, leg, number)
         spread = ns * (1.0 + deviation(u, timing[at, f.JITTER], odds[at, f.RATIO], odds[at, f.SPREAD]))
         ns = np.int64(min(np.rint(spread), FAR))
     return max(ns, timing[at, f.LEAST])
 
 
 @general
-def base_delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, number: Any, twin: Any) -> Any:
+def base_delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: Any, number: Any) -> Any:
     """The same before jitter."""
     at = schedule_of(E, b, r)
     source = of(E, "source_of")[at, field - f.OBS]
@@ -112,7 +102,7 @@ def base_delay(E: Any, b: Any, r: Any, field: Any, sent: Any, cause: Any, leg: A
     count = starts[values + 1] - starts[values]
     if count == 1:
         return delays[starts[values]]
-    return delays[starts[values] + np.int64(draw(E, b, r, SAMPLES[twin], cause, leg, number) * count)]
+    return delays[starts[values] + np.int64(draw(E, b, r, SAMPLED, cause, leg, number) * count)]
 
 
 @general

@@ -53,7 +53,7 @@ class EventMemory:
         *, columns: int, states: int, drawn: bool = False,
     ) -> None:  # fmt: skip
         self.lanes, self.sizes = lanes, sizes
-        _size(sizes, fixed, doubles=drawn or bool((fixed["odds"][:, f.DUPLICATE] > 0.0).any()))
+        _size(sizes, fixed)
         masks = len(fixed["masks"]) // max(int(sizes[f.DECIDERS]), 1)
         state = states if sizes[f.WITH_STATE] else 0
         self.arrays: dict[str, NDArray[Any]] = {"sizes": sizes, "reals": reals, **fixed}
@@ -131,11 +131,11 @@ class EventMemory:
             lane[:, first + 1] += before
 
 
-def _size(sizes: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], *, doubles: bool) -> None:
-    """What one event may need, and how much there is at first, into `sizes`; `doubles`: may messages travel twice?"""
+def _size(sizes: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]]) -> None:
+    """What one event may need, and how much there is at first, into `sizes`."""
     ranks, edges, rows = int(sizes[f.RANKS]), len(fixed["edge"]), int((np.diff(fixed["first_reported"]) > 0).sum())
-    sizes[f.NEED_HEAP] = (1 + doubles) * (rows + edges + 2 * ranks) + ranks + 4
-    sizes[f.NEED_REPORTS] = (1 + doubles) * (rows + edges + 1) + doubles * (ranks + 1)
+    sizes[f.NEED_HEAP] = rows + edges + 3 * ranks + 4
+    sizes[f.NEED_REPORTS] = rows + edges + 1
     sizes[f.NEED_VIEWS] = 2
     sizes[f.HEAP_SIZE], sizes[f.REPORT_SLOTS] = sizes[f.NEED_HEAP] + SPARE, sizes[f.NEED_REPORTS] + SPARE
     sizes[f.VIEW_SLOTS] = 2 * int(sizes[f.DECIDERS]) + SPARE
@@ -189,7 +189,7 @@ def schedule_tables(schedules: Sequence[Sequence[Timing]]) -> Table:
         kind = JITTERS.index(c.jitter_type)
         timing.append((one.tick, one.phase, one.obs, one.act, one.msg, one.min_delay, kind, flags))
         delays, ticks = c.jitter_ratio, c.tick_jitter_ratio
-        odds.append((delays, ticks, mean_s(c.loss), c.duplicate, _spread(delays), _spread(ticks)))
+        odds.append((delays, ticks, mean_s(c.loss), _spread(delays), _spread(ticks)))
         data.note(c)
     return {"timing": np.array(timing, dtype=np.int64), "odds": np.array(odds, dtype=np.float64), **data.tables()}
 

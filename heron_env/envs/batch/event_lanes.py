@@ -400,8 +400,8 @@ def _messages(row: NDArray[Any], timings: Sequence[Timing], lived: Sequence[int]
 
     `lived`: control steps that each agent was in; the last cycle's legs are cut off where the episode ends.
     """
-    sent, doubled, delivered, lost = (int(row[k]) for k in (f.SENT, f.DUPLICATED, f.DELIVERED, f.LOST))
-    counts = MessageCounts(sent, doubled, delivered, lost, sent + doubled - delivered - lost, int(row[f.DROPPED]))
+    sent, delivered, lost = (int(row[k]) for k in (f.SENT, f.DELIVERED, f.LOST))
+    counts = MessageCounts(sent, 0, delivered, lost, sent - delivered - lost, 0)
     end, system = steps * dt, timings[0].msg
     back, came = (in_time(end, dt + leg * system, dt, steps) for leg in (1, 2))
     counts = with_more(counts, steps + back, back + came)

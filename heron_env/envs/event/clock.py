@@ -350,10 +350,10 @@ def _require_one_network(env: HeronEnv, timings: Sequence[Timing], delivery: Del
     if delivery is None or not delivery.places:
         return
     for timing in timings:
-        if not timing.instant or timing.config.duplicate or timing.config.jitter_ratio:
+        if not timing.instant or timing.config.jitter_ratio:
             raise ScheduleError(
-                f"the schedule of {timing.agent!r} has delays, jitter, losses or copies, and a real network delivers "
-                "its messages: set obs_delay, act_delay, msg_delay, jitter_ratio, loss, duplicate and min_delay to 0"
+                f"the schedule of {timing.agent!r} has delays, jitter or losses, and a real network delivers "
+                "its messages: set obs_delay, act_delay, msg_delay, jitter_ratio, loss and min_delay to 0"
             )
     if has_link_rule(env.simulation.hooks):
         raise ConfigError(

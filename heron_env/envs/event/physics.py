@@ -198,7 +198,7 @@ class PhysicsCycle:
 def score_legs(
     timings: Sequence[Timing], lived: Sequence[int], dt_ns: int, wait_ns: int, until: int
 ) -> tuple[int, int]:
-    """How many of legs 4 to 7 have left, and come, by `until`, ns: nothing delays, loses or doubles them.
+    """How many of legs 4 to 7 have left, and come, by `until`, ns: nothing delays or loses them.
 
     `timings`, `lived`: by rank, the agent's schedule and how many of the first steps it was in.
     """
@@ -218,6 +218,6 @@ def in_time(until: int, first: int, dt_ns: int, count: int) -> int:
 
 
 def with_more(counts: MessageCounts, sent: int, delivered: int) -> MessageCounts:
-    """These counts, and messages that are neither lost nor doubled."""
+    """These counts, and messages that are not lost."""
     under_way = counts.in_flight + sent - delivered
     return replace(counts, sent=counts.sent + sent, delivered=counts.delivered + delivered, in_flight=under_way)
