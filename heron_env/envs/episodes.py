@@ -22,6 +22,7 @@ from heron_env.given import is_one_of, several
 from heron_env.pictures.notebook import counted, html_table, shortened
 from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.records import MessageCounts
+from heron_env.scheduling.sharing import MediumUse
 from heron_env.scheduling.timing import to_seconds
 from heron_env.scheduling.trace import exact
 
@@ -100,6 +101,8 @@ class EpisodeResult:
     messages: MessageCounts = field(default_factory=lambda: MessageCounts(0, 0, 0, 0, 0, 0))
     letters: LetterCounts = field(default_factory=LetterCounts)
     """What became of the letters, in either clock."""
+    media: dict[str, MediumUse] = field(default_factory=dict)
+    """By medium that links share, of one that is duplex by way: bytes, and the share of the time in which it was busy."""
     masked: dict[str, int] = field(default_factory=dict)
     """By agent with a mask of its own: effects with a choice that was forbidden when they fell (the no-op fell)."""
     cancelled_effects: int = 0

@@ -124,6 +124,11 @@ class Post:
         self._lost -= 1
         self._under_way += 1
 
+    def lose(self) -> None:
+        """A letter that was under way will not arrive."""
+        self._lost += 1
+        self._under_way -= 1
+
     def arrive(self, receiver: int, sender: int, letter: Sealed, now: int) -> None:
         """What had left has come, ns."""
         self._under_way -= 1

@@ -33,11 +33,11 @@ from heron_env.scheduling.drawn import (
     AnySchedule,
     Choice,
     DrawnSchedule,
-    as_drawn,
     config_fields,
     drawn_or_fixed,
     entries_of,
     faults_of,
+    field_value,
     gone,
     named_level,
 )
@@ -97,7 +97,7 @@ def _said(text: str) -> Iterator[ScheduleSetting]:
         return
     setting = _parsed(text)
     try:
-        yield setting._replace(value=as_drawn(setting.value))
+        yield setting._replace(value=field_value(setting.name, setting.value))
     except ConfigError as error:
         raise ScheduleError(f"{setting.said}: {error}") from error
 
@@ -141,7 +141,7 @@ def _of_entry(who: Any, values: Any, folder: Path) -> Iterator[tuple[tuple[str, 
             yield (str(who), str(name)), f"no such field; fields are {FIELDS}.{did_you_mean(name, FIELDS)}"
             continue
         try:
-            yield (str(who), name), ScheduleSetting(owner, name, as_drawn(value, folder), "")
+            yield (str(who), name), ScheduleSetting(owner, name, field_value(name, value, folder), "")
         except ConfigError as error:
             yield (str(who), name), str(error)
 

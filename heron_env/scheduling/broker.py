@@ -1,14 +1,15 @@
 """The one post office: every message goes through it, and it can account for each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any
 
 from heron_env.scheduling.arrivals import Delivery
 from heron_env.scheduling.links import Link, What
-from heron_env.scheduling.messages import Message, Routed
+from heron_env.scheduling.messages import Leg, Message, Routed
 from heron_env.scheduling.records import MessageCounts
 from heron_env.scheduling.scheduler import EventScheduler
+from heron_env.scheduling.sharing import MediumUse, Sharing
 
 
 class Queue(IntEnum):
@@ -40,14 +41,17 @@ FATE = int(What.FATE)
 class Account:
     """Running counts of one agent's link; what is in flight is counted on the heap, so that the balance is a check."""
 
-    __slots__ = ("delivered", "dropped", "duplicated", "lost", "sent")
+    __slots__ = ("delivered", "discarded", "dropped", "duplicated", "lost", "repeated", "sent")
 
     def __init__(self) -> None:
-        self.sent = self.duplicated = self.delivered = self.lost = self.dropped = 0
+        self.sent = self.duplicated = self.delivered = self.lost = self.dropped = self.discarded = self.repeated = 0
 
     def counts(self, in_flight: int) -> MessageCounts:
         """What became of its messages."""
-        return MessageCounts(self.sent, self.duplicated, self.delivered, self.lost, in_flight, self.dropped)
+        return MessageCounts(
+            self.sent, self.duplicated, self.delivered, self.lost, in_flight, self.dropped, self.discarded,
+            self.repeated,
+        )  # fmt: skip
 
 
 class MessageBroker:
@@ -62,8 +66,8 @@ class MessageBroker:
     """
 
     __slots__ = (
-        "_ask", "_carried", "_crosses", "_delivery", "_last_arrival", "_last_id", "_links", "_scheduler", "_twins",
-        "accounts", "doubles",
+        "_ask", "_carried", "_crosses", "_delivery", "_last_arrival", "_last_id", "_links", "_twins", "accounts",
+        "doubles", "on_loss", "scheduler", "sharing",
     )  # fmt: skip
 
     def __init__(
@@ -75,7 +79,7 @@ class MessageBroker:
         crosses: Callable[[Routed], bool] | None = None,
     ) -> None:
         self._ask, self._delivery, self._crosses = ask, delivery, crosses
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._links = tuple(links)
         self.accounts = tuple(Account() for _ in self._links)
         """By rank, for a loop that notes plain deliveries itself."""
@@ -84,6 +88,10 @@ class MessageBroker:
         self._last_arrival = [0] * (_QUEUES * len(self._links))
         self._twins: dict[int, bool] = {}
         self._last_id = self._carried = 0
+        self.sharing = Sharing(self, self._links) if any(link.timing.shared for link in self._links) else None
+        """Of links that share a medium, or repeat what is lost."""
+        self.on_loss: Callable[[Message], None] | None = None
+        """Is called for a message of which `send` could not say yet that it will not arrive."""
 
     def next_id(self) -> int:
         """A new message id: 1, 2, ..."""
@@ -92,6 +100,9 @@ class MessageBroker:
 
     def send(self, message: Routed, phase: int, queue: int, nominal: int, cause: str) -> int | None:
         """Send a message that leaves at `message.sent`; its first arrival, ns, or None if it is lost.
+
+        What waits for a medium or another attempt has no arrival yet: its departure is returned; `lose` and `discard`
+        are called for what does not come.
 
         Within a queue the order is that of the calls. A lost message keeps its place in the queue, so that loss moves
         no other message.
@@ -119,7 +130,7 @@ class MessageBroker:
                 arrival = last[index]
             else:
                 last[index] = arrival
-        self._scheduler.schedule(arrival, phase, agent, message)
+        self.scheduler.schedule(arrival, phase, agent, message)
         return arrival
 
     def send_reliable(self, message: Message, phase: int, delay: int) -> int:
@@ -127,7 +138,7 @@ class MessageBroker:
         agent = message.agent
         self.accounts[agent].sent += 1
         arrival = message.sent + delay
-        self._scheduler.schedule(arrival, phase, agent, message)
+        self.scheduler.schedule(arrival, phase, agent, message)
         return arrival
 
     def accept(self, message: Message) -> bool:
@@ -150,40 +161,55 @@ class MessageBroker:
     def standing(self) -> tuple[Any, ...]:
         """What `go_back` takes, without the scheduler's."""
         counts = [tuple(getattr(account, name) for name in Account.__slots__) for account in self.accounts]
-        return self._last_id, self._carried, self._last_arrival.copy(), self._twins.copy(), counts
+        shared = None if self.sharing is None else self.sharing.standing()
+        return self._last_id, self._carried, self._last_arrival.copy(), self._twins.copy(), counts, shared
 
     def go_back(self, standing: tuple[Any, ...]) -> None:
         """Be again as `standing` says."""
-        self._last_id, self._carried, self._last_arrival, self._twins, each = standing
+        self._last_id, self._carried, self._last_arrival, self._twins, each, shared = standing
+        if self.sharing is not None:
+            self.sharing.go_back(shared)
         for account, counts in zip(self.accounts, each, strict=True):
             for name, count in zip(Account.__slots__, counts, strict=True):
                 setattr(account, name, count)
 
     def counts(self, agent: int) -> MessageCounts:
         """What became of the messages over one agent's link."""
-        in_flight = sum(isinstance(entry[4], Message) and entry[2] == agent for entry in self._scheduler.heap)
-        return self.accounts[agent].counts(in_flight)
+        return self.accounts[agent].counts(sum(message.agent == agent for message in self.under_way()))
 
     def total(self) -> MessageCounts:
         """What became of all messages."""
         every = Account()
         for name in Account.__slots__:
             setattr(every, name, sum(getattr(account, name) for account in self.accounts))
-        return every.counts(sum(isinstance(entry[4], Message) for entry in self._scheduler.heap))
+        return every.counts(sum(1 for _ in self.under_way()))
+
+    def media(self, end: int) -> dict[str, MediumUse]:
+        """By medium, what went over it by a time, ns."""
+        return {} if self.sharing is None else self.sharing.use(end)
+
+    def under_way(self) -> Iterator[Message]:
+        """Messages that have not arrived: on the heap, and waiting for a medium or another attempt; each copy."""
+        yield from (entry[4] for entry in self.scheduler.heap if isinstance(entry[4], Message))
+        if self.sharing is not None:
+            yield from (message for message, _ in self.sharing.waiting())
 
     def _send_over(
         self, link: Link, account: Account, message: Routed, phase: int, queue: int, nominal: int, cause: str
     ) -> int | None:
-        if link.ruled and self._ask is not None:
-            self._ask(link, message)
+        if link.timing.shared and message.leg != Leg.REPORT_RECEIVED:
+            assert self.sharing is not None
+            self.sharing.take(message, phase, queue, nominal, cause)
+            return int(message.sent)
+        self.ask(link, message)
         fate = link.draw(FATE, nominal, cause, message.leg, message.number, message.sent)
         arrival = message.sent + (fate if fate >= 0 else ~fate)
         if not link.reorder:
-            arrival = self._queue(message.agent, queue, arrival)
+            arrival = self.behind(message.agent, queue, arrival)
         if fate < 0:
-            account.lost += 1
+            self.lose(message)
             return None
-        self._scheduler.schedule(arrival, phase, message.agent, message)
+        self.scheduler.schedule(arrival, phase, message.agent, message)
         return arrival
 
     def _deliver(self, account: Account, message: Routed, phase: int) -> int | None:
@@ -193,11 +219,11 @@ class MessageBroker:
         self._carried += 1
         times = self._delivery.times(number, message, phase)
         if not times:
-            account.lost += 1
+            self.lose(message)
             return None
         account.duplicated += len(times) - 1
         for ns in times:
-            self._scheduler.schedule(ns, phase, message.agent, message)
+            self.scheduler.schedule(ns, phase, message.agent, message)
         if len(times) > 1:
             self._twins[message.id] = False
         return min(times)
@@ -209,10 +235,28 @@ class MessageBroker:
             account.lost -= 1
         else:
             account.duplicated += 1
-            self._twins[message.id] = first <= self._scheduler.now
-        self._scheduler.schedule(ns, phase, message.agent, message)
+            self._twins[message.id] = first <= self.scheduler.now
+        self.scheduler.schedule(ns, phase, message.agent, message)
 
-    def _queue(self, agent: int, queue: int, arrival: int) -> int:
+    @property
+    def asks(self) -> bool:
+        """Has the world a say in its links?"""
+        return self._ask is not None
+
+    def ask(self, link: Link, message: Routed) -> None:
+        """Let the world say what it has to say of a message's link, just before that draws."""
+        if link.ruled and self._ask is not None:
+            self._ask(link, message)
+
+    def lose(self, message: Message) -> None:
+        """A message will not arrive: its link has lost it, once or as often as it may be sent."""
+        self.accounts[message.agent].lost += 1
+
+    def discard(self, message: Message) -> None:
+        """A message will not arrive: it was given up before it could be sent."""
+        self.accounts[message.agent].discarded += 1
+
+    def behind(self, agent: int, queue: int, arrival: int) -> int:
         """The arrival behind all earlier messages of the queue."""
         index = _QUEUES * agent + queue
         last = self._last_arrival[index]

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from heron_env.errors import ScheduleError, did_you_mean
 from heron_env.given import is_finite
+from heron_env.scheduling.media import as_medium, as_transport
 from heron_env.scheduling.sources import as_source
 from heron_env.scheduling.timing import GONE, LEVELS, Key, Schedule, ScheduleConfig
 from heron_env.seeding import key, standard_normal, uniform
@@ -72,7 +73,11 @@ class DrawnSchedule:
     def at(self, seed: int, episode: int) -> dict[Key, ScheduleConfig]:
         """The schedule of an episode. The same wherever, whenever and in whatever order it is asked for."""
 
-        return self._with(lambda who, name, drawn: drawn.at(uniform(key(seed, episode, "schedule", who, name))))
+        def drawn(who: str, name: str, value: Drawn) -> Any:
+            part = "medium.rate" if isinstance(value, DrawnMedium) else name
+            return value.at(uniform(key(seed, episode, "schedule", who, part)))
+
+        return self._with(drawn)
 
     def nominal(self) -> dict[Key, ScheduleConfig]:
         """The schedule without draws: each mean, and of words the first."""
@@ -146,11 +151,15 @@ def entries_of(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
 
 
 def as_dict(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
-    """For JSON: fields by key. `drawn_or_fixed` takes it back."""
+    """For JSON: fields by key, without those that have their default. `drawn_or_fixed` takes it back."""
+    usual = config_fields(ScheduleConfig())
     return {
-        who: {name: value.plain() if isinstance(value, Drawn) else plain(value) for name, value in values.items()}
+        who: {
+            name: value.plain() if isinstance(value, Drawn) else plain(value)
+            for name, value in values.items() if isinstance(schedule, DrawnSchedule) or value != usual[name]
+        }
         for who, values in entries_of(schedule).items()
-    }
+    }  # fmt: skip
 
 
 def config_fields(config: ScheduleConfig) -> dict[str, Any]:
@@ -179,7 +188,7 @@ def _entry(who: str, values: Any) -> dict[str, Any]:
                 f"schedule[{who!r}]: no field {name!r:.100}; fields are {FIELDS}.{did_you_mean(name, FIELDS)}"
             )
         try:
-            fields[name] = as_drawn(value)
+            fields[name] = field_value(name, value)
         except ScheduleError as error:
             raise ScheduleError(f"schedule[{who!r}]: {name}={error}") from error
     for _, fault in faults_of(fields):
@@ -328,7 +337,52 @@ class Choice:
         return [plain(value) for value in self.values]
 
 
-Drawn = Uniform | Lognormal | Choice
+@dataclass(frozen=True, slots=True)
+class DrawnMedium:
+    """A medium whose rate is drawn; `values`: its other fields. Raises ScheduleError."""
+
+    values: tuple[tuple[str, Any], ...]
+    rate: Uniform | Lognormal | Choice
+
+    def _with(self, rate: float) -> Any:
+        return as_medium({**dict(self.values), "rate": rate})
+
+    def at(self, u: float) -> Any:
+        """The medium of a uniform u in [0, 1)."""
+        return self._with(self.rate.at(u))
+
+    @property
+    def extremes(self) -> tuple[Any, ...]:
+        """With the least and the greatest rate."""
+        return tuple(map(self._with, self.rate.extremes))
+
+    @property
+    def nominal(self) -> Any:
+        """With the mean rate."""
+        return self._with(self.rate.nominal)
+
+    def plain(self) -> dict[str, Any]:
+        """As it is written."""
+        return {**dict(self.values), "rate": self.rate.plain()}
+
+
+Drawn = Uniform | Lognormal | Choice | DrawnMedium
+
+
+def field_value(name: str, value: Any, folder: Path | None = None) -> Any:
+    """The value of a field, of what a file or a command line says: drawn, a source, a medium or a transport.
+
+    Files of sources lie below `folder`. Raises ScheduleError, DataError.
+    """
+    if name == "transport":
+        return Choice(tuple(map(as_transport, value))) if isinstance(value, list | tuple) else as_transport(value)
+    if name != "medium":
+        return as_drawn(value, folder)
+    if isinstance(value, list | tuple):
+        return Choice(tuple(map(as_medium, value)))
+    if isinstance(value, Mapping) and isinstance(rate := as_drawn(value.get("rate")), Uniform | Lognormal | Choice):
+        return DrawnMedium(tuple(sorted((k, v) for k, v in value.items() if k != "rate")), rate)
+    return as_medium(value)
 
 
 def as_drawn(value: Any, folder: Path | None = None) -> Any:

@@ -121,7 +121,7 @@ class Link:
         self._least = timing.min_delay
         self.reorder = timing.config.reorder
         self.jitters, self.wavers = draws.ratio > 0.0, draws.tick_ratio > 0.0
-        self.ideal = not (self.jitters or draws.loss or timing.min_delay)
+        self.ideal = not (self.jitters or draws.loss or timing.min_delay or timing.shared)
         """Nothing is drawn on this link, and a delay is what it is said to be."""
         self.ruled = False
         """Has the world a say in it?"""

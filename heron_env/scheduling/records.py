@@ -50,10 +50,11 @@ def _unequal(self: Any, other: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MessageCounts:
-    """What became of the messages: sent + duplicated == delivered + lost + in_flight, always.
+    """What became of the messages: sent + duplicated == delivered + lost + discarded + in_flight, always.
 
     Second copies are made by real networks alone. Those that the receiver dropped are among `delivered`, and counted
-    again in `dropped_duplicates`.
+    again in `dropped_duplicates`. What waits for a medium or another attempt is in flight; it may be discarded before it
+    is sent. `repeated` counts further attempts of messages that count once.
     """
 
     sent: int
@@ -62,7 +63,9 @@ class MessageCounts:
     lost: int
     in_flight: int
     dropped_duplicates: int
+    discarded: int = 0
+    repeated: int = 0
 
     def balanced(self) -> bool:
         """Is every message accounted for?"""
-        return self.sent + self.duplicated == self.delivered + self.lost + self.in_flight
+        return self.sent + self.duplicated == self.delivered + self.lost + self.discarded + self.in_flight

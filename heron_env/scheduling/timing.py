@@ -1,13 +1,15 @@
 """When an agent ticks and how long its messages take: what a user writes, and its compiled form in nanoseconds."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from heron_env.errors import ScheduleError, checked_keywords, did_you_mean
 from heron_env.given import is_finite, refuse_removed
+from heron_env.scheduling.media import Medium, Reliable
 from heron_env.scheduling.sources import SECOND as SECOND
 from heron_env.scheduling.sources import Delay, DelaySource, GilbertElliott, Loss, Source
 from heron_env.scheduling.sources import to_seconds as to_seconds
@@ -80,6 +82,14 @@ def _fault_of_flag(value: object) -> str:
     return "" if isinstance(value, bool) else "must be True or False"
 
 
+def _fault_of_kind(value: object, kind: type[Any], example: str) -> str:
+    return "" if value is None or isinstance(value, kind) else f"must be None or {example}"
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _fault_of_choice(value: object, allowed: tuple[str, ...]) -> str:
     if isinstance(value, str) and value in allowed:
         return ""
@@ -110,6 +120,12 @@ class ScheduleConfig:
         reorder: may a message overtake an earlier one of the same link?
         min_delay: no delay of a link is shorter.
         on_missing: what holds while a command or observation is late: "hold", the last set-point, "noop", the no-op.
+        medium: what its messages occupy while they are sent, together with those of all links with an equal one.
+        priority: smaller goes first, of what waits for a medium with order="priority".
+        keep: how many messages of one stream may wait (reports of a row, shares of an edge, requests, ...): a newer one
+            displaces the oldest. None: all.
+        lifespan: what has waited longer for a medium or another attempt is discarded, s. None: never.
+        transport: sends again what was lost; None: what is lost stays lost.
         own_rows: what an agent sees of itself when it decides: "proxy", what the proxy knew, or "local", what is true;
             None means what its class says.
 
@@ -132,6 +148,11 @@ class ScheduleConfig:
     min_delay: float = 0.0
     on_missing: Literal["hold", "noop"] = "hold"
     own_rows: Literal["proxy", "local"] | None = None
+    medium: Medium | None = None
+    priority: int = 0
+    keep: int | None = None
+    lifespan: float | None = None
+    transport: Reliable | None = None
 
     def __post_init__(self) -> None:
         for name, fault in self._faults():
@@ -155,6 +176,21 @@ class ScheduleConfig:
         yield "loss", _fault_of_loss(self.loss)
         yield "reorder", _fault_of_flag(self.reorder)
         yield "on_missing", _fault_of_choice(self.on_missing, ON_MISSING)
+        yield "medium", _fault_of_kind(self.medium, Medium, "Medium('radio', rate=1000.0)")
+        yield "transport", _fault_of_kind(self.transport, Reliable, "Reliable(rto=0.2)")
+        yield "priority", "" if _is_whole(self.priority) else "must be a whole number; smaller goes first"
+        by_priority = self.medium is not None and self.medium.order == "priority"
+        yield "priority", "needs a medium with order='priority'" if self.priority and not by_priority else ""
+        idle = "needs a medium or a transport" if self.medium is None and self.transport is None else ""
+        if self.keep is not None:
+            yield (
+                "keep",
+                "" if _is_whole(self.keep) and self.keep >= 1 else "must be a whole number, 1 or more, or None",
+            )
+            yield "keep", idle
+        if self.lifespan is not None:
+            yield "lifespan", _fault_of_time(self.lifespan)
+            yield "lifespan", "must be above 0" if self.lifespan == 0 else idle
         yield "own_rows", "" if self.own_rows is None else _fault_of_choice(self.own_rows, OWN_ROWS)
 
 
@@ -180,6 +216,7 @@ class Timing:
     min_delay: int
     config: ScheduleConfig
     local: bool = False
+    lifespan: int | None = None
 
     @classmethod
     def of(cls, agent: str, config: ScheduleConfig, dt_ns: int) -> "Timing":
@@ -194,7 +231,13 @@ class Timing:
             msg=_mean_ns(config.msg_delay, "msg_delay"),
             min_delay=to_ns(config.min_delay, "min_delay"),
             config=config,
+            lifespan=None if config.lifespan is None else to_ns(config.lifespan, "lifespan"),
         )
+
+    @property
+    def shared(self) -> bool:
+        """May its messages wait for a medium, another attempt, or each other?"""
+        return self.config.medium is not None or self.config.transport is not None
 
     @property
     def sourced(self) -> bool:
@@ -205,7 +248,9 @@ class Timing:
     @property
     def instant(self) -> bool:
         """Do its observations and commands take no time, and is none lost?"""
-        return not (self.msg or self.obs or self.act or self.min_delay or self.sourced or self.config.loss)
+        c = self.config
+        waits = c.medium is not None and c.medium.rate < math.inf
+        return not (self.msg or self.obs or self.act or self.min_delay or self.sourced or c.loss or waits)
 
     def nominal(self, number: int) -> int:
         """Nominal time of tick `number`, ns."""
@@ -267,6 +312,7 @@ def resolve(
     Raises ScheduleError for unknown or doubled keys and for values that are no ScheduleConfig.
     """
     table = _table(schedule, ids, groups)
+    _require_one_meaning(table.values())
     group_of = {member: group for group, members in groups.items() for member in members}
     default, timings = ScheduleConfig(), []
     compiled: dict[int, Timing] = {}  # by id: agents of one entry share one config
@@ -277,6 +323,20 @@ def resolve(
             compiled[id(config)] = Timing.of(agent, config, dt_ns)
         timings.append(replace(compiled[id(config)], agent=agent, local=(config.own_rows or rows) == "local"))
     return tuple(timings)
+
+
+def _require_one_meaning(configs: Iterable[ScheduleConfig]) -> None:
+    """Raise ScheduleError where two media of one name differ."""
+    media: dict[str, Medium] = {}
+    for medium in (config.medium for config in configs if config.medium is not None):
+        first = media.setdefault(medium.name, medium)
+        for each in fields(Medium):
+            one, other = getattr(first, each.name), getattr(medium, each.name)
+            if one != other:
+                raise ScheduleError(
+                    f"schedule: there are two media {medium.name!r}, with {each.name}={one!r:.60} and "
+                    f"{each.name}={other!r:.60}; give both the same, or another name"
+                )
 
 
 def _table(schedule: object, ids: Sequence[str], groups: Mapping[str, Sequence[str]]) -> dict[object, ScheduleConfig]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from heron_env.scheduling.events import Answered, CloseEpisode, Simulation
 from heron_env.scheduling.messages import Message
+from heron_env.scheduling.sharing import Transmit
 from heron_env.scheduling.timing import to_seconds
 
 Row = tuple[Any, ...]
@@ -82,7 +83,7 @@ class Trace(Sequence[TraceRecord]):
             t_ns, kind, agent, number, id, cause, latency, payload = row
             return TraceRecord(index, t_ns, kind, agent, number, id, cause, latency, payload, index in self.cancelled)
         ns, _, rank, sequence, event = row
-        sent = isinstance(event, Message)
+        sent, rank = isinstance(event, Message), NOBODY if isinstance(event, Transmit) else rank
         number = event.step if isinstance(event, Simulation | CloseEpisode) else event.number
         begun = event.sent if sent else event.asked if isinstance(event, Answered) else ns
         cause, latency = self.causes[sequence - 1], ns - begun

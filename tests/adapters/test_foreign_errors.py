@@ -15,9 +15,7 @@ from pettingzoo.utils.conversions import parallel_to_aec
 from heron_env import ScheduleConfig, under_network
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded
 
-LATE = ScheduleConfig(
-    obs_delay=0.7, act_delay=0.4, msg_delay=0.6, jitter_type="lognormal", jitter_ratio=0.8, loss=0.25
-)
+LATE = ScheduleConfig(obs_delay=0.7, act_delay=0.4, msg_delay=0.6, jitter_type="lognormal", jitter_ratio=0.8, loss=0.25)
 
 
 class Failing(Walk):

@@ -25,9 +25,7 @@ from heron_env import DrawnSchedule, Empirical, GilbertElliott, ScheduleConfig, 
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, RunInterrupted, ScheduleError, UnknownAgent
 from heron_env.testing.clock import SECOND, ActionCommand, Leg, ObservationCopy, Timing, What, link
 
-HARD = ScheduleConfig(
-    obs_delay=0.7, act_delay=1.4, msg_delay=0.6, jitter_type="lognormal", jitter_ratio=0.8, loss=0.25
-)
+HARD = ScheduleConfig(obs_delay=0.7, act_delay=1.4, msg_delay=0.6, jitter_type="lognormal", jitter_ratio=0.8, loss=0.25)
 NOOPS: dict[str, Any] = {
     "box": None,
     "dict": {"turn": 0, "push": np.zeros(1, np.float32)},

@@ -24,9 +24,7 @@ pytest.importorskip("supersuit")  # without a name: it has none of the attribute
 pytestmark = pytest.mark.far
 os.environ["SDL_VIDEODRIVER"] = os.environ["SDL_AUDIODRIVER"] = "dummy"
 
-HARD = ScheduleConfig(
-    obs_delay=0.7, act_delay=1.4, msg_delay=0.6, jitter_type="lognormal", jitter_ratio=0.8, loss=0.25
-)
+HARD = ScheduleConfig(obs_delay=0.7, act_delay=1.4, msg_delay=0.6, jitter_type="lognormal", jitter_ratio=0.8, loss=0.25)
 MPE = ("simple", "simple_spread", "simple_tag", "simple_adversary", "simple_crypto", "simple_push",
        "simple_reference", "simple_speaker_listener", "simple_world_comm", "simple_formation", "simple_line",
        "collect_treasure")  # fmt: skip

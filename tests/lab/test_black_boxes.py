@@ -158,9 +158,7 @@ def test_options_are_the_network_s_or_the_environment_s():
 
 # Records and films
 
-BAD = ScheduleConfig(
-    obs_delay=1.0, msg_delay=1.0, jitter_type="lognormal", jitter_ratio=0.5, loss=0.2, reorder=True
-)
+BAD = ScheduleConfig(obs_delay=1.0, msg_delay=1.0, jitter_type="lognormal", jitter_ratio=0.5, loss=0.2, reorder=True)
 BLOB = "gymnasium:black_boxes:Blob-v0"
 PUSH = {"*": lambda seen: np.sign(seen["place"][::-1] - 30.0).astype(np.float32)}
 

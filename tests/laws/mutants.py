@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from heron_env import EventScheduler, MessageBroker, ProxyAgent
+from heron_env import EventScheduler, ProxyAgent
 from heron_env.engine import python_rules
 from heron_env.engine.lanes import Lanes
 from heron_env.envs.event import physics

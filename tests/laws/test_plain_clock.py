@@ -113,7 +113,9 @@ TELEMETRIC = Recipe(
         children=(
             Node("zone", protocol="vector", children=(Node("metered", value=1.0), Node("hand"))),
             Node("team", children=(Node("metered", at=3), Node("metered", value=-1.0), Node("unit"))),
-            Node("team", exchange="ring", when=True, children=(Node("talker"), Node("talker", value=0.5), Node("talker"))),
+            Node(
+                "team", exchange="ring", when=True, children=(Node("talker"), Node("talker", value=0.5), Node("talker"))
+            ),
         ),
     ),
     substeps=4,

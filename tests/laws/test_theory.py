@@ -134,9 +134,7 @@ def effects_go_before_physics(original: Any) -> Any:
 
 @mutant(links.Link, "delay")
 def a_delay_lasts_a_step_more(original: Any) -> Any:
-    return lambda self, nominal, *rest: (
-        original(self, nominal, *rest) + (self.timing.tick if nominal else 0)
-    )
+    return lambda self, nominal, *rest: original(self, nominal, *rest) + (self.timing.tick if nominal else 0)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from heron_env.scheduling.links import links_of
 from heron_env.scheduling.messages import ActionCommand, Leg, ObservationCopy
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import EventScheduler, Phase
+from heron_env.scheduling.sharing import Offer, Transmit
 from heron_env.scheduling.timing import END_OF_TIME, Timing, require_before_the_end, to_seconds
 from heron_env.scheduling.trace import NOBODY, Trace
 from heron_env.seeding import h
@@ -267,6 +268,9 @@ class NetworkEpisode:
         while heap and heap[0][:2] <= (last, phase):
             entry = heappop(heap)
             scheduler.now, message = entry[0], entry[4]
+            if self.broker.sharing is not None and isinstance(message, Offer | Transmit):
+                self.broker.sharing.handle(message, entry[0])
+                continue
             if not self.broker.accept(message):
                 continue
             if trace is not None:
@@ -423,10 +427,10 @@ class NetworkEpisode:
         result.truncated |= {side.name: True for side in self.sides if side.alive}
         result.staleness = {side.name: Percentiles.of(side.ages) for side in self.sides}
         result.latency = {side.name: Percentiles.of(side.latency) for side in self.sides}
-        result.messages = self.broker.total()
+        result.messages, result.media = self.broker.total(), self.broker.media(self.now)
         if self.record is not None and "rewards" not in self.record:
             result.rewards = {name: [(result.end_time, total)] for name, total in result.returns.items()}
-        commands = {m.id: m for m in self.scheduler if type(m) is ActionCommand and not self.broker.is_second_copy(m)}
+        commands = {m.id: m for m in self.broker.under_way() if type(m) is ActionCommand}
         for command in commands.values():
             side = self.sides[command.agent]
             there = side.alive or (over and side.ended == self.now)  # who ends with the episode was in it (T22)

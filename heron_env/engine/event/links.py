@@ -23,7 +23,9 @@ of = table_of(f.FORMS, sized=False)
 """`of(E, name)`: an array of this clock."""
 table = table_of(FORMS, sized=False)
 """`table(D, name)`: one of the engine's."""
-DELAYED, LOST, SAMPLED, TICKS, CHAINED = (np.uint64(h(purpose)) for purpose in ("delay", "loss", "sample", "tick", "chain"))
+DELAYED, LOST, SAMPLED, TICKS, CHAINED = (
+    np.uint64(h(purpose)) for purpose in ("delay", "loss", "sample", "tick", "chain")
+)
 FIELDS = tuple(np.uint64(h(name)) for name in ("obs_delay", "act_delay", "msg_delay", "loss"))
 """In the order of `source_of`."""
 UNIFORM, GAUSSIAN = 1, 2

@@ -23,6 +23,7 @@ from heron_env.scheduling import events, messages
 from heron_env.scheduling.arrivals import Arrivals, Delivery
 from heron_env.scheduling.messages import Message
 from heron_env.scheduling.scheduler import Phase
+from heron_env.scheduling.sharing import Offer, Transmit
 from heron_env.scheduling.timing import END_OF_TIME, SECOND, Timing, require_before_the_end, to_ns, to_seconds
 
 if TYPE_CHECKING:
@@ -110,6 +111,8 @@ class EventRun:
             messages.StateReport: agents.receive_report,
             messages.ReportReceived: _nothing,
         }
+        if (sharing := self.context.broker.sharing) is not None:
+            handlers |= {Offer: sharing.handle, Transmit: sharing.handle}
         return handlers if self.layer is None else self.layer.dispatch(handlers)
 
     def _close(self, event: events.CloseEpisode, now: int) -> None:
@@ -284,6 +287,7 @@ class EventRun:
         result.staleness = {ids[rank]: Percentiles.of(c.staleness(rank)) for rank in sorted(self.agents.deciding)}
         result.latency = {agent: Percentiles.of(c.latency[self.env.hierarchy.index[agent]]) for agent in result.actions}
         result.messages, result.letters = self.physics.messages(), c.simulation.post.counts()
+        result.media = c.broker.media(self.reached)
         pending, living = [*self.agents.pending(), *self.answers.waiting], self._in_it()
         result.unfinished_effects = sum(rank in living for rank in pending)
         result.cancelled_effects = self.agents.cancelled + len(pending) - result.unfinished_effects
@@ -350,10 +354,11 @@ def _require_one_network(env: HeronEnv, timings: Sequence[Timing], delivery: Del
     if delivery is None or not delivery.places:
         return
     for timing in timings:
-        if not timing.instant or timing.config.jitter_ratio:
+        if not timing.instant or timing.config.jitter_ratio or timing.shared:
             raise ScheduleError(
-                f"the schedule of {timing.agent!r} has delays, jitter or losses, and a real network delivers "
-                "its messages: set obs_delay, act_delay, msg_delay, jitter_ratio, loss and min_delay to 0"
+                f"the schedule of {timing.agent!r} has delays, jitter, losses, a medium or a transport, and a real network "
+                "delivers its messages: set obs_delay, act_delay, msg_delay, jitter_ratio, loss and min_delay to 0, medium "
+                "and transport to None"
             )
     if has_link_rule(env.simulation.hooks):
         raise ConfigError(

@@ -20,7 +20,7 @@ from heron_env.scheduling import messages as m
 from heron_env.scheduling.arrivals import Delivery
 from heron_env.scheduling.broker import MessageBroker, Queue
 from heron_env.scheduling.links import Link, RuledLink, links_of
-from heron_env.scheduling.messages import StateReport
+from heron_env.scheduling.messages import LetterUnderWay, StateReport
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import EventScheduler
 from heron_env.scheduling.timing import Timing
@@ -78,6 +78,7 @@ class EventContext:
         self.delivery, self._stamps = delivery, (set[int](), set[int]())  # of messages, of answers
         self.places = places_of(ids, delivery)
         self.broker = self._broker(LinkRule(self) if ruled else None)
+        self.broker.on_loss = self._note_loss
         self.reached = self.version = 0  # until when everything has happened, ns: this moment may have more to come
         self.received: list[list[Received]] = [[] for _ in ids]
         self.latency: list[list[float]] = [[] for _ in ids]
@@ -103,6 +104,10 @@ class EventContext:
         """Nothing that `bind` looks up."""
         bound = ("simulation", "proxy", "ownership", "draw_of")
         return {name: value for name, value in self.__dict__.items() if name not in bound}
+
+    def _note_loss(self, message: Any) -> None:
+        if isinstance(message, LetterUnderWay):
+            self.simulation.post.lose()
 
     def crosses(self, message: Any) -> bool:
         """Does a message leave for another place?"""

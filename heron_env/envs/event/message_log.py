@@ -11,7 +11,7 @@ from heron_env.scheduling.broker import MessageBroker
 if TYPE_CHECKING:
     from heron_env.envs.event.context import EventContext
 
-Fate = Literal["delivered", "second copy", "lost", "in flight"]
+Fate = Literal["delivered", "second copy", "lost", "discarded", "in flight"]
 
 
 class MessageCopy(NamedTuple):
@@ -34,24 +34,27 @@ class WatchedBroker(MessageBroker):
     """Delivers as any other, for a run that keeps a trace.
 
     Attributes:
-        lost: copies that were lost under way, and the place of what each follows from.
+        lost, discarded: messages that were lost under way, or given up before, and the place of what each follows from.
         dropped: second copies that their receivers dropped, and when, ns.
     """
 
-    __slots__ = ("dropped", "lost")
+    __slots__ = ("discarded", "dropped", "lost")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.lost: list[tuple[m.Message, int]] = []
+        self.discarded: list[tuple[m.Message, int]] = []
         self.dropped: list[tuple[m.Message, int]] = []
 
-    def send(self, message: Any, phase: int, lane: int, nominal: int, cause: str) -> int | None:
-        """As MessageBroker.send; notes each copy that is lost."""
-        account = self.accounts[message.agent]
-        before = account.lost
-        arrival = super().send(message, phase, lane, nominal, cause)
-        self.lost += [(message, self._scheduler.here)] * (account.lost - before)
-        return arrival
+    def lose(self, message: m.Message) -> None:
+        """As MessageBroker.lose."""
+        super().lose(message)
+        self.lost.append((message, self.scheduler.here))
+
+    def discard(self, message: m.Message) -> None:
+        """As MessageBroker.discard."""
+        super().discard(message)
+        self.discarded.append((message, self.scheduler.here))
 
     def land(self, message: Any, phase: int, ns: int, first: int | None) -> None:
         """As MessageBroker.land; it was not lost."""
@@ -64,7 +67,7 @@ class WatchedBroker(MessageBroker):
         """As MessageBroker.accept; notes second copies."""
         accepted = super().accept(message)
         if not accepted:
-            self.dropped.append((message, self._scheduler.now))
+            self.dropped.append((message, self.scheduler.now))
         return accepted
 
 
@@ -82,5 +85,7 @@ def copies(context: EventContext) -> Iterator[MessageCopy]:
             yield MessageCopy(waiting, ns, "in flight", None, causes[waiting.id])
     for message, arrived in broker.dropped:
         yield MessageCopy(message, arrived, "second copy", None, causes[message.id])
-    for message, cause in broker.lost:
-        yield MessageCopy(message, None, "lost", None, cause)
+    for fate, messages in (("lost", broker.lost), ("discarded", broker.discarded)):
+        yield from (MessageCopy(message, None, fate, None, cause) for message, cause in messages)
+    for message, cause in [] if broker.sharing is None else broker.sharing.waiting():
+        yield MessageCopy(message, None, "in flight", None, cause)

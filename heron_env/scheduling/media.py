@@ -1,0 +1,185 @@
+"""Links that share a transmitter, and links that repeat what is lost (T25 to T27); what a user writes.
+
+    radio = Medium("radio", rate=1000.0, overhead=20)               # bytes a second; bytes of each message's headers
+    schedule = {"*": ScheduleConfig(msg_delay=0.02, loss=0.01, medium=radio, **tcp())}
+
+Links whose entries hold equal media share one: what any of them sends occupies it, and everything else waits. A link's
+own delay and loss stand behind it. `sharing` says how it is done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from heron_env.errors import ScheduleError, did_you_mean
+from heron_env.given import is_number
+from heron_env.scheduling.sources import SECOND
+
+ORDERS: Final = ("fifo", "priority")
+KINDS: Final = ("request", "reply", "push", "command", "report", "share", "letter", "custom")
+"""Of messages, in `sizes`."""
+MOST_WAIT: Final = 120 * SECOND
+"""No repetition waits longer, ns: Linux's TCP_RTO_MAX."""
+
+
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """One transmitter at a time: a message of s bytes occupies it for s / rate seconds, and waits while it is busy.
+
+    Attributes:
+        name: links with equal media of one name share it.
+        rate: bytes a second.
+        overhead: bytes that every message has beside its content: headers, acknowledgements.
+        order: who is next: "fifo", the one that has waited longest; "priority", of those with the smallest `priority`
+            of their schedule the one that has waited longest. What is being sent is finished.
+        limit: bytes that may wait, without the message that is being sent; what would go beyond is discarded. None: any.
+        duplex: are there two ways, one for what agents send and one for what comes from above? Else all share one.
+        sizes: bytes of the content by kind of message (request, reply, push, command, report, share, letter, custom);
+            others have 4 bytes a number, a letter its text in UTF-8, a custom message its payload in JSON.
+
+    Raises ScheduleError naming the field, its value and what is allowed.
+    """
+
+    name: str = "medium"
+    rate: float = math.inf
+    overhead: float = 0.0
+    order: str = "fifo"
+    limit: float | None = None
+    duplex: bool = False
+    sizes: Any = ()
+
+    def __post_init__(self) -> None:
+        fault = self._fault()
+        if fault:
+            name, words = fault
+            raise ScheduleError(f"Medium({name}={getattr(self, name)!r:.100}): {words}")
+        pairs = self.sizes.items() if isinstance(self.sizes, Mapping) else self.sizes
+        object.__setattr__(self, "sizes", tuple(sorted((kind, float(size)) for kind, size in pairs)))
+
+    def _fault(self) -> tuple[str, str] | None:
+        if not isinstance(self.name, str) or not self.name:
+            return "name", "must be a word"
+        if isinstance(self.rate, bool) or not isinstance(self.rate, int | float) or not self.rate > 0.0:
+            return "rate", "must be bytes a second, above 0"
+        for name in ("overhead", "limit"):
+            value = getattr(self, name)
+            if not (name == "limit" and value is None) and not _is_size(value):
+                return name, "must be bytes, 0 or more"
+        if self.order not in ORDERS:
+            return "order", f"must be one of {', '.join(map(repr, ORDERS))}.{did_you_mean(self.order, ORDERS)}"
+        if not isinstance(self.duplex, bool):
+            return "duplex", "must be True or False"
+        sizes = dict(self.sizes) if isinstance(self.sizes, Mapping | tuple) else None
+        if sizes is None or not all(kind in KINDS and _is_size(size) for kind, size in sizes.items()):
+            return "sizes", f"must be bytes, 0 or more, by kind of message: {', '.join(KINDS)}"
+        return None
+
+    def work(self, size: float) -> int:
+        """How long a message of so many bytes, headers included, occupies it, ns."""
+        return round(size * (SECOND / self.rate)) if size else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON and YAML; `as_medium` takes it back."""
+        values = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        return {name: dict(value) if name == "sizes" else value for name, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reliable:
+    """A transport that sends again what was lost, so that on its link loss is delay.
+
+    Attributes:
+        rto: a lost message is sent again so long after its round trip should have ended, s.
+        backoff: factor on that wait after each repetition of the same message; it is never longer than 120 s.
+        tries: how often a message is sent at the most; None: until it arrives.
+        gaps: a message that comes later tells that an earlier one is missing, which is then sent again at once: by
+            acknowledgements (TCP's RACK, RFC 8985) or heartbeats (DDS). It tells of the first loss only.
+
+    Raises ScheduleError.
+    """
+
+    rto: float = 0.2
+    backoff: float = 2.0
+    tries: int | None = None
+    gaps: bool = False
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.tries, int) and not isinstance(self.tries, bool)
+        for name, good, words in (
+            ("rto", is_number(self.rto) and 0.0 <= self.rto <= 1e6, "must be seconds, 0 to 1e6"),
+            ("backoff", is_number(self.backoff) and 1.0 <= self.backoff <= 1e6, "must be a factor, 1 to 1e6"),
+            ("tries", self.tries is None or (whole and self.tries >= 1), "must be a whole number, 1 or more, or None"),
+            ("gaps", isinstance(self.gaps, bool), "must be True or False"),
+        ):
+            if not good:
+                raise ScheduleError(f"Reliable({name}={getattr(self, name)!r:.100}): {words}")
+
+    def wait(self, timeouts: int, round_trip: int) -> int:
+        """From the departure of a lost message to its repetition, ns, where its timer has run out so often before."""
+        return round(min((round(self.rto * SECOND) + round_trip) * self.backoff**timeouts, float(MOST_WAIT)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON and YAML; `as_transport` takes it back."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+
+
+def tcp(rto: float = 0.2) -> dict[str, Any]:
+    """Fields of a schedule whose messages go over TCP: `ScheduleConfig(msg_delay=0.02, loss=0.01, **tcp())`.
+
+    Linux waits 200 ms beyond the round trip (TCP_RTO_MIN), doubles that up to 120 s and gives up after 15 repetitions
+    (tcp_retries2); what comes later tells what is missing (RFC 8985). RFC 6298 would wait 1 s.
+    """
+    return {"transport": Reliable(rto=rto, backoff=2.0, tries=16, gaps=True)}
+
+
+def mqtt(qos: int = 0) -> dict[str, Any]:
+    """Fields of a schedule whose messages go over MQTT, which runs over TCP: its QoS is about broken connections.
+
+    With Nagle's rule and late acknowledgements, as client and broker have them by default, QoS 1 and 2 take about 34 ms
+    more a leg: write `min_delay=0.034`. Raises ConfigError for a QoS that there is not.
+    """
+    if qos not in (0, 1, 2) or isinstance(qos, bool):
+        raise ScheduleError(f"mqtt(qos={qos!r:.60}): must be 0, 1 or 2")
+    return tcp()
+
+
+def ros2(reliability: str = "reliable", depth: int = 10) -> dict[str, Any]:
+    """Fields of a schedule whose messages go over DDS as ROS 2 sets it up, "reliable" or "best_effort"; keep last `depth`.
+
+    Fast DDS sends a heartbeat every 3 s, and with data; ROS 2's profile for sensor data is best effort with depth 5.
+    Raises ConfigError for another word.
+    """
+    if reliability not in ("reliable", "best_effort"):
+        raise ScheduleError(f"ros2(reliability={reliability!r:.60}): must be 'reliable' or 'best_effort'")
+    if reliability == "best_effort":
+        return {"keep": depth}
+    return {"keep": depth, "transport": Reliable(rto=3.0, backoff=1.0, gaps=True)}
+
+
+def as_medium(value: Any) -> Any:
+    """The medium that a mapping tells of, as `{"name": "radio", "rate": 1000}`; other values as they are."""
+    return _made(Medium, value)
+
+
+def as_transport(value: Any) -> Any:
+    """The transport that a mapping tells of, or the word "tcp"; other values as they are. Raises ScheduleError."""
+    return tcp()["transport"] if value == "tcp" else _made(Reliable, value)
+
+
+def _made(kind: type[Any], value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    names = [f.name for f in fields(kind)]
+    for name in value:
+        if name not in names:
+            raise ScheduleError(
+                f"{kind.__name__}({name!r:.60}=...): no such field; fields are {', '.join(names)}.{did_you_mean(name, names)}"
+            )
+    return kind(**value)
+
+
+def _is_size(value: Any) -> bool:
+    return is_number(value) and 0.0 <= value < 2.0**53

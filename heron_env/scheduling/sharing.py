@@ -1,0 +1,436 @@
+"""What waits: for a medium that others use, for another attempt, for those before it (T25 to T27).
+
+A message of a link with a medium or a transport is a parcel until its arrival is known:
+
+    offer      it comes to its medium: at `message.sent`, and again for each repetition
+    transmit   the medium is free and chooses who is next; of a plain fifo the departure is known at the offer
+    depart     its last bit leaves, `work` ns after it was chosen: from here on the link's own delay and loss count
+    arrive     where nothing before it in its queue is missing
+
+Draws of the first attempt are those of a link without transport; those of attempt j have the cause mix(h(cause) +
+j * GOLDEN), so that nothing moves when a link becomes reliable, or another attempt is made.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from heron_env.scheduling import messages as m
+from heron_env.scheduling.links import Link, What
+from heron_env.scheduling.media import Medium
+from heron_env.seeding import GOLDEN, MASK, h, mix
+
+if TYPE_CHECKING:
+    from heron_env.scheduling.broker import MessageBroker
+
+FATE = int(What.FATE)
+TRANSMIT = 10
+"""Phase of a choice: after all else of an instant, so that it is among all that were offered by then."""
+UPWARD = (0, 4, 7)
+"""Queues of what an agent itself sends, UP, SHARE and LETTER; all else comes from above it."""
+BOUND = ("_broker", "_links", "_scheduler")
+"""What does not change in a run."""
+KINDS: dict[type[m.Message], str] = {
+    m.ObservationRequest: "request", m.ObservationReply: "reply", m.ObservationPush: "push", m.Command: "command",
+    m.PushedCommand: "command", m.StateReport: "report", m.SharedState: "share", m.LetterUnderWay: "letter",
+    m.CustomLetter: "custom", m.ObservationCopy: "reply", m.ActionCommand: "command",
+}  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class Parcel:
+    """A message of a link that is shared or reliable, until its arrival is known.
+
+    Attributes:
+        size, work: bytes with headers, and ns that they occupy the medium.
+        stream: of which at most `keep` wait; None: nothing displaces it.
+        attempt, timeouts: how often it was sent again, and how often because its timer had run out.
+        back: when it is offered again, ns; -1: it is not waiting for that.
+        left: the departure of the attempt that was lost, ns.
+        arrival: its own, ns; -1 while it is not known.
+    place: in a trace, of what it follows from.
+        gone: it will not arrive.
+    """
+
+    message: Any
+    phase: int
+    queue: int
+    nominal: int
+    cause: str
+    server: Server | None = None
+    size: float = 0.0
+    work: int = 0
+    stream: Any = None
+    attempt: int = 0
+    timeouts: int = 0
+    back: int = -1
+    left: int = -1
+    arrival: int = -1
+    gone: bool = False
+    place: int = -1
+
+
+class Offer:
+    """A parcel comes to its medium; `timed`: for its timer has run out."""
+
+    __slots__ = ("at", "number", "parcel", "timed")
+
+    def __init__(self, parcel: Parcel, at: int, *, timed: bool = True) -> None:
+        self.parcel, self.at, self.timed, self.number = parcel, at, timed, parcel.message.number
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a trace."""
+        parcel = self.parcel
+        return {"id": parcel.message.id, "attempt": parcel.attempt, "content": parcel.message.to_dict()}
+
+
+class Transmit:
+    """A medium is free, and something waits."""
+
+    __slots__ = ("number", "server")
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.number = server, server.number
+
+    def to_dict(self) -> dict[str, Any]:
+        """For a trace."""
+        return {"medium": self.server.name, "waiting": len(self.server.waiting)}
+
+
+@dataclass(frozen=True, slots=True)
+class MediumUse:
+    """What went over a medium: offered == carried + refused + waiting, bytes with headers, of each attempt.
+
+    Attributes:
+        refused: of what was discarded, as there was no room, or it was displaced or too old.
+        busy: share of the time in which something was sent.
+    """
+
+    offered: float
+    carried: float
+    refused: float
+    waiting: float
+    busy: float
+
+
+class Server:
+    """One way over a medium: it sends one message at a time.
+
+    Attributes:
+        free: when the message that is being sent has left, ns.
+        waiting: parcels, in the order in which they came; `backlog`: their bytes.
+        pending: is a choice scheduled?
+        at_once: is each departure known at the offer? Of a fifo on which everything waits, however long.
+    """
+
+    def __init__(self, medium: Medium, number: int, name: str) -> None:
+        self.medium, self.number, self.name = medium, number, name
+        self.free, self.pending, self.at_once = 0, False, False
+        self.waiting: list[Parcel] = []
+        self.backlog = self.offered = self.carried = self.refused = 0.0
+        self.busy = 0
+
+    def use(self, end: int) -> MediumUse:
+        """What went over it by a time, ns."""
+        busy = (self.busy - max(self.free - end, 0)) / end if end else 0.0
+        return MediumUse(self.offered, self.carried, self.refused, self.backlog, busy)
+
+
+class Sharing:
+    """The media of one episode, and all that waits for them or behind losses.
+
+    Args:
+        broker: the post office, whose accounts it keeps.
+        links: by rank.
+
+    Attributes:
+        servers: the ways over all media.
+    """
+
+    def __init__(self, broker: MessageBroker, links: Sequence[Link]) -> None:
+        self._broker, self._links, self._scheduler = broker, links, broker.scheduler
+        self._under_way: dict[int, Parcel] = {}  # by id of the message: those whose arrival is not known
+        self._lines: dict[tuple[int, int], deque[Parcel]] = {}
+        self._streams: dict[Any, deque[Parcel]] = {}
+        self._missing: dict[tuple[int, int], list[Parcel]] = {}  # lost once, by queue, where gaps are noticed
+        self.servers: list[Server] = []
+        self._of: dict[tuple[int, bool], Server] = {}
+        for medium in dict.fromkeys(link.timing.config.medium for link in links):
+            if medium is not None:
+                self._add(medium, [rank for rank, link in enumerate(links) if link.timing.config.medium == medium])
+
+    def _add(self, medium: Medium, members: Sequence[int]) -> None:
+        ways = (", up", ", down") if medium.duplex else ("",)
+        servers = [Server(medium, len(self.servers) + place, f"{medium.name}{way}") for place, way in enumerate(ways)]
+        self.servers += servers
+        configs = [self._links[rank].timing.config for rank in members]
+        patient = medium.limit is None and all(c.keep is None and c.lifespan is None for c in configs)
+        for server in servers:
+            server.at_once = medium.order == "fifo" and patient and not self._broker.asks
+        for rank in members:
+            self._of[rank, True], self._of[rank, False] = servers[0], servers[-1]
+
+    def use(self, end: int) -> dict[str, MediumUse]:
+        """By medium, of one that is duplex by way, what went over it by a time, ns."""
+        return {server.name: server.use(end) for server in self.servers}
+
+    def waiting(self) -> Iterator[tuple[Any, int]]:
+        """Messages whose arrival is not known yet, and the places in a trace of what they follow from."""
+        return ((parcel.message, parcel.place) for parcel in self._under_way.values())
+
+    def take(self, message: Any, phase: int, queue: int, nominal: int, cause: str) -> None:
+        """A message leaves over such a link: now, or where it was held back at `message.sent`."""
+        link = self._links[message.agent]
+        config, parcel = link.timing.config, Parcel(message, phase, queue, nominal, cause, place=self._scheduler.here)
+        self._under_way[message.id] = parcel
+        if (medium := config.medium) is not None:
+            parcel.server = self._of[message.agent, queue in UPWARD]
+            parcel.size = content_size(message, dict(medium.sizes)) + medium.overhead
+            parcel.work = medium.work(parcel.size)
+        if config.keep is not None:
+            parcel.stream = stream_of(message)
+        if message.sent > self._scheduler.now:  # until then the medium is not held for it
+            self._schedule(message.sent, parcel, Offer(parcel, message.sent))
+        else:
+            self._offer(parcel)
+
+    def handle(self, event: Offer | Transmit, now: int) -> None:
+        """An event of its own."""
+        if isinstance(event, Offer):
+            self._come(event)
+        else:
+            self._transmit(event.server)
+
+    def _come(self, offer: Offer) -> None:
+        """A parcel comes to its medium, unless it has been sent again, or given up, since this was planned."""
+        parcel = offer.parcel
+        if parcel.gone:
+            return
+        if parcel.attempt:
+            if offer.at != parcel.back:
+                return
+            self._is_noticed(parcel)
+            parcel.back = -1
+            parcel.timeouts += offer.timed
+            if self._is_too_old(parcel):
+                self._discard(parcel)
+                return
+        self._offer(parcel)
+
+    def _offer(self, parcel: Parcel) -> None:
+        now, rank, server = self._scheduler.now, parcel.message.agent, parcel.server
+        config = self._links[rank].timing.config
+        if parcel.attempt == 0:
+            if config.transport is not None and not config.reorder:
+                self._lines.setdefault((rank, parcel.queue), deque()).append(parcel)
+            if parcel.stream is not None:
+                alike = self._streams.setdefault(parcel.stream, deque())
+                if len(alike) >= config.keep:
+                    self._discard(alike[0])
+                alike.append(parcel)
+        if server is None:
+            self._depart(parcel, now)
+            return
+        server.offered += parcel.size
+        if server.at_once or (parcel.work == 0 and not server.waiting and server.free <= now):
+            self._send(parcel, server, max(now, server.free))
+            return
+        limit = server.medium.limit
+        if limit is not None and (server.free > now or server.waiting) and server.backlog + parcel.size > limit:
+            server.refused += parcel.size
+            self._discard(parcel)
+            return
+        server.waiting.append(parcel)
+        server.backlog += parcel.size
+        self._plan(server)
+
+    def _plan(self, server: Server) -> None:
+        """Something is chosen once the medium is free, and no earlier than all else of this instant is done."""
+        if not server.pending:
+            server.pending = True
+            at = max(self._scheduler.now, server.free)
+            self._scheduler.schedule(at, TRANSMIT, server.number, Transmit(server))
+
+    def _transmit(self, server: Server) -> None:
+        """The medium is free: the next one is sent, after those that are too old were discarded."""
+        server.pending = False
+        for parcel in [each for each in server.waiting if self._is_too_old(each)]:
+            self._discard(parcel)
+        if not server.waiting:
+            return
+        chosen = server.waiting[0]
+        if server.medium.order == "priority":
+            chosen = min(server.waiting, key=lambda each: self._links[each.message.agent].timing.config.priority)
+        server.waiting.remove(chosen)
+        server.backlog -= chosen.size
+        self._send(chosen, server, self._scheduler.now)
+        if server.waiting:
+            self._plan(server)
+
+    def _send(self, parcel: Parcel, server: Server, start: int) -> None:
+        server.free = start + parcel.work
+        server.carried, server.busy = server.carried + parcel.size, server.busy + parcel.work
+        self._depart(parcel, server.free)
+
+    def _depart(self, parcel: Parcel, leaves: int) -> None:
+        """Its last bit leaves at `leaves`, ns: what becomes of it from there is drawn."""
+        message, rank, link = parcel.message, parcel.message.agent, self._links[parcel.message.agent]
+        config, transport = link.timing.config, link.timing.config.transport
+        self._broker.ask(link, message)
+        cause: Any = parcel.cause if parcel.attempt == 0 else repeated(parcel.cause, parcel.attempt)
+        fate = link.draw(FATE, parcel.nominal, cause, message.leg, message.number, leaves)
+        if fate < 0 and transport is not None and (transport.tries is None or parcel.attempt + 1 < transport.tries):
+            parcel.attempt, parcel.left = parcel.attempt + 1, leaves
+            self._broker.accounts[rank].repeated += 1
+            if transport.gaps and parcel.attempt == 1:
+                self._missing.setdefault((rank, parcel.queue), []).append(parcel)
+            self._repeat(parcel, leaves + transport.wait(parcel.timeouts, 2 * link.timing.msg), timed=True)
+            return
+        self._forget(parcel)
+        arrival = leaves + (fate if fate >= 0 else ~fate)
+        if transport is not None and transport.gaps and fate >= 0:
+            self._reveal(rank, parcel.queue, leaves, arrival + link.timing.msg)
+        if transport is not None and not config.reorder:
+            parcel.arrival, parcel.gone = arrival, fate < 0
+            if parcel.gone:
+                self._lose(parcel)
+            self._arrive(rank, parcel.queue)
+            return
+        if not config.reorder:
+            arrival = self._broker.behind(rank, parcel.queue, arrival)
+        if fate < 0:
+            self._lose(parcel)
+        else:
+            self._deliver(parcel, arrival)
+
+    def _repeat(self, parcel: Parcel, at: int, *, timed: bool) -> None:
+        parcel.back = at
+        self._schedule(at, parcel, Offer(parcel, at, timed=timed))
+
+    def _reveal(self, rank: int, queue: int, left: int, told: int) -> None:
+        """Of what left earlier and was lost the sender knows at `told`, ns; lost repetitions only a timer tells."""
+        for parcel in self._missing.get((rank, queue), ()):
+            if parcel.left < left and told < parcel.back:
+                self._repeat(parcel, told, timed=False)
+
+    def _is_noticed(self, parcel: Parcel) -> None:
+        """It is no first loss any more of which later messages tell."""
+        if parcel.attempt == 1 and parcel in (missing := self._missing.get((parcel.message.agent, parcel.queue), [])):
+            missing.remove(parcel)
+
+    def _arrive(self, rank: int, queue: int) -> None:
+        """What nothing before it holds up arrives: at its time, and not before what was sent before it."""
+        line = self._lines[rank, queue]
+        while line and (line[0].gone or line[0].arrival >= 0):
+            parcel = line.popleft()
+            if not parcel.gone:
+                arrival = max(parcel.arrival, self._scheduler.now)
+                self._deliver(parcel, self._broker.behind(rank, queue, arrival))
+
+    def _schedule(self, ns: int, parcel: Parcel, event: Any) -> None:
+        """Something that follows from what sent the parcel, whatever is being handled now."""
+        scheduler = self._scheduler
+        here, scheduler.here = scheduler.here, parcel.place
+        scheduler.schedule(ns, parcel.phase, parcel.message.agent, event)
+        scheduler.here = here
+
+    def _deliver(self, parcel: Parcel, arrival: int) -> None:
+        del self._under_way[parcel.message.id]
+        self._schedule(arrival, parcel, parcel.message)
+
+    def _lose(self, parcel: Parcel) -> None:
+        del self._under_way[parcel.message.id]
+        self._broker.lose(parcel.message)
+        if self._broker.on_loss is not None:
+            self._broker.on_loss(parcel.message)
+
+    def _is_too_old(self, parcel: Parcel) -> bool:
+        lifespan = self._links[parcel.message.agent].timing.lifespan
+        return lifespan is not None and self._scheduler.now - parcel.message.sent > lifespan
+
+    def _discard(self, parcel: Parcel) -> None:
+        """The sender gives it up: there is no room, it is too old, or newer ones have come."""
+        rank, server, parcel.gone = parcel.message.agent, parcel.server, True
+        del self._under_way[parcel.message.id]
+        self._broker.discard(parcel.message)
+        if self._broker.on_loss is not None:
+            self._broker.on_loss(parcel.message)
+        if server is not None and parcel in server.waiting:
+            server.waiting.remove(parcel)
+            server.backlog -= parcel.size
+            server.refused += parcel.size
+        self._is_noticed(parcel)
+        self._forget(parcel)
+        if (rank, parcel.queue) in self._lines:
+            self._arrive(rank, parcel.queue)
+
+    def standing(self) -> tuple[Any, ...]:
+        """What `go_back` takes: the heap, which has offers and choices, too, and all that waits."""
+        state = {name: value for name, value in vars(self).items() if name not in BOUND}
+        return copy.deepcopy((self._scheduler.heap, state))
+
+    def go_back(self, standing: tuple[Any, ...]) -> None:
+        """Be again as `standing` says."""
+        self._scheduler.heap[:], state = copy.deepcopy(standing)
+        vars(self).update(state)
+
+    def _forget(self, parcel: Parcel) -> None:
+        """It waits no more among those of its stream."""
+        if parcel.stream is not None and parcel in (alike := self._streams.get(parcel.stream, deque())):
+            alike.remove(parcel)
+
+
+def repeated(cause: str, attempt: int) -> int:
+    """What attempt 1, 2, ... of a message is caused by."""
+    return mix(h(cause) + attempt * GOLDEN & MASK)
+
+
+def content_size(message: Any, sizes: dict[str, float]) -> float:
+    """Bytes of a message's content; it never depends on the numbers in it."""
+    if (size := sizes.get(KINDS[type(message)])) is not None:
+        return size
+    match message:
+        case m.ObservationReply() | m.ObservationPush():
+            return 4.0 * len(message.vector)
+        case m.Command() | m.PushedCommand() | m.StateReport() | m.SharedState():
+            return 4.0 * len(message.values)
+        case m.LetterUnderWay():
+            return float(len(message.letter.text.encode()))
+        case m.CustomLetter():
+            payload = dict(message.content.payload)
+            return float(len(json.dumps(payload, separators=(",", ":"), default=str).encode()))
+        case m.ObservationCopy():
+            return 4.0 * count(message.content)
+        case m.ActionCommand():
+            return 4.0 * count(message.action)
+    return 0.0
+
+
+def count(content: Any) -> int:
+    """Numbers in an observation or an action of any form."""
+    if isinstance(content, dict):
+        return sum(map(count, content.values()))
+    if isinstance(content, tuple | list):
+        return sum(map(count, content))
+    return int(np.size(content))
+
+
+def stream_of(message: Any) -> Any:
+    """What a newer message takes the place of an older one in; None: each counts, as letters do."""
+    match message:
+        case m.StateReport():
+            return "report", message.agent, message.row
+        case m.SharedState():
+            return "share", message.edge
+        case m.ObservationCopy():
+            return "reply", message.agent, message.receiver, message.part
+        case m.LetterUnderWay() | m.CustomLetter():
+            return None
+    return KINDS[type(message)], message.agent
