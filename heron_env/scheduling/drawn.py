@@ -150,6 +150,13 @@ def entries_of(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
     return {named_level(who): config_fields(config) for who, config in table.items()}
 
 
+def may_wait(schedule: AnySchedule) -> bool:
+    """May messages wait for a medium or another attempt, in any episode?"""
+    return any(
+        values.get(name) is not None for values in entries_of(schedule).values() for name in ("medium", "transport")
+    )
+
+
 def as_dict(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
     """For JSON: fields by key, without those that have their default. `drawn_or_fixed` takes it back."""
     usual = config_fields(ScheduleConfig())

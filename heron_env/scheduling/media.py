@@ -119,7 +119,12 @@ class Reliable:
 
     def wait(self, timeouts: int, round_trip: int) -> int:
         """From the departure of a lost message to its repetition, ns, where its timer has run out so often before."""
-        return round(min((round(self.rto * SECOND) + round_trip) * self.backoff**timeouts, float(MOST_WAIT)))
+        ns = float(round(self.rto * SECOND) + round_trip)
+        for _ in range(timeouts):
+            if ns >= MOST_WAIT:
+                break
+            ns *= self.backoff
+        return round(min(ns, float(MOST_WAIT)))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON and YAML; `as_transport` takes it back."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import json
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from heron_env.seeding import GOLDEN, MASK, h, mix
 
 if TYPE_CHECKING:
     from heron_env.scheduling.broker import MessageBroker
+    from heron_env.scheduling.timing import ScheduleConfig
 
 FATE = int(What.FATE)
 TRANSMIT = 10
@@ -119,6 +120,13 @@ class MediumUse:
     waiting: float
     busy: float
 
+    @classmethod
+    def until(
+        cls, end: int, offered: float, carried: float, refused: float, waiting: float, *, busy: int, free: int
+    ) -> MediumUse:
+        """By a time, ns; `busy`: ns, those included until it is `free`."""
+        return cls(offered, carried, refused, waiting, (busy - max(free - end, 0)) / end if end else 0.0)
+
 
 class Server:
     """One way over a medium: it sends one message at a time.
@@ -130,17 +138,36 @@ class Server:
         at_once: is each departure known at the offer? Of a fifo on which everything waits, however long.
     """
 
-    def __init__(self, medium: Medium, number: int, name: str) -> None:
-        self.medium, self.number, self.name = medium, number, name
-        self.free, self.pending, self.at_once = 0, False, False
+    def __init__(self, medium: Medium, number: int, name: str, *, at_once: bool = False) -> None:
+        self.medium, self.number, self.name, self.at_once = medium, number, name, at_once
+        self.free, self.pending = 0, False
         self.waiting: list[Parcel] = []
         self.backlog = self.offered = self.carried = self.refused = 0.0
         self.busy = 0
 
     def use(self, end: int) -> MediumUse:
         """What went over it by a time, ns."""
-        busy = (self.busy - max(self.free - end, 0)) / end if end else 0.0
-        return MediumUse(self.offered, self.carried, self.refused, self.backlog, busy)
+        return MediumUse.until(
+            end, self.offered, self.carried, self.refused, self.backlog, busy=self.busy, free=self.free
+        )
+
+
+def ways_of(configs: Sequence[ScheduleConfig]) -> tuple[list[tuple[Medium, str]], dict[int, tuple[int, int]]]:
+    """The ways over all media, in the order of the agents, with their names; by rank those up and down, by number."""
+    ways, first = list[tuple[Medium, str]](), dict[Medium, int]()
+    for medium in dict.fromkeys(config.medium for config in configs if config.medium is not None):
+        first[medium] = len(ways)
+        ways += [(medium, f"{medium.name}{way}") for way in ((", up", ", down") if medium.duplex else ("",))]
+    ends = {
+        r: (first[c.medium], first[c.medium] + c.medium.duplex) for r, c in enumerate(configs) if c.medium is not None
+    }
+    return ways, ends
+
+
+def departs_at_once(medium: Medium, members: Iterable[ScheduleConfig]) -> bool:
+    """Is each departure known at the offer: does everything wait in its turn, however long?"""
+    patient = all(config.keep is None and config.lifespan is None for config in members)
+    return medium.order == "fifo" and medium.limit is None and patient
 
 
 class Sharing:
@@ -161,21 +188,12 @@ class Sharing:
         self._streams: dict[Any, deque[Parcel]] = {}
         self._missing: dict[tuple[int, int], list[Parcel]] = {}  # lost once, by queue, where gaps are noticed
         self.servers: list[Server] = []
-        self._of: dict[tuple[int, bool], Server] = {}
-        for medium in dict.fromkeys(link.timing.config.medium for link in links):
-            if medium is not None:
-                self._add(medium, [rank for rank, link in enumerate(links) if link.timing.config.medium == medium])
-
-    def _add(self, medium: Medium, members: Sequence[int]) -> None:
-        ways = (", up", ", down") if medium.duplex else ("",)
-        servers = [Server(medium, len(self.servers) + place, f"{medium.name}{way}") for place, way in enumerate(ways)]
-        self.servers += servers
-        configs = [self._links[rank].timing.config for rank in members]
-        patient = medium.limit is None and all(c.keep is None and c.lifespan is None for c in configs)
-        for server in servers:
-            server.at_once = medium.order == "fifo" and patient and not self._broker.asks
-        for rank in members:
-            self._of[rank, True], self._of[rank, False] = servers[0], servers[-1]
+        configs = [link.timing.config for link in links]
+        ways, self._ends = ways_of(configs)
+        for number, (medium, name) in enumerate(ways):
+            members = [config for config in configs if config.medium == medium]
+            at_once = departs_at_once(medium, members) and not broker.asks
+            self.servers.append(Server(medium, number, name, at_once=at_once))
 
     def use(self, end: int) -> dict[str, MediumUse]:
         """By medium, of one that is duplex by way, what went over it by a time, ns."""
@@ -191,7 +209,8 @@ class Sharing:
         config, parcel = link.timing.config, Parcel(message, phase, queue, nominal, cause, place=self._scheduler.here)
         self._under_way[message.id] = parcel
         if (medium := config.medium) is not None:
-            parcel.server = self._of[message.agent, queue in UPWARD]
+            up, down = self._ends[message.agent]
+            parcel.server = self.servers[up if queue in UPWARD else down]
             parcel.size = content_size(message, dict(medium.sizes)) + medium.overhead
             parcel.work = medium.work(parcel.size)
         if config.keep is not None:

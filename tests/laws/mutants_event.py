@@ -3,11 +3,15 @@
 from laws.uncompiled import Fault
 
 EVENT_MUTANTS: dict[str, Fault] = {
-    "queues_forgotten": ("broker", "arrival = max(arrival, last[b, q])\n", ""),
+    "queues_forgotten": (
+        "media",
+        "    last[b, q] = max(arrival, last[b, q])\n    return last[b, q]\n",
+        "    return arrival\n",
+    ),
     "loss_moves_others": (
         "broker",
-        "f.FLAGS] & f.REORDER == 0:\n        arrival",
-        "f.FLAGS] & f.REORDER == 0 and not is_lost(E, b, r, leaves, cause, leg, number):\n        arrival",
+        "if flags & f.REORDER == 0:",
+        "if flags & f.REORDER == 0 and not is_lost(E, b, r, leaves, cause, leg, number):",
     ),
     "no_versions": ("broker", "if version <= versions[b, row]:", "if False:"),
     "a_raised_flag_stays_up": ("broker", "            truth[b, flag] = 0.0\n", "            pass\n"),
@@ -101,7 +105,7 @@ TOGETHER_MUTANTS: dict[str, Fault] = {
 """Those that only show where several lanes have hooks in Python."""
 
 LATE_MUTANTS: dict[str, Fault] = {
-    "sums_run_over": ("broker", "return np.int64(NEVER) if delay > NEVER - ns else ns + delay", "return ns + delay"),
+    "sums_run_over": ("heap", "return np.int64(NEVER) if delay > NEVER - ns else ns + delay", "return ns + delay"),
     "what_is_under_way_is_forgotten": ("memory", "= old[lanes, number % before]", "= 0.0"),
     "what_is_under_way_is_overwritten": ("clock", "        short |= f.RING_SHORT\n", "        pass\n"),
 }

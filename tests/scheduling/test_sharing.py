@@ -356,11 +356,11 @@ def a_gap_is_a_timeout(original: Any) -> Any:
 def all_one(original: Any) -> Any:
     """All media are one."""
 
-    def add(self: Any, medium: Any, members: Any) -> None:
-        original(self, medium, members)
-        self._of = dict.fromkeys(self._of, self.servers[0])
+    def ways_of(configs: Any) -> Any:
+        ways, ends = original(configs)
+        return ways, dict.fromkeys(ends, (0, 0))
 
-    return add
+    return ways_of
 
 
 def overtaking(original: Any) -> Any:
@@ -385,7 +385,7 @@ FAULTS: list[tuple[Any, Any, str, Callable[[pytest.MonkeyPatch], None]]] = [
     (one_draw, sharing, "repeated", check_attempts), (running_count, sharing, "repeated", check_pieces),
     (nothing_waits, Sharing, "_arrive", check_order), (bytes_forgotten, Sharing, "_discard", check_conservation),
     (not_discarded, MessageBroker, "discard", check_conservation), (known_at_once, Sharing, "_reveal", check_gaps),
-    (a_gap_is_a_timeout, Sharing, "_repeat", check_gaps_once), (all_one, Sharing, "_add", check_apart),
+    (a_gap_is_a_timeout, Sharing, "_repeat", check_gaps_once), (all_one, sharing, "ways_of", check_apart),
     (overtaking, MessageBroker, "behind", check_order), (no_choice, Sharing, "_transmit", check_priorities),
 ]  # fmt: skip
 

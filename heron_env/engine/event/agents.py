@@ -24,20 +24,16 @@ from heron_env.engine.event.broker import (
     LEG_GATHERING,
     LEG_REPLY,
     LEG_REQUEST,
-    NEVER,
-    NONE,
     REPLY_PHASE,
     REPORT_PHASE,
     REQUEST_PHASE,
     TICK_PHASE,
     TICKED,
-    acquire_view,
-    later,
-    push,
-    release_view,
     send,
     send_report,
+    stream_of,
 )
+from heron_env.engine.event.heap import NEVER, NONE, acquire_view, later, push, release_view
 from heron_env.engine.event.links import delay, of, schedule_of, table, tick_shift
 from heron_env.engine.kernels import leaf, within
 from heron_env.engine.step import visit
@@ -80,7 +76,10 @@ def tick(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
         push(E, b, due, TICK_PHASE, of(E, "follower")[k], f.DEADLINE, NONE, number)
     if timing[at, f.FLAGS] & f.FAILSAFE:
         replace_missing(D, E, b, r, number - 1, now)
-    send(E, b, r, f.UP, now, TICKED, LEG_REQUEST, number, f.REQUEST, REQUEST_PHASE, NONE)
+    send(
+        E, b, r, f.UP, now, now, TICKED, LEG_REQUEST, number, f.REQUEST, REQUEST_PHASE, NONE, 0,
+        stream_of(f.REQUESTS_OF, r),
+    )  # fmt: skip
 
 
 @leaf
@@ -121,7 +120,11 @@ def answer_request(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> Non
     gather(D, E, b, r, turn_of(number, timing[at, f.TICK], timing[at, f.PHASE], of(E, "sizes")[f.DT]))
     leaves = later(now, delay(E, b, r, f.OBS, now, TICKED, LEG_GATHERING, number))
     slot = acquire_view(E, b, r, number)
-    if not send(E, b, r, f.DOWN, leaves, TICKED, LEG_REPLY, number, f.REPLY, REPLY_PHASE, slot):
+    count = of(E, "first_observed")[r + 1] - of(E, "first_observed")[r]
+    if not send(
+        E, b, r, f.DOWN, now, leaves, TICKED, LEG_REPLY, number, f.REPLY, REPLY_PHASE, slot, count,
+        stream_of(f.REPLIES_OF, r),
+    ):  # fmt: skip
         release_view(E, b, slot)
         return
     s = b * of(E, "sizes")[f.VIEW_SLOTS] + slot
@@ -292,7 +295,11 @@ def commit(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any)
     first = of(E, "first_child")
     for k in range(first[r], first[r + 1]):
         child = of(E, "child")[k]
-        send(E, b, child, f.TO_CHILD, now, COMMANDED, LEG_COMMAND, number, f.COMMAND, COMMAND_PHASE, slot)
+        count, stream = of(E, "elements")[child + 1] - of(E, "elements")[child], stream_of(f.COMMANDS_OF, child)
+        send(
+            E, b, child, f.TO_CHILD, now, now, COMMANDED, LEG_COMMAND, number, f.COMMAND, COMMAND_PHASE, slot, count,
+            stream,
+        )  # fmt: skip
     last = of(E, "last_effect")
     last[b, r] = max(later(now, after), last[b, r])
     of(E, "view_slot")[b * of(E, "sizes")[f.VIEW_SLOTS] + slot, f.USES] += 1

@@ -1,6 +1,6 @@
-"""A lane's events and messages in the compiled event clock: the heap, slots of numbers, the post office, the proxy.
+"""A lane's messages in the compiled event clock: the post office, and what the proxy knows.
 
-The law is told by heron_env.scheduling.scheduler and broker.
+The law is told by heron_env.scheduling.broker.
 
 `D` is the address of the engine's table, `E` of the clock's (forms), `b` a lane, `r` a rank.
 """
@@ -13,16 +13,15 @@ import numpy as np
 
 from heron_env.core.layout import RAISED
 from heron_env.engine.event import forms as f
+from heron_env.engine.event.heap import NONE, acquire_report, is_report, later, push
 from heron_env.engine.event.links import delay, is_lost, of, schedule_of
+from heron_env.engine.event.media import behind, take
 from heron_env.engine.kernels import leaf, table, within
 from heron_env.seeding import h
 
 (PHYSICS_PHASE, REWARD_PHASE, CLOSE_PHASE, TICK_PHASE, REQUEST_PHASE, REPLY_PHASE, COMMAND_PHASE, EFFECT_PHASE,
  REPORT_PHASE) = 0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt: skip
 """As scheduling.scheduler.Phase numbers them."""
-NONE = -1
-NEVER = 2**63 - 1
-"""ns: the last time there is; what is so late does not happen."""
 CYCLE, TELEMETRY, TICKED, EFFECTED, COMMANDED, CYCLE_OF_GLOBAL, TELEMETRY_OF_GLOBAL = (
     np.uint64(h(cause)) for cause in
     ("cycle", "telemetry", "tick", "effect", "command", "cycle of the global row", "telemetry of the global row")
@@ -34,149 +33,45 @@ CYCLE, TELEMETRY, TICKED, EFFECTED, COMMANDED, CYCLE_OF_GLOBAL, TELEMETRY_OF_GLO
 
 
 @leaf
-def key_of(phase: Any, r: Any, sequence: Any) -> Any:
-    """The order of events within an instant."""
-    return (np.int64(phase) << 56) | (np.int64(r) << 36) | sequence
-
-
-@leaf
-def later(ns: Any, delay: Any) -> Any:
-    """`delay` ns after `ns`, NEVER if time ends before."""
-    return np.int64(NEVER) if delay > NEVER - ns else ns + delay
-
-
-@leaf
-def push(E: Any, b: Any, ns: Any, phase: Any, r: Any, kind: Any, slot: Any, number: Any) -> None:
-    """Schedule an event; `slot`: where its numbers are, NONE."""
-    lane, heap = of(E, "lane"), of(E, "heap")
-    lane[b, f.SEQUENCE] += 1
-    key, base, i = key_of(phase, r, lane[b, f.SEQUENCE]), b * of(E, "sizes")[f.HEAP_SIZE], lane[b, f.TOP]
-    lane[b, f.TOP] = i + 1
-    while i > 0:
-        above = (i - 1) >> 1
-        one = base + above
-        if heap[one, 0] < ns or (heap[one, 0] == ns and heap[one, 1] < key):
-            break
-        heap[base + i, 0], heap[base + i, 1], heap[base + i, 2] = heap[one, 0], heap[one, 1], heap[one, 2]
-        i = above
-    heap[base + i, 0], heap[base + i, 1] = ns, key
-    heap[base + i, 2] = kind | (np.int64(slot) + 1) << 8 | np.int64(number) << 32
-
-
-@leaf
-def pop(E: Any, b: Any) -> None:
-    """Remove the first event."""
-    lane, heap = of(E, "lane"), of(E, "heap")
-    base, size = b * of(E, "sizes")[f.HEAP_SIZE], lane[b, f.TOP] - 1
-    lane[b, f.TOP] = size
-    ns, key, what = heap[base + size, 0], heap[base + size, 1], heap[base + size, 2]
-    i, below = 0, 1
-    while below < size:
-        one, two = base + below, base + below + 1
-        if below + 1 < size and (
-            heap[two, 0] < heap[one, 0] or (heap[two, 0] == heap[one, 0] and heap[two, 1] < heap[one, 1])
-        ):
-            below, one = below + 1, two
-        if ns < heap[one, 0] or (ns == heap[one, 0] and key < heap[one, 1]):
-            break
-        heap[base + i, 0], heap[base + i, 1], heap[base + i, 2] = heap[one, 0], heap[one, 1], heap[one, 2]
-        i, below = below, 2 * below + 1
-    heap[base + i, 0], heap[base + i, 1], heap[base + i, 2] = ns, key, what
-
-
-@leaf
-def acquire(E: Any, b: Any, slots: Any, size: Any, free: Any, uses: Any) -> Any:
-    """A free slot of a lane, which has `size` of them; `free`: column of `lane` with the first one."""
-    lane = of(E, "lane")
-    slot = lane[b, free]
-    at = b * size + slot
-    lane[b, free], lane[b, free + 1] = slots[at, f.CHAIN], lane[b, free + 1] - 1
-    slots[at, f.USES], slots[at, f.CHAIN] = uses, NONE
-    return slot
-
-
-@leaf
-def release(E: Any, b: Any, slots: Any, size: Any, free: Any, slot: Any) -> None:
-    """One event less needs this slot; with the last one it is free."""
-    lane, at = of(E, "lane"), b * size + slot
-    slots[at, f.USES] -= 1
-    if slots[at, f.USES] <= 0:
-        slots[at, f.CHAIN], lane[b, free] = lane[b, free], slot
-        lane[b, free + 1] += 1
-
-
-@leaf
-def acquire_report(E: Any, b: Any) -> Any:
-    """A slot for a report or a share."""
-    return acquire(E, b, of(E, "report_slot"), of(E, "sizes")[f.REPORT_SLOTS], f.FREE_REPORT, 1)
-
-
-@leaf
-def release_report(E: Any, b: Any, slot: Any) -> None:
-    """One event less needs this slot."""
-    release(E, b, of(E, "report_slot"), of(E, "sizes")[f.REPORT_SLOTS], f.FREE_REPORT, slot)
-
-
-@leaf
-def acquire_view(E: Any, b: Any, r: Any, number: Any) -> Any:
-    """A slot for an observation, or a decision."""
-    slots, size = of(E, "view_slot"), of(E, "sizes")[f.VIEW_SLOTS]
-    slot = acquire(E, b, slots, size, f.FREE_VIEW, 0)
-    at = b * size + slot
-    slots[at, f.RANK], slots[at, f.NUMBER], slots[at, f.ANSWERED], slots[at, f.USED] = r, number, 0, 0
-    return slot
-
-
-@leaf
-def release_view(E: Any, b: Any, slot: Any) -> None:
-    """One event less needs this slot."""
-    release(E, b, of(E, "view_slot"), of(E, "sizes")[f.VIEW_SLOTS], f.FREE_VIEW, slot)
-
-
-@leaf
-def is_report(kind: Any) -> Any:
-    """Are the numbers of such an event in a slot for reports?"""
-    return kind == f.REPORT or kind == f.EFFECT_REPORT or kind == f.SHARE
-
-
-@leaf
-def release_slot(E: Any, b: Any, kind: Any, slot: Any) -> None:
-    """An event that needed a slot is done with."""
-    if slot >= 0:
-        if is_report(kind):
-            release_report(E, b, slot)
-        else:
-            release_view(E, b, slot)
-
-
-@leaf
 def send(
-    E: Any, b: Any, r: Any, queue: Any, leaves: Any, cause: Any, leg: Any, number: Any, kind: Any, phase: Any, real: Any
-) -> Any:
-    """Send a message over the link of `r`: will it arrive? A lost one keeps its place in its queue.
+    E: Any, b: Any, r: Any, queue: Any, now: Any, leaves: Any, cause: Any, leg: Any, number: Any, kind: Any, phase: Any,
+    real: Any, count: Any, stream: Any,
+) -> Any:  # fmt: skip
+    """Send a message over the link of `r`: may it arrive? A lost one keeps its place in its queue.
 
-    `real`: the slot of its numbers; a report takes one (FRESH), unless it arrives at once.
+    `real`: the slot of its numbers; a report takes one (FRESH), unless it arrives at once. `count`: how many numbers.
+    `stream`: of which a link may keep a few.
     """
-    lane, last, q = of(E, "lane"), of(E, "queue"), np.int64(f.QUEUES) * r + queue
+    lane, flags = of(E, "lane"), of(E, "timing")[schedule_of(E, b, r), f.FLAGS]
     lane[b, f.SENT] += 1
-    arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number))
-    if of(E, "timing")[schedule_of(E, b, r), f.FLAGS] & f.REORDER == 0:
-        arrival = max(arrival, last[b, q])
-        last[b, q] = arrival
-    if is_lost(E, b, r, leaves, cause, leg, number):
-        lane[b, f.LOST] += 1
-        return False
-    if arrival == leaves and kind == f.REPORT:  # nobody looks before it is there
-        lane[b, f.FRESH] = NONE
-        lane[b, f.DELIVERED] += 1
-        return True
-    slot = np.int64(real)
+    slot, shared = np.int64(real), flags & f.SHARED and leg != LEG_RECEIVED
+    arrival = leaves
+    if not shared:
+        arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number))
+        if flags & f.REORDER == 0:
+            arrival = behind(E, b, r, queue, arrival)
+        if is_lost(E, b, r, leaves, cause, leg, number):
+            lane[b, f.LOST] += 1
+            return False
+        if arrival == leaves and kind == f.REPORT:  # nobody looks before it is there
+            lane[b, f.FRESH] = NONE
+            lane[b, f.DELIVERED] += 1
+            return True
     if is_report(kind):
         lane[b, f.FRESH] = slot = acquire_report(E, b)
     elif slot >= 0:
         of(E, "view_slot")[b * of(E, "sizes")[f.VIEW_SLOTS] + slot, f.USES] += 1
-    push(E, b, arrival, phase, r, kind, slot, number)
+    if shared:
+        take(E, b, r, queue, now, leaves, cause, leg, number, kind, phase, slot, count, stream)
+    else:
+        push(E, b, arrival, phase, r, kind, slot, number)
     return True
+
+
+@leaf
+def stream_of(of_what: Any, number: Any) -> Any:
+    """The stream of a message: what a newer one takes the place of an older one in."""
+    return np.int64(of_what) << 32 | np.int64(number)
 
 
 @leaf
@@ -203,7 +98,10 @@ def send_report(
 ) -> None:  # fmt: skip
     """A report of a row leaves; `source[at]` is the truth that it tells of."""
     first, reported, sizes = of(E, "first_reported"), of(E, "reported"), of(E, "sizes")
-    if not send(E, b, r, f.UP, now, cause, LEG_REPORT, number, kind, phase, NONE):
+    if not send(
+        E, b, r, f.UP, now, now, cause, LEG_REPORT, number, kind, phase, NONE, first[row + 1] - first[row],
+        stream_of(f.REPORTS_OF, row),
+    ):  # fmt: skip
         return
     slot = of(E, "lane")[b, f.FRESH]
     if slot < 0:
@@ -252,7 +150,8 @@ def send_shares(D: Any, E: Any, b: Any, r: Any, number: Any, now: Any) -> None:
         flag, cause = edges[e, f.EDGE_FLAG], of(E, "edge_cause")[e]
         if flag >= 0 and truth[b, flag] < RAISED:
             continue
-        if send(E, b, r, f.SHARES, now, cause, LEG_SHARE, number, f.SHARE, PHYSICS_PHASE, NONE):
+        size, stream = edges[e, f.EDGE_SIZE], stream_of(f.SHARES_OF, e)
+        if send(E, b, r, f.SHARES, now, now, cause, LEG_SHARE, number, f.SHARE, PHYSICS_PHASE, NONE, size, stream):
             s = b * sizes[f.REPORT_SLOTS] + of(E, "lane")[b, f.FRESH]
             of(E, "report_slot")[s, f.WHAT] = e
             for j in range(edges[e, f.EDGE_SIZE]):

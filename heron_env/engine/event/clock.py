@@ -29,19 +29,15 @@ from heron_env.engine.event.agents import (
 from heron_env.engine.event.broker import (
     EFFECTED,
     LEG_RECEIVED,
-    NEVER,
-    NONE,
     REPORT_PHASE,
     TICK_PHASE,
-    pop,
-    push,
     receive_report,
     receive_share,
-    release_slot,
-    release_view,
     send,
 )
+from heron_env.engine.event.heap import NEVER, NONE, pop, push, release_slot, release_view
 from heron_env.engine.event.links import of, table
+from heron_env.engine.event.media import begin_media, come, transmit
 from heron_env.engine.event.physics import observe_end, pass_token, schedule_substep, simulate
 from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, within
 from heron_env.engine.tables import HIGH, LOW
@@ -52,7 +48,12 @@ def shortage(E: Any, b: Any) -> Any:
     """What a lane has not enough of for whatever event is next, as bits."""
     sizes, lane = of(E, "sizes"), of(E, "lane")
     short = 0
-    if sizes[f.HEAP_SIZE] - lane[b, f.TOP] < sizes[f.NEED_HEAP]:
+    need = sizes[f.NEED_HEAP]
+    if sizes[f.PARCEL_SLOTS] > 0:  # each that waits may be offered again, or arrive, with one that comes
+        need += 2 * (sizes[f.PARCEL_SLOTS] - lane[b, f.PARCELS_LEFT]) + sizes[f.SERVERS]
+        if lane[b, f.PARCELS_LEFT] < sizes[f.NEED_HEAP]:
+            short |= f.PARCELS_SHORT
+    if sizes[f.HEAP_SIZE] - lane[b, f.TOP] < need:
         short |= f.HEAP_SHORT
     if lane[b, f.REPORTS_LEFT] < sizes[f.NEED_REPORTS]:
         short |= f.REPORTS_SHORT
@@ -81,6 +82,10 @@ def handle(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
         observe_end(D, E, b, r, now)
     elif kind == f.DEADLINE:
         deadline(D, E, b, r, number, now)
+    elif kind == f.OFFER:
+        come(E, b, slot, number, now)
+    elif kind == f.TRANSMIT:
+        transmit(E, b, r, now)
     else:
         failures = deliver(D, E, b, now, r, kind, slot, number)
         release_slot(E, b, kind, slot)
@@ -103,7 +108,7 @@ def deliver(D: Any, E: Any, b: Any, now: Any, r: Any, kind: Any, slot: Any, numb
     elif kind == f.EFFECT_REPORT:
         receive_report(E, b, slot)
         if of(E, "sizes")[f.KEEPS] & f.KEEP_MESSAGES:
-            send(E, b, r, f.RECEIPTS, now, EFFECTED, LEG_RECEIVED, number, f.RECEIPT, REPORT_PHASE, NONE)
+            send(E, b, r, f.RECEIPTS, now, now, EFFECTED, LEG_RECEIVED, number, f.RECEIPT, REPORT_PHASE, NONE, 0, 0)
     elif kind == f.SHARE:
         receive_share(D, E, b, slot, number)
     return failures
@@ -246,6 +251,7 @@ def begin_lane(D: Any, E: Any, b: Any) -> None:
     for k in range(f.LANE_NUMBERS):
         lane[b, k] = 0
     begin_links(D, E, b)
+    begin_media(E, b)
     begin_knowledge(D, E, b)
     for s in range(sizes[f.REPORT_SLOTS]):
         of(E, "report_slot")[b * sizes[f.REPORT_SLOTS] + s, f.CHAIN] = s + 1

@@ -6,12 +6,23 @@ slots have a row `b * slots + s`.
 
 from __future__ import annotations
 
-TICK, PHASE, OBS, ACT, MSG, LEAST, JITTER, FLAGS = range(8)
-"""Columns of `timing`: ns, but the kind of jitter and flags."""
-REORDER, FAILSAFE, LOCAL = 1, 2, 4
-"""Flags: may messages overtake, is the no-op applied where a decision is missing, does it see its own rows itself?"""
-RATIO, TICK_RATIO, LOSS, SPREAD, TICK_SPREAD = range(5)
+(TICK, PHASE, OBS, ACT, MSG, LEAST, JITTER, FLAGS, SERVER_UP, SERVER_DOWN, PRIORITY, KEEP, LIFESPAN, RTO, TRIES,
+ TIMING_NUMBERS) = range(16)  # fmt: skip
+"""Columns of `timing`: ns, but the kind of jitter, flags, servers (NONE without a medium), priority, KEEP and TRIES (0:
+any). LIFESPAN and RTO are NONE where there is none."""
+REORDER, FAILSAFE, LOCAL, SHARED, GAPS = 1, 2, 4, 8, 16
+"""Flags: may messages overtake, is the no-op applied where a decision is missing, does it see its own rows itself, may
+its messages wait, does what comes later tell what is missing?"""
+RATIO, TICK_RATIO, LOSS, SPREAD, TICK_SPREAD, BACKOFF = range(6)
 """Columns of `odds`; SPREAD: sqrt(ln(1 + ratio**2))."""
+NS_A_BYTE, OVERHEAD, LIMIT, AT_ONCE, BY_PRIORITY, SIZE_OF = range(6)
+MEDIUM_NUMBERS = SIZE_OF + 5
+"""Columns of `medium`, by server. LIMIT: bytes, below 0 for none. SIZE_OF: of requests, replies, commands, reports and
+shares, below 0 where their numbers say it."""
+S_FREE, S_PENDING, S_HEAD, S_TAIL, S_BUSY, SERVER_NUMBERS = range(6)
+S_BACKLOG, S_OFFERED, S_CARRIED, S_REFUSED, SERVER_BYTES = range(5)
+"""Columns of `server` and `server_bytes`. S_FREE: when what is being sent has left, ns. S_HEAD, S_TAIL: first and last
+parcel that waits. S_BUSY: ns."""
 LOSS_FROM, SOURCED_FIELDS = 3, 4
 """Columns of `source_of`: which of `sources` delays (OBS, ACT, MSG, each less OBS) and loss come from; -1: none."""
 KIND, PERIOD, STATES, VALUES, LEVELS, SOURCE_NUMBERS = range(6)
@@ -24,17 +35,26 @@ EMPIRICAL, RECORDED, MARKOV, LOSSY = range(4)
 end of its episode, out of room; its world has begun and the clock has not; a rule failed; no episode; nothing more
 happens before the end of time."""
 (STATUS, TOP, SEQUENCE, VERSION, NEXT, NEXT_KEY, SUBSTEP, DONE, FRESH, ASKS, SENT, LOST, DELIVERED, CANCELLED,
- UNFINISHED, CLOSING, LOG, FREE_REPORT, REPORTS_LEFT, FREE_VIEW, VIEWS_LEFT, SHORT, ROWS, TOKENS,
- LANE_NUMBERS) = range(25)  # fmt: skip
+ UNFINISHED, CLOSING, LOG, FREE_REPORT, REPORTS_LEFT, FREE_VIEW, VIEWS_LEFT, SHORT, ROWS, TOKENS, FREE_PARCEL,
+ PARCELS_LEFT, DISCARDED, REPEATED, OFFERS, LANE_NUMBERS) = range(30)  # fmt: skip
 """Columns of `lane`. TOP: events in the heap. NEXT, NEXT_KEY: when physics is due, ns, and its place in the order.
 DONE: nominal time that physics has come to, ns. FRESH: the slot that was just taken. ASKS: unanswered decisions. LOG:
 floats used of `log`. FREE_...: the first free slot; behind it how many are left. SHORT: what a FULL lane ran out of.
 ROWS: decisions of this episode. TOKENS: under way, each with a boundary in the ring."""
-HEAP_SHORT, REPORTS_SHORT, VIEWS_SHORT, LOG_SHORT, RING_SHORT = 1, 2, 4, 8, 16
+HEAP_SHORT, REPORTS_SHORT, VIEWS_SHORT, LOG_SHORT, RING_SHORT, PARCELS_SHORT = 1, 2, 4, 8, 16, 32
 USES, CHAIN = range(2)
 """Columns of all slots. USES: how many events need it. CHAIN: the next free one."""
 WHAT, VERSION_OF, AS_OF, REPORT_NUMBERS = range(2, 6)
 """Further columns of `report_slot`; WHAT: row or edge."""
+(P_RANK, P_QUEUE, P_KIND, P_PHASE, P_SLOT, P_NUMBER, P_LEG, P_CAUSE, P_SENT, P_SERVER, P_WORK, P_STREAM, P_ORDER,
+ P_ATTEMPT, P_TIMEOUTS, P_BACK, P_LEFT, P_LOST, P_ARRIVAL, P_STATE, P_NEXT, P_LINE,
+ PARCEL_NUMBERS) = range(2, 25)  # fmt: skip
+"""Further columns of `parcel`, as sharing.Parcel has them. P_ORDER, P_LOST: in which order parcels were first offered,
+and lost. P_NEXT: the next that waits for the medium; P_LINE: the next of its queue."""
+GONE, WAITS, IN_STREAM, MISSING = 1, 2, 4, 8
+"""Bits of P_STATE: it will not arrive; it waits for its medium; it counts in its stream; it was lost once."""
+REPORTS_OF, SHARES_OF, REQUESTS_OF, REPLIES_OF, COMMANDS_OF = range(5)
+"""Kinds of streams."""
 RANK, NUMBER, ANSWERED, COME, BROUGHT, FIRST_ROW, USED, VIEW_NUMBERS = range(2, 10)
 """Further columns of `view_slot`: an observation on its way, then the decision on it; an unanswered one is in use, too,
 and its CHAIN is the agent's next unanswered one. COME: when it came, ns. BROUGHT: control steps since the decision
@@ -48,8 +68,9 @@ have a row for each of both, the old one second."""
 EARNED, EARNED_TRAINING, DISCOUNT, END_EARNED, END_TRAINING, OLD_EARNED, OLD_TRAINING, DECIDER_FLOATS = range(8)
 """Columns of `earned`, for each (b, p): since the last decision; what is to be told of an end."""
 (TOKEN, SHARE, REPORT, CLOSED, AGENT_TICK, DEADLINE, REQUEST, REPLY, COMMAND, EFFECT, EFFECT_REPORT,
- RECEIPT, ENDING) = range(1, 14)  # fmt: skip
-"""Kinds of events. ENDING: an agent has ended, and what the proxy was told at that instant has come."""
+ RECEIPT, ENDING, OFFER, TRANSMIT) = range(1, 16)  # fmt: skip
+"""Kinds of events. OFFER: a parcel comes to its medium, NUMBER 1 if a timer has run out. ENDING: an
+agent has ended, and what the proxy was told at that instant has come."""
 UP, DOWN, TO_CHILD, RECEIPTS, SHARES, QUEUES = range(6)
 """Queues of a link, as scheduling.broker.Queue has them."""
 REWARD_LOG, ACTION_LOG, AGES_LOG, OBSERVATION_LOG = range(4)
@@ -58,7 +79,7 @@ behind rank and time, of an action also the latency; ages behind the rank."""
 KEEP_REWARDS, KEEP_ACTIONS, KEEP_AGES, KEEP_OBSERVATIONS, KEEP_MESSAGES = 1, 2, 4, 8, 16
 (RANKS, DECIDERS, HEAP_SIZE, REPORT_SLOTS, VIEW_SLOTS, LOG_SIZE, RING, SCHEDULES, DT, SUBSTEPS, EVERY, PER_BOUNDARY,
  PYTHON_FOLLOWS, KEEPS, NEED_HEAP, NEED_REPORTS, NEED_VIEWS, NEED_LOG, OBS_WIDTH, ACTION_WIDTH, WITH_STATE, TRAINS,
- SIZE_NUMBERS) = range(23)  # fmt: skip
+ PARCEL_SLOTS, SERVERS, SIZE_NUMBERS) = range(25)  # fmt: skip
 """Places in `sizes`: these, and what else is one number.
 
 SCHEDULES: rows of `timing` from one lane's to the next one's, 0 where all have the same. EVERY:
@@ -74,7 +95,7 @@ FORMS: dict[str, tuple[str, int]] = {
     # schedules, `[lanes or 1 * ranks, ...]`
     "timing": ("int64", 2), "odds": ("float64", 2), "source_of": ("int64", 2),
     "sources": ("int64", 2), "first_delay": ("int64", 1), "delays": ("int64", 1), "departures": ("int64", 1),
-    "thresholds": ("float64", 1),
+    "thresholds": ("float64", 1), "medium": ("float64", 2),
     # of the hierarchy: by rank, with lists of what belongs to each in one array, `first[r]` to `first[r + 1]`
     "place": ("int64", 1), "clock": ("int64", 1), "parent": ("int64", 1), "decides": ("int64", 1),
     "deciders": ("int64", 1), "group": ("int64", 1), "reports": ("uint8", 1), "sized": ("uint8", 1),
@@ -96,10 +117,11 @@ FORMS: dict[str, tuple[str, int]] = {
     "ring": ("float64", 2), "ring_version": ("int64", 2), "scratch": ("float64", 2), "noise_cache": ("uint64", 2),
     "received": ("float64", 2), "newest": ("int64", 2), "trained": ("int64", 1),
     "chain_last": ("int64", 2), "chain_state": ("int64", 2),
+    "server": ("int64", 2), "server_bytes": ("float64", 2), "line": ("int64", 2),
     "decider": ("int64", 2), "earned": ("float64", 2), "end_obs": ("float32", 2), "end_state": ("float32", 2),
     "end_absolute": ("float64", 2),
     # growing
-    "heap": ("int64", 2), "log": ("float64", 2),
+    "heap": ("int64", 2), "log": ("float64", 2), "parcel": ("int64", 2), "parcel_size": ("float64", 2),
     "report_slot": ("int64", 2), "report": ("float64", 2),
     "view_slot": ("int64", 2), "view": ("float32", 2), "view_as_of": ("int64", 2), "decision": ("float64", 2),
     "view_mask": ("uint8", 2), "view_state": ("float32", 2), "view_absolute": ("float64", 2),

@@ -15,8 +15,10 @@ from heron_env.engine.event import forms as f
 from heron_env.engine.lanes import Lanes
 from heron_env.engine.model import Model
 from heron_env.engine.tables import noise_tables
+from heron_env.scheduling.media import Medium
+from heron_env.scheduling.sharing import departs_at_once, ways_of
 from heron_env.scheduling.sources import Empirical, GilbertElliott, Markov, Recorded, Source, mean_s
-from heron_env.scheduling.timing import JITTERS, ScheduleConfig, Timing
+from heron_env.scheduling.timing import JITTERS, SECOND, ScheduleConfig, Timing
 from heron_env.seeding import h
 
 Table = dict[str, NDArray[Any]]
@@ -29,6 +31,7 @@ HANDED_OUT = [PLACE[name] for name in ("row", "row_earned", "row_obs", "row_mask
 GROWING = {
     f.HEAP_SHORT: (f.HEAP_SIZE, ("heap",)),
     f.REPORTS_SHORT: (f.REPORT_SLOTS, ("report_slot", "report")),
+    f.PARCELS_SHORT: (f.PARCEL_SLOTS, ("parcel", "parcel_size")),
     f.VIEWS_SHORT: (
         f.VIEW_SLOTS,
         ("view_slot", "view", "view_as_of", "decision", "view_mask", "view_state", "view_absolute"),
@@ -45,15 +48,15 @@ class EventMemory:
         fixed: tables of the hierarchy and the schedules.
         sizes: and what else is one number, int64 `[SIZE_NUMBERS]`; those that `_size` finds are still 0.
         reals: likewise, float64.
-        columns: of the truth; states: of what a critic is shown, or 0. drawn: are there other schedules to come?
+        columns: of the truth; states: of what a critic is shown, or 0. shared: may messages wait?
     """
 
     def __init__(
         self, lanes: int, fixed: Mapping[str, NDArray[Any]], sizes: NDArray[np.int64], reals: NDArray[np.float64],
-        *, columns: int, states: int, drawn: bool = False,
+        *, columns: int, states: int, shared: bool = False,
     ) -> None:  # fmt: skip
         self.lanes, self.sizes = lanes, sizes
-        _size(sizes, fixed)
+        _size(sizes, fixed, shared=shared)
         masks = len(fixed["masks"]) // max(int(sizes[f.DECIDERS]), 1)
         state = states if sizes[f.WITH_STATE] else 0
         self.arrays: dict[str, NDArray[Any]] = {"sizes": sizes, "reals": reals, **fixed}
@@ -121,7 +124,10 @@ class EventMemory:
 
     def _free(self, bit: int, before: int) -> None:
         """Slots from `before` on come before the others that are free."""
-        free = {f.REPORTS_SHORT: ("report_slot", f.FREE_REPORT), f.VIEWS_SHORT: ("view_slot", f.FREE_VIEW)}
+        free = {
+            f.REPORTS_SHORT: ("report_slot", f.FREE_REPORT), f.VIEWS_SHORT: ("view_slot", f.FREE_VIEW),
+            f.PARCELS_SHORT: ("parcel", f.FREE_PARCEL),
+        }  # fmt: skip
         if bit in free:
             name, first = free[bit]
             slots, lane = self.arrays[name].reshape(self.lanes, 2 * before, -1), self.arrays["lane"]
@@ -131,13 +137,14 @@ class EventMemory:
             lane[:, first + 1] += before
 
 
-def _size(sizes: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]]) -> None:
-    """What one event may need, and how much there is at first, into `sizes`."""
+def _size(sizes: NDArray[np.int64], fixed: Mapping[str, NDArray[Any]], *, shared: bool) -> None:
+    """What one event may need, and how much there is at first, into `sizes`; `shared`: may messages wait?"""
     ranks, edges, rows = int(sizes[f.RANKS]), len(fixed["edge"]), int((np.diff(fixed["first_reported"]) > 0).sum())
     sizes[f.NEED_HEAP] = rows + edges + 3 * ranks + 4
     sizes[f.NEED_REPORTS] = rows + edges + 1
     sizes[f.NEED_VIEWS] = 2
     sizes[f.HEAP_SIZE], sizes[f.REPORT_SLOTS] = sizes[f.NEED_HEAP] + SPARE, sizes[f.NEED_REPORTS] + SPARE
+    sizes[f.PARCEL_SLOTS] = (sizes[f.NEED_HEAP] + SPARE) * shared
     sizes[f.VIEW_SLOTS] = 2 * int(sizes[f.DECIDERS]) + SPARE
     records = (ranks + 3, int(sizes[f.ACTION_WIDTH]) + 5, _widest(fixed, "source") + 3, int(sizes[f.OBS_WIDTH]) + 4)
     sizes[f.NEED_LOG] = 2 * max(records) if sizes[f.KEEPS] & ~f.KEEP_MESSAGES else 0
@@ -158,6 +165,7 @@ def _shapes(
     edges, received, sources = len(fixed["edge"]), int(fixed["edge"][:, f.EDGE_SIZE].sum()), _widest(fixed, "source")
     chains = f.SOURCED_FIELDS * ranks if len(fixed["sources"]) else 0
     reports, views = lanes * int(sizes[f.REPORT_SLOTS]), lanes * int(sizes[f.VIEW_SLOTS])
+    parcels, servers = lanes * int(sizes[f.PARCEL_SLOTS]), lanes * int(sizes[f.SERVERS])
     widest = max(_widest(fixed, "reported"), *fixed["edge"][:, f.EDGE_SIZE].tolist(), 1)
     return {
         "lane": (lanes, f.LANE_NUMBERS), "key": (lanes, ranks), "cache": (lanes, columns),
@@ -173,6 +181,9 @@ def _shapes(
         "decider": (lanes * deciders, f.DECIDER_NUMBERS), "earned": (lanes * deciders, f.DECIDER_FLOATS),
         "end_obs": (2 * lanes * deciders, width), "end_state": (2 * lanes * deciders, state),
         "heap": (lanes * int(sizes[f.HEAP_SIZE]), 3), "log": (lanes, int(sizes[f.LOG_SIZE])),
+        "parcel": (parcels, f.PARCEL_NUMBERS), "parcel_size": (parcels, 1),
+        "server": (servers, f.SERVER_NUMBERS), "server_bytes": (servers, f.SERVER_BYTES),
+        "line": (lanes, 2 * f.QUEUES * ranks * (parcels > 0)),
         "report_slot": (reports, f.REPORT_NUMBERS), "report": (reports, widest),
         "view_slot": (views, f.VIEW_NUMBERS), "view": (views, width), "view_as_of": (views, sources),
         "decision": (views, int(sizes[f.ACTION_WIDTH]) + 2), "view_mask": (views, masks), "view_state": (views, state),
@@ -180,18 +191,51 @@ def _shapes(
     }  # fmt: skip
 
 
-def schedule_tables(schedules: Sequence[Sequence[Timing]]) -> Table:
-    """`timing`, `odds` and what comes from data, of the schedules, each by rank, one after another."""
-    timing, odds, data = [], [], _Data()
-    for one in (timing for schedule in schedules for timing in schedule):
-        c = one.config
-        flags = c.reorder * f.REORDER + (c.on_missing == "noop") * f.FAILSAFE + one.local * f.LOCAL
-        kind = JITTERS.index(c.jitter_type)
-        timing.append((one.tick, one.phase, one.obs, one.act, one.msg, one.min_delay, kind, flags))
-        delays, ticks = c.jitter_ratio, c.tick_jitter_ratio
-        odds.append((delays, ticks, mean_s(c.loss), _spread(delays), _spread(ticks)))
-        data.note(c)
-    return {"timing": np.array(timing, dtype=np.int64), "odds": np.array(odds, dtype=np.float64), **data.tables()}
+def schedule_tables(schedules: Sequence[Sequence[Timing]], servers: int = 0) -> Table:
+    """`timing`, `odds`, media and what comes from data, of the schedules, each by rank, one after another.
+
+    `servers`: rows of `medium` for each schedule, at least.
+    """
+    timing, odds, media, data = [], [], list[NDArray[np.float64]](), _Data()
+    for schedule in schedules:
+        ways, ends = ways_of([one.config for one in schedule])
+        media.append(_media([(medium, [c for c in _configs(schedule) if c.medium == medium]) for medium, _ in ways]))
+        for rank, one in enumerate(schedule):
+            c, transport = one.config, one.config.transport
+            flags = c.reorder * f.REORDER + (c.on_missing == "noop") * f.FAILSAFE + one.local * f.LOCAL
+            flags += one.shared * f.SHARED + (transport is not None and transport.gaps) * f.GAPS
+            kind, (up, down) = JITTERS.index(c.jitter_type), ends.get(rank, (-1, -1))
+            lifespan = -1 if one.lifespan is None else one.lifespan
+            rto, tries = (-1, 0) if transport is None else (round(transport.rto * SECOND), transport.tries or 0)
+            timing.append(
+                (one.tick, one.phase, one.obs, one.act, one.msg, one.min_delay, kind, flags, up, down, c.priority,
+                 c.keep or 0, lifespan, rto, tries)
+            )  # fmt: skip
+            delays, ticks, backoff = c.jitter_ratio, c.tick_jitter_ratio, transport.backoff if transport else 1.0
+            odds.append((delays, ticks, mean_s(c.loss), _spread(delays), _spread(ticks), backoff))
+            data.note(c)
+    rows = max(servers, *map(len, media))
+    padded = [np.concatenate([one, np.zeros((rows - len(one), f.MEDIUM_NUMBERS))]) for one in media]
+    return {
+        "timing": np.array(timing, dtype=np.int64), "odds": np.array(odds, dtype=np.float64),
+        "medium": np.concatenate(padded), **data.tables(),
+    }  # fmt: skip
+
+
+def _configs(schedule: Sequence[Timing]) -> list[ScheduleConfig]:
+    return [timing.config for timing in schedule]
+
+
+def _media(ways: Sequence[tuple[Medium, Sequence[ScheduleConfig]]]) -> NDArray[np.float64]:
+    """A row for each way over a medium, with the schedules of those who share it."""
+    rows = np.zeros((len(ways), f.MEDIUM_NUMBERS))
+    for row, (medium, members) in zip(rows, ways, strict=True):
+        row[f.NS_A_BYTE], row[f.OVERHEAD] = SECOND / medium.rate, medium.overhead
+        row[f.LIMIT] = -1.0 if medium.limit is None else medium.limit
+        row[f.AT_ONCE], row[f.BY_PRIORITY] = departs_at_once(medium, members), medium.order == "priority"
+        sizes = dict(medium.sizes)
+        row[f.SIZE_OF :] = [sizes.get(kind, -1.0) for kind in ("request", "reply", "command", "report", "share")]
+    return rows
 
 
 class _Data:

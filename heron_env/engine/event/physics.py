@@ -11,17 +11,8 @@ import numpy as np
 
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.agents import complete_observation, copy_state, gather, new_record, take_observed
-from heron_env.engine.event.broker import (
-    CLOSE_PHASE,
-    NEVER,
-    NONE,
-    PHYSICS_PHASE,
-    REWARD_PHASE,
-    later,
-    push,
-    report_all,
-    send_shares,
-)
+from heron_env.engine.event.broker import CLOSE_PHASE, PHYSICS_PHASE, REWARD_PHASE, report_all, send_shares
+from heron_env.engine.event.heap import NEVER, NONE, later, push
 from heron_env.engine.event.links import of, schedule_of, table
 from heron_env.engine.kernels import leaf
 from heron_env.engine.step import move

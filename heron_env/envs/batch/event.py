@@ -32,7 +32,7 @@ from heron_env.envs.event.context import has_link_rule
 from heron_env.envs.hooks import require_options
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, RunInterrupted, did_you_mean, ended_in
 from heron_env.given import is_one_of, require_switch, several
-from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, may_wait
 from heron_env.scheduling.timing import Timing
 
 MODES = ("same_step", "disabled")
@@ -91,8 +91,8 @@ class EventBatchEnv(Batch):
         drawn = isinstance(schedule, DrawnSchedule)
         steps = make_lanes(self.env, self._groups, (), num_envs, build, threads)
         self._lanes = EventLanes(
-            self.env, self._groups, steps, _schedules(self.env, schedule), drawn=drawn, gamma=float(gamma),
-            with_state=with_state, keeps=keeps, clock=compiled_clock(),
+            self.env, self._groups, steps, _schedules(self.env, schedule), drawn=drawn, shared=may_wait(schedule),
+            gamma=float(gamma), with_state=with_state, keeps=keeps, clock=compiled_clock(),
         )  # fmt: skip
         self._engine = self._lanes.steps
         self._rows: Rows | None = None

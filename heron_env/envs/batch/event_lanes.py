@@ -25,6 +25,7 @@ from heron_env.envs.event.physics import in_time, score_legs, with_more
 from heron_env.envs.hooks import has_training_rewards
 from heron_env.errors import ConfigError, ScheduleError
 from heron_env.scheduling.records import MessageCounts
+from heron_env.scheduling.sharing import MediumUse, ways_of
 from heron_env.scheduling.timing import Timing, require_before_the_end, to_seconds
 
 Floats = NDArray[np.float64]
@@ -62,7 +63,7 @@ class EventLanes:
 
     Args:
         env: whose spaces and tables all share; steps: its lanes, of the engine.
-        schedules: of each episode; drawn: are they not all the same?
+        schedules: of each episode; drawn: are they not all the same? shared: may messages wait in one of them?
         clock: the kernels (`compiled_clock`).
 
     Attributes:
@@ -74,7 +75,7 @@ class EventLanes:
 
     def __init__(
         self, env: HeronEnv, groups: dict[str, Group], steps: LaneEngine, schedules: Schedules, *, drawn: bool,
-        gamma: float, with_state: bool, keeps: int, clock: Kernels,
+        shared: bool, gamma: float, with_state: bool, keeps: int, clock: Kernels,
     ) -> None:  # fmt: skip
         simulation, layout, lanes = env.simulation, env.simulation.model.layout, steps.lanes.count
         self.steps, self._env, self._count, self._clock = steps, env, lanes, clock
@@ -85,7 +86,8 @@ class EventLanes:
         reports = [simulation.acts_itself(r) and len(layout.rows[r].reported.columns) > 0 for r in range(len(timings))]
         observers = engine.model.observers
         fixed = hierarchy_tables(engine.model, engine, simulation.exchange.edges, reports)
-        fixed |= schedule_tables([timings] * (lanes if drawn else 1))
+        self._servers = 2 * len(timings) * (drawn and shared)
+        fixed |= schedule_tables([timings] * (lanes if drawn else 1), self._servers)
         fixed["group"] = np.repeat(np.arange(len(self._names)), [len(groups[name].ranks) for name in self._names])
         fixed["masks"] = self._masks([simulation.model.specs[rank] for rank in observers])
         self._trains = steps.trains_compiled or (with_state and has_training_rewards(env))
@@ -97,7 +99,8 @@ class EventLanes:
         sizes[f.KEEPS], sizes[f.WITH_STATE] = keeps, with_state
         reals, space = np.zeros(f.REAL_NUMBERS), env.state_space
         reals[f.GAMMA], reals[f.STATE_LOW], reals[f.STATE_HIGH] = gamma, space.low.min(), space.high.max()
-        self.memory = EventMemory(lanes, fixed, sizes, reals, columns=layout.size, states=layout.size, drawn=drawn)
+        sizes[f.SERVERS] = len(fixed["medium"]) // (lanes if drawn else 1)
+        self.memory = EventMemory(lanes, fixed, sizes, reals, columns=layout.size, states=layout.size, shared=shared)
         self.arrays = self.memory.arrays
         self.logs: list[list[NDArray[np.float64]]] = [[] for _ in range(lanes)]
         self._silent = np.zeros(lanes, dtype=np.int64)
@@ -150,13 +153,12 @@ class EventLanes:
 
     def _draw(self, numbers: NDArray[np.int64]) -> None:
         """The schedules of the episodes that begin."""
-        ranks = len(self.timings[0])
         for lane in numbers.tolist():
             timings = self._schedules(int(self.steps.seeds[lane]), int(self.steps.episodes[lane]))
             self.timings[lane] = timings
-            for name, table in schedule_tables([timings]).items():
-                if name in ("timing", "odds", "source_of"):
-                    self.arrays[name][lane * ranks : (lane + 1) * ranks] = table
+            for name, table in schedule_tables([timings], self._servers).items():
+                if name in ("timing", "odds", "source_of", "medium"):
+                    self.arrays[name][lane * len(table) : (lane + 1) * len(table)] = table
                 elif not np.array_equal(table, self.arrays[name]):
                     raise ConfigError(
                         "BatchEnv(clock='event'): this schedule draws which data delays or losses come from, anew in "
@@ -325,6 +327,18 @@ class Noted:
         """The environment's own figures."""
         return self.lanes.steps.lane(self.b).kpis()
 
+    def media(self) -> dict[str, MediumUse]:
+        """What went over media that links share."""
+        a, servers, end = self.lanes.arrays, int(self.lanes.memory.sizes[f.SERVERS]), self.steps * self.env.dt_ns
+        ways, _ = ways_of([timing.config for timing in self.timings])
+        used: dict[str, MediumUse] = {}
+        for s, (_, name) in enumerate(ways):
+            k = self.b * servers + s
+            backlog, offered, carried, refused = a["server_bytes"][k].tolist()
+            free, busy = int(a["server"][k, f.S_FREE]), int(a["server"][k, f.S_BUSY])
+            used[name] = MediumUse.until(end, offered, carried, refused, backlog, busy=busy, free=free)
+        return used
+
     def notes(self) -> list[str]:
         """What its delays can't show."""
         return self.lanes.notes(self.b, self.steps)
@@ -389,6 +403,7 @@ def result_of(env: HeronEnv, lanes: EventLanes, b: int, record: frozenset[str]) 
     if "messages" in record:
         lived = lanes.arrays["lived"][b].tolist()
         result.messages = _messages(row, noted.timings, lived, noted.steps, env.dt_ns)
+        result.media = noted.media()
     if "kpis" in record:
         result.kpis = noted.kpis()
     result.notes = noted.notes()
@@ -400,8 +415,9 @@ def _messages(row: NDArray[Any], timings: Sequence[Timing], lived: Sequence[int]
 
     `lived`: control steps that each agent was in; the last cycle's legs are cut off where the episode ends.
     """
-    sent, delivered, lost = (int(row[k]) for k in (f.SENT, f.DELIVERED, f.LOST))
-    counts = MessageCounts(sent, 0, delivered, lost, sent - delivered - lost, 0)
+    sent, delivered, lost, discarded = (int(row[k]) for k in (f.SENT, f.DELIVERED, f.LOST, f.DISCARDED))
+    under_way = sent - delivered - lost - discarded
+    counts = MessageCounts(sent, 0, delivered, lost, under_way, 0, discarded, int(row[f.REPEATED]))
     end, system = steps * dt, timings[0].msg
     back, came = (in_time(end, dt + leg * system, dt, steps) for leg in (1, 2))
     counts = with_more(counts, steps + back, back + came)
