@@ -1,5 +1,6 @@
 """Hypothesis strategies: worlds and schedules as users may write them; failures shrink to few agents and no delay."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -40,9 +41,11 @@ from heron_env import (
     GilbertElliott,
     Mail,
     Markov,
+    Medium,
     ObservabilityConfig,
     Protocol,
     Recorded,
+    Reliable,
     ScheduleConfig,
     SetpointSplit,
     StateAverage,
@@ -474,6 +477,33 @@ def sourced(draw: st.DrawFn, dt: float) -> ScheduleConfig:
     )
     given = {name: draw(lossy if name == "loss" else sources(dt)) for name in sorted(names)}
     return replace(draw(delays(dt)), **given, min_delay=draw(st.sampled_from([0.0, 0.0, dt / 20])))
+
+
+@st.composite
+def two_media(draw: st.DrawFn, dt: float) -> tuple[Medium, Medium]:
+    """Of all rates and orders; messages have 12 to 60 bytes, some none."""
+    rate = draw(st.sampled_from([100.0, 300.0, 1000.0, math.inf]))
+    order, limit = draw(st.sampled_from(["fifo", "fifo", "priority"])), draw(st.sampled_from([None, None, 60.0]))
+    sizes = draw(st.sampled_from([{}, {"request": 8, "reply": 0.0}]))
+    fast = Medium("fast", rate=rate / dt, overhead=12.0, order=order, limit=limit, sizes=sizes)
+    return fast, Medium("slow", rate=200.0 / dt, duplex=True)
+
+
+@st.composite
+def waiting(draw: st.DrawFn, dt: float, config: ScheduleConfig, media: tuple[Medium, Medium]) -> ScheduleConfig:
+    """The same with one of the media, a transport, or both; what waits may be limited."""
+    fast, slow = media
+    medium = draw(st.sampled_from([None, fast, fast, slow]))
+    reliable = st.builds(
+        Reliable, rto=st.sampled_from([0.0, 0.3 * dt]), backoff=st.sampled_from([1.0, 2.0]),
+        tries=st.sampled_from([None, 2]), gaps=st.booleans(),
+    )  # fmt: skip
+    transport = draw(st.one_of(st.none(), reliable)) if medium is not None else draw(reliable)
+    keep, lifespan = draw(st.sampled_from([None, None, 1, 2])), draw(st.sampled_from([None, None, 0.6 * dt]))
+    priority = draw(st.integers(-1, 1)) if medium is not None and medium.order == "priority" else 0
+    more = {"medium": medium, "transport": transport, "keep": keep, "lifespan": lifespan, "priority": priority}
+    loss = config.loss if transport is None or not isinstance(config.loss, float) else min(config.loss, 0.6)
+    return replace(config, **more, loss=loss)
 
 
 @st.composite

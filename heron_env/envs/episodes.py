@@ -102,7 +102,7 @@ class EpisodeResult:
     letters: LetterCounts = field(default_factory=LetterCounts)
     """What became of the letters, in either clock."""
     media: dict[str, MediumUse] = field(default_factory=dict)
-    """By medium that links share, of one that is duplex by way: bytes, and the share of the time in which it was busy."""
+    """By medium that links share, of a duplex one by way: bytes, and the share of the time in which it was busy."""
     masked: dict[str, int] = field(default_factory=dict)
     """By agent with a mask of its own: effects with a choice that was forbidden when they fell (the no-op fell)."""
     cancelled_effects: int = 0

@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from laws.plain_draws import PlainLink
+from laws.plain_post import PlainPost, Waiting
 
 PHYSICS, REWARD, CLOSE, ENV_UPDATE, TICK, REQUEST, REPLY, COMMAND, EFFECT, REPORT = range(10)
 """What comes first within one instant (T2)."""
@@ -25,6 +26,7 @@ class PlainAgenda:
         self.closed = False
         self.counts: Counter[str] = Counter()
         self.last_arrival: Counter[tuple[int, str]] = Counter()
+        self.post = PlainPost(self, links)
 
     def _plan(
         self, ns: int, phase: int, rank: int, kind: str, number: int, content: Any = None, letter: int = 0
@@ -49,6 +51,12 @@ class PlainAgenda:
         self, ns: int, phase: int, rank: int, order: int, kind: str, number: int, content: Any, letter: int
     ) -> None:
         self.now = ns
+        if kind == "Offered":
+            self.post.come(*content)
+            return
+        if kind == "Chosen":
+            self.post.choose(content)
+            return
         if letter:
             self.counts["delivered"] += 1
         self.seen.append([ns, kind, rank, number, content, False])
@@ -80,6 +88,9 @@ class PlainAgenda:
         self.letters += 1
         self.counts["sent"] += 1
         leaves = self.now if at < 0 else at
+        if self.post.takes(rank, kind):
+            self.post.take(Waiting(kind, rank, number, content, phase, queue, cause, leg, self.letters, leaves))
+            return
         arrival = leaves + link.delay(link.timing.msg, cause, leg, number, leaves)
         if not link.config.reorder:
             arrival = self.last_arrival[rank, queue] = max(arrival, self.last_arrival[rank, queue])
@@ -97,5 +108,6 @@ class PlainAgenda:
 
     def messages(self) -> dict[str, int]:
         """What became of the messages so far."""
-        names = ("sent", "delivered", "lost")
-        return {name: self.counts[name] for name in names} | {"in_flight": sum(entry[7] > 0 for entry in self.agenda)}
+        names = ("sent", "delivered", "lost", "discarded", "repeated")
+        under_way = len(self.post.open) + sum(entry[7] > 0 for entry in self.agenda)
+        return {name: self.counts[name] for name in names} | {"in_flight": under_way}

@@ -11,7 +11,7 @@ from laws.checks_clock import check_plain_clock, check_untraced
 from laws.examples import ROUGH
 from laws.mutants import MUTANTS, require_caught
 from laws.mutants_clock import CLOCK_MUTANTS
-from strategies import Node, Recipe, delays, observabilities, recipes, schedule_configs, talking
+from strategies import Node, Recipe, delays, observabilities, recipes, schedule_configs, talking, two_media, waiting
 
 from heron_env import Disturbance, ScheduleConfig
 
@@ -53,6 +53,9 @@ def networks(draw: st.DrawFn, recipe: Recipe) -> Any:
     owning = st.sampled_from([None, "proxy", "local"])
     one = st.one_of(delays(recipe.dt), delays(recipe.dt), delays(recipe.dt), bad)
     one = st.builds(lambda config, own: replace(config, own_rows=own), one, owning)
+    if draw(st.booleans()):
+        media = draw(two_media(recipe.dt))
+        one = one.flatmap(lambda config: st.one_of(st.just(config), waiting(recipe.dt, config, media)))
     keys = st.sampled_from([*recipe.ids, "field", "coordinator", "system"])
     return {"*": draw(one)} | draw(st.dictionaries(keys, one, max_size=4))
 

@@ -356,9 +356,9 @@ def _require_one_network(env: HeronEnv, timings: Sequence[Timing], delivery: Del
     for timing in timings:
         if not timing.instant or timing.config.jitter_ratio or timing.shared:
             raise ScheduleError(
-                f"the schedule of {timing.agent!r} has delays, jitter, losses, a medium or a transport, and a real network "
-                "delivers its messages: set obs_delay, act_delay, msg_delay, jitter_ratio, loss and min_delay to 0, medium "
-                "and transport to None"
+                f"the schedule of {timing.agent!r} has delays, jitter, losses, a medium or a transport, and a real "
+                "network delivers its messages: set obs_delay, act_delay, msg_delay, jitter_ratio, loss and min_delay "
+                "to 0, medium and transport to None"
             )
     if has_link_rule(env.simulation.hooks):
         raise ConfigError(
