@@ -26,9 +26,9 @@ def deliver(D: Any, N: Any, first: Any, last: Any) -> Any:
     for b in range(first, last):
         if over[b] == 0 or ended[b] != 0:
             for e in range(len(places)):
-                if alive[b, places[e]] | terminated[b, places[e]] | truncated[b, places[e]] != 0:
-                    if flags[e] < 0 or truth[b, flags[e]] >= RAISED:
-                        newest[b, e] = steps[b] - 1
+                tells = alive[b, places[e]] | terminated[b, places[e]] | truncated[b, places[e]] != 0
+                if tells and (flags[e] < 0 or truth[b, flags[e]] >= RAISED):
+                    newest[b, e] = steps[b] - 1
             write_inboxes(N, truth, b, steps[b] - 1)
             for e in range(len(places)):
                 if flags[e] >= 0 and alive[b, places[e]] | terminated[b, places[e]] | truncated[b, places[e]] != 0:

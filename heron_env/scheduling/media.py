@@ -35,7 +35,7 @@ class Medium:
         overhead: bytes that every message has beside its content: headers, acknowledgements.
         order: who is next: "fifo", the one that has waited longest; "priority", of those with the smallest `priority`
             of their schedule the one that has waited longest. What is being sent is finished.
-        limit: bytes that may wait, without the message that is being sent; what would go beyond is discarded. None: any.
+        limit: bytes that may wait, without the message that is being sent; what goes beyond is discarded. None: any.
         duplex: are there two ways, one for what agents send and one for what comes from above? Else all share one.
         sizes: bytes of the content by kind of message (request, reply, push, command, report, share, letter, custom);
             others have 4 bytes a number, a letter its text in UTF-8, a custom message its payload in JSON.
@@ -152,9 +152,9 @@ def mqtt(qos: int = 0) -> dict[str, Any]:
 
 
 def ros2(reliability: str = "reliable", depth: int = 10) -> dict[str, Any]:
-    """Fields of a schedule whose messages go over DDS as ROS 2 sets it up, "reliable" or "best_effort"; keep last `depth`.
+    """Fields of a schedule whose messages go over DDS as ROS 2 sets it up: "reliable" or "best_effort".
 
-    Fast DDS sends a heartbeat every 3 s, and with data; ROS 2's profile for sensor data is best effort with depth 5.
+    At most `depth` of a stream wait (keep last). Fast DDS sends a heartbeat every 3 s, and with data; ROS 2's profile for sensor data is best effort with depth 5.
     Raises ConfigError for another word.
     """
     if reliability not in ("reliable", "best_effort"):
@@ -181,7 +181,8 @@ def _made(kind: type[Any], value: Any) -> Any:
     for name in value:
         if name not in names:
             raise ScheduleError(
-                f"{kind.__name__}({name!r:.60}=...): no such field; fields are {', '.join(names)}.{did_you_mean(name, names)}"
+                f"{kind.__name__}({name!r:.60}=...): no such field; fields are {', '.join(names)}."
+                f"{did_you_mean(name, names)}"
             )
     return kind(**value)
 

@@ -53,8 +53,8 @@ class MessageCounts:
     """What became of the messages: sent + duplicated == delivered + lost + discarded + in_flight, always.
 
     Second copies are made by real networks alone. Those that the receiver dropped are among `delivered`, and counted
-    again in `dropped_duplicates`. What waits for a medium or another attempt is in flight; it may be discarded before it
-    is sent. `repeated` counts further attempts of messages that count once.
+    again in `dropped_duplicates`. What waits for a medium or another attempt is in flight, and may be discarded before
+    it is sent. `repeated` counts further attempts of messages that count once.
     """
 
     sent: int

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scheduling.shared_office import Office, constant, exponential, sized
 
+from benchmarks.shared_links import FORMS, Office, constant, content_size, exponential, tried
 from heron_env import MessageBroker, ScheduleConfig
 from heron_env.errors import ScheduleError
 from heron_env.scheduling import sharing
@@ -24,7 +24,7 @@ from heron_env.testing.clock import SECOND
 
 @pytest.fixture(autouse=True)
 def _sized(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "content_size", sized(sharing))
+    monkeypatch.setattr(sharing, "content_size", content_size)
 
 
 ONE = Medium(rate=1.0)
@@ -505,3 +505,17 @@ def test_a_server_is_used_for_a_share_of_the_time() -> None:
     server = Server(ONE, 0, "medium")
     server.free, server.busy = 5 * SECOND, 3 * SECOND
     assert server.use(4 * SECOND).busy == 0.5
+
+
+# Closed forms
+
+SIZES = [(4, 5_000), pytest.param((10, 100_000), marks=pytest.mark.draw)]
+"""Seeds, and messages of each."""
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("name", FORMS)
+def test_ages_and_shares_are_those_of_closed_forms(name: str, size: tuple[int, int]) -> None:
+    values, score = tried(name, *size)
+    near = abs(np.mean(values) / FORMS[name].value - 1.0) <= 0.01
+    assert near or abs(score) <= 3.0, f"{np.mean(values)}, expected {FORMS[name].value}: {score} standard errors"
