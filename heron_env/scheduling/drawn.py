@@ -74,8 +74,9 @@ class DrawnSchedule:
         """The schedule of an episode. The same wherever, whenever and in whatever order it is asked for."""
 
         def drawn(who: str, name: str, value: Drawn) -> Any:
-            part = "medium.rate" if isinstance(value, DrawnMedium) else name
-            return value.at(uniform(key(seed, episode, "schedule", who, part)))
+            if isinstance(value, DrawnMedium):  # all entries with one medium draw one rate
+                who, name = value.name, "medium.rate"
+            return value.at(uniform(key(seed, episode, "schedule", who, name)))
 
         return self._with(drawn)
 
@@ -350,6 +351,11 @@ class DrawnMedium:
 
     values: tuple[tuple[str, Any], ...]
     rate: Uniform | Lognormal | Choice
+
+    @property
+    def name(self) -> str:
+        """Of the medium."""
+        return str(dict(self.values).get("name", "medium"))
 
     def _with(self, rate: float) -> Any:
         return as_medium({**dict(self.values), "rate": rate})

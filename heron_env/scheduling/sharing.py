@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ import numpy as np
 from heron_env.scheduling import messages as m
 from heron_env.scheduling.links import Link, What
 from heron_env.scheduling.media import Medium
+from heron_env.scheduling.sources import SECOND
 from heron_env.seeding import GOLDEN, MASK, h, mix
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class MediumUse:
     Attributes:
         refused: of what was discarded, as there was no room, or it was displaced or too old.
         busy: share of the time in which something was sent.
+    load: what was offered, as a share of what could have been sent; above 1 what waits grows without bound.
     """
 
     offered: float
@@ -119,13 +121,25 @@ class MediumUse:
     refused: float
     waiting: float
     busy: float
+    load: float
 
     @classmethod
     def until(
-        cls, end: int, offered: float, carried: float, refused: float, waiting: float, *, busy: int, free: int
-    ) -> MediumUse:
+        cls, end: int, rate: float, offered: float, carried: float, refused: float, waiting: float, *, busy: int,
+        free: int,
+    ) -> MediumUse:  # fmt: skip
         """By a time, ns; `busy`: ns, those included until it is `free`."""
-        return cls(offered, carried, refused, waiting, (busy - max(free - end, 0)) / end if end else 0.0)
+        share, load = ((busy - max(free - end, 0)) / end, offered / rate * SECOND / end) if end else (0.0, 0.0)
+        return cls(offered, carried, refused, waiting, share, load)
+
+
+def overload(media: Mapping[str, MediumUse]) -> list[str]:
+    """A note for each medium that was offered more than it can carry."""
+    return [
+        f"medium {name!r} was offered {use.load:.2g} times what it can carry: what waits for it grows, and so do ages; "
+        "raise its rate, or discard what is old: limit=, keep=1, lifespan="
+        for name, use in media.items() if use.load > 1.0
+    ]  # fmt: skip
 
 
 class Server:
@@ -148,7 +162,14 @@ class Server:
     def use(self, end: int) -> MediumUse:
         """What went over it by a time, ns."""
         return MediumUse.until(
-            end, self.offered, self.carried, self.refused, self.backlog, busy=self.busy, free=self.free
+            end,
+            self.medium.rate,
+            self.offered,
+            self.carried,
+            self.refused,
+            self.backlog,
+            busy=self.busy,
+            free=self.free,
         )
 
 

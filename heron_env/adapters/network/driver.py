@@ -27,7 +27,7 @@ from heron_env.scheduling.links import links_of
 from heron_env.scheduling.messages import ActionCommand, Leg, ObservationCopy
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import EventScheduler, Phase
-from heron_env.scheduling.sharing import Offer, Transmit
+from heron_env.scheduling.sharing import Offer, Transmit, overload
 from heron_env.scheduling.timing import END_OF_TIME, Timing, require_before_the_end, to_seconds
 from heron_env.scheduling.trace import NOBODY, Trace
 from heron_env.seeding import h
@@ -428,6 +428,7 @@ class NetworkEpisode:
         result.staleness = {side.name: Percentiles.of(side.ages) for side in self.sides}
         result.latency = {side.name: Percentiles.of(side.latency) for side in self.sides}
         result.messages, result.media = self.broker.total(), self.broker.media(self.now)
+        result.notes += overload(result.media)
         if self.record is not None and "rewards" not in self.record:
             result.rewards = {name: [(result.end_time, total)] for name, total in result.returns.items()}
         commands = {m.id: m for m in self.broker.under_way() if type(m) is ActionCommand}

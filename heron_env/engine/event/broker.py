@@ -44,7 +44,7 @@ def send(
     """
     lane, flags = of(E, "lane"), of(E, "timing")[schedule_of(E, b, r), f.FLAGS]
     lane[b, f.SENT] += 1
-    slot, shared = np.int64(real), flags & f.SHARED and leg != LEG_RECEIVED
+    slot, shared = np.int64(real), flags & f.SHARED != 0 and leg != LEG_RECEIVED
     arrival = leaves
     if not shared:
         arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number))

@@ -25,7 +25,7 @@ from heron_env.envs.event.physics import in_time, score_legs, with_more
 from heron_env.envs.hooks import has_training_rewards
 from heron_env.errors import ConfigError, ScheduleError
 from heron_env.scheduling.records import MessageCounts
-from heron_env.scheduling.sharing import MediumUse, ways_of
+from heron_env.scheduling.sharing import MediumUse, overload, ways_of
 from heron_env.scheduling.timing import Timing, require_before_the_end, to_seconds
 
 Floats = NDArray[np.float64]
@@ -332,11 +332,11 @@ class Noted:
         a, servers, end = self.lanes.arrays, int(self.lanes.memory.sizes[f.SERVERS]), self.steps * self.env.dt_ns
         ways, _ = ways_of([timing.config for timing in self.timings])
         used: dict[str, MediumUse] = {}
-        for s, (_, name) in enumerate(ways):
+        for s, (medium, name) in enumerate(ways):
             k = self.b * servers + s
             backlog, offered, carried, refused = a["server_bytes"][k].tolist()
             free, busy = int(a["server"][k, f.S_FREE]), int(a["server"][k, f.S_BUSY])
-            used[name] = MediumUse.until(end, offered, carried, refused, backlog, busy=busy, free=free)
+            used[name] = MediumUse.until(end, medium.rate, offered, carried, refused, backlog, busy=busy, free=free)
         return used
 
     def notes(self) -> list[str]:
@@ -406,7 +406,7 @@ def result_of(env: HeronEnv, lanes: EventLanes, b: int, record: frozenset[str]) 
         result.media = noted.media()
     if "kpis" in record:
         result.kpis = noted.kpis()
-    result.notes = noted.notes()
+    result.notes = [*noted.notes(), *overload(result.media)]
     return result
 
 

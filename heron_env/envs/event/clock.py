@@ -23,7 +23,7 @@ from heron_env.scheduling import events, messages
 from heron_env.scheduling.arrivals import Arrivals, Delivery
 from heron_env.scheduling.messages import Message
 from heron_env.scheduling.scheduler import Phase
-from heron_env.scheduling.sharing import Offer, Transmit
+from heron_env.scheduling.sharing import Offer, Transmit, overload
 from heron_env.scheduling.timing import END_OF_TIME, SECOND, Timing, require_before_the_end, to_ns, to_seconds
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ class EventRun:
         result.notes = notes(
             c.simulation, c.timings, c.wait_ns, self.agents.deciding, reports=c.reports,
             end_ns=self.reached if ended else None, thinking=self.answers.longest,
-        )  # fmt: skip
+        ) + overload(result.media)  # fmt: skip
         result.kpis = self.env.kpis()
         result.footage = None if self.camera is None else self.camera.develop()
         if "rewards" not in c.record:
