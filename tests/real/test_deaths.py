@@ -207,7 +207,9 @@ def test_a_policy_that_cannot_begin_ends_the_run_with_words(quick: Quick) -> Non
 
 def test_a_process_that_fails_before_it_joins_is_not_waited_for() -> None:
     with pytest.raises(ConfigError, match="a node's process ended with exit code 1; its error stands above"):
-        carried.run_carried(SETTINGS["grid"].build(), {"zone_1": Unloadable("zone", 2)}, nodes=[["zone_1"]], join_s=60.0)
+        carried.run_carried(
+            SETTINGS["grid"].build(), {"zone_1": Unloadable("zone", 2)}, nodes=[["zone_1"]], join_s=60.0
+        )
 
 
 def test_in_lockstep_nobody_goes_on_without_a_node(quick: Quick, nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
