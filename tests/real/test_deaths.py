@@ -120,6 +120,26 @@ def test_a_node_that_is_started_again_decides_again(
         )
 
 
+def test_what_came_to_the_process_before_is_asked_of_nobody(
+    quick: Quick, nodes: Nodes, at: Callable[..., None]
+) -> None:
+    """A hub that is slow sees an arrival, the death and the return together, when it is late for all of them."""
+
+    def replace_unseen() -> None:
+        board: Switchboard = quick.inside[-1].context.delivery.board  # type: ignore[union-attr]
+        name, before = nodes.all[0][0][1][0], board._sessions[nodes.all[0][0][1][0]]
+        time.sleep(0.2)
+        nodes.send(signal.SIGKILL)
+        nodes.start_again()
+        while board._sessions.get(name, before) is before:
+            time.sleep(0.01)
+
+    at(4.0, replace_unseen)
+    run = quick.run("market", "udp", relay={"delay": 0.02, "ratio": 0.5}, build={"max_steps": 20})
+    assert run.arrivals.begins
+    quick.repeated("market", run, build={"max_steps": 20})
+
+
 def test_a_node_that_hangs_is_gone_until_it_proves_itself_anew(
     quick: Quick, nodes: Nodes, at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
