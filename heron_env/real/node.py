@@ -182,7 +182,8 @@ class NodeProcess:
                 self._begun, self._moment = True, (seed, episode)
                 self._questions.put_nowait(word)
             case bus.Ask():
-                self._questions.put_nowait(word)
+                if self._begun:  # else it is for the process that this one replaces: the hub does not know that yet
+                    self._questions.put_nowait(word)
             case bus.End():
                 self._end()
 
@@ -238,9 +239,8 @@ class NodeProcess:
                 if isinstance(question, bus.Begin):
                     await asyncio.to_thread(self._begin, question)
                     self._say(bus.Ready())
-                elif question.id in self._messages:
+                else:
                     self._say(await asyncio.to_thread(self._answer, question))
-                # else it came to the process that this one replaces; the hub learns that, and gives the question up
             except Exception as error:  # noqa: BLE001 - a policy may raise anything; the hub says it
                 who = f"{question.agent!r}: " if isinstance(question, bus.Ask) else ""
                 self._say(bus.Failed(f"{who}{type(error).__name__}: {error}"[:2_000]))
