@@ -1,9 +1,9 @@
 """Does a simulated network predict a real one? Agents as processes, their messages on real sockets.
 
-    python training/reality.py probe      # measure each network, with a rule and seeds of its own: 12 minutes
-    python training/reality.py predict    # what each policy will earn over it, and what wrong models say: 15 minutes
+    python training/reality.py probe      # measure each network, with a rule and seeds of its own: 8 minutes
+    python training/reality.py predict    # what each policy will earn over it, and what wrong models say: 6 minutes
     git add training/results/reality && git commit -m "Predictions"    # else no run begins
-    python training/reality.py run --minutes 60    # in pieces, until it says that nothing is left: 3 hours
+    python training/reality.py run --minutes 60    # in pieces, until it says that nothing is left: 90 minutes
     python training/reality.py compare    # the tables of docs/science/reality.md
 
 Each step goes on where it was stopped. Nothing else should run on the machine meanwhile: a run whose hub was late is

@@ -114,7 +114,8 @@ def listening(
         plant.env, local_policies(plant.policy, plant.env, plant.seed), wait_for=agents, transport=transport,
         listen=listen, network=network or f"{host}:0", secret=secret, allow=allow or (), options=parsed_options(net),
     ) as board:  # fmt: skip
-        typer.echo(f"listening at {board.address}, {transport} at {board.network_address}", err=quiet)
+        where = f"listening at {board.address}, {transport} at {board.network_address}"
+        typer.echo(f"{where}; waiting for {', '.join(agents)}", err=quiet)
         yield board
 
 
@@ -224,6 +225,7 @@ def node(
         raise ConfigError(f"--policy {policy}: is no run folder; name the environment of the hub with --env")
     env_id, chosen, options = wanted(policy if env is None else env, policy, parsed_options(option))
     world, name_of = built(env_id, options), chosen or policy
+    typer.echo(f"{', '.join(agents)}: joining the hub at {hub}, until its run is over")
     run_node(
         world, agents, local_policies(name_of, world, seed), hub, name=name, secret=secret,
         policy_digest=f"{name_of} {identity_of(name_of).digest}"[-200:], **parsed_options(net),

@@ -78,6 +78,8 @@ class Carrier:
         self._pending: dict[int, tuple[Any, int]] = {}
         self._numbers: dict[int, int] = {}
         self._questions: dict[str, tuple[Asking, Asked]] = {}
+        self._void: set[int] = set()  # messages that had come to a process that is gone
+        self._unanswerable: list[str] = []  # agents that were asked on one of them
         self._anew: set[str] = set()
         self._others = ThinkingThreads()
         self.stopped = False
@@ -140,6 +142,9 @@ class Carrier:
     def _ask(self, asking: Asking, asked: Asked) -> None:
         self._questions[asked.agent] = (asking, asked)
         number = self._numbers[asking.about]
+        if number in self._void:
+            self._pass_over(asked.agent)
+            return
         message, _ = self._pending[number]
         assert isinstance(message, ObservationReply | ObservationPush)
         context, rank = self.run.context, asking.rank
@@ -154,6 +159,19 @@ class Carrier:
         id = self._first + number
         word = bus.Ask(id, asked.agent, asked.number, asked.turn, asked.time, own, old, digests, again)
         self.board.tell(self.places[asked.agent], word)
+
+    def _pass_over(self, agent: str) -> None:
+        """Its process has been started again since, and has not got what this question is about."""
+        if self.lockstep:
+            raise RunInterrupted(f"{agent!r}: its node was started again; run it again")
+        self._unanswerable.append(agent)
+        asked, begins = len(self.run.answers.recorded.get(self._asking[agent].rank, ())), self.begins.get(agent, [])
+        if begins[-1:] == [asked]:  # the new process begins with the next question
+            self._begins(agent, asked + 1)
+
+    def _begins(self, agent: str, asked: int) -> None:
+        self.begins.setdefault(agent, []).append(asked)
+        self.log.append(["begins", agent, asked])
 
     def wait_for_answer(self, asked: Asked) -> Answer:
         """Lockstep: ask, and wait. Raises RunInterrupted where its node is gone."""
@@ -174,6 +192,9 @@ class Carrier:
             raise KeyboardInterrupt
         if self.record is not None and not self.lockstep:
             self.record.note(self)
+        if self._unanswerable:
+            self._give_up(self._unanswerable.pop(), self.virtual(time.monotonic_ns()))
+            return True
         if self._others.open and (thought := self._others.next(0.0)) is not None:
             self.run.come(thought, self.virtual(time.monotonic_ns()) / 1e9)
             return True
@@ -248,24 +269,28 @@ class Carrier:
     def _lose(self, node: str, now: int) -> None:
         """A node is gone: what was asked of it is given up, what it would send is lost."""
         self.gone.add(node)
-        self._give_up(node, now)
+        to = {number: ends(self._pending[number][0], self.run.env.simulation)[1] for number in self.came}
+        self._void |= {number for number, rank in to.items() if self._place(rank) == node}
+        self._give_up_all(node, now)
 
-    def _give_up(self, node: str, now: int) -> None:
+    def _give_up_all(self, node: str, now: int) -> None:
         for agent, place in self.places.items():
-            if place == node and self._questions.pop(agent, None) is not None and not self.lockstep:
-                self.run.answers.give_up(self.run.env.hierarchy.index[agent], now)
+            if place == node:
+                self._give_up(agent, now)
+
+    def _give_up(self, agent: str, now: int) -> None:
+        if self._questions.pop(agent, None) is not None and not self.lockstep:
+            self.run.answers.give_up(self.run.env.hierarchy.index[agent], now)
 
     def _return(self, node: str, now: int) -> None:
         """It is there again, and begins anew."""
         if node not in self.gone:
             return
         self.gone.discard(node)
-        self._give_up(node, now)  # observations that had come before it went, and were looked at after
+        self._give_up_all(node, now)  # observations that had come before it went, and were looked at after
         for agent, place in self.places.items():
             if place == node and agent in self._asking:
-                asked = len(self.run.answers.recorded.get(self._asking[agent].rank, ()))
-                self.begins.setdefault(agent, []).append(asked)
-                self.log.append(["begins", agent, asked])
+                self._begins(agent, len(self.run.answers.recorded.get(self._asking[agent].rank, ())))
                 self._anew.add(agent)
         self.board.tell(node, bus.Begin(self.run.context.result.seed, self.run.context.result.episode))
 

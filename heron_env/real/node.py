@@ -182,7 +182,8 @@ class NodeProcess:
                 self._begun, self._moment = True, (seed, episode)
                 self._questions.put_nowait(word)
             case bus.Ask():
-                self._questions.put_nowait(word)
+                if self._begun:  # else it is for the process that this one replaces: the hub does not know that yet
+                    self._questions.put_nowait(word)
             case bus.End():
                 self._end()
 

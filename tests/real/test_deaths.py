@@ -120,6 +120,28 @@ def test_a_node_that_is_started_again_decides_again(
         )
 
 
+@pytest.mark.parametrize("until", ["it has proved itself", "it is on the network"])
+def test_what_came_to_the_process_before_is_asked_of_nobody(
+    until: str, quick: Quick, nodes: Nodes, at: Callable[..., None]
+) -> None:
+    """A hub that is slow sees an arrival and the death together, or with them the return, when it is late for all."""
+
+    def replace_unseen() -> None:
+        board: Switchboard = quick.inside[-1].context.delivery.board  # type: ignore[union-attr]
+        name, before = nodes.all[0][0][1][0], board._sessions[nodes.all[0][0][1][0]]
+        time.sleep(0.2)
+        nodes.send(signal.SIGKILL)
+        nodes.start_again()
+        while (now := board._sessions.get(name, before)) is before or not (now.network or "proved" in until):
+            time.sleep(0.01)
+
+    at(4.0, replace_unseen)
+    more = {"relay": {"delay": 0.02, "ratio": 0.5}, "build": {"max_steps": 30}, "speed": SETTINGS["market"].speed / 3}
+    run = quick.run("market", "udp", **more)
+    assert run.arrivals.begins and min(last_decision(run, agent) for agent in ("office", "gate")) > 20.0
+    quick.repeated("market", run, build={"max_steps": 30})
+
+
 def test_a_node_that_hangs_is_gone_until_it_proves_itself_anew(
     quick: Quick, nodes: Nodes, at: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
