@@ -3,8 +3,8 @@
     python -m benchmarks.shared_links                 # 10 seeds of 100,000 messages each: ten minutes
     python -m benchmarks.shared_links --quick
 
-Ages are mean ages of the newest message that has arrived, in a unit of one message's work; load is the share of the time
-in which the medium would be busy. Draws have exactly the wanted mean (moment matching): less chance in a comparison.
+Ages are mean ages of the newest message that has arrived, in a unit of one message's work; load is the share of time in
+which the medium would be busy. Draws have exactly the wanted mean (moment matching): less chance in a comparison.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from heron_env import EventScheduler, MessageBroker, ScheduleConfig
 from heron_env.scheduling import sharing
 from heron_env.scheduling.links import links_of
 from heron_env.scheduling.media import Medium, Reliable
-from heron_env.scheduling.messages import CustomLetter
+from heron_env.scheduling.messages import StateReport
 from heron_env.scheduling.sharing import Offer, Transmit
 from heron_env.scheduling.timing import Timing
 from heron_env.seeding import h
@@ -33,6 +33,9 @@ from heron_env.testing.clock import SECOND
 Draws = Callable[[int], Iterator[float]]
 Row = tuple[int, int, int]
 """(number, departure, arrival) of a message, ns."""
+
+
+NOTHING = np.zeros(0)
 
 
 class Sized:
@@ -99,12 +102,13 @@ class Office:
         self.numbers[sender] += 1
         id, number = self.broker.next_id(), self.numbers[sender]
         self.sent[id] = sender, number, now
-        letter = CustomLetter(sender, number, id, now, Sized(next(self._sizes[sender])))
-        self.broker.send(letter, clock.Phase.REPORT, clock.Queue.UP, self.timings[sender].msg, "telemetry")
+        content: Any = Sized(next(self._sizes[sender]))
+        report = StateReport(sender, number, id, now, 0, 0, now, NOTHING, False, content)
+        self.broker.send(report, clock.Phase.REPORT, clock.Queue.UP, self.timings[sender].msg, "telemetry")
         self._plan(sender, now)
 
     def age(self, sender: int, shift: float = 0.0) -> float:
-        """Mean age of the newest message that has arrived, s, without the first 2 %; `shift` s taken off each arrival."""
+        """Mean age of the newest message that arrived, s, without the first 2 %; `shift` s taken off each arrival."""
         rows = np.array(self.arrived[sender], dtype=np.int64)
         came, left = rows[:, 2] - round(shift * SECOND), rows[:, 1]
         newest = np.maximum.accumulate(left)
@@ -154,7 +158,7 @@ def constant(value: float) -> Draws:
 
 def content_size(message: Any, sizes: dict[str, float]) -> float:
     """Bytes of a message of an Office; stands in for `sharing.content_size`."""
-    content = getattr(message, "content", None)
+    content = getattr(message, "view", None)
     return float(content.size) if isinstance(content, Sized) else _usual_size(message, sizes)
 
 
@@ -266,10 +270,10 @@ def _forms() -> Iterator[tuple[str, Form]]:
 
 
 FORMS: Final[Mapping[str, Form]] = dict(_forms())
-"""M/M/1, D/M/1: S. Kaul, R. Yates, M. Gruteser, "Real-time status: how often should one update?", INFOCOM 2012; M/D/1 and
-packet management: M. Costa, M. Codreanu, A. Ephremides, "On the age of information in status update systems with packet
-management", IEEE Trans. Inf. Theory 62 (2016); priorities: A. Cobham, "Priority assignment in waiting line problems",
-Operations Research 2 (1954)."""
+"""M/M/1, D/M/1: S. Kaul, R. Yates, M. Gruteser, "Real-time status: how often should one update?", INFOCOM 2012; M/D/1
+and packet management: M. Costa, M. Codreanu, A. Ephremides, "On the age of information in status update systems with
+packet management", IEEE Trans. Inf. Theory 62 (2016); priorities: A. Cobham, "Priority assignment in waiting line
+problems", Operations Research 2 (1954)."""
 
 
 def tried(name: str, seeds: int, messages: int) -> tuple[list[float], float]:
@@ -279,7 +283,7 @@ def tried(name: str, seeds: int, messages: int) -> tuple[list[float], float]:
         values = [FORMS[name].play(seed, messages) for seed in range(seeds)]
     finally:
         sharing.content_size = usual
-    return values, float(standard_errors(values, np.array(FORMS[name].value)))
+    return values, float(standard_errors(np.array(values), np.array(FORMS[name].value)))
 
 
 def main() -> None:

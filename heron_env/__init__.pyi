@@ -85,6 +85,11 @@ from heron_env.scheduling.events import ConditionMonitor as ConditionMonitor
 from heron_env.scheduling.events import CustomEvent as CustomEvent
 from heron_env.scheduling.events import CustomMessage as CustomMessage
 from heron_env.scheduling.events import Push as Push
+from heron_env.scheduling.media import Medium as Medium
+from heron_env.scheduling.media import Reliable as Reliable
+from heron_env.scheduling.media import mqtt as mqtt
+from heron_env.scheduling.media import ros2 as ros2
+from heron_env.scheduling.media import tcp as tcp
 from heron_env.scheduling.scheduler import EventScheduler as EventScheduler
 from heron_env.scheduling.sources import Empirical as Empirical
 from heron_env.scheduling.sources import GilbertElliott as GilbertElliott

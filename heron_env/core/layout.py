@@ -23,6 +23,9 @@ from heron_env.seeding import h
 GLOBAL = "global"
 """Owner of the environment's own features, the last row; no agent may be called so."""
 
+RAISED = 0.5
+"""From here on a flag counts as raised."""
+
 
 @dataclass(frozen=True, eq=False)
 class Row:

@@ -21,6 +21,7 @@ from heron_env.scheduling.sources import SECOND
 ORDERS: Final = ("fifo", "priority")
 KINDS: Final = ("request", "reply", "push", "command", "report", "share", "letter", "custom")
 """Of messages, in `sizes`."""
+MOST_TRIES: Final = 1000
 MOST_WAIT: Final = 120 * SECOND
 """No repetition waits longer, ns: Linux's TCP_RTO_MAX."""
 
@@ -94,7 +95,7 @@ class Reliable:
     Attributes:
         rto: a lost message is sent again so long after its round trip should have ended, s.
         backoff: factor on that wait after each repetition of the same message; it is never longer than 120 s.
-        tries: how often a message is sent at the most; None: until it arrives.
+        tries: how often a message is sent at the most, up to 1000; None: until it arrives, with an rto of 1 ms or more.
         gaps: a message that comes later tells that an earlier one is missing, which is then sent again at once: by
             acknowledgements (TCP's RACK, RFC 8985) or heartbeats (DDS). It tells of the first loss only.
 
@@ -111,7 +112,12 @@ class Reliable:
         for name, good, words in (
             ("rto", is_number(self.rto) and 0.0 <= self.rto <= 1e6, "must be seconds, 0 to 1e6"),
             ("backoff", is_number(self.backoff) and 1.0 <= self.backoff <= 1e6, "must be a factor, 1 to 1e6"),
-            ("tries", self.tries is None or (whole and self.tries >= 1), "must be a whole number, 1 or more, or None"),
+            (
+                "tries",
+                self.tries is None or (whole and 1 <= self.tries <= MOST_TRIES),
+                f"must be 1 to {MOST_TRIES}, or None",
+            ),
+            ("rto", self.tries is not None or self.rto >= 1e-3, "must be 0.001 or more where `tries` is None"),
             ("gaps", isinstance(self.gaps, bool), "must be True or False"),
         ):
             if not good:
@@ -154,7 +160,8 @@ def mqtt(qos: int = 0) -> dict[str, Any]:
 def ros2(reliability: str = "reliable", depth: int = 10) -> dict[str, Any]:
     """Fields of a schedule whose messages go over DDS as ROS 2 sets it up: "reliable" or "best_effort".
 
-    At most `depth` of a stream wait (keep last). Fast DDS sends a heartbeat every 3 s, and with data; ROS 2's profile for sensor data is best effort with depth 5.
+    At most `depth` of a stream wait (keep last). Fast DDS sends a heartbeat every 3 s, and with data; ROS 2's profile
+    for sensor data is best effort with depth 5.
     Raises ConfigError for another word.
     """
     if reliability not in ("reliable", "best_effort"):

@@ -146,16 +146,21 @@ def no_slot_is_lost(memory: Any, lane: int) -> None:
     """In a lane whose decisions have all been told, the slots that are not free are those that events need."""
     a, sizes = memory.arrays, memory.sizes
     size, numbers = int(sizes[f.HEAP_SIZE]), a["lane"][lane]
-    needed: dict[str, set[int]] = {"report_slot": set(), "view_slot": set()}
-    for what in a["heap"][lane * size : lane * size + int(numbers[f.TOP]), 2].tolist():
-        kind, slot = what & 255, (what >> 8 & 0xFFFFFF) - 1
-        if kind & f.TWIN:
-            needed["report_slot"].add(slot)
-            slot = int(a["report_slot"][lane * int(sizes[f.REPORT_SLOTS]) + slot, f.REAL])
-        if slot >= 0:
-            reports = kind & 15 in (f.REPORT, f.EFFECT_REPORT, f.SHARE)
+    needed: dict[str, set[int]] = {"report_slot": set(), "view_slot": set(), "parcel": set()}
+    events = [(what & 255, (what >> 8 & 0xFFFFFF) - 1) for what in
+              a["heap"][lane * size : lane * size + int(numbers[f.TOP]), 2].tolist()]  # fmt: skip
+    parcels = int(sizes[f.PARCEL_SLOTS])
+    for p, row in enumerate(a["parcel"][lane * parcels : (lane + 1) * parcels].tolist()):
+        if row[f.USES] > 0:
+            needed["parcel"].add(p)
+            if not row[f.P_STATE] & f.GONE:
+                events.append((row[f.P_KIND], row[f.P_SLOT]))
+    for kind, slot in events:
+        if slot >= 0 and kind != f.OFFER:
+            reports = kind in (f.REPORT, f.EFFECT_REPORT, f.SHARE)
             needed["report_slot" if reports else "view_slot"].add(slot)
     for name, place, link, first, left in (
+        ("parcel", f.PARCEL_SLOTS, f.CHAIN, f.FREE_PARCEL, f.PARCELS_LEFT),
         ("report_slot", f.REPORT_SLOTS, f.CHAIN, f.FREE_REPORT, f.REPORTS_LEFT),
         ("view_slot", f.VIEW_SLOTS, f.CHAIN, f.FREE_VIEW, f.VIEWS_LEFT),
     ):
@@ -222,6 +227,6 @@ def same_results(mine: EpisodeResult, theirs: EpisodeResult, where: str) -> None
                  "cancelled_effects", "unfinished_effects"):  # fmt: skip
         a, b = as_bytes(getattr(mine, name)), as_bytes(getattr(theirs, name))
         assert a == b, f"{where}{name} differ:\n{getattr(mine, name)}\n{getattr(theirs, name)}"
-    for name in ("staleness", "latency", "messages"):  # nan is equal to itself here
+    for name in ("staleness", "latency", "messages", "media"):  # nan is equal to itself here
         a, b = repr(getattr(mine, name)), repr(getattr(theirs, name))
         assert a == b, f"{where}{name} differ:\n{a}\n{b}"

@@ -1,4 +1,4 @@
-"""What waits (T25 to T27) once more, from the law alone: lists that are searched and sorted anew whenever one is needed."""
+"""What waits (T25 to T27) once more, from the law alone: lists that are searched and sorted whenever one is needed."""
 
 from dataclasses import dataclass, field
 from typing import Any

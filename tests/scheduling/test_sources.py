@@ -52,8 +52,6 @@ def test_a_sample_is_keyed_as_every_draw() -> None:
     one = link(seed=5, episode=2, msg_delay=Empirical([1, 2, 3]), act_delay=Empirical([4, 5]))
     u = uniforms(key(5, 2, h("battery_1"), "sample", "tick", int(REQUEST)), 50)
     assert [one.delay(9, "tick", REQUEST, n, 7) for n in range(50)] == [(1 + int(x * 3)) * SECOND for x in u]
-    u = uniforms(key(5, 2, h("battery_1"), "twin sample", "tick", int(REQUEST)), 50)
-    assert [one.delay(9, "tick", REQUEST, n, twin=True) for n in range(50)] == [(1 + int(x * 3)) * SECOND for x in u]
     u = uniforms(key(5, 2, h("battery_1"), "sample", "command", int(Leg.ACTION)), 50)
     assert [one.delay(9, "command", Leg.ACTION, n) for n in range(50)] == [(4 + int(x * 2)) * SECOND for x in u]
     assert one.delay(9, "tick", Leg.GATHERING, 0) == 9, "obs_delay is a number"

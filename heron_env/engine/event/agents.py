@@ -292,6 +292,8 @@ def commit(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any)
     `slot`: of the decision that the numbers come from, this agent's or that of one above it.
     """
     of(E, "decided")[b, r] = number
+    # before the commands leave: one that is given up at once must not be the last that needs the slot
+    of(E, "view_slot")[b * of(E, "sizes")[f.VIEW_SLOTS] + slot, f.USES] += 1
     first = of(E, "first_child")
     for k in range(first[r], first[r + 1]):
         child = of(E, "child")[k]
@@ -302,7 +304,6 @@ def commit(E: Any, b: Any, r: Any, number: Any, now: Any, after: Any, slot: Any)
         )  # fmt: skip
     last = of(E, "last_effect")
     last[b, r] = max(later(now, after), last[b, r])
-    of(E, "view_slot")[b * of(E, "sizes")[f.VIEW_SLOTS] + slot, f.USES] += 1
     push(E, b, last[b, r], EFFECT_PHASE, r, f.EFFECT, slot, number)
 
 

@@ -352,6 +352,7 @@ def deliver_parcel(E: Any, b: Any, p: Any, arrival: Any) -> None:
     """Its arrival is known: the event has its numbers now."""
     parcels, i = of(E, "parcel"), parcel_of(E, b, p)
     kind, slot, number = parcels[i, f.P_KIND], parcels[i, f.P_SLOT], parcels[i, f.P_NUMBER]
+    parcels[i, f.P_SLOT] = NONE
     push(E, b, arrival, parcels[i, f.P_PHASE], parcels[i, f.P_RANK], kind, slot, number)
     release_parcel(E, b, p)
 
