@@ -494,10 +494,9 @@ def waiting(draw: st.DrawFn, dt: float, config: ScheduleConfig, media: tuple[Med
     """The same with one of the media, a transport, or both; what waits may be limited."""
     fast, slow = media
     medium = draw(st.sampled_from([None, fast, fast, slow]))
-    reliable = st.builds(
-        Reliable, rto=st.sampled_from([min(fraction * dt, 100.0) for fraction in (0.01, 0.3)]), backoff=st.sampled_from([1.0, 2.0]),
-        tries=st.sampled_from([None, 2]), gaps=st.booleans(),
-    ) | st.builds(Reliable, rto=st.just(0.0), tries=st.sampled_from([1, 3]), gaps=st.booleans())  # fmt: skip
+    waits, gaps = st.sampled_from([min(share * dt, 100.0) for share in (0.01, 0.3)]), st.booleans()
+    tries, at_once = st.sampled_from([None, 2]), st.builds(Reliable, rto=st.just(0.0), tries=st.just(3), gaps=gaps)
+    reliable = st.builds(Reliable, rto=waits, backoff=st.sampled_from([1.0, 2.0]), tries=tries, gaps=gaps) | at_once
     transport = draw(st.one_of(st.none(), reliable)) if medium is not None else draw(reliable)
     keep, lifespan = draw(st.sampled_from([None, None, 1, 2])), draw(st.sampled_from([None, None, 0.6 * dt]))
     priority = draw(st.integers(-1, 1)) if medium is not None and medium.order == "priority" else 0

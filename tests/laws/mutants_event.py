@@ -110,3 +110,56 @@ LATE_MUTANTS: dict[str, Fault] = {
     "what_is_under_way_is_overwritten": ("clock", "        short |= f.RING_SHORT\n", "        pass\n"),
 }
 """Those that only show where the news of many boundaries is under way, or time ends before it comes."""
+
+SHARED_MUTANTS: dict[str, Fault] = {
+    "a_medium_rests": (
+        "media",
+        "    transfer(E, b, chosen, s, now, now)\n    if server[k, f.S_HEAD] >= 0:\n",
+        "    transfer(E, b, chosen, s, now, now)\n    if False:\n",
+    ),
+    "priorities_are_not_looked_at": ("media", "if priority(E, b, p) < priority(E, b, chosen):", "if False:"),
+    "last_come_first_served": ("media", "    chosen = server[k, f.S_HEAD]\n", "    chosen = server[k, f.S_TAIL]\n"),
+    "a_held_back_reply_holds_the_medium": ("media", "    if leaves > now:  #", "    if False:  #"),
+    "headers_weigh_nothing": ("media", " + medium[m, f.OVERHEAD]", ""),
+    "the_limit_is_of_one_message": ("media", "used[k, f.S_BACKLOG] + size > limit", "size > limit"),
+    "refused_bytes_are_forgotten": (
+        "media",
+        "        used[k, f.S_REFUSED] += size\n        discard(",
+        "        discard(",
+    ),
+    "the_newest_is_displaced": ("media", "f.P_ORDER] < parcels[first + oldest", "f.P_ORDER] > parcels[first + oldest"),
+    "nothing_is_too_old": ("media", "return lifespan >= 0 and now", "return False and now"),
+    "one_draw_for_all_attempts": ("media", "    if attempt > 0:\n", "    if False:\n"),
+    "a_gap_is_noticed_at_once": ("media", "leaves, later(arrival, timing[at, f.MSG]))", "leaves, arrival)"),
+    "a_gap_is_a_timeout": ("media", "repeat(E, b, found, told, 0)", "repeat(E, b, found, told, 1)"),
+    "lost_repetitions_are_noticed": ("media", "f.GAPS and attempt == 0:", "f.GAPS:"),
+    "no_backoff": ("media", '        ns *= of(E, "odds")[at, f.BACKOFF]\n', "        pass\n"),
+    "tries_for_ever": (
+        "media",
+        "if lost and reliable and (timing[at, f.TRIES] == 0 or",
+        "if lost and reliable and (True or",
+    ),
+    "what_follows_a_loss_overtakes": (
+        "media",
+        "timing[at, f.RTO] >= 0 and timing[at, f.FLAGS] & f.REORDER == 0:\n            stand_in_line",
+        "False:\n            stand_in_line",
+    ),
+    "who_gave_up_still_holds_up": (
+        "media",
+        "        arrive(E, b, r, queue, now)\n\n\n@leaf\ndef begin",
+        "        pass\n\n\n@leaf\ndef begin",
+    ),
+    "what_is_given_up_stays": (
+        "media",
+        "    release_slot(E, b, parcels[i, f.P_KIND], parcels[i, f.P_SLOT])\n",
+        "",
+    ),
+    "a_cable_is_a_radio": ("media", "f.SERVER_UP] if up else timing[at, f.SERVER_DOWN]", "f.SERVER_UP]"),
+    "media_are_used_from_the_start": (
+        "media",
+        "server[k, f.S_FREE] = server[k, f.S_PENDING] =",
+        "server[k, f.S_PENDING] =",
+    ),
+    "growing_forgets_what_waits": ("memory", '("parcel", "parcel_size")', '("parcel",)'),
+}
+"""Of what waits."""

@@ -10,7 +10,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from laws.checks_event_batch import check_event_batch, check_on_and_on
 from laws.examples import ROUGH, SLOW, TALK
-from laws.mutants_event import EVENT_MUTANTS, GOING_ON_MUTANTS, LATE_MUTANTS, TOGETHER_MUTANTS
+from laws.mutants_event import EVENT_MUTANTS, GOING_ON_MUTANTS, LATE_MUTANTS, SHARED_MUTANTS, TOGETHER_MUTANTS
 from laws.test_plain_clock import networks
 from laws.uncompiled import PACKAGE, PLAIN
 from strategies import Node, Recipe, batched, sourced
@@ -21,8 +21,10 @@ from heron_env import (
     Empirical,
     GilbertElliott,
     Markov,
+    Medium,
     ObservabilityConfig,
     Recorded,
+    Reliable,
     ScheduleConfig,
     make,
 )
@@ -254,6 +256,41 @@ def look_together(**options: Any) -> None:
     check_event_batch(replace(TALK, compile=True), ROUGH, lanes=3, seed=3, **options)
 
 
+RADIO = Medium("radio", rate=120.0, overhead=3, order="priority", sizes={"request": 2, "report": 12})
+BUS = Medium("bus", rate=150.0, overhead=2, limit=80, duplex=True)
+LOSSY = ScheduleConfig(
+    tick_interval=0.4, msg_delay=0.1, obs_delay=0.3, loss=0.3, jitter_type="uniform", jitter_ratio=0.5,
+    on_missing="noop",
+)  # fmt: skip
+SHARED: list[dict[str, ScheduleConfig]] = [
+    {
+        "*": replace(LOSSY, medium=RADIO, priority=1, transport=Reliable(rto=0.3, gaps=True)),
+        "field": replace(LOSSY, medium=RADIO, keep=1, lifespan=1.5, transport=Reliable(rto=0.1, tries=3)),
+    },
+    {
+        "*": replace(LOSSY, medium=BUS, reorder=True, transport=Reliable(rto=0.2, backoff=1.5, gaps=True)),
+        "field": replace(LOSSY, medium=BUS, keep=2, lifespan=0.8),
+        "system": replace(LOSSY, transport=Reliable(rto=0.2, tries=2)),
+    },
+    {"*": replace(LOSSY, medium=Medium(rate=300.0), transport=Reliable(rto=0.0, tries=3))},
+]
+
+
+def look_shared(**options: Any) -> None:
+    """At what waits: for others, for another attempt, behind what was lost."""
+    for schedule in SHARED:
+        check_event_batch(replace(BUSY, max_steps=20), schedule, lanes=2, seed=3, episodes=2, **options)
+
+
+def test_what_waits_finds_room() -> None:
+    """A medium that is offered ten times what it carries: parcels grow, and nothing is lost."""
+    schedule = ScheduleConfig(tick_interval=0.2, medium=Medium(rate=60.0, order="priority"))
+    course = check_event_batch(replace(BUSY, max_steps=30), schedule, lanes=2)
+    use = course.results[0].media["medium"]
+    assert use.load > 3.0 and use.waiting > 1000.0 and use.busy > 0.99
+    assert any("was offered" in note for note in course.results[0].notes)
+
+
 @pytest.mark.e2e
 @pytest.mark.parametrize("text", [False, True], ids=["compiled", "in Python"])
 def test_its_text_in_python_is_the_same_clock(text: bool) -> None:
@@ -261,11 +298,12 @@ def test_its_text_in_python_is_the_same_clock(text: bool) -> None:
     look_on_and_on(text=text)
     look_late(text=text)
     look_together(text=text)
+    look_shared(text=text)
 
 
 LONG = {"a_noop_undoes_what_fell_before", "ends_looked_at_too_early"}
 LONG |= {*GOING_ON_MUTANTS, *(name for name, fault in EVENT_MUTANTS.items() if fault[0] in PLAIN)}
-MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS | LATE_MUTANTS | TOGETHER_MUTANTS
+MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS | LATE_MUTANTS | TOGETHER_MUTANTS | SHARED_MUTANTS
 
 
 @pytest.mark.e2e
@@ -275,7 +313,7 @@ MUTANTS = EVENT_MUTANTS | GOING_ON_MUTANTS | LATE_MUTANTS | TOGETHER_MUTANTS
 def test_a_fault_in_its_text_makes_another_clock(name: str) -> None:
     try:
         looking = look_on_and_on if name in GOING_ON_MUTANTS else look_late if name in LATE_MUTANTS else look
-        looking = look_together if name in TOGETHER_MUTANTS else looking
+        looking = look_together if name in TOGETHER_MUTANTS else look_shared if name in SHARED_MUTANTS else looking
         looking(text=True, fault=MUTANTS[name])
     except (AssertionError, IndexError, ValueError, HeronError):
         return

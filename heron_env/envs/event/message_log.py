@@ -85,7 +85,7 @@ def copies(context: EventContext) -> Iterator[MessageCopy]:
             yield MessageCopy(waiting, ns, "in flight", None, causes[waiting.id])
     for message, arrived in broker.dropped:
         yield MessageCopy(message, arrived, "second copy", None, causes[message.id])
-    for fate, messages in (("lost", broker.lost), ("discarded", broker.discarded)):
-        yield from (MessageCopy(message, None, fate, None, cause) for message, cause in messages)
+    yield from (MessageCopy(message, None, "lost", None, cause) for message, cause in broker.lost)
+    yield from (MessageCopy(message, None, "discarded", None, cause) for message, cause in broker.discarded)
     for message, cause in [] if broker.sharing is None else broker.sharing.waiting():
         yield MessageCopy(message, None, "in flight", None, cause)
