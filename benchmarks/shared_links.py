@@ -24,7 +24,6 @@ from heron_env.scheduling import sharing
 from heron_env.scheduling.links import links_of
 from heron_env.scheduling.media import Medium, Reliable
 from heron_env.scheduling.messages import StateReport
-from heron_env.scheduling.sharing import Offer, Transmit
 from heron_env.scheduling.timing import Timing
 from heron_env.seeding import h
 from heron_env.testing import clock
@@ -92,10 +91,7 @@ class Office:
         if event is None:
             if sends:
                 self._send(sender, now)
-        elif isinstance(event, Offer | Transmit):
-            assert self.broker.sharing is not None
-            self.broker.sharing.handle(event, now)
-        elif self.broker.accept(event):
+        elif not (self.broker.sharing and self.broker.sharing.takes(event)) and self.broker.accept(event):
             self.arrived[sender].append((event.number, event.sent, now))
 
     def _send(self, sender: int, now: int) -> None:

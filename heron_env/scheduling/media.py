@@ -96,8 +96,8 @@ class Reliable:
         rto: a lost message is sent again so long after its round trip should have ended, s.
         backoff: factor on that wait after each repetition of the same message; it is never longer than 120 s.
         tries: how often a message is sent at the most, up to 1000; None: until it arrives, with an rto of 1 ms or more.
-        gaps: a message that comes later tells that an earlier one is missing, which is then sent again at once: by
-            acknowledgements (TCP's RACK, RFC 8985) or heartbeats (DDS). It tells of the first loss only.
+        gaps: what comes later shows that an earlier message is missing, which is then sent again at once: by
+            acknowledgements (TCP's RACK, RFC 8985) or heartbeats (DDS). That holds for the first loss only.
 
     Raises ScheduleError.
     """
@@ -138,10 +138,17 @@ class Reliable:
 
 
 def tcp(rto: float = 0.2) -> dict[str, Any]:
-    """Fields of a schedule whose messages go over TCP: `ScheduleConfig(msg_delay=0.02, loss=0.01, **tcp())`.
+    """Fields of a schedule whose messages go over TCP.
 
     Linux waits 200 ms beyond the round trip (TCP_RTO_MIN), doubles that up to 120 s and gives up after 15 repetitions
-    (tcp_retries2); what comes later tells what is missing (RFC 8985). RFC 6298 would wait 1 s.
+    (tcp_retries2); what comes later shows what is missing (RFC 8985). RFC 6298 would wait 1 s.
+
+    Returns:
+        A transport: Reliable.
+
+    >>> from heron_env import ScheduleConfig, tcp
+    >>> ScheduleConfig(msg_delay=0.02, loss=0.01, **tcp()).transport
+    Reliable(rto=0.2, backoff=2.0, tries=16, gaps=True)
     """
     return {"transport": Reliable(rto=rto, backoff=2.0, tries=16, gaps=True)}
 
@@ -150,7 +157,14 @@ def mqtt(qos: int = 0) -> dict[str, Any]:
     """Fields of a schedule whose messages go over MQTT, which runs over TCP: its QoS is about broken connections.
 
     With Nagle's rule and late acknowledgements, as client and broker have them by default, QoS 1 and 2 take about 34 ms
-    more a leg: write `min_delay=0.034`. Raises ConfigError for a QoS that there is not.
+    more a leg: write `min_delay=0.034`. Raises ScheduleError for a QoS that there is not.
+
+    Returns:
+        A transport: that of `tcp`.
+
+    >>> from heron_env import mqtt, tcp
+    >>> mqtt(qos=1) == tcp()
+    True
     """
     if qos not in (0, 1, 2) or isinstance(qos, bool):
         raise ScheduleError(f"mqtt(qos={qos!r:.60}): must be 0, 1 or 2")
@@ -161,8 +175,14 @@ def ros2(reliability: str = "reliable", depth: int = 10) -> dict[str, Any]:
     """Fields of a schedule whose messages go over DDS as ROS 2 sets it up: "reliable" or "best_effort".
 
     At most `depth` of a stream wait (keep last). Fast DDS sends a heartbeat every 3 s, and with data; ROS 2's profile
-    for sensor data is best effort with depth 5.
-    Raises ConfigError for another word.
+    for sensor data is best effort with depth 5. Raises ScheduleError for another word.
+
+    Returns:
+        `keep`, and a transport if it is reliable.
+
+    >>> from heron_env import ros2
+    >>> ros2("best_effort", depth=5)
+    {'keep': 5}
     """
     if reliability not in ("reliable", "best_effort"):
         raise ScheduleError(f"ros2(reliability={reliability!r:.60}): must be 'reliable' or 'best_effort'")
@@ -172,12 +192,12 @@ def ros2(reliability: str = "reliable", depth: int = 10) -> dict[str, Any]:
 
 
 def as_medium(value: Any) -> Any:
-    """The medium that a mapping tells of, as `{"name": "radio", "rate": 1000}`; other values as they are."""
+    """The medium that a mapping describes, as `{"name": "radio", "rate": 1000}`; other values as they are."""
     return _made(Medium, value)
 
 
 def as_transport(value: Any) -> Any:
-    """The transport that a mapping tells of, or the word "tcp"; other values as they are. Raises ScheduleError."""
+    """The transport that a mapping describes, or the word "tcp"; other values as they are. Raises ScheduleError."""
     return tcp()["transport"] if value == "tcp" else _made(Reliable, value)
 
 

@@ -14,15 +14,12 @@ j * GOLDEN), so that nothing moves when a link becomes reliable, or another atte
 from __future__ import annotations
 
 import copy
-import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from heron_env.scheduling import messages as m
+from heron_env.scheduling.contents import content_size, stream_of
 from heron_env.scheduling.links import Link, What
 from heron_env.scheduling.media import Medium
 from heron_env.scheduling.sources import SECOND
@@ -39,11 +36,6 @@ UPWARD = (0, 4, 7)
 """Queues of what an agent itself sends, UP, SHARE and LETTER; all else comes from above it."""
 BOUND = ("_broker", "_links", "_scheduler")
 """What does not change in a run."""
-KINDS: dict[type[m.Message], str] = {
-    m.ObservationRequest: "request", m.ObservationReply: "reply", m.ObservationPush: "push", m.Command: "command",
-    m.PushedCommand: "command", m.StateReport: "report", m.SharedState: "share", m.LetterUnderWay: "letter",
-    m.CustomLetter: "custom", m.ObservationCopy: "reply", m.ActionCommand: "command",
-}  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)
@@ -79,7 +71,7 @@ class Parcel:
     place: int = -1
 
 
-class Offer:
+class Offered:
     """A parcel comes to its medium; `timed`: for its timer has run out."""
 
     __slots__ = ("at", "number", "parcel", "timed")
@@ -237,18 +229,24 @@ class Sharing:
         if config.keep is not None:
             parcel.stream = stream_of(message)
         if message.sent > self._scheduler.now:  # until then the medium is not held for it
-            self._schedule(message.sent, parcel, Offer(parcel, message.sent))
+            self._schedule(message.sent, parcel, Offered(parcel, message.sent))
         else:
             self._offer(parcel)
 
-    def handle(self, event: Offer | Transmit, now: int) -> None:
+    def handle(self, event: Offered | Transmit, now: int) -> None:
         """An event of its own."""
-        if isinstance(event, Offer):
+        if isinstance(event, Offered):
             self._come(event)
         else:
             self._transmit(event.server)
 
-    def _come(self, offer: Offer) -> None:
+    def takes(self, event: Any) -> bool:
+        """Is it an event of its own? Then it is handled."""
+        if mine := isinstance(event, Offered | Transmit):
+            self.handle(event, self._scheduler.now)
+        return mine
+
+    def _come(self, offer: Offered) -> None:
         """A parcel comes to its medium, unless it has been sent again, or given up, since this was planned."""
         parcel = offer.parcel
         if parcel.gone:
@@ -352,13 +350,13 @@ class Sharing:
 
     def _repeat(self, parcel: Parcel, at: int, *, timed: bool) -> None:
         parcel.back = at
-        self._schedule(at, parcel, Offer(parcel, at, timed=timed))
+        self._schedule(at, parcel, Offered(parcel, at, timed=timed))
 
-    def _reveal(self, rank: int, queue: int, left: int, told: int) -> None:
-        """Of what left earlier and was lost the sender knows at `told`, ns; lost repetitions only a timer tells."""
+    def _reveal(self, rank: int, queue: int, left: int, due: int) -> None:
+        """Of what left earlier and was lost the sender knows at `due`, ns; lost repetitions only a timer tells."""
         for parcel in self._missing.get((rank, queue), ()):
-            if parcel.left < left and told < parcel.back:
-                self._repeat(parcel, told, timed=False)
+            if parcel.left < left and due < parcel.back:
+                self._repeat(parcel, due, timed=False)
 
     def _is_noticed(self, parcel: Parcel) -> None:
         """It is no first loss any more of which later messages tell."""
@@ -430,47 +428,3 @@ class Sharing:
 def repeated(cause: str, attempt: int) -> int:
     """What attempt 1, 2, ... of a message is caused by."""
     return mix(h(cause) + attempt * GOLDEN & MASK)
-
-
-def content_size(message: Any, sizes: dict[str, float]) -> float:
-    """Bytes of a message's content; it never depends on the numbers in it."""
-    if (size := sizes.get(KINDS[type(message)])) is not None:
-        return size
-    match message:
-        case m.ObservationReply() | m.ObservationPush():
-            return 4.0 * len(message.vector)
-        case m.Command() | m.PushedCommand() | m.StateReport() | m.SharedState():
-            return 4.0 * len(message.values)
-        case m.LetterUnderWay():
-            return float(len(message.letter.text.encode()))
-        case m.CustomLetter():
-            payload = dict(message.content.payload)
-            return float(len(json.dumps(payload, separators=(",", ":"), default=str).encode()))
-        case m.ObservationCopy():
-            return 4.0 * count(message.content)
-        case m.ActionCommand():
-            return 4.0 * count(message.action)
-    return 0.0
-
-
-def count(content: Any) -> int:
-    """Numbers in an observation or an action of any form."""
-    if isinstance(content, dict):
-        return sum(map(count, content.values()))
-    if isinstance(content, tuple | list):
-        return sum(map(count, content))
-    return int(np.size(content))
-
-
-def stream_of(message: Any) -> Any:
-    """What a newer message takes the place of an older one in; None: each counts, as letters do."""
-    match message:
-        case m.StateReport():
-            return "report", message.agent, message.row
-        case m.SharedState():
-            return "share", message.edge
-        case m.ObservationCopy():
-            return "reply", message.agent, message.receiver, message.part
-        case m.LetterUnderWay() | m.CustomLetter():
-            return None
-    return KINDS[type(message)], message.agent

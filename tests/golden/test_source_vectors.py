@@ -1,7 +1,7 @@
 """Published test vectors of delays and losses from data (source_vectors.json): every clock must give these numbers.
 
 The plain link (laws/plain_draws.py: from the definitions, one move after another) made the file; this module, run with
-PYTHONPATH=tests:., prints it anew. Times in ns; `lost` where a message is, `twins` are second copies.
+PYTHONPATH=tests:., prints it anew. Times in ns; `lost` where a message is.
 """
 
 import json
@@ -43,11 +43,10 @@ def config_of(fields: dict[str, Any]) -> ScheduleConfig:
 
 def asked(of: Any) -> dict[str, Any]:
     """What a link, the product's or the plain one, answers; legs in turns, so that it goes back in time."""
-    told: dict[str, Any] = {"delays": [], "twins": [], "lost": []}
+    told: dict[str, Any] = {"delays": [], "lost": []}
     for number, at in enumerate(DEPARTURES):
         for cause, leg in LEGS:
             told["delays"].append(of("delay", 1_500_000_000, cause, leg, number, at))
-            told["twins"].append(of("twin", 1_500_000_000, cause, leg, number, at))
             told["lost"].append(of("lost", 0, cause, leg, number, at))
     return told
 
@@ -58,7 +57,7 @@ def by_definition(fields: dict[str, Any], agent: str, seed: int, episode: int) -
     def of(what: str, nominal: int, cause: str, leg: int, number: int, at: int) -> Any:
         if what == "lost":
             return link.lost(cause, leg, number, at)
-        return link.delay(nominal, cause, leg, number, at, "twin " if what == "twin" else "")
+        return link.delay(nominal, cause, leg, number, at)
 
     return asked(of)
 
@@ -69,7 +68,7 @@ def by_the_clock(fields: dict[str, Any], agent: str, seed: int, episode: int) ->
     def of(what: str, nominal: int, cause: str, leg: int, number: int, at: int) -> Any:
         if what == "lost":
             return link.lost(cause, leg, number, at)
-        return link.delay(nominal, cause, leg, number, at, twin=what == "twin")
+        return link.delay(nominal, cause, leg, number, at)
 
     return asked(of)
 

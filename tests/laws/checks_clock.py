@@ -108,7 +108,7 @@ def happened(trace: Any) -> Iterator[tuple[Any, ...]]:
     """The records of a trace in the words of the plain clock: (ns, kind, rank, number, content, cancelled?)."""
     for record in trace:
         p = record.payload
-        if record.kind in ("Offer", "Transmit"):
+        if record.kind in ("Offered", "Transmit"):
             continue  # how something waits is told by when it comes
         match p:
             case clock.Simulation():

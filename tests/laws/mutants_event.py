@@ -131,7 +131,7 @@ SHARED_MUTANTS: dict[str, Fault] = {
     "nothing_is_too_old": ("media", "return lifespan >= 0 and now", "return False and now"),
     "one_draw_for_all_attempts": ("media", "    if attempt > 0:\n", "    if False:\n"),
     "a_gap_is_noticed_at_once": ("media", "leaves, later(arrival, timing[at, f.MSG]))", "leaves, arrival)"),
-    "a_gap_is_a_timeout": ("media", "repeat(E, b, found, told, 0)", "repeat(E, b, found, told, 1)"),
+    "a_gap_is_a_timeout": ("media", "repeat(E, b, next_lost, due, 0)", "repeat(E, b, next_lost, due, 1)"),
     "lost_repetitions_are_noticed": ("media", "f.GAPS and attempt == 0:", "f.GAPS:"),
     "no_backoff": ("media", '        ns *= of(E, "odds")[at, f.BACKOFF]\n', "        pass\n"),
     "tries_for_ever": (

@@ -349,7 +349,7 @@ def not_discarded(original: Any) -> Any:
 
 def known_at_once(original: Any) -> Any:
     """A gap is known before word of it can be back."""
-    return lambda self, rank, queue, left, told: original(self, rank, queue, left, self._scheduler.now)
+    return lambda self, rank, queue, left, due: original(self, rank, queue, left, self._scheduler.now)
 
 
 def a_gap_is_a_timeout(original: Any) -> Any:

@@ -27,7 +27,7 @@ from heron_env.scheduling.links import links_of
 from heron_env.scheduling.messages import ActionCommand, Leg, ObservationCopy
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import EventScheduler, Phase
-from heron_env.scheduling.sharing import Offer, Transmit, overload
+from heron_env.scheduling.sharing import overload
 from heron_env.scheduling.timing import END_OF_TIME, Timing, require_before_the_end, to_seconds
 from heron_env.scheduling.trace import NOBODY, Trace
 from heron_env.seeding import h
@@ -101,9 +101,8 @@ class AgentSide:
     def join(self, now: int) -> None:
         """As at reset: nothing has arrived, and no command is in force."""
         self.alive, self.born, self.ended, self.informed = True, now, NOBODY, NOBODY
-        self.copies, self.arrived, self.place = self.form.copies(now, self.truth), False, NOBODY
+        self.copies, self.arrived, self.place, self.applied = self.form.copies(now, self.truth), False, NOBODY, NOOP
         self.force: tuple[int, Any] = (NOOP, None)
-        self.applied = NOOP
 
     def offer(self, observation: Any) -> Any:
         """The mask that came with the agent's observation, a copy; None without one."""
@@ -131,8 +130,7 @@ class NetworkEpisode:
     ) -> None:  # fmt: skip
         self.setting, self.world, self.moment, self.record = setting, setting.world, (seed, episode), record
         self.now, self.number, self.cancelled, self.torn = 0, 0, 0, False
-        self.trace = Trace() if trace else None
-        self.scheduler = EventScheduler()
+        self.trace, self.scheduler = Trace() if trace else None, EventScheduler()
         self.scheduler.causes = None if self.trace is None else self.trace.causes
         self.links = links_of([h(name) for name in setting.agents], timings, timings, seed, episode)
         self.broker = (WatchedBroker if trace else MessageBroker)(self.scheduler, self.links)
@@ -264,14 +262,11 @@ class NetworkEpisode:
 
     def _deliver(self, last: int, phase: int = COMMAND) -> None:
         """Everything arrives that arrives by `last`, ns; of that instant only what comes by `phase`."""
-        scheduler, trace, heap = self.scheduler, self.trace, self.scheduler.heap
+        scheduler, trace, heap, sharing = self.scheduler, self.trace, self.scheduler.heap, self.broker.sharing
         while heap and heap[0][:2] <= (last, phase):
             entry = heappop(heap)
             scheduler.now, message = entry[0], entry[4]
-            if self.broker.sharing is not None and isinstance(message, Offer | Transmit):
-                self.broker.sharing.handle(message, entry[0])
-                continue
-            if not self.broker.accept(message):
+            if (sharing is not None and sharing.takes(message)) or not self.broker.accept(message):
                 continue
             if trace is not None:
                 scheduler.here = len(trace.rows)
@@ -423,12 +418,11 @@ class NetworkEpisode:
     def close(self) -> EpisodeResult:
         """The result so far; agents that still live are truncated."""
         result, over = self.result, not self.world.agents
-        result.end_time, result.notes = to_seconds(self.now), together(self._notes())
+        result.messages, result.media = self.broker.total(), self.broker.media(self.now)
+        result.end_time, result.notes = to_seconds(self.now), together(self._notes()) + overload(result.media)
         result.truncated |= {side.name: True for side in self.sides if side.alive}
         result.staleness = {side.name: Percentiles.of(side.ages) for side in self.sides}
         result.latency = {side.name: Percentiles.of(side.latency) for side in self.sides}
-        result.messages, result.media = self.broker.total(), self.broker.media(self.now)
-        result.notes += overload(result.media)
         if self.record is not None and "rewards" not in self.record:
             result.rewards = {name: [(result.end_time, total)] for name, total in result.returns.items()}
         commands = {m.id: m for m in self.broker.under_way() if type(m) is ActionCommand}

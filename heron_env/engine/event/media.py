@@ -290,25 +290,25 @@ def repeat(E: Any, b: Any, p: Any, ns: Any, timed: Any) -> None:
 
 
 @leaf
-def reveal(E: Any, b: Any, r: Any, queue: Any, left: Any, told: Any) -> None:
-    """Of what left earlier and was lost the sender knows at `told`, ns; lost repetitions only a timer tells."""
+def reveal(E: Any, b: Any, r: Any, queue: Any, left: Any, due: Any) -> None:
+    """Of what left earlier and was lost the sender knows at `due`, ns; lost repetitions only a timer tells."""
     parcels, first = of(E, "parcel"), b * of(E, "sizes")[f.PARCEL_SLOTS]
     last = np.int64(NONE)
     while True:  # in the order in which they were lost
-        found = np.int64(NONE)
+        next_lost = np.int64(NONE)
         for p in range(of(E, "sizes")[f.PARCEL_SLOTS]):
             i = first + p
             missing = parcels[i, f.USES] > 0 and parcels[i, f.P_STATE] & f.MISSING != 0
             missing = missing and parcels[i, f.P_RANK] == r and parcels[i, f.P_QUEUE] == queue
             later_lost = missing and parcels[i, f.P_LOST] > last
-            if later_lost and (found < 0 or parcels[i, f.P_LOST] < parcels[first + found, f.P_LOST]):
-                found = np.int64(p)
-        if found < 0:
+            if later_lost and (next_lost < 0 or parcels[i, f.P_LOST] < parcels[first + next_lost, f.P_LOST]):
+                next_lost = np.int64(p)
+        if next_lost < 0:
             return
-        i = first + found
+        i = first + next_lost
         last = parcels[i, f.P_LOST]
-        if parcels[i, f.P_LEFT] < left and told < parcels[i, f.P_BACK]:
-            repeat(E, b, found, told, 0)
+        if parcels[i, f.P_LEFT] < left and due < parcels[i, f.P_BACK]:
+            repeat(E, b, next_lost, due, 0)
 
 
 @leaf

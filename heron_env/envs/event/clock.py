@@ -23,7 +23,7 @@ from heron_env.scheduling import events, messages
 from heron_env.scheduling.arrivals import Arrivals, Delivery
 from heron_env.scheduling.messages import Message
 from heron_env.scheduling.scheduler import Phase
-from heron_env.scheduling.sharing import Offer, Transmit, overload
+from heron_env.scheduling.sharing import Offered, Transmit, overload
 from heron_env.scheduling.timing import END_OF_TIME, SECOND, Timing, require_before_the_end, to_ns, to_seconds
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class EventRun:
             messages.ReportReceived: _nothing,
         }
         if (sharing := self.context.broker.sharing) is not None:
-            handlers |= {Offer: sharing.handle, Transmit: sharing.handle}
+            handlers |= {Offered: sharing.handle, Transmit: sharing.handle}
         return handlers if self.layer is None else self.layer.dispatch(handlers)
 
     def _close(self, event: events.CloseEpisode, now: int) -> None:

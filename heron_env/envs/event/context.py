@@ -78,7 +78,6 @@ class EventContext:
         self.delivery, self._stamps = delivery, (set[int](), set[int]())  # of messages, of answers
         self.places = places_of(ids, delivery)
         self.broker = self._broker(LinkRule(self) if ruled else None)
-        self.broker.on_loss = self._note_loss
         self.reached = self.version = 0  # until when everything has happened, ns: this moment may have more to come
         self.received: list[list[Received]] = [[] for _ in ids]
         self.latency: list[list[float]] = [[] for _ in ids]
@@ -92,7 +91,9 @@ class EventContext:
 
     def _broker(self, ask: LinkRule | None) -> MessageBroker:
         kind = MessageBroker if self.trace is None else WatchedBroker
-        return kind(self.scheduler, self.links, ask, self.delivery, self.crosses if self.places else None)
+        broker = kind(self.scheduler, self.links, ask, self.delivery, self.crosses if self.places else None)
+        broker.on_loss = self._note_loss
+        return broker
 
     def bind(
         self, simulation: Simulation, proxy: ProxyAgent, ownership: Ownership, draw_of: Callable[[int, int], int]
