@@ -283,7 +283,7 @@ def tried(name: str, seeds: int, messages: int) -> tuple[list[float], float]:
         values = [FORMS[name].play(seed, messages) for seed in range(seeds)]
     finally:
         sharing.content_size = usual
-    return values, float(standard_errors(np.array(values), np.array(FORMS[name].value)))
+    return values, float(standard_errors([np.array(x) for x in values], np.array(FORMS[name].value)))
 
 
 def main() -> None:
