@@ -79,7 +79,7 @@ def record(loss: float, qos: int, number: int) -> Run:
         link = hosts.LossyLink(pid, *seed)
         with broker(pid):
             arrivals: dict[int, int] = {}
-            subscriber = Client(CallbackAPIVersion.VERSION2)
+            subscriber = Client(CallbackAPIVersion.VERSION2, reconnect_on_failure=False)
             subscriber.on_message = lambda *words: arrivals.update({int(words[2].payload): time.monotonic_ns()})
             subscribed = threading.Event()
             subscriber.on_subscribe = lambda *words: subscribed.set()
@@ -87,7 +87,7 @@ def record(loss: float, qos: int, number: int) -> Run:
                 _connect(subscriber)
             subscriber.subscribe("news", qos)
             subscriber.loop_start()
-            publisher = Client(CallbackAPIVersion.VERSION2)
+            publisher = Client(CallbackAPIVersion.VERSION2, reconnect_on_failure=False)
             _connect(publisher)
             publisher.loop_start()
             while not (publisher.is_connected() and subscribed.is_set()):
