@@ -15,12 +15,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 
 from benchmarks.post_office import standard_errors
 from heron_env import EventScheduler, MessageBroker, ScheduleConfig
-from heron_env.scheduling import sharing
+from heron_env.scheduling import contents, sharing
 from heron_env.scheduling.links import links_of
 from heron_env.scheduling.media import Medium, Reliable
 from heron_env.scheduling.messages import StateReport
@@ -155,10 +156,8 @@ def constant(value: float) -> Draws:
 def content_size(message: Any, sizes: dict[str, float]) -> float:
     """Bytes of a message of an Office; stands in for `sharing.content_size`."""
     content = getattr(message, "view", None)
-    return float(content.size) if isinstance(content, Sized) else _usual_size(message, sizes)
+    return float(content.size) if isinstance(content, Sized) else contents.content_size(message, sizes)
 
-
-_usual_size = sharing.content_size
 
 # Closed forms
 
@@ -274,11 +273,8 @@ problems", Operations Research 2 (1954)."""
 
 def tried(name: str, seeds: int, messages: int) -> tuple[list[float], float]:
     """By seed, what comes out; and how many standard errors off that is in the mean."""
-    usual, sharing.content_size = sharing.content_size, content_size
-    try:
+    with patch.object(sharing, "content_size", content_size):
         values = [FORMS[name].play(seed, messages) for seed in range(seeds)]
-    finally:
-        sharing.content_size = usual
     return values, float(standard_errors([np.array(value) for value in values], np.array(FORMS[name].value)))
 
 
