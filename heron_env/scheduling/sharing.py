@@ -26,11 +26,11 @@ from heron_env.scheduling import messages as m
 from heron_env.scheduling.links import Link, What
 from heron_env.scheduling.media import Medium
 from heron_env.scheduling.sources import SECOND
+from heron_env.scheduling.timing import END_OF_TIME, ScheduleConfig
 from heron_env.seeding import GOLDEN, MASK, h, mix
 
 if TYPE_CHECKING:
     from heron_env.scheduling.broker import MessageBroker
-    from heron_env.scheduling.timing import ScheduleConfig
 
 FATE = int(What.FATE)
 TRANSMIT = 10
@@ -82,15 +82,15 @@ class Parcel:
 class Offer:
     """A parcel comes to its medium; `timed`: for its timer has run out."""
 
-    __slots__ = ("at", "number", "parcel", "timed")
+    __slots__ = ("at", "attempt", "number", "parcel", "timed")
 
     def __init__(self, parcel: Parcel, at: int, *, timed: bool = True) -> None:
         self.parcel, self.at, self.timed, self.number = parcel, at, timed, parcel.message.number
+        self.attempt = parcel.attempt
 
     def to_dict(self) -> dict[str, Any]:
         """For a trace."""
-        parcel = self.parcel
-        return {"id": parcel.message.id, "attempt": parcel.attempt, "content": parcel.message.to_dict()}
+        return {"id": self.parcel.message.id, "attempt": self.attempt}
 
 
 class Transmit:
@@ -103,7 +103,7 @@ class Transmit:
 
     def to_dict(self) -> dict[str, Any]:
         """For a trace."""
-        return {"medium": self.server.name, "waiting": len(self.server.waiting)}
+        return {"medium": self.server.name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,8 +315,8 @@ class Sharing:
             self._plan(server)
 
     def _send(self, parcel: Parcel, server: Server, start: int) -> None:
-        server.free = start + parcel.work
-        server.carried, server.busy = server.carried + parcel.size, server.busy + parcel.work
+        server.free = min(start + parcel.work, END_OF_TIME - 1)
+        server.carried, server.busy = server.carried + parcel.size, min(server.busy + parcel.work, END_OF_TIME - 1)
         self._depart(parcel, server.free)
 
     def _depart(self, parcel: Parcel, leaves: int) -> None:
@@ -324,6 +324,7 @@ class Sharing:
         message, rank, link = parcel.message, parcel.message.agent, self._links[parcel.message.agent]
         config, transport = link.timing.config, link.timing.config.transport
         self._broker.ask(link, message)
+        self._broker.depart(message, leaves)
         cause: Any = parcel.cause if parcel.attempt == 0 else repeated(parcel.cause, parcel.attempt)
         fate = link.draw(FATE, parcel.nominal, cause, message.leg, message.number, leaves)
         if fate < 0 and transport is not None and (transport.tries is None or parcel.attempt + 1 < transport.tries):

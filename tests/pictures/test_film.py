@@ -139,14 +139,14 @@ def flying(flight: MessageFlight) -> MessagePanel:
 
 
 def test_a_message_travels_from_its_sender_to_its_receiver_and_is_late_after_a_step():
-    messages = flying(MessageFlight(2, -1, 1.0, 1.5))
+    messages = flying(MessageFlight(2, -1, 1.0, 1.5, 1.0))
     (start,), (end,) = messages._start, messages._end
     half = dots(messages, 1.0, 1.25)
     assert half["on its way"] == [pytest.approx((start + end) / 2)]
     assert end[0] == PROXY_AT and not (half["arrived"] or half["lost"] or half["late: longer than a step"])
     assert dots(messages, 1.4, 1.6)["arrived"] == [pytest.approx(end)]
     assert not any([*dots(messages, 1.6, 1.8).values(), *dots(messages, 0.5, 0.9).values()])
-    messages = flying(MessageFlight(-1, 2, 1.0, 4.0))
+    messages = flying(MessageFlight(-1, 2, 1.0, 4.0, 1.0))
     assert len(dots(messages, 1.9, 2.0)["on its way"]) == 1
     assert len(dots(messages, 2.0, 2.1)["late: longer than a step"]) == 1
 
