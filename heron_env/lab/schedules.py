@@ -85,9 +85,9 @@ def with_settings(own: AnySchedule, settings: Sequence[str]) -> AnySchedule:
 
 
 def _source(entries: Sequence[ScheduleSetting], who: Key, name: str) -> str:
-    """Where this field was set last; of fields that only go together, where the other was."""
-    names = (name, *NEEDS.get(name, ()))
-    sources = [one.said for own in (who, EVERYONE) for one in reversed(entries) if one.who == own and one.name in names]
+    """Where this field was set last; where it was not, one that allows or forbids its values."""
+    fields = [(field, own) for field in (name, *NEEDS.get(name, ())) for own in (who, EVERYONE)]
+    sources = [one.said for field, own in fields for one in reversed(entries) if (one.name, one.who) == (field, own)]
     return sources[0] if sources else f"schedule[{who!r}]"
 
 

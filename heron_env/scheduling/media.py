@@ -112,20 +112,22 @@ class Reliable:
     gaps: bool = False
 
     def __post_init__(self) -> None:
+        fault = self._fault()
+        if fault:
+            name, words = fault
+            raise ScheduleError(f"Reliable({name}={getattr(self, name)!r:.100}): {words}")
+
+    def _fault(self) -> tuple[str, str] | None:
+        if not is_number(self.rto) or not 0.0 <= self.rto <= 1e6:
+            return "rto", "must be seconds, 0 to 1e6"
+        if not is_number(self.backoff) or not 1.0 <= self.backoff <= 1e6:
+            return "backoff", "must be a factor, 1 to 1e6"
         whole = isinstance(self.tries, int) and not isinstance(self.tries, bool)
-        for name, good, words in (
-            ("rto", is_number(self.rto) and 0.0 <= self.rto <= 1e6, "must be seconds, 0 to 1e6"),
-            ("backoff", is_number(self.backoff) and 1.0 <= self.backoff <= 1e6, "must be a factor, 1 to 1e6"),
-            (
-                "tries",
-                self.tries is None or (whole and 1 <= self.tries <= MOST_TRIES),
-                f"must be 1 to {MOST_TRIES}, or None",
-            ),
-            ("rto", self.tries is not None or self.rto >= 1e-3, "must be 0.001 or more where `tries` is None"),
-            ("gaps", isinstance(self.gaps, bool), "must be True or False"),
-        ):
-            if not good:
-                raise ScheduleError(f"Reliable({name}={getattr(self, name)!r:.100}): {words}")
+        if self.tries is not None and not (whole and 1 <= self.tries <= MOST_TRIES):
+            return "tries", f"must be 1 to {MOST_TRIES}, or None"
+        if self.tries is None and self.rto < 1e-3:
+            return "rto", "must be 0.001 or more where `tries` is None"
+        return None if isinstance(self.gaps, bool) else ("gaps", "must be True or False")
 
     def wait(self, timeouts: int, round_trip: int) -> int:
         """From the departure of a lost message to its repetition, ns, where its timer has run out so often before."""

@@ -132,6 +132,11 @@ class MediumUse:
         share, load = ((busy - max(free - end, 0)) / end, offered / rate * SECOND / end) if end else (0.0, 0.0)
         return cls(offered, carried, refused, waiting, share, load)
 
+    def __str__(self) -> str:
+        """`busy 87 % of the time, 120 bytes refused, 48 waiting`."""
+        bytes_of = f"{self.refused:,.0f} bytes refused, {self.waiting:,.0f} waiting"
+        return f"busy {100.0 * self.busy:.0f} % of the time, {bytes_of}"
+
 
 def overload(media: Mapping[str, MediumUse]) -> list[str]:
     """A note for each medium that was offered more than it can carry."""

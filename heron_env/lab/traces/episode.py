@@ -30,7 +30,7 @@ from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 from heron_env.scheduling.messages import ActionCommand, ObservationCopy
-from heron_env.scheduling.sharing import Offer, Transmit
+from heron_env.scheduling.sharing import MediumUse, Offer, Transmit
 from heron_env.scheduling.trace import exact
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class TraceOutcome:
     Attributes:
         rewards: by agent, [(boundary, value)].
         actions: by acting agent, [(time of the effect, vector)].
-        cancelled_effects, unfinished_effects, masked: as in EpisodeResult.
+        cancelled_effects, unfinished_effects, masked, media: as in EpisodeResult.
     """
 
     rewards: dict[str, list[tuple[float, float]]]
@@ -142,6 +142,7 @@ class TraceOutcome:
     notes: list[str]
     unfinished_effects: int = 0
     masked: dict[str, int] = field(default_factory=dict)
+    media: dict[str, MediumUse] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,6 +240,7 @@ def _outcome(run: EventRun) -> TraceOutcome:
         notes=list(result.notes),
         unfinished_effects=result.unfinished_effects,
         masked=dict(result.masked),
+        media=result.media,
     )
 
 
