@@ -11,7 +11,6 @@ of its name. All agents of one entry share its draw: one network, not one for ea
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -20,11 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from heron_env.errors import ScheduleError, did_you_mean
-from heron_env.given import is_finite, is_number
+from heron_env.scheduling.distributions import Lognormal, Uniform, is_plain_number
 from heron_env.scheduling.media import Medium, as_medium, as_transport
 from heron_env.scheduling.sources import as_source
 from heron_env.scheduling.timing import GONE, LEVELS, Key, Schedule, ScheduleConfig, require_one_meaning
-from heron_env.seeding import key, standard_normal, uniform
+from heron_env.seeding import key, uniform
 
 EVERYONE: Final = "*"
 FIELDS: Final = [field.name for field in fields(ScheduleConfig)]
@@ -207,7 +206,7 @@ def _entry(who: str, values: Any) -> dict[str, Any]:
         )
     fields: dict[str, Any] = {}
     for name, value in values.items():
-        if name in GONE and is_number(value) and value == 0:
+        if name in GONE and is_plain_number(value) and value == 0:
             continue  # all schedules that were written down had it
         if name not in FIELDS:
             if name in GONE:
@@ -258,76 +257,6 @@ FORMS: Final = "'0-10' (uniform), 'lognormal(3, 0.5)' (mean, standard deviation 
 _NUMBER: Final = r"(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
 _RANGE: Final = re.compile(rf"\s*{_NUMBER}\s*-\s*{_NUMBER}\s*")
 _LOGNORMAL: Final = re.compile(r"\s*lognormal\s*\((.*),(.*)\)\s*", re.IGNORECASE)
-LAST: Final = 1.0 - 2.0**-53
-"""The greatest u there is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Uniform:
-    """`low + (high - low) * u`: all values from low to high alike. Raises ScheduleError."""
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        if not (_number(self.low) and _number(self.high) and self.low <= self.high):
-            raise ScheduleError(f"'{self.low}-{self.high}': must be two finite numbers, the smaller one first")
-
-    def at(self, u: float) -> float:
-        """The value of a uniform u in [0, 1)."""
-        return self.low + (self.high - self.low) * u
-
-    @property
-    def extremes(self) -> tuple[float, float]:
-        """The least and the greatest value."""
-        return self.low, self.high
-
-    @property
-    def nominal(self) -> float:
-        """The mean."""
-        return 0.5 * (self.low + self.high)
-
-    def plain(self) -> str:
-        """As it is written: `0-10`."""
-        return f"{self.low!r}-{self.high!r}"
-
-
-@dataclass(frozen=True, slots=True)
-class Lognormal:
-    """`mean * exp(s n - s**2 / 2)`, n the normal quantile of u, s**2 = ln(1 + ratio**2). Raises ScheduleError.
-
-    Attributes:
-        mean: above 0.
-        ratio: standard deviation / mean, as `jitter_ratio` is.
-    """
-
-    mean: float
-    ratio: float
-
-    def __post_init__(self) -> None:
-        if not (_number(self.mean) and _number(self.ratio) and self.mean > 0 and self.ratio >= 0):
-            raise ScheduleError(
-                f"'{self.plain()}': must be the mean, above 0, and standard deviation / mean, 0 or more, both finite"
-            )
-
-    def at(self, u: float) -> float:
-        """The value of a uniform u in [0, 1)."""
-        variance = math.log1p(self.ratio * self.ratio)
-        return self.mean * math.exp(math.sqrt(variance) * standard_normal(u) - 0.5 * variance)
-
-    @property
-    def extremes(self) -> tuple[float, float]:
-        """The least and the greatest value that a float u can give."""
-        return self.at(0.0), self.at(LAST)
-
-    @property
-    def nominal(self) -> float:
-        """The mean."""
-        return self.mean
-
-    def plain(self) -> str:
-        """As it is written: `lognormal(3, 0.5)`."""
-        return f"lognormal({self.mean!r}, {self.ratio!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +283,7 @@ class Choice:
     @property
     def nominal(self) -> Any:
         """The mean of numbers; of others the first."""
-        if all(_number(value) for value in self.values):
+        if all(is_plain_number(value) for value in self.values):
             return sum(self.values) / len(self.values)
         return self.values[0]
 
@@ -461,7 +390,3 @@ def _word(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)

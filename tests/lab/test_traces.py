@@ -69,7 +69,7 @@ def test_the_record_has_what_the_run_without_one_yields(episode: Episode, run):
 
 def test_every_copy_of_every_message_is_there(episode: Episode, run):
     counts, booked = episode.counts, run.messages
-    assert min(counts.values()) > 0
+    assert min(counts[fate] for fate in ("delivered", "lost", "in flight")) > 0
     assert counts["delivered"] + counts["second copy"] == booked.delivered
     assert (counts["lost"], counts["in flight"]) == (booked.lost, booked.in_flight)
     assert len({m.id for m in episode.messages}) == booked.sent

@@ -527,7 +527,9 @@ def test_ages_and_shares_are_those_of_closed_forms(name: str, size: tuple[int, i
 
 def test_a_result_says_what_became_of_messages_and_how_busy_media_were() -> None:
     schedule = ScheduleConfig(loss=0.2, keep=2, medium=Medium("radio", rate=150.0, overhead=20.0), transport=Reliable())
-    result = make("heron/BatteryGrid-v0", max_steps=6).run_event_driven("random", seed=0, schedule=schedule)
+    result = make("heron/BatteryGrid-v0", max_steps=6).run_event_driven(
+        {"*": lambda vector: 0.5}, seed=0, schedule=schedule
+    )
     counts, use = result.messages, result.media["radio"]
     words = f"{counts.lost:,} lost, {counts.discarded:,} discarded, {counts.repeated:,} repeated"
     assert counts.discarded and counts.repeated and words in repr(result)
