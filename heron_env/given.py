@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeGuard, TypeVar
 
-from heron_env.errors import ConfigError, did_you_mean
+from heron_env.errors import ConfigError, HeronError, did_you_mean
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -124,15 +124,17 @@ WITHOUT_TRAINING_DELAYS: Final = (
 """What takes the place of TrainingDelays."""
 
 
-def refuse_removed(caller: str, removed: Mapping[str, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A decorator: arguments of an earlier version raise ConfigError. `removed`: what to use instead, in words."""
+def refuse_removed(
+    caller: str, removed: Mapping[str, str], error: type[HeronError] = ConfigError
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator: arguments of an earlier version raise an error. `removed`: what to use instead, in words."""
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(function)
         def call(*args: P.args, **options: P.kwargs) -> T:
             for name, value in options.items():
                 if name in removed:
-                    raise ConfigError(f"{caller}({name}={value!r:.60}): is gone since an earlier 0.x: {removed[name]}")
+                    raise error(f"{caller}({name}={value!r:.60}): is gone since an earlier 0.x: {removed[name]}")
             return function(*args, **options)
 
         return call

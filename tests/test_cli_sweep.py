@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cli_kit import as_json, heron
 
-from heron_env.lab import read_sweep
+from heron_env.lab import IDEAL, Condition, read_sweep
 from heron_env.lab.sweep.records import SweepJournal
 
 GRID = "heron/BatteryGrid-v0"
@@ -56,9 +56,23 @@ def test_axes_are_swept_one_after_another_or_as_a_product(tmp_path: Path):
         assert len([row for row in table["rows"] if row["policy"] == "random"]) == count
 
 
+def test_a_rate_is_swept_down_from_infinity_and_drawn(tmp_path: Path):
+    table = as_json("sweep", *short(tmp_path, "--axis", "rate=100,1e6,inf"))
+    rows = [row for row in table["rows"] if row["policy"] == "random"]
+    assert [row["condition"] for row in rows] == ["sync", "rate=100", "rate=1000000", "ideal"]
+    assert "was offered" in "".join(rows[1]["notes"]) and not rows[2]["notes"] and not rows[3]["notes"]
+    result = read_sweep(tmp_path)
+    assert [amount for amount, _ in result.along("random", "rate")] == [100.0, 1e6]
+    assert result.sweep.conditions[1] == Condition(rate=100.0) and result.point("random", IDEAL).gap.value == 0.0
+    (axes, _) = result.plot().axes
+    assert all(line.get_xdata().max() < 2e6 for line in axes.lines if line.get_marker() == "o")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--axis", "rate=0"], "rate=0.0): must be bytes a second, above 0"),
+        (["--axis", "rate=field:5"], "rate is one number for all agents"),
         (["--preset", "quik"], "Did you mean 'quick'"),
         (["--axis", "los=1"], "Did you mean 'loss'"),
         (["--axis", "loss=1", "--axis", "loss=0"], "name each cause once"),

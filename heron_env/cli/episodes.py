@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -143,6 +144,8 @@ def _print_trace(episode: Episode, files: dict[str, Path], answers: Mapping[str,
         f"{setting.env_id}, {setting.policy.name}, seed {setting.seed}: {summary['end_time']:g} s of virtual time"
     )
     typer.echo(f"messages: {', '.join(f'{count} {fate}' for fate, count in summary['messages'].items())}")
+    for name, use in episode.outcome.media.items():
+        typer.echo(f"medium {name}: {use}")
     if answers:
         counts = ", ".join(f"{count} {kind}" for kind, count in answers.items())
         typer.echo(f"answers in {files['fixture'].name}: {counts}")
@@ -263,6 +266,7 @@ def _summary(episode: Episode) -> dict[str, Any]:
         "end_time": episode.outcome.end_time,
         "returns": episode.returns,
         "messages": episode.counts,
+        **({"media": {name: asdict(use) for name, use in media.items()}} if (media := episode.outcome.media) else {}),
         "disturbances": [
             f"{s.who}: {seconds(s.start)} to {seconds(s.end)} s ({seconds(s.end - s.start)} s)" for s in spans
         ],

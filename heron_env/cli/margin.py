@@ -31,7 +31,9 @@ LargestOption = Annotated[
 ]
 UnderOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="CAUSE=AMOUNT", help="What else is wrong at every amount, as msg_delay=3; may be repeated."),
+    typer.Option(
+        metavar="CAUSE=AMOUNT", help="What else is wrong at every amount, as msg_delay=3 or rate=1000; may be repeated."
+    ),
 ]
 WorkersOption = Annotated[int, typer.Option(min=1, help="Worker processes, started again for each test.")]
 MarginOutOption = Annotated[Path | None, typer.Option(help="Folder for margin.json, which `heron report` reads.")]

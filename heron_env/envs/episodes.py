@@ -220,8 +220,10 @@ class EpisodeResult:
         return f"<EpisodeResult: {size}; returns: {returns}{self._post()}>"
 
     def _post(self) -> str:
-        sent, lost = self.messages.sent, self.messages.lost
-        return f"; {counted(sent, 'message')}, {lost:,} lost" if sent else ""
+        counts = self.messages
+        fates = f"; {counted(counts.sent, 'message')}, {counts.lost:,} lost" if counts.sent else ""
+        more = (("discarded", counts.discarded), ("repeated", counts.repeated))
+        return fates + "".join(f", {number:,} {what}" for what, number in more if number)
 
     def _repr_html_(self) -> str:
         """A row for each agent, for notebooks."""
@@ -233,7 +235,8 @@ class EpisodeResult:
         ]  # fmt: skip
         head = ("agent", "return", "actions", "age of what it saw, p95, s", "tick to effect, p95, s", "end")
         more = "" if len(rows) <= MOST_ROWS else f"and {len(rows) - MOST_ROWS} more agents; "
-        notes = "".join(f"; {note}" for note in self.notes)
+        media = "".join(f"; medium {name}: {use}" for name, use in self.media.items())
+        notes = media + "".join(f"; {note}" for note in self.notes)
         return html_table(head, rows[:MOST_ROWS], note=f"{more}{self.end_time:g} s{self._post()}{notes}")
 
     def digests(self, recorded: Iterable[str]) -> dict[str, str]:

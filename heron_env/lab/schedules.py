@@ -26,10 +26,11 @@ from heron_env.envs.base import HeronEnv
 from heron_env.envs.event.notes import Note, below_substep, legs, together
 from heron_env.errors import ConfigError, DeclarationError, Problem, ScheduleError, did_you_mean
 from heron_env.files.yaml_file import YamlFile
+from heron_env.given import is_number
 from heron_env.scheduling.drawn import (
     EVERYONE,
     FIELDS,
-    TOGETHER,
+    NEEDS,
     AnySchedule,
     Choice,
     DrawnSchedule,
@@ -84,9 +85,9 @@ def with_settings(own: AnySchedule, settings: Sequence[str]) -> AnySchedule:
 
 
 def _source(entries: Sequence[ScheduleSetting], who: Key, name: str) -> str:
-    """Where this field was set last; of fields that only go together, where the other was."""
-    names = TOGETHER if name in TOGETHER else (name,)
-    sources = [one.said for own in (who, EVERYONE) for one in reversed(entries) if one.who == own and one.name in names]
+    """Where this field was set last; where it was not, one that allows or forbids its values."""
+    fields = [(field, own) for field in (name, *NEEDS.get(name, ())) for own in (who, EVERYONE)]
+    sources = [one.said for field, own in fields for one in reversed(entries) if (one.name, one.who) == (field, own)]
     return sources[0] if sources else f"schedule[{who!r}]"
 
 
@@ -135,7 +136,8 @@ def _of_entry(who: Any, values: Any, folder: Path) -> Iterator[tuple[tuple[str, 
         return
     for name, value in values.items():
         if name in GONE:
-            yield (str(who), name), gone(name)
+            if not (is_number(value) and value == 0):  # all schedules that were written down had it
+                yield (str(who), name), gone(name)
             continue
         if name not in FIELDS:
             yield (str(who), str(name)), f"no such field; fields are {FIELDS}.{did_you_mean(name, FIELDS)}"

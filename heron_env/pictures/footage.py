@@ -28,12 +28,17 @@ class ObservationTaken(NamedTuple):
 
 
 class MessageFlight(NamedTuple):
-    """A copy of a message: ranks of its ends (-1: the proxy), when it left and arrives, s; nan: it was lost."""
+    """A copy of a message: ranks of its ends (-1: the proxy), and times, s.
+
+    `sent`: when it was ready to leave; `arrives`: nan, it does not; `left`: when it left, or was given up; until then
+    it waits at its sender, with inf to the end.
+    """
 
     sender: int
     receiver: int
     sent: float
     arrives: float
+    left: float
 
 
 @dataclass(eq=False)

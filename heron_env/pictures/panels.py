@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Final
@@ -23,8 +24,12 @@ NEAR: Final = 0.02
 """Share of a bound that something must come to once in a film; else it is drawn as if it had none."""
 PORT, PROXY_AT = 0.42, 0.97
 """Where messages leave an agent's line, and where the proxy is, of the width."""
+APART: Final = 0.05
+"""Share of a line from one message that waits to the next."""
+WAITS: Final = "waits to be sent"
 FATES: Final = {
     "on its way": ("o", EXACT_COLOUR),
+    WAITS: ("h", INK),
     "late: longer than a step": ("s", SERIES[4]),
     "arrived": ("^", SERIES[2]),
     "lost": ("X", RED),
@@ -46,7 +51,8 @@ class NetworkPicture:
                 self._messages = MessagePanel(figure.add_axes((0.03, 0.55, 0.94, 0.4)), footage, agent)
             below = figure.add_axes((0.36, 0.12, 0.61, 0.37 if footage.flights else 0.8))
             self._knowledge = KnowledgePanel(below, footage, agent, times)
-            figure.legend(loc="lower center", ncols=3, frameon=False, fontsize=8.0, columnspacing=1.5)
+            columns = 4 if any(flight.left > flight.sent for flight in footage.flights) else 3
+            figure.legend(loc="lower center", ncols=columns, frameon=False, fontsize=8.0, columnspacing=1.5)
             self._canvas = Canvas(figure)
             self._canvas.draw()
 
@@ -71,12 +77,14 @@ class MessagePanel:
         axes.plot([PROXY_AT, PROXY_AT], [-0.5, len(lines) - 0.5], color=INK, linewidth=3.0)
         axes.text(1.0, -0.6, footage.hub, ha="right", fontsize=8.0)
         axes.hlines(range(len(lines)), PORT, PROXY_AT, color=HIDDEN_COLOUR, linewidth=1.0)
-        self._dots = {
-            fate: axes.plot([], [], marker, color=colour, markersize=6.5, markeredgecolor="white", label=fate)[0]
-            for fate, (marker, colour) in FATES.items()
-        }
         self._dt, flights = footage.env.dt, [f for f in footage.flights if {f.sender, f.receiver} <= {*line_of, -1}]
-        sender, receiver, self._sent, self._arrives = np.array(flights, dtype=np.float64).reshape(-1, 4).T
+        sender, receiver, self._sent, self._arrives, self._left = np.array(flights, dtype=np.float64).reshape(-1, 5).T
+        hidden = set() if (self._left > self._sent).any() else {WAITS}  # of the legend
+        self._dots = {
+            fate: axes.plot([], [], marker, color=colour, markersize=6.5, markeredgecolor="white",
+                            label=f"_{fate}" if fate in hidden else fate)[0]
+            for fate, (marker, colour) in FATES.items()
+        }  # fmt: skip
         from_line, to_line = (np.array([line_of.get(rank, 0) for rank in ranks]) for ranks in (sender, receiver))
         up, down = receiver < 0, sender < 0
         aside = 0.18 * down - 0.18 * up  # above the line to the proxy, below it back
@@ -86,21 +94,32 @@ class MessagePanel:
 
     def update(self, since: float, time: float) -> None:
         """Show what was under way in (since, time]; what was lost stays for three times as long, so that it is seen."""
-        sent, arrives = self._sent, self._arrives
-        lost = np.isnan(arrives)
-        begun = sent <= time
-        away = begun & (arrives > time)
+        sent, arrives, left = self._sent, self._arrives, self._left
+        lost, gone = np.isnan(arrives), left <= time
+        waits = (sent <= time) & ~gone
+        away = gone & (arrives > time)
         late = away & (time - sent > self._dt)
         shown = [
             away & ~late,
+            waits,
             late,
-            begun & (arrives > since) & (arrives <= time),
-            lost & begun & (sent >= 3 * since - 2 * time),
+            gone & (arrives > since) & (arrives <= time),
+            lost & gone & (left >= 3 * since - 2 * time),
         ]
-        share = np.where(lost, 0.5, np.clip((time - sent) / np.maximum(arrives - sent, 1e-12), 0.0, 1.0))
+        share = np.clip((time - left) / np.maximum(arrives - left, 1e-12), 0.0, 1.0)
+        share = np.where(waits, self._in_line(waits), np.where(lost, 0.5, share))
         for dots, which in zip(self._dots.values(), shown, strict=True):
             places = self._start[which] + share[which, None] * (self._end - self._start)[which]
             dots.set_data(*places.T)
+
+    def _in_line(self, waits: NDArray[np.bool_]) -> Floats:
+        """How far along the line each stands that waits: one after another, the first at its sender."""
+        places, before = np.zeros(len(waits)), Counter[tuple[float, ...]]()
+        for number in np.flatnonzero(waits):
+            sender = tuple(self._start[number])
+            places[number] = min(APART * before[sender], 0.5)
+            before[sender] += 1
+        return places
 
 
 class KnowledgePanel:

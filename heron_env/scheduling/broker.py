@@ -248,6 +248,9 @@ class MessageBroker:
         if link.ruled and self._ask is not None:
             self._ask(link, message)
 
+    def depart(self, message: Message, ns: int) -> None:
+        """The last bit of a message that may wait leaves at `ns`, of each attempt; for those who watch."""
+
     def lose(self, message: Message) -> None:
         """A message will not arrive: its link has lost it, once or as often as it may be sent."""
         self.accounts[message.agent].lost += 1

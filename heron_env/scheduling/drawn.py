@@ -11,27 +11,31 @@ of its name. All agents of one entry share its draw: one network, not one for ea
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, Final
 
 from heron_env.errors import ScheduleError, did_you_mean
-from heron_env.given import is_finite
-from heron_env.scheduling.media import as_medium, as_transport
+from heron_env.scheduling.distributions import Lognormal, Uniform, is_plain_number
+from heron_env.scheduling.media import Medium, as_medium, as_transport
 from heron_env.scheduling.sources import as_source
-from heron_env.scheduling.timing import GONE, LEVELS, Key, Schedule, ScheduleConfig
-from heron_env.seeding import key, standard_normal, uniform
+from heron_env.scheduling.timing import GONE, LEVELS, Key, Schedule, ScheduleConfig, require_one_meaning
+from heron_env.seeding import key, uniform
 
 EVERYONE: Final = "*"
 FIELDS: Final = [field.name for field in fields(ScheduleConfig)]
 WORDS: Final = ("jitter_type", "on_missing", "own_rows")
 """Fields whose values are words."""
-TOGETHER: Final = ("jitter_type", "jitter_ratio", "tick_jitter_ratio")
-"""Fields of which one forbids values of another; all others are legal or not on their own."""
+WHOLE: Final = ("keep", "priority")
+"""Fields whose values are whole numbers."""
+NEEDS: Final = {
+    "jitter_ratio": ("jitter_type",), "tick_jitter_ratio": ("jitter_type",), "keep": ("medium", "transport"),
+    "lifespan": ("medium", "transport"), "priority": ("medium",), "loss": ("transport",),
+}  # fmt: skip
+"""By field, others that allow or forbid its values; all else is legal or not on its own."""
 SYNCHRONOUS: Final = ("tick_interval", "phase", "own_rows")
 """What the synchronous clock knows of a schedule."""
 
@@ -69,20 +73,30 @@ class DrawnSchedule:
             if name in self.entries:
                 raise ScheduleError(f"schedule[{who!r}]: another entry means the same level; keep one")
             self.entries[name] = _entry(name, values)
+        media = [values["medium"] for values in self.entries.values() if values.get("medium") is not None]
+        for one, other in combinations(media, 2):
+            if one != other:  # those that are drawn alike are one, whatever is drawn
+                for pair in product(_media(one), _media(other)):
+                    require_one_meaning(pair)
 
     def at(self, seed: int, episode: int) -> dict[Key, ScheduleConfig]:
         """The schedule of an episode. The same wherever, whenever and in whatever order it is asked for."""
 
         def drawn(who: str, name: str, value: Drawn) -> Any:
-            if isinstance(value, DrawnMedium):  # all entries with one medium draw one rate
-                who, name = value.name, "medium.rate"
+            if name == "medium":  # all entries with one medium draw one rate, and of one list the same
+                who = next((medium.name for medium in _media(value)), who)
+                name = "medium.rate" if isinstance(value, DrawnMedium) else name
             return value.at(uniform(key(seed, episode, "schedule", who, name)))
 
         return self._with(drawn)
 
     def nominal(self) -> dict[Key, ScheduleConfig]:
-        """The schedule without draws: each mean, and of words the first."""
-        return self._with(lambda who, name, drawn: drawn.nominal)
+        """The schedule without draws: each mean, of whole numbers rounded, and of words the first."""
+
+        def mean(who: str, name: str, value: Drawn) -> Any:
+            return round(value.nominal) if name in WHOLE and value.nominal is not None else value.nominal
+
+        return self._with(mean)
 
     def _with(self, value_of: Callable[[str, str, Drawn], Any]) -> dict[Key, ScheduleConfig]:
         """The schedule with these values in place of what is drawn."""
@@ -170,6 +184,11 @@ def as_dict(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
+def _media(value: Any) -> list[Medium]:
+    """All media that this may become."""
+    return [one for one in (value.extremes if isinstance(value, Drawn) else (value,)) if one is not None]
+
+
 def config_fields(config: ScheduleConfig) -> dict[str, Any]:
     """All fields of a ScheduleConfig by name. Raises ScheduleError for what is none."""
     if not isinstance(config, ScheduleConfig):
@@ -187,7 +206,7 @@ def _entry(who: str, values: Any) -> dict[str, Any]:
         )
     fields: dict[str, Any] = {}
     for name, value in values.items():
-        if name in GONE and value == 0:
+        if name in GONE and is_plain_number(value) and value == 0:
             continue  # all schedules that were written down had it
         if name not in FIELDS:
             if name in GONE:
@@ -212,13 +231,11 @@ def gone(name: str) -> str:
 def faults_of(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What ScheduleConfig would not take of what these fields may become: (field, fault)."""
     extremes = {name: value.extremes if isinstance(value, Drawn) else (value,) for name, value in values.items()}
-    for name, several in extremes.items():
-        if name not in TOGETHER:
-            yield from ((name, fault) for value in several if (fault := _fault({name: value}, values)))
-    together = [name for name in TOGETHER if name in extremes]
-    for some in product(*(extremes[name] for name in together)):
-        if fault := _fault(dict(zip(together, some, strict=True)), values):
-            yield together[-1], fault
+    for name in sorted(extremes, key=lambda name: name in NEEDS):
+        together = [other for other in (*NEEDS.get(name, ()), name) if other in extremes]
+        for some in product(*(extremes[other] for other in together)):
+            if fault := _fault(dict(zip(together, some, strict=True)), values):
+                yield name, fault
 
 
 def _fault(extremes: Mapping[str, Any], values: Mapping[str, Any]) -> str:
@@ -240,76 +257,6 @@ FORMS: Final = "'0-10' (uniform), 'lognormal(3, 0.5)' (mean, standard deviation 
 _NUMBER: Final = r"(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
 _RANGE: Final = re.compile(rf"\s*{_NUMBER}\s*-\s*{_NUMBER}\s*")
 _LOGNORMAL: Final = re.compile(r"\s*lognormal\s*\((.*),(.*)\)\s*", re.IGNORECASE)
-LAST: Final = 1.0 - 2.0**-53
-"""The greatest u there is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Uniform:
-    """`low + (high - low) * u`: all values from low to high alike. Raises ScheduleError."""
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        if not (_number(self.low) and _number(self.high) and self.low <= self.high):
-            raise ScheduleError(f"'{self.low}-{self.high}': must be two finite numbers, the smaller one first")
-
-    def at(self, u: float) -> float:
-        """The value of a uniform u in [0, 1)."""
-        return self.low + (self.high - self.low) * u
-
-    @property
-    def extremes(self) -> tuple[float, float]:
-        """The least and the greatest value."""
-        return self.low, self.high
-
-    @property
-    def nominal(self) -> float:
-        """The mean."""
-        return 0.5 * (self.low + self.high)
-
-    def plain(self) -> str:
-        """As it is written: `0-10`."""
-        return f"{self.low!r}-{self.high!r}"
-
-
-@dataclass(frozen=True, slots=True)
-class Lognormal:
-    """`mean * exp(s n - s**2 / 2)`, n the normal quantile of u, s**2 = ln(1 + ratio**2). Raises ScheduleError.
-
-    Attributes:
-        mean: above 0.
-        ratio: standard deviation / mean, as `jitter_ratio` is.
-    """
-
-    mean: float
-    ratio: float
-
-    def __post_init__(self) -> None:
-        if not (_number(self.mean) and _number(self.ratio) and self.mean > 0 and self.ratio >= 0):
-            raise ScheduleError(
-                f"'{self.plain()}': must be the mean, above 0, and standard deviation / mean, 0 or more, both finite"
-            )
-
-    def at(self, u: float) -> float:
-        """The value of a uniform u in [0, 1)."""
-        variance = math.log1p(self.ratio * self.ratio)
-        return self.mean * math.exp(math.sqrt(variance) * standard_normal(u) - 0.5 * variance)
-
-    @property
-    def extremes(self) -> tuple[float, float]:
-        """The least and the greatest value that a float u can give."""
-        return self.at(0.0), self.at(LAST)
-
-    @property
-    def nominal(self) -> float:
-        """The mean."""
-        return self.mean
-
-    def plain(self) -> str:
-        """As it is written: `lognormal(3, 0.5)`."""
-        return f"lognormal({self.mean!r}, {self.ratio!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +283,7 @@ class Choice:
     @property
     def nominal(self) -> Any:
         """The mean of numbers; of others the first."""
-        if all(_number(value) for value in self.values):
+        if all(is_plain_number(value) for value in self.values):
             return sum(self.values) / len(self.values)
         return self.values[0]
 
@@ -351,6 +298,9 @@ class DrawnMedium:
 
     values: tuple[tuple[str, Any], ...]
     rate: Uniform | Lognormal | Choice
+
+    def __post_init__(self) -> None:
+        _ = self.extremes
 
     @property
     def name(self) -> str:
@@ -394,7 +344,7 @@ def field_value(name: str, value: Any, folder: Path | None = None) -> Any:
     if isinstance(value, list | tuple):
         return Choice(tuple(map(as_medium, value)))
     if isinstance(value, Mapping) and isinstance(rate := as_drawn(value.get("rate")), Uniform | Lognormal | Choice):
-        return DrawnMedium(tuple(sorted((k, v) for k, v in value.items() if k != "rate")), rate)
+        return DrawnMedium(tuple((k, v) for k, v in value.items() if k != "rate"), rate)
     return as_medium(value)
 
 
@@ -440,7 +390,3 @@ def _word(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and is_finite(value)

@@ -24,6 +24,8 @@ KINDS: Final = ("request", "reply", "push", "command", "report", "share", "lette
 MOST_TRIES: Final = 1000
 MOST_WAIT: Final = 120 * SECOND
 """No repetition waits longer, ns: Linux's TCP_RTO_MAX."""
+LONGEST: Final = 2.0**62
+"""A message occupies a medium for no longer, ns: half of all time that there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,14 @@ class Medium:
         if fault:
             name, words = fault
             raise ScheduleError(f"Medium({name}={getattr(self, name)!r:.100}): {words}")
-        pairs = self.sizes.items() if isinstance(self.sizes, Mapping) else self.sizes
-        object.__setattr__(self, "sizes", tuple(sorted((kind, float(size)) for kind, size in pairs)))
+        sizes = dict(self.sizes)
+        object.__setattr__(self, "sizes", tuple(sorted((kind, float(size)) for kind, size in sizes.items())))
 
     def _fault(self) -> tuple[str, str] | None:
         if not isinstance(self.name, str) or not self.name:
             return "name", "must be a word"
-        if isinstance(self.rate, bool) or not isinstance(self.rate, int | float) or not self.rate > 0.0:
+        endless = isinstance(self.rate, float) and self.rate == math.inf
+        if not endless and not (is_number(self.rate) and self.rate > 0.0):
             return "rate", "must be bytes a second, above 0"
         for name in ("overhead", "limit"):
             value = getattr(self, name)
@@ -73,14 +76,15 @@ class Medium:
             return "order", f"must be one of {', '.join(map(repr, ORDERS))}.{did_you_mean(self.order, ORDERS)}"
         if not isinstance(self.duplex, bool):
             return "duplex", "must be True or False"
-        sizes = dict(self.sizes) if isinstance(self.sizes, Mapping | tuple) else None
-        if sizes is None or not all(kind in KINDS and _is_size(size) for kind, size in sizes.items()):
-            return "sizes", f"must be bytes, 0 or more, by kind of message: {', '.join(KINDS)}"
-        return None
+        try:
+            good = all(kind in KINDS and _is_size(size) for kind, size in dict(self.sizes).items())
+        except (TypeError, ValueError):
+            good = False
+        return None if good else ("sizes", f"must be bytes, 0 or more, by kind of message: {', '.join(KINDS)}")
 
     def work(self, size: float) -> int:
         """How long a message of so many bytes, headers included, occupies it, ns."""
-        return round(size * (SECOND / self.rate)) if size else 0
+        return round(min(size * (SECOND / self.rate), LONGEST)) if size else 0
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON and YAML; `as_medium` takes it back."""
@@ -108,20 +112,22 @@ class Reliable:
     gaps: bool = False
 
     def __post_init__(self) -> None:
+        fault = self._fault()
+        if fault:
+            name, words = fault
+            raise ScheduleError(f"Reliable({name}={getattr(self, name)!r:.100}): {words}")
+
+    def _fault(self) -> tuple[str, str] | None:
+        if not is_number(self.rto) or not 0.0 <= self.rto <= 1e6:
+            return "rto", "must be seconds, 0 to 1e6"
+        if not is_number(self.backoff) or not 1.0 <= self.backoff <= 1e6:
+            return "backoff", "must be a factor, 1 to 1e6"
         whole = isinstance(self.tries, int) and not isinstance(self.tries, bool)
-        for name, good, words in (
-            ("rto", is_number(self.rto) and 0.0 <= self.rto <= 1e6, "must be seconds, 0 to 1e6"),
-            ("backoff", is_number(self.backoff) and 1.0 <= self.backoff <= 1e6, "must be a factor, 1 to 1e6"),
-            (
-                "tries",
-                self.tries is None or (whole and 1 <= self.tries <= MOST_TRIES),
-                f"must be 1 to {MOST_TRIES}, or None",
-            ),
-            ("rto", self.tries is not None or self.rto >= 1e-3, "must be 0.001 or more where `tries` is None"),
-            ("gaps", isinstance(self.gaps, bool), "must be True or False"),
-        ):
-            if not good:
-                raise ScheduleError(f"Reliable({name}={getattr(self, name)!r:.100}): {words}")
+        if self.tries is not None and not (whole and 1 <= self.tries <= MOST_TRIES):
+            return "tries", f"must be 1 to {MOST_TRIES}, or None"
+        if self.tries is None and self.rto < 1e-3:
+            return "rto", "must be 0.001 or more where `tries` is None"
+        return None if isinstance(self.gaps, bool) else ("gaps", "must be True or False")
 
     def wait(self, timeouts: int, round_trip: int) -> int:
         """From the departure of a lost message to its repetition, ns, where its timer has run out so often before."""
@@ -192,16 +198,23 @@ def ros2(reliability: str = "reliable", depth: int = 10) -> dict[str, Any]:
 
 
 def as_medium(value: Any) -> Any:
-    """The medium that a mapping describes, as `{"name": "radio", "rate": 1000}`; other values as they are."""
-    return _made(Medium, value)
+    """The medium that a mapping describes, as `{"name": "radio", "rate": 1000}`; other values as they are.
+
+    Raises ScheduleError for a text and for fields that there are not.
+    """
+    return _made(Medium, value, "a mapping of its fields, {name: radio, rate: 1000}")
 
 
 def as_transport(value: Any) -> Any:
     """The transport that a mapping describes, or the word "tcp"; other values as they are. Raises ScheduleError."""
-    return tcp()["transport"] if value == "tcp" else _made(Reliable, value)
+    if isinstance(value, str) and value == "tcp":
+        return tcp()["transport"]
+    return _made(Reliable, value, "tcp, or a mapping of its fields, {rto: 0.2, gaps: true}")
 
 
-def _made(kind: type[Any], value: Any) -> Any:
+def _made(kind: type[Any], value: Any, written: str) -> Any:
+    if isinstance(value, str):
+        raise ScheduleError(f"{value!r:.60}: must be {written}")
     if not isinstance(value, Mapping):
         return value
     names = [f.name for f in fields(kind)]

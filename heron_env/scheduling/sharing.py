@@ -23,11 +23,11 @@ from heron_env.scheduling.contents import content_size, stream_of
 from heron_env.scheduling.links import Link, What
 from heron_env.scheduling.media import Medium
 from heron_env.scheduling.sources import SECOND
+from heron_env.scheduling.timing import END_OF_TIME, ScheduleConfig
 from heron_env.seeding import GOLDEN, MASK, h, mix
 
 if TYPE_CHECKING:
     from heron_env.scheduling.broker import MessageBroker
-    from heron_env.scheduling.timing import ScheduleConfig
 
 FATE = int(What.FATE)
 TRANSMIT = 10
@@ -74,15 +74,15 @@ class Parcel:
 class Offered:
     """A parcel comes to its medium; `timed`: for its timer has run out."""
 
-    __slots__ = ("at", "number", "parcel", "timed")
+    __slots__ = ("at", "attempt", "number", "parcel", "timed")
 
     def __init__(self, parcel: Parcel, at: int, *, timed: bool = True) -> None:
         self.parcel, self.at, self.timed, self.number = parcel, at, timed, parcel.message.number
+        self.attempt = parcel.attempt
 
     def to_dict(self) -> dict[str, Any]:
         """For a trace."""
-        parcel = self.parcel
-        return {"id": parcel.message.id, "attempt": parcel.attempt, "content": parcel.message.to_dict()}
+        return {"id": self.parcel.message.id, "attempt": self.attempt}
 
 
 class Transmit:
@@ -95,7 +95,7 @@ class Transmit:
 
     def to_dict(self) -> dict[str, Any]:
         """For a trace."""
-        return {"medium": self.server.name, "waiting": len(self.server.waiting)}
+        return {"medium": self.server.name}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,11 @@ class MediumUse:
         """By a time, ns; `busy`: ns, those included until it is `free`."""
         share, load = ((busy - max(free - end, 0)) / end, offered / rate * SECOND / end) if end else (0.0, 0.0)
         return cls(offered, carried, refused, waiting, share, load)
+
+    def __str__(self) -> str:
+        """`busy 87 % of the time, 120 bytes refused, 48 waiting`."""
+        bytes_of = f"{self.refused:,.0f} bytes refused, {self.waiting:,.0f} waiting"
+        return f"busy {100.0 * self.busy:.0f} % of the time, {bytes_of}"
 
 
 def overload(media: Mapping[str, MediumUse]) -> list[str]:
@@ -313,8 +318,8 @@ class Sharing:
             self._plan(server)
 
     def _send(self, parcel: Parcel, server: Server, start: int) -> None:
-        server.free = start + parcel.work
-        server.carried, server.busy = server.carried + parcel.size, server.busy + parcel.work
+        server.free = min(start + parcel.work, END_OF_TIME - 1)
+        server.carried, server.busy = server.carried + parcel.size, min(server.busy + parcel.work, END_OF_TIME - 1)
         self._depart(parcel, server.free)
 
     def _depart(self, parcel: Parcel, leaves: int) -> None:
@@ -322,6 +327,7 @@ class Sharing:
         message, rank, link = parcel.message, parcel.message.agent, self._links[parcel.message.agent]
         config, transport = link.timing.config, link.timing.config.transport
         self._broker.ask(link, message)
+        self._broker.depart(message, leaves)
         cause: Any = parcel.cause if parcel.attempt == 0 else repeated(parcel.cause, parcel.attempt)
         fate = link.draw(FATE, parcel.nominal, cause, message.leg, message.number, leaves)
         if fate < 0 and transport is not None and (transport.tries is None or parcel.attempt + 1 < transport.tries):

@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from heron_env.errors import ScheduleError, checked_keywords, did_you_mean
-from heron_env.given import is_finite, refuse_removed
+from heron_env.errors import RemovedName, ScheduleError, checked_keywords, did_you_mean
+from heron_env.given import is_finite, is_number, refuse_removed
 from heron_env.scheduling.media import Medium, Reliable
 from heron_env.scheduling.sources import SECOND as SECOND
 from heron_env.scheduling.sources import Delay, DelaySource, GilbertElliott, Loss, Source
@@ -174,29 +174,35 @@ class ScheduleConfig:
             idle = getattr(self, name) > 0 and self.jitter_type == "none"
             yield name, "needs jitter_type='uniform', 'gaussian' or 'lognormal'" if idle else ""
         yield "loss", _fault_of_loss(self.loss)
+        endless = isinstance(self.transport, Reliable) and self.transport.tries is None
+        never = endless and is_number(self.loss) and self.loss == 1
+        yield "loss", "nothing would ever arrive: its transport tries for ever; give that tries=" if never else ""
         yield "reorder", _fault_of_flag(self.reorder)
         yield "on_missing", _fault_of_choice(self.on_missing, ON_MISSING)
         yield "medium", _fault_of_kind(self.medium, Medium, "Medium('radio', rate=1000.0)")
         yield "transport", _fault_of_kind(self.transport, Reliable, "Reliable(rto=0.2)")
-        yield "priority", "" if _is_whole(self.priority) else "must be a whole number; smaller goes first"
+        small = _is_whole(self.priority) and abs(self.priority) < 2**53
+        yield "priority", "" if small else "must be a whole number, within 2**53; smaller goes first"
         by_priority = self.medium is not None and self.medium.order == "priority"
         yield "priority", "needs a medium with order='priority'" if self.priority and not by_priority else ""
         idle = "needs a medium or a transport" if self.medium is None and self.transport is None else ""
         if self.keep is not None:
-            yield (
-                "keep",
-                "" if _is_whole(self.keep) and self.keep >= 1 else "must be a whole number, 1 or more, or None",
-            )
-            yield "keep", idle
+            good = _is_whole(self.keep) and 1 <= self.keep < 2**53
+            yield "keep", idle if good else "must be a whole number, 1 or more, or None"
         if self.lifespan is not None:
             yield "lifespan", _fault_of_time(self.lifespan)
             yield "lifespan", "must be above 0" if self.lifespan == 0 else idle
         yield "own_rows", "" if self.own_rows is None else _fault_of_choice(self.own_rows, OWN_ROWS)
 
 
-GONE: Final = {"duplicate": "simulated messages travel once; copies on real links come from heron_env.real.relay"}
+GONE: Final = {
+    "duplicate": "a message travels once; transport=Reliable(rto=0.0, tries=2) sends again what was lost, and pays for "
+    "it"
+}
 """Fields of earlier versions, and what takes their place."""
-setattr(ScheduleConfig, "__init__", refuse_removed("ScheduleConfig", GONE)(ScheduleConfig.__init__))  # noqa: B010
+setattr(  # noqa: B010
+    ScheduleConfig, "__init__", refuse_removed("ScheduleConfig", GONE, RemovedName)(ScheduleConfig.__init__)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +318,7 @@ def resolve(
     Raises ScheduleError for unknown or doubled keys and for values that are no ScheduleConfig.
     """
     table = _table(schedule, ids, groups)
-    _require_one_meaning(table.values())
+    require_one_meaning(config.medium for config in table.values() if config.medium is not None)
     group_of = {member: group for group, members in groups.items() for member in members}
     default, timings = ScheduleConfig(), []
     compiled: dict[int, Timing] = {}  # by id: agents of one entry share one config
@@ -325,11 +331,11 @@ def resolve(
     return tuple(timings)
 
 
-def _require_one_meaning(configs: Iterable[ScheduleConfig]) -> None:
+def require_one_meaning(media: Iterable[Medium]) -> None:
     """Raise ScheduleError where two media of one name differ."""
-    media: dict[str, Medium] = {}
-    for medium in (config.medium for config in configs if config.medium is not None):
-        first = media.setdefault(medium.name, medium)
+    by_name: dict[str, Medium] = {}
+    for medium in media:
+        first = by_name.setdefault(medium.name, medium)
         for each in fields(Medium):
             one, other = getattr(first, each.name), getattr(medium, each.name)
             if one != other:

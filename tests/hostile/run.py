@@ -1,6 +1,6 @@
 """How does everything public answer to bad values and to damaged files?
 
-    python tests/hostile/run.py --calls 24000 --files 2000 --seed 0 --refusals refusals.md
+    python tests/hostile/run.py --calls 24000 --files 2000 --schedules 5000 --seed 0 --refusals refusals.md
 
 Prints a table and what was found; exit code 0 only where nothing was. A finding is silent (an error without words, a
 name that a report loses or runs, another answer of one clock), raw (a traceback of another kind than our errors) or a
@@ -29,6 +29,7 @@ for name, setting in (("HERON_COMPILE", "0"), ("OMP_NUM_THREADS", "1")):
 import beyond  # noqa: E402  after the settings
 import calls  # noqa: E402
 import damage  # noqa: E402
+import schedules  # noqa: E402
 from verdict import FINDINGS, Answer  # noqa: E402
 
 BOTH_CLOCKS = 5
@@ -71,6 +72,13 @@ def all_files(number: int, seed: int) -> Answers:
         made = damage.originals(base)
         for n in range(number):
             yield n, *damage.damaged(n, seed, base, made)
+
+
+def all_schedules(number: int, seed: int) -> Answers:
+    """Number, the way by which a schedule came, and the answer."""
+    schedules.ran(None, batch=True)  # compiled here, which is no hang
+    for n in range(number):
+        yield n, *schedules.hostile_schedule(n, seed)
 
 
 class Found:
@@ -117,7 +125,11 @@ class Found:
 def run(asked: argparse.Namespace) -> Found:
     """All of it."""
     found, began, told = Found(), time.monotonic(), 0.0
-    shares = (("", all_calls, asked.calls), ("file ", all_files, asked.files))
+    shares = (
+        ("", all_calls, asked.calls),
+        ("file ", all_files, asked.files),
+        ("schedule ", all_schedules, asked.schedules),
+    )
     for part, answers, number in shares:
         for n, name, answer in answers(number, asked.seed):
             faulthandler.dump_traceback_later(STUCK, exit=True)  # a thread of ours that never ends
@@ -136,6 +148,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=24_000)
     parser.add_argument("--files", type=int, default=2_000)
+    parser.add_argument("--schedules", type=int, default=5_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--refusals", type=Path, help="a file for what users would read")
     asked = parser.parse_args()

@@ -9,7 +9,7 @@ from verdict import asked
 
 from heron_env.errors import ConfigError
 
-CALLS, FILES = 900, 220
+CALLS, FILES, SCHEDULES = 900, 220, 400
 
 
 @pytest.mark.draw
@@ -25,6 +25,16 @@ def test_damaged_files_get_an_answer_or_an_error_of_ours():
     pytest.importorskip("stable_baselines3")
     found = [
         f"file {number}, {name}: {answer.told}" for number, name, answer in run.all_files(FILES, 7) if answer.is_finding
+    ]
+    assert found == []
+
+
+@pytest.mark.draw
+def test_hostile_schedules_are_refused_with_a_field_or_run_alike_in_both_clocks():
+    found = [
+        f"schedule {number}, {way}: {answer.told}"
+        for number, way, answer in run.all_schedules(SCHEDULES, 7)
+        if answer.is_finding
     ]
     assert found == []
 

@@ -1,18 +1,19 @@
 """Conditions: what they say, what they refuse, and that two of them share every draw that both make."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from heron_env import ObservabilityConfig, ScheduleConfig, make
+from heron_env import Medium, ObservabilityConfig, ScheduleConfig, make
 from heron_env.errors import ConfigError, ScheduleError
 from heron_env.lab import IDEAL, SYNC, Condition, along, one_at_a_time
 from heron_env.lab.episodes import course
 from heron_env.lab.sweep.conditions import CAUSES, coalitions, grid, parsed_axis
 
 GRID = "heron/BatteryGrid-v0"
-ALL = Condition(obs_delay=0.1, msg_delay=0.2, act_delay=0.5, jitter=0.2, loss=0.1, tick_ratio=2, noise=0.3)
+ALL = Condition(obs_delay=0.1, msg_delay=0.2, act_delay=0.5, jitter=0.2, loss=0.1, tick_ratio=2, noise=0.3, rate=200)
 
 
 def grid_env(**options):
@@ -43,6 +44,9 @@ def test_a_condition_names_all_that_is_wrong_and_nothing_else():
     assert Condition(act_delay=30, loss=0.5).words == "action delay 30 s, loss 0.5"
     assert ALL.only("loss", "noise") == Condition(loss=0.1, noise=0.3)
     assert ALL.only() == IDEAL
+    assert Condition(rate=500, loss=0.5).words == "loss 0.5, rate 500 bytes/s"
+    assert Condition(rate=math.inf) == IDEAL and Condition(rate=1e300).name == "rate=1e+300"
+    assert Condition.from_dict({"name": "rate=500", **Condition(rate=500).to_dict()}) == Condition(rate=500)
     assert Condition(loss=0.5).but(act_delay=1) == Condition(act_delay=1, loss=0.5)
     assert SYNC.to_dict() == {"synchronous": True}
     assert Condition(msg_delay={"field": 1}).to_dict() == {"msg_delay": {"field": 1.0}}
@@ -56,6 +60,9 @@ def test_a_condition_names_all_that_is_wrong_and_nothing_else():
         (lambda: Condition(tick_ratio=0), "tick_ratio=0: must be above 0"),
         (lambda: Condition(tick_ratio=math.nan), "tick_ratio=nan: must be above 0"),
         (lambda: Condition(jitter=float("nan")), "jitter_ratio=nan"),
+        (lambda: Condition(rate=0), r"rate=0\): must be bytes a second, above 0"),
+        (lambda: Condition(rate=math.nan), r"rate=nan\): must be bytes"),
+        (lambda: Condition(rate={"field": 500.0}), "rate is one number for all agents"),
         (lambda: Condition(noise=-0.1), "noise=-0.1: must be a factor >= 0"),
         (lambda: Condition(noise=True), "noise=True: must be a factor"),
         (lambda: Condition(noise={"field": 0.1}), "noise is one number for all agents"),
@@ -100,6 +107,30 @@ def test_a_schedule_keeps_the_environments_own_ticks_and_replaces_its_network():
     assert kept["battery_1"] == ScheduleConfig(tick_interval=1.0, jitter_type="uniform", tick_jitter_ratio=0.1)
     assert kept["zone_1"].jitter_type == "uniform", "one law serves delays and ticks"
     assert found["system_agent"].msg_delay == 3.0
+
+
+def test_a_rate_is_that_of_the_media_that_there_are_or_of_one_that_all_links_share():
+    env = grid_env()
+    (shared,) = {config.medium for config in Condition(rate=500).schedule(env).values()}
+    assert shared == Medium(rate=500.0, overhead=20.0)
+    assert {config.medium for config in IDEAL.schedule(env).values()} == {None}
+    radio, cable = Medium("radio", rate=50.0, order="priority"), Medium("cable", rate=7.0, duplex=True)
+    own = {
+        "*": ScheduleConfig(),
+        "field": ScheduleConfig(medium=radio, priority=1),
+        "system": ScheduleConfig(medium=cable),
+    }
+    env = grid_env(schedule=own)
+    for rate in (500.0, math.inf):
+        found = {config.medium for config in Condition(rate=rate).schedule(env).values()}
+        assert found == {None, replace(radio, rate=rate), replace(cable, rate=rate)}
+    assert course(run(IDEAL, schedule=own)) == course(run(SYNC))
+
+
+def test_messages_wait_for_each_other_at_a_low_rate():
+    few, many = (run(Condition(rate=rate)) for rate in (200.0, 1e6))
+    assert few.media["medium"].load > 1.0 > many.media["medium"].load
+    assert course(few) != course(many)
 
 
 def test_nothing_wrong_is_the_synchronous_clock_bit_for_bit():
@@ -160,7 +191,7 @@ def test_axes_give_each_condition_once_in_order():
     assert [c.name for c in grid(act_delay=(0, 5), loss=(0, 0.1))] == [
         "ideal", "loss=0.1", "act_delay=5", "act_delay=5 loss=0.1",
     ]  # fmt: skip
-    assert len(coalitions(ALL)) == 2**7
+    assert len(coalitions(ALL)) == 2**8
     assert [len(c.causes) for c in one_at_a_time(ALL)] == [0, *[1] * 7, 7]
     assert parsed_axis("act_delay=0,30,60") == ("act_delay", (0.0, 30.0, 60.0))
     cause, (nothing, by_level) = parsed_axis("msg_delay=0,field:0.05/system:2")

@@ -164,6 +164,7 @@ def test_a_file_that_is_none_is_named(tmp_path: Path, text: str | None, why: str
     [
         ({"fault": "loss", "largest": 1.6}, "loss"),
         ({"fault": "los"}, "Did you mean 'loss'"),
+        ({"fault": "rate"}, r"a rate falls from infinity.* sweep it, .*under=Condition\(rate=1000\)"),
         ({"keep": 1.0}, r"margin\(keep=1.0\): must be a share above 0 and below 1, as 0.95"),
         ({"largest": 0.01}, r"margin\(act_delay, largest=0.01\): must be a number of 0.1 at least, one step"),
         ({"cases": 1}, r"margin\(cases=1\): needs two cases or more, better 32; repeats count as one"),

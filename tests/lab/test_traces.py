@@ -21,7 +21,7 @@ from heron_env.envs.event import context
 from heron_env.errors import ConfigError, ScheduleError, TraceError, UnknownEnvironment, Untrusted
 from heron_env.lab import benchmark, draw, record_episode
 from heron_env.lab.schedules import with_settings
-from heron_env.lab.show.courses import trace_part
+from heron_env.lab.show.courses import episode_verdict, trace_part
 from heron_env.lab.traces import file
 from heron_env.lab.traces.episode import Episode, PolicyIdentity, TraceSetting, plain, schedule_entries
 from heron_env.lab.traces.lanes import lanes, spans
@@ -69,7 +69,7 @@ def test_the_record_has_what_the_run_without_one_yields(episode: Episode, run):
 
 def test_every_copy_of_every_message_is_there(episode: Episode, run):
     counts, booked = episode.counts, run.messages
-    assert min(counts.values()) > 0
+    assert min(counts[fate] for fate in ("delivered", "lost", "in flight")) > 0
     assert counts["delivered"] + counts["second copy"] == booked.delivered
     assert (counts["lost"], counts["in flight"]) == (booked.lost, booked.in_flight)
     assert len({m.id for m in episode.messages}) == booked.sent
@@ -601,3 +601,33 @@ def test_a_record_is_kept_where_nothing_can_be_drawn(tmp_path: Path, monkeypatch
     done = heron("trace", GRID, *TRACE, "--out", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"trace.json", "perfetto.json"}
     assert "heron_env[plots]" in done.stdout
+
+
+# Media
+
+
+def test_a_record_under_a_busy_medium_is_written_read_shown_and_runs_again(tmp_path: Path) -> None:
+    network = tmp_path / "radio.yaml"
+    network.write_text(
+        '"*": {loss: 0-0.1, keep: 2, medium: {name: radio, rate: 150-200, overhead: 20}, transport: {rto: 0.1}}\n'
+    )
+    out = tmp_path / "trace"
+    words = ["trace", GRID, "--schedule", network, "-o", "num_batteries=3", "-o", "max_steps=5", "--out", out]
+    summary, text = as_json(*words), heron(*words).stdout
+    episode = file.read(out)
+    (use,) = episode.outcome.media.values()
+    assert use.busy > 0.9 and use.refused > 0.0 and summary["media"]["radio"]["busy"] == use.busy
+    assert f"medium radio: busy {100 * use.busy:.0f} % of the time, {use.refused:,.0f} bytes refused" in text
+    counts = episode.counts
+    assert counts["discarded"] == sum(m.arrives is None and m.fate == "discarded" for m in episode.messages) > 0
+    assert f"{counts['discarded']} discarded" in text
+    assert any(m.fate == "in flight" and m.arrives is None for m in episode.messages), "what waits has no arrival"
+    assert {event.kind for event in episode.events} >= {"Transmit"}
+    assert "identical" in heron("replay", out).stdout
+    tiles = {tile.label: tile.value for tile in episode_verdict(episode)}
+    assert tiles["Medium radio"] == f"{100 * use.busy:.0f} % busy"
+
+
+def test_without_media_a_record_says_nothing_of_them(episode: Episode) -> None:
+    assert not episode.outcome.media and '"media"' not in file.as_text(episode)
+    assert not any(tile.label.startswith("Medium") for tile in episode_verdict(episode))

@@ -12,14 +12,14 @@ import pytest
 from cli_kit import as_json, heron
 from PIL import Image
 
-from heron_env import ScheduleConfig, make
+from heron_env import Medium, ScheduleConfig, make
 from heron_env.errors import ConfigError, RuleError, UnknownAgent
 from heron_env.lab import record_episode
 from heron_env.pictures.film import Film
 from heron_env.pictures.footage import Footage, MessageFlight
 from heron_env.pictures.frames import WorldPicture
 from heron_env.pictures.palette import EXACT_COLOUR, TOLD_COLOUR, picture_style
-from heron_env.pictures.panels import LEGEND, PROXY_AT, MessagePanel, NetworkPicture
+from heron_env.pictures.panels import APART, LEGEND, PROXY_AT, WAITS, MessagePanel, NetworkPicture
 from heron_env.pictures.quantities import draw_quantities
 from heron_env.worlds import battery_grid
 
@@ -139,16 +139,46 @@ def flying(flight: MessageFlight) -> MessagePanel:
 
 
 def test_a_message_travels_from_its_sender_to_its_receiver_and_is_late_after_a_step():
-    messages = flying(MessageFlight(2, -1, 1.0, 1.5))
+    messages = flying(MessageFlight(2, -1, 1.0, 1.5, 1.0))
     (start,), (end,) = messages._start, messages._end
     half = dots(messages, 1.0, 1.25)
     assert half["on its way"] == [pytest.approx((start + end) / 2)]
     assert end[0] == PROXY_AT and not (half["arrived"] or half["lost"] or half["late: longer than a step"])
     assert dots(messages, 1.4, 1.6)["arrived"] == [pytest.approx(end)]
     assert not any([*dots(messages, 1.6, 1.8).values(), *dots(messages, 0.5, 0.9).values()])
-    messages = flying(MessageFlight(-1, 2, 1.0, 4.0))
+    messages = flying(MessageFlight(-1, 2, 1.0, 4.0, 1.0))
     assert len(dots(messages, 1.9, 2.0)["on its way"]) == 1
     assert len(dots(messages, 2.0, 2.1)["late: longer than a step"]) == 1
+
+
+def test_what_waits_stands_in_line_at_its_sender_until_it_leaves():
+    footage = filmed().footage
+    footage.flights = [
+        MessageFlight(2, -1, 1.0, 2.0, 1.8),
+        MessageFlight(2, -1, 1.1, float("nan"), float("inf")),
+        MessageFlight(2, -1, 1.2, float("nan"), 1.4),
+    ]
+    messages = panel(footage)
+    waits = dots(messages, 1.2, 1.3)[WAITS]
+    (x, y), places = messages._start[0], [place for place, _ in waits]
+    assert places == pytest.approx([x, x + APART * (PROXY_AT - x), x + 2 * APART * (PROXY_AT - x)])
+    assert {height for _, height in waits} == {y}
+    later = dots(messages, 1.4, 1.5)
+    assert len(later[WAITS]) == 2 and len(later["lost"]) == 1 and not later["on its way"]
+    last = dots(messages, 1.8, 1.9)
+    assert last["on its way"] == [pytest.approx((messages._start[0] + messages._end[0]) / 2)]
+    assert len(last[WAITS]) == 1 and not last["lost"]
+    assert panel(filmed().footage)._dots[WAITS].get_label().startswith("_")  # not in the legend
+
+
+def test_a_film_of_a_busy_medium_has_its_queue():
+    slow = ScheduleConfig(medium=Medium(rate=150.0, overhead=20.0), keep=2)
+    result = make(GRID, max_steps=6).run_event_driven(HALF, seed=0, schedule=slow, record=FRAMES)
+    flights, counts = result.footage.flights, result.messages
+    assert all(flight.left >= flight.sent for flight in flights)
+    assert sum(flight.left > flight.sent for flight in flights) > 10
+    assert sum(flight.left == float("inf") for flight in flights) <= counts.in_flight
+    assert sum(np.isnan(flight.arrives) and flight.left < float("inf") for flight in flights) == counts.discarded > 0
 
 
 def test_a_lost_message_never_arrives_in_the_picture():

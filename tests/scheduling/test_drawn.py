@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from heron_env import DrawnSchedule, ScheduleConfig, make
 from heron_env.errors import ConfigError, ScheduleError
 from heron_env.lab.schedules import with_settings
 from heron_env.lab.traces.episode import schedule_entries, schedule_of
+from heron_env.scheduling.drawn import drawn_or_fixed
+from heron_env.scheduling.media import Medium, Reliable, tcp
 from heron_env.seeding import key, uniform
 
 GRID = "heron/BatteryGrid-v0"
@@ -291,3 +293,107 @@ def test_a_record_of_an_episode_under_a_drawn_schedule_runs_again(tmp_path: Any)
     assert DrawnSchedule({e["key"]: {k: v for k, v in e.items() if k != "key"} for e in episode.setting.schedule}) == (
         drawn
     )
+
+
+# Media and transports
+
+RADIO = {"name": "radio", "rate": "500-2000", "overhead": 20, "order": "priority"}
+SHARED = {"*": {"medium": RADIO, "transport": "tcp"}, "system": {"medium": RADIO, "priority": -1}}
+
+
+def test_a_rate_is_keyed_by_the_medium_and_the_same_in_all_entries_with_it() -> None:
+    u = uniform(key(7, 2, "schedule", "radio", "medium.rate"))
+    drawn = DrawnSchedule(SHARED).at(7, 2)
+    radio = Medium("radio", rate=500.0 + 1500.0 * u, overhead=20, order="priority")
+    assert drawn == {
+        "*": ScheduleConfig(medium=radio, **tcp()), "system": ScheduleConfig(medium=radio, priority=-1)
+    }  # fmt: skip
+    assert DrawnSchedule(SHARED).nominal()["system"].medium == replace(radio, rate=1250.0)
+
+
+def test_a_list_of_media_is_a_choice_and_equal_lists_choose_alike() -> None:
+    several = [{"name": "radio", "rate": 100}, {"name": "radio", "rate": 900}, {"name": "cable", "duplex": True}]
+    schedule = DrawnSchedule({"*": {"medium": several}, "field": {"medium": several}})
+    assert len(set(values(schedule, "*", "medium", 50))) == 3
+    assert values(schedule, "*", "medium", 50) == values(schedule, "field", "medium", 50)
+
+
+def test_media_of_one_name_that_could_differ_in_an_episode_are_refused() -> None:
+    for other in (RADIO | {"rate": "500-2001"}, RADIO | {"rate": 700}, [RADIO | {"rate": 3}, {"name": "cable"}]):
+        with pytest.raises(ScheduleError, match=r"two media 'radio', with rate=.* and rate=.*; give both the same"):
+            DrawnSchedule({"*": {"medium": RADIO}, "field": {"medium": other}})
+    DrawnSchedule({"*": {"medium": RADIO}, "field": {"medium": RADIO | {"name": "cable"}}})
+
+
+def test_media_and_transports_read_back_from_json() -> None:
+    drawn = DrawnSchedule(SHARED | {"field": {"medium": [RADIO | {"rate": 3, "name": "a"}, None], "keep": None}})
+    assert DrawnSchedule.from_dict(json.loads(json.dumps(drawn.to_dict()))) == drawn
+    fixed = {"*": ScheduleConfig(medium=Medium(sizes={"reply": 8}), keep=2, transport=Reliable(rto=0.0, tries=2))}
+    assert schedule_of(json.loads(json.dumps(schedule_entries(fixed)))) == fixed
+
+
+def test_whole_numbers_that_are_drawn_stay_whole() -> None:
+    schedule = DrawnSchedule(keep=[1, 2, 5], priority=[0, 1], medium={"order": "priority"})
+    assert schedule.nominal()["*"].keep == 3 and schedule.nominal()["*"].priority == 0
+    assert set(values(schedule, "*", "keep", 50)) == {1, 2, 5}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"keep": 1}, r"keep=1\): needs a medium or a transport"),
+        ({"keep": [1, 2], "medium": [None, {}]}, r"medium=\[None, \{\}\] can be None, keep=\[1, 2\] can be 1"),
+        ({"lifespan": "0-2", "medium": {}}, r"lifespan='0.0-2.0' can be 0.0: .*must be above 0"),
+        ({"priority": [0, 1], "medium": {}}, r"priority=\[0, 1\] can be 1: .*needs a medium with order='priority'"),
+        ({"loss": "0.5-1", "transport": {}}, r"loss='0.5-1.0' can be 1.0: .*nothing would ever arrive"),
+        ({"medium": "radio"}, r"medium='radio': must be a mapping of its fields"),
+        ({"medium": {"rat": 3}}, r"medium=Medium\('rat'=...\): no such field.*'rate'"),
+        ({"medium": {"rate": "0-5"}}, r"medium=Medium\(rate=0.0\): must be bytes a second, above 0"),
+        ({"medium": {"rate": "1-5", "limit": -1}}, r"medium=Medium\(limit=-1\): must be bytes"),
+        ({"transport": "udp"}, r"transport='udp': must be tcp, or a mapping"),
+        ({"transport": {"tries": 0}}, r"transport=Reliable\(tries=0\): must be 1 to 1000"),
+        ({"duplicate": 0.1}, r"duplicate=0.1: is gone .*Reliable\(rto=0.0, tries=2\)"),
+    ],
+)
+def test_what_media_and_transports_forbid_is_named(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(ScheduleError, match=r"^schedule\['\*'\]: .*" + words):
+        DrawnSchedule({"*": fields})
+    DrawnSchedule({"*": {"loss": 1.0, "transport": {"tries": 3}}, "field": {"keep": 1, "transport": "tcp"}})
+
+
+def test_a_duplicate_of_0_in_what_is_stored_is_read(tmp_path: Any) -> None:
+    for none in (0, 0.0):
+        assert drawn_or_fixed({"*": {"duplicate": none, "loss": 0.1}}) == {"*": ScheduleConfig(loss=0.1)}
+    path = tmp_path / "net.yaml"
+    path.write_text('"*": {duplicate: 0.0, loss: 0.1}\n')
+    assert with_settings(None, [str(path)]) == {"*": ScheduleConfig(loss=0.1)}
+    path.write_text('"*":\n  loss: 0.1\n  duplicate: 0.1\n')
+    with pytest.raises(ScheduleError, match=r"net.yaml:3: .*duplicate: is gone .*and pays for it"):
+        with_settings(None, [str(path)])
+
+
+def test_a_file_has_media_and_transports(tmp_path: Any) -> None:
+    path = tmp_path / "radio.yaml"
+    path.write_text(
+        '"*":\n  medium: {name: radio, rate: 500-2000, overhead: 20, order: priority}\n  transport: tcp\n'
+        "system: {priority: -1, transport: null, "
+        "medium: {name: radio, rate: 500-2000, overhead: 20, order: priority}}\n"
+        "field: {transport: {rto: 0.1, gaps: true}, keep: 2, medium: {name: cable, rate: .inf, sizes: {reply: 8}}}\n"
+    )
+    found = with_settings(None, [str(path)])
+    assert isinstance(found, DrawnSchedule)
+    field, radio = found.at(3, 0)["field"], DrawnSchedule(SHARED).at(3, 0)["*"].medium
+    assert field.medium == Medium("cable", sizes={"reply": 8}) and field.keep == 2
+    assert field.transport == Reliable(rto=0.1, gaps=True)
+    assert found.at(3, 0)["system"] == ScheduleConfig(priority=-1, medium=radio)
+    path.write_text('"*":\n  loss: 0.1\n  keep: 0\n  transport: tcp\n')
+    with pytest.raises(ScheduleError, match=r"radio.yaml:3: .*keep=0\): must be a whole number"):
+        with_settings(None, [str(path)])
+
+
+def test_media_and_transports_are_written_on_the_command_line() -> None:
+    lines = ['medium={"name": "radio", "rate": "500-2000", "overhead": 20, "order": "priority"}', "transport=tcp"]
+    found = with_settings(None, [*lines, "system.priority=-1", "system.transport=null"])
+    assert isinstance(found, DrawnSchedule) and found.at(7, 2) == DrawnSchedule(SHARED).at(7, 2)
+    with pytest.raises(ScheduleError, match=r"^--schedule 'transport=udp': .*must be tcp"):
+        with_settings(None, ["transport=udp"])

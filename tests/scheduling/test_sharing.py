@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.shared_links import FORMS, Office, constant, content_size, exponential, tried
-from heron_env import MessageBroker, ScheduleConfig
+from heron_env import MessageBroker, ScheduleConfig, make
 from heron_env.errors import ScheduleError
 from heron_env.scheduling import sharing
 from heron_env.scheduling.media import Medium, Reliable, as_medium, as_transport, mqtt, ros2, tcp
@@ -523,3 +523,14 @@ def test_ages_and_shares_are_those_of_closed_forms(name: str, size: tuple[int, i
     values, score = tried(name, *size)
     near = abs(np.mean(values) / FORMS[name].value - 1.0) <= 0.01
     assert near or abs(score) <= 3.0, f"{np.mean(values)}, expected {FORMS[name].value}: {score} standard errors"
+
+
+def test_a_result_says_what_became_of_messages_and_how_busy_media_were() -> None:
+    schedule = ScheduleConfig(loss=0.2, keep=2, medium=Medium("radio", rate=150.0, overhead=20.0), transport=Reliable())
+    result = make("heron/BatteryGrid-v0", max_steps=6).run_event_driven(
+        {"*": lambda vector: 0.5}, seed=0, schedule=schedule
+    )
+    counts, use = result.messages, result.media["radio"]
+    words = f"{counts.lost:,} lost, {counts.discarded:,} discarded, {counts.repeated:,} repeated"
+    assert counts.discarded and counts.repeated and words in repr(result)
+    assert f"medium radio: busy {100 * use.busy:.0f} % of the time" in result._repr_html_()

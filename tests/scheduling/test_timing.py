@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from refusing import refuses
 from strategies import schedules
 
-from heron_env import ScheduleConfig
-from heron_env.errors import ScheduleError
+from heron_env import GilbertElliott, Medium, Reliable, ScheduleConfig
+from heron_env.errors import RemovedName, ScheduleError
 from heron_env.testing import clock
 
 IDS = ("system_agent", "zone_1", "battery_1", "battery_2", "battery_3")
@@ -210,3 +210,32 @@ def test_every_agent_has_one_timing_and_its_own_entry_wins(schedule: Any) -> Non
     assert [timing.agent for timing in timings.values()] == list(IDS)
     if isinstance(schedule, dict):
         assert all(timings[key].config is config for key, config in schedule.items() if key in timings)
+
+
+def test_a_field_that_is_gone_says_what_takes_its_place() -> None:
+    for value in (0.1, 0.0):
+        with pytest.raises(
+            RemovedName, match=r"duplicate=.*Reliable\(rto=0.0, tries=2\) sends again what was lost, and pays for it$"
+        ):
+            ScheduleConfig(duplicate=value)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"loss": 1.0, "transport": Reliable()}, "loss=1.0.: nothing would ever arrive"),
+        ({"loss": 1, "transport": Reliable(gaps=True)}, "loss=1.: nothing would ever arrive"),
+        ({"medium": Medium(order="priority"), "priority": 2**70}, "priority=.*within 2"),
+        ({"medium": Medium(), "keep": 2**70}, "keep=.*whole number"),
+    ],
+)
+def test_what_waits_for_ever_or_is_beyond_all_numbers_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        ScheduleConfig(**fields)
+    ScheduleConfig(loss=1.0, transport=Reliable(tries=2))
+    ScheduleConfig(loss=GilbertElliott(0.5, 0.5, 1.0, 0.0, 1.0), transport=Reliable())
+
+
+def test_a_medium_that_is_as_slow_as_can_be_stays_in_time() -> None:
+    slow = Medium(rate=5e-324, overhead=1e15)
+    assert slow.work(1e15) == 2**62 and Medium(rate=1000.0).work(20.0) == 20_000_000

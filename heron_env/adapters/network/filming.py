@@ -69,10 +69,11 @@ def footage_of(
         footage.times.append(number * dt)
         footage.truths.append(truth.copy())
     newest = [-1] * len(names)
-    for message, arrives, fate, _, _ in sent:
+    for message, arrives, fate, _, _, left in sent:
         seen, came = isinstance(message, ObservationCopy), float("nan") if arrives is None else to_seconds(arrives)
+        gone = float("inf") if left is None else to_seconds(left)
         sender, receiver = (-1, message.receiver) if seen else (message.agent, -1)
-        footage.flights.append(MessageFlight(sender, receiver, to_seconds(message.sent), came))
+        footage.flights.append(MessageFlight(sender, receiver, to_seconds(message.sent), came, gone))
         if seen and not message.part and fate == "delivered" and message.number > newest[receiver]:
             newest[receiver] = message.number
             footage.take(names[receiver], ObservationTaken(came, values[receiver][message.number], message.number * dt))

@@ -16,7 +16,7 @@ from heron_env.engine.event import forms as f
 from heron_env.engine.event.heap import NONE, acquire, later, push, release, release_slot
 from heron_env.engine.event.links import delay, is_lost, of, schedule_of
 from heron_env.engine.kernels import leaf
-from heron_env.scheduling.media import MOST_WAIT
+from heron_env.scheduling.media import LONGEST, MOST_WAIT
 
 TRANSMIT_PHASE = 10
 
@@ -60,7 +60,7 @@ def take(
         size = medium[m, f.SIZE_OF + size_kind(kind)]
         size = (4.0 * count if size < 0.0 else size) + medium[m, f.OVERHEAD]
         if size != 0.0:
-            parcels[i, f.P_WORK] = np.int64(np.rint(size * medium[m, f.NS_A_BYTE]))
+            parcels[i, f.P_WORK] = np.int64(np.rint(min(size * medium[m, f.NS_A_BYTE], LONGEST)))
     of(E, "parcel_size")[i, 0] = size
     if leaves > now:  # until then the medium is not held for it
         parcels[i, f.USES] += 1
@@ -218,7 +218,7 @@ def transfer(E: Any, b: Any, p: Any, s: Any, start: Any, now: Any) -> None:
     """It occupies its medium from `start` on."""
     parcels, i, server, k = of(E, "parcel"), parcel_of(E, b, p), of(E, "server"), server_of(E, b, s)
     server[k, f.S_FREE] = later(start, parcels[i, f.P_WORK])
-    server[k, f.S_BUSY] += parcels[i, f.P_WORK]
+    server[k, f.S_BUSY] = later(server[k, f.S_BUSY], parcels[i, f.P_WORK])
     of(E, "server_bytes")[k, f.S_CARRIED] += of(E, "parcel_size")[i, 0]
     depart(E, b, p, server[k, f.S_FREE], now)
 
@@ -272,7 +272,7 @@ def behind(E: Any, b: Any, r: Any, queue: Any, arrival: Any) -> Any:
 def timeout(E: Any, at: Any, timeouts: Any) -> Any:
     """From the departure of a lost message to its repetition, ns, where its timer has run out so often before."""
     timing = of(E, "timing")
-    ns = np.float64(timing[at, f.RTO] + 2 * timing[at, f.MSG])
+    ns = np.float64(timing[at, f.RTO]) + 2.0 * np.float64(timing[at, f.MSG])
     for _ in range(timeouts):
         if ns >= MOST_WAIT:
             break

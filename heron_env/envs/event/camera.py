@@ -47,8 +47,10 @@ class EventCamera:
         for copy in copies(run.context):
             message, arrives = copy.message, float("nan") if copy.arrives is None else copy.arrives / SECOND
             if isinstance(message, Routed):
-                route = ends(message, run.env.simulation)
-                footage.flights.append(MessageFlight(*route, message.sent / SECOND, arrives))
+                left = float("inf") if copy.left is None else copy.left / SECOND
+                footage.flights.append(
+                    MessageFlight(*ends(message, run.env.simulation), message.sent / SECOND, arrives, left)
+                )
             agent = ids[message.agent]
             if copy.fate != "delivered" or not isinstance(message, ObservationReply | ObservationPush):
                 continue

@@ -298,13 +298,15 @@ def trace_part(
 
 
 def episode_verdict(episode: Episode) -> list[Tile]:
-    """What one recorded episode paid the root, and what became of its messages."""
+    """What one recorded episode paid the root, what became of its messages, and how busy media were."""
     counts, root, setting = episode.counts, episode.world.agents[0], episode.setting
+    media = episode.outcome.media
     fates = ", ".join(f"{count} {fate}" for fate, count in counts.items())
     about = f"{root} in one episode of {episode.outcome.end_time:g} s, seed {setting.seed}, by {setting.policy.name!r}"
     return [
         Tile(EARNS, f"{episode.returns[root]:.2f}", about),
         Tile("Messages", f"{sum(counts.values()):,}", fates),
+        *(Tile(f"Medium {name}", f"{100.0 * use.busy:.0f} % busy", str(use)) for name, use in media.items()),
     ]
 
 

@@ -5,6 +5,7 @@ Each function returns a matplotlib Figure and draws nothing on a screen. Lines c
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -72,6 +73,7 @@ def product_figure(result: Measurements, policy: str, cause: str, by: str) -> Fi
         for p in result.of(policy)
         if p.condition != SYNC
         and set(p.condition.causes) <= {cause, by}
+        and math.isfinite(mean_s(getattr(p.condition, cause)))
         and not any(isinstance(amount, tuple) for amount in p.condition.causes.values())
     ]
     lines = []

@@ -7,6 +7,7 @@ number, so two conditions with one seed share every draw that both make (T8, T9)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
@@ -18,6 +19,7 @@ from heron_env.files.reading import decimal
 from heron_env.given import is_number, require_type
 from heron_env.lab.benchmark import Env
 from heron_env.scheduling.drawn import AnySchedule, plain
+from heron_env.scheduling.media import Medium
 from heron_env.scheduling.sources import KINDS, Source, as_source, label
 from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
 
@@ -52,9 +54,13 @@ CAUSES: Final = {
     "loss": Cause("loss", "1"),
     "tick_ratio": Cause("tick ratio", "1", 1.0),
     "noise": Cause("noise", "1"),
+    "rate": Cause("rate", "bytes/s", math.inf),
 }
 """By name, in the order in which they are told; `DISTURBANCES` come last."""
 DISTURBANCES: Final = "disturbances"
+OVERHEAD: Final = 20.0
+"""Bytes that each message has beside its content, on the medium that a `rate` makes.
+"""
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,8 @@ class Condition:
         loss: probability that a message is lost.
         tick_ratio: an agent ticks so many times more rarely than by the environment's schedule, and holds in between.
         noise: factor on all that an agent sees of others, on top of what the environment declares.
+        rate: bytes a second that links can carry together: of each medium of the environment's own schedule, or, where
+            that has none, of one that all links share, by order of coming and with 20 bytes of headers a message.
         disturbances: names of the environment's `disturbance_sets()`, each drawn with the seed of the case.
         synchronous: the synchronous clock, which knows no network: only disturbances can go with it.
 
@@ -91,6 +99,7 @@ class Condition:
     loss: Any = 0.0
     tick_ratio: Any = 1.0
     noise: Any = 0.0
+    rate: Any = math.inf
     disturbances: Any = ()
     synchronous: bool = False
 
@@ -177,12 +186,16 @@ class Condition:
             raise ConfigError(f"condition {self.name!r}: a black box has no noise; leave noise out")
         group_of = {member: group for group, members in env.groups.items() for member in members}
         schedules: dict[Key, ScheduleConfig] = {}
+        has_media = any(timing.config.medium is not None for timing in env.timings)
+        shared = None if has_media or self.rate == math.inf else Medium(rate=self.rate, overhead=OVERHEAD)
         for rank, timing in enumerate(env.timings):
             agent = timing.agent
             keys = (agent, group_of.get(agent, ""), LEVELS[min(env.hierarchy.level[rank], 3)], "*")
             x = {cause: _of(getattr(self, cause), keys, CAUSES[cause].ideal) for cause in CAUSES}
+            own = timing.config.medium
             schedules[agent] = replace(
                 timing.config,
+                medium=shared if own is None else replace(own, rate=self.rate),
                 tick_interval=x["tick_ratio"] * timing.tick / 1e9,
                 obs_delay=x["obs_delay"], msg_delay=x["msg_delay"], act_delay=x["act_delay"],
                 jitter_type=_law_of_jitter(timing.config, x["jitter"]), jitter_ratio=x["jitter"], loss=x["loss"],
@@ -246,8 +259,8 @@ def checked_amount(cause: str, raw: object) -> Amount:
     if isinstance(raw, Mapping) and len(raw) == 1 and next(iter(raw)) in KINDS:
         raw = as_source(raw)
     if isinstance(raw, Mapping | tuple):
-        if cause == "noise":
-            raise ConfigError(f"noise={raw!r}: noise is one number for all agents")
+        if cause in ("noise", "rate"):
+            raise ConfigError(f"{cause}={raw!r}: {cause} is one number for all agents")
         pairs = tuple(raw.items()) if isinstance(raw, Mapping) else raw
         if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
             raise ConfigError(
@@ -266,6 +279,8 @@ def _checked_number(cause: str, value: Any) -> float | Source:
     elif cause == "noise":
         if not is_number(value) or value < 0.0:
             raise ConfigError(f"noise={value!r}: must be a factor >= 0, as 0.1 is")
+    elif cause == "rate":
+        Medium(rate=value)
     elif cause == "jitter":
         ScheduleConfig(jitter_ratio=value, jitter_type=JITTER)
     else:
@@ -287,7 +302,7 @@ def amount_text(amount: Amount | Names) -> str:
         return "/".join(part if isinstance(part, str) else f"{part[0]}:{amount_text(part[1])}" for part in amount)
     if isinstance(amount, Source):
         return label(amount)
-    return str(int(amount)) if amount == int(amount) and abs(amount) < 1e15 else repr(amount)
+    return str(int(amount)) if abs(amount) < 1e15 and amount == int(amount) else repr(amount)
 
 
 @dataclass(frozen=True)

@@ -236,6 +236,11 @@ def margin(
 def _require(name: str, fault: str, keep: float, under: Condition) -> None:
     """Raise ConfigError for what no margin can be asked for."""
     require_one_of(f"margin(fault={fault!r:.60})", fault, tuple(CAUSES))
+    if fault == "rate":
+        raise ConfigError(
+            "margin(fault='rate'): a rate falls from infinity, and has no first amounts to try; sweep it, "
+            "--axis rate=500,1000,inf, or have it at every amount, under=Condition(rate=1000)"
+        )
     if not is_finite(keep) or not 0.0 < keep < 1.0:
         raise ConfigError(f"margin(keep={keep!r:.60}): must be a share above 0 and below 1, as 0.95")
     if name == NOTHING:

@@ -128,13 +128,16 @@ class Measurements:
         return [point for point in self.points if point.policy == policy]
 
     def along(self, policy: str, cause: str) -> list[tuple[float, SweepPoint]]:
-        """Amount and point of every condition with this cause alone, and without any, by amount: for a figure."""
+        """Amount and point of every condition with this cause alone, and without any, by amount: for a figure.
+
+        What is infinite has no place in one: of rates, that without any.
+        """
         result = []
         for point in self.of(policy):
             causes = point.condition.causes
             if point.condition != SYNC and set(causes) <= {cause} and not isinstance(causes.get(cause), tuple):
                 result.append((mean_s(getattr(point.condition, cause)), point))
-        return sorted(result, key=lambda pair: pair[0])
+        return sorted((pair for pair in result if math.isfinite(pair[0])), key=lambda pair: pair[0])
 
     def improvement(self, policy: str, rival: str, condition: Condition = SYNC) -> Estimate:
         """Probability that `policy` yields more than `rival` in the same case under the same condition."""

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 from heron_env.scheduling.messages import ActionCommand, ObservationCopy
+from heron_env.scheduling.sharing import MediumUse, Offer, Transmit
 from heron_env.scheduling.trace import exact
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class TraceOutcome:
     Attributes:
         rewards: by agent, [(boundary, value)].
         actions: by acting agent, [(time of the effect, vector)].
-        cancelled_effects, unfinished_effects, masked: as in EpisodeResult.
+        cancelled_effects, unfinished_effects, masked, media: as in EpisodeResult.
     """
 
     rewards: dict[str, list[tuple[float, float]]]
@@ -141,6 +142,7 @@ class TraceOutcome:
     notes: list[str]
     unfinished_effects: int = 0
     masked: dict[str, int] = field(default_factory=dict)
+    media: dict[str, MediumUse] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ class SentMessage:
         agent: whose link it took.
         number: of the tick, cycle or effect that caused it.
         sent: departure, ns.
-        arrives: when it arrived or is to arrive, ns; None if it was lost.
+        arrives: when it arrived or is to arrive, ns; None if it was lost or discarded, or waits at its sender.
         place: in the order in which everything was handled; None if nobody handled it.
         cause: the place of what it follows from; -1 for none.
         content: its fields; floats are exact.
@@ -226,7 +228,7 @@ class Episode:
     @property
     def counts(self) -> dict[str, int]:
         """Copies of messages by fate."""
-        counts = dict.fromkeys(("delivered", "second copy", "lost", "in flight"), 0)
+        counts = dict.fromkeys(get_args(Fate), 0)
         for message in self.messages:
             counts[message.fate] += 1
         return counts
@@ -254,6 +256,8 @@ SAID_ELSEWHERE = frozenset({"agent", "number", "id", "sent", "view"})
 
 def content(record: Any) -> dict[str, Any]:
     """The fields of a message or event, by name. Raises TraceError for a value that has no exact form."""
+    if isinstance(record, Offer | Transmit):
+        return record.to_dict()
     names = [] if record is None else [field.name for field in fields(record) if field.name not in SAID_ELSEWHERE]
     form = bounded if isinstance(record, ObservationCopy | ActionCommand) else plain
     return {name: form(getattr(record, name), f"{type(record).__name__}.{name}") for name in names}

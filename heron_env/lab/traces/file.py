@@ -91,7 +91,8 @@ def _of_message(m: SentMessage, names: set[str], episode: Episode) -> Iterator[s
         yield "is of nobody"
     if not all(map(_counts, (m.id, m.number, m.sent, m.cause, m.arrives or 0, m.place or 0))):
         yield "has a number that is none"
-    if (m.arrives is None) != (m.fate == "lost") or (m.fate == "delivered" and m.place is None):
+    never, came = m.fate in ("lost", "discarded"), m.fate in ("delivered", "second copy")
+    if (never and m.arrives is not None) or (came and m.arrives is None) or (m.fate == "delivered" and m.place is None):
         yield f"has a fate, {m.fate}, that does not fit when it arrived"
     yield from _of_vectors(m.content)
     if m.kind in OBSERVATIONS:
@@ -154,6 +155,8 @@ def as_text(episode: Episode) -> str:
             written = plain(value, part.name)
             if part.name == "setting" and written["arrivals"] is None:
                 del written["arrivals"]  # as it was before there were any
+            if part.name == "outcome" and not written["media"]:
+                del written["media"]
             lines.append(f'"{part.name}": {compact(written)}')
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

@@ -240,6 +240,7 @@ def _outcome(run: EventRun) -> TraceOutcome:
         notes=list(result.notes),
         unfinished_effects=result.unfinished_effects,
         masked=dict(result.masked),
+        media=result.media,
     )
 
 
@@ -254,7 +255,7 @@ def _events(run: EventRun) -> Iterator[Event]:
 
 def _sent(run: EventRun) -> Iterator[SentMessage]:
     names = [*run.env.hierarchy.ids, PHYSICS, PROXY]  # the proxy's rank is -1, that of a black box -2
-    for message, arrives, fate, place, cause in copies(run.context):
+    for message, arrives, fate, place, cause, _ in copies(run.context):
         sender, receiver = ends(message, run.env.simulation)
         more = {"as_of": [message.number * run.env.dt_ns]} if isinstance(message, ObservationCopy) else {}
         yield SentMessage(
@@ -266,7 +267,7 @@ def _sent(run: EventRun) -> Iterator[SentMessage]:
 def _balance(run: EventRun, episode: Episode) -> None:
     """Our own books against those of the post office: not one copy may be missing."""
     booked, counts = run.context.broker.total(), episode.counts
-    assert (booked.lost, booked.in_flight, booked.dropped_duplicates) == (
-        counts["lost"], counts["in flight"], counts["second copy"],
+    assert (booked.lost, booked.discarded, booked.in_flight, booked.dropped_duplicates) == (
+        counts["lost"], counts["discarded"], counts["in flight"], counts["second copy"],
     ), f"{booked} but {counts}"  # fmt: skip
     assert booked.delivered == counts["delivered"] + counts["second copy"], f"{booked} but {counts}"
