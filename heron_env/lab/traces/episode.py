@@ -30,7 +30,7 @@ from heron_env.scheduling.disturbances import Disturbance
 from heron_env.scheduling.drawn import AnySchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.events import ConditionMonitor, CustomEvent
 from heron_env.scheduling.messages import ActionCommand, ObservationCopy
-from heron_env.scheduling.sharing import MediumUse, Offer, Transmit
+from heron_env.scheduling.sharing import MediumUse, Offered, Transmit
 from heron_env.scheduling.trace import exact
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ SAID_ELSEWHERE = frozenset({"agent", "number", "id", "sent", "view"})
 
 def content(record: Any) -> dict[str, Any]:
     """The fields of a message or event, by name. Raises TraceError for a value that has no exact form."""
-    if isinstance(record, Offer | Transmit):
+    if isinstance(record, Offered | Transmit):
         return record.to_dict()
     names = [] if record is None else [field.name for field in fields(record) if field.name not in SAID_ELSEWHERE]
     form = bounded if isinstance(record, ObservationCopy | ActionCommand) else plain
