@@ -23,7 +23,7 @@ from heron_env.errors import ScheduleError, did_you_mean
 from heron_env.given import is_finite
 from heron_env.scheduling.media import as_medium, as_transport
 from heron_env.scheduling.sources import as_source
-from heron_env.scheduling.timing import GONE, LEVELS, Key, Schedule, ScheduleConfig
+from heron_env.scheduling.timing import CLOCK, GONE, LEVELS, Key, Schedule, ScheduleConfig
 from heron_env.seeding import key, standard_normal, uniform
 
 EVERYONE: Final = "*"
@@ -32,7 +32,7 @@ WORDS: Final = ("jitter_type", "on_missing", "own_rows")
 """Fields whose values are words."""
 TOGETHER: Final = ("jitter_type", "jitter_ratio", "tick_jitter_ratio")
 """Fields of which one forbids values of another; all others are legal or not on their own."""
-SYNCHRONOUS: Final = ("tick_interval", "phase", "own_rows")
+SYNCHRONOUS: Final = ("tick_interval", "phase", "own_rows", "clock_drift")
 """What the synchronous clock knows of a schedule."""
 
 
@@ -158,6 +158,12 @@ def may_wait(schedule: AnySchedule) -> bool:
     )
 
 
+def sets_clock(schedule: AnySchedule) -> bool:
+    """May anybody's clock be wrong, in any episode (T28)?"""
+    values = [entry.get(name, 0.0) for entry in entries_of(schedule).values() for name in CLOCK]
+    return any(any(value.extremes) if isinstance(value, Drawn) else value for value in values)
+
+
 def as_dict(schedule: AnySchedule) -> dict[str, dict[str, Any]]:
     """For JSON: fields by key, without those that have their default. `drawn_or_fixed` takes it back."""
     usual = config_fields(ScheduleConfig())
@@ -237,7 +243,7 @@ def _fault(extremes: Mapping[str, Any], values: Mapping[str, Any]) -> str:
 
 FORMS: Final = "'0-10' (uniform), 'lognormal(3, 0.5)' (mean, standard deviation / mean), [1, 2, 5] (one of them)"
 """How a drawn value is written."""
-_NUMBER: Final = r"(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
+_NUMBER: Final = r"(-?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?))"
 _RANGE: Final = re.compile(rf"\s*{_NUMBER}\s*-\s*{_NUMBER}\s*")
 _LOGNORMAL: Final = re.compile(r"\s*lognormal\s*\((.*),(.*)\)\s*", re.IGNORECASE)
 LAST: Final = 1.0 - 2.0**-53
