@@ -75,6 +75,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     report_interval: float | None = None
     global_features: tuple[type[FeatureProvider], ...] = ()
     reset_options: tuple[str, ...] | None = ()
+    _is_lane = False
 
     @refuse_removed("HeronEnv", {"training_delays": WITHOUT_TRAINING_DELAYS})
     @checked_keywords
@@ -209,7 +210,8 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[dict[str, Obs], dict[str, Any]]:
         require_options(options, self)
-        require_synchronous(self.simulation.model, self.timings)
+        if not self._is_lane:
+            require_synchronous(self.simulation.model, self.timings)
         self.start_episode(seed)
         show_truth(self.proxy, self.simulation.truth, self.hierarchy)
         self._disturb_later((options or {}).get("disturbances", ()))

@@ -235,11 +235,15 @@ class Timing:
 
     @classmethod
     def of(cls, agent: str, config: ScheduleConfig, dt_ns: int) -> "Timing":
-        """Compile `config` for the agent of that id. Raises ScheduleError for ticks after the end of time."""
+        """Compile `config` for the agent of that id. Raises ScheduleError for ticks beyond int64."""
         tick = dt_ns if config.tick_interval is None else to_ns(config.tick_interval, "tick_interval")
         if config.clock_drift:
             tick = round(tick / (1.0 + config.clock_drift))
-            require_before_the_end(tick, f"a tick of {agent!r}, tick_interval / (1 + clock_drift) after another,")
+            if tick >= END_OF_TIME:
+                fault = _fault_of_time(to_seconds(tick))
+                raise ScheduleError(
+                    f"agent {agent!r}: tick_interval / (1 + clock_drift)={to_seconds(tick)!r} s: {fault}"
+                )
         return cls(
             agent=agent,
             tick=tick,

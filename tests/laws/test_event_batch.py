@@ -42,7 +42,7 @@ def worlds(draw: st.DrawFn) -> Recipe:
     substeps = draw(st.sampled_from([1, 2, 4]))
     reports = draw(st.sampled_from([n for n in (1, 2, 4) if substeps % n == 0]))
     changes: dict[str, Any] = {"substeps": substeps, "report_interval": recipe.dt / reports}
-    return replace(recipe, **changes, pad=draw(st.booleans()))
+    return replace(recipe, **changes, pad=draw(st.booleans()), clocks=draw(st.booleans()))
 
 
 @settings(max_examples=FEW)
