@@ -256,10 +256,10 @@ class Timing:
             lifespan=None if config.lifespan is None else to_ns(config.lifespan, "lifespan"),
         )
 
-    @property
-    def clock_is_wrong(self) -> bool:
-        """Does its clock show another time (T28)?"""
-        return bool(self.config.clock_offset or self.config.clock_drift)
+    def without_drift(self, dt_ns: int) -> "Timing":
+        """The same with ticks that do not drift."""
+        config = replace(self.config, clock_drift=0.0)
+        return replace(Timing.of(self.agent, config, dt_ns), local=self.local) if self.config.clock_drift else self
 
     @property
     def offset(self) -> int:

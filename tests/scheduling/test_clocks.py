@@ -411,6 +411,19 @@ def test_every_lane_has_the_clocks_of_the_python_clock(text: bool) -> None:
     check_event_batch(WORLD, BOTH, seed=3, lanes=1 if text else 3, text=text)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_lanes_take_clocks_and_ticks_of_the_environments_own_schedule(compiled: bool) -> None:
+    """Also where each lane begins by its environment's own reset()."""
+    timed = {"*": replace(SLOW, clock_offset=-1.0), "battery_2": replace(SLOW, clock_offset=2.0, clock_drift=0.05)}
+
+    def build() -> Any:
+        return make(
+            "heron/BatteryGrid-v0", num_batteries=2, max_steps=6, observe_age=True, schedule=timed, compile=compiled
+        )
+
+    check_event_batch(build, None, seed=3, lanes=2)
+
+
 def test_clocks_are_drawn_for_every_lane_and_episode() -> None:
     drawn = DrawnSchedule(
         {"*": {"msg_delay": "0-1", "clock_offset": "-9-9"}, "field": {"clock_drift": [-0.1, 0.0, 0.1]}}
@@ -440,3 +453,15 @@ COMPILED: dict[str, Fault] = {
 def test_a_fault_in_the_compiled_clock_is_noticed(name: str) -> None:
     with pytest.raises(AssertionError):
         check_event_batch(WORLD, BOTH, seed=3, lanes=1, text=True, fault=COMPILED[name])
+
+
+def test_notes_tell_ages_without_drift() -> None:
+    def notes(**fields: float) -> list[str]:
+        timed = {"*": ScheduleConfig(msg_delay=0.3, **fields), "battery_2": ScheduleConfig(msg_delay=0.3)}
+        env = make("heron/BatteryGrid-v0", num_batteries=2, max_steps=4, schedule=timed)
+        return env.run_event_driven({"battery": lambda vector: [0.1]}, seed=0).notes
+
+    right = notes()
+    assert any("without jitter and loss, up to" in note for note in right)
+    assert notes(clock_offset=0.5) == right
+    assert notes(clock_drift=0.1) == [note.replace("jitter and loss", "jitter, loss and drift") for note in right]

@@ -19,7 +19,7 @@ from heron_env.given import is_number, require_type
 from heron_env.lab.benchmark import Env
 from heron_env.scheduling.drawn import AnySchedule, plain
 from heron_env.scheduling.sources import KINDS, Source, as_source, label
-from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig, Timing, to_ns
+from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig, to_ns
 
 if TYPE_CHECKING:
     from heron_env.observability.config import ObservabilityConfig
@@ -181,10 +181,9 @@ class Condition:
             agent = timing.agent
             keys = (agent, group_of.get(agent, ""), LEVELS[min(env.hierarchy.level[rank], 3)], "*")
             x = {cause: _of(getattr(self, cause), keys, CAUSES[cause].ideal) for cause in CAUSES}
-            by_own_clock = Timing.of(agent, replace(timing.config, clock_drift=0.0), to_ns(env.dt, "dt"))
             schedules[agent] = replace(
                 timing.config,
-                tick_interval=x["tick_ratio"] * by_own_clock.tick / 1e9,
+                tick_interval=x["tick_ratio"] * timing.without_drift(to_ns(env.dt, "dt")).tick / 1e9,
                 obs_delay=x["obs_delay"], msg_delay=x["msg_delay"], act_delay=x["act_delay"],
                 jitter_type=_law_of_jitter(timing.config, x["jitter"]), jitter_ratio=x["jitter"], loss=x["loss"],
             )  # fmt: skip
