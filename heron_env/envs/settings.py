@@ -25,8 +25,8 @@ from heron_env.errors import (
     did_you_mean,
 )
 from heron_env.given import is_finite, is_one_of, require_switch
-from heron_env.scheduling.drawn import AnySchedule, sets_clock
-from heron_env.scheduling.timing import END_OF_TIME, SECOND, Timing, to_ns, to_seconds
+from heron_env.scheduling.drawn import AnySchedule, Drawn, entries_of
+from heron_env.scheduling.timing import CLOCK, END_OF_TIME, SECOND, Timing, to_ns, to_seconds
 
 if TYPE_CHECKING:
     from heron_env.engine.model import Model
@@ -198,6 +198,12 @@ def require_synchronous(model: Model, timings: Sequence[Timing]) -> None:
             "the environment's schedule sets clock_offset or clock_drift, and the synchronous clock shows true ages; "
             "use run_event_driven() or BatchEnv(clock='event'), or build it with observe_age=False"
         )
+
+
+def sets_clock(schedule: AnySchedule) -> bool:
+    """May anybody's clock be wrong, in any episode (T28)?"""
+    values = [entry.get(name, 0.0) for entry in entries_of(schedule).values() for name in CLOCK]
+    return any(any(value.extremes) if isinstance(value, Drawn) else value for value in values)
 
 
 def require_clocks(plan: ObservationPlan, schedule: AnySchedule) -> None:

@@ -36,6 +36,7 @@ from heron_env.envs.settings import (
     require_root,
     require_settings,
     require_synchronous,
+    sets_clock,
     with_lines,
 )
 from heron_env.envs.simulation import Simulation
@@ -44,7 +45,7 @@ from heron_env.envs.unused_rules import require_used
 from heron_env.errors import DeclarationError, InvalidAction, ResetNeeded, checked_keywords, ended_in
 from heron_env.given import WITHOUT_TRAINING_DELAYS, is_one_of, refuse_removed
 from heron_env.scheduling.disturbances import Disturbance
-from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, sets_clock
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule
 from heron_env.scheduling.timing import Timing, require_before_the_end, resolve
 from heron_env.seeding import fresh_seed
 
@@ -75,7 +76,6 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
     report_interval: float | None = None
     global_features: tuple[type[FeatureProvider], ...] = ()
     reset_options: tuple[str, ...] | None = ()
-    _is_lane = False
 
     @refuse_removed("HeronEnv", {"training_delays": WITHOUT_TRAINING_DELAYS})
     @checked_keywords
@@ -210,7 +210,7 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[dict[str, Obs], dict[str, Any]]:
         require_options(options, self)
-        if not self._is_lane:
+        if not self.simulation.is_lane:
             require_synchronous(self.simulation.model, self.timings)
         self.start_episode(seed)
         show_truth(self.proxy, self.simulation.truth, self.hierarchy)

@@ -23,7 +23,7 @@ from heron_env.errors import ScheduleError, did_you_mean
 from heron_env.given import is_finite
 from heron_env.scheduling.media import as_medium, as_transport
 from heron_env.scheduling.sources import as_source
-from heron_env.scheduling.timing import CLOCK, GONE, LEVELS, Key, Schedule, ScheduleConfig
+from heron_env.scheduling.timing import GONE, LEVELS, Key, Schedule, ScheduleConfig
 from heron_env.seeding import key, standard_normal, uniform
 
 EVERYONE: Final = "*"
@@ -156,12 +156,6 @@ def may_wait(schedule: AnySchedule) -> bool:
     return any(
         values.get(name) is not None for values in entries_of(schedule).values() for name in ("medium", "transport")
     )
-
-
-def sets_clock(schedule: AnySchedule) -> bool:
-    """May anybody's clock be wrong, in any episode (T28)?"""
-    values = [entry.get(name, 0.0) for entry in entries_of(schedule).values() for name in CLOCK]
-    return any(any(value.extremes) if isinstance(value, Drawn) else value for value in values)
 
 
 def as_dict(schedule: AnySchedule) -> dict[str, dict[str, Any]]:

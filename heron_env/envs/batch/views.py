@@ -85,11 +85,12 @@ def takes_options(env: HeronEnv) -> bool:
 
 def reset_lane(env: HeronEnv, **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """What its own reset() returns; whether the batch's clock can follow its schedule, the batch has checked."""
-    env._is_lane = True
+    simulation = env.simulation
+    simulation.is_lane = True
     try:
         return env.reset(**arguments)
     finally:
-        env._is_lane = False
+        simulation.is_lane = False
 
 
 def begin_together(env: HeronEnv, options: Mapping[str, Any], begin: Callable[[], None]) -> None:
