@@ -115,7 +115,8 @@ class Node:
 class Recipe:
     """All that a random environment is made of.
 
-    `compile`: None as usual, which in tests is no. `mail`: edges over which letters go, declared by the root.
+    `compile`: None as usual, which in tests is no. `mail`: edges over which letters go, declared by the root. `clocks`:
+    may its schedules have clocks that are wrong? Its own has one, where none is given.
     """
 
     root: Node
@@ -130,6 +131,7 @@ class Recipe:
     report_interval: float | None = None
     pad: bool = False
     mail: str | tuple[tuple[str, str], ...] = ()
+    clocks: bool = False
 
     @property
     def ids(self) -> list[str]:
@@ -141,6 +143,8 @@ class Recipe:
         ids = iter(self.ids)
         limits = TerminationConfig(max_steps=self.max_steps, mode=self.mode)
         options: dict[str, Any] = {"dt": self.dt, "physics_substeps": self.substeps, "observe_age": self.observe_age}
+        if self.clocks and schedule is None:
+            schedule = ScheduleConfig(clock_offset=0.25)
         options |= {"schedule": schedule, "observability": self.observability, "compile": self.compile}
         options |= {"report_interval": self.report_interval, "pad": self.pad}
         top: Any = self._agent(self.root, ids)
@@ -503,6 +507,13 @@ def waiting(draw: st.DrawFn, dt: float, config: ScheduleConfig, media: tuple[Med
     more = {"medium": medium, "transport": transport, "keep": keep, "lifespan": lifespan, "priority": priority}
     loss = config.loss if transport is None or not isinstance(config.loss, float) else min(config.loss, 0.6)
     return replace(config, **more, loss=loss)
+
+
+@st.composite
+def wrong_clocks(draw: st.DrawFn, config: ScheduleConfig) -> ScheduleConfig:
+    """The same with a clock that is ahead or behind, fast or slow, or right."""
+    offset = draw(st.sampled_from([0.0, 0.75, -2.5, 1e-9, 999_999.9]))
+    return replace(config, clock_offset=offset, clock_drift=draw(st.sampled_from([0.0, 0.1, -0.1, 2e-5, 1e-12])))
 
 
 @st.composite

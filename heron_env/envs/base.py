@@ -16,6 +16,7 @@ from heron_env.envs.description import help_texts, html_tree, one_line
 from heron_env.envs.episodes import EpisodeResult, Record, checked_record, run_episode
 from heron_env.envs.hooks import OVERRIDABLE
 from heron_env.envs.ownership import RUN
+from heron_env.envs.settings import require_clocks
 from heron_env.envs.synchronous import SynchronousEnv
 from heron_env.errors import checked_keywords
 from heron_env.given import require_switch, require_type
@@ -186,6 +187,7 @@ class HeronEnv(SynchronousEnv):
         if isinstance(chosen, DrawnSchedule):
             schedule = chosen.at(*self._next_episode(seed))
         timings = self.timings if schedule is None else self.timings_of(schedule)
+        require_clocks(self.simulation.model.plan, chosen)
         return self._ownership.drive(
             "start_event_driven()", EventRun, self, policies, timings=timings, t_end=t_end, seed=seed, wait=wait,
             trace=trace, record=checked_record(record),

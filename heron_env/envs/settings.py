@@ -16,12 +16,22 @@ import numpy as np
 
 from heron_env.agents.agent import SystemAgent
 from heron_env.engine.model import ENDLESS
-from heron_env.errors import ConfigError, DeclarationError, HierarchyError, checked_keywords, did_you_mean
+from heron_env.errors import (
+    ConfigError,
+    DeclarationError,
+    HierarchyError,
+    ScheduleError,
+    checked_keywords,
+    did_you_mean,
+)
 from heron_env.given import is_finite, is_one_of, require_switch
-from heron_env.scheduling.timing import END_OF_TIME, SECOND, to_ns, to_seconds
+from heron_env.scheduling.drawn import AnySchedule, Drawn, entries_of
+from heron_env.scheduling.timing import CLOCK, END_OF_TIME, SECOND, Timing, to_ns, to_seconds
 
 if TYPE_CHECKING:
+    from heron_env.engine.model import Model
     from heron_env.observability.config import ObservabilityConfig
+    from heron_env.observability.plan import ObservationPlan
 
 Observability = Union["ObservabilityConfig", Mapping[str, Any], str, "PathLike[str]", None]
 
@@ -177,6 +187,33 @@ def with_lines(error: DeclarationError, source: Observability) -> DeclarationErr
 
     file = YamlFile.read(Path(source))
     return file.located(error, section_of(file))
+
+
+def require_synchronous(model: Model, timings: Sequence[Timing]) -> None:
+    """Raise ScheduleError where the synchronous clock can't follow the environment's own schedule (T10, T28)."""
+    for rank in model.possible:
+        timings[rank].require_multiples_of(model.dt_ns)
+    if model.plan.by_wrong_clocks:
+        raise ScheduleError(
+            "the environment's schedule sets clock_offset or clock_drift, and the synchronous clock shows true ages; "
+            "use run_event_driven() or BatchEnv(clock='event'), or build it with observe_age=False"
+        )
+
+
+def sets_clock(schedule: AnySchedule) -> bool:
+    """May anybody's clock be wrong, in any episode (T28)?"""
+    values = [entry.get(name, 0.0) for entry in entries_of(schedule).values() for name in CLOCK]
+    return any(any(value.extremes) if isinstance(value, Drawn) else value for value in values)
+
+
+def require_clocks(plan: ObservationPlan, schedule: AnySchedule) -> None:
+    """Raise ScheduleError where ages would be observed by wrong clocks (T28) that the constructor was not given."""
+    if plan.observe_age and not plan.by_wrong_clocks and sets_clock(schedule):
+        raise ScheduleError(
+            "schedule: clock_offset or clock_drift is set, so that observed ages (observe_age=True) may be below 0, "
+            "where the observation spaces of this environment end; build it with a schedule that sets a clock, "
+            "schedule=..., or with observe_age=False"
+        )
 
 
 def read_seed(seed: object) -> int:

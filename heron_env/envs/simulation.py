@@ -52,6 +52,7 @@ class Simulation:
         groups: ids of agents that see and act alike, by name; `group_map`: of those that decide.
         most_steps: how many fit into the time that there is.
         begin_instead: what the lanes of a batch begin by, in place of this one.
+        is_lane: is it a batch that begins an episode?
         piece: (begun, length) s of a part of a substep, while it is carried out.
     """
 
@@ -104,6 +105,7 @@ class Simulation:
         self.down: Mapping[int, str] = NOBODY
         self.piece: tuple[float, float] | None = None
         self.begin_instead: Callable[[], None] | None = None
+        self.is_lane = False
 
     def _own_lanes(self) -> None:
         """Live in arrays for one lane."""

@@ -35,6 +35,8 @@ from heron_env.envs.settings import (
     read_seed,
     require_root,
     require_settings,
+    require_synchronous,
+    sets_clock,
     with_lines,
 )
 from heron_env.envs.simulation import Simulation
@@ -134,6 +136,10 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         plan, layout = model.plan, model.layout
         self.groups, self.group_map = simulation.groups, simulation.group_map
         self.possible_agents, self.agents = [ids[rank] for rank in possible], list[str]()
+        if isinstance(self.schedule, DrawnSchedule):
+            self.schedule.require_fixed()
+        self.timings = self.timings_of(self.schedule)
+        plan.by_wrong_clocks = self.observe_age and sets_clock(self.schedule)
         self.proxy = ProxyAgent()
         self.proxy.serve(self.hierarchy, layout, plan, self.dt_ns)
         show_truth(self.proxy, simulation.truth, self.hierarchy)
@@ -142,9 +148,6 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
         self._watchers_spaces, self._done_by_others = dict[int, spaces.Box](), dict[int, spaces.Space[Any]]()
         self._objects = ObjectForm(self.hierarchy, layout, plan)
         self.state_names, self.state_space = list(layout.full_names), state_box(layout)
-        if isinstance(self.schedule, DrawnSchedule):
-            self.schedule.require_fixed()
-        self.timings = self.timings_of(self.schedule)
         simulation.model = replace(model, ticks=tuple((timing.tick, timing.phase) for timing in self.timings))
         self._read = JointActions(simulation, self.possible_agents, [specs[rank] for rank in possible]).read
         self._publisher = Publisher(simulation, self.timings, self.is_active)
@@ -207,8 +210,8 @@ class SynchronousEnv(Hooks, ParallelEnv):  # type: ignore[type-arg]
 
     def _reset(self, seed: int | None, options: Mapping[str, Any] | None) -> tuple[dict[str, Obs], dict[str, Any]]:
         require_options(options, self)
-        for rank in self.simulation.model.possible:
-            self.timings[rank].require_multiples_of(self.dt_ns)
+        if not self.simulation.is_lane:
+            require_synchronous(self.simulation.model, self.timings)
         self.start_episode(seed)
         show_truth(self.proxy, self.simulation.truth, self.hierarchy)
         self._disturb_later((options or {}).get("disturbances", ()))

@@ -167,6 +167,7 @@ class ObservationPlan:
 
     Attributes:
         adds: does anything come after what is seen, ages or what pads, in anybody's vector?
+        by_wrong_clocks: may ages be those of clocks that are wrong (T28), so that some are below 0?
     """
 
     def __init__(
@@ -183,6 +184,7 @@ class ObservationPlan:
         kinds = None if padded is None else [(kind, *self._self(rank)) for rank, kind in enumerate(padded)]
         self.padding = Padding(kinds, [self._width(rank) for rank in range(len(self.views))])
         self.adds = observe_age or self.padding.any
+        self.by_wrong_clocks = False
 
     def _self(self, rank: int) -> tuple[Hashable, ...]:
         """Equal for observers that see the same of themselves."""
@@ -278,7 +280,7 @@ class ObservationPlan:
         low, high = self.layout.low[view.columns], self.layout.high[view.columns]
         places, less = view.relative
         low[places], high[places] = low[places] - high[less], high[places] - low[less]
-        low = np.concatenate([np.maximum(low, -UNBOUNDED), np.zeros(ages)])
+        low = np.concatenate([np.maximum(low, -UNBOUNDED), np.full(ages, -UNBOUNDED if self.by_wrong_clocks else 0.0)])
         high = np.concatenate([np.minimum(high, UNBOUNDED), np.full(ages, UNBOUNDED)])
         return low.astype(np.float32), high.astype(np.float32)
 

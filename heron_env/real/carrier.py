@@ -22,7 +22,7 @@ from heron_env.core.letters import Letter, sealed
 from heron_env.core.policy import Answer, Asked, Origin
 from heron_env.envs.answering import Asking
 from heron_env.envs.event.clock import EventRun
-from heron_env.envs.event.context import ages, ends
+from heron_env.envs.event.context import ends
 from heron_env.envs.event.thinking import Promise, ThinkingThreads, Thought
 from heron_env.envs.hooks import PROXY
 from heron_env.errors import RunInterrupted
@@ -150,7 +150,7 @@ class Carrier:
         context, rank = self.run.context, asking.rank
         own = message.vector[: message.view.own].tolist() if context.timings[rank].local else None
         adds = context.simulation.model.plan.observe_age
-        old = ages(message.as_of, context.scheduler.now).tolist() if adds else None
+        old = context.shown_ages(rank, message.as_of, context.scheduler.now).tolist() if adds else None
         letters = [sealed(letter, "a letter") for letter in asked.letters]
         digests, again = [letter_digest(letter) for letter in letters], list[tuple[str, str, str, str]]()
         if asked.agent in self._anew:  # they may have come to its process of before

@@ -36,7 +36,7 @@ NEEDS: Final = {
     "lifespan": ("medium", "transport"), "priority": ("medium",), "loss": ("transport",),
 }  # fmt: skip
 """By field, others that allow or forbid its values; all else is legal or not on its own."""
-SYNCHRONOUS: Final = ("tick_interval", "phase", "own_rows")
+SYNCHRONOUS: Final = ("tick_interval", "phase", "own_rows", "clock_drift")
 """What the synchronous clock knows of a schedule."""
 
 
@@ -254,7 +254,7 @@ def _fault(extremes: Mapping[str, Any], values: Mapping[str, Any]) -> str:
 
 FORMS: Final = "'0-10' (uniform), 'lognormal(3, 0.5)' (mean, standard deviation / mean), [1, 2, 5] (one of them)"
 """How a drawn value is written."""
-_NUMBER: Final = r"(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)"
+_NUMBER: Final = r"(-?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?))"
 _RANGE: Final = re.compile(rf"\s*{_NUMBER}\s*-\s*{_NUMBER}\s*")
 _LOGNORMAL: Final = re.compile(r"\s*lognormal\s*\((.*),(.*)\)\s*", re.IGNORECASE)
 

@@ -19,6 +19,11 @@ JITTERS: Final = ("none", "uniform", "gaussian", "lognormal")
 ON_MISSING: Final = ("hold", "noop")
 OWN_ROWS: Final = ("proxy", "local")
 LEVELS: Final = {1: "field", 2: "coordinator", 3: "system"}
+CLOCK: Final = ("clock_offset", "clock_drift")
+"""Fields of a clock that is wrong (T28)."""
+MOST_OFFSET: Final = 1e6
+"""Seconds: no clock is as wrong as that when an episode begins."""
+MOST_DRIFT: Final = 0.1
 END_OF_TIME: Final = 2**63
 """Nanoseconds: virtual time stays below, 292 years. It is kept in int64."""
 
@@ -126,6 +131,10 @@ class ScheduleConfig:
             displaces the oldest. None: all.
         lifespan: what has waited longer for a medium or another attempt is discarded, s. None: never.
         transport: sends again what was lost; None: what is lost stays lost.
+        clock_offset: how much the agent's clock is ahead when an episode begins, s, of any sign, below 1e6. It moves
+            nothing but the ages of `observe_age=True`.
+        clock_drift: how much faster the clock runs, -0.1 to 0.1; at time t it shows clock_offset + (1 + clock_drift) *
+            t. The agent ticks every tick_interval of its own clock: every tick_interval / (1 + clock_drift) seconds.
         own_rows: what an agent sees of itself when it decides: "proxy", what the proxy knew, or "local", what is true;
             None means what its class says.
 
@@ -153,6 +162,8 @@ class ScheduleConfig:
     keep: int | None = None
     lifespan: float | None = None
     transport: Reliable | None = None
+    clock_offset: float = 0.0
+    clock_drift: float = 0.0
 
     def __post_init__(self) -> None:
         for name, fault in self._faults():
@@ -192,6 +203,10 @@ class ScheduleConfig:
         if self.lifespan is not None:
             yield "lifespan", _fault_of_time(self.lifespan)
             yield "lifespan", "must be above 0" if self.lifespan == 0 else idle
+        fault = _fault_of_number(self.clock_offset)
+        yield "clock_offset", fault or ("" if abs(self.clock_offset) < MOST_OFFSET else "must be less than 1e6 seconds")
+        fault = _fault_of_number(self.clock_drift)
+        yield "clock_drift", fault or ("" if abs(self.clock_drift) <= MOST_DRIFT else "must be between -0.1 and 0.1")
         yield "own_rows", "" if self.own_rows is None else _fault_of_choice(self.own_rows, OWN_ROWS)
 
 
@@ -226,8 +241,15 @@ class Timing:
 
     @classmethod
     def of(cls, agent: str, config: ScheduleConfig, dt_ns: int) -> "Timing":
-        """Compile `config` for the agent of that id."""
+        """Compile `config` for the agent of that id. Raises ScheduleError for ticks beyond int64."""
         tick = dt_ns if config.tick_interval is None else to_ns(config.tick_interval, "tick_interval")
+        if config.clock_drift:
+            tick = round(tick / (1.0 + config.clock_drift))
+            if tick >= END_OF_TIME:
+                fault = _fault_of_time(to_seconds(tick))
+                raise ScheduleError(
+                    f"agent {agent!r}: tick_interval / (1 + clock_drift)={to_seconds(tick)!r} s: {fault}"
+                )
         return cls(
             agent=agent,
             tick=tick,
@@ -239,6 +261,16 @@ class Timing:
             config=config,
             lifespan=None if config.lifespan is None else to_ns(config.lifespan, "lifespan"),
         )
+
+    def without_drift(self, dt_ns: int) -> "Timing":
+        """The same with ticks that do not drift."""
+        config = replace(self.config, clock_drift=0.0)
+        return replace(Timing.of(self.agent, config, dt_ns), local=self.local) if self.config.clock_drift else self
+
+    @property
+    def offset(self) -> int:
+        """How much its clock is ahead when an episode begins, ns."""
+        return round(self.config.clock_offset * SECOND)
 
     @property
     def shared(self) -> bool:
@@ -277,11 +309,12 @@ class Timing:
         """Raise ScheduleError unless tick and phase are whole multiples of dt; `by`: what needs it."""
         for name, ns in (("tick_interval", self.tick), ("phase", self.phase)):
             if ns % dt_ns:
-                near = max(round(ns / dt_ns), name == "tick_interval") * dt_ns
+                near = f"{to_seconds(max(round(ns / dt_ns), name == 'tick_interval') * dt_ns)!r}"
+                if name == "tick_interval" and self.config.clock_drift:
+                    name, near = "tick_interval / (1 + clock_drift)", "clock_drift=0.0"
                 raise ScheduleError(
                     f"agent {self.agent!r}: {name}={to_seconds(ns)!r} s is not a whole multiple of the env's "
-                    f"dt={to_seconds(dt_ns)!r} s, which {by} needs. Use {to_seconds(near)!r}, "
-                    f"{otherwise}"
+                    f"dt={to_seconds(dt_ns)!r} s, which {by} needs. Use {near}, {otherwise}"
                 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from laws.plain_agenda import COMMAND, EFFECT, REPLY, REPORT, REQUEST, TICK
+from laws.plain_draws import ages_by_clocks
 from laws.plain_world import SECOND, PlainWorld
 
 from heron_env import Asked
@@ -132,6 +133,7 @@ class PlainClock(PlainWorld):
         ages = [max(self.now - since, 0) / 1e9 for since in as_of.tolist()]
         self.ages[rank] += ages
         if self.simulation.model.plan.observe_age:
+            ages = ages_by_clocks(self.timings, rank, self.views[rank].sources, as_of, self.now)
             vector = np.concatenate([vector, np.array(ages, np.float32)])
         self.shown[rank].append((self._nominal(rank, number) / 1e9, vector))
         policy, spec = self.policies[rank], self.simulation.model.specs[rank]

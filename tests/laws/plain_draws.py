@@ -22,6 +22,18 @@ def picked(shares: Sequence[float], u: float) -> int:
     return len(shares) - 1
 
 
+def ages_by_clocks(timings: Sequence[Any], reader: int, sources: Any, as_of: Any, now: int) -> list[float]:
+    """Ages as an agent observes them, s (T28): its clock now less what the clock of each row's owner said at as-of."""
+
+    def error(rank: int, ns: int) -> int:
+        """How much a clock is ahead; the global row, behind all agents', is the system agent's."""
+        config = timings[rank if rank < len(timings) else 0].config
+        return round(config.clock_offset * 1e9) + round(config.clock_drift * ns)
+
+    known = [(row, int(since)) for row, since in zip(sources.tolist(), as_of, strict=True)]
+    return [(float(max(now - t, 0)) + float(error(reader, now) - error(row, t))) / 1e9 for row, t in known]
+
+
 class PlainLink:
     """How late, lost or doubled what one agent's link carries is; times in ns."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from laws.plain_draws import ages_by_clocks
 
 from heron_env import EpisodeResult, HeronEnv
 from heron_env.core.masking import flat
@@ -113,7 +114,8 @@ class Watch:
                 context.measuring.read_own(rank, vector, as_of)
             vector = view.as_differences(vector).astype(np.float32)
             if plan.adds:
-                vector = plan.complete(rank, vector, np.maximum(now - as_of, 0) / 1e9)
+                ages = np.array(ages_by_clocks(context.timings, rank, view.sources, as_of, now))
+                vector = plan.complete(rank, vector, ages)
             self.agents[rank].end = Seen(now, vector, self.env.state())
         self._ended = []
 

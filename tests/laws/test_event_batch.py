@@ -44,7 +44,7 @@ def worlds(draw: st.DrawFn) -> Recipe:
     substeps = draw(st.sampled_from([1, 2, 4]))
     reports = draw(st.sampled_from([n for n in (1, 2, 4) if substeps % n == 0]))
     changes: dict[str, Any] = {"substeps": substeps, "report_interval": recipe.dt / reports}
-    return replace(recipe, **changes, pad=draw(st.booleans()))
+    return replace(recipe, **changes, pad=draw(st.booleans()), clocks=draw(st.booleans()))
 
 
 @settings(max_examples=FEW)
@@ -73,7 +73,8 @@ def test_lanes_go_on_from_episode_to_episode(data: st.DataObject) -> None:
     """By themselves, or because somebody tells some of them to; under one network, or one that is drawn."""
     recipe = replace(data.draw(worlds()), max_steps=data.draw(st.integers(1, 4)))
     fields = {"msg_delay": "0-3", "act_delay": "[0, 0.7, 2.5]", "loss": "[0, 0.4]", "on_missing": "[hold, noop]"}
-    drawn = st.just(DrawnSchedule({"*": fields}))
+    clocks = {"clock_offset": "-2-2", "clock_drift": [-0.1, 0.0, 0.1]} if recipe.clocks else {}
+    drawn = st.just(DrawnSchedule({"*": fields, "field": fields | clocks}))
     patterns = st.lists(st.booleans(), min_size=1, max_size=3).map(tuple)
     options = {
         "seed": data.draw(st.sampled_from([0, 5, 2**40])),

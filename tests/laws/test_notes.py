@@ -56,9 +56,10 @@ def lasting(node: Node) -> Node:
 
 
 def steady(config: ScheduleConfig) -> ScheduleConfig:
-    """The same delays without chance."""
-    chance = {"jitter_ratio": 0.0, "tick_jitter_ratio": 0.0, "loss": 0.0}
-    return replace(config, jitter_type="none", reorder=False, **chance)
+    """The same delays without chance, media and transports."""
+    chance = {"jitter_ratio": 0.0, "tick_jitter_ratio": 0.0, "loss": 0.0, "clock_drift": 0.0}
+    waits: dict[str, Any] = {"medium": None, "priority": 0, "keep": None, "lifespan": None, "transport": None}
+    return replace(config, jitter_type="none", reorder=False, **chance, **waits)
 
 
 def check_ages(recipe: Any, schedule: Any) -> None:

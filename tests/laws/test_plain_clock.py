@@ -11,7 +11,18 @@ from laws.checks_clock import check_plain_clock, check_untraced
 from laws.examples import ROUGH
 from laws.mutants import MUTANTS, require_caught
 from laws.mutants_clock import CLOCK_MUTANTS
-from strategies import Node, Recipe, delays, observabilities, recipes, schedule_configs, talking, two_media, waiting
+from strategies import (
+    Node,
+    Recipe,
+    delays,
+    observabilities,
+    recipes,
+    schedule_configs,
+    talking,
+    two_media,
+    waiting,
+    wrong_clocks,
+)
 
 from heron_env import Disturbance, ScheduleConfig
 
@@ -31,7 +42,8 @@ def worlds(draw: st.DrawFn) -> Recipe:
     substeps = draw(st.sampled_from([1, 2, 3, 4, 4]))
     reports = draw(st.sampled_from([n for n in (1, 2, 3, 4) if substeps % n == 0]))
     recipe = replace(recipe, root=root, substeps=substeps, report_interval=recipe.dt / reports)
-    return replace(recipe, observability=recipe.observability and draw(observabilities(recipe.ids)))
+    clocks = draw(st.booleans())
+    return replace(recipe, clocks=clocks, observability=recipe.observability and draw(observabilities(recipe.ids)))
 
 
 def metered(node: Node) -> Node:
@@ -56,6 +68,8 @@ def networks(draw: st.DrawFn, recipe: Recipe) -> Any:
     if draw(st.booleans()):
         media = draw(two_media(recipe.dt))
         one = one.flatmap(lambda config: st.one_of(st.just(config), waiting(recipe.dt, config, media)))
+    if recipe.clocks:
+        one = one.flatmap(wrong_clocks)
     keys = st.sampled_from([*recipe.ids, "field", "coordinator", "system"])
     return {"*": draw(one)} | draw(st.dictionaries(keys, one, max_size=4))
 

@@ -135,7 +135,11 @@ def test_a_value_that_may_not_come_is_named() -> None:
         ({"msg_delay": "[1, 2"}, "the list has no end; close it with ]"),
         ({"msg_delay": []}, "nothing to choose from"),
         ({"msg_delay": [law("0-1")]}, "a choice is among fixed values"),
-        ({"msg_delay": "-5-10"}, "must be a number, got str; or a file of delays, latency.csv; or one that is drawn"),
+        (
+            {"msg_delay": "-5-10"},
+            "msg_delay='-5.0-10.0' can be -5.0: ScheduleConfig(msg_delay=-5.0): must be 0 or more",
+        ),
+        ({"msg_delay": "5-"}, "must be a number, got str; or a file of delays, latency.csv; or one that is drawn"),
         ({"msg_delay": float("nan")}, "must be finite"),
         ({"msg_delay": [1, float("nan")]}, "can be nan: ScheduleConfig(msg_delay=nan): must be finite"),
         ({"tick_interval": "0-5"}, "tick_interval='0.0-5.0' can be 0.0"),

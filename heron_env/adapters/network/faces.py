@@ -27,7 +27,7 @@ from heron_env.envs.settings import read_seed
 from heron_env.errors import ConfigError, ResetNeeded, RunInterrupted, ScheduleError, checked_keywords, ended_in
 from heron_env.given import require_switch
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict, drawn_or_fixed
-from heron_env.scheduling.timing import Timing, resolve, to_ns, to_seconds
+from heron_env.scheduling.timing import CLOCK, Timing, resolve, to_ns, to_seconds
 from heron_env.seeding import fresh_seed
 
 AGENT = "agent"
@@ -80,6 +80,9 @@ class UnderNetwork:
         for rank, timing in enumerate(timings):
             timing.require_multiples_of(dt_ns, "a black box", "or change dt")
             ratio, agent = timing.config.tick_jitter_ratio, f"agent {timing.agent!r}"
+            for name in CLOCK:
+                if wrong := getattr(timing.config, name):
+                    raise ScheduleError(f"{agent}: {name}={wrong!r}: a black box stamps nothing; use 0")
             if ratio:
                 raise ScheduleError(f"{agent}: tick_jitter_ratio={ratio!r}: a black box steps evenly; use 0")
             if timing.config.own_rows == "local":

@@ -223,11 +223,29 @@ def complete_observation(
     j = starts[r + 1] - starts[r]
     if of(E, "ages")[0] != 0:
         for k in range(sources[r + 1] - sources[r]):
-            obs[at, j] = max(now - as_of[since, k], 0) / 1e9
+            age = max(now - as_of[since, k], 0)
+            if of(E, "ages")[0] == f.AGES_BY_CLOCKS:
+                obs[at, j] = age_by_clocks(E, b, r, of(E, "source")[sources[r] + k], age, as_of[since, k], now)
+            else:
+                obs[at, j] = age / 1e9
             j += 1
     for k in range(tails[r], tails[r + 1]):
         obs[at, j] = of(E, "tail")[k]
         j += 1
+
+
+@leaf
+def age_by_clocks(E: Any, b: Any, r: Any, row: Any, age: Any, as_of: Any, now: Any) -> Any:
+    """An age of `age` ns as an agent observes it, s: by its own clock, of what the row's owner stamped (T28)."""
+    stamper = row if row < of(E, "sizes")[f.RANKS] else 0
+    return (np.float64(age) + np.float64(clock_error(E, b, r, now) - clock_error(E, b, stamper, as_of))) / 1e9
+
+
+@leaf
+def clock_error(E: Any, b: Any, r: Any, ns: Any) -> Any:
+    """How much an agent's clock is ahead at a time, ns."""
+    at = schedule_of(E, b, r)
+    return of(E, "timing")[at, f.OFFSET] + np.int64(np.rint(of(E, "odds")[at, f.DRIFT] * ns))
 
 
 @leaf

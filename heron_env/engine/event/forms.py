@@ -7,14 +7,16 @@ slots have a row `b * slots + s`.
 from __future__ import annotations
 
 (TICK, PHASE, OBS, ACT, MSG, LEAST, JITTER, FLAGS, SERVER_UP, SERVER_DOWN, PRIORITY, KEEP, LIFESPAN, RTO, TRIES,
- TIMING_NUMBERS) = range(16)  # fmt: skip
+ OFFSET, TIMING_NUMBERS) = range(17)  # fmt: skip
 """Columns of `timing`: ns, but the kind of jitter, flags, servers (NONE without a medium), priority, KEEP and TRIES (0:
-any). LIFESPAN and RTO are NONE where there is none."""
+any). LIFESPAN and RTO are NONE where there is none. OFFSET: of the agent's clock."""
 REORDER, FAILSAFE, LOCAL, SHARED, GAPS = 1, 2, 4, 8, 16
 """Flags: may messages overtake, is the no-op applied where a decision is missing, does it see its own rows itself, may
 its messages wait, does what comes later tell what is missing?"""
-RATIO, TICK_RATIO, LOSS, SPREAD, TICK_SPREAD, BACKOFF = range(6)
+RATIO, TICK_RATIO, LOSS, SPREAD, TICK_SPREAD, BACKOFF, DRIFT = range(7)
 """Columns of `odds`; SPREAD: sqrt(ln(1 + ratio**2))."""
+AGES_BY_CLOCKS = 2
+"""What `ages` has where they are observed by clocks that may be wrong (T28); 1 where they are true, 0 for none."""
 NS_A_BYTE, OVERHEAD, LIMIT, AT_ONCE, BY_PRIORITY, SIZE_OF = range(6)
 MEDIUM_NUMBERS = SIZE_OF + 5
 """Columns of `medium`, by server. LIMIT: bytes, below 0 for none. SIZE_OF: of requests, replies, commands, reports and

@@ -209,10 +209,10 @@ def schedule_tables(schedules: Sequence[Sequence[Timing]], servers: int = 0) -> 
             rto, tries = (-1, 0) if transport is None else (round(transport.rto * SECOND), transport.tries or 0)
             timing.append(
                 (one.tick, one.phase, one.obs, one.act, one.msg, one.min_delay, kind, flags, up, down, c.priority,
-                 c.keep or 0, lifespan, rto, tries)
+                 c.keep or 0, lifespan, rto, tries, one.offset)
             )  # fmt: skip
             delays, ticks, backoff = c.jitter_ratio, c.tick_jitter_ratio, transport.backoff if transport else 1.0
-            odds.append((delays, ticks, mean_s(c.loss), _spread(delays), _spread(ticks), backoff))
+            odds.append((delays, ticks, mean_s(c.loss), _spread(delays), _spread(ticks), backoff, c.clock_drift))
             data.note(c)
     rows = max(servers, *map(len, media))
     padded = [np.concatenate([one, np.zeros((rows - len(one), f.MEDIUM_NUMBERS))]) for one in media]
@@ -343,7 +343,7 @@ def _observed(model: Model, sums: dict[int, int]) -> Table:
         "own": np.array(own, dtype=np.int64),
         "own_sum": np.array([sums.get(c, -1) for each in columns for c in each], dtype=np.int64),
         "first_tail": np.cumsum([0, *map(len, tails)], dtype=np.int64), "tail": np.concatenate(tails),
-        "ages": np.array([plan.observe_age], dtype=np.uint8),
+        "ages": np.array([plan.observe_age + plan.by_wrong_clocks], dtype=np.uint8),
         **_relative([None if view is None else view.relative for view in views]),
     }  # fmt: skip
     noises = [None if view is None else view.noise for view in views]

@@ -33,6 +33,7 @@ from heron_env.envs.batch.lane_groups import (
     shown,
 )
 from heron_env.envs.hooks import require_options
+from heron_env.envs.settings import require_synchronous
 from heron_env.errors import InvalidAction, ResetNeeded, ended_in
 from heron_env.given import require_one_of, require_switch
 
@@ -117,8 +118,7 @@ class BatchEnv(Batch):
         require_one_of(f"BatchEnv(autoreset={autoreset!r:.60})", autoreset, MODES)
         build = builder_of(env, options)
         super().__init__(build(), num_envs, autoreset, seed)
-        for rank in self.env.simulation.model.possible:
-            self.env.timings[rank].require_multiples_of(self.env.dt_ns)
+        require_synchronous(self.env.simulation.model, self.env.timings)
         self._observers = tuple(self.env.simulation.model.possible)
         self._keeps_final = final_observations and autoreset == "same_step"
         deciders = deciders_of(self.env, self._groups, others or {})

@@ -30,6 +30,7 @@ from heron_env.envs.batch.rows import Rows
 from heron_env.envs.episodes import EpisodeResult
 from heron_env.envs.event.context import has_link_rule
 from heron_env.envs.hooks import require_options
+from heron_env.envs.settings import require_clocks
 from heron_env.errors import ConfigError, InvalidAction, ResetNeeded, RunInterrupted, did_you_mean, ended_in
 from heron_env.given import is_one_of, require_switch, several
 from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, may_wait
@@ -89,9 +90,11 @@ class EventBatchEnv(Batch):
         keeps = sum(KEEPS[name] for name in self._record)
         schedule = self.env.schedule if schedule is None else schedule
         drawn = isinstance(schedule, DrawnSchedule)
+        schedules = _schedules(self.env, schedule)
+        require_clocks(self.env.simulation.model.plan, schedule)
         steps = make_lanes(self.env, self._groups, (), num_envs, build, threads)
         self._lanes = EventLanes(
-            self.env, self._groups, steps, _schedules(self.env, schedule), drawn=drawn, shared=may_wait(schedule),
+            self.env, self._groups, steps, schedules, drawn=drawn, shared=may_wait(schedule),
             gamma=float(gamma), with_state=with_state, keeps=keeps, clock=compiled_clock(),
         )  # fmt: skip
         self._engine = self._lanes.steps

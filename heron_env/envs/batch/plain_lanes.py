@@ -17,7 +17,7 @@ from heron_env.engine.python_rules import PythonRules
 from heron_env.envs.base import HeronEnv
 from heron_env.envs.batch.lane_groups import Decider, Group, GroupActions
 from heron_env.envs.batch.lanes import LaneEngine, exchange_for, model_for
-from heron_env.envs.batch.views import LaneViews, only_look_at
+from heron_env.envs.batch.views import LaneViews, only_look_at, reset_lane
 from heron_env.envs.decisions import Source
 from heron_env.envs.disturbing import Courses
 from heron_env.envs.lane_hooks import LaneHooks
@@ -52,7 +52,7 @@ class OwnLanes(LaneViews):
         """Let its own reset() begin the episode that the arrays say; what that returned."""
         env, arrays = self._made[lane], self._arrays
         env._seed, env._episode = int(arrays.seeds[lane]), int(arrays.episodes[lane]) - 1
-        return env.reset(options=options)
+        return reset_lane(env, options=options)
 
 
 class PlainLanes(LaneEngine):

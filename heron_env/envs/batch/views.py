@@ -83,11 +83,21 @@ def takes_options(env: HeronEnv) -> bool:
     return kind.reset is not HeronEnv.reset or kind.start_episode is not HeronEnv.start_episode
 
 
+def reset_lane(env: HeronEnv, **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What its own reset() returns; whether the batch's clock can follow its schedule, the batch has checked."""
+    simulation = env.simulation
+    simulation.is_lane = True
+    try:
+        return env.reset(**arguments)
+    finally:
+        simulation.is_lane = False
+
+
 def begin_together(env: HeronEnv, options: Mapping[str, Any], begin: Callable[[], None]) -> None:
     """For classes with `batched = True`: reset() takes the options, and where it begins its episode, lanes begin."""
     env.simulation.begin_instead = begin
     try:
-        env.reset(seed=0, options=options)  # of no effect: each lane has a seed of its own
+        reset_lane(env, seed=0, options=options)  # of no effect: each lane has a seed of its own
     finally:
         env.simulation.begin_instead = None
 
@@ -103,7 +113,7 @@ def begin_one_by_one(
         view.simulation, simulation.hooks = simulation, view
         view._seed, view._episode = int(arrays.seeds[lane]), int(arrays.episodes[lane]) - 1
         try:
-            view.reset(options=options)
+            reset_lane(view, options=options)
         finally:
             view.simulation, simulation.hooks = own, env
         own.truth[:] = simulation.truth

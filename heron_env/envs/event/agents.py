@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heron_env.envs.decisions import Deciders
-from heron_env.envs.event.context import EventContext, ages
+from heron_env.envs.event.context import EventContext
 from heron_env.scheduling import events
 from heron_env.scheduling.broker import Queue
 from heron_env.scheduling.messages import (
@@ -169,7 +169,7 @@ class AgentLoop:
         c.received[rank].append((as_of, now))
         vector = message.view.as_differences(vector).astype(np.float32, copy=False)
         if c.simulation.model.plan.adds:
-            vector = c.simulation.model.plan.complete(rank, vector, ages(as_of, now))
+            vector = c.simulation.model.plan.complete(rank, vector, c.shown_ages(rank, as_of, now))
         if "observations" in c.record:
             c.result.observations[c.simulation.model.hierarchy.ids[rank]].append((to_seconds(message.asked), vector))
         c.proxy.time = to_seconds(now)  # for policies that ask the proxy more

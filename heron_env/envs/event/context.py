@@ -69,6 +69,8 @@ class EventContext:
         self.record = record
         self.measuring = Measuring(simulation, self.timings)
         self.scheduler = EventScheduler()
+        wrong = simulation.model.plan.by_wrong_clocks
+        self._clocks = _clocks(self.timings) if wrong else None
         ids = simulation.model.hierarchy.ids
         rhythms = [timings[simulation.model.clocks[rank]] for rank in range(len(ids))]
         ruled = has_link_rule(simulation.hooks)
@@ -166,6 +168,16 @@ class EventContext:
         if self.trace is not None:
             self.trace.masked.add(self.scheduler.here)
 
+    def shown_ages(self, rank: int, as_of: Ints, now: int) -> NDArray[np.float64]:
+        """Ages that an agent observes, s: by its own clock, of what the owners of rows stamped by theirs (T28)."""
+        if self._clocks is None:
+            return ages(as_of, now)
+        (offset, drift), stampers = self._clocks, self.simulation.model.plan.views[rank].sources
+        mine = offset[rank] + np.rint(drift[rank] * now).astype(np.int64)
+        theirs = offset[stampers] + np.rint(drift[stampers] * as_of).astype(np.int64)
+        shown: NDArray[np.float64] = (np.maximum(now - as_of, 0).astype(np.float64) + (mine - theirs)) / 1e9
+        return shown
+
     def staleness(self, rank: int) -> NDArray[np.float64]:
         """Ages in s of everything that an agent's observations held when it received them, in their order."""
         return np.concatenate([np.zeros(0), *(ages(as_of, now) for as_of, now in self.received[rank])])
@@ -184,6 +196,12 @@ def ages(as_of: Ints, now: int) -> NDArray[np.float64]:
     """Ages of information in s; 0 for a boundary still to come, whose physics was complete early (wait < dt)."""
     in_seconds: NDArray[np.float64] = np.maximum(now - as_of, 0) / 1e9
     return in_seconds
+
+
+def _clocks(timings: Sequence[Timing]) -> tuple[Ints, NDArray[np.float64]]:
+    """Offset, ns, and drift of the clock of each row's owner; the global row's is the system agent."""
+    owners = [*timings, timings[0]]
+    return np.array([one.offset for one in owners]), np.array([one.config.clock_drift for one in owners])
 
 
 def has_link_rule(hooks: Hooks) -> bool:

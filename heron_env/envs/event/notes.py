@@ -163,8 +163,10 @@ def _ages(
 ) -> Iterator[Note]:
     """How old (T12) observed values are at a decision, where the last measurement before its tick is not among them.
 
-    It is what nominal delays make of it, in the long run: without jitter, loss and the hook `link`.
+    It is what nominal delays make of it, in the long run: without jitter, loss, drift and the hook `link`.
     """
+    chance = "jitter, loss and drift" if any(timing.config.clock_drift for timing in timings) else "jitter and loss"
+    timings = [timing.without_drift(simulation.model.dt_ns) for timing in timings]
     instants = Instants(simulation.model.dt_ns, reports, 0 if reports > 1 else 2 * timings[0].msg)
     reporting = _reporting(simulation, timings, deciders, thoughts)
     kinds = {kind: number for number, kind in enumerate(dict.fromkeys(reporting))}
@@ -188,11 +190,11 @@ def _ages(
             if age is not None:
                 names.setdefault(age, set()).add(kind.name)
         if names:
-            yield _in_words(names, decisions, instants), own.agent
+            yield _in_words(names, decisions, instants, chance), own.agent
 
 
-def _in_words(names: Mapping[int, set[str]], decisions: Decisions, instants: Instants) -> str:
-    """The ages, ns, the greatest first, with the names of what is so old."""
+def _in_words(names: Mapping[int, set[str]], decisions: Decisions, instants: Instants, chance: str) -> str:
+    """The ages, ns, the greatest first, with the names of what is so old; `chance`: what they are without."""
     why, mend = "requests reach the proxy before reports that left by the tick", ""
     if instants.reports == 1:
         after = f"{to_seconds(instants.leaves)} s after" if instants.leaves else "at"
@@ -200,7 +202,7 @@ def _in_words(names: Mapping[int, set[str]], decisions: Decisions, instants: Ins
         mend = "; set report_interval below dt (a multiple of dt / physics_substeps)"
     ages = [f"{to_seconds(age)} s ({_listed(sorted(names[age]))})" for age in sorted(names, reverse=True)]
     return (
-        f"{why}: at a decision what is observed is, without jitter and loss, up to {', '.join(ages)} old, "
+        f"{why}: at a decision what is observed is, without {chance}, up to {', '.join(ages)} old, "
         f"{to_seconds(decisions.duration)} s of this since the tick{mend}"
     )
 

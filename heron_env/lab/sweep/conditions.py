@@ -21,7 +21,7 @@ from heron_env.lab.benchmark import Env
 from heron_env.scheduling.drawn import AnySchedule, plain
 from heron_env.scheduling.media import Medium
 from heron_env.scheduling.sources import KINDS, Source, as_source, label
-from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig
+from heron_env.scheduling.timing import LEVELS, Key, ScheduleConfig, to_ns
 
 if TYPE_CHECKING:
     from heron_env.observability.config import ObservabilityConfig
@@ -196,7 +196,7 @@ class Condition:
             schedules[agent] = replace(
                 timing.config,
                 medium=shared if own is None else replace(own, rate=self.rate),
-                tick_interval=x["tick_ratio"] * timing.tick / 1e9,
+                tick_interval=x["tick_ratio"] * timing.without_drift(to_ns(env.dt, "dt")).tick / 1e9,
                 obs_delay=x["obs_delay"], msg_delay=x["msg_delay"], act_delay=x["act_delay"],
                 jitter_type=_law_of_jitter(timing.config, x["jitter"]), jitter_ratio=x["jitter"], loss=x["loss"],
             )  # fmt: skip
