@@ -71,7 +71,7 @@ REFUSED = [
     ({"schedule": ScheduleConfig(obs_delay=0.1)}, "a real network delivers its messages: set obs_delay, act_delay"),
     ({"schedule": {"agent_1": ScheduleConfig(msg_delay=0.1)}}, "the schedule of 'agent_1' has delays"),
     ({"schedule": ScheduleConfig(act_delay=0.1)}, "has delays"),
-    ({"schedule": ScheduleConfig(loss=0.1)}, "jitter, losses or copies"),
+    ({"schedule": ScheduleConfig(loss=0.1)}, "jitter, losses, a medium or a transport"),
     ({"schedule": ScheduleConfig(min_delay=0.1)}, "and min_delay to 0"),
 ]
 

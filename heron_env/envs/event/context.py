@@ -66,11 +66,9 @@ class EventContext:
         self.bind(simulation, proxy, ownership, draw_of)
         self.mark, self.reports = ownership.mark, reports
         self.timings, self.wait_ns, self.dt_ns = tuple(timings), wait_ns, simulation.model.dt_ns
-        self.record = record
-        self.measuring = Measuring(simulation, self.timings)
+        self.record, self.measuring = record, Measuring(simulation, self.timings)
         self.scheduler = EventScheduler()
-        wrong = simulation.model.plan.by_wrong_clocks
-        self._clocks = _clocks(self.timings) if wrong else None
+        self._clocks = _clocks(self.timings) if simulation.model.plan.by_wrong_clocks else None
         ids = simulation.model.hierarchy.ids
         rhythms = [timings[simulation.model.clocks[rank]] for rank in range(len(ids))]
         ruled = has_link_rule(simulation.hooks)
