@@ -78,8 +78,8 @@ def conclude(D: Any, first: Any, last: Any, begin: Any, failed: Any, shown: Any)
     """A step from where tiles begin, or from what they have done: how many lanes have failed so far."""
     failed = act(D, first, last, begin, len(RULED), failed)
     failed = visit(D, FINISH, first, last, judge(D, first, last, failed))
-    failed = visit(D, AT_CLOSE, first, last, failed)
     failed = visit(D, DELIVER, first, last, failed)
+    failed = visit(D, AT_CLOSE, first, last, failed)
     chosen, anew = table(D, "chosen"), False
     for b in range(first, last):
         anew |= chosen[b] != 0

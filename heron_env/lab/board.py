@@ -12,6 +12,7 @@ import hashlib
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypeVar
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Ty
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from heron_env import registry
-from heron_env.errors import ConfigError, DataError
+from heron_env.errors import ConfigError, DataError, ScheduleError
 from heron_env.files.reading import first_fault, is_file, read, unpacked
 from heron_env.files.writing import write
 from heron_env.files.yaml_file import YamlFile
@@ -33,7 +34,7 @@ from heron_env.lab.runs import ZOO, RunFolder, open_run, shipped
 from heron_env.lab.sweep.conditions import Condition
 from heron_env.lab.sweep.executors import Machine
 from heron_env.lab.sweep.sweep import Sweep
-from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict
+from heron_env.scheduling.drawn import AnySchedule, DrawnSchedule, as_dict, drawn_or_fixed
 from heron_env.scheduling.timing import ScheduleConfig
 from heron_env.seeding import stream
 
@@ -294,6 +295,8 @@ def contradictions(entry: BoardEntry, weights: Path | None) -> Iterator[str]:
     Without its checkpoint, what an entry says of that is believed.
     """
     world, claims = world_of(entry.env), entry.model_dump(mode="json")
+    with suppress(ScheduleError):  # earlier entries have all fields; what is no schedule differs
+        claims["schedule"] = as_dict(drawn_or_fixed(claims["schedule"]))
     facts = world.facts(entry.condition, None if weights is None else open_run(weights))
     if weights is None and entry.checkpoint is not None:
         facts |= {name: claims[name] for name in OF_CHECKPOINT}
