@@ -21,7 +21,7 @@ from board import holm, p_value
 from heron_env import Hyperparameters, ScheduleConfig, load_policy, make, train
 from heron_env.files import write, write_all
 from heron_env.lab import Estimate, Intervals, team_return
-from heron_env.lab.benchmark import cases
+from heron_env.lab.benchmark import baselines, cases
 from heron_env.lab.figure_style import BLUE, GREEN, VERMILION, WIDTH, house_style, to_svg
 from heron_env.lab.sweep.play import play_lanes
 from heron_env.scheduling.media import Medium
@@ -99,21 +99,27 @@ class World:
         return folder
 
     def play(self, runs: Path) -> dict[str, Any]:
-        """Returns `[seeds][cases]` by policy and network, and the load of each network under the rule."""
+        """Returns `[seeds][cases]` by policy and network; load, and mean age of what is seen (s), under the rule."""
         folders = [(network, seed, self.training(network, seed, runs)) for seed in SEEDS for network in self.trained]
         env = make(self.id, **self.options)
-        held_out, rules = cases(env, self.cases), env.benchmark().baselines(0)
+        held_out, rules = cases(env, self.cases), baselines(env)
         returns: dict[str, dict[str, Any]] = {RULE: {}, **{str(network): {} for network in self.trained}}
-        load: dict[str, float] = {}
+        load, age = dict[str, float](), dict[str, float]()
 
         def played(policies: Any, network: Network) -> list[Any]:
-            batch = play_lanes(env, held_out, [policies] * self.cases, self.schedule(network), ("messages",))
+            batch = play_lanes(env, held_out, [policies] * self.cases, self.schedule(network), ("messages", "ages"))
             results: list[Any] = batch.results()
             return results
 
+        def earned(results: Sequence[Any]) -> list[float]:
+            return [round(team_return(env, each), 4) for each in results]
+
         for network in self.networks:
             results = played(rules[self.rule], network)
-            returns[RULE][str(network)] = [[team_return(env, each) for each in results]]
+            returns[RULE][str(network)] = [earned(results)]
+            age[str(network)] = float(
+                np.mean([of.mean for each in results for of in each.staleness.values() if of.count])
+            )
             if network.order != NONE:
                 load[str(network)] = float(np.mean([each.media["radio"].load for each in results]))
         for trained, _, folder in folders:
@@ -122,8 +128,8 @@ class World:
                 if trained.order == NONE or network in (Network(), trained):
                     results = played(policies, network)
                     mine = returns[str(trained)].setdefault(str(network), [])
-                    mine.append([team_return(env, each) for each in results])
-        return {"env": self.id, "cases": self.cases, "load": load, "returns": returns}
+                    mine.append(earned(results))
+        return {"env": self.id, "cases": self.cases, "load": load, "age": age, "returns": returns}
 
 
 WORLDS: Final = (
@@ -210,12 +216,12 @@ def tables(studies: Mapping[str, Mapping[str, Any]]) -> str:
         lines.append("")
     for world in found:
         study = studies[world.name]
-        lines += [f"| {world.name}, return | load | {' | '.join(map(heading, study['returns']))} |"]
-        lines += [f"|---|---:|{'---:|' * len(study['returns'])}"]
+        lines += [f"| {world.name}, return | load | age, s | {' | '.join(map(heading, study['returns']))} |"]
+        lines += [f"|---|---:|---:|{'---:|' * len(study['returns'])}"]
         for network in map(str, world.networks):
             means = [mean(each[network]) if network in each else "" for each in study["returns"].values()]
             load = f"{study['load'][network]:.2f}" if network in study["load"] else ""
-            lines.append(f"| {network} | {load} | {' | '.join(map(str, means))} |")
+            lines.append(f"| {network} | {load} | {study['age'][network]:.3g} | {' | '.join(map(str, means))} |")
         lines.append("")
     return "\n".join(lines)
 
