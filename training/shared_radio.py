@@ -38,14 +38,16 @@ COLOURS: Final = {FIFO: VERMILION, NEWEST: BLUE, PRIORITY: GREEN}
 
 
 class Network(NamedTuple):
-    """How the radio sends, and its rate in bytes/s; `NONE` has no rate."""
+    """How the radio sends, and its rate in bytes/s; `times`: how much longer is trained under it."""
 
     order: str = NONE
     rate: float = 0.0
+    times: int = 1
 
     def __str__(self) -> str:
         """As the results name it."""
-        return self.order if self.order == NONE else f"{self.order}, {self.rate:g} B/s"
+        longer = f", {self.times} times as long" if self.times > 1 else ""
+        return self.order if self.order == NONE else f"{self.order}, {self.rate:g} B/s{longer}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,7 @@ class World:
     hyperparameters: Hyperparameters
     training_options: Mapping[str, Any]
     options: Mapping[str, Any] = field(default_factory=dict)
+    longer: tuple[Network, ...] = ()
 
     @property
     def name(self) -> str:
@@ -70,7 +73,12 @@ class World:
     @property
     def trained(self) -> list[Network]:
         """What policies are trained under: none, fifo where the load is high, and newest at overload."""
-        return [Network(), *(Network(FIFO, rate) for rate in self.rates[1:]), Network(NEWEST, self.rates[-1])]
+        return [
+            Network(),
+            *(Network(FIFO, rate) for rate in self.rates[1:]),
+            Network(NEWEST, self.rates[-1]),
+            *self.longer,
+        ]
 
     @property
     def networks(self) -> list[Network]:
@@ -92,9 +100,9 @@ class World:
         folder = runs / self.name / f"{network}-{seed}".replace(" ", "_").replace("/", "_")
         if not (folder / "config.json").is_file():
             run = train(
-                self.id, folder, total_steps=self.steps, seed=seed, env_options=self.options, progress=False,
+                self.id, folder, total_steps=self.steps * network.times, seed=seed, env_options=self.options,
                 training_options=self.training_options, schedule=self.schedule(network), validations=1,
-                validation_episodes=2, hyperparameters=self.hyperparameters,
+                validation_episodes=2, hyperparameters=self.hyperparameters, progress=False,
             )  # fmt: skip
             print(f"{folder}: {run.config.transitions:,} transitions in {run.config.seconds} s", flush=True)
         return folder
@@ -126,7 +134,7 @@ class World:
         for trained, _, folder in folders:
             policies = load_policy(folder, env=env)
             for network in self.networks:
-                if trained.order == NONE or network in (Network(), trained):
+                if trained.order == NONE or network in (Network(), trained._replace(times=1)):
                     results = played(policies, network)
                     mine = returns[str(trained)].setdefault(str(network), [])
                     mine.append(earned(results))
@@ -154,6 +162,7 @@ WORLDS: Final = (
         Hyperparameters(num_envs=32, n_steps=96, gamma=1.0, gae_lambda=1.0, twins=4, n_epochs=4),
         {"split": "train"},
         {"dt": 900.0, "physics_substeps": 15, "report_interval": 60.0},
+        (Network(FIFO, 8.0, 3),),
     ),
 )
 
@@ -199,6 +208,12 @@ def comparisons(world: World, returns: Mapping[str, Mapping[str, Any]]) -> Itera
         under, plain = returns[str(fifo)][str(fifo)], returns[NONE]
         yield Comparison.of("fifo: PPO trained under it - PPO", rate, under, plain[str(fifo)], paired=False)
         yield Comparison.of("PPO on newest - PPO trained under fifo, on fifo", rate, plain[str(newest)], under, False)
+    for longer in world.longer:
+        alike, newest = str(longer._replace(times=1)), str(Network(NEWEST, longer.rate))
+        ours, theirs, words = returns[NONE][newest], returns[str(longer)][alike], f"{longer.times} times as long"
+        yield Comparison.of(
+            f"PPO on newest - PPO trained under fifo {words}, on fifo", longer.rate, ours, theirs, False
+        )
     last = Network(NEWEST, world.rates[-1])
     trained, plain = returns[str(last)][str(last)], returns[NONE][str(last)]
     yield Comparison.of("newest: PPO trained under it - PPO", last.rate, trained, plain, paired=False)
