@@ -54,7 +54,7 @@ def test_a_sweep_shows_itself() -> None:
     assert LATE.words in html and html.count("<tr>") == 1 + len(result.points)
     assert "action delay" in result.plot().axes[-1].get_xlabel()
     assert result.plot("act_delay", ["idle"]).axes
-    with pytest.raises(ConfigError, match=r"plot\(cause='actdelay'\): must be one of \('obs_delay', .*'noise'\)\. Did"):
+    with pytest.raises(ConfigError, match=r"plot\(cause='actdelay'\): must be one of \('obs_delay', .*'rate'\)\. Did"):
         result.plot("actdelay")
     with pytest.raises(ConfigError, match=r"plot\(policies=\[\]\): there is none to draw; name some of \['idle'\]"):
         result.plot(policies=[])

@@ -14,8 +14,6 @@ EVENT_MUTANTS: dict[str, Fault] = {
         "if flags & f.REORDER == 0 and not is_lost(E, b, r, leaves, cause, leg, number):",
     ),
     "no_versions": ("broker", "if version <= versions[b, row]:", "if False:"),
-    "a_raised_flag_stays_up": ("broker", "            truth[b, flag] = 0.0\n", "            pass\n"),
-    "who_says_nothing_is_heard": ("broker", "if flag >= 0 and truth[b, flag] < RAISED:", "if False:"),
     "old_shares_count": ("broker", "if number <= newest[b, e]:", "if False:"),
     "phases_in_disorder": ("broker", "0, 1, 2, 4, 5, 6, 7, 8, 9  # fmt", "0, 1, 2, 4, 5, 8, 7, 6, 9  # fmt"),
     "own_rows_of_the_boundary": (
@@ -83,13 +81,15 @@ GOING_ON_MUTANTS: dict[str, Fault] = {
     "one_network_for_all_episodes": ("event_lanes", "int(self.steps.episodes[lane]))", "0)"),
     "everyone_has_the_first_network": (
         "event_lanes",
-        "self.arrays[name][lane * ranks : (lane + 1) * ranks] = table",
-        "self.arrays[name][:ranks] = table",
+        "self.arrays[name][lane * len(table) : (lane + 1) * len(table)] = table",
+        "self.arrays[name][: len(table)] = table",
     ),
 }
 """Those that only show where a lane's next episode begins."""
 
 TOGETHER_MUTANTS: dict[str, Fault] = {
+    "a_raised_flag_stays_up": ("broker", "            truth[b, flag] = 0.0\n", "            pass\n"),
+    "who_says_nothing_is_heard": ("broker", "if flag >= 0 and truth[b, flag] < RAISED:", "if False:"),
     "lanes_stay_in_motion": ("physics", "            moving[b] = 0\n", "            pass\n"),
     "everyone_is_in_the_substep_of_the_first": (
         "physics",
