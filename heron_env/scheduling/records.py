@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -63,8 +63,8 @@ class MessageCounts:
     lost: int
     in_flight: int
     dropped_duplicates: int
-    discarded: int = 0
-    repeated: int = 0
+    discarded: int = field(default=0, metadata={"later": True})
+    repeated: int = field(default=0, metadata={"later": True})
 
     def balanced(self) -> bool:
         """Is every message accounted for?"""

@@ -106,7 +106,7 @@ MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MUTANTS)
 
 
-@mutant(MessageBroker, "_queue")
+@mutant(MessageBroker, "behind")
 def messages_overtake(original: Any) -> Any:
     return lambda self, agent, queue, arrival: arrival
 
