@@ -94,7 +94,7 @@ TOGETHER_MUTANTS: dict[str, Fault] = {
     "everyone_is_in_the_substep_of_the_first": (
         "physics",
         "[b] = lane[b, f.SUBSTEP]\n",
-        "[b] = lane[first, f.SUBSTEP]\n",
+        "[b] = max(lane[b, f.SUBSTEP], lane[first, f.SUBSTEP])\n",
     ),
     "nobody_moves_the_world": (
         "step",
