@@ -15,7 +15,7 @@ from heron_env.core.layout import RAISED
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.heap import NONE, acquire_report, is_report, later, push
 from heron_env.engine.event.links import delay, is_lost, of, schedule_of
-from heron_env.engine.event.media import behind, take
+from heron_env.engine.event.media import behind, depart_at_once, take, way_of
 from heron_env.engine.kernels import leaf, table, within
 from heron_env.seeding import h
 
@@ -45,6 +45,9 @@ def send(
     lane, flags = of(E, "lane"), of(E, "timing")[schedule_of(E, b, r), f.FLAGS]
     lane[b, f.SENT] += 1
     slot, shared = np.int64(real), flags & f.SHARED != 0 and leg != LEG_RECEIVED
+    if shared and flags & f.AT_ONCE_LINK and leaves <= now:
+        s = way_of(E, schedule_of(E, b, r), queue)
+        shared, leaves = False, depart_at_once(E, b, s, kind, count, now)
     arrival = leaves
     if not shared:
         arrival = later(leaves, delay(E, b, r, f.MSG, leaves, cause, leg, number))
@@ -53,7 +56,7 @@ def send(
         if is_lost(E, b, r, leaves, cause, leg, number):
             lane[b, f.LOST] += 1
             return False
-        if arrival == leaves and kind == f.REPORT:  # nobody looks before it is there
+        if arrival == now and kind == f.REPORT:  # nobody looks before it is there
             lane[b, f.FRESH] = NONE
             lane[b, f.DELIVERED] += 1
             return True

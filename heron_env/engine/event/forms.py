@@ -10,17 +10,17 @@ from __future__ import annotations
  OFFSET, TIMING_NUMBERS) = range(17)  # fmt: skip
 """Columns of `timing`: ns, but the kind of jitter, flags, servers (NONE without a medium), priority, KEEP and TRIES (0:
 any). LIFESPAN and RTO are NONE where there is none. OFFSET: of the agent's clock."""
-REORDER, FAILSAFE, LOCAL, SHARED, GAPS = 1, 2, 4, 8, 16
+REORDER, FAILSAFE, LOCAL, SHARED, GAPS, AT_ONCE_LINK = 1, 2, 4, 8, 16, 32
 """Flags: may messages overtake, is the no-op applied where a decision is missing, does it see its own rows itself, may
-its messages wait, does what comes later tell what is missing?"""
+its messages wait, does what comes later tell what is missing, is each departure known at the offer, once for all?"""
 RATIO, TICK_RATIO, LOSS, SPREAD, TICK_SPREAD, BACKOFF, DRIFT = range(7)
 """Columns of `odds`; SPREAD: sqrt(ln(1 + ratio**2))."""
 AGES_BY_CLOCKS = 2
 """What `ages` has where they are observed by clocks that may be wrong (T28); 1 where they are true, 0 for none."""
-NS_A_BYTE, OVERHEAD, LIMIT, AT_ONCE, BY_PRIORITY, SIZE_OF = range(6)
+NS_A_BYTE, OVERHEAD, LIMIT, AT_ONCE, BY_PRIORITY, LIFESPANS, SIZE_OF = range(7)
 MEDIUM_NUMBERS = SIZE_OF + 5
-"""Columns of `medium`, by server. LIMIT: bytes, below 0 for none. SIZE_OF: of requests, replies, commands, reports and
-shares, below 0 where their numbers say it."""
+"""Columns of `medium`, by server. LIMIT: bytes, below 0 for none. LIFESPANS: may anything become too old? SIZE_OF: of
+requests, replies, commands, reports and shares, below 0 where their numbers say it."""
 S_FREE, S_PENDING, S_HEAD, S_TAIL, S_BUSY, SERVER_NUMBERS = range(6)
 S_BACKLOG, S_OFFERED, S_CARRIED, S_REFUSED, SERVER_BYTES = range(5)
 """Columns of `server` and `server_bytes`. S_FREE: when what is being sent has left, ns. S_HEAD, S_TAIL: first and last

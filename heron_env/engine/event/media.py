@@ -52,21 +52,56 @@ def take(
     parcels[i, f.P_BACK] = parcels[i, f.P_LEFT] = parcels[i, f.P_ARRIVAL] = parcels[i, f.P_NEXT] = NONE
     parcels[i, f.P_LINE] = NONE
     parcels[i, f.P_STREAM] = stream if timing[at, f.KEEP] > 0 else NONE
-    up = queue == f.UP or queue == f.SHARES
-    s = timing[at, f.SERVER_UP] if up else timing[at, f.SERVER_DOWN]
-    parcels[i, f.P_SERVER], size = s, 0.0
-    if s >= 0:
-        medium, m = of(E, "medium"), medium_of(E, b, s)
-        size = medium[m, f.SIZE_OF + size_kind(kind)]
-        size = (4.0 * count if size < 0.0 else size) + medium[m, f.OVERHEAD]
-        if size != 0.0:
-            parcels[i, f.P_WORK] = np.int64(np.rint(min(size * medium[m, f.NS_A_BYTE], LONGEST)))
+    parcels[i, f.P_SERVER] = s = way_of(E, at, queue)
+    size = weigh(E, b, s, kind, count) if s >= 0 else 0.0
+    parcels[i, f.P_WORK] = work_of(E, b, s, size) if s >= 0 else 0
     of(E, "parcel_size")[i, 0] = size
     if leaves > now:  # until then the medium is not held for it
         parcels[i, f.USES] += 1
         push(E, b, leaves, phase, r, f.OFFER, p, 1)
     else:
         offer(E, b, p, now)
+
+
+@leaf
+def depart_at_once(E: Any, b: Any, s: Any, kind: Any, count: Any, now: Any) -> Any:
+    """Its medium takes it on behind all others: when it leaves, ns. No parcel waits."""
+    size, k = weigh(E, b, s, kind, count), server_of(E, b, s)
+    of(E, "server_bytes")[k, f.S_OFFERED] += size
+    return occupy(E, k, max(now, of(E, "server")[k, f.S_FREE]), work_of(E, b, s, size), size)
+
+
+@leaf
+def occupy(E: Any, k: Any, start: Any, work: Any, size: Any) -> Any:
+    """A message is sent from `start` on: when its last bit leaves, ns."""
+    server = of(E, "server")
+    server[k, f.S_FREE] = later(start, work)
+    server[k, f.S_BUSY] = later(server[k, f.S_BUSY], work)
+    of(E, "server_bytes")[k, f.S_CARRIED] += size
+    return server[k, f.S_FREE]
+
+
+@leaf
+def way_of(E: Any, at: Any, queue: Any) -> Any:
+    """The server of a queue, NONE without a medium."""
+    up = queue == f.UP or queue == f.SHARES
+    return of(E, "timing")[at, f.SERVER_UP] if up else of(E, "timing")[at, f.SERVER_DOWN]
+
+
+@leaf
+def weigh(E: Any, b: Any, s: Any, kind: Any, count: Any) -> Any:
+    """Bytes of a message with so many numbers, headers included."""
+    medium, m = of(E, "medium"), medium_of(E, b, s)
+    size = medium[m, f.SIZE_OF + size_kind(kind)]
+    return (4.0 * count if size < 0.0 else size) + medium[m, f.OVERHEAD]
+
+
+@leaf
+def work_of(E: Any, b: Any, s: Any, size: Any) -> Any:
+    """How long so many bytes occupy a medium, ns."""
+    if size == 0.0:
+        return np.int64(0)
+    return np.int64(np.rint(min(size * of(E, "medium")[medium_of(E, b, s), f.NS_A_BYTE], LONGEST)))
 
 
 @leaf
@@ -165,7 +200,8 @@ def transmit(E: Any, b: Any, s: Any, now: Any) -> None:
     """The medium is free: the next one is sent, after those that are too old were discarded."""
     server, k, parcels = of(E, "server"), server_of(E, b, s), of(E, "parcel")
     server[k, f.S_PENDING] = 0
-    p = server[k, f.S_HEAD]
+    medium, m = of(E, "medium"), medium_of(E, b, s)
+    p = server[k, f.S_HEAD] if medium[m, f.LIFESPANS] != 0.0 else np.int64(NONE)
     while p >= 0:
         after = parcels[parcel_of(E, b, p), f.P_NEXT]
         if is_too_old(E, b, p, now):
@@ -174,7 +210,7 @@ def transmit(E: Any, b: Any, s: Any, now: Any) -> None:
     chosen = server[k, f.S_HEAD]
     if chosen < 0:
         return
-    if of(E, "medium")[medium_of(E, b, s), f.BY_PRIORITY] != 0.0:
+    if medium[m, f.BY_PRIORITY] != 0.0:
         p = parcels[parcel_of(E, b, chosen), f.P_NEXT]
         while p >= 0:
             if priority(E, b, p) < priority(E, b, chosen):
@@ -216,11 +252,9 @@ def wait_no_more(E: Any, b: Any, p: Any) -> None:
 @leaf
 def transfer(E: Any, b: Any, p: Any, s: Any, start: Any, now: Any) -> None:
     """It occupies its medium from `start` on."""
-    parcels, i, server, k = of(E, "parcel"), parcel_of(E, b, p), of(E, "server"), server_of(E, b, s)
-    server[k, f.S_FREE] = later(start, parcels[i, f.P_WORK])
-    server[k, f.S_BUSY] = later(server[k, f.S_BUSY], parcels[i, f.P_WORK])
-    of(E, "server_bytes")[k, f.S_CARRIED] += of(E, "parcel_size")[i, 0]
-    depart(E, b, p, server[k, f.S_FREE], now)
+    i = parcel_of(E, b, p)
+    leaves = occupy(E, server_of(E, b, s), start, of(E, "parcel")[i, f.P_WORK], of(E, "parcel_size")[i, 0])
+    depart(E, b, p, leaves, now)
 
 
 @leaf

@@ -199,11 +199,14 @@ def schedule_tables(schedules: Sequence[Sequence[Timing]], servers: int = 0) -> 
     timing, odds, media, data = [], [], list[NDArray[np.float64]](), _Data()
     for schedule in schedules:
         ways, ends = ways_of([one.config for one in schedule])
-        media.append(_media([(medium, [c for c in _configs(schedule) if c.medium == medium]) for medium, _ in ways]))
+        members = {way: [c for c in _configs(schedule) if c.medium == way] for way, _ in ways}
+        media.append(_media([(way, members[way]) for way, _ in ways]))
+        at_once = {way for way in members if departs_at_once(way, members[way])}
         for rank, one in enumerate(schedule):
             c, transport = one.config, one.config.transport
             flags = c.reorder * f.REORDER + (c.on_missing == "noop") * f.FAILSAFE + one.local * f.LOCAL
             flags += one.shared * f.SHARED + (transport is not None and transport.gaps) * f.GAPS
+            flags += (transport is None and c.medium in at_once) * f.AT_ONCE_LINK
             kind, (up, down) = JITTERS.index(c.jitter_type), ends.get(rank, (-1, -1))
             lifespan = -1 if one.lifespan is None else one.lifespan
             rto, tries = (-1, 0) if transport is None else (round(transport.rto * SECOND), transport.tries or 0)
@@ -233,7 +236,7 @@ def _media(ways: Sequence[tuple[Medium, Sequence[ScheduleConfig]]]) -> NDArray[n
         row[f.NS_A_BYTE], row[f.OVERHEAD] = SECOND / medium.rate, medium.overhead
         row[f.LIMIT] = -1.0 if medium.limit is None else medium.limit
         row[f.AT_ONCE], row[f.BY_PRIORITY] = departs_at_once(medium, members), medium.order == "priority"
-        sizes = dict(medium.sizes)
+        row[f.LIFESPANS], sizes = any(c.lifespan is not None for c in members), dict(medium.sizes)
         row[f.SIZE_OF :] = [sizes.get(kind, -1.0) for kind in ("request", "reply", "command", "report", "share")]
     return rows
 
