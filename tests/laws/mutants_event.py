@@ -120,8 +120,8 @@ SHARED_MUTANTS: dict[str, Fault] = {
     "priorities_are_not_looked_at": ("media", "if priority(E, b, p) < priority(E, b, chosen):", "if False:"),
     "last_come_first_served": ("media", "    chosen = server[k, f.S_HEAD]\n", "    chosen = server[k, f.S_TAIL]\n"),
     "a_held_back_reply_holds_the_medium": ("media", "    if leaves > now:  #", "    if False:  #"),
-    "departures_at_once_take_no_time": ("media", "occupy(E, k, max(now, of", "occupy(E, k, min(now, of"),
-    "headers_weigh_nothing": ("media", " + medium[m, f.OVERHEAD]", ""),
+    "departures_at_once_take_no_time": ("servers", "occupy(E, k, max(now, of", "occupy(E, k, min(now, of"),
+    "headers_weigh_nothing": ("servers", " + medium[m, f.OVERHEAD]", ""),
     "the_limit_is_of_one_message": ("media", "used[k, f.S_BACKLOG] + size > limit", "size > limit"),
     "refused_bytes_are_forgotten": (
         "media",
@@ -155,7 +155,7 @@ SHARED_MUTANTS: dict[str, Fault] = {
         "    release_slot(E, b, parcels[i, f.P_KIND], parcels[i, f.P_SLOT])\n",
         "",
     ),
-    "a_cable_is_a_radio": ("media", ' if up else of(E, "timing")[at, f.SERVER_DOWN]', ""),
+    "a_cable_is_a_radio": ("servers", ' if up else of(E, "timing")[at, f.SERVER_DOWN]', ""),
     "media_are_used_from_the_start": (
         "media",
         "server[k, f.S_FREE] = server[k, f.S_PENDING] =",

@@ -24,8 +24,8 @@ PACKAGE = Path(heron_env.__file__).parent
 PARTS = {
     Path(name).stem: PACKAGE / f"{name}.py"
     for name in ("scheduling/ticks", "engine/draw_kernel", "engine/decision_kernels", "engine/step",
-                 "engine/event/links", "engine/event/heap", "engine/event/media", "engine/event/broker",
-                 "engine/event/agents", "engine/event/physics", "engine/event/clock")
+                 "engine/event/links", "engine/event/heap", "engine/event/servers", "engine/event/media",
+                 "engine/event/broker", "engine/event/agents", "engine/event/physics", "engine/event/clock")
 }  # fmt: skip
 """In the order of their imports."""
 COMPILED = "heron_env.engine.kernels"

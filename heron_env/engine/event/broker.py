@@ -15,7 +15,8 @@ from heron_env.core.layout import RAISED
 from heron_env.engine.event import forms as f
 from heron_env.engine.event.heap import NONE, acquire_report, is_report, later, push
 from heron_env.engine.event.links import delay, is_lost, of, schedule_of
-from heron_env.engine.event.media import behind, depart_at_once, take, way_of
+from heron_env.engine.event.media import behind, take
+from heron_env.engine.event.servers import depart_at_once, way_of
 from heron_env.engine.kernels import leaf, table, within
 from heron_env.seeding import h
 
