@@ -274,6 +274,7 @@ SHARED: list[dict[str, ScheduleConfig]] = [
         "system": replace(LOSSY, transport=Reliable(rto=0.2, tries=2)),
     },
     {"*": replace(LOSSY, medium=Medium(rate=300.0), transport=Reliable(rto=0.0, tries=3))},
+    {"*": replace(LOSSY, medium=Medium(rate=300.0))},
 ]
 
 

@@ -348,7 +348,7 @@ def play_lanes(
 
 def ticks_in_step(env: HeronEnv) -> bool:
     """Do all agents tick at boundaries of control steps, and show true ages, as the synchronous clock demands?"""
-    if env.simulation.model.plan.by_wrong_clocks:
+    if isinstance(env, HeronEnv) and env.simulation.model.plan.by_wrong_clocks:
         return False
     return all(timing.tick % env.dt_ns == timing.phase % env.dt_ns == 0 for timing in env.timings)
 
