@@ -9,6 +9,7 @@ from laws.plain_draws import ages_by_clocks
 
 from heron_env import EpisodeResult, HeronEnv
 from heron_env.core.masking import flat
+from heron_env.scheduling.sharing import Offered
 from heron_env.testing import clock
 
 EARLY = (clock.Simulation, clock.CycleToken, clock.CycleCompletion, clock.SharedState)
@@ -75,7 +76,8 @@ class Watch:
 
     def _looking(self, kind: type, handle: Any) -> Any:
         def handled(event: Any, now: int) -> None:
-            early = kind in EARLY or (kind is clock.StateReport and not event.effect)
+            what = event.parcel.message if kind is Offered else event
+            early = type(what) in EARLY or (type(what) is clock.StateReport and not what.effect)
             if self._ended and not (early and now == self._at):
                 self._look()
             if kind is clock.ObservationReply:
