@@ -156,7 +156,7 @@ def no_slot_is_lost(memory: Any, lane: int) -> None:
             if not row[f.P_STATE] & f.GONE:
                 events.append((row[f.P_KIND], row[f.P_SLOT]))
     for kind, slot in events:
-        if slot >= 0 and kind != f.OFFER:
+        if slot >= 0 and kind not in (f.OFFER, f.TOKEN):
             reports = kind in (f.REPORT, f.EFFECT_REPORT, f.SHARE)
             needed["report_slot" if reports else "view_slot"].add(slot)
     for name, place, link, first, left in (

@@ -105,13 +105,13 @@ TOGETHER_MUTANTS: dict[str, Fault] = {
 """Those that only show where several lanes have hooks in Python."""
 
 LATE_MUTANTS: dict[str, Fault] = {
-    "sums_run_over": ("heap", "return np.int64(NEVER) if delay > NEVER - ns else ns + delay", "return ns + delay"),
     "what_is_under_way_is_forgotten": ("memory", "= old[lanes, number % before]", "= 0.0"),
     "what_is_under_way_is_overwritten": ("clock", "        short |= f.RING_SHORT\n", "        pass\n"),
 }
 """Those that only show where the news of many boundaries is under way, or time ends before it comes."""
 
 SHARED_MUTANTS: dict[str, Fault] = {
+    "sums_run_over": ("heap", "return np.int64(NEVER) if delay > NEVER - ns else ns + delay", "return ns + delay"),
     "a_medium_rests": (
         "media",
         "    transfer(E, b, chosen, s, now, now)\n    if server[k, f.S_HEAD] >= 0:\n",

@@ -8,7 +8,7 @@ from laws.mutants import mutant_in
 
 from heron_env import MessageBroker
 from heron_env.envs import mail
-from heron_env.testing.clock import Leg, LetterUnderWay, Link, Queue
+from heron_env.testing.clock import Leg, Link, Queue
 
 MUTANTS: dict[str, Any] = {}
 mutant = mutant_in(MUTANTS)
@@ -24,12 +24,6 @@ def read_in_the_same_step(original: Any) -> Any:
 def bodies_are_shared(original: Any) -> Any:
     """The letter is handed over as it is."""
     return lambda letter, where: SimpleNamespace(opened=lambda: letter, receiver=letter.receiver)
-
-
-@mutant(MessageBroker, "accept")
-def second_copies_are_read(original: Any) -> Any:
-    """What came twice was written twice."""
-    return lambda self, message: original(self, message) or isinstance(message, LetterUnderWay)
 
 
 @mutant(mail.Post, "counts")

@@ -275,6 +275,7 @@ SHARED: list[dict[str, ScheduleConfig]] = [
     },
     {"*": replace(LOSSY, medium=Medium(rate=300.0), transport=Reliable(rto=0.0, tries=3))},
     {"*": replace(LOSSY, medium=Medium(rate=300.0))},
+    {"*": ScheduleConfig(medium=Medium(rate=1e-9, overhead=1.0))},
 ]
 
 

@@ -80,7 +80,6 @@ COUNTED = partial(check_nothing_is_lost_uncounted, WRITING, ROUGH, 2.1, frozense
 CASES: list[tuple[str, Callable[[], None]]] = [
     ("read_in_the_same_step", SAME),
     ("bodies_are_shared", SAME),
-    ("second_copies_are_read", COUNTED),
     ("only_those_that_wait_are_unread", COUNTED),
     ("by_rank_alone", partial(check_letters_come_in_order, WRITING, UNEVEN)),
     ("everybody_reads", partial(check_a_letter_reaches_nobody_else, WRITING, UNEVEN, "unit_2", "unit_3")),

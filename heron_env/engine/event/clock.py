@@ -29,14 +29,15 @@ from heron_env.engine.event.agents import (
 from heron_env.engine.event.broker import (
     EFFECTED,
     LEG_RECEIVED,
+    PHYSICS_PHASE,
     REPORT_PHASE,
     TICK_PHASE,
     receive_report,
     receive_share,
     send,
 )
-from heron_env.engine.event.heap import NEVER, NONE, pop, push, release_slot, release_view
-from heron_env.engine.event.links import of, table
+from heron_env.engine.event.heap import NEVER, NONE, later, pop, push, release_slot, release_view
+from heron_env.engine.event.links import of, schedule_of, table
 from heron_env.engine.event.media import begin_media, come, transmit
 from heron_env.engine.event.physics import observe_end, pass_token, schedule_substep, simulate
 from heron_env.engine.kernels import fetch, leaf, on_arrays, phase, within
@@ -76,6 +77,9 @@ def handle(D: Any, E: Any, b: Any, now: Any, r: Any, what: Any) -> Any:
     elif kind == f.EFFECT:
         failures = take_effect(D, E, b, r, number, now, slot)
         release_view(E, b, slot)
+    elif kind == f.TOKEN and slot == 0:  # its first leg
+        leg = of(E, "timing")[schedule_of(E, b, 0), f.MSG]
+        push(E, b, later(now, leg), PHYSICS_PHASE, 0, f.TOKEN, NONE, number)
     elif kind == f.TOKEN:
         pass_token(E, b, number, now)
     elif kind == f.ENDING:

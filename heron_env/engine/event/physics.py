@@ -105,7 +105,8 @@ def end_step(D: Any, E: Any, b: Any, now: Any) -> None:
             ring[b * sizes[f.RING] + k, c] = truth[b, c]
         of(E, "ring_version")[b, k] = lane[b, f.VERSION]
         lane[b, f.TOKENS] += 1
-        push(E, b, later(later(now, leg), leg), PHYSICS_PHASE, 0, f.TOKEN, NONE, step)
+        # two legs, as the second one's place in its instant is that of its departure
+        push(E, b, later(now, leg), PHYSICS_PHASE, 0, f.TOKEN, 0, step)
 
 
 @leaf
