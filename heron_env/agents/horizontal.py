@@ -9,7 +9,7 @@
     SystemAgent("system_agent", *batteries, exchange=StateShare(Charge.soc, Heard.soc, "ring"))
 
 At each step boundary every sender tells the value of its quantity; the receivers' next observations have it. In the
-event-driven clock it leaves at the boundary and arrives after the delay of the sender's link, late, twice or never.
+event-driven clock it leaves at the boundary and arrives after the delay of the sender's link, late or never.
 
 With `when=Voice.says`, a quantity that the sender's action sets, it tells only where that is 0.5 or more at a boundary;
 the flag is set to 0 when the shares have left. Rewards are computed before, so a rule can take a price for each.

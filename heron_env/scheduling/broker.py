@@ -123,7 +123,7 @@ class MessageBroker:
         if not link.ideal:
             return self._send_over(link, account, message, phase, queue, nominal, cause)
         arrival = message.sent + nominal
-        if not link.reorder:  # as in _queue(): nothing overtakes
+        if not link.reorder:  # as in behind(): nothing overtakes
             index = _QUEUES * agent + queue
             last = self._last_arrival
             if arrival < last[index]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +49,8 @@ class Parcel:
         back: when it is offered again, ns; -1: it is not waiting for that.
         left: the departure of the attempt that was lost, ns.
         arrival: its own, ns; -1 while it is not known.
-    place: in a trace, of what it follows from.
         gone: it will not arrive.
+        place: in a trace, of what it follows from.
     """
 
     message: Any
@@ -105,7 +105,7 @@ class MediumUse:
     Attributes:
         refused: of what was discarded, as there was no room, or it was displaced or too old.
         busy: share of the time in which something was sent.
-    load: what was offered, as a share of what could have been sent; above 1 what waits grows without bound.
+        load: what was offered, as a share of what could have been sent; above 1 what waits grows without bound.
     """
 
     offered: float
@@ -144,6 +144,7 @@ class Server:
 
     Attributes:
         free: when the message that is being sent has left, ns.
+        sizes: bytes of the content by kind of message, where the medium says them.
         waiting: parcels, in the order in which they came; `backlog`: their bytes.
         pending: is a choice scheduled?
         at_once: is each departure known at the offer? Of a fifo on which everything waits, however long.
@@ -151,7 +152,7 @@ class Server:
 
     def __init__(self, medium: Medium, number: int, name: str, *, at_once: bool = False) -> None:
         self.medium, self.number, self.name, self.at_once = medium, number, name, at_once
-        self.free, self.pending = 0, False
+        self.free, self.pending, self.sizes = 0, False, dict(medium.sizes)
         self.waiting: list[Parcel] = []
         self.backlog = self.offered = self.carried = self.refused = 0.0
         self.busy = 0
@@ -182,9 +183,9 @@ def ways_of(configs: Sequence[ScheduleConfig]) -> tuple[list[tuple[Medium, str]]
     return ways, ends
 
 
-def departs_at_once(medium: Medium, members: Iterable[ScheduleConfig]) -> bool:
+def departs_at_once(medium: Medium, configs: Iterable[ScheduleConfig]) -> bool:
     """Is each departure known at the offer: does everything wait in its turn, however long?"""
-    patient = all(config.keep is None and config.lifespan is None for config in members)
+    patient = all(c.keep is None and c.lifespan is None for c in configs if c.medium == medium)
     return medium.order == "fifo" and medium.limit is None and patient
 
 
@@ -209,8 +210,7 @@ class Sharing:
         configs = [link.timing.config for link in links]
         ways, self._ends = ways_of(configs)
         for number, (medium, name) in enumerate(ways):
-            members = [config for config in configs if config.medium == medium]
-            at_once = departs_at_once(medium, members) and not broker.asks
+            at_once = departs_at_once(medium, configs) and not broker.asks
             self.servers.append(Server(medium, number, name, at_once=at_once))
 
     def use(self, end: int) -> dict[str, MediumUse]:
@@ -229,7 +229,7 @@ class Sharing:
         if (medium := config.medium) is not None:
             up, down = self._ends[message.agent]
             parcel.server = self.servers[up if queue in UPWARD else down]
-            parcel.size = content_size(message, dict(medium.sizes)) + medium.overhead
+            parcel.size = content_size(message, parcel.server.sizes) + medium.overhead
             parcel.work = medium.work(parcel.size)
         if config.keep is not None:
             parcel.stream = stream_of(message)
@@ -344,13 +344,13 @@ class Sharing:
         if transport is not None and not config.reorder:
             parcel.arrival, parcel.gone = arrival, fate < 0
             if parcel.gone:
-                self._lose(parcel)
+                self._end(parcel, self._broker.lose)
             self._arrive(rank, parcel.queue)
             return
         if not config.reorder:
             arrival = self._broker.behind(rank, parcel.queue, arrival)
         if fate < 0:
-            self._lose(parcel)
+            self._end(parcel, self._broker.lose)
         else:
             self._deliver(parcel, arrival)
 
@@ -389,9 +389,10 @@ class Sharing:
         del self._under_way[parcel.message.id]
         self._schedule(arrival, parcel, parcel.message)
 
-    def _lose(self, parcel: Parcel) -> None:
+    def _end(self, parcel: Parcel, note: Callable[[Any], None]) -> None:
+        """It will not arrive, which `send` could not say."""
         del self._under_way[parcel.message.id]
-        self._broker.lose(parcel.message)
+        note(parcel.message)
         if self._broker.on_loss is not None:
             self._broker.on_loss(parcel.message)
 
@@ -402,10 +403,7 @@ class Sharing:
     def _discard(self, parcel: Parcel) -> None:
         """The sender gives it up: there is no room, it is too old, or newer ones have come."""
         rank, server, parcel.gone = parcel.message.agent, parcel.server, True
-        del self._under_way[parcel.message.id]
-        self._broker.discard(parcel.message)
-        if self._broker.on_loss is not None:
-            self._broker.on_loss(parcel.message)
+        self._end(parcel, self._broker.discard)
         if server is not None and parcel in server.waiting:
             server.waiting.remove(parcel)
             server.backlog -= parcel.size

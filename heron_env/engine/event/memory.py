@@ -198,10 +198,10 @@ def schedule_tables(schedules: Sequence[Sequence[Timing]], servers: int = 0) -> 
     """
     timing, odds, media, data = [], [], list[NDArray[np.float64]](), _Data()
     for schedule in schedules:
-        ways, ends = ways_of([one.config for one in schedule])
-        members = {way: [c for c in _configs(schedule) if c.medium == way] for way, _ in ways}
-        media.append(_media([(way, members[way]) for way, _ in ways]))
-        at_once = {way for way in members if departs_at_once(way, members[way])}
+        configs = [one.config for one in schedule]
+        ways, ends = ways_of(configs)
+        at_once = {medium for medium, _ in ways if departs_at_once(medium, configs)}
+        media.append(_media([medium for medium, _ in ways], at_once, configs))
         for rank, one in enumerate(schedule):
             c, transport = one.config, one.config.transport
             flags = c.reorder * f.REORDER + (c.on_missing == "noop") * f.FAILSAFE + one.local * f.LOCAL
@@ -225,18 +225,14 @@ def schedule_tables(schedules: Sequence[Sequence[Timing]], servers: int = 0) -> 
     }  # fmt: skip
 
 
-def _configs(schedule: Sequence[Timing]) -> list[ScheduleConfig]:
-    return [timing.config for timing in schedule]
-
-
-def _media(ways: Sequence[tuple[Medium, Sequence[ScheduleConfig]]]) -> NDArray[np.float64]:
-    """A row for each way over a medium, with the schedules of those who share it."""
-    rows = np.zeros((len(ways), f.MEDIUM_NUMBERS))
-    for row, (medium, members) in zip(rows, ways, strict=True):
+def _media(ways: Sequence[Medium], at_once: set[Medium], configs: Sequence[ScheduleConfig]) -> NDArray[np.float64]:
+    """A row for each way over a medium."""
+    rows, mortal = np.zeros((len(ways), f.MEDIUM_NUMBERS)), {c.medium for c in configs if c.lifespan is not None}
+    for row, medium in zip(rows, ways, strict=True):
         row[f.NS_A_BYTE], row[f.OVERHEAD] = SECOND / medium.rate, medium.overhead
         row[f.LIMIT] = -1.0 if medium.limit is None else medium.limit
-        row[f.AT_ONCE], row[f.BY_PRIORITY] = departs_at_once(medium, members), medium.order == "priority"
-        row[f.LIFESPANS], sizes = any(c.lifespan is not None for c in members), dict(medium.sizes)
+        row[f.AT_ONCE], row[f.BY_PRIORITY] = medium in at_once, medium.order == "priority"
+        row[f.LIFESPANS], sizes = medium in mortal, dict(medium.sizes)
         row[f.SIZE_OF :] = [sizes.get(kind, -1.0) for kind in ("request", "reply", "command", "report", "share")]
     return rows
 

@@ -59,8 +59,7 @@ CAUSES: Final = {
 """By name, in the order in which they are told; `DISTURBANCES` come last."""
 DISTURBANCES: Final = "disturbances"
 OVERHEAD: Final = 20.0
-"""Bytes that each message has beside its content, on the medium that a `rate` makes.
-"""
+"""Bytes that each message has beside its content, on the medium that a `rate` makes."""
 
 
 @dataclass(frozen=True)
