@@ -37,11 +37,9 @@ STEPPED: dict[str, Fault] = {
     "neighbours_hear_before_the_hook": (
         "step",
         "    failed = visit(D, FINISH, first, last, judge(D, first, last, failed))\n"
-        "    failed = visit(D, AT_CLOSE, first, last, failed)\n"
         "    failed = visit(D, DELIVER, first, last, failed)\n",
         "    failed = visit(D, DELIVER, first, last, judge(D, first, last, failed))\n"
-        "    failed = visit(D, FINISH, first, last, failed)\n"
-        "    failed = visit(D, AT_CLOSE, first, last, failed)\n",
+        "    failed = visit(D, FINISH, first, last, failed)\n",
     ),
     "nobody_begins_in_the_next_step": ("loop_kernels", 'number(D, "restarts") == NEXT_STEP', "0"),
     "an_error_is_not_told": ("call_kernel", "    return failed[0]\n", "    return 0\n"),
