@@ -4,11 +4,9 @@ import copy
 import ctypes
 import gc
 import io
-import os
 import pdb
 import pickle
 import signal
-import subprocess
 import sys
 import threading
 import traceback
@@ -454,15 +452,15 @@ def lanes_of(driven: Driven) -> Any:
     return driven.of.simulation.lane.lanes if isinstance(driven.of, HeronEnv) else driven.of._engine.lanes
 
 
-@pytest.mark.skipif("PYTEST_XDIST_WORKER" in os.environ, reason="another test runs it in a process without threads")
 @some
-def test_a_signal_that_keeps_a_hook_from_running_is_raised(driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The handler raises where Python is entered, before anything can catch it.
-
-    No other thread may run: where one takes CPython's lock between signal and call, the handler comes later.
-    """
+def test_a_signal_that_keeps_a_hook_from_running_is_raised(
+    driver: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """The handler raises where Python is entered, before anything can catch it."""
     missed = list[Any]()
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: missed.append(unraisable.exc_type))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     driven = DRIVERS[driver]()
     driven.reset()
     address = ctypes.cast(getattr(ctypes.CDLL(None), "raise"), ctypes.c_void_p).value
@@ -481,16 +479,6 @@ def test_a_signal_that_keeps_a_hook_from_running_is_raised(driver: str, monkeypa
     assert missed == [KeyboardInterrupt]
     DO.advance.clear(), DO.finish.clear()
     require_same(driven, driver)
-
-
-@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="they run in this process")
-def test_signals_that_keep_a_hook_from_running_without_threads() -> None:
-    """What a worker of xdist leaves out, whose process has a second thread."""
-    name = f"{__file__}::{test_a_signal_that_keeps_a_hook_from_running_is_raised.__name__}"
-    arguments = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", name]
-    usual = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    ran = subprocess.run(arguments, env=usual, capture_output=True, text=True, timeout=300, check=False)
-    assert ran.returncode == 0 and "4 passed" in ran.stdout, ran.stdout + ran.stderr
 
 
 class Signals:

@@ -1,6 +1,7 @@
 """Many runs over real networks, drawn at random, each repeated: how many were equal?
 
-`python -m real.many 30 udp tcp` in the folder of tests.
+`python -m real.many 30 udp tcp` in the folder of tests. `python -m real.many 0 --record real/data/market.jsonl` writes
+the record that tests change.
 """
 
 from __future__ import annotations
@@ -130,11 +131,15 @@ def main() -> None:
     parser.add_argument("transports", nargs="*", default=list(NETWORKS))
     parser.add_argument("--lockstep", action="store_true")
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--record", type=Path)
     words = parser.parse_args()
     folder = Path(tempfile.mkdtemp())
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         quick = quickly(stack.enter_context(starter()), patch)
+        if words.record is not None:
+            run = quick.run("market", "udp", out=words.record, about={"world": "market"})
+            quick.repeated("market", run)
         for transport in words.transports:
             url = stack.enter_context(broker(folder)).url if transport == "mqtt" else ""
             equal = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -104,8 +105,14 @@ MARKET = (("office", "gate"), ("clerk_0", "meter"), ("clerk_1", "switch", "free"
 
 
 def weighted(salt: str, vector: Any) -> float:
-    """A number that each bit of the vector changes."""
-    return float((uniforms(key("weights", salt), len(vector)) + 0.5) @ np.asarray(vector, dtype=np.float64))
+    """A number that each bit of the vector changes, the same on every processor: BLAS adds in an order of its own."""
+    weights = uniforms(key("weights", salt), len(vector)) + 0.5
+    return math.fsum((weights * np.asarray(vector, dtype=np.float64)).tolist())
+
+
+def wave(angle: Any) -> Any:
+    """From -1 to 1; a remainder is exact everywhere, a sine is not."""
+    return np.asarray(angle) % 2.0 - 1.0
 
 
 class Wave:
@@ -115,7 +122,7 @@ class Wave:
         self.salt, self.size = salt, size
 
     def __call__(self, vector: Any) -> Any:
-        return np.sin(weighted(self.salt, vector) + np.arange(self.size))
+        return wave(weighted(self.salt, vector) + np.arange(self.size))
 
 
 class Chooser:
@@ -135,7 +142,7 @@ class Looker:
     def decide_action(self, state: Any) -> Any:
         self.count += 1
         text = repr(sorted(state.global_info.items()) if hasattr(state, "global_info") else state)
-        return np.sin([key(text) % 1000 + self.count])
+        return wave([(key(text) % 1000 + self.count) / 7.0])
 
 
 class Writer:
@@ -153,7 +160,7 @@ class Writer:
         self.mood = key(self.mood, repr(heard), asked.number)
         letters = [Letter(self.agent, name, "note", {"mood": self.mood % 5}) for name in self.receivers]
         letters += [Letter(self.agent, name, "same", "again") for name in self.receivers for _ in range(2)]
-        action = np.sin(weighted(self.agent, asked.vector) + self.mood % 100 + np.arange(self.size))
+        action = wave(weighted(self.agent, asked.vector) + self.mood % 100 + np.arange(self.size))
         thinking = self.thinking * float(uniforms(self.mood, 1)[0])
         return Answer(action, tuple(letters), thinking, Origin("replay"), tokens=asked.number)
 
