@@ -1,7 +1,6 @@
 """Many runs over real networks, drawn at random, each repeated: how many were equal?
 
-`python -m real.many 30 udp tcp` in the folder of tests. `python -m real.many 0 --record real/data/market.jsonl` writes
-the record that tests change.
+`python -m real.many 30 udp tcp` in the folder of tests; with `0 --record real/data/market.jsonl` one run's record.
 """
 
 from __future__ import annotations
