@@ -42,7 +42,7 @@ SETTLED, LONGEST = 30, 60
 
 def ages_in(notes: list[str], agent: str) -> set[tuple[str, float]]:
     """(whose values, age in s) of an agent's note."""
-    told = [AGES.search(note) for note in notes if note.endswith(f"({agent})") or f" ({agent}, " in note]
+    told = [AGES.search(note) for note in notes if agent in note.rpartition(" (")[2].rstrip(")").split(", ")]
     pairs = [(age, names) for match in told if match for age, names in ONE_AGE.findall(match[1])]
     return {(name, float(age)) for age, names in pairs for name in names.split(", ")}
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.checks_clock import check_plain_clock, check_untraced
-from laws.examples import ROUGH
+from laws.examples import FIELD, ROUGH
 from laws.mutants import MUTANTS, require_caught
 from laws.mutants_clock import CLOCK_MUTANTS
 from strategies import (
@@ -107,6 +107,13 @@ def test_the_clock_is_the_plain_clock(data: st.DataObject) -> None:
         disturbances=data.draw(disturbances(recipe)),
         looks=3 if recipe.dt < 1e6 else 1,  # a third of a longer step has nanoseconds that seconds do not show
     )
+
+
+def test_a_run_is_over_once_its_end_has_passed_whether_anything_happens_then_or_not() -> None:
+    env = FIELD.build()
+    run = env.start_event_driven(FIELD.policies(env), t_end=2.5)
+    run.until(2.7)
+    assert run.state()["closed"]
 
 
 @settings(max_examples=EXAMPLES // 2)

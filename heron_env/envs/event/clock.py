@@ -207,7 +207,7 @@ class EventRun:
             now = heap[0][0]
             if now >= stop:
                 self.context.reached = max(self.context.reached, min(limit, end))
-                if now > limit:
+                if now > limit < end:
                     break
                 if self.t_end is None:
                     step = self.env.simulation.step_index

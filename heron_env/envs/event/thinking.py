@@ -23,6 +23,7 @@ from heron_env.scheduling.events import Answered, PushedAnswer
 from heron_env.scheduling.messages import LetterUnderWay, ObservationReply
 from heron_env.scheduling.records import make
 from heron_env.scheduling.scheduler import Phase
+from heron_env.scheduling.sharing import Offered, Transmit
 from heron_env.scheduling.ticks import step_of
 from heron_env.scheduling.timing import to_seconds
 
@@ -152,7 +153,8 @@ class AnswerLoop:
             entries.append(heappop(heap))
         for entry in entries:
             heappush(heap, entry)
-            coming.append(entry[4])
+            if not isinstance(entry[4], Offered | Transmit):  # what waits for its medium has not come
+                coming.append(entry[4])
         served = [m for m in coming if type(m) is not ObservationReply or m.id in self._ready]
         alone = {first.agent, *(message.agent for message in served)}
         others: dict[int, ObservationReply] = {}
